@@ -1,0 +1,33 @@
+# Two commands are enough on a fresh machine:  make demo   and   make test
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test lint bench clean
+
+demo: $(VENV)/.installed-demo
+	$(BIN)/luvli demo --out demo-output
+
+test: $(VENV)/.installed-dev lint
+	$(BIN)/python -m pytest -m "slow or not slow" --durations=10
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.installed-dev
+	@for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+clean:
+	rm -rf $(VENV) demo-output dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# A stamp is newer than what it was installed from, so a second run installs nothing.
+$(VENV)/.installed-%: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing luvli[$*] into $(VENV) ..."
+	$(PIP) --editable ".[$*]"
+	@touch $@

@@ -1,0 +1,51 @@
+"""Puts the verbs together, and turns `InputError` into one line and exit code 2."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from luvli import __version__
+from luvli.errors import InputError
+
+
+class _Group(TyperGroup):
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            typer.secho(f"luvli: {error}", fg="red", err=True)
+            raise typer.Exit(2) from None
+
+
+app = typer.Typer(
+    cls=_Group,
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+    rich_markup_mode="markdown",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"luvli {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def luvli(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Face landmarks with their uncertainty and visibility.
+
+    Every verb explains itself: `luvli VERB --help`.
+    """
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    app()

@@ -1,0 +1,44 @@
+"""The one exception users meet, and the one warning.
+
+`InputError` carries a single sentence that names the file (or argument) and the fix. The
+command line prints it and exits with code 2; nothing else in the project is shown to a
+user without a traceback.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from difflib import get_close_matches
+from types import ModuleType
+
+
+class InputError(ValueError):
+    """Something the user gave cannot be used; the message says what, and how to mend it."""
+
+
+class LossWarning(UserWarning):
+    """Something was written to a format that cannot hold all of it; the message names the loss."""
+
+
+def unknown_choice(what: str, given: object, choices: Iterable[str]) -> InputError:
+    """An error for an unknown name that lists the choices, the nearest one first.
+
+    >>> str(unknown_choice("markup", "ibug86", ["ibug68", "wflw98"]))
+    "unknown markup 'ibug86': did you mean 'ibug68'? Choose one of ibug68, wflw98."
+    """
+    names = list(choices)
+    near = get_close_matches(str(given), names, n=1)
+    hint = f": did you mean {near[0]!r}? Choose" if near else "; choose"
+    return InputError(f"unknown {what} {given!r}{hint} one of {', '.join(names)}.")
+
+
+def require(module: str, extra: str) -> ModuleType:
+    """Import an optional dependency, or say in one sentence how to install it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise InputError(
+            f"this needs the package {module.split('.')[0]!r}: "
+            f"install it with pip install 'luvli[{extra}]'."
+        ) from error

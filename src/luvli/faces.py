@@ -1,0 +1,234 @@
+"""`FaceLandmarks`: the one result type, from the network to the web page.
+
+Coordinates are image pixels, x to the right, y down, and the centre of the first pixel is
+(0, 0). A face is a set of mixed random variables (section 3.2 of the paper): landmark j is
+visible with probability `visibility[j]`, and, if visible, lies around `points[j]` with
+covariance `covariance[j]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from luvli.errors import InputError
+from luvli.markup import get_markup, is_markup
+
+Floats = NDArray[np.float64]
+
+
+class Ellipses(NamedTuple):
+    """Error ellipses of k landmarks: what to draw, in pixels and degrees."""
+
+    centre: Floats
+    """(k, 2)"""
+    half_axes: Floats
+    """(k, 2), the longer one first"""
+    angle: Floats
+    """(k,) degrees from the x axis to the longer half-axis, turning towards +y; in [-90, 90)"""
+
+
+@dataclass(frozen=True, eq=False)
+class FaceLandmarks:
+    """Where the k landmarks of one face are, how sure that is, and whether they can be seen.
+
+    >>> face = FaceLandmarks(
+    ...     points=np.zeros((2, 2)), covariance=np.tile(np.eye(2), (2, 1, 1)),
+    ...     visibility=[1.0, 0.2], box=[0, 0, 9, 9], score=0.9, markup="mine2")
+    >>> face.visible(0.5).tolist()
+    [True, False]
+    """
+
+    points: Floats
+    """(k, 2) image pixels"""
+    covariance: Floats
+    """(k, 2, 2) image pixels squared, symmetric positive-definite"""
+    visibility: Floats
+    """(k,) probability that the landmark is visible, that is, not hidden by the head itself"""
+    box: Floats
+    """(4,) x0, y0, x1, y1 image pixels"""
+    score: float = 1.0
+    """confidence of the face detector"""
+    markup: str = "ibug68"
+    """name of the point set (see `luvli.markup`); a name of your own allows any k"""
+    visibility_trained: bool = True
+    """False when the model saw no visibility labels, so that `visibility` means nothing"""
+
+    def __post_init__(self) -> None:
+        points = _array("points", self.points)
+        if is_markup(self.markup):
+            _expect(
+                "points", points, (get_markup(self.markup).size, 2), f" for markup {self.markup}"
+            )
+        elif points.ndim != 2 or points.shape[1] != 2:
+            raise InputError(f"points must have shape (k, 2), got {points.shape}.")
+        k = len(points)
+        covariance = _array("covariance", self.covariance)
+        visibility = _array("visibility", self.visibility)
+        box = _array("box", self.box)
+        _expect("covariance", covariance, (k, 2, 2))
+        _expect("visibility", visibility, (k,))
+        _expect("box", box, (4,))
+        _check_positive_definite(covariance)
+        outside = (visibility < 0) | (visibility > 1) | np.isnan(visibility)
+        if outside.any():
+            j = int(np.argmax(outside))
+            raise InputError(f"visibility must lie in 0..1, got {visibility[j]} at landmark {j}.")
+        for name, array in zip(
+            ("points", "covariance", "visibility", "box"),
+            (points, covariance, visibility, box),
+            strict=True,
+        ):
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+        object.__setattr__(self, "score", float(self.score))
+        object.__setattr__(self, "visibility_trained", bool(self.visibility_trained))
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal when every number is; NaN equals NaN, so that empty results compare equal."""
+        if not isinstance(other, FaceLandmarks):
+            return NotImplemented
+        return (
+            self.markup == other.markup
+            and self.visibility_trained == other.visibility_trained
+            and all(
+                np.array_equal(np.asarray(mine), np.asarray(theirs), equal_nan=True)
+                for mine, theirs in zip(self._numbers(), other._numbers(), strict=True)
+            )
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @classmethod
+    def empty(cls, markup: str) -> FaceLandmarks:
+        """The result where no face was found: right shapes, NaN locations, visibility and score 0."""
+        k = get_markup(markup).size
+        return cls(
+            points=np.full((k, 2), np.nan),
+            covariance=np.full((k, 2, 2), np.nan),
+            visibility=np.zeros(k),
+            box=np.full(4, np.nan),
+            score=0.0,
+            markup=markup,
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """True when there is no face: no landmark has a location."""
+        return bool(np.isnan(self.points).all())
+
+    def visible(self, threshold: float = 0.5) -> NDArray[np.bool_]:
+        """(k,) whether each landmark is visible with a probability above `threshold`."""
+        return self.visibility > threshold
+
+    def ellipses(self, mahalanobis: float = 1.0) -> Ellipses:
+        """Curves of constant Mahalanobis distance around the landmarks.
+
+        `mahalanobis` = 1 is what the paper draws; `luvli.likelihood` gives the distance
+        that holds a wanted probability. Landmarks without a location give NaN.
+        """
+        known = ~np.isnan(self.covariance).any(axis=(1, 2))
+        half_axes = np.full((len(self), 2), np.nan)
+        angle = np.full(len(self), np.nan)
+        values, vectors = np.linalg.eigh(self.covariance[known])  # ascending
+        half_axes[known] = mahalanobis * np.sqrt(values[:, ::-1])
+        longest = vectors[:, :, 1]
+        degrees = np.degrees(np.arctan2(longest[:, 1], longest[:, 0]))
+        angle[known] = (degrees + 90.0) % 180.0 - 90.0
+        return Ellipses(self.points.copy(), half_axes, angle)
+
+    def transform(self, affine: ArrayLike) -> FaceLandmarks:
+        """Move the face by x -> A x + t: points, covariances (A S A^T) and box together.
+
+        `affine` is (2, 3) or (3, 3). The box becomes the upright box around the moved
+        corners. A mirror image also needs the markup's flip permutation; this method moves
+        landmarks and does not rename them.
+        """
+        matrix = np.asarray(affine, dtype=np.float64)
+        if matrix.shape not in ((2, 3), (3, 3)):
+            raise InputError(f"affine must have shape (2, 3) or (3, 3), got {matrix.shape}.")
+        if matrix.shape == (3, 3) and not np.array_equal(matrix[2], (0.0, 0.0, 1.0)):
+            raise InputError("affine must have (0, 0, 1) as its third row: it is not affine.")
+        linear, shift = matrix[:2, :2], matrix[:2, 2]
+        x0, y0, x1, y1 = self.box
+        corners = np.array([(x0, y0), (x1, y0), (x1, y1), (x0, y1)]) @ linear.T + shift
+        moved = linear @ self.covariance @ linear.T
+        return FaceLandmarks(
+            points=self.points @ linear.T + shift,
+            covariance=(moved + moved.transpose(0, 2, 1)) / 2,
+            visibility=self.visibility,
+            box=np.concatenate([corners.min(axis=0), corners.max(axis=0)]),
+            score=self.score,
+            markup=self.markup,
+            visibility_trained=self.visibility_trained,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and lists for JSON, lossless; NaN becomes null."""
+        return {
+            "markup": self.markup,
+            "score": self.score,
+            "visibility_trained": self.visibility_trained,
+            "box": _listed(self.box),
+            "points": _listed(self.points),
+            "covariance": _listed(self.covariance),
+            "visibility": _listed(self.visibility),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> FaceLandmarks:
+        """The inverse of `to_dict`."""
+        missing = {"points", "covariance", "visibility", "box"} - set(data)
+        if missing:
+            raise InputError(f"a face needs the field {sorted(missing)[0]!r}, which is missing.")
+        return cls(
+            points=data["points"],
+            covariance=data["covariance"],
+            visibility=data["visibility"],
+            box=data["box"],
+            score=data.get("score", 1.0),
+            markup=data.get("markup", "ibug68"),
+            visibility_trained=data.get("visibility_trained", True),
+        )
+
+    def _numbers(self) -> tuple[Any, ...]:
+        return self.points, self.covariance, self.visibility, self.box, self.score
+
+
+def _array(name: str, value: ArrayLike) -> Floats:
+    """A private float64 copy; None (null in JSON) reads as NaN."""
+    try:
+        return np.array(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be an array of numbers: {error}.") from error
+
+
+def _expect(name: str, array: Floats, shape: tuple[int, ...], note: str = "") -> None:
+    if array.shape != shape:
+        raise InputError(f"{name} must have shape {shape}{note}, got {array.shape}.")
+
+
+def _check_positive_definite(covariance: Floats) -> None:
+    """Refuse matrices that are not covariances; all-NaN ones mean "no location" and pass."""
+    known = ~np.isnan(covariance).all(axis=(1, 2))
+    xx, xy = covariance[:, 0, 0], covariance[:, 0, 1]
+    yx, yy = covariance[:, 1, 0], covariance[:, 1, 1]
+    with np.errstate(invalid="ignore", over="ignore"):
+        symmetric = np.abs(xy - yx) <= 1e-6 * np.maximum(np.abs(xx), np.abs(yy))
+        positive = (xx > 0) & (yy > 0) & (xx * yy - xy * yx > 0) & np.isfinite(xx + yy)
+    for good, what in ((symmetric, "symmetric"), (positive, "positive-definite")):
+        bad = known & ~good
+        if bad.any():
+            j = int(np.argmax(bad))
+            raise InputError(f"covariance of landmark {j} is not {what}: {covariance[j].tolist()}.")
+
+
+def _listed(array: Floats) -> Any:
+    return np.where(np.isnan(array), None, array.astype(object)).tolist()

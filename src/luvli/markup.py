@@ -1,0 +1,456 @@
+"""Point sets of face alignment: names, groups, edges, mirror pairs, and maps between them.
+
+"Right" and "left" are the person's own, so the right eye is on the left of a picture. The
+mirror image of a landmark is the one whose name swaps the two words; the flip permutation
+is made from the names and cannot disagree with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from luvli.errors import InputError, unknown_choice
+
+MarkupName = Literal["ibug68", "wflw98", "cofw29", "aflw19"]
+
+GROUPS = ("jaw", "brows", "nose", "eyes", "mouth")
+
+
+@dataclass(frozen=True, eq=False)
+class Markup:
+    """One point set.
+
+    >>> get_markup("ibug68").names[8]
+    'chin'
+    >>> get_markup("ibug68").flip[55:60].tolist()
+    [59, 58, 57, 56, 55]
+    """
+
+    name: str
+    names: tuple[str, ...]
+    """one for each landmark"""
+    parts: Mapping[str, tuple[int, ...]]
+    """the finest pieces, each an open or closed line: jaw, right brow, left brow, ..."""
+    closed: frozenset[str]
+    """the parts whose last point joins the first"""
+    groups: Mapping[str, tuple[int, ...]]
+    """a partition into jaw, brows, nose, eyes, mouth (those that the set has)"""
+    outer_eye_corners: tuple[int, int]
+    """right, left: their distance is the inter-ocular normaliser"""
+    eyes: tuple[tuple[int, ...], tuple[int, ...]]
+    """right, left: the points whose mean is the pupil centre (inter-pupil normaliser)"""
+    schematic: NDArray[np.float64]
+    """(k, 2) a drawn face, x and y about -1..1, y down: for pictures, not for measuring"""
+
+    @property
+    def size(self) -> int:
+        """Number of landmarks k."""
+        return len(self.names)
+
+    @property
+    def edges(self) -> tuple[tuple[int, int], ...]:
+        """Pairs of landmarks to join when drawing."""
+        pairs: list[tuple[int, int]] = []
+        for name, part in self.parts.items():
+            pairs += zip(part, part[1:], strict=False)
+            if name in self.closed:
+                pairs.append((part[-1], part[0]))
+        return tuple(pairs)
+
+    @property
+    def flip(self) -> NDArray[np.intp]:
+        """(k,) permutation: landmark j of a mirrored picture is landmark flip[j] of the original."""
+        index = {name: j for j, name in enumerate(self.names)}
+        return np.array([index[mirrored(name)] for name in self.names], dtype=np.intp)
+
+
+def mirrored(name: str) -> str:
+    """The name on the other side of the face.
+
+    >>> mirrored("right eye outer corner")
+    'left eye outer corner'
+    """
+    swap = {"right": "left", "left": "right"}
+    return " ".join(swap.get(word, word) for word in name.split())
+
+
+def get_markup(name: str) -> Markup:
+    """The point set called `name`; the error for an unknown one lists the choices."""
+    if name in _BUILDERS:
+        return _built_in(name)
+    if name in _registered:
+        return _registered[name]
+    raise unknown_choice("markup", name, markup_names())
+
+
+def is_markup(name: str) -> bool:
+    """Whether `name` is known: built in or registered."""
+    return name in _BUILDERS or name in _registered
+
+
+def markup_names() -> list[str]:
+    """Every known point set."""
+    return [*_BUILDERS, *_registered]
+
+
+def register_markup(markup: Markup) -> None:
+    """Make a point set of your own known by its name, for this process."""
+    if markup.name in _BUILDERS:
+        raise InputError(f"markup {markup.name!r} is built in: choose another name for yours.")
+    markup.flip  # noqa: B018  (raises if a name has no mirror)
+    _registered[markup.name] = markup
+
+
+def convert(points: ArrayLike, source: str, target: str) -> NDArray[np.float64]:
+    """Points (..., k, 2) of one markup as points of another.
+
+    From wflw98 to ibug68 this picks points. The maps to aflw19 and cofw29 also take means
+    where the target has no counterpart (the centre of an eye or of the mouth), so their
+    results are near, not equal, to what a labeller of those sets would click.
+    """
+    values = np.asarray(points, dtype=np.float64)
+    size = get_markup(source).size
+    if values.ndim < 2 or values.shape[-2:] != (size, 2):
+        raise InputError(
+            f"points of {source} must have shape (..., {size}, 2), got {values.shape}."
+        )
+    get_markup(target)
+    if source == target:
+        return values.copy()
+    if (source, target) not in _CONVERSIONS:
+        known = ", ".join(f"{a} to {b}" for a, b in _CONVERSIONS)
+        raise InputError(f"no map from {source} to {target}: there are {known}.")
+    return _gather(values, _CONVERSIONS[source, target])
+
+
+def _gather(
+    values: NDArray[np.float64], table: Sequence[int | tuple[int, ...]]
+) -> NDArray[np.float64]:
+    columns = [np.atleast_1d(index) for index in table]
+    return np.stack([values[..., index, :].mean(axis=-2) for index in columns], axis=-2)
+
+
+# --- construction ----------------------------------------------------------------------
+
+
+def _numbered(stem: str, count: int) -> list[str]:
+    return [f"{stem} {n}" for n in range(1, count + 1)]
+
+
+def _symmetric(stem: str, half: int, middle: str | None) -> list[str]:
+    """Names along a line that crosses the face: right 1..half, middle, left half..1."""
+    right = _numbered(f"right {stem}", half)
+    return [*right, *([middle] if middle else []), *reversed([mirrored(n) for n in right])]
+
+
+def _indices(names: Sequence[str], wanted: Sequence[str]) -> tuple[int, ...]:
+    return tuple(names.index(name) for name in wanted)
+
+
+_EYE_6 = [
+    "outer corner",
+    "upper lid outer",
+    "upper lid inner",
+    "inner corner",
+    "lower lid inner",
+    "lower lid outer",
+]
+_EYE_8 = [
+    "outer corner",
+    "upper lid outer",
+    "upper lid middle",
+    "upper lid inner",
+    "inner corner",
+    "lower lid inner",
+    "lower lid middle",
+    "lower lid outer",
+]
+_MOUTH_20 = [
+    "right mouth corner",
+    *_symmetric("upper lip", 2, "upper lip middle"),
+    "left mouth corner",
+    *[mirrored(n) for n in _symmetric("lower lip", 2, "lower lip middle")],
+    "right inner mouth corner",
+    *_symmetric("inner upper lip", 1, "inner upper lip middle"),
+    "left inner mouth corner",
+    *[mirrored(n) for n in _symmetric("inner lower lip", 1, "inner lower lip middle")],
+]
+_NOSE_9 = [*_numbered("nose bridge", 3), "nose tip", *_symmetric("nostril", 2, "nose base")]
+
+
+def _left_eye(right: Sequence[str]) -> list[str]:
+    """The left eye is listed from its inner corner, upper lid first, as in all these sets."""
+    half = len(right) // 2
+    upper, lower = right[: half + 1], [right[0], *reversed(right[half + 1 :])]
+    return [*reversed(upper), *lower[1:]]
+
+
+def _eye_names(corners: Sequence[str]) -> tuple[list[str], list[str]]:
+    right = [f"right eye {n}" for n in corners]
+    return right, [f"left eye {n}" for n in _left_eye(corners)]
+
+
+def _ibug68() -> Markup:
+    right_eye, left_eye = _eye_names(_EYE_6)
+    right_brow = _numbered("right brow", 5)
+    names = [
+        *_symmetric("jaw", 8, "chin"),
+        *right_brow,
+        *[mirrored(n) for n in reversed(right_brow)],
+        *_NOSE_9,
+        *right_eye,
+        *left_eye,
+        *_MOUTH_20,
+    ]
+    wflw = _built_in("wflw98").schematic
+    return Markup(
+        name="ibug68",
+        names=tuple(names),
+        parts={
+            "jaw": tuple(range(17)),
+            "right brow": tuple(range(17, 22)),
+            "left brow": tuple(range(22, 27)),
+            "nose bridge": tuple(range(27, 31)),
+            "nose base": tuple(range(31, 36)),
+            "right eye": tuple(range(36, 42)),
+            "left eye": tuple(range(42, 48)),
+            "outer lips": tuple(range(48, 60)),
+            "inner lips": tuple(range(60, 68)),
+        },
+        closed=frozenset({"right eye", "left eye", "outer lips", "inner lips"}),
+        groups={
+            "jaw": tuple(range(17)),
+            "brows": tuple(range(17, 27)),
+            "nose": tuple(range(27, 36)),
+            "eyes": tuple(range(36, 48)),
+            "mouth": tuple(range(48, 68)),
+        },
+        outer_eye_corners=(36, 45),
+        eyes=(tuple(range(36, 42)), tuple(range(42, 48))),
+        schematic=wflw[np.array(_WFLW_TO_IBUG)],
+    )
+
+
+def _wflw98() -> Markup:
+    right_eye, left_eye = _eye_names(_EYE_8)
+    right_brow = [*_numbered("right brow upper", 5), *_numbered("right brow lower", 4)]
+    names = [
+        *_symmetric("jaw", 16, "chin"),
+        *right_brow,
+        *[mirrored(n) for n in reversed(right_brow[:5])],
+        *[mirrored(n) for n in reversed(right_brow[5:])],
+        *_NOSE_9,
+        *right_eye,
+        *left_eye,
+        *_MOUTH_20,
+        "right pupil",
+        "left pupil",
+    ]
+    return Markup(
+        name="wflw98",
+        names=tuple(names),
+        parts={
+            "jaw": tuple(range(33)),
+            "right brow": tuple(range(33, 42)),
+            "left brow": tuple(range(42, 51)),
+            "nose bridge": tuple(range(51, 55)),
+            "nose base": tuple(range(55, 60)),
+            "right eye": tuple(range(60, 68)),
+            "left eye": tuple(range(68, 76)),
+            "outer lips": tuple(range(76, 88)),
+            "inner lips": tuple(range(88, 96)),
+            "right pupil": (96,),
+            "left pupil": (97,),
+        },
+        closed=frozenset(
+            {"right brow", "left brow", "right eye", "left eye", "outer lips", "inner lips"}
+        ),
+        groups={
+            "jaw": tuple(range(33)),
+            "brows": tuple(range(33, 51)),
+            "nose": tuple(range(51, 60)),
+            "eyes": (*range(60, 76), 96, 97),
+            "mouth": tuple(range(76, 96)),
+        },
+        outer_eye_corners=(60, 72),
+        eyes=(tuple(range(60, 68)), tuple(range(68, 76))),
+        schematic=_drawn_face(),
+    )
+
+
+def _cofw29() -> Markup:
+    pairs = {
+        0: "right brow outer end",
+        2: "right brow inner end",
+        4: "right brow upper middle",
+        5: "right brow lower middle",
+        8: "right eye outer corner",
+        10: "right eye inner corner",
+        12: "right eye upper lid",
+        13: "right eye lower lid",
+        16: "right pupil",
+        18: "right nostril",
+        22: "right mouth corner",
+    }
+    partner = {0: 1, 2: 3, 4: 6, 5: 7, 8: 9, 10: 11, 12: 14, 13: 15, 16: 17, 18: 19, 22: 23}
+    names = [""] * 29
+    for index, name in pairs.items():
+        names[index], names[partner[index]] = name, mirrored(name)
+    names[20], names[21] = "nose tip", "nose base"
+    names[24:29] = [
+        "upper lip middle",
+        "inner upper lip middle",
+        "inner lower lip middle",
+        "lower lip middle",
+        "chin",
+    ]
+    return Markup(
+        name="cofw29",
+        names=tuple(names),
+        parts={
+            "chin": (28,),
+            "right brow": (0, 4, 2, 5),
+            "left brow": (1, 6, 3, 7),
+            "nose": (18, 20, 19, 21),
+            "right eye": (8, 12, 10, 13),
+            "left eye": (9, 14, 11, 15),
+            "right pupil": (16,),
+            "left pupil": (17,),
+            "outer lips": (22, 24, 23, 27),
+            "inner lips": (22, 25, 23, 26),
+        },
+        closed=frozenset(
+            {
+                "right brow",
+                "left brow",
+                "nose",
+                "right eye",
+                "left eye",
+                "outer lips",
+                "inner lips",
+            }
+        ),
+        groups={
+            "jaw": (28,),
+            "brows": tuple(range(8)),
+            "nose": (18, 19, 20, 21),
+            "eyes": tuple(range(8, 18)),
+            "mouth": tuple(range(22, 28)),
+        },
+        outer_eye_corners=(8, 9),
+        eyes=((8, 10, 12, 13), (9, 11, 14, 15)),
+        schematic=_gather(_drawn_face(), _CONVERSIONS["wflw98", "cofw29"]),
+    )
+
+
+def _aflw19() -> Markup:
+    right_brow = [f"right brow {n}" for n in ("outer end", "middle", "inner end")]
+    right_eye = [f"right eye {n}" for n in ("outer corner", "centre", "inner corner")]
+    names = [
+        *right_brow,
+        *[mirrored(n) for n in reversed(right_brow)],
+        *right_eye,
+        *[mirrored(n) for n in reversed(right_eye)],
+        "right nostril",
+        "nose tip",
+        "left nostril",
+        "right mouth corner",
+        "mouth centre",
+        "left mouth corner",
+        "chin",
+    ]
+    return Markup(
+        name="aflw19",
+        names=tuple(names),
+        parts={
+            "right brow": (0, 1, 2),
+            "left brow": (3, 4, 5),
+            "right eye": (6, 7, 8),
+            "left eye": (9, 10, 11),
+            "nose": (12, 13, 14),
+            "mouth": (15, 16, 17),
+            "chin": (18,),
+        },
+        closed=frozenset(),
+        groups={
+            "jaw": (18,),
+            "brows": tuple(range(6)),
+            "nose": (12, 13, 14),
+            "eyes": tuple(range(6, 12)),
+            "mouth": (15, 16, 17),
+        },
+        outer_eye_corners=(6, 11),
+        eyes=((6, 7, 8), (9, 10, 11)),
+        schematic=_gather(_drawn_face(), _CONVERSIONS["wflw98", "aflw19"]),
+    )
+
+
+def _drawn_face() -> NDArray[np.float64]:
+    """(98, 2) a plain face made of arcs, mirror-symmetric by construction."""
+
+    def arc(
+        centre: tuple[float, float], rx: float, ry: float, start: float, stop: float, n: int
+    ) -> NDArray[np.float64]:
+        t = np.radians(np.linspace(start, stop, n))
+        return np.stack([centre[0] + rx * np.cos(t), centre[1] + ry * np.sin(t)], axis=1)
+
+    def mirror(points: NDArray[np.float64]) -> NDArray[np.float64]:
+        return points * (-1.0, 1.0)
+
+    jaw = arc((0.0, -0.15), 0.95, 1.25, 188.0, -8.0, 33)
+    upper = arc((-0.47, -0.42), 0.33, 0.22, 195.0, 335.0, 5)
+    lower = arc((-0.47, -0.36), 0.30, 0.17, 320.0, 220.0, 4)
+    bridge = np.stack([np.zeros(4), np.linspace(-0.38, 0.22, 4)], axis=1)
+    base = np.array([(-0.2, 0.33), (-0.1, 0.38), (0.0, 0.41), (0.1, 0.38), (0.2, 0.33)])
+    eye = arc((-0.45, -0.25), 0.19, 0.085, 180.0, 180.0 + 315.0, 8)
+    left_eye = mirror(eye)[[4, 3, 2, 1, 0, 7, 6, 5]]
+    outer = arc((0.0, 0.68), 0.38, 0.17, 180.0, 180.0 + 330.0, 12)
+    outer[3, 1] += 0.03  # Cupid's bow
+    inner = arc((0.0, 0.68), 0.29, 0.07, 180.0, 180.0 + 315.0, 8)
+    pupils = np.array([(-0.45, -0.25), (0.45, -0.25)])
+    brows = [upper, lower, mirror(upper)[::-1], mirror(lower)[::-1]]
+    return np.concatenate([jaw, *brows, bridge, base, eye, left_eye, outer, inner, pupils])
+
+
+_WFLW_TO_IBUG: tuple[int, ...] = (
+    *range(0, 33, 2),
+    *range(33, 38),
+    *range(42, 47),
+    *range(51, 60),
+    *(60, 61, 63, 64, 65, 67),
+    *(68, 69, 71, 72, 73, 75),
+    *range(76, 96),
+)
+
+# For each landmark of the target: the source landmark, or those whose mean it is.
+_CONVERSIONS: dict[tuple[str, str], tuple[int | tuple[int, ...], ...]] = {
+    ("wflw98", "ibug68"): _WFLW_TO_IBUG,
+    ("wflw98", "cofw29"): (
+        *(33, 46, (37, 38), (42, 50), 35, (39, 40), 44, (48, 49)),
+        *(60, 72, 64, 68, 62, 66, 70, 74, 96, 97),
+        *(55, 59, 54, 57, 76, 82, 79, 90, 94, 85, 16),
+    ),
+    ("wflw98", "aflw19"): (
+        *(33, (35, 39, 40), (37, 38), (42, 50), (44, 48, 49), 46),
+        *(60, 96, 64, 68, 97, 72, 55, 54, 59, 76, (90, 94), 82, 16),
+    ),
+    ("ibug68", "aflw19"): (
+        *(17, 19, 21, 22, 24, 26),
+        *(36, (37, 38, 40, 41), 39, 42, (43, 44, 46, 47), 45),
+        *(31, 30, 35, 48, (62, 66), 54, 8),
+    ),
+}
+
+_BUILDERS = {"ibug68": _ibug68, "wflw98": _wflw98, "cofw29": _cofw29, "aflw19": _aflw19}
+_registered: dict[str, Markup] = {}
+
+
+@cache
+def _built_in(name: str) -> Markup:
+    return _BUILDERS[name]()
