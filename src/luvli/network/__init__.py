@@ -1,0 +1,46 @@
+"""The network: DU-Net, mean estimator, CEN and VEN; model files; the published checkpoints.
+
+Names are looked up on first use, so that `luvli.network.config` and `luvli.network.pixels`
+can be used where PyTorch is not installed.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from luvli.errors import require
+
+if TYPE_CHECKING:
+    from luvli.network.model import LUVLi, UNetOutput, build
+    from luvli.network.config import NetworkConfig
+    from luvli.network.dunet import DUNet, UNetFeatures
+    from luvli.network.heads import spatial_mean
+    from luvli.network.official import load_official, to_official
+    from luvli.network.weights import load_model, load_weights_into, save_model
+
+_HOME = {
+    "LUVLi": "model",
+    "UNetOutput": "model",
+    "build": "model",
+    "NetworkConfig": "config",
+    "DUNet": "dunet",
+    "UNetFeatures": "dunet",
+    "spatial_mean": "heads",
+    "load_official": "official",
+    "to_official": "official",
+    "load_model": "weights",
+    "load_weights_into": "weights",
+    "save_model": "weights",
+}
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name != "NetworkConfig":
+        require("torch", "train")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value  # next time without this function
+    return value

@@ -1,0 +1,96 @@
+"""Everything that says which network it is; travels inside the model file. Needs no PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from luvli.network.pixels import STRIDE, PixelGrid
+
+MeanEstimator = Literal["relu", "softmax", "tau-softmax", "direct"]
+Likelihood = Literal["laplace", "gauss"]
+Bottleneck = Literal["after-neck", "before-neck"]
+
+POOLINGS = 4
+"""each U-net halves its input four times more"""
+
+PUBLISHED: dict[str, Any] = {
+    "bottleneck": "before-neck",
+    "mean_epsilon": 1e-5,
+    "cholesky_floor": 0.0,
+    "pixel_grid": "corners",
+    "contrast_stretch": True,
+}
+"""What `reference=True` means for a network: the published code where it differs from the paper."""
+
+
+class NetworkConfig(BaseModel):
+    """A network's architecture and conventions.
+
+    The defaults are the paper's. `reference=True` changes the defaults of the options in
+    `PUBLISHED` to those of the published code; an option that is given keeps its value.
+
+    >>> NetworkConfig(unets=4).bottleneck
+    'after-neck'
+    >>> NetworkConfig(unets=4, reference=True).bottleneck
+    'before-neck'
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    unets: int = Field(8, ge=1)
+    """K, the number of U-nets in a row"""
+    order: int = Field(1, ge=0)
+    """how many earlier U-nets each dense layer sees; more than K-1 is the same as K-1"""
+    channels: int = Field(128, ge=1)
+    """C, the width of every trunk tensor"""
+    neck: int = Field(4, ge=1)
+    """the 1x1 convolution of a dense layer is neck * growth wide"""
+    growth: int = Field(32, ge=1)
+    """channels that each dense layer adds"""
+    landmarks: int = Field(68, ge=1)
+    """N_p"""
+    input_size: int = Field(256, ge=64, multiple_of=64)
+    """side of the square crop, in crop pixels; heat maps have a quarter of it"""
+    mean_estimator: MeanEstimator = "relu"
+    """the function sigma of eq. 16, or "direct" regression from the bottleneck (ablation)"""
+    tau: float = Field(0.02, gt=0)
+    """temperature of "tau-softmax\""""
+    cholesky_floor: float = Field(0.02, ge=0)
+    """smallest diagonal entry of L in heat-map pixels; bounds the likelihood from above"""
+    likelihood: Likelihood = "laplace"
+    """the distribution the network was, or will be, trained with"""
+    markup: str = "ibug68"
+    """name of the point set"""
+    visibility_trained: bool = True
+    """False when no visibility labels were seen, so that `visibility` means nothing"""
+
+    reference: bool = False
+    """behave like the published code where it differs from the paper"""
+    bottleneck: Bottleneck = "after-neck"
+    """what CEN and VEN read: the output of the neck block, or its input"""
+    mean_epsilon: float = Field(0.0, ge=0)
+    """added to both denominators of the mean estimator; a dead heat map then gives (0, 0)"""
+    pixel_grid: PixelGrid = "centres"
+    """how heat-map and crop pixels correspond, see `luvli.network.pixels`"""
+    contrast_stretch: bool = False
+    """crops must be stretched to the full range 0..1 before they enter the network: see
+    `luvli.network.pixels.contrast_stretch`"""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults_of_the_published_code(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("reference"):
+            return {**PUBLISHED, **given}
+        return given
+
+    @property
+    def heatmap_size(self) -> int:
+        """Side of the heat maps."""
+        return self.input_size // STRIDE
+
+    @property
+    def bottleneck_size(self) -> int:
+        """Numbers in the bottleneck of one U-net: C x 4 x 4 for 256-pixel crops."""
+        return int(self.channels * (self.heatmap_size // 2**POOLINGS) ** 2)

@@ -1,0 +1,105 @@
+"""Mean estimator, Cholesky Estimator Network (CEN) and Visibility Estimator Network (VEN).
+
+All numbers are in heat-map pixels; `luvli.network.pixels` converts to crop pixels.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from luvli.errors import unknown_choice
+from luvli.network.config import MeanEstimator
+
+
+def spatial_mean(
+    heatmaps: Tensor, sigma: MeanEstimator = "relu", *, tau: float = 0.02, epsilon: float = 0.0
+) -> Tensor:
+    """Weighted spatial mean of heat maps (..., H, W) -> (..., 2) as x, y (eq. 16).
+
+    A map with no positive pixel has no ReLU mean. Its answer is the mean weighted by the
+    height above its lowest pixel, so that the gradient can bring it back to life, and the
+    centre if it is flat. The published code adds `epsilon` = 1e-5 to the sum of weights,
+    twice, and answers (0, 0) there.
+
+    >>> blob = torch.zeros(1, 1, 4, 4)
+    >>> blob[0, 0, 2, 1] = blob[0, 0, 2, 2] = 1.0
+    >>> spatial_mean(blob).tolist()
+    [[[1.5, 2.0]]]
+    """
+    heatmaps = heatmaps.float() if heatmaps.dtype in (torch.float16, torch.bfloat16) else heatmaps
+    if sigma == "relu":
+        moments = _moments(F.relu(heatmaps))
+        if epsilon == 0.0:
+            moments = torch.where(moments[..., 2:] > 0, moments, _lifted_moments(heatmaps))
+    elif sigma in ("softmax", "tau-softmax"):
+        scaled = heatmaps if sigma == "softmax" else heatmaps / tau
+        moments = _moments(torch.exp(scaled - scaled.amax(dim=(-2, -1), keepdim=True)))
+    else:
+        raise unknown_choice("mean estimator", sigma, ("relu", "softmax", "tau-softmax"))
+    first, total = moments[..., :2], moments[..., 2:]
+    if epsilon == 0.0:
+        return first / total
+    return first / (total + epsilon) / (total / (total + epsilon) + epsilon)
+
+
+def _moments(weights: Tensor) -> Tensor:
+    """Weights (..., H, W) -> (..., 3): sums of w x, w y and w."""
+    columns, rows = weights.sum(-2), weights.sum(-1)
+    x = torch.arange(columns.shape[-1], dtype=columns.dtype, device=columns.device)
+    y = torch.arange(rows.shape[-1], dtype=rows.dtype, device=rows.device)
+    return torch.stack([(columns * x).sum(-1), (rows * y).sum(-1), rows.sum(-1)], dim=-1)
+
+
+def _lifted_moments(heatmaps: Tensor) -> Tensor:
+    """Moments of heat maps above their lowest pixel; of an even sheet if they are flat."""
+    lowest = heatmaps.detach().amin(dim=(-2, -1), keepdim=True)
+    lifted = _moments(heatmaps - lowest)
+    flat = _moments(torch.ones_like(heatmaps[..., :, :]))
+    return torch.where(lifted[..., 2:] > 0, lifted, flat)
+
+
+def cholesky_entries(raw: Tensor, floor: float = 0.0) -> Tensor:
+    """CEN output (..., 3) -> L11, L21, L22 in heat-map pixels.
+
+    The diagonal passes through ELU plus a constant (section 3.3); the constant is 1 +
+    `floor`, so that no diagonal entry falls below `floor`. Without it the likelihood has
+    no upper bound where a landmark is fitted exactly. The published code has floor 0.
+    """
+    diagonal = F.elu(raw) + (1.0 + floor)
+    return torch.stack([diagonal[..., 0], raw[..., 1], diagonal[..., 2]], dim=-1)
+
+
+class CholeskyEstimator(nn.Module):
+    """CEN: one linear layer from the bottleneck to L11, L21, L22 of each landmark.
+
+    With `direct` it also regresses the mean, as two more numbers in heat-map pixels (the
+    "Direct" row of the ablations).
+    """
+
+    def __init__(self, inputs: int, landmarks: int, heatmap_size: int, direct: bool) -> None:
+        super().__init__()
+        self.landmarks = landmarks
+        self.linear = nn.Linear(inputs, landmarks * (5 if direct else 3))
+        if direct:  # start from the centre of the heat map, not from its corner
+            with torch.no_grad():
+                self.linear.bias.view(landmarks, 5)[:, 3:] += (heatmap_size - 1) / 2
+
+    def forward(self, bottleneck: Tensor) -> Tensor:
+        """(B, C, h, w) -> (B, N_p, 3), or (B, N_p, 5) with the mean at the end; not activated."""
+        raw: Tensor = self.linear(bottleneck.flatten(1))
+        return raw.unflatten(1, (self.landmarks, -1))
+
+
+class VisibilityEstimator(nn.Module):
+    """VEN: one linear layer from the bottleneck to the logit of each landmark's visibility."""
+
+    def __init__(self, inputs: int, landmarks: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(inputs, landmarks)
+
+    def forward(self, bottleneck: Tensor) -> Tensor:
+        """(B, C, h, w) -> (B, N_p) logits."""
+        logits: Tensor = self.linear(bottleneck.flatten(1))
+        return logits

@@ -1,0 +1,82 @@
+"""`LUVLi`: DU-Net with mean estimator, CEN and VEN on every U-net (figure 2 of the paper)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from luvli.network.config import NetworkConfig
+from luvli.network.dunet import DUNet
+from luvli.network.heads import (
+    CholeskyEstimator,
+    VisibilityEstimator,
+    cholesky_entries,
+    spatial_mean,
+)
+
+
+class UNetOutput(NamedTuple):
+    """What one U-net says about the N_p landmarks of B faces, in heat-map pixels."""
+
+    heatmaps: Tensor
+    """(B, N_p, S/4, S/4), raw: any sign"""
+    mean: Tensor
+    """(B, N_p, 2) x, y"""
+    cholesky: Tensor
+    """(B, N_p, 3) L11, L21, L22 of Sigma = L L^T"""
+    visibility: Tensor
+    """(B, N_p) probability of being visible"""
+    visibility_logit: Tensor
+    """(B, N_p) the same before the sigmoid; losses use it, because it does not saturate"""
+
+
+class LUVLi(nn.Module):
+    """The whole network: images (B, 3, S, S), RGB in 0..1 -> one `UNetOutput` for each U-net.
+
+    The last U-net's output is the answer; the others are there for training.
+
+    >>> network = build(NetworkConfig(
+    ...     unets=2, channels=8, neck=1, growth=4, landmarks=5, input_size=64, markup="mine5"))
+    >>> answer = network.eval()(torch.zeros(1, 3, 64, 64))[-1]
+    >>> tuple(answer.mean.shape), tuple(answer.cholesky.shape), tuple(answer.visibility.shape)
+    ((1, 5, 2), (1, 5, 3), (1, 5))
+    """
+
+    def __init__(self, config: NetworkConfig, *, recompute: bool = False) -> None:
+        super().__init__()
+        self.config = config
+        self.trunk = DUNet.from_config(config, recompute=recompute)
+        self.cholesky = CholeskyEstimator(
+            config.bottleneck_size,
+            config.landmarks,
+            config.heatmap_size,
+            direct=config.mean_estimator == "direct",
+        )
+        self.visibility = VisibilityEstimator(config.bottleneck_size, config.landmarks)
+
+    def forward(self, images: Tensor) -> list[UNetOutput]:
+        return [self._answer(*features) for features in self.trunk(images)]
+
+    def _answer(self, heatmaps: Tensor, bottleneck: Tensor) -> UNetOutput:
+        config = self.config
+        raw = self.cholesky(bottleneck).float()
+        logit = self.visibility(bottleneck).float()
+        if config.mean_estimator == "direct":
+            mean = raw[..., 3:]
+        else:
+            mean = spatial_mean(
+                heatmaps, config.mean_estimator, tau=config.tau, epsilon=config.mean_epsilon
+            )
+        cholesky = cholesky_entries(raw[..., :3], config.cholesky_floor)
+        return UNetOutput(heatmaps, mean, cholesky, torch.sigmoid(logit), logit)
+
+
+def build(config: NetworkConfig, *, recompute: bool = False) -> LUVLi:
+    """A network with fresh weights.
+
+    `recompute` trades time for memory in training (see `DUNet`); it is a property of the
+    run, not of the model, and is not stored in model files.
+    """
+    return LUVLi(config, recompute=recompute)
