@@ -1,0 +1,207 @@
+"""How well predicted visibility agrees with the labels.
+
+`probability` is v-hat in 0..1 and `classes` the labels of `luvli.data.record.Visibility`:
+-1 unlabelled (left out everywhere), 0 self-occluded (invisible), 1 unoccluded, 2 externally
+occluded (both visible). Any shape will do, the same for both.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from luvli.errors import InputError, unknown_choice
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Rule = Literal["above", "at least"]
+
+CLASS_NAMES = {
+    "self_occluded": (0,),
+    "unoccluded": (1,),
+    "externally_occluded": (2,),
+    "visible": (1, 2),
+}
+"""the columns of Table 9, and both visible classes pooled"""
+
+
+class Curve(NamedTuple):
+    """Points of a curve in the order of falling threshold, and the area or mean under it."""
+
+    x: Floats
+    y: Floats
+    threshold: Floats
+    area: float
+
+
+class Reliability(NamedTuple):
+    """Predicted against observed frequency in bins, with the expected calibration error."""
+
+    predicted: Floats
+    observed: Floats
+    count: NDArray[np.int64]
+    error: float
+
+
+def is_called_visible(
+    probability: ArrayLike, threshold: float = 0.5, rule: Rule = "above"
+) -> Bools:
+    """Whether v-hat calls a landmark visible: v-hat > 0.5 in the paper, >= in the published code."""
+    values = np.asarray(probability, dtype=np.float64)
+    if rule == "above":
+        return np.asarray(values > threshold)
+    if rule == "at least":
+        return np.asarray(values >= threshold)
+    raise unknown_choice("rule", rule, ("above", "at least"))
+
+
+def visibility_classes(
+    classes: ArrayLike,
+    probability: ArrayLike | None = None,
+    errors: ArrayLike | None = None,
+    spread: ArrayLike | None = None,
+    normalized_spread: ArrayLike | None = None,
+    *,
+    threshold: float = 0.5,
+    rule: Rule = "above",
+) -> dict[str, dict[str, Any]]:
+    """Table 9 of the paper: one entry for each class, landmarks pooled over all faces.
+
+    `errors` is `accuracy.landmark_errors` (percent of the box), `spread` is |Sigma|^(1/2) and
+    `normalized_spread` the same of Sigma / d^2. Self-occluded landmarks have no location, so
+    theirs are NaN. Unpredicted landmarks (inf) count as in `accuracy.mean_nme`.
+    """
+    from luvli.evaluation.accuracy import mean_nme
+
+    labels = np.asarray(classes)
+    result: dict[str, dict[str, Any]] = {}
+    for name, members in CLASS_NAMES.items():
+        chosen = np.isin(labels, members)
+        row: dict[str, Any] = {"landmarks": int(chosen.sum())}
+        if probability is not None:
+            v = np.asarray(probability, dtype=np.float64)[chosen]
+            called = is_called_visible(v, threshold, rule)
+            right = called if members != (0,) else ~called
+            row["mean_visibility"] = _mean(v)
+            row["accuracy"] = _mean(right[~np.isnan(v)].astype(np.float64))
+        if errors is not None:
+            row["nme_box"] = mean_nme(np.asarray(errors, dtype=np.float64)[chosen])
+        for key, values in (("spread", spread), ("spread_box", normalized_spread)):
+            if values is not None:
+                located = np.nan if members == (0,) else np.asarray(values, np.float64)[chosen]
+                row[key] = _mean(np.atleast_1d(located))
+        result[name] = row
+    return result
+
+
+def roc(probability: ArrayLike, classes: ArrayLike) -> Curve:
+    """False-alarm rate (x) against detection rate (y) of "visible", with the area under it.
+
+    >>> roc([0.9, 0.8, 0.3, 0.1], [1, 2, 0, 0]).area
+    1.0
+    """
+    score, visible = labelled(probability, classes)
+    hits, alarms, threshold = _counts(score, visible)
+    positives, negatives = int(visible.sum()), int((~visible).sum())
+    if not positives or not negatives:
+        return _no_curve()
+    x = np.concatenate([[0.0], alarms / negatives])
+    y = np.concatenate([[0.0], hits / positives])
+    area = float(((x[1:] - x[:-1]) * (y[1:] + y[:-1]) / 2.0).sum())
+    return Curve(x, y, np.concatenate([[np.inf], threshold]), area)
+
+
+def precision_recall(
+    probability: ArrayLike, classes: ArrayLike, target: Literal["visible", "hidden"] = "visible"
+) -> Curve:
+    """Recall (x) against precision (y), with the average precision as the area.
+
+    "hidden" asks how well self-occluded landmarks are found, which are the rare ones.
+    """
+    score, visible = labelled(probability, classes)
+    if target == "hidden":
+        score, visible = 1.0 - score, ~visible
+    elif target != "visible":
+        raise unknown_choice("target", target, ("visible", "hidden"))
+    hits, alarms, threshold = _counts(score, visible)
+    if not visible.any():
+        return _no_curve()
+    recall = hits / visible.sum()
+    precision = hits / (hits + alarms)
+    area = float((np.diff(np.concatenate([[0.0], recall])) * precision).sum())
+    return Curve(recall, precision, threshold, area)
+
+
+def brier(probability: ArrayLike, classes: ArrayLike) -> float:
+    """Mean squared difference of v-hat and v: 0 is perfect, 0.25 is a fair coin.
+
+    >>> brier([0.5, 1.0], [1, 0])
+    0.625
+    """
+    score, visible = labelled(probability, classes)
+    return _mean((score - visible) ** 2)
+
+
+def visibility_reliability(
+    probability: ArrayLike, classes: ArrayLike, bins: int = 10
+) -> Reliability:
+    """Share of visible landmarks among those with v-hat in each of `bins` equal ranges.
+
+    The error is the mean |observed - predicted|, weighted by the number of landmarks.
+    """
+    score, visible = labelled(probability, classes)
+    index = np.minimum((score * bins).astype(int), bins - 1)
+    count = np.bincount(index, minlength=bins)
+    with np.errstate(invalid="ignore"):
+        predicted = np.bincount(index, weights=score, minlength=bins) / count
+        observed = np.bincount(index, weights=visible, minlength=bins) / count
+    used = count > 0
+    gaps = np.abs(observed[used] - predicted[used]) * count[used]
+    error = float(gaps.sum() / count.sum()) if len(score) else float("nan")
+    return Reliability(predicted, observed, count, error)
+
+
+def auroc(score: ArrayLike, positive: ArrayLike) -> float:
+    """Chance that a positive scores above a negative, ties counting half; NaN without both.
+
+    >>> auroc([3, 2, 2, 1], [1, 1, 0, 0])
+    0.875
+    """
+    values = np.asarray(score, dtype=np.float64).ravel()
+    chosen = np.asarray(positive, dtype=bool).ravel()
+    positives, negatives = int(chosen.sum()), int((~chosen).sum())
+    if not positives or not negatives:
+        return float("nan")
+    _, index, count = np.unique(values, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(count) - (count - 1) / 2.0)[index.ravel()]
+    return float((ranks[chosen].sum() - positives * (positives + 1) / 2) / (positives * negatives))
+
+
+def labelled(probability: ArrayLike, classes: ArrayLike) -> tuple[Floats, Bools]:
+    """v-hat and v of the landmarks that have a visibility label and a prediction, flattened."""
+    score, label = np.asarray(probability, dtype=np.float64), np.asarray(classes)
+    if score.shape != label.shape:
+        raise InputError(f"probability {score.shape} and classes {label.shape} differ in shape.")
+    known = (label >= 0) & ~np.isnan(score)
+    return score[known], np.asarray(label[known] > 0)
+
+
+def _counts(score: Floats, positive: Bools) -> tuple[Floats, Floats, Floats]:
+    """Hits and false alarms when everything at or above each distinct score is called positive."""
+    order = np.argsort(-score, kind="stable")
+    sorted_score = score[order]
+    last = np.append(np.flatnonzero(np.diff(sorted_score)), len(score) - 1) if len(score) else []
+    last = np.asarray(last, dtype=np.intp)
+    hits = np.cumsum(positive[order], dtype=np.float64)[last]
+    return hits, last + 1.0 - hits, sorted_score[last]
+
+
+def _no_curve() -> Curve:
+    return Curve(np.empty(0), np.empty(0), np.empty(0), float("nan"))
+
+
+def _mean(values: NDArray[Any]) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else float("nan")

@@ -1,0 +1,113 @@
+"""Visibility metrics against counting by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from luvli.evaluation.visibility import (
+    auroc,
+    brier,
+    precision_recall,
+    roc,
+    visibility_classes,
+    visibility_reliability,
+)
+
+
+@pytest.fixture
+def labels() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    classes = rng.choice([-1, 0, 1, 2], size=(40, 68), p=[0.1, 0.2, 0.5, 0.2])
+    score = np.clip(rng.normal(np.where(classes == 0, 0.3, 0.8), 0.25), 0, 1).round(2)
+    return score, classes
+
+
+def known(score, classes):
+    keep = classes.ravel() >= 0
+    return score.ravel()[keep], classes.ravel()[keep] > 0
+
+
+def test_roc_at_every_threshold(labels):
+    score, classes = labels
+    curve = roc(score, classes)
+    v_hat, v = known(score, classes)
+    for x, y, t in zip(curve.x[1:], curve.y[1:], curve.threshold[1:], strict=True):
+        assert x == pytest.approx(np.mean(v_hat[~v] >= t))
+        assert y == pytest.approx(np.mean(v_hat[v] >= t))
+    assert (curve.x[0], curve.y[0], curve.x[-1], curve.y[-1]) == (0, 0, 1, 1)
+
+
+def test_area_under_roc_is_the_chance_of_the_right_order(labels):
+    score, classes = labels
+    v_hat, v = known(score, classes)
+    above = v_hat[v][:, None] > v_hat[~v][None]
+    equal = v_hat[v][:, None] == v_hat[~v][None]
+    expected = above.mean() + equal.mean() / 2
+    assert roc(score, classes).area == pytest.approx(expected)
+    assert auroc(v_hat, v) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("target", ["visible", "hidden"])
+def test_precision_and_recall_at_every_threshold(labels, target):
+    score, classes = labels
+    curve = precision_recall(score, classes, target)
+    v_hat, v = known(score, classes)
+    if target == "hidden":
+        v_hat, v = 1 - v_hat, ~v
+    area, last = 0.0, 0.0
+    for x, y, t in zip(curve.x, curve.y, curve.threshold, strict=True):
+        called = v_hat >= t
+        assert x == pytest.approx(v[called].sum() / v.sum())
+        assert y == pytest.approx(v[called].mean())
+        area += (x - last) * y
+        last = x
+    assert curve.area == pytest.approx(area)
+
+
+def test_brier(labels):
+    score, classes = labels
+    v_hat, v = known(score, classes)
+    assert brier(score, classes) == pytest.approx(sum((v_hat - v) ** 2) / len(v))
+
+
+def test_reliability_of_honest_and_of_exaggerated_probabilities():
+    rng = np.random.default_rng(1)
+    honest = rng.random(200_000)
+    v = (rng.random(200_000) < honest).astype(int)
+    assert visibility_reliability(honest, v).error < 0.01
+    pushed = np.where(honest > 0.5, 0.95, 0.05)  # true rates are 0.75 and 0.25
+    result = visibility_reliability(pushed, v)
+    assert result.error == pytest.approx(0.2, abs=0.01)
+    assert result.count.sum() == 200_000 and (result.count > 0).sum() == 2
+
+
+def test_reliability_holds_probabilities_zero_and_one():
+    result = visibility_reliability([0.0, 1.0, 1.0], [0, 1, 1])
+    assert result.count[0] == 1 and result.count[-1] == 2 and result.error == 0
+
+
+def test_three_types_of_landmarks_counted_by_hand():
+    classes = np.array([[0, 0, 1, 2], [0, 1, 1, -1]])
+    v_hat = np.array([[0.1, 0.6, 0.9, 0.5], [0.2, 0.4, 0.8, 0.0]])
+    errors = np.array([[np.nan, np.nan, 2.0, 6.0], [np.nan, 3.0, 4.0, np.nan]])
+    spread = np.array([[9.0, 9.0, 1.0, 5.0], [9.0, 2.0, 3.0, 9.0]])
+    rows = visibility_classes(classes, v_hat, errors, spread, spread / 100)
+    hidden, plain, covered = (
+        rows[name] for name in ("self_occluded", "unoccluded", "externally_occluded")
+    )
+    assert hidden["landmarks"] == 3 and hidden["accuracy"] == pytest.approx(2 / 3)
+    assert hidden["mean_visibility"] == pytest.approx(0.3)
+    assert np.isnan(hidden["nme_box"]) and np.isnan(hidden["spread"])
+    assert plain["accuracy"] == pytest.approx(2 / 3) and plain["nme_box"] == pytest.approx(3)
+    assert plain["spread"] == pytest.approx(2) and plain["spread_box"] == pytest.approx(0.02)
+    assert covered["accuracy"] == 0  # 0.5 is not above 0.5 ...
+    at_least = visibility_classes(classes, v_hat, rule="at least")
+    assert at_least["externally_occluded"]["accuracy"] == 1  # ... but it is at least 0.5
+    assert rows["visible"]["nme_box"] == pytest.approx((2 + 6 + 3 + 4) / 4)
+
+
+def test_one_class_alone_has_no_curve():
+    assert np.isnan(roc([0.2, 0.9], [1, 1]).area)
+    assert np.isnan(precision_recall([0.2, 0.9], [1, 1], "hidden").area)
+    assert np.isnan(brier([], []))
