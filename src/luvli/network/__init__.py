@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from luvli.errors import require
 
 if TYPE_CHECKING:
-    from luvli.network.model import LUVLi, UNetOutput, build
     from luvli.network.config import NetworkConfig
     from luvli.network.dunet import DUNet, UNetFeatures
     from luvli.network.heads import spatial_mean
+    from luvli.network.model import LUVLi, UNetOutput, build
     from luvli.network.official import load_official, to_official
     from luvli.network.weights import load_model, load_weights_into, save_model
 
@@ -33,7 +33,20 @@ _HOME = {
     "load_weights_into": "weights",
     "save_model": "weights",
 }
-__all__ = sorted(_HOME)
+__all__ = [
+    "LUVLi",
+    "UNetOutput",
+    "build",
+    "NetworkConfig",
+    "DUNet",
+    "UNetFeatures",
+    "spatial_mean",
+    "load_official",
+    "to_official",
+    "load_model",
+    "load_weights_into",
+    "save_model",
+]
 
 
 def __getattr__(name: str) -> Any:

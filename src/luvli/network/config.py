@@ -39,25 +39,25 @@ class NetworkConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    unets: int = Field(8, ge=1)
+    unets: int = Field(default=8, ge=1)
     """K, the number of U-nets in a row"""
-    order: int = Field(1, ge=0)
+    order: int = Field(default=1, ge=0)
     """how many earlier U-nets each dense layer sees; more than K-1 is the same as K-1"""
-    channels: int = Field(128, ge=1)
+    channels: int = Field(default=128, ge=1)
     """C, the width of every trunk tensor"""
-    neck: int = Field(4, ge=1)
+    neck: int = Field(default=4, ge=1)
     """the 1x1 convolution of a dense layer is neck * growth wide"""
-    growth: int = Field(32, ge=1)
+    growth: int = Field(default=32, ge=1)
     """channels that each dense layer adds"""
-    landmarks: int = Field(68, ge=1)
+    landmarks: int = Field(default=68, ge=1)
     """N_p"""
-    input_size: int = Field(256, ge=64, multiple_of=64)
+    input_size: int = Field(default=256, ge=64, multiple_of=64)
     """side of the square crop, in crop pixels; heat maps have a quarter of it"""
     mean_estimator: MeanEstimator = "relu"
     """the function sigma of eq. 16, or "direct" regression from the bottleneck (ablation)"""
-    tau: float = Field(0.02, gt=0)
+    tau: float = Field(default=0.02, gt=0)
     """temperature of "tau-softmax\""""
-    cholesky_floor: float = Field(0.02, ge=0)
+    cholesky_floor: float = Field(default=0.02, ge=0)
     """smallest diagonal entry of L in heat-map pixels; bounds the likelihood from above"""
     likelihood: Likelihood = "laplace"
     """the distribution the network was, or will be, trained with"""
@@ -70,7 +70,7 @@ class NetworkConfig(BaseModel):
     """behave like the published code where it differs from the paper"""
     bottleneck: Bottleneck = "after-neck"
     """what CEN and VEN read: the output of the neck block, or its input"""
-    mean_epsilon: float = Field(0.0, ge=0)
+    mean_epsilon: float = Field(default=0.0, ge=0)
     """added to both denominators of the mean estimator; a dead heat map then gives (0, 0)"""
     pixel_grid: PixelGrid = "centres"
     """how heat-map and crop pixels correspond, see `luvli.network.pixels`"""

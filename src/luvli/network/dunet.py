@@ -6,7 +6,8 @@ shared between U-nets.
 
     image (3, S, S)
       stem: 7x7 convolution, stride 2, max-pool            -> (C, S/4, S/4)
-      U-net i: down 0..3, neck, up 3..0                    -> (C, S/4, S/4), bottleneck (C, S/64, S/64)
+      U-net i: down 0..3, neck, up 3..0                    -> (C, S/4, S/4)
+                                                              and bottleneck (C, S/64, S/64)
       head i: normalise, ReLU, 1x1 convolution             -> heat maps (N_p, S/4, S/4)
 
 Nothing here knows about likelihoods: `luvli.network.LUVLi` adds the mean estimator, CEN

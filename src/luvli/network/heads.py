@@ -56,7 +56,7 @@ def _lifted_moments(heatmaps: Tensor) -> Tensor:
     """Moments of heat maps above their lowest pixel; of an even sheet if they are flat."""
     lowest = heatmaps.detach().amin(dim=(-2, -1), keepdim=True)
     lifted = _moments(heatmaps - lowest)
-    flat = _moments(torch.ones_like(heatmaps[..., :, :]))
+    flat = _moments(torch.ones_like(heatmaps))
     return torch.where(lifted[..., 2:] > 0, lifted, flat)
 
 
@@ -89,7 +89,7 @@ class CholeskyEstimator(nn.Module):
     def forward(self, bottleneck: Tensor) -> Tensor:
         """(B, C, h, w) -> (B, N_p, 3), or (B, N_p, 5) with the mean at the end; not activated."""
         raw: Tensor = self.linear(bottleneck.flatten(1))
-        return raw.unflatten(1, (self.landmarks, -1))
+        return raw.reshape(raw.shape[0], self.landmarks, -1)
 
 
 class VisibilityEstimator(nn.Module):

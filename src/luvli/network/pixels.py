@@ -11,14 +11,15 @@ Functions take numpy arrays and PyTorch tensors alike and need neither library.
 
 from __future__ import annotations
 
-from typing import Literal, TypeVar
+from typing import Any, Literal
 
 from luvli.errors import unknown_choice
 
 PixelGrid = Literal["centres", "corners"]
 STRIDE = 4
 
-Array = TypeVar("Array")
+Array = Any
+"""a numpy array or a PyTorch tensor"""
 
 
 def heatmap_to_crop(points: Array, grid: PixelGrid) -> Array:
@@ -28,27 +29,27 @@ def heatmap_to_crop(points: Array, grid: PixelGrid) -> Array:
     >>> heatmap_to_crop(np.array([0.0, 10.0]), "centres").tolist()
     [1.5, 41.5]
     """
-    return points * STRIDE + _offset(grid)  # type: ignore[operator, no-any-return]
+    return points * STRIDE + _offset(grid)
 
 
 def crop_to_heatmap(points: Array, grid: PixelGrid) -> Array:
     """The inverse of `heatmap_to_crop`."""
-    return (points - _offset(grid)) / STRIDE  # type: ignore[operator, no-any-return]
+    return (points - _offset(grid)) / STRIDE
 
 
 def cholesky_to_crop(cholesky: Array) -> Array:
     """Cholesky entries (..., 3) or roots in heat-map pixels -> crop pixels."""
-    return cholesky * STRIDE  # type: ignore[operator, no-any-return]
+    return cholesky * STRIDE
 
 
 def covariance_to_crop(covariance: Array) -> Array:
     """Covariances (..., 2, 2) in heat-map pixels squared -> crop pixels squared."""
-    return covariance * STRIDE**2  # type: ignore[operator, no-any-return]
+    return covariance * STRIDE**2
 
 
 def covariance_to_heatmap(covariance: Array) -> Array:
     """The inverse of `covariance_to_crop`."""
-    return covariance / STRIDE**2  # type: ignore[operator, no-any-return]
+    return covariance / STRIDE**2
 
 
 def contrast_stretch(images: Array) -> Array:
@@ -62,14 +63,11 @@ def contrast_stretch(images: Array) -> Array:
     >>> contrast_stretch(np.array([[[[0.2, 0.4, 0.6]]]])).round(6).tolist()
     [[[[0.0, 0.5, 1.0]]]]
     """
-    flat = images.reshape(*images.shape[:-3], -1)  # type: ignore[attr-defined]
-    reduce = getattr(flat, "amin", None)
-    if reduce is not None:  # PyTorch
-        low, high = flat.amin(-1), flat.amax(-1)
-    else:
-        low, high = flat.min(-1), flat.max(-1)
-    low, high = low[..., None, None, None], high[..., None, None, None]
-    return (images - low) / (high - low + (high == low))  # type: ignore[no-any-return]
+    flat = images.reshape(*images.shape[:-3], -1)
+    smallest, largest = ("amin", "amax") if hasattr(flat, "amin") else ("min", "max")
+    low = getattr(flat, smallest)(-1)[..., None, None, None]
+    high = getattr(flat, largest)(-1)[..., None, None, None]
+    return (images - low) / (high - low + (high == low))
 
 
 def _offset(grid: PixelGrid) -> float:

@@ -1,0 +1,62 @@
+"""Distributions of landmarks, and the losses made of them.
+
+`Laplace`, `Gauss` and `Mixed` work on numpy arrays without PyTorch, and on PyTorch tensors
+with gradients. The losses need PyTorch and are looked up on first use.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
+
+from luvli.errors import require, unknown_choice
+from luvli.likelihood.elliptical import Elliptical
+from luvli.likelihood.gauss import Gauss
+from luvli.likelihood.laplace import Laplace
+from luvli.likelihood.mixed import Mixed
+
+if TYPE_CHECKING:
+    from luvli.likelihood.heatmap import heatmap_loss, heatmap_targets
+    from luvli.likelihood.loss import LossDifferences, LuvliLoss, luvli_loss
+
+__all__ = [
+    "Elliptical",
+    "Gauss",
+    "Laplace",
+    "LossDifferences",
+    "LuvliLoss",
+    "Mixed",
+    "family",
+    "heatmap_loss",
+    "heatmap_targets",
+    "luvli_loss",
+]
+
+_FAMILIES: dict[str, type[Elliptical]] = {"laplace": Laplace, "gauss": Gauss}
+_HOME = {
+    "LossDifferences": "loss",
+    "LuvliLoss": "loss",
+    "luvli_loss": "loss",
+    "heatmap_loss": "heatmap",
+    "heatmap_targets": "heatmap",
+}
+
+
+def family(name: Literal["laplace", "gauss"]) -> type[Elliptical]:
+    """The class of distributions with this name.
+
+    >>> family("laplace").__name__
+    'Laplace'
+    """
+    if name not in _FAMILIES:
+        raise unknown_choice("likelihood", name, _FAMILIES)
+    return _FAMILIES[name]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    require("torch", "train")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value  # next time without this function
+    return value

@@ -1,0 +1,149 @@
+"""What the Laplacian and the Gaussian have in common: density by Mahalanobis radius alone.
+
+A location is mu + L u r with u uniform on the unit circle and a radius r whose law is all
+that the two families differ in. Arrays may be numpy's or PyTorch's (see `covariance`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cache
+from math import pi
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from luvli.errors import InputError
+from luvli.likelihood import covariance as cov
+from luvli.likelihood.covariance import Array
+
+Floats = NDArray[np.float64]
+
+
+class Elliptical(ABC):
+    """A distribution of locations with mean (..., 2) and covariance (..., 2, 2).
+
+    Units are those of `mean`: heat-map, crop or image pixels.
+    """
+
+    log_constant: ClassVar[float]
+    """log of the density's constant factor, so that -log P = T1 + T2 + log_constant"""
+
+    def __init__(self, mean: Array, cholesky: Array) -> None:
+        """`cholesky` (..., 3) holds L11, L21, L22 of the covariance L L^T."""
+        if mean.shape[-1:] != (2,) or cholesky.shape[-1:] != (3,):
+            raise InputError(
+                "a distribution needs mean (..., 2) and cholesky (..., 3), "
+                f"got {tuple(mean.shape)} and {tuple(cholesky.shape)}."
+            )
+        self.mean = mean
+        self.cholesky = cholesky
+
+    @classmethod
+    def from_covariance(cls, mean: Array, covariance: Array) -> Self:
+        """The same from covariances (..., 2, 2)."""
+        return cls(mean, cov.to_cholesky(covariance))
+
+    @property
+    def covariance(self) -> Array:
+        """(..., 2, 2): exactly the covariance of the random location."""
+        return cov.from_cholesky(self.cholesky)
+
+    # -- density ---------------------------------------------------------------------------
+
+    def mahalanobis(self, points: Array) -> Array:
+        """Mahalanobis radius of points (..., 2) -> (...)."""
+        return cov.mahalanobis(points - self.mean, self.cholesky)
+
+    def log_det_term(self) -> Array:
+        """T1 of eq. 11 and 13: half the log-determinant of the covariance."""
+        return cov.half_log_determinant(self.cholesky)
+
+    def distance_term(self, points: Array) -> Array:
+        """T2 of eq. 11 or 13: what the density falls with."""
+        return self.radius_energy(self.mahalanobis(points))
+
+    def log_prob(self, points: Array) -> Array:
+        """Log-density at points (..., 2), in nats per square pixel -> (...)."""
+        return -(self.log_det_term() + self.distance_term(points) + self.log_constant)
+
+    # -- radius: the same for every member of the family -----------------------------------
+
+    @staticmethod
+    @abstractmethod
+    def radius_energy(radius: Array) -> Array:
+        """T2 as a function of the Mahalanobis radius."""
+
+    @staticmethod
+    @abstractmethod
+    def radius_probability(radius: ArrayLike) -> Any:
+        """Probability that the Mahalanobis radius is at most `radius`."""
+
+    @staticmethod
+    @abstractmethod
+    def radius_quantile(probability: ArrayLike) -> Any:
+        """Mahalanobis radius of the ellipse that holds `probability` (0..1)."""
+
+    @staticmethod
+    @abstractmethod
+    def standard_marginal(x: ArrayLike) -> Any:
+        """Density of one coordinate of the standard member (mean 0, covariance I)."""
+
+    def marginal_pdf(self, x: Array, axis: int) -> Any:
+        """Density of coordinate `axis` (0 for x, 1 for y) alone, at values x (...); numpy."""
+        deviation = np.sqrt(self.covariance[..., axis, axis])
+        return self.standard_marginal((x - self.mean[..., axis]) / deviation) / deviation
+
+    def sample(self, n: int, rng: np.random.Generator) -> Any:
+        """n independent locations for each member: (n, ..., 2), numpy."""
+        shape = (n, *self.mean.shape[:-1])
+        radius = self.radius_quantile(rng.random(shape))
+        angle = rng.uniform(0.0, 2 * pi, shape)
+        return self._place(radius * np.cos(angle), radius * np.sin(angle))
+
+    def _place(self, u: Array, v: Array) -> Any:
+        """mu + L (u, v)."""
+        x = self.cholesky[..., 0] * u
+        y = self.cholesky[..., 1] * u + self.cholesky[..., 2] * v
+        return np.stack([x, y], -1) + self.mean
+
+    # -- information -----------------------------------------------------------------------
+
+    @abstractmethod
+    def entropy(self) -> Array:
+        """Differential entropy in nats -> (...)."""
+
+    @abstractmethod
+    def cross_entropy(self, truth: Elliptical) -> Array:
+        """E[-log_prob(z)] for z distributed as `truth` -> (...)."""
+
+    def kl_divergence(self, other: Elliptical) -> Array:
+        """D_KL(self || other) in nats -> (...).
+
+        Exact where `other` is Gaussian. Where `other` is Laplacian, the expected distance
+        is integrated numerically, with an error below 1e-3 nats and far below that when
+        the means agree.
+        """
+        return other.cross_entropy(self) - self.entropy()
+
+    def expectation_points(self) -> tuple[Floats, Floats]:
+        """Points (m, ..., 2) and weights (m,) so that E[f(z)] = sum of weight * f(point)."""
+        u, v, weights = _standard_rule(type(self))
+        ones = (1,) * (self.mean.ndim - 1)
+        return self._place(u.reshape(-1, *ones), v.reshape(-1, *ones)), weights
+
+
+@cache
+def _standard_rule(family: type[Elliptical]) -> tuple[Floats, Floats, Floats]:
+    """Gauss-Legendre in the radius (against its own law), even steps in the angle."""
+    far = float(family.radius_quantile(1 - 1e-13))
+    nodes, weights = np.polynomial.legendre.leggauss(96)
+    radius = far * (nodes + 1) / 2
+    # density of the radius of a standard member: circumference times density
+    law = 2 * pi * radius * np.exp(-family.radius_energy(radius) - family.log_constant)
+    radial = weights * far / 2 * law
+    angle = np.arange(96) * (2 * pi / 96)
+    u = np.outer(radius, np.cos(angle)).ravel()
+    v = np.outer(radius, np.sin(angle)).ravel()
+    return u, v, np.repeat(radial / 96, 96)
