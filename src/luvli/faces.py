@@ -108,7 +108,7 @@ class FaceLandmarks:
 
     @classmethod
     def empty(cls, markup: str) -> FaceLandmarks:
-        """The result where no face was found: right shapes, NaN locations, visibility and score 0."""
+        """Where no face was found: right shapes, NaN locations, visibility and score 0."""
         k = get_markup(markup).size
         return cls(
             points=np.full((k, 2), np.nan),
@@ -231,4 +231,6 @@ def _check_positive_definite(covariance: Floats) -> None:
 
 
 def _listed(array: Floats) -> Any:
-    return np.where(np.isnan(array), None, array.astype(object)).tolist()
+    values = array.astype(object)
+    values[np.isnan(array)] = None
+    return values.tolist()

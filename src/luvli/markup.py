@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -58,14 +59,14 @@ class Markup:
         """Pairs of landmarks to join when drawing."""
         pairs: list[tuple[int, int]] = []
         for name, part in self.parts.items():
-            pairs += zip(part, part[1:], strict=False)
+            pairs += pairwise(part)
             if name in self.closed:
                 pairs.append((part[-1], part[0]))
         return tuple(pairs)
 
     @property
     def flip(self) -> NDArray[np.intp]:
-        """(k,) permutation: landmark j of a mirrored picture is landmark flip[j] of the original."""
+        """(k,) landmark j of a mirrored picture is landmark flip[j] of the original."""
         index = {name: j for j, name in enumerate(self.names)}
         return np.array([index[mirrored(name)] for name in self.names], dtype=np.intp)
 
@@ -124,9 +125,25 @@ def convert(points: ArrayLike, source: str, target: str) -> NDArray[np.float64]:
     if source == target:
         return values.copy()
     if (source, target) not in _CONVERSIONS:
-        known = ", ".join(f"{a} to {b}" for a, b in _CONVERSIONS)
-        raise InputError(f"no map from {source} to {target}: there are {known}.")
+        raise _no_conversion(source, target)
     return _gather(values, _CONVERSIONS[source, target])
+
+
+def sources(source: str, target: str) -> list[tuple[int, ...]]:
+    """For each landmark of `target`: the landmarks of `source` that `convert` makes it of."""
+    if source == target:
+        return [(j,) for j in range(get_markup(source).size)]
+    if (source, target) not in _CONVERSIONS:
+        raise _no_conversion(source, target)
+    return [
+        members if isinstance(members, tuple) else (members,)
+        for members in _CONVERSIONS[source, target]
+    ]
+
+
+def _no_conversion(source: str, target: str) -> InputError:
+    known = ", ".join(f"{a} to {b}" for a, b in _CONVERSIONS)
+    return InputError(f"no map from {source} to {target}: there are {known}.")
 
 
 def _gather(

@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from luvli import __version__
+from luvli.cli import convert, demo, detect, markup
 from luvli.errors import InputError
 
 
@@ -44,6 +45,12 @@ def luvli(
 
     Every verb explains itself: `luvli VERB --help`.
     """
+
+
+app.command()(demo.demo)
+app.command()(detect.detect)
+app.command()(convert.convert)
+app.command()(markup.markup)
 
 
 def main() -> None:

@@ -1,0 +1,33 @@
+"""Label files: one module for each format, `read_X` and `write_X` in each.
+
+`.pts` holds one face and no picture name, so `read_pts` gives `LabelledPoints`; all others
+hold many faces and give lists of `FaceRecord`. `read_labels` and `write_labels` choose by
+the name of the format or by what the file looks like.
+"""
+
+from luvli.data.formats.any import FORMATS, guess_format, read_labels, write_labels
+from luvli.data.formats.coco import read_coco, write_coco
+from luvli.data.formats.csv import read_csv, write_csv
+from luvli.data.formats.cvat import read_cvat, write_cvat
+from luvli.data.formats.json import read_json, write_json
+from luvli.data.formats.labelme import read_labelme, write_labelme
+from luvli.data.formats.pts import read_pts, write_pts
+
+__all__ = [
+    "FORMATS",
+    "guess_format",
+    "read_coco",
+    "read_csv",
+    "read_cvat",
+    "read_json",
+    "read_labelme",
+    "read_labels",
+    "read_pts",
+    "write_coco",
+    "write_csv",
+    "write_cvat",
+    "write_json",
+    "write_labelme",
+    "write_labels",
+    "write_pts",
+]

@@ -1,0 +1,173 @@
+"""COCO keypoints.
+
+COCO's flag is 2 for a landmark in sight, 1 for a located one that is hidden, 0 for one
+without a label; these are our unoccluded, externally occluded and unlabelled. COCO has no
+word for "self-occluded", which is also written as 0; an extra field `visibility_class`, which
+other programs ignore, keeps the difference. Coordinates are pixel indices, as ours.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel
+
+from luvli.data.formats.common import (
+    image_name,
+    landmark_names,
+    markup_of_names,
+    parse_json,
+    warn_if_predictions,
+)
+from luvli.data.record import FaceRecord, Visibility
+from luvli.errors import InputError
+from luvli.files import PathLike, write_text
+from luvli.markup import get_markup, is_markup
+
+_FLAGS = {
+    Visibility.UNOCCLUDED: 2,
+    Visibility.EXTERNALLY_OCCLUDED: 1,
+    Visibility.SELF_OCCLUDED: 0,
+    Visibility.UNLABELLED: 0,
+}
+_CLASSES = {2: Visibility.UNOCCLUDED, 1: Visibility.EXTERNALLY_OCCLUDED, 0: Visibility.UNLABELLED}
+
+
+class _Image(BaseModel):
+    id: int
+    file_name: str
+
+
+class _Category(BaseModel):
+    id: int
+    keypoints: list[str] = []
+
+
+class _Annotation(BaseModel):
+    id: int | str = 0
+    image_id: int
+    category_id: int = 1
+    keypoints: list[float] | None = None
+    bbox: tuple[float, float, float, float] | None = None
+    score: float | None = None
+    visibility_class: list[int] | None = None
+    face_id: str | None = None
+    attributes: dict[str, Any] = {}
+
+
+class _File(BaseModel):
+    images: list[_Image]
+    annotations: list[_Annotation]
+    categories: list[_Category] = []
+
+
+def read_coco(path: PathLike) -> list[FaceRecord]:
+    """Read every annotation that has keypoints; plain boxes are passed over."""
+    data = parse_json(path, _File, "a COCO keypoint file")
+    images = {image.id: image.file_name for image in data.images}
+    names = {category.id: category.keypoints for category in data.categories}
+    records = []
+    for annotation in data.annotations:
+        if annotation.keypoints is None:
+            continue
+        try:
+            records.append(_record(annotation, images, names.get(annotation.category_id, [])))
+        except InputError as error:
+            raise InputError(f"{path}, annotation {annotation.id}: {error}") from error
+    return records
+
+
+def write_coco(path: PathLike, records: Sequence[FaceRecord]) -> None:
+    """Write faces, whole or not at all."""
+    warn_if_predictions(path, records, "COCO")
+    pictures = {name: i for i, name in enumerate(dict.fromkeys(map(image_name, records)), 1)}
+    kinds = list(dict.fromkeys((r.markup, len(r.points)) for r in records))
+    data = {
+        "images": [{"id": i, "file_name": name} for name, i in pictures.items()],
+        "annotations": [
+            _annotation(
+                number,
+                record,
+                pictures[image_name(record)],
+                kinds.index((record.markup, len(record.points))) + 1,
+            )
+            for number, record in enumerate(records, 1)
+        ],
+        "categories": [_category(i, *kind) for i, kind in enumerate(kinds, 1)],
+    }
+    write_text(path, json.dumps(data, allow_nan=False) + "\n")
+
+
+def _category(number: int, markup: str, count: int) -> dict[str, Any]:
+    edges = get_markup(markup).edges if is_markup(markup) else ()
+    return {
+        "id": number,
+        "name": "face",
+        "supercategory": "person",
+        "keypoints": landmark_names(markup, count),
+        "skeleton": [[a + 1, b + 1] for a, b in edges],
+    }
+
+
+def _annotation(number: int, record: FaceRecord, image: int, category: int) -> dict[str, Any]:
+    box = record.box if record.box is not None else record.tight_box
+    keypoints: list[float] = []
+    for (x, y), kind in zip(record.points.tolist(), record.visibility, strict=True):
+        place = (x, y) if kind > Visibility.SELF_OCCLUDED else (0.0, 0.0)
+        keypoints += [*place, _FLAGS[Visibility(kind)]]
+    fields = {
+        "id": number,
+        "image_id": image,
+        "category_id": category,
+        "iscrowd": 0,
+        "keypoints": keypoints,
+        "num_keypoints": int(record.visible.sum()),
+        "score": record.score,
+        "face_id": record.face_id or None,
+        "attributes": dict(record.attributes) or None,
+    }
+    if np.isfinite(box).all():
+        x0, y0, x1, y1 = box.tolist()
+        fields |= {"bbox": [x0, y0, x1 - x0, y1 - y0], "area": (x1 - x0) * (y1 - y0)}
+    if (record.visibility == Visibility.SELF_OCCLUDED).any():
+        fields["visibility_class"] = record.visibility.tolist()
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _record(annotation: _Annotation, images: dict[int, str], names: list[str]) -> FaceRecord:
+    if annotation.image_id not in images:
+        raise InputError(f"there is no image with id {annotation.image_id}.")
+    values = np.array(annotation.keypoints, dtype=np.float64)
+    if values.size % 3 or not values.size:
+        raise InputError(f"keypoints has {values.size} numbers, not three for each landmark.")
+    rows = values.reshape(-1, 3)
+    if names and len(names) != len(rows):
+        raise InputError(f"{len(rows)} keypoints, but the category has {len(names)} names.")
+    if not np.isin(rows[:, 2], (0, 1, 2)).all():
+        raise InputError("a visibility flag is not 0, 1 or 2.")
+    classes = np.array([_CLASSES[int(flag)] for flag in rows[:, 2]], dtype=np.int8)
+    if annotation.visibility_class is not None:
+        if len(annotation.visibility_class) != len(rows) or not set(
+            annotation.visibility_class
+        ) <= set(Visibility):
+            raise InputError("visibility_class does not fit the keypoints.")
+        classes = np.array(annotation.visibility_class, dtype=np.int8)
+    box = None
+    if annotation.bbox is not None:
+        x, y, width, height = annotation.bbox
+        box = np.array([x, y, x + width, y + height])
+    return FaceRecord(
+        points=rows[:, :2],
+        visibility=classes,
+        image=Path(images[annotation.image_id]) if images[annotation.image_id] else None,
+        box=box,
+        box_kind="given",
+        markup=markup_of_names(names or [str(j) for j in range(len(rows))]),
+        face_id=annotation.face_id or "",
+        attributes=annotation.attributes,
+        score=annotation.score,
+    )

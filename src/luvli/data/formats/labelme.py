@@ -1,0 +1,123 @@
+"""LabelMe JSON: one file for each picture, one point shape for each landmark.
+
+Faces of a picture are told apart by `group_id`. The flag `occluded` is our externally
+occluded. LabelMe has no shape without a place, so a self-occluded landmark is left out and
+reads back as unlabelled. LabelMe measures from the corner of the first pixel, whose centre
+is therefore (0.5, 0.5).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, FiniteFloat
+
+from luvli.data.formats.common import (
+    image_name,
+    landmark_names,
+    markup_of_names,
+    parse_json,
+    warn_if_predictions,
+    warn_lost,
+)
+from luvli.data.record import FaceRecord, Visibility
+from luvli.errors import InputError
+from luvli.files import PathLike, write_text
+from luvli.markup import get_markup, markup_names
+
+FIRST_PIXEL = 0.5
+"""What the file calls the centre of the first pixel."""
+
+
+class _Shape(BaseModel):
+    label: str
+    points: list[tuple[FiniteFloat, FiniteFloat]]
+    group_id: int | None = None
+    shape_type: str = "point"
+    flags: dict[str, bool] | None = None
+
+
+class _File(BaseModel):
+    shapes: list[_Shape]
+    imagePath: str = ""  # LabelMe's own spelling
+
+
+def read_labelme(path: PathLike) -> list[FaceRecord]:
+    """Read the point shapes of a picture, a record for each group; other shapes are ignored."""
+    data = parse_json(path, _File, "a LabelMe file")
+    groups: dict[int | None, list[_Shape]] = {}
+    for shape in data.shapes:
+        if shape.shape_type == "point" and len(shape.points) == 1:
+            groups.setdefault(shape.group_id, []).append(shape)
+    picture = Path(data.imagePath) if data.imagePath else None
+    try:
+        return [_record(shapes, picture) for shapes in groups.values()]
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def write_labelme(path: PathLike, records: Sequence[FaceRecord]) -> None:
+    """Write the faces of one picture, whole or not at all."""
+    pictures = {image_name(record) for record in records}
+    if len(pictures) > 1:
+        raise InputError(
+            f"{path} was not written: a LabelMe file holds one picture, these are {len(pictures)}."
+        )
+    warn_if_predictions(path, records, "LabelMe")
+    hidden = sum(int((r.visibility == Visibility.SELF_OCCLUDED).sum()) for r in records)
+    if hidden:
+        warn_lost(
+            path,
+            f"LabelMe cannot hold landmarks without a place; {hidden} self-occluded ones are left "
+            "out and will read as unlabelled.",
+        )
+    data: dict[str, Any] = {
+        "version": "5.5.0",
+        "flags": {},
+        "shapes": [
+            shape for number, record in enumerate(records) for shape in _shapes(number, record)
+        ],
+        "imagePath": pictures.pop() if pictures else "",
+        "imageData": None,
+        "imageHeight": None,
+        "imageWidth": None,
+    }
+    write_text(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
+
+
+def _shapes(number: int, record: FaceRecord) -> list[dict[str, Any]]:
+    names = landmark_names(record.markup, len(record.points))
+    return [
+        {
+            "label": name,
+            "points": [[x + FIRST_PIXEL, y + FIRST_PIXEL]],
+            "group_id": number,
+            "shape_type": "point",
+            "flags": {"occluded": bool(kind == Visibility.EXTERNALLY_OCCLUDED)},
+        }
+        for name, (x, y), kind in zip(names, record.points.tolist(), record.visibility, strict=True)
+        if kind > Visibility.SELF_OCCLUDED
+    ]
+
+
+def _record(shapes: Sequence[_Shape], picture: Path | None) -> FaceRecord:
+    given = [shape.label for shape in shapes]
+    if len(set(given)) != len(given):
+        raise InputError(
+            "two points have the same label: give each face of the picture its own group id."
+        )
+    holding = [m for m in markup_names() if set(given) <= set(get_markup(m).names)]
+    order = list(get_markup(holding[0]).names) if holding else given
+    points = np.full((len(order), 2), np.nan)
+    classes = np.full(len(order), Visibility.UNLABELLED, np.int8)
+    for shape in shapes:
+        j = order.index(shape.label)
+        points[j] = np.array(shape.points[0]) - FIRST_PIXEL
+        occluded = (shape.flags or {}).get("occluded", False)
+        classes[j] = Visibility.EXTERNALLY_OCCLUDED if occluded else Visibility.UNOCCLUDED
+    markup = holding[0] if holding else markup_of_names(order)
+    return FaceRecord(points=points, visibility=classes, image=picture, markup=markup)

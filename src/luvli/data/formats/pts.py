@@ -1,0 +1,133 @@
+"""The `.pts` format of iBUG, 300-W and MERL-RAV: one face, coordinates counted from 1.
+
+MERL-RAV adds visibility by signs: both coordinates negative mean externally occluded, and
+the pair -1 -1 means self-occluded (no location). Files without such signs read as wholly
+unoccluded. The signed format cannot hold unlabelled landmarks, nor an externally occluded one
+left of or above the picture, whose coordinate is negative by itself.
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from luvli.data.record import LabelledPoints, Visibility
+from luvli.errors import InputError, LossWarning
+from luvli.files import PathLike, read_text, write_text
+
+FIRST_PIXEL = 1.0
+"""What the file calls the centre of the first pixel."""
+
+
+def read_pts(path: PathLike, points: int | None = None, signed: bool = True) -> LabelledPoints:
+    """Read one face.
+
+    `points`: the count the file must have (any if None). `signed`: whether a pair of
+    negative coordinates means occlusion, as in MERL-RAV, or (False) a place left of and
+    above the picture, as in 300-W. One negative coordinate alone is always a place.
+    """
+    source = Path(path)
+    raw = _parse(read_text(source), source)
+    if points is not None and len(raw) != points:
+        raise InputError(f"{source} has {len(raw)} points: {points} are needed here.")
+    if signed and (raw < 0).all(axis=1).any():
+        return _decode_signs(raw, source)
+    return LabelledPoints(raw - FIRST_PIXEL, np.full(len(raw), Visibility.UNOCCLUDED, np.int8))
+
+
+def write_pts(path: PathLike, points: ArrayLike, visibility: ArrayLike | None = None) -> None:
+    """Write one face, whole or not at all, with MERL-RAV's signs where `visibility` needs them.
+
+    `points` (k, 2) image pixels, first pixel centre (0, 0); `visibility` (k,) classes, all
+    unoccluded when None. Coordinates keep ten significant digits at least.
+    """
+    places = np.array(points, dtype=np.float64) + FIRST_PIXEL
+    classes = (
+        np.full(len(places), Visibility.UNOCCLUDED)
+        if visibility is None
+        else np.asarray(visibility, dtype=np.int64)
+    )
+    located = classes > Visibility.SELF_OCCLUDED
+    if not np.isfinite(places[located]).all():
+        raise InputError(f"{path} was not written: a visible landmark has no location.")
+    if (classes == Visibility.UNLABELLED).any():
+        warnings.warn(
+            f"{path}: .pts cannot say that a landmark is unlabelled; it is written as "
+            "self-occluded.",
+            LossWarning,
+            stacklevel=2,
+        )
+    external = classes == Visibility.EXTERNALLY_OCCLUDED
+    outside = external & ~(places > 0).all(axis=1)
+    if outside.any():
+        warnings.warn(
+            f"{path}: .pts cannot say that a landmark outside the picture is externally "
+            "occluded; it is written as unoccluded.",
+            LossWarning,
+            stacklevel=2,
+        )
+    places[external & (places == 1).all(axis=1)] += 1e-6  # -1 -1 would mean self-occluded
+    places[external & ~outside] *= -1
+    places[~located] = -1
+    rows = "\n".join(f"{_number(x)} {_number(y)}" for x, y in places)
+    write_text(path, f"version: 1\nn_points: {len(places)}\n{{\n{rows}\n}}\n")
+
+
+def _number(value: float) -> str:
+    return np.format_float_positional(value, trim="0", unique=True)
+
+
+def _parse(text: str, source: Path) -> NDArray[np.float64]:
+    """The numbers between the braces, as they stand in the file, (k, 2)."""
+    head, opened, rest = text.partition("{")
+    body, closed, _ = rest.partition("}")
+    if not opened or not closed:
+        raise InputError(f"{source} has no {{ }} around its points: it is not a .pts file.")
+    rows = [line.split() for line in body.splitlines() if line.strip()]
+    try:
+        values = np.array([[float(word) for word in row] for row in rows], dtype=np.float64)
+    except ValueError as error:
+        raise InputError(f"{source} has a row that is not two numbers: mend that row.") from error
+    if values.size == 0:
+        raise InputError(f"{source} has no points between its braces: label it again.")
+    if values.ndim != 2 or values.shape[1] != 2:
+        raise InputError(f"{source} has rows that are not two numbers each: mend those rows.")
+    if not np.isfinite(values).all():
+        row = int(np.argmax(~np.isfinite(values).all(axis=1))) + 1
+        raise InputError(f"{source} has NaN or infinity in row {row}: mend that row.")
+    promised = _promised(head, source)
+    if promised is not None and promised != len(values):
+        raise InputError(
+            f"{source} says n_points: {promised} but has {len(values)} rows: "
+            "add the missing rows or correct the header."
+        )
+    return values
+
+
+def _promised(head: str, source: Path) -> int | None:
+    for line in head.splitlines():
+        key, _, value = line.partition(":")
+        if key.strip().lower() == "n_points":
+            try:
+                return int(value)
+            except ValueError as error:
+                raise InputError(
+                    f"{source} has an n_points that is not a whole number: correct the header."
+                ) from error
+    return None
+
+
+def _decode_signs(raw: NDArray[np.float64], source: Path) -> LabelledPoints:
+    hidden = (raw == -1).all(axis=1)
+    external = (raw < 0).all(axis=1) & ~hidden
+    if hidden.all():
+        raise InputError(f"{source} has no visible landmark: leave it out or label it again.")
+    places = np.where(external[:, None], -raw, raw) - FIRST_PIXEL
+    places[hidden] = np.nan
+    classes = np.full(len(raw), Visibility.UNOCCLUDED, np.int8)
+    classes[external] = Visibility.EXTERNALLY_OCCLUDED
+    classes[hidden] = Visibility.SELF_OCCLUDED
+    return LabelledPoints(places, classes)

@@ -1,0 +1,181 @@
+"""`Crop`: one affine object that carries image, points and covariances, both ways."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from luvli.errors import InputError, unknown_choice
+from luvli.image.box import Box
+from luvli.image.read import Picture
+from luvli.image.reference import reference_warp
+
+Convention = Literal["pixel-centre", "reference"]
+"""How a square of the image becomes `size` x `size` pixels.
+
+`pixel-centre` (ours): the square's edges become the outer edges of the first and last
+pixel, so x' = (x - cx) size / side + (size - 1) / 2. `reference`: the published code's
+x' = (x - cx) size / side + size / 2, with its integer corners and its contrast stretch.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Crop:
+    """A square window on an image, possibly turned, shown as `size` x `size` pixels.
+
+    >>> crop = Crop.from_box(Box(10, 10, 30, 30), size=64, enlarge=1.2)
+    >>> crop.to_crop([[20.0, 20.0]]).tolist()
+    [[31.5, 31.5]]
+    """
+
+    affine: NDArray[np.float64]
+    """(2, 3) image pixels -> crop pixels"""
+    size: int
+    """side of the crop in pixels"""
+    rotation: float = 0.0
+    """degrees that the picture is turned, counter-clockwise as seen"""
+    convention: Convention = "pixel-centre"
+
+    def __post_init__(self) -> None:
+        affine = np.array(self.affine, dtype=np.float64)
+        if affine.shape != (2, 3):
+            raise InputError(f"affine must have shape (2, 3), got {affine.shape}.")
+        if not np.isfinite(affine).all() or abs(np.linalg.det(affine[:, :2])) < 1e-12:
+            raise InputError("affine must be finite and invertible.")
+        affine.setflags(write=False)
+        object.__setattr__(self, "affine", affine)
+
+    @classmethod
+    def from_box(
+        cls,
+        box: Box | Sequence[float] | NDArray[np.float64],
+        size: int,
+        enlarge: float,
+        rotation: float = 0.0,
+        convention: Convention = "pixel-centre",
+    ) -> Crop:
+        """The square around a box.
+
+        Centre of the box, side = longer side of the box times `enlarge`, turned by
+        `rotation` degrees counter-clockwise as seen. What lies outside the image is black.
+        """
+        if convention not in get_args(Convention):
+            raise unknown_choice("crop convention", convention, get_args(Convention))
+        if size < 1 or not enlarge > 0:
+            raise InputError(f"a crop needs size >= 1 and enlarge > 0, got {size} and {enlarge}.")
+        edges = box if isinstance(box, Box) else Box(*map(float, box))
+        return cls.from_square(
+            edges.centre, enlarge * max(edges.width, edges.height), size, rotation, convention
+        )
+
+    @classmethod
+    def from_square(
+        cls,
+        centre: tuple[float, float],
+        side: float,
+        size: int,
+        rotation: float = 0.0,
+        convention: Convention = "pixel-centre",
+    ) -> Crop:
+        """The square with this centre and side, in image pixels."""
+        scale = size / side
+        angle = math.radians(rotation)
+        cos, sin = scale * math.cos(angle), scale * math.sin(angle)
+        linear = np.array([[cos, sin], [-sin, cos]])
+        middle = size / 2 if convention == "reference" else (size - 1) / 2
+        shift = middle - linear @ np.asarray(centre, dtype=np.float64)
+        return cls(np.column_stack([linear, shift]), size, rotation, convention)
+
+    @property
+    def inverse(self) -> NDArray[np.float64]:
+        """(2, 3) crop pixels -> image pixels"""
+        linear = np.linalg.inv(self.affine[:, :2])
+        return np.column_stack([linear, -linear @ self.affine[:, 2]])
+
+    @property
+    def scale(self) -> float:
+        """Crop pixels per image pixel (square root of the change of area)."""
+        return math.sqrt(abs(float(np.linalg.det(self.affine[:, :2]))))
+
+    def to_crop(self, points: ArrayLike) -> NDArray[np.float64]:
+        """Points (..., 2) from image to crop pixels."""
+        return _move(self.affine, points)
+
+    def to_image(self, points: ArrayLike) -> NDArray[np.float64]:
+        """Points (..., 2) from crop to image pixels."""
+        return _move(self.inverse, points)
+
+    def covariance_to_crop(self, covariance: ArrayLike) -> NDArray[np.float64]:
+        """Covariances (..., 2, 2) from image to crop pixels: A S A^T."""
+        return _push(self.affine, covariance)
+
+    def covariance_to_image(self, covariance: ArrayLike) -> NDArray[np.float64]:
+        """Covariances (..., 2, 2) from crop to image pixels."""
+        return _push(self.inverse, covariance)
+
+    def warp(self, image: Picture) -> Picture:
+        """The crop's pixels, (size, size, 3) uint8.
+
+        Where the image is shrunk, each crop pixel averages the area that it covers, so
+        fine patterns fade instead of aliasing.
+        """
+        if self.convention == "reference":
+            centre = self.to_image([[self.size / 2, self.size / 2]])[0]
+            return reference_warp(image, centre, self.size / self.scale, self.rotation, self.size)
+        return warp_affine(image, self.affine, self.size)
+
+
+def warp_affine(image: Picture, affine: NDArray[np.float64], size: int) -> Picture:
+    """Draw `image` through `affine` (image -> crop pixels) on a black (size, size) square."""
+    import cv2
+
+    scale = math.sqrt(abs(float(np.linalg.det(affine[:, :2]))))
+    if scale < 1:
+        image, affine = _shrink(image, affine, size, scale)
+    return np.asarray(
+        cv2.warpAffine(image, affine, (size, size), flags=cv2.INTER_LINEAR), dtype=np.uint8
+    )
+
+
+def _shrink(
+    image: Picture, affine: NDArray[np.float64], size: int, scale: float
+) -> tuple[Picture, NDArray[np.float64]]:
+    """Shrink the part of the image that the crop shows, by areas, to the crop's resolution."""
+    import cv2
+
+    linear = np.linalg.inv(affine[:, :2])
+    corners = np.array([(-1, -1), (size, -1), (size, size), (-1, size)], dtype=np.float64)
+    seen = (corners - affine[:, 2]) @ linear.T
+    margin = 2 / scale
+    height, width = image.shape[:2]
+    low = np.floor(seen.min(axis=0) - margin).astype(int).clip(0, (width - 1, height - 1))
+    high = np.ceil(seen.max(axis=0) + margin).astype(int).clip(low + 1, (width, height))
+    part = image[low[1] : high[1], low[0] : high[0]]
+    shape = np.maximum(1, np.rint((high - low) * scale).astype(int))
+    small = cv2.resize(part, (int(shape[0]), int(shape[1])), interpolation=cv2.INTER_AREA)
+    # Pixel x of the small picture sits at (x + 0.5) / ratio - 0.5 + low in the image.
+    ratio = shape / (high - low)
+    back = affine[:, :2] / ratio
+    shift = affine[:, 2] + affine[:, :2] @ (low - 0.5 + 0.5 / ratio)
+    return np.asarray(small, dtype=np.uint8), np.column_stack([back, shift])
+
+
+def _move(affine: NDArray[np.float64], points: ArrayLike) -> NDArray[np.float64]:
+    array = np.asarray(points, dtype=np.float64)
+    if array.shape[-1:] != (2,):
+        raise InputError(f"points must have shape (..., 2), got {array.shape}.")
+    return array @ affine[:, :2].T + affine[:, 2]
+
+
+def _push(affine: NDArray[np.float64], covariance: ArrayLike) -> NDArray[np.float64]:
+    array = np.asarray(covariance, dtype=np.float64)
+    if array.shape[-2:] != (2, 2):
+        raise InputError(f"covariance must have shape (..., 2, 2), got {array.shape}.")
+    linear = affine[:, :2]
+    moved = linear @ array @ linear.T
+    return (moved + np.swapaxes(moved, -1, -2)) / 2

