@@ -36,15 +36,16 @@ def heatmap_targets(
     finite = torch.isfinite(points).all(-1)
     centre = torch.where(finite[..., None], points, torch.zeros_like(points))
     drawn = finite
-    if reference:
+    if reference:  # patch corners are truncated towards zero, and the patch starts at the first
         drawn = finite & (centre > 0).all(-1)
-        centre = (centre - _REACH).trunc() + _REACH
-        sigma = SIGMA
+        first, last = (centre - _REACH).trunc(), (centre + _REACH).trunc()
+        centre, sigma = first + _REACH, SIGMA
     pixels = torch.arange(size, dtype=points.dtype, device=points.device)
     offset = pixels - centre[..., None]  # (..., 2, size): the bump is a product of two profiles
     profile = torch.exp(-(offset**2) / (2 * sigma**2))
     if reference:
-        profile = torch.where(offset.abs() <= _REACH, profile, 0.0)
+        inside = (pixels >= first[..., None]) & (pixels <= last[..., None])
+        profile = torch.where(inside, profile, 0.0)
     maps = profile[..., 1, :, None] * profile[..., 0, None, :]
     return torch.where(drawn[..., None, None], maps, 0.0)
 
