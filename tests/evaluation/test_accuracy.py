@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -190,7 +191,7 @@ def test_auc_is_the_integral_of_the_ced(values, cutoff):
     """Integrate "share of images with NME <= x" over x by its definition, step by step."""
     knots = np.unique(np.clip(np.concatenate([[0.0, cutoff], values]), 0, cutoff))
     area = 0.0
-    for left, right in zip(knots[:-1], knots[1:], strict=True):
+    for left, right in itertools.pairwise(knots):
         middle = (left + right) / 2
         area += (right - left) * sum(1 for v in values if v <= middle) / len(values)
     assert auc(values, cutoff) == pytest.approx(100 * area / cutoff, abs=1e-9)

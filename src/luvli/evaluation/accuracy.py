@@ -62,7 +62,7 @@ def measured(truth: ArrayLike, visible: ArrayLike | None = None) -> Bools:
 
 
 def tight_boxes(truth: ArrayLike, visible: ArrayLike | None = None) -> Floats:
-    """(n, 4) the smallest upright boxes x0, y0, x1, y1 around the labelled landmarks; NaN if none."""
+    """(n, 4) smallest boxes x0, y0, x1, y1 around the labelled landmarks; NaN if there are none."""
     points = np.asarray(truth, dtype=np.float64)
     mask = measured(points, visible)[..., None]
     low = np.where(mask, points, np.inf).min(axis=1)
@@ -102,7 +102,7 @@ def normalizers(
         length = np.linalg.norm(right - left, axis=1)
     else:
         raise unknown_choice("normalizer", kind, NORMALIZERS)
-    return np.where(length > 0, length, np.nan)
+    return np.asarray(np.where(length > 0, length, np.nan), dtype=np.float64)
 
 
 def landmark_errors(
@@ -114,7 +114,7 @@ def landmark_errors(
     boxes: ArrayLike | None = None,
     markup: str | None = None,
 ) -> Floats:
-    """(n, k) error of each landmark in percent of d; NaN where unmeasured, inf where unpredicted."""
+    """(n, k) error of each landmark in percent of d; NaN if unmeasured, inf if unpredicted."""
     found, points = _pair(predicted, truth)
     mask = measured(points, visible)
     length = _lengths(normalizer, points, visible, boxes, markup)
@@ -122,7 +122,7 @@ def landmark_errors(
     distance[~np.isfinite(distance)] = np.inf
     errors = distance / length[:, None] * 100.0
     errors[~mask] = np.nan
-    return errors
+    return np.asarray(errors)
 
 
 def nme(
@@ -143,8 +143,8 @@ def nme(
 
     >>> truth = np.array([[[0.0, 0.0], [4.0, 0.0], [4.0, 1.0], [np.nan, np.nan]]])
     >>> predicted = truth + (0.0, 0.1)
-    >>> nme(predicted, truth).tolist(), nme(predicted, truth, average="visible").tolist()
-    ([3.75], [5.0])
+    >>> nme(predicted, truth).round(6), nme(predicted, truth, average="visible").round(6)
+    (array([3.75]), array([5.]))
     """
     errors = landmark_errors(predicted, truth, normalizer, visible, boxes=boxes, markup=markup)
     return average_errors(errors, average)

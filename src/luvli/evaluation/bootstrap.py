@@ -28,7 +28,7 @@ class Interval(NamedTuple):
 
 
 class Paired(NamedTuple):
-    """Mean of A - B over the same faces, its interval, and a two-sided p-value for "no difference"."""
+    """Mean of A - B over the same faces, its interval, and a two-sided p-value."""
 
     difference: float
     low: float

@@ -75,7 +75,8 @@ class RankCurve(NamedTuple):
     rank: Floats
     """mean rank of the group's faces, 1 the most certain"""
     nme: Floats
-    count: NDArray[np.int64]
+    faces: NDArray[np.int64]
+    """how many stand in each group"""
 
 
 def nme_by_rank(

@@ -41,14 +41,15 @@ class Reliability(NamedTuple):
 
     predicted: Floats
     observed: Floats
-    count: NDArray[np.int64]
+    landmarks: NDArray[np.int64]
+    """how many stand in each bin"""
     error: float
 
 
 def is_called_visible(
     probability: ArrayLike, threshold: float = 0.5, rule: Rule = "above"
 ) -> Bools:
-    """Whether v-hat calls a landmark visible: v-hat > 0.5 in the paper, >= in the published code."""
+    """Whether v-hat calls a landmark visible: > 0.5 in the paper, >= in the published code."""
     values = np.asarray(probability, dtype=np.float64)
     if rule == "above":
         return np.asarray(values > threshold)
@@ -192,8 +193,7 @@ def _counts(score: Floats, positive: Bools) -> tuple[Floats, Floats, Floats]:
     """Hits and false alarms when everything at or above each distinct score is called positive."""
     order = np.argsort(-score, kind="stable")
     sorted_score = score[order]
-    last = np.append(np.flatnonzero(np.diff(sorted_score)), len(score) - 1) if len(score) else []
-    last = np.asarray(last, dtype=np.intp)
+    last = np.flatnonzero(np.append(np.diff(sorted_score) != 0, len(score) > 0)[: len(score)])
     hits = np.cumsum(positive[order], dtype=np.float64)[last]
     return hits, last + 1.0 - hits, sorted_score[last]
 

@@ -1,0 +1,317 @@
+"""Whether predicted covariances tell the truth about the errors.
+
+The argument order is the same everywhere: prediction, spread, truth: `predicted` (n, k, 2),
+`covariance` (n, k, 2, 2), `truth` (n, k, 2), `visible` (n, k). Units are those of the
+coordinates given, and are divided out where a `scale` (n,) in the same unit is passed.
+Landmarks that are invisible, unlabelled or unpredicted do not enter (`usable`).
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from luvli.errors import InputError, unknown_choice
+from luvli.evaluation.accuracy import markup_for, measured
+from luvli.likelihood import covariance as algebra
+from luvli.likelihood import family
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+LikelihoodName = Literal["laplace", "gauss"]
+
+
+def usable(
+    predicted: ArrayLike, covariance: ArrayLike, truth: ArrayLike, visible: ArrayLike | None = None
+) -> Bools:
+    """(n, k) landmarks with a label, a predicted location and a positive-definite covariance."""
+    found = np.isfinite(np.asarray(predicted, dtype=np.float64)).all(axis=-1)
+    return np.asarray(measured(truth, visible) & found & _is_covariance(covariance))
+
+
+def _is_covariance(covariance: ArrayLike) -> Bools:
+    spread = np.asarray(covariance, dtype=np.float64)
+    with np.errstate(invalid="ignore"):
+        positive = (algebra.determinant(spread) > 0) & (spread[..., 0, 0] > 0)
+    return np.asarray(positive & np.isfinite(spread).all(axis=(-1, -2)))
+
+
+def negative_log_likelihood(
+    predicted: ArrayLike,
+    covariance: ArrayLike,
+    truth: ArrayLike,
+    likelihood: LikelihoodName = "laplace",
+    visible: ArrayLike | None = None,
+    *,
+    scale: ArrayLike | None = None,
+    constant: bool = True,
+) -> Floats:
+    """(n, k) nats of each label under its predicted density (eq. 10, 12); NaN where not usable.
+
+    A density has units: the value is for coordinates measured in `scale` (n,) or scalar, or in
+    the pixels given. `constant=False` leaves out log 2 pi; with heat-map pixels as the scale
+    that is what the paper's Table 11 prints.
+    """
+    mask = usable(predicted, covariance, truth, visible)
+    mean, spread, point = _chosen(mask, predicted, covariance, truth)
+    nats = -np.asarray(family(likelihood).from_covariance(mean, spread).log_prob(point))
+    if scale is not None:
+        length = np.broadcast_to(np.asarray(scale, dtype=np.float64).reshape(-1, 1), mask.shape)
+        nats = nats - 2.0 * np.log(length[mask])
+    if not constant:
+        nats = nats - np.log(2.0 * np.pi)
+    return _spread_out(mask, nats)
+
+
+def radii(
+    predicted: ArrayLike, covariance: ArrayLike, truth: ArrayLike, visible: ArrayLike | None = None
+) -> Floats:
+    """(n, k) Mahalanobis distances of the labels from the predictions; NaN where not usable."""
+    mask = usable(predicted, covariance, truth, visible)
+    mean, spread, point = _chosen(mask, predicted, covariance, truth)
+    distance = algebra.mahalanobis(point - mean, algebra.to_cholesky(spread))
+    return _spread_out(mask, np.asarray(distance))
+
+
+def whitened(
+    predicted: ArrayLike, covariance: ArrayLike, truth: ArrayLike, visible: ArrayLike | None = None
+) -> Floats:
+    """(m, 2) residuals Sigma^(-1/2) (p - mu) of the usable landmarks (eq. 18)."""
+    mask = usable(predicted, covariance, truth, visible)
+    mean, spread, point = _chosen(mask, predicted, covariance, truth)
+    return np.asarray(algebra.whiten(point - mean, spread), dtype=np.float64)
+
+
+def spread_root(covariance: ArrayLike) -> Floats:
+    """(...) |Sigma|^(1/2), the paper's scalar uncertainty: an area, in pixels squared."""
+    return np.sqrt(np.asarray(algebra.determinant(np.asarray(covariance, dtype=np.float64))))
+
+
+# --- mean squared residual against predicted covariance (Figure 4) -----------------------
+
+
+class ResidualBins(NamedTuple):
+    """One point for each bin of landmarks with similar predicted (co)variance."""
+
+    predicted: Floats
+    """(b,) mean predicted entry of Sigma"""
+    observed: Floats
+    """(b,) mean product of residuals"""
+    landmarks: NDArray[np.int64]
+    """(b,) how many stand in each bin"""
+    pearson: float
+    """correlation of the two over the bins; NaN for fewer than two bins"""
+
+
+def residual_bins(
+    predicted: ArrayLike,
+    covariance: ArrayLike,
+    truth: ArrayLike,
+    visible: ArrayLike | None = None,
+    *,
+    scale: ArrayLike | None = None,
+    per_bin: int = 734,
+    discard: float = 0.0,
+    leftover: Literal["share", "drop"] = "share",
+) -> dict[str, ResidualBins]:
+    """Equal-count bins for xx, yy and xy, sorted by the predicted entry.
+
+    With `scale` (n,) both axes are in units of scale squared. The landmarks that do not fill
+    a bin are shared out over all bins, or dropped. The published figure is
+    `discard=0.1, leftover="drop"` with the box as scale: the tenth with the largest predicted
+    magnitude is thrown away first. Fewer landmarks than `per_bin` give one bin.
+    """
+    if leftover not in ("share", "drop"):
+        raise unknown_choice("leftover", leftover, ("share", "drop"))
+    mask = usable(predicted, covariance, truth, visible)
+    mean, spread, point = _chosen(mask, predicted, covariance, truth)
+    residual = point - mean
+    area = np.ones(len(residual))
+    if scale is not None:
+        lengths = np.broadcast_to(np.asarray(scale, np.float64).reshape(-1, 1), mask.shape)
+        area = lengths[mask] ** 2
+    result = {}
+    for name, i, j in (("xx", 0, 0), ("yy", 1, 1), ("xy", 0, 1)):
+        expected = spread[:, i, j] / area
+        actual = residual[:, i] * residual[:, j] / area
+        result[name] = _binned(expected, actual, per_bin, discard, leftover)
+    return result
+
+
+def _binned(
+    expected: Floats, actual: Floats, per_bin: int, discard: float, leftover: str
+) -> ResidualBins:
+    keep = np.argsort(np.abs(expected), kind="stable")
+    keep = keep[: len(keep) - int(len(keep) * discard)]
+    order = keep[np.argsort(expected[keep], kind="stable")]
+    bins = max(1, len(order) // per_bin)
+    if leftover == "drop" and len(order) >= per_bin:
+        order = order[: bins * per_bin]
+    groups = [group for group in np.array_split(order, bins) if len(group)]
+    x = np.array([expected[group].mean() for group in groups])
+    y = np.array([actual[group].mean() for group in groups])
+    return ResidualBins(x, y, np.array([len(g) for g in groups]), pearson(x, y))
+
+
+def pearson(x: ArrayLike, y: ArrayLike) -> float:
+    """Correlation coefficient; NaN for fewer than two points or a constant."""
+    a, b = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if len(a) < 2 or not a.std() or not b.std():
+        return float("nan")
+    return float(np.mean((a - a.mean()) * (b - b.mean())) / (a.std() * b.std()))
+
+
+# --- the whole distribution (Figure 7) ---------------------------------------------------
+
+
+def whitened_kl(
+    whitened_residuals: ArrayLike,
+    likelihood: LikelihoodName = "laplace",
+    *,
+    method: Literal["cells", "published"] = "cells",
+    rings: int = 32,
+    sectors: int = 16,
+    seed: int = 0,
+) -> float:
+    """Kullback-Leibler divergence of whitened labels (m, 2) from the standard density, in nats.
+
+    "cells": D(observed || predicted) over rings x sectors that are equally likely if the
+    predictions are right, less the mean value that chance alone gives ((cells - 1) / 2m), so
+    that perfect predictions score 0 on average. It is what believing the predicted shape
+    costs, in nats per landmark, at that resolution.
+
+    "published": the sum printed above the paper's figure: a log(a / b) over the bins of a
+    40 x 40 grid in steps of 0.1, where a and b are densities (1e-7 added) of 10,000 random
+    standard samples and of the labels, not multiplied by the bin area 0.01.
+    """
+    z = np.asarray(whitened_residuals, dtype=np.float64)
+    if z.ndim != 2 or z.shape[1] != 2:
+        raise InputError(f"whitened residuals must have shape (m, 2), got {z.shape}.")
+    if not len(z):
+        return float("nan")
+    density = family(likelihood)
+    if method == "cells":
+        inside = np.asarray(density.radius_probability(np.hypot(*z.T)))
+        ring = np.minimum((inside * rings).astype(int), rings - 1)
+        turn = np.arctan2(z[:, 1], z[:, 0]) / (2.0 * np.pi) + 0.5
+        sector = np.minimum((turn * sectors).astype(int), sectors - 1)
+        cells = rings * sectors
+        share = np.bincount(ring * sectors + sector, minlength=cells) / len(z)
+        filled = share[share > 0]
+        chance = (cells - 1) / (2.0 * len(z))
+        return float((filled * np.log(filled * cells)).sum() - chance)
+    if method != "published":
+        raise unknown_choice("method", method, ("cells", "published"))
+    edges = np.linspace(-20.0, 20.0, 401)
+    standard = density.from_covariance(np.zeros(2), np.eye(2))
+    reference = standard.sample(10_000, np.random.default_rng(seed))
+    a, b = (
+        np.histogram2d(points[:, 0], points[:, 1], bins=[edges, edges], density=True)[0]
+        for points in (reference, z)
+    )
+    return float(((a + 1e-7) * np.log((a + 1e-7) / (b + 1e-7))).sum())
+
+
+class Coverage(NamedTuple):
+    """How many labels fall inside the ellipse that should hold a share p of them."""
+
+    wanted: Floats
+    """p, from 0 to 1"""
+    observed: Floats
+    """share of the labels inside the p-ellipse"""
+    error: float
+    """mean |observed - wanted| over all p: 0 is calibrated, 1/2 the worst"""
+    bias: float
+    """mean of observed - wanted: below 0 the ellipses are too small (overconfident)"""
+
+
+def coverage(
+    radius: ArrayLike, likelihood: LikelihoodName = "laplace", levels: int = 200
+) -> Coverage:
+    """Reliability curve of the predicted ellipses from Mahalanobis distances (`radii`)."""
+    distance = np.asarray(radius, dtype=np.float64).ravel()
+    distance = distance[~np.isnan(distance)]
+    wanted = np.linspace(0.0, 1.0, levels + 1)
+    if not len(distance):
+        return Coverage(wanted, np.full(levels + 1, np.nan), float("nan"), float("nan"))
+    inside = np.sort(np.asarray(family(likelihood).radius_probability(distance)))
+    observed = np.searchsorted(inside, wanted, side="right") / len(inside)
+    gap = observed - wanted
+    middle = (gap[1:] + gap[:-1]) / 2.0
+    return Coverage(wanted, observed, float(np.abs(middle).mean()), float(0.5 - inside.mean()))
+
+
+# --- ellipses of many faces (Figures 5, 8, 9) --------------------------------------------
+
+
+def smallest_deviation(covariance: ArrayLike, scale: ArrayLike | None = None) -> Floats:
+    """Square roots of the smallest eigenvalues, flat: the ellipses' short half-axes (Figure 5).
+
+    `scale` (n,) is the unit, in the figure one heat-map pixel. Landmarks without a
+    covariance are left out. The squares are the eigenvalues themselves.
+    """
+    spread = np.asarray(covariance, dtype=np.float64)
+    known = _is_covariance(spread)
+    values = np.sqrt(np.asarray(algebra.eigenvalues(spread[known]))[:, 1])
+    if scale is not None:
+        lengths = np.broadcast_to(np.asarray(scale, np.float64).reshape(-1, 1), known.shape)
+        values = values / lengths[known]
+    return np.asarray(values)
+
+
+class MeanEllipses(NamedTuple):
+    """The mean face and its uncertainty, in units of the inter-ocular distance."""
+
+    points: Floats
+    """(k, 2), the middle of the outer eye corners at the origin"""
+    covariance: Floats
+    """(k, 2, 2) log-Euclidean mean"""
+    faces: int
+
+
+def normalized_faces(
+    predicted: ArrayLike, covariance: ArrayLike, markup: str | None = None
+) -> tuple[Floats, Floats]:
+    """Faces (m, k, 2) and covariances (m, k, 2, 2) in units of the inter-ocular distance.
+
+    The origin is the middle of the outer eye corners. Faces with a gap are left out.
+    """
+    points = np.asarray(predicted, dtype=np.float64)
+    spread = np.asarray(covariance, dtype=np.float64)
+    whole = np.isfinite(points).all(axis=(1, 2)) & _is_covariance(spread).all(axis=1)
+    points, spread = points[whole], spread[whole]
+    right, left = markup_for(points.shape[1], markup).outer_eye_corners
+    distance = np.linalg.norm(points[:, right] - points[:, left], axis=1)
+    middle = (points[:, right] + points[:, left]) / 2.0
+    moved = (points - middle[:, None]) / distance[:, None, None]
+    return moved, spread / distance[:, None, None, None] ** 2
+
+
+def mean_ellipses(
+    predicted: ArrayLike, covariance: ArrayLike, markup: str | None = None
+) -> MeanEllipses:
+    """Mean locations and log-Euclidean mean covariances over many frontal faces (Figure 8)."""
+    points, spread = normalized_faces(predicted, covariance, markup)
+    if not len(points):
+        raise InputError("no face has all its landmarks and covariances: nothing to average.")
+    return MeanEllipses(
+        points.mean(axis=0), np.asarray(algebra.log_euclidean_mean(spread, axis=0)), len(points)
+    )
+
+
+def _chosen(
+    mask: Bools, predicted: ArrayLike, covariance: ArrayLike, truth: ArrayLike
+) -> tuple[Floats, Floats, Floats]:
+    return (
+        np.asarray(predicted, dtype=np.float64)[mask],
+        np.asarray(covariance, dtype=np.float64)[mask],
+        np.asarray(truth, dtype=np.float64)[mask],
+    )
+
+
+def _spread_out(mask: Bools, values: Floats) -> Floats:
+    full = np.full(mask.shape, np.nan)
+    full[mask] = values
+    return full
