@@ -1,0 +1,52 @@
+"""Where things that can be made again are kept, and folders that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from luvli.errors import InputError
+
+
+def cache_root() -> Path:
+    """`$LUVLI_CACHE`, or `luvli` in the user's cache folder. Deleting it loses nothing."""
+    chosen = os.environ.get("LUVLI_CACHE")
+    if chosen:
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "luvli"
+
+
+@contextmanager
+def whole_folder(target: Path) -> Iterator[Path]:
+    """Give a temporary folder beside `target`; move it into place only if the block succeeds.
+
+    If another process was faster, its folder stays and ours goes.
+    """
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    except OSError as error:
+        raise InputError(
+            f"{target.parent} cannot be written ({error.strerror}): "
+            "set LUVLI_CACHE to a folder with space."
+        ) from error
+    try:
+        yield temporary
+        temporary.chmod(0o755)
+        try:
+            temporary.rename(target)
+        except OSError:
+            if not target.is_dir():
+                raise
+    except OSError as error:
+        raise InputError(
+            f"{target} could not be written ({error.strerror or error}): free some space, or set "
+            "LUVLI_CACHE to another folder."
+        ) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)

@@ -1,0 +1,214 @@
+"""The data sets of the paper, each read from the layout people have on disk.
+
+    faces = load_set("merl_rav", "data/merl_rav", split="test", subset="profile")
+
+`SETS` lists them; `load_set` reads one part of one and refuses bad data unless told to
+skip it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from luvli.data.record import FaceRecord
+from luvli.data.sets import (
+    aflw19,
+    cofw68,
+    folder,
+    menpo,
+    merl_rav,
+    multipie,
+    w300,
+    w300lp,
+    wflw,
+    ytf68,
+)
+from luvli.data.sets.base import (
+    DataWarning,
+    FaceSet,
+    Note,
+    Problem,
+    Request,
+    SetInfo,
+    subsets_of,
+)
+from luvli.errors import InputError, unknown_choice
+from luvli.files import PathLike
+
+__all__ = [
+    "SETS",
+    "DataWarning",
+    "FaceSet",
+    "Problem",
+    "SetInfo",
+    "check_pictures",
+    "get_set",
+    "load_set",
+    "read_set",
+    "refuse",
+    "subsets_of",
+]
+
+SETS: dict[str, SetInfo] = {
+    module.INFO.name: module.INFO
+    for module in (w300, w300lp, menpo, cofw68, aflw19, wflw, merl_rav, multipie, ytf68, folder)
+}
+
+SHOWN = 5
+"""how many problems an error message names"""
+FAR = 1.0
+"""A landmark further outside the picture than this times the face's size is a mistake."""
+
+
+def get_set(name: str) -> SetInfo:
+    """The data set called `name`; the error for an unknown one lists the choices."""
+    if name not in SETS:
+        raise unknown_choice("data set", name, SETS)
+    return SETS[name]
+
+
+def load_set(
+    name: str,
+    root: PathLike,
+    split: str | None = None,
+    *,
+    subset: str | None = None,
+    protocol: str | None = None,
+    skip_bad: bool = False,
+    images: bool = True,
+) -> FaceSet:
+    """The faces of one part of a data set.
+
+    `split` defaults to the set's first (usually "train"), `protocol` to the one that the
+    files on disk are made for. With `images=False` only labels are read and records have no
+    picture. Bad data raises an `InputError` that names the first few problems and counts
+    them; with `skip_bad=True` those faces are left out, a `DataWarning` says how many, and
+    the result's `problems` lists them.
+    """
+    result = read_set(name, root, split, subset=subset, protocol=protocol, images=images)
+    if result.problems and not skip_bad:
+        raise refuse(result.problems, f"{name} {result.split}")
+    for note in result.notes:
+        warnings.warn(note, DataWarning, stacklevel=2)
+    if result.problems:
+        warnings.warn(
+            f"{name} {result.split}: {len(result.problems):,} problems skipped, "
+            f"{len(result):,} faces are left; the first: {result.problems[0]}",
+            DataWarning,
+            stacklevel=2,
+        )
+    if not len(result):
+        raise InputError(f"{root} has no faces of {name} {result.split}: check the folder.")
+    return result
+
+
+def read_set(
+    name: str,
+    root: PathLike,
+    split: str | None = None,
+    *,
+    subset: str | None = None,
+    protocol: str | None = None,
+    images: bool = True,
+) -> FaceSet:
+    """As `load_set`, but problems are only listed, in the result's `problems`.
+
+    Still raises when nothing at all of the data set is there.
+    """
+    info = get_set(name)
+    path = Path(root)
+    if not path.is_dir():
+        raise InputError(f"{path} is not a folder: give the folder that holds {info.layout}.")
+    if protocol is None:
+        protocol = info.detect(path) if info.detect else info.protocols[0]
+    split = split or info.splits[0]
+    for what, given, choices in (
+        ("protocol", protocol, info.protocols),
+        ("split", split, info.splits),
+        ("subset", subset, info.subsets),
+    ):
+        if given is not None and given not in choices:
+            raise unknown_choice(f"{what} of {name}", given, choices)
+    request = Request(path, split, protocol, subset, images)
+    faces: list[FaceRecord] = []
+    problems: list[Problem] = []
+    notes: list[str] = []
+    for item in info.read(request):
+        if isinstance(item, Note):
+            notes.append(item.sentence)
+        elif isinstance(item, Problem):
+            problems.append(item)
+        elif (problem := _implausible(item)) is not None:
+            problems.append(problem)
+        else:
+            faces.append(item)
+    if not faces and all(problem.kind.startswith("missing f") for problem in problems):
+        raise InputError(f"{path} holds no {name} {split}: it should hold {info.layout}.")
+    return FaceSet(faces, name, split, problems, notes)
+
+
+def refuse(problems: Iterable[Problem], where: str) -> InputError:
+    """The error that names the first few problems and counts them all."""
+    listed = list(problems)
+    shown = "\n  ".join(str(problem) for problem in listed[:SHOWN])
+    more = f"\n  and {len(listed) - SHOWN:,} more" if len(listed) > SHOWN else ""
+    return InputError(
+        f"{where} has {len(listed):,} problems; mend them, or skip them with --skip-bad "
+        f"(skip_bad=True):\n  {shown}{more}"
+    )
+
+
+def check_pictures(
+    records: Iterable[FaceRecord],
+    track: Callable[[Iterable[FaceRecord]], Iterable[FaceRecord]] = iter,
+) -> Iterator[Problem]:
+    """Decode every picture: those that do not, and landmarks far outside those that do.
+
+    `track` may wrap the records in a progress bar. The faces of one picture that follow
+    each other share one decoding.
+    """
+    from luvli.image import read_image
+
+    last: tuple[Path, tuple[int, int] | str] | None = None
+    for record in track(records):
+        if record.image is None:
+            continue
+        if last is None or last[0] != record.image:
+            try:
+                height, width = read_image(record.image).shape[:2]
+                last = (record.image, (width, height))
+            except InputError as error:
+                last = (record.image, str(error))
+        if isinstance(last[1], str):
+            yield Problem(str(record.image), "bad image", last[1])
+        elif (problem := _implausible(record, last[1])) is not None:
+            yield problem
+
+
+def _implausible(record: FaceRecord, size: tuple[int, int] | None = None) -> Problem | None:
+    """The problem of a face without any location, or with one far outside its picture."""
+    located = record.points[record.visible]
+    place = str(record.image or record.name)
+    if not len(located):
+        return Problem(
+            place, "bad label", f"{record.name} ({place}) has no located landmark: leave it out."
+        )
+    face = float(np.ptp(located, axis=0).max())
+    if face <= 0:
+        return Problem(
+            place, "bad label", f"{record.name} ({place}) has all landmarks in one place."
+        )
+    low = -FAR * face
+    high = np.array(size if size is not None else (20_000, 20_000)) + FAR * face
+    if (located < low).any() or (located > high).any():
+        return Problem(
+            place,
+            "far outside",
+            f"{record.name} ({place}) has a landmark far outside its picture: "
+            "check that label and picture belong together.",
+        )
+    return None

@@ -1,0 +1,317 @@
+"""What every reader shares: what is asked of it, what it gives, how it reports bad data.
+
+A reader is a generator. It is asked for one part of a data set (`Request`) and yields a
+`FaceRecord` for each good face, a `Problem` for each bad one, and `Note`s worth knowing. It
+never stops at a bad file and never skips one silently; `load_set` decides what happens then.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeVar, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luvli.data.record import FaceRecord
+from luvli.errors import InputError
+
+IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp")
+PUBLISHED = "published"
+"""name of the only protocol of a data set that has just one"""
+
+ProblemKind = Literal[
+    "missing folder",
+    "missing file",
+    "missing image",
+    "missing label",
+    "bad label",
+    "bad image",
+    "far outside",
+]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong with a data set on disk."""
+
+    path: str
+    kind: ProblemKind
+    sentence: str
+    """what is wrong, and what to do about it"""
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+class DataWarning(UserWarning):
+    """Something about a data set that the user should know before trusting a figure."""
+
+
+class Note(NamedTuple):
+    """Something true and worth knowing that is not an error."""
+
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Request:
+    """The part of a data set that is wanted."""
+
+    root: Path
+    split: str
+    protocol: str = PUBLISHED
+    subset: str | None = None
+    images: bool = True
+    """False reads the labels alone: no picture is looked for, and records have none"""
+
+    def wants(self, *subsets: str) -> bool:
+        """Whether faces that belong to these subsets are asked for."""
+        return self.subset is None or self.subset in subsets
+
+
+Made = TypeVar("Made")
+
+Item = FaceRecord | Problem | Note
+Reader = Callable[[Request], Iterator[Item]]
+
+
+@dataclass(frozen=True)
+class SetInfo:
+    """A data set: what the paper says about it, and how to read it."""
+
+    name: str
+    title: str
+    markup: str
+    points: str
+    """as in the paper's Table 1, for instance 68/39"""
+    train: int | None
+    test: int | None
+    """sizes as in the paper's Table 1; None where the paper gives none"""
+    profile: str
+    self_occlusion: str
+    external_occlusion: str
+    """yes, no, F/P (frontal and profile set apart) or T (labelled as if transparent)"""
+    read: Reader
+    splits: tuple[str, ...] = ("train", "test")
+    protocols: tuple[str, ...] = (PUBLISHED,)
+    expected: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """protocol -> "split" or "split/subset" -> number of faces in the paper"""
+    subsets: tuple[str, ...] = ()
+    enlarge: float = 1.1
+    """how much the published code enlarges this set's boxes before it crops"""
+    licence: str = ""
+    layout: str = ""
+    """one line: what the folder must hold"""
+    detect: Callable[[Path], str] | None = None
+    """tells the protocol from what is on disk, where two kinds of files hold the same set"""
+
+    @property
+    def in_paper(self) -> bool:
+        """Whether the paper trains or tests on it, or lists it."""
+        return bool(self.expected)
+
+
+class FaceSet(Sequence[FaceRecord]):
+    """The faces of one part of a data set, with what was wrong on the way."""
+
+    def __init__(
+        self,
+        records: Iterable[FaceRecord],
+        name: str = "",
+        split: str = "",
+        problems: Iterable[Problem] = (),
+        notes: Iterable[str] = (),
+    ) -> None:
+        self.records = tuple(records)
+        self.name = name
+        self.split = split
+        self.problems = tuple(problems)
+        self.notes = tuple(notes)
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    @overload
+    def __getitem__(self, index: int) -> FaceRecord: ...
+    @overload
+    def __getitem__(self, index: slice) -> FaceSet: ...
+    def __getitem__(self, index: int | slice) -> FaceRecord | FaceSet:
+        if isinstance(index, slice):
+            return FaceSet(self.records[index], self.name, self.split, self.problems, self.notes)
+        return self.records[index]
+
+    def __repr__(self) -> str:
+        return (
+            f"FaceSet({self.name} {self.split}: {len(self)} faces, {len(self.problems)} problems)"
+        )
+
+    def subset_counts(self) -> Counter[str]:
+        """How many faces belong to each subset; a face may belong to several."""
+        return Counter(name for record in self for name in subsets_of(record))
+
+
+def subsets_of(record: FaceRecord) -> tuple[str, ...]:
+    """The subsets that a face belongs to, as its reader wrote them down."""
+    return tuple(record.attributes.get("subsets", ()))
+
+
+def attempt(path: Path, make: Callable[[], Made]) -> Made | Problem:
+    """What `make` gives, or the problem that the label file has."""
+    try:
+        return make()
+    except InputError as error:
+        sentence = str(error)
+        named = sentence if path.name in sentence else f"{path}: {sentence}"
+        return Problem(str(path), "bad label", named)
+
+
+def missing_image(label: Path | str, wanted: str) -> Problem:
+    return Problem(
+        str(label), "missing image", f"{label} has no image: {wanted} is not there; put it back."
+    )
+
+
+def missing_folder(folder: Path, holds: str) -> Problem:
+    return Problem(
+        str(folder), "missing folder", f"{folder} is missing: it should hold {holds}; unpack it."
+    )
+
+
+# --- files -----------------------------------------------------------------------------
+
+
+def first_existing(root: Path, names: Iterable[str]) -> Path | None:
+    """The first of several places, relative to `root`, that exists."""
+    return next((root / name for name in names if (root / name).exists()), None)
+
+
+def natural_key(name: str) -> tuple[tuple[int, int | str], ...]:
+    """Sorts image_2 before image_10."""
+    parts = re.split(r"(\d+)", name)
+    return tuple((0, int(part)) if part.isdigit() else (1, part) for part in parts)
+
+
+class Folder:
+    """The files of one folder, listed once: looking up thousands of names costs no more."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            with os.scandir(path) as entries:
+                names = [entry.name for entry in entries if not entry.name.startswith(".")]
+        except OSError:
+            names = []
+        self.names = sorted(names, key=natural_key)
+        self._images = {
+            Path(name).stem: path / name
+            for name in names
+            if Path(name).suffix.lower() in IMAGE_SUFFIXES
+        }
+
+    def ending(self, suffix: str) -> list[Path]:
+        """The files whose name ends so, in natural order."""
+        return [self.path / name for name in self.names if name.lower().endswith(suffix)]
+
+    def image(self, stem: str) -> Path | None:
+        """The picture of this name, whatever its suffix."""
+        return self._images.get(stem)
+
+    @property
+    def images(self) -> list[Path]:
+        """Every picture, in natural order."""
+        return sorted(self._images.values(), key=lambda path: natural_key(path.name))
+
+
+class Pictures:
+    """Finds pictures by relative name under several roots; each folder is listed once."""
+
+    def __init__(self, roots: Iterable[Path]) -> None:
+        self.roots = [root for root in roots if root.is_dir()]
+        self._folders: dict[Path, frozenset[str]] = {}
+
+    def find(self, name: str) -> Path | None:
+        """The first root that holds `name`, for instance "0/image00002.jpg"."""
+        for root in self.roots:
+            path = root / name
+            if path.parent not in self._folders:
+                self._folders[path.parent] = frozenset(Folder(path.parent).names)
+            if path.name in self._folders[path.parent]:
+                return path
+        return None
+
+
+def read_pairs(
+    folder: Path,
+    request: Request,
+    make: Callable[[Path, Path | None], FaceRecord | None],
+) -> Iterator[Item]:
+    """A folder of `.pts` files with a picture of the same name beside each.
+
+    `make` turns (label, picture) into a record, or into None for one that is not wanted.
+    Mirror copies (`*_mirror`), which some archives of 300-W contain, are left out with a note.
+    """
+    files = Folder(folder)
+    mirrors = 0
+    seen: set[str] = set()
+    for label in files.ending(".pts"):
+        seen.add(label.stem)
+        if label.stem.endswith("_mirror"):
+            mirrors += 1
+            continue
+        picture = files.image(label.stem) if request.images else None
+        if request.images and picture is None:
+            yield missing_image(label, f"{label.stem}.jpg or .png")
+            continue
+        made = attempt(label, partial(make, label, picture))
+        if made is not None:
+            yield made
+    if request.images:
+        for picture in files.images:
+            if picture.stem not in seen and not picture.stem.endswith("_mirror"):
+                yield Problem(
+                    str(picture),
+                    "missing label",
+                    f"{picture} has no label: {picture.stem}.pts is not there; "
+                    "put it back or remove the picture.",
+                )
+    if mirrors:
+        yield Note(f"{folder}: {mirrors} mirror copies (*_mirror.pts) are left out.")
+
+
+def read_mat(path: Path) -> Mapping[str, NDArray[np.generic]]:
+    """A Matlab file (before version 7.3) as a dictionary of arrays."""
+    from luvli.errors import require
+
+    io = require("scipy.io", "train")
+    try:
+        return dict(io.loadmat(path))
+    except FileNotFoundError as error:
+        raise InputError(f"{path} does not exist: check the path.") from error
+    except Exception as error:  # scipy raises many kinds on damaged files
+        raise InputError(
+            f"{path} is not a readable Matlab file ({type(error).__name__}): download it again."
+        ) from error
+
+
+def mat_field(
+    path: Path, content: Mapping[str, NDArray[np.generic]], name: str
+) -> NDArray[np.generic]:
+    """One variable of a Matlab file, or one sentence that names it."""
+    if name not in content:
+        held = ", ".join(key for key in content if not key.startswith("__")) or "nothing"
+        raise InputError(
+            f"{path} has no variable {name!r} (it holds {held}): is it the right file?"
+        )
+    return content[name]
+
+
+def all_visible(points: NDArray[np.floating]) -> NDArray[np.int8]:
+    """Visibility for a set without visibility labels: every located landmark counts as v = 1."""
+    return np.where(np.isfinite(points).all(axis=1), 1, -1).astype(np.int8)

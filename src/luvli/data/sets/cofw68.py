@@ -1,0 +1,162 @@
+"""COFW-68: the 507 test faces of COFW with 68 points and occlusion flags.
+
+Pictures: `COFW_test_color.mat` (Matlab 7.3, that is HDF5; variable IsT, a cell of pictures)
+or the older `COFW_test.mat`. They are written once as PNG files into the cache folder, so
+that everything after the reader works on files. Labels: `test_annotations/N_points.mat` with
+Points (68, 2), counted from 1, and Occ (68 flags: externally occluded). Boxes of the iBUG
+detector: `cofw68_test_bboxes.mat` (x, y, width, height).
+
+Eight occluded landmarks lie left of or above their picture. Their coordinates are negative
+by themselves and stay so; nothing is mirrored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luvli.data.cache import cache_root, whole_folder
+from luvli.data.record import FaceRecord, Visibility
+from luvli.data.sets.base import (
+    Folder,
+    Item,
+    Problem,
+    Request,
+    SetInfo,
+    attempt,
+    mat_field,
+    missing_folder,
+    missing_image,
+    natural_key,
+    read_mat,
+)
+from luvli.errors import InputError, require
+
+PICTURES = ("COFW_test_color.mat", "COFW_test.mat")
+
+
+def read_cofw68(request: Request) -> Iterator[Item]:
+    """All 507 faces, test only."""
+    labels = sorted(request.root.rglob("*_points.mat"), key=lambda path: natural_key(path.name))
+    labels = [path for path in labels if re.fullmatch(r"\d+_points\.mat", path.name)]
+    if not labels:
+        yield missing_folder(request.root / "test_annotations", "507 files N_points.mat")
+        return
+    boxes: dict[int, NDArray[np.float64]] = {}
+    for file in request.root.rglob("cofw68_test_bboxes.mat"):
+        read = attempt(file, partial(_read_boxes, file))
+        if isinstance(read, Problem):
+            yield read
+        else:
+            boxes = read
+    pictures = Folder(Path())
+    if request.images:
+        source = next((p for name in PICTURES for p in request.root.rglob(name)), None)
+        if source is None:
+            place = request.root / PICTURES[0]
+            yield Problem(str(place), "missing file", f"{place} is missing: download it.")
+        else:
+            extracted = attempt(source, partial(extract_pictures, source))
+            if isinstance(extracted, Problem):
+                yield extracted
+            else:
+                pictures = Folder(extracted)
+    for label in labels:
+        number = int(label.name.split("_")[0])
+        picture = pictures.image(f"{number:04d}") if request.images else None
+        if request.images and picture is None:
+            yield missing_image(label, f"picture {number} of {PICTURES[0]}")
+            continue
+        yield attempt(label, partial(_record, label, picture, number, boxes.get(number)))
+
+
+def extract_pictures(source: Path) -> Path:
+    """Write the pictures of a COFW file as PNG into the cache; returns their folder.
+
+    Done once for each version of the file: the folder's name holds its size and date.
+    """
+    state = source.stat()
+    key = f"{source.resolve()} {state.st_size} {state.st_mtime_ns}"
+    target = cache_root() / f"cofw68-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+    if target.is_dir():
+        return target
+    from PIL import Image
+
+    with whole_folder(target) as folder:
+        for number, picture in enumerate(_pictures(source), start=1):
+            Image.fromarray(picture).save(folder / f"{number:04d}.png", compress_level=1)
+    return target
+
+
+def _pictures(source: Path) -> Iterator[NDArray[np.uint8]]:
+    with source.open("rb") as stream:
+        hdf5 = b"MATLAB 7.3" in stream.read(128) or stream.read(0) == b"\x89HDF"
+    if not hdf5:
+        for cell in np.ravel(mat_field(source, read_mat(source), "IsT")):
+            yield np.asarray(cell, dtype=np.uint8)
+        return
+    h5py = require("h5py", "train")
+    try:
+        with h5py.File(source, "r") as file:
+            if "IsT" not in file:
+                raise InputError(f"{source} has no variable 'IsT': is it the right file?")
+            for reference in np.ravel(file["IsT"][()]):
+                stored: Any = file[reference][()]
+                # Matlab keeps columns first: (3, width, height), or (width, height) for grey.
+                yield np.ascontiguousarray(np.asarray(stored, dtype=np.uint8).T)
+    except OSError as error:
+        raise InputError(f"{source} is damaged ({error}): download it again.") from error
+
+
+def _read_boxes(path: Path) -> dict[int, NDArray[np.float64]]:
+    rows = np.asarray(mat_field(path, read_mat(path), "bboxes"), dtype=np.float64)
+    if rows.ndim != 2 or rows.shape[1] != 4:
+        raise InputError(f"{path} has bboxes of shape {rows.shape} instead of (507, 4).")
+    return {
+        number: np.array([x - 1, y - 1, x - 1 + width, y - 1 + height])
+        for number, (x, y, width, height) in enumerate(rows, start=1)
+    }
+
+
+def _record(
+    label: Path, picture: Path | None, number: int, box: NDArray[np.float64] | None
+) -> FaceRecord:
+    content = read_mat(label)
+    points = np.asarray(mat_field(label, content, "Points"), dtype=np.float64) - 1
+    occluded = np.ravel(np.asarray(mat_field(label, content, "Occ"))).astype(bool)
+    return FaceRecord(
+        points=points,
+        visibility=np.where(occluded, Visibility.EXTERNALLY_OCCLUDED, Visibility.UNOCCLUDED),
+        image=picture,
+        box=box,
+        box_kind="tight" if box is None else "detector",
+        dataset="cofw68",
+        face_id=f"{number:04d}",
+        attributes={"subsets": []},
+    )
+
+
+INFO = SetInfo(
+    name="cofw68",
+    title="COFW-68",
+    markup="ibug68",
+    points="68",
+    train=None,
+    test=507,
+    profile="no",
+    self_occlusion="no",
+    external_occlusion="yes",
+    read=read_cofw68,
+    splits=("test",),
+    expected={"published": {"test": 507}},
+    licence="research only",
+    layout="COFW_test_color.mat and COFW68_Data/test_annotations/*_points.mat, "
+    "cofw68_test_bboxes.mat",
+)

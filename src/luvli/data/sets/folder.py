@@ -1,0 +1,215 @@
+"""Your own pictures: a folder with `.pts` files beside them, or with one COCO file.
+
+The point set is told from the number of points (68, 98, 29 or 19), or declared in a small
+`markup.yaml` in the folder (see `read_markup`); then any number will do. Where the folder
+has the subfolders `train` and `test` (or trainset, testset), these are its splits; `all` is
+everything. MERL-RAV's signs for hidden landmarks are understood in `.pts` files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luvli.data.formats import read_pts
+from luvli.data.record import FaceRecord
+from luvli.data.sets.base import (
+    Item,
+    Problem,
+    Request,
+    SetInfo,
+    first_existing,
+    missing_folder,
+    natural_key,
+    read_pairs,
+)
+from luvli.errors import InputError, require
+from luvli.files import read_text
+from luvli.markup import GROUPS, Markup, get_markup, is_markup, register_markup
+
+MARKUP_FILE = "markup.yaml"
+BY_COUNT = {68: "ibug68", 98: "wflw98", 29: "cofw29", 19: "aflw19"}
+
+
+def read_folder(request: Request) -> Iterator[Item]:
+    """Every labelled face under the folder, `.pts` and COCO alike."""
+    declared = request.root / MARKUP_FILE
+    markup = read_markup(declared) if declared.is_file() else None
+    start: Path | None = request.root
+    if request.split != "all":
+        start = first_existing(request.root, [request.split, f"{request.split}set"])
+    if start is None:
+        yield missing_folder(request.root / request.split, "the faces of this split")
+        return
+    for place, _, names in sorted(os.walk(start), key=lambda step: natural_key(step[0])):
+        folder = Path(place)
+        if any(name.endswith(".pts") for name in names):
+            make = partial(_record, root=request.root, markup=markup)
+            yield from read_pairs(folder, request, make)
+        for name in sorted(names, key=natural_key):
+            if name.endswith(".json"):
+                yield from _read_coco(folder / name, request, markup)
+
+
+def _record(label: Path, picture: Path | None, root: Path, markup: Markup | None) -> FaceRecord:
+    points, visibility = read_pts(label, points=markup.size if markup else None)
+    return FaceRecord(
+        points=points,
+        visibility=visibility,
+        image=picture,
+        markup=markup.name if markup else _by_count(label, len(points)),
+        dataset="folder",
+        face_id=str(label.relative_to(root).with_suffix("")),
+        attributes={"subsets": []},
+    )
+
+
+def _by_count(label: Path, count: int) -> str:
+    if count not in BY_COUNT:
+        raise InputError(
+            f"{label} has {count} points, which no built-in markup has: "
+            f"declare yours in a {MARKUP_FILE} in the data folder."
+        )
+    return BY_COUNT[count]
+
+
+def _read_coco(path: Path, request: Request, markup: Markup | None) -> Iterator[Item]:
+    from luvli.data.formats import read_coco
+
+    try:
+        records = read_coco(path)
+    except InputError as error:
+        yield Problem(str(path), "bad label", str(error))
+        return
+    for number, record in enumerate(records):
+        name = record.face_id or f"{path.stem}#{number}"
+        picture = _beside(path, record.image) if request.images else None
+        if request.images and picture is None:
+            yield Problem(
+                str(path),
+                "missing image",
+                f"{path}: face {name} has no image: {record.image} is not there; put it back.",
+            )
+            continue
+        try:
+            yield record.with_changes(
+                image=picture,
+                markup=markup.name if markup else _by_count(path, len(record.points)),
+                dataset="folder",
+                face_id=name,
+                attributes={**record.attributes, "subsets": []},
+            )
+        except InputError as error:
+            yield Problem(str(path), "bad label", f"{path}: face {name}: {error}")
+
+
+def _beside(path: Path, name: Path | None) -> Path | None:
+    """A picture that a COCO file names, relative to the file's folder or its `images`."""
+    if name is None:
+        return None
+    return first_existing(path.parent, [str(name), f"images/{name}", name.name])
+
+
+def read_markup(path: Path) -> Markup:
+    """A point set of your own, declared in a few lines, and registered under its name.
+
+    ```yaml
+    name: mine5
+    points: [right eye, left eye, nose tip, right mouth corner, left mouth corner]
+    outer_eye_corners: [0, 1]
+    parts: {mouth: [3, 4]}        # lines to draw; may be left out
+    closed: []                    # parts whose line closes
+    groups: {eyes: [0, 1], nose: [2], mouth: [3, 4]}
+    eyes: [[0], [1]]              # right and left: their means are the pupils
+    ```
+
+    Names must pair up by the words right and left, because flips are made from them.
+    """
+    yaml = require("yaml", "train")
+    try:
+        content = yaml.safe_load(read_text(path))
+    except yaml.YAMLError as error:
+        raise InputError(f"{path} is not a yaml file: {str(error).splitlines()[0]}.") from error
+    if not isinstance(content, Mapping):
+        raise InputError(f"{path} must declare name, points and outer_eye_corners.")
+    for key in ("name", "points", "outer_eye_corners"):
+        if key not in content:
+            raise InputError(f"{path} does not declare {key!r}: add it.")
+    try:
+        markup = _build_markup(content)
+        if not (is_markup(markup.name) and get_markup(markup.name).names == markup.names):
+            register_markup(markup)
+    except KeyError as error:
+        raise InputError(
+            f"{path}: no point is called {error.args[0]!r}, which a name on the other side "
+            "asks for: names must pair up by the words right and left."
+        ) from error
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{path}: {error}") from error
+    return markup
+
+
+def _build_markup(content: Mapping[str, Any]) -> Markup:
+    names = tuple(str(name) for name in content["points"])
+    count = len(names)
+    right, left = (_index(value, count) for value in content["outer_eye_corners"])
+    eyes = content.get("eyes", [[right], [left]])
+    groups = {key: _indices(value, count) for key, value in content.get("groups", {}).items()}
+    unknown = set(groups) - set(GROUPS)
+    if unknown:
+        raise InputError(f"unknown group {sorted(unknown)[0]!r}: choose from {', '.join(GROUPS)}.")
+    return Markup(
+        name=str(content["name"]),
+        names=names,
+        parts={key: _indices(value, count) for key, value in content.get("parts", {}).items()},
+        closed=frozenset(content.get("closed", ())),
+        groups=groups,
+        outer_eye_corners=(right, left),
+        eyes=(_indices(eyes[0], count), _indices(eyes[1], count)),
+        schematic=_drawing(content, count),
+    )
+
+
+def _drawing(content: Mapping[str, Any], count: int) -> NDArray[np.float64]:
+    """The declared `schematic`, or the points around a circle."""
+    if "schematic" in content:
+        drawing = np.array(content["schematic"], dtype=np.float64)
+        if drawing.shape != (count, 2):
+            raise InputError(f"schematic must have shape ({count}, 2), got {drawing.shape}.")
+        return drawing
+    angle = np.linspace(0, 2 * np.pi, count, endpoint=False)
+    return 0.8 * np.stack([np.sin(angle), -np.cos(angle)], axis=1)
+
+
+def _indices(values: Any, count: int) -> tuple[int, ...]:
+    return tuple(_index(value, count) for value in values)
+
+
+def _index(value: Any, count: int) -> int:
+    number = int(value)
+    if not 0 <= number < count:
+        raise InputError(f"there is no point {number}: they are counted from 0 to {count - 1}.")
+    return number
+
+
+INFO = SetInfo(
+    name="folder",
+    title="your own folder",
+    markup="(any)",
+    points="any",
+    train=None,
+    test=None,
+    profile="?",
+    self_occlusion="yes",
+    external_occlusion="yes",
+    read=read_folder,
+    splits=("all", "train", "test"),
+    licence="yours",
+    layout="pictures with .pts files beside them, or a COCO .json; markup.yaml for other points",
+)

@@ -1,0 +1,65 @@
+"""Menpo 2D, the training release: `.pts` beside the pictures, 68 points or 39 for profiles.
+
+The paper tests on the 6,679 faces with 68 points (split `frontal`). The 39 points of the
+profile faces mean other places of the face, so they are a split of their own (`profile`,
+markup `menpo39`) and never mix with the 68.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from luvli.data.formats import read_pts
+from luvli.data.record import FaceRecord
+from luvli.data.sets.base import Item, Request, SetInfo, natural_key, read_pairs
+from luvli.errors import InputError
+
+SPLITS = {68: "frontal", 39: "profile"}
+MARKUPS = {68: "ibug68", 39: "menpo39"}
+
+
+def read_menpo(request: Request) -> Iterator[Item]:
+    """One split; the archive's folders may be nested in any way."""
+    for folder, _, names in sorted(os.walk(request.root), key=lambda step: natural_key(step[0])):
+        if any(name.endswith(".pts") for name in names):
+            yield from read_pairs(Path(folder), request, partial(_record, split=request.split))
+
+
+def _record(label: Path, picture: Path | None, split: str) -> FaceRecord | None:
+    points, visibility = read_pts(label, signed=False)
+    count = len(points)
+    if count not in SPLITS:
+        raise InputError(f"{label} has {count} points: Menpo has 68, or 39 for profiles.")
+    if SPLITS[count] != split:
+        return None
+    return FaceRecord(
+        points=points,
+        visibility=visibility,
+        image=picture,
+        markup=MARKUPS[count],
+        dataset="menpo",
+        face_id=label.stem,
+        attributes={"subsets": [SPLITS[count]]},
+    )
+
+
+INFO = SetInfo(
+    name="menpo",
+    title="Menpo 2D",
+    markup="ibug68",
+    points="68/39",
+    train=7564,
+    test=7281,
+    profile="yes",
+    self_occlusion="F/P",
+    external_occlusion="no",
+    read=read_menpo,
+    splits=("frontal", "profile"),
+    expected={"published": {"frontal": 6679}},
+    subsets=("frontal", "profile"),
+    licence="research only, no redistribution",
+    layout="the training release: pictures with .pts files beside them",
+)

@@ -1,0 +1,163 @@
+"""MERL-RAV: 19,314 faces of AFLW with 68 points and three visibility classes.
+
+Labels: `<pose>/<trainset|testset>/labels/imageNNNNN[_k].pts` for the poses frontal, lefthalf,
+righthalf, left and right, k telling the faces of one photograph apart. Pictures: those of
+AFLW in `aflw/flickr/{0,2,3}/imageNNNNN.jpg`, or beside the labels in a tree that the data
+set's own script has put together.
+
+The published split was drawn by faces, not by photographs, so some photographs have faces
+on both sides. It stays the default, with a warning. Two more splits take that apart:
+`disjoint` is the test faces whose photograph has no face in train (to test any model that
+was trained on the published train), `train_disjoint` the train faces whose photograph has
+no face in test (to train for the full published test).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+from luvli.data.formats import read_pts
+from luvli.data.record import FaceRecord
+from luvli.data.sets.base import (
+    Folder,
+    Item,
+    Note,
+    Pictures,
+    Request,
+    SetInfo,
+    attempt,
+    first_existing,
+    missing_folder,
+    missing_image,
+)
+
+SIZES: Mapping[str, tuple[int, int]] = {
+    "frontal": (8778, 2195),
+    "lefthalf": (1180, 295),
+    "righthalf": (1221, 306),
+    "left": (2080, 521),
+    "right": (2190, 548),
+}
+"""the paper's Table 2: train, test"""
+
+GROUPS: Mapping[str, str] = {
+    "frontal": "frontal",
+    "lefthalf": "half-profile",
+    "righthalf": "half-profile",
+    "left": "profile",
+    "right": "profile",
+}
+FLICKR = ("0", "2", "3")
+
+
+def read_merl_rav(request: Request) -> Iterator[Item]:
+    """One split; the subsets are the five poses, and half-profile and profile as groups."""
+    labels = _label_root(request.root)
+    if labels is None:
+        yield missing_folder(request.root / "merl_rav_labels", "the five pose folders")
+        return
+    side = "trainset" if request.split.startswith("train") else "testset"
+    other = "testset" if side == "trainset" else "trainset"
+    files = {pose: _label_files(labels / pose / side) for pose in SIZES}
+    elsewhere = {photograph(path) for pose in SIZES for path in _label_files(labels / pose / other)}
+    here = {photograph(path) for paths in files.values() for path in paths}
+    shared = here & elsewhere
+    if shared and not request.split.endswith("disjoint"):
+        yield Note(
+            f"MERL-RAV: {len(shared):,} photographs have faces in both train and test of the "
+            'published split; split="disjoint" or "train_disjoint" leaves them out.'
+        )
+    pictures = _pictures(request.root)
+    for pose, paths in files.items():
+        if not request.wants(pose, GROUPS[pose]):
+            continue
+        if not paths:
+            yield missing_folder(labels / pose / side, "label files of this pose")
+        for label in paths:
+            if request.split.endswith("disjoint") and photograph(label) in shared:
+                continue
+            picture = _picture(label, pictures) if request.images else None
+            if request.images and picture is None:
+                yield missing_image(label, f"aflw/flickr/{{0,2,3}}/{photograph(label)}.jpg")
+                continue
+            yield attempt(label, partial(_record, label, picture, pose))
+
+
+def photograph(label: Path) -> str:
+    """The AFLW photograph that a label belongs to.
+
+    >>> photograph(Path("image00070_2.pts"))
+    'image00070'
+    """
+    return re.sub(r"_\d+$", "", label.stem)
+
+
+def _label_root(root: Path) -> Path | None:
+    frontal = first_existing(
+        root, [f"{place}frontal" for place in ("", "merl_rav_labels/", "merl_rav_organized/")]
+    )
+    return frontal.parent if frontal else None
+
+
+def _label_files(folder: Path) -> list[Path]:
+    """In `labels/`, or straight in the folder for a tree that was put together."""
+    return Folder(folder / "labels").ending(".pts") or Folder(folder).ending(".pts")
+
+
+def _pictures(root: Path) -> Pictures:
+    places = ("aflw/flickr", "aflw/data/flickr", "flickr", "../aflw/flickr", "../aflw/data/flickr")
+    return Pictures(root / place / number for place in places for number in FLICKR)
+
+
+def _picture(label: Path, pictures: Pictures) -> Path | None:
+    beside = label.with_suffix(".jpg")
+    return beside if beside.is_file() else pictures.find(f"{photograph(label)}.jpg")
+
+
+def _record(label: Path, picture: Path | None, pose: str) -> FaceRecord:
+    points, visibility = read_pts(label, points=68)
+    return FaceRecord(
+        points=points,
+        visibility=visibility,
+        image=picture,
+        dataset="merl_rav",
+        face_id=label.stem,
+        attributes={
+            "pose": pose,
+            "photograph": photograph(label),
+            "subsets": [*dict.fromkeys((pose, GROUPS[pose]))],
+        },
+    )
+
+
+def _expected() -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for column, split in enumerate(("train", "test")):
+        sizes[split] = sum(pair[column] for pair in SIZES.values())
+        for subset in (*SIZES, "half-profile", "profile"):
+            sizes[f"{split}/{subset}"] = sum(
+                pair[column] for pose, pair in SIZES.items() if subset in (pose, GROUPS[pose])
+            )
+    return sizes
+
+
+INFO = SetInfo(
+    name="merl_rav",
+    title="MERL-RAV",
+    markup="ibug68",
+    points="68",
+    train=15449,
+    test=3865,
+    profile="yes",
+    self_occlusion="yes",
+    external_occlusion="yes",
+    read=read_merl_rav,
+    splits=("train", "test", "disjoint", "train_disjoint"),
+    expected={"published": _expected()},
+    subsets=(*SIZES, "half-profile", "profile"),
+    licence="labels for research use; AFLW pictures for research only, no redistribution",
+    layout="merl_rav_labels/<pose>/<trainset|testset>/labels/*.pts and aflw/flickr/{0,2,3}/*.jpg",
+)

@@ -1,0 +1,95 @@
+"""Multi-PIE: the 812 frontal pictures on which the paper draws its mean uncertainties.
+
+Camera 05_1, light 05, recording 01, sessions 1 to 4. Labels:
+`MPie_Labels/labels/051/SSS_NN_01_051_05_lm.mat`, variable `pts` (68, 2), counted from 1.
+Pictures: `Multi-PIE/data/sessionNN/multiview/SSS/01/05_1/SSS_NN_01_051_05.png`, or both kinds
+of files together in one folder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from luvli.data.record import FaceRecord
+from luvli.data.sets.base import (
+    Folder,
+    Item,
+    Note,
+    Request,
+    SetInfo,
+    all_visible,
+    attempt,
+    first_existing,
+    mat_field,
+    missing_folder,
+    missing_image,
+    read_mat,
+)
+
+LABEL = re.compile(r"(?P<subject>\d{3})_(?P<session>0[1-4])_01_051_05_lm\.mat")
+LABEL_FOLDERS = ("MPie_Labels/labels/051", "labels/051", ".")
+IMAGE_FOLDERS = ("Multi-PIE/data", "data", ".")
+
+
+def read_multipie(request: Request) -> Iterator[Item]:
+    """The frontal neutral faces; labels of other sizes are counted in a note."""
+    folder = first_existing(request.root, LABEL_FOLDERS)
+    labels = Folder(folder).ending("_lm.mat") if folder else []
+    if not labels:
+        yield missing_folder(request.root / LABEL_FOLDERS[0], "the label files *_lm.mat")
+        return
+    others = 0
+    for label in labels:
+        match = LABEL.fullmatch(label.name)
+        if match is None:
+            others += 1
+            continue
+        picture = _picture(request.root, label, match) if request.images else None
+        if request.images and picture is None:
+            yield missing_image(label, label.name.replace("_lm.mat", ".png"))
+            continue
+        yield attempt(label, partial(_record, label, picture, match["session"]))
+    if others:
+        yield Note(f"{folder}: {others} labels of other recordings or sessions are left out.")
+
+
+def _picture(root: Path, label: Path, match: re.Match[str]) -> Path | None:
+    name = label.name.replace("_lm.mat", ".png")
+    tree = f"session{match['session']}/multiview/{match['subject']}/01/05_1/{name}"
+    return first_existing(root, [name, *(f"{place}/{tree}" for place in IMAGE_FOLDERS)])
+
+
+def _record(label: Path, picture: Path | None, session: str) -> FaceRecord:
+    points = np.asarray(mat_field(label, read_mat(label), "pts"), dtype=np.float64) - 1
+    return FaceRecord(
+        points=points,
+        visibility=all_visible(points),
+        image=picture,
+        dataset="multipie",
+        face_id=label.name.removesuffix("_lm.mat"),
+        attributes={"subsets": [f"session{session}"]},
+    )
+
+
+INFO = SetInfo(
+    name="multipie",
+    title="Multi-PIE",
+    markup="ibug68",
+    points="68",
+    train=None,
+    test=812,
+    profile="no",
+    self_occlusion="no",
+    external_occlusion="no",
+    read=read_multipie,
+    splits=("test",),
+    expected={"published": {"test": 812}},
+    subsets=tuple(f"session{number:02d}" for number in range(1, 5)),
+    licence="commercial licence of Carnegie Mellon University, no redistribution",
+    layout="MPie_Labels/labels/051/*_lm.mat and Multi-PIE/data/sessionNN/...",
+)

@@ -1,0 +1,167 @@
+"""300-W: the pictures of LFPW, Helen, AFW and iBUG with 68 points, and the 600 test pictures.
+
+Protocol `split1` trains on 3,148 and tests on 689 faces (subsets `common` and `challenge`);
+`split2` trains on all 3,837 of them and tests on the 600 of the 300-W competition (subsets
+`indoor` and `outdoor`). Boxes: those of the iBUG detector where the `.mat` files of the
+"Bounding Boxes" archive are there, the tight box otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luvli.data.formats import read_pts
+from luvli.data.record import FaceRecord
+from luvli.data.sets.base import (
+    Item,
+    Problem,
+    Request,
+    SetInfo,
+    attempt,
+    first_existing,
+    mat_field,
+    missing_folder,
+    read_mat,
+    read_pairs,
+)
+
+
+class Part(NamedTuple):
+    """One folder of 300-W."""
+
+    name: str
+    size: int
+    subsets: tuple[str, ...]
+    places: tuple[str, ...]
+    boxes: str | None = None
+
+
+def _ibug_part(name: str, size: int, *subsets: str) -> Part:
+    head = name.split("/")[0]
+    places = (name, name.replace(head, head.upper()), f"300W/{name}", f"300w/{name}")
+    return Part(
+        name, size, (head, *subsets), places, f"bounding_boxes_{name.replace('/', '_')}.mat"
+    )
+
+
+def _test_part(folder: str, subset: str) -> Part:
+    parents = ("", "300W/", "300w/", "300W/300W/", "300w/300w/", "300W_test/")
+    return Part(subset, 300, (subset,), tuple(parent + folder for parent in parents))
+
+
+LFPW_TRAIN = _ibug_part("lfpw/trainset", 811)
+LFPW_TEST = _ibug_part("lfpw/testset", 224, "common")
+HELEN_TRAIN = _ibug_part("helen/trainset", 2000)
+HELEN_TEST = _ibug_part("helen/testset", 330, "common")
+AFW = _ibug_part("afw", 337)
+IBUG = _ibug_part("ibug", 135, "challenge")
+INDOOR = _test_part("01_Indoor", "indoor")
+OUTDOOR = _test_part("02_Outdoor", "outdoor")
+
+PARTS: Mapping[tuple[str, str], tuple[Part, ...]] = {
+    ("split1", "train"): (LFPW_TRAIN, HELEN_TRAIN, AFW),
+    ("split1", "test"): (LFPW_TEST, HELEN_TEST, IBUG),
+    ("split2", "train"): (LFPW_TRAIN, HELEN_TRAIN, AFW, LFPW_TEST, HELEN_TEST, IBUG),
+    ("split2", "test"): (INDOOR, OUTDOOR),
+}
+
+BOX_FOLDERS = ("Bounding Boxes", "Bounding_Boxes", "bounding_boxes", ".")
+
+
+def read_w300(request: Request) -> Iterator[Item]:
+    """The faces of one split; a face belongs to the subsets of its folder."""
+    for part in PARTS[request.protocol, request.split]:
+        if not request.wants(*part.subsets):
+            continue
+        folder = first_existing(request.root, part.places)
+        if folder is None:
+            yield missing_folder(request.root / part.places[0], f"{part.size:,} faces")
+            continue
+        boxes: Mapping[str, NDArray[np.float64]] = {}
+        file = _box_file(request.root, part)
+        if file is not None:
+            read = attempt(file, partial(read_detector_boxes, file))
+            if isinstance(read, Problem):
+                yield read
+            else:
+                boxes = read
+        yield from read_pairs(folder, request, partial(_record, part=part, boxes=boxes))
+
+
+def read_detector_boxes(path: Path) -> dict[str, NDArray[np.float64]]:
+    """Boxes (4,) of the iBUG detector by picture name without suffix or blanks.
+
+    The file is a Matlab cell {1, n} of structs imgName, bb_detector, bb_ground_truth with
+    x0, y0, x1, y1 counted from 1. (That of iBUG also holds rows of AFW at its end, so rows
+    are matched by name.)
+    """
+    cells = np.ravel(mat_field(path, read_mat(path), "bounding_boxes"))
+    boxes: dict[str, NDArray[np.float64]] = {}
+    for cell in cells:
+        row = np.ravel(cell)[0]
+        name = str(np.ravel(row["imgName"])[0])
+        boxes[_key(Path(name).stem)] = np.ravel(row["bb_detector"]).astype(np.float64) - 1
+    return boxes
+
+
+def _box_file(root: Path, part: Part) -> Path | None:
+    if part.boxes is None:
+        return None
+    return first_existing(root, [f"{folder}/{part.boxes}" for folder in BOX_FOLDERS])
+
+
+def _key(stem: str) -> str:
+    return stem.replace(" ", "")  # a name or two of iBUG has a blank on one side only
+
+
+def _record(
+    label: Path, picture: Path | None, part: Part, boxes: Mapping[str, NDArray[np.float64]]
+) -> FaceRecord:
+    points, visibility = read_pts(label, points=68, signed=False)
+    box = boxes.get(_key(label.stem))
+    return FaceRecord(
+        points=points,
+        visibility=visibility,
+        image=picture,
+        box=box,
+        box_kind="tight" if box is None else "detector",
+        dataset="w300",
+        face_id=f"{part.name}/{label.stem}",
+        attributes={"subsets": [*part.subsets]},
+    )
+
+
+def _expected(protocol: str) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for split in ("train", "test"):
+        parts = PARTS[protocol, split]
+        sizes[split] = sum(part.size for part in parts)
+        for subset in dict.fromkeys(name for part in parts for name in part.subsets):
+            sizes[f"{split}/{subset}"] = sum(p.size for p in parts if subset in p.subsets)
+    return sizes
+
+
+INFO = SetInfo(
+    name="w300",
+    title="300-W",
+    markup="ibug68",
+    points="68",
+    train=3837,
+    test=600,
+    profile="no",
+    self_occlusion="no",
+    external_occlusion="no",
+    read=read_w300,
+    protocols=("split1", "split2"),
+    expected={"split1": _expected("split1"), "split2": _expected("split2")},
+    subsets=("common", "challenge", "indoor", "outdoor", "lfpw", "helen", "afw", "ibug"),
+    licence="research only, no redistribution",
+    layout="lfpw/, helen/ (each with trainset/ and testset/), afw/, ibug/, 300W/01_Indoor, "
+    "300W/02_Outdoor and, if you have it, Bounding Boxes/",
+)

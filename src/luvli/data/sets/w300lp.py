@@ -1,0 +1,91 @@
+"""300W-LP with its 2-D points: 300-W faces turned to new poses by a 3-D model.
+
+Read from the folders AFW, HELEN, IBUG and LFPW and `landmarks/<folder>/*_pts.mat`, variable
+`pts_2d` (68, 2), counted from 1 as everything that Matlab wrote. The mirrored copies in the
+`*_Flip` folders are not part of the paper's 61,225. Points that the head hides are labelled
+as if it were transparent, so every landmark counts as visible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from luvli.data.record import FaceRecord
+from luvli.data.sets.base import (
+    Folder,
+    Item,
+    Request,
+    SetInfo,
+    all_visible,
+    attempt,
+    mat_field,
+    missing_folder,
+    missing_image,
+    read_mat,
+)
+from luvli.errors import InputError
+
+SIZES = {"AFW": 5207, "HELEN": 37676, "IBUG": 1786, "LFPW": 16556}
+_SUFFIX = "_pts.mat"
+
+
+def read_w300lp(request: Request) -> Iterator[Item]:
+    """All 61,225 faces; the subsets are afw, helen, ibug and lfpw."""
+    for part, size in SIZES.items():
+        if not request.wants(part.lower()):
+            continue
+        labels = request.root / "landmarks" / part
+        if not labels.is_dir():
+            yield missing_folder(labels, f"{size:,} label files *{_SUFFIX}")
+            continue
+        pictures = Folder(request.root / part)
+        for label in Folder(labels).ending(_SUFFIX):
+            stem = label.name.removesuffix(_SUFFIX)
+            picture = pictures.image(stem) if request.images else None
+            if request.images and picture is None:
+                yield missing_image(label, f"{part}/{stem}.jpg")
+                continue
+            yield attempt(label, partial(_record, label, picture, part))
+
+
+def _record(label: Path, picture: Path | None, part: str) -> FaceRecord:
+    raw = np.asarray(mat_field(label, read_mat(label), "pts_2d"), dtype=np.float64)
+    if raw.shape != (68, 2):
+        raise InputError(f"{label} has pts_2d of shape {raw.shape} instead of (68, 2).")
+    points = raw - 1
+    return FaceRecord(
+        points=points,
+        visibility=all_visible(points),
+        image=picture,
+        dataset="w300lp",
+        face_id=label.name.removesuffix(_SUFFIX),
+        attributes={"subsets": [part.lower()]},
+    )
+
+
+INFO = SetInfo(
+    name="w300lp",
+    title="300W-LP-2D",
+    markup="ibug68",
+    points="68",
+    train=61225,
+    test=None,
+    profile="yes",
+    self_occlusion="T",
+    external_occlusion="no",
+    read=read_w300lp,
+    splits=("train",),
+    expected={
+        "published": {
+            "train": sum(SIZES.values()),
+            **{f"train/{part.lower()}": size for part, size in SIZES.items()},
+        }
+    },
+    subsets=tuple(part.lower() for part in SIZES),
+    licence="research only, no redistribution",
+    layout="AFW/, HELEN/, IBUG/, LFPW/ with pictures and landmarks/<the same>/*_pts.mat",
+)

@@ -1,0 +1,176 @@
+"""WFLW: 98 points, 7,500 train and 2,500 test faces with six kinds of difficulty.
+
+Protocol `official`: `list_98pt_rect_attr_{train,test}.txt`, each line 196 coordinates, a
+rectangle x0 y0 x1 y1, six flags and the picture. Protocol `hrnet`: the csv files, whose boxes
+the paper uses; there is one csv for each test subset. Coordinates are taken as they stand:
+nothing says that WFLW counts from 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luvli.data.record import FaceRecord
+from luvli.data.sets.base import (
+    Item,
+    Pictures,
+    Problem,
+    Request,
+    SetInfo,
+    all_visible,
+    first_existing,
+    missing_image,
+)
+from luvli.data.sets.hrnet import read_rows
+from luvli.errors import InputError
+from luvli.files import read_text
+
+FLAGS = ("largepose", "expression", "illumination", "makeup", "occlusion", "blur")
+"""the subsets, in the order of the flags in the official files"""
+SIZES = dict(zip(FLAGS, (326, 314, 698, 206, 736, 773), strict=True))
+
+LIST = "list_98pt_rect_attr_{}.txt"
+LIST_FOLDERS = (
+    "WFLW_annotations/list_98pt_rect_attr_train_test",
+    "list_98pt_rect_attr_train_test",
+    "WFLW_annotations",
+    ".",
+)
+CSV = "face_landmarks_wflw_{}.csv"
+IMAGE_FOLDERS = ("WFLW_images", "images")
+
+
+def detect_wflw(root: Path) -> str:
+    """`official` when the .txt lists are there, otherwise `hrnet`."""
+    return "official" if _list_file(root, "train") or _list_file(root, "test") else "hrnet"
+
+
+def read_wflw(request: Request) -> Iterator[Item]:
+    """One split; in the official files the train faces have subsets too."""
+    reader = _read_lists if request.protocol == "official" else _read_csv
+    pictures = Pictures(request.root / folder for folder in IMAGE_FOLDERS)
+    yield from reader(request, pictures)
+
+
+def _list_file(root: Path, split: str) -> Path | None:
+    return first_existing(root, [f"{folder}/{LIST.format(split)}" for folder in LIST_FOLDERS])
+
+
+def _read_lists(request: Request, pictures: Pictures) -> Iterator[Item]:
+    path = _list_file(request.root, request.split)
+    if path is None:
+        wanted = request.root / LIST_FOLDERS[0] / LIST.format(request.split)
+        yield Problem(str(wanted), "missing file", f"{wanted} is missing: unpack the annotations.")
+        return
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
+        if not line.strip():
+            continue
+        place = f"{path} line {number}"
+        words = line.split(maxsplit=206)
+        try:
+            values = np.array([float(word) for word in words[:206]])
+            name = words[206].strip()
+        except (ValueError, IndexError):
+            yield Problem(
+                place,
+                "bad label",
+                f"{place} does not hold 206 numbers and a file name: download the file again.",
+            )
+            continue
+        subsets = [flag for flag, on in zip(FLAGS, values[200:206], strict=True) if on]
+        yield from _face(
+            request,
+            pictures,
+            name,
+            number - 1,
+            values[:196].reshape(98, 2),
+            values[196:200],
+            subsets,
+        )
+
+
+def _read_csv(request: Request, pictures: Pictures) -> Iterator[Item]:
+    members: dict[str, set[tuple[str, bytes]]] = {}
+    if request.split == "test":
+        for flag in FLAGS:
+            path = request.root / CSV.format(f"test_{flag}")
+            if path.is_file():
+                rows = read_rows(path, 98)
+                members[flag] = {row.key for row in rows if not isinstance(row, Problem)}
+            else:
+                yield Problem(
+                    str(path),
+                    "missing file",
+                    f"{path} is missing: without it no face belongs to the subset {flag}.",
+                )
+    for row in read_rows(request.root / CSV.format(request.split), 98):
+        if isinstance(row, Problem):
+            yield row
+            continue
+        subsets = [flag for flag, keys in members.items() if row.key in keys]
+        yield from _face(request, pictures, row.image, row.line - 2, row.points, row.box, subsets)
+
+
+def _face(
+    request: Request,
+    pictures: Pictures,
+    name: str,
+    row: int,
+    points: NDArray[np.float64],
+    box: NDArray[np.float64],
+    subsets: list[str],
+) -> Iterator[FaceRecord | Problem]:
+    if not request.wants(*subsets):
+        return
+    face_id = f"{name}#{row}"
+    picture = pictures.find(name) if request.images else None
+    if request.images and picture is None:
+        yield missing_image(f"WFLW face {face_id}", name)
+        return
+    try:
+        yield FaceRecord(
+            points=points,
+            visibility=all_visible(points),
+            image=picture,
+            box=box,
+            box_kind="given",
+            markup="wflw98",
+            dataset="wflw",
+            face_id=face_id,
+            attributes={"subsets": subsets},
+        )
+    except InputError as error:
+        yield Problem(face_id, "bad label", f"WFLW face {face_id}: {error}")
+
+
+INFO = SetInfo(
+    name="wflw",
+    title="WFLW",
+    markup="wflw98",
+    points="98",
+    train=7500,
+    test=2500,
+    profile="yes",
+    self_occlusion="no",
+    external_occlusion="no",
+    read=read_wflw,
+    protocols=("official", "hrnet"),
+    expected={
+        protocol: {
+            "train": 7500,
+            "test": 2500,
+            **{f"test/{flag}": size for flag, size in SIZES.items()},
+        }
+        for protocol in ("official", "hrnet")
+    },
+    subsets=FLAGS,
+    enlarge=1.25,
+    licence="research only, no redistribution",
+    layout="WFLW_images/ with WFLW_annotations/list_98pt_rect_attr_train_test/*.txt "
+    "or face_landmarks_wflw_*.csv",
+    detect=detect_wflw,
+)
