@@ -250,10 +250,13 @@ def _recomputation(block: nn.Module) -> Contexts:
 def _frozen_statistics(block: nn.Module) -> Iterator[None]:
     """The second forward pass must not count its batch twice in the running statistics."""
     norms = [m for m in block.modules() if isinstance(m, nn.BatchNorm2d)]
+    momenta = [norm.momentum for norm in norms]
     for norm in norms:
-        norm.track_running_stats = False
+        norm.momentum = 0.0
     try:
         yield
     finally:
-        for norm in norms:
-            norm.track_running_stats = True
+        for norm, momentum in zip(norms, momenta, strict=True):
+            norm.momentum = momentum
+            if norm.num_batches_tracked is not None:
+                norm.num_batches_tracked -= 1

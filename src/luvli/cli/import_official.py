@@ -1,0 +1,57 @@
+"""`luvli import-official`: a published checkpoint becomes a model file of ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def import_official(
+    file: Annotated[Path, typer.Argument(help="A .pth.tar file of the authors' release.")],
+    out: Annotated[Path, typer.Option("--out", help="The model file to write (.safetensors).")],
+    visibility_trained: Annotated[
+        bool,
+        typer.Option(
+            "--visibility-trained/--no-visibility-trained",
+            help="Whether visibility labels were used in training, which the file does not tell: "
+            "yes for MERL-RAV, no for 300-W.",
+        ),
+    ] = False,
+) -> None:
+    """Convert a published checkpoint to a model that predict, evaluate and train can use.
+
+    The architecture is read from the tensors; no code from the file is run. The model
+    behaves like the published code where that differs from the paper.
+
+    Example: `luvli import-official lr-0.00002-49.pth.tar --out wflw.safetensors`
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from luvli.errors import require
+
+    require("torch", "train")
+    from luvli.network import load_official, save_model
+
+    network, info = load_official(file, visibility_trained=visibility_trained)
+    save_model(out, network, info)
+    config = network.config
+    table = Table(title=f"{file.name}: {info['kind']}", show_header=False)
+    for name, value in (
+        ("U-nets, order of coupling", f"{config.unets}, {config.order}"),
+        ("channels, neck, growth", f"{config.channels}, {config.neck}, {config.growth}"),
+        ("landmarks (markup)", f"{config.landmarks} ({config.markup})"),
+        ("input", f"{config.input_size} x {config.input_size}"),
+        ("mean estimator", config.mean_estimator),
+        ("parameters, entries", f"{info['parameters']:,}, {info['entries']:,}"),
+        ("last epoch", "unknown" if info["epoch"] is None else str(info["epoch"])),
+        ("visibility trained", "yes" if config.visibility_trained else "no"),
+    ):
+        table.add_row(name, value)
+    console = Console()
+    console.print(table)
+    for part in info["missing"]:
+        console.print(f"{part} is not in the file and starts afresh: train before you predict.")
+    console.print(f"wrote {out}")
