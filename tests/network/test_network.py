@@ -41,9 +41,7 @@ def test_size_of_the_published_network() -> None:
     assert len(to_official(network)) == 1_324
 
 
-@pytest.mark.parametrize(
-    ("unets", "parameters"), [(4, 4_536_080), (2, 2_493_840), (1, 1_472_720)]
-)
+@pytest.mark.parametrize(("unets", "parameters"), [(4, 4_536_080), (2, 2_493_840), (1, 1_472_720)])
 def test_size_of_smaller_networks(unets: int, parameters: int) -> None:
     with torch.device("meta"):
         network = build(NetworkConfig(unets=unets))

@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from luvli import __version__
-from luvli.cli import convert, demo, detect, markup
+from luvli.cli import convert, demo, detect, import_official, markup
 from luvli.errors import InputError
 
 
@@ -51,6 +51,7 @@ app.command()(demo.demo)
 app.command()(detect.detect)
 app.command()(convert.convert)
 app.command()(markup.markup)
+app.command()(import_official.import_official)
 
 
 def main() -> None:

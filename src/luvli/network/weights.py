@@ -91,7 +91,8 @@ def load_weights_into(network: LUVLi, path: PathLike) -> list[str]:
     Whatever has the same name and shape is taken; the trunk must fit. Parts that the file
     lacks (CEN and VEN of a plain DU-Net) or that have another size (heads for another
     number of landmarks, CEN and VEN for another crop size) keep their fresh values. Their
-    names come back, for the caller to say aloud.
+    names come back, for the caller to say aloud. A network with fewer U-nets takes the
+    first ones: no U-net depends on later ones.
     """
     from luvli.network.official import is_model_file, read_official
 
@@ -108,7 +109,7 @@ def load_weights_into(network: LUVLi, path: PathLike) -> list[str]:
     if misfit:
         raise InputError(
             f"{source} belongs to another architecture ({misfit[0]} does not fit): "
-            "use the same number of U-nets, order, channels, neck and growth."
+            "use the same order, channels, neck and growth, and no more U-nets."
         )
     network.load_state_dict(fitting, strict=False)
     return sorted({_part(name) for name in fresh})

@@ -1,0 +1,342 @@
+"""Model files and published checkpoints: there and back, every architecture, and refusals."""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors import safe_open
+
+from luvli.errors import InputError
+from luvli.network import (
+    LUVLi,
+    NetworkConfig,
+    build,
+    load_model,
+    load_official,
+    load_weights_into,
+    save_model,
+    to_official,
+)
+
+GOLDEN = Path(__file__).parent.parent / "data_golden" / "tiny_k3_o1_c5.pth.tar"
+SMALL = {"channels": 8, "neck": 2, "growth": 4, "landmarks": 5, "markup": "points5"}
+
+
+def small(**changes: Any) -> NetworkConfig:
+    return NetworkConfig.model_validate({"unets": 2, "input_size": 64, **SMALL, **changes})
+
+
+def write_official(path: Path, network: LUVLi, *, zipped: bool = True, **extra: Any) -> Path:
+    """What the authors' training script would have saved."""
+    history = OrderedDict(epoch=[OrderedDict(epoch=49)], loss=[OrderedDict(val=np.float64(0.5))])
+    content = {"train_history": history, "state_dict": OrderedDict(to_official(network)), **extra}
+    torch.save(content, path, _use_new_zipfile_serialization=zipped)
+    return path
+
+
+def same_weights(a: torch.nn.Module, b: torch.nn.Module) -> bool:
+    ours, theirs = a.state_dict(), b.state_dict()
+    return ours.keys() == theirs.keys() and all(
+        torch.equal(ours[n], theirs[n]) for n in ours if not n.endswith("_tracked")
+    )
+
+
+# -- our own files -----------------------------------------------------------------------------
+
+
+def test_model_file_there_and_back(tmp_path: Path) -> None:
+    network = build(small(mean_estimator="tau-softmax", tau=0.1, likelihood="gauss"))
+    network = network.to(memory_format=torch.channels_last)
+    save_model(tmp_path / "m.safetensors", network, {"note": "hello", "nme": 2.1})
+    again, info = load_model(tmp_path / "m.safetensors")
+    assert again.config == network.config
+    assert info == {"note": "hello", "nme": 2.1}
+    assert same_weights(again, network)
+    assert not again.training
+    with safe_open(tmp_path / "m.safetensors", framework="np") as file:
+        assert NetworkConfig.model_validate_json(file.metadata()["config"]) == network.config
+
+
+def test_info_must_be_plain(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="plain finite values"):
+        save_model(tmp_path / "m.safetensors", build(small()), {"nme": float("nan")})
+    assert not list(tmp_path.iterdir())
+
+
+def test_unknown_option_is_refused() -> None:
+    with pytest.raises(ValueError, match="unetz"):
+        NetworkConfig.model_validate({"unetz": 3})
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\x10\0\0\0\0\0\0\0{broken", b"PK\x03\x04 no"])
+def test_broken_model_file(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "broken.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"broken\.safetensors"):
+        load_model(path)
+
+
+def test_truncated_model_file(tmp_path: Path) -> None:
+    path = tmp_path / "cut.safetensors"
+    save_model(path, build(small()))
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(InputError, match=r"cut\.safetensors is not a whole model file"):
+        load_model(path)
+
+
+def test_missing_files(tmp_path: Path) -> None:
+    for load in (load_model, load_official):
+        with pytest.raises(InputError, match="does not exist"):
+            load(tmp_path / "nothing")
+
+
+# -- published checkpoints ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"unets": 1, "order": 0},
+        {"unets": 3, "order": 2},
+        {"unets": 4, "order": 0},
+        {"unets": 4, "order": 3},
+        {"channels": 12, "growth": 3, "neck": 1},
+        {"channels": 6, "growth": 7, "neck": 5, "landmarks": 19, "markup": "aflw19"},
+        {"landmarks": 98, "markup": "wflw98"},
+        {"input_size": 128},
+        {"input_size": 256},
+        {"mean_estimator": "direct"},
+    ],
+)
+@pytest.mark.parametrize("zipped", [True, False])
+def test_any_architecture_is_recognised(
+    tmp_path: Path, changes: dict[str, Any], zipped: bool
+) -> None:
+    network = build(small(reference=True, visibility_trained=True, **changes))
+    path = write_official(tmp_path / "lr-0.00002-49.pth.tar", network, zipped=zipped)
+    again, info = load_official(path, visibility_trained=True)
+    assert again.config == network.config
+    assert same_weights(again, network)
+    assert info["kind"] == "LUVLi"
+    assert info["epoch"] == 49
+
+
+def test_published_architecture(tmp_path: Path) -> None:
+    network = build(NetworkConfig(reference=True, visibility_trained=False))
+    path = write_official(tmp_path / "big.pth.tar", network, zipped=False)
+    again, info = load_official(path)
+    assert again.config == network.config
+    assert (info["parameters"], info["entries"]) == (8_620_560, 1_324)
+    assert same_weights(again, network)
+
+
+def test_names_of_the_published_code() -> None:
+    state = to_official(build(small(unets=2)))
+    shapes = {name: tuple(tensor.shape) for name, tensor in state.items()}
+    for name, shape in {
+        "module.features.conv0.weight": (8, 3, 7, 7),
+        "module.hg.down_blocks.3.layers.1.bottleneck.conv_weight": (8, 12, 1, 1),
+        "module.hg.down_blocks.0.layers.0.norm.2.running_var": (8,),
+        "module.hg.down_blocks.0.layers.0.conv.2.weight": (4, 8, 3, 3),
+        "module.hg.down_blocks.2.adapters_skip.1.norm_running_mean": (16,),
+        "module.hg.up_blocks.0.adapters_ahead.1.conv_weight": (8, 24, 1, 1),
+        "module.hg.neck_block.adapters_ahead.0.norm_weight": (12,),
+        "module.linears.1.conv.weight": (5, 8, 1, 1),
+        "module.intermedia.adapters.0.conv_weight": (8, 16, 1, 1),
+        "module.cholesky.fc_1.weight": (15, 8),
+        "module.probability.bias": (5,),
+    }.items():
+        assert shapes[name] == shape
+
+
+def test_file_of_pytorch_0_3(tmp_path: Path) -> None:
+    """Written byte by byte as PyTorch 0.3 under Python 2 did: pickle protocol 2, byte strings,
+    `_rebuild_tensor` instead of `_rebuild_tensor_v2`, CUDA storages after the pickle."""
+    network = build(small(reference=True, visibility_trained=False))
+    tensors = to_official(network)
+
+    def text(value: str) -> bytes:
+        raw = value.encode()
+        return b"U" + bytes([len(raw)]) + raw  # SHORT_BINSTRING
+
+    def integer(value: int) -> bytes:
+        return b"J" + struct.pack("<i", value)
+
+    def numbers(values: tuple[int, ...]) -> bytes:
+        return b"(" + b"".join(integer(v) for v in values) + b"t"
+
+    body = b"\x80\x02}(" + text("state_dict") + b"ccollections\nOrderedDict\n)R("
+    for key, (name, tensor) in enumerate(tensors.items()):
+        storage = b"(" + text("storage") + b"ctorch\nFloatStorage\n" + text(str(key))
+        storage += text("cuda:0") + integer(tensor.numel()) + b"Nt"
+        body += text(name) + b"ctorch._utils\n_rebuild_tensor\n(" + storage + b"Q" + integer(0)
+        body += numbers(tuple(tensor.shape)) + numbers(tensor.stride()) + b"tR"
+    body += b"uu."
+    header = b"".join(
+        pickle.dumps(part, protocol=2)
+        for part in (
+            0x1950A86A20F9469CFC6C,
+            1001,
+            {
+                "protocol_version": 1001,
+                "little_endian": True,
+                "type_sizes": {"short": 2, "int": 4, "long": 4},
+            },
+        )
+    )
+    path = tmp_path / "old.pth.tar"
+    with path.open("wb") as stream:
+        stream.write(header + body)
+        stream.write(pickle.dumps([str(key) for key in range(len(tensors))], protocol=2))
+        for tensor in tensors.values():
+            stream.write(struct.pack("<q", tensor.numel()) + tensor.contiguous().numpy().tobytes())
+    again, _ = load_official(path)
+    assert again.config == network.config
+    assert same_weights(again, network)
+
+
+class Bomb:
+    """Unpickled the careless way, this makes a folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return Path.mkdir, (self.path,)
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_code_in_a_checkpoint_is_not_run(tmp_path: Path, zipped: bool) -> None:
+    target = tmp_path / "hacked"
+    path = write_official(
+        tmp_path / "bomb.pth.tar", build(small()), zipped=zipped, optimizer=Bomb(target)
+    )
+    with pytest.raises(InputError, match="without running code"):
+        load_official(path)
+    assert not target.exists()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda s: s.clear(), "holds no state dict"),
+        (lambda s: s.pop("module.linears.1.conv.weight"), "not a published LUVLi"),
+        (lambda s: s.pop("module.hg.neck_block.adapters_ahead.0.conv_weight"), "lacks hg.neck"),
+        (lambda s: s.pop("module.cholesky.fc_1.bias"), "lacks cholesky.fc_1.bias"),
+        (lambda s: s.update({"module.extra": torch.zeros(1)}), "unknown entry extra"),
+        (lambda s: s.update({"module.features.norm0.bias": torch.zeros(3)}), "wrong shape"),
+        (lambda s: s.update({"module.features.norm0.bias": 3}), "other than named tensors"),
+    ],
+)
+def test_other_files_are_refused(tmp_path: Path, spoil: Any, message: str) -> None:
+    state = OrderedDict(to_official(build(small())))
+    spoil(state)
+    path = tmp_path / "other.pth.tar"
+    torch.save({"state_dict": state}, path)
+    with pytest.raises(InputError, match=message) as caught:
+        load_official(path)
+    assert "other.pth.tar" in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"not a checkpoint", b"\x80\x02}q\x00."])
+def test_files_of_another_kind_are_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "thing.pth.tar"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"thing\.pth\.tar"):
+        load_official(path)
+
+
+def test_truncated_checkpoint(tmp_path: Path) -> None:
+    whole = GOLDEN.read_bytes()
+    path = tmp_path / "cut.pth.tar"
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match=r"cut\.pth\.tar"):
+        load_official(path)
+
+
+# -- starting from other weights ---------------------------------------------------------------
+
+
+def plain_dunet(path: Path, network: LUVLi) -> Path:
+    """A heat-map checkpoint: the same without CEN and VEN."""
+    state = OrderedDict(
+        (name, tensor)
+        for name, tensor in to_official(network).items()
+        if "cholesky" not in name and "probability" not in name
+    )
+    torch.save({"state_dict": state}, path)
+    return path
+
+
+def test_plain_dunet_checkpoint_loads_and_says_what_is_missing(tmp_path: Path) -> None:
+    source = build(small(input_size=256))
+    path = plain_dunet(tmp_path / "dunet.pth.tar", source)
+    network, info = load_official(path, visibility_trained=True)
+    assert info["kind"] == "DU-Net heat maps"
+    assert info["missing"] == ["CEN", "VEN"]
+    assert not network.config.visibility_trained
+    assert same_weights(network.trunk, source.trunk)
+
+
+def test_fine_tuning_with_another_number_of_landmarks(tmp_path: Path) -> None:
+    source = build(small())
+    path = write_official(tmp_path / "source.pth.tar", source)
+    network = build(small(landmarks=7, markup="points7"))
+    assert load_weights_into(network, path) == ["CEN", "VEN", "heat-map heads"]
+    assert same_weights(network.trunk.unets, source.trunk.unets)
+    # the normalisation of a head does not depend on the number of landmarks and is kept
+    assert torch.equal(network.trunk.heads[0].norm.weight, source.trunk.heads[0].norm.weight)
+
+
+def test_fine_tuning_from_plain_dunet_and_own_file(tmp_path: Path) -> None:
+    source = build(small())
+    path = plain_dunet(tmp_path / "dunet.pth.tar", source)
+    assert load_weights_into(build(small()), path) == ["CEN", "VEN"]
+    save_model(tmp_path / "own.safetensors", source)
+    network = build(small())
+    assert load_weights_into(network, tmp_path / "own.safetensors") == []
+    assert same_weights(network, source)
+
+
+def test_fewer_unets_are_the_first_ones(tmp_path: Path) -> None:
+    source = build(small(unets=3, order=2)).eval()
+    save_model(tmp_path / "three.safetensors", source)
+    network = build(small(unets=2, order=2)).eval()
+    assert load_weights_into(network, tmp_path / "three.safetensors") == []
+    images = torch.rand(1, 3, 64, 64)
+    for a, b in zip(network(images), source(images)[:2], strict=True):
+        assert torch.equal(a.mean, b.mean)
+
+
+def test_fine_tuning_from_another_architecture_is_refused(tmp_path: Path) -> None:
+    path = write_official(tmp_path / "source.pth.tar", build(small()))
+    for changes in ({"unets": 3}, {"order": 0}, {"channels": 16}, {"growth": 8}):
+        with pytest.raises(InputError, match="another architecture"):
+            load_weights_into(build(small(**changes)), path)
+
+
+# -- the verb ----------------------------------------------------------------------------------
+
+
+def test_import_official_command(tmp_path: Path, luvli: Any) -> None:
+    out = tmp_path / "model.safetensors"
+    result = luvli("import-official", GOLDEN, "--out", out)
+    assert result.exit_code == 0, result.output
+    for expected in ("3, 1", "32, 4, 8", "5 (points5)", "204,484"):
+        assert expected in result.output
+    converted, info = load_model(out)
+    direct, _ = load_official(GOLDEN)
+    assert same_weights(converted, direct)
+    assert info["source"] == GOLDEN.name
+
+    bad = luvli("import-official", out, "--out", tmp_path / "x")
+    assert bad.exit_code == 2
+    assert not (tmp_path / "x").exists()
