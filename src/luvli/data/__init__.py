@@ -1,5 +1,23 @@
 """Labelled faces: records, file formats, data sets, augmentation, synthetic faces."""
 
+from luvli.data.augment import Augmentation
+from luvli.data.boxes import crop_box
+from luvli.data.dataset import CropDataset, collate, make_loader, to_input
 from luvli.data.record import FaceRecord, LabelledPoints, Visibility
+from luvli.data.sets import SETS, FaceSet, Problem, load_set
 
-__all__ = ["FaceRecord", "LabelledPoints", "Visibility"]
+__all__ = [
+    "SETS",
+    "Augmentation",
+    "CropDataset",
+    "FaceRecord",
+    "FaceSet",
+    "LabelledPoints",
+    "Problem",
+    "Visibility",
+    "collate",
+    "crop_box",
+    "load_set",
+    "make_loader",
+    "to_input",
+]

@@ -116,7 +116,7 @@ class FaceRecord:
     @property
     def labelled(self) -> NDArray[np.bool_]:
         """(k,) whether anything is known of the landmark at all."""
-        return self.visibility != Visibility.UNLABELLED
+        return np.asarray(self.visibility != Visibility.UNLABELLED)
 
     @property
     def tight_box(self) -> NDArray[np.float64]:

@@ -12,8 +12,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-import numpy as np
-
 from luvli.data.record import FaceRecord
 from luvli.data.sets import (
     aflw19,
@@ -34,6 +32,7 @@ from luvli.data.sets.base import (
     Problem,
     Request,
     SetInfo,
+    implausible,
     subsets_of,
 )
 from luvli.errors import InputError, unknown_choice
@@ -60,8 +59,6 @@ SETS: dict[str, SetInfo] = {
 
 SHOWN = 5
 """how many problems an error message names"""
-FAR = 1.0
-"""A landmark further outside the picture than this times the face's size is a mistake."""
 
 
 def get_set(name: str) -> SetInfo:
@@ -142,7 +139,7 @@ def read_set(
             notes.append(item.sentence)
         elif isinstance(item, Problem):
             problems.append(item)
-        elif (problem := _implausible(item)) is not None:
+        elif (problem := implausible(item)) is not None:
             problems.append(problem)
         else:
             faces.append(item)
@@ -185,30 +182,5 @@ def check_pictures(
                 last = (record.image, str(error))
         if isinstance(last[1], str):
             yield Problem(str(record.image), "bad image", last[1])
-        elif (problem := _implausible(record, last[1])) is not None:
+        elif (problem := implausible(record, last[1])) is not None:
             yield problem
-
-
-def _implausible(record: FaceRecord, size: tuple[int, int] | None = None) -> Problem | None:
-    """The problem of a face without any location, or with one far outside its picture."""
-    located = record.points[record.visible]
-    place = str(record.image or record.name)
-    if not len(located):
-        return Problem(
-            place, "bad label", f"{record.name} ({place}) has no located landmark: leave it out."
-        )
-    face = float(np.ptp(located, axis=0).max())
-    if face <= 0:
-        return Problem(
-            place, "bad label", f"{record.name} ({place}) has all landmarks in one place."
-        )
-    low = -FAR * face
-    high = np.array(size if size is not None else (20_000, 20_000)) + FAR * face
-    if (located < low).any() or (located > high).any():
-        return Problem(
-            place,
-            "far outside",
-            f"{record.name} ({place}) has a landmark far outside its picture: "
-            "check that label and picture belong together.",
-        )
-    return None

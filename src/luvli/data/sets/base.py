@@ -23,6 +23,8 @@ from luvli.data.record import FaceRecord
 from luvli.errors import InputError
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp")
+FAR = 1.0
+"""A landmark further outside the picture than this times the face's size is a mistake."""
 PUBLISHED = "published"
 """name of the only protocol of a data set that has just one"""
 
@@ -315,3 +317,28 @@ def mat_field(
 def all_visible(points: NDArray[np.floating]) -> NDArray[np.int8]:
     """Visibility for a set without visibility labels: every located landmark counts as v = 1."""
     return np.where(np.isfinite(points).all(axis=1), 1, -1).astype(np.int8)
+
+
+def implausible(record: FaceRecord, size: tuple[int, int] | None = None) -> Problem | None:
+    """The problem of a face without any location, or with one far outside its picture."""
+    located = record.points[record.visible]
+    place = str(record.image or record.name)
+    if not len(located):
+        return Problem(
+            place, "bad label", f"{record.name} ({place}) has no located landmark: leave it out."
+        )
+    face = float(np.ptp(located, axis=0).max())
+    if face <= 0:
+        return Problem(
+            place, "bad label", f"{record.name} ({place}) has all landmarks in one place."
+        )
+    low = -FAR * face
+    high = np.array(size if size is not None else (20_000, 20_000)) + FAR * face
+    if (located < low).any() or (located > high).any():
+        return Problem(
+            place,
+            "far outside",
+            f"{record.name} ({place}) has a landmark far outside its picture: "
+            "check that label and picture belong together.",
+        )
+    return None

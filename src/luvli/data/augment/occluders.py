@@ -1,0 +1,144 @@
+"""Drawn hands, hair and things: shapes with soft edges and uneven shading.
+
+Each function gives a texture (S, S, 3) uint8 and a mask (S, S) of 0..1 for a crop of side S.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luvli.image.read import Picture
+
+Drawn = tuple[Picture, NDArray[np.float32]]
+
+
+def draw_occluder(image: Picture, rng: np.random.Generator) -> Drawn:
+    """One of the kinds, at random, sized for this crop and lit as it is."""
+    kinds: tuple[Callable[[Picture, np.random.Generator], Drawn], ...] = (
+        draw_hand,
+        draw_hair,
+        draw_thing,
+    )
+    texture, mask = kinds[int(rng.integers(len(kinds)))](image, rng)
+    light = np.clip(image.mean() / 110.0, 0.4, 1.4)  # as bright as the rest of the scene
+    return np.clip(texture * light, 0, 255).astype(np.uint8), mask
+
+
+def draw_hand(image: Picture, rng: np.random.Generator) -> Drawn:
+    """A palm with two to four fingers, in the skin colour of the middle of the crop."""
+    import cv2
+
+    size = image.shape[0]
+    outline = np.zeros((size, size), np.uint8)
+    shade = np.full((size, size), 0.5, np.float32)
+    angle = rng.uniform(0, 2 * np.pi)
+    centre = size * (0.5 + np.array([np.cos(angle), np.sin(angle)]) * rng.uniform(0.2, 0.45))
+    inward = np.arctan2(size / 2 - centre[1], size / 2 - centre[0]) + rng.normal(0, 0.4)
+    palm = size * rng.uniform(0.1, 0.16)
+    cv2.ellipse(
+        outline,
+        _pixel(centre),
+        (int(palm * 1.1), int(palm)),
+        float(np.degrees(inward)),
+        0,
+        360,
+        255,
+        -1,
+    )
+    thickness = max(2, int(palm * 0.55))
+    fingers = int(rng.integers(2, 5))
+    for spread in np.linspace(-0.5, 0.5, fingers):
+        start = centre + palm * 0.6 * np.array([-np.sin(inward), np.cos(inward)]) * spread * 2
+        tip_angle = inward + spread * rng.uniform(0.3, 0.7)
+        tip = start + palm * rng.uniform(1.6, 2.4) * np.array(
+            [np.cos(tip_angle), np.sin(tip_angle)]
+        )
+        cv2.line(outline, _pixel(start), _pixel(tip), 255, thickness)
+        cv2.line(shade, _pixel(start), _pixel(tip), 0.62, max(1, thickness // 2))
+    shade = np.asarray(cv2.GaussianBlur(shade, (0, 0), max(0.8, palm / 6)), np.float32)
+    middle = image[size // 3 : 2 * size // 3, size // 3 : 2 * size // 3].reshape(-1, 3)
+    skin = np.median(middle, axis=0) * rng.uniform(0.8, 1.15)
+    light = 110.0 / max(float(image.mean()), 30.0)  # undone by the caller's lighting
+    texture = skin * light * (0.55 + shade[:, :, None] * 0.9) * _unevenness(size, 0.06, rng)
+    return _to_picture(texture), _soft(outline)
+
+
+def draw_hair(image: Picture, rng: np.random.Generator) -> Drawn:
+    """Strands that hang from the top or a side, as of a fringe."""
+    import cv2
+
+    size = image.shape[0]
+    outline = np.zeros((size, size), np.uint8)
+    texture = np.zeros((size, size, 3), np.float32)
+    colours = np.array([(25, 18, 14), (60, 40, 25), (110, 75, 45), (170, 135, 85), (150, 150, 150)])
+    base = colours[int(rng.integers(len(colours)))] * rng.uniform(0.8, 1.2)
+    root = np.array([rng.uniform(0.1, 0.9) * size, rng.uniform(-0.05, 0.2) * size])
+    fall = rng.normal(np.pi / 2, 0.5)
+    length = rng.uniform(0.35, 0.7) * size
+    width = rng.uniform(0.1, 0.3) * size
+    bend = rng.normal(0, 0.5)
+    steps = np.linspace(0, 1, 8)
+    for _ in range(int(rng.integers(40, 90))):
+        start = root + rng.normal(0, 1, 2) * (width, width * 0.15)
+        angle = fall + rng.normal(0, 0.12) + bend * steps
+        reach = length * rng.uniform(0.6, 1.1) * steps
+        curve = start + np.stack([np.cos(angle), np.sin(angle)], axis=1) * reach[:, None]
+        line = np.rint(curve * 16).astype(np.int32)[None]
+        thickness = int(rng.integers(1, max(2, size // 48) + 1))
+        colour = tuple(float(value) for value in base * rng.uniform(0.6, 1.5))
+        cv2.polylines(texture, line, False, colour, thickness, cv2.LINE_AA, 4)
+        cv2.polylines(outline, line, False, 255, thickness, cv2.LINE_AA, 4)
+    return _to_picture(texture), (outline / 255).astype(np.float32)
+
+
+def draw_thing(image: Picture, rng: np.random.Generator) -> Drawn:
+    """A cup, a telephone, a microphone: a plain or striped shape that comes in from an edge."""
+    import cv2
+
+    size = image.shape[0]
+    outline = np.zeros((size, size), np.uint8)
+    angle = rng.uniform(0, 2 * np.pi)
+    centre = size * (0.5 + np.array([np.cos(angle), np.sin(angle)]) * rng.uniform(0.25, 0.5))
+    axes = size * rng.uniform(0.08, 0.28, size=2)
+    turn = float(rng.uniform(0, 180))
+    if rng.random() < 0.5:
+        cv2.ellipse(outline, _pixel(centre), _pixel(axes), turn, 0, 360, 255, -1)
+    else:
+        corners = cv2.boxPoints((tuple(centre), tuple(2 * axes), turn))
+        cv2.fillConvexPoly(outline, np.rint(corners).astype(np.int32), 255)
+    colour = rng.uniform(10, 235, size=3)
+    shade = np.ones((size, size, 1), np.float32)
+    if rng.random() < 0.4:
+        across = np.arange(size)[:, None] * np.sin(angle) + np.arange(size) * np.cos(angle)
+        shade = (1 + 0.35 * np.sign(np.sin(across * rng.uniform(0.15, 0.6))))[:, :, None]
+    ramp = np.linspace(rng.uniform(0.6, 1.0), rng.uniform(1.0, 1.4), size)[None, :, None]
+    return _to_picture(colour * shade * ramp * _unevenness(size, 0.08, rng)), _soft(outline)
+
+
+def _unevenness(size: int, amount: float, rng: np.random.Generator) -> NDArray[np.float32]:
+    """(size, size, 1) smooth factors around 1."""
+    import cv2
+
+    coarse = rng.normal(1.0, amount, size=(6, 6)).astype(np.float32)
+    smooth = cv2.resize(coarse, (size, size), interpolation=cv2.INTER_CUBIC)
+    return np.asarray(smooth, np.float32)[:, :, None]
+
+
+def _soft(outline: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Edges one pixel wide instead of steps."""
+    import cv2
+
+    blurred = cv2.GaussianBlur(outline, (3, 3), 0.8)
+    return np.asarray(blurred / 255.0, np.float32)
+
+
+def _pixel(place: NDArray[np.float64]) -> tuple[int, int]:
+    x, y = np.rint(place).astype(int).tolist()
+    return x, y
+
+
+def _to_picture(values: NDArray[np.floating]) -> Picture:
+    return np.asarray(np.clip(values, 0, 255), np.uint8)

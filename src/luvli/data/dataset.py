@@ -1,0 +1,263 @@
+"""From labelled faces to arrays a network can learn from, and on to batches.
+
+    faces = load_set("w300", "data/300w", split="train")
+    crops = CropDataset(faces, size=128, augmentation=Augmentation.recipe("A"), cache=True)
+    for batch in make_loader(crops, batch_size=24, epoch=0, workers=2):
+        images = to_input(batch["image"])        # (B, 3, 128, 128) float, 0..1
+
+`CropDataset` itself needs no PyTorch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luvli.data.augment import (
+    Augmentation,
+    add_occluder,
+    add_rectangle,
+    change_colours,
+    compose,
+    draw_geometry,
+    invert,
+    keep_inside,
+    place_crop,
+    stream,
+)
+from luvli.data.boxes import BoxNoise, crop_box, get_enlargement
+from luvli.data.patches import Patches, Track, load_patches
+from luvli.data.record import FaceRecord
+from luvli.data.sets import refuse
+from luvli.errors import InputError
+from luvli.files import PathLike
+from luvli.image import Crop, read_image
+from luvli.image.crop import Convention, warp_affine
+from luvli.image.read import Picture
+from luvli.markup import get_markup
+
+if TYPE_CHECKING:
+    import torch
+    from torch.utils.data import DataLoader
+
+Sample = dict[str, Any]
+
+DENSITY = 1.25
+"""Pixels of a cached patch for one pixel of an unscaled crop."""
+
+
+class CropDataset:
+    """Faces as crops of `size` pixels with their landmarks, augmented or plain.
+
+    `dataset[i]` is face i in epoch 0, `dataset[epoch, i]` in any epoch; the same pair gives
+    the same sample, in every process. A sample is a dictionary:
+
+    - `image` (size, size, 3) uint8 RGB
+    - `points` (k, 2) float32, crop pixels, NaN where there is no location
+    - `visibility` (k,) int8, `Visibility` classes
+    - `affine` (2, 3) float64, image -> crop pixels
+    - `index` int64
+    """
+
+    def __init__(
+        self,
+        records: Sequence[FaceRecord],
+        size: int,
+        *,
+        enlarge: str | float = "reference",
+        augmentation: Augmentation | None = None,
+        box_noise: BoxNoise = "paper",
+        convention: Convention = "pixel-centre",
+        seed: int = 0,
+        cache: bool | PathLike = False,
+        skip_bad: bool = False,
+        track: Track = iter,
+    ) -> None:
+        """`cache`: True keeps decoded patches in the user's cache folder, a path elsewhere,
+        False decodes the picture each time (best for a single pass, and exact: a cached
+        patch is resampled twice). `skip_bad`: leave out faces whose picture cannot be used;
+        otherwise an `InputError` lists them. Only a cache notices such pictures at once.
+        """
+        if not len(records):
+            raise InputError("there are no faces to crop: the list of records is empty.")
+        markups = {record.markup for record in records}
+        if len(markups) > 1:
+            raise InputError(f"faces of one data set must share one markup, got {sorted(markups)}.")
+        self.records = list(records)
+        self.markup = markups.pop()
+        self.size = size
+        self.enlarge = get_enlargement(enlarge)
+        self.augmentation = augmentation or Augmentation.recipe("none")
+        self.convention = convention
+        self.seed = seed
+        self.boxes = [crop_box(record, box_noise, seed) for record in self.records]
+        self.flip = get_markup(self.markup).flip if self.augmentation.flip else None
+        self.patches: Patches | None = None
+        if cache is not False:
+            self._load_patches(None if cache is True else cache, skip_bad, track)
+
+    def _load_patches(self, folder: PathLike | None, skip_bad: bool, track: Track) -> None:
+        if self.convention == "reference":
+            raise InputError("the reference crop cannot be cached: set cache=False.")
+        side = self.augmentation.reach(self.enlarge)
+        pixels = round(self.size * DENSITY * side / self.enlarge)
+        patches = load_patches(self.records, self.boxes, side, pixels, folder, track)
+        if patches.problems and not skip_bad:
+            raise refuse(patches.problems, "the training pictures")
+        self.patches = patches
+        self._rows = np.flatnonzero(patches.good)
+        self.records = [self.records[i] for i in self._rows]
+        self.boxes = [self.boxes[i] for i in self._rows]
+        if not self.records:
+            raise InputError(f"no picture could be used; the first: {patches.problems[0]}")
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __iter__(self) -> Iterator[Sample]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, key: int | tuple[int, int]) -> Sample:
+        epoch, index = key if isinstance(key, tuple) else (0, key)
+        if not 0 <= index < len(self):
+            raise IndexError(f"face {index} of {len(self)}")
+        record, config = self.records[index], self.augmentation
+        rng = stream(self.seed, epoch, index)
+        geometry = draw_geometry(config, rng)
+        affine = place_crop(self.boxes[index], self.size, self.enlarge, geometry, self.convention)
+        if config.keep_inside:
+            affine = keep_inside(affine, record.points[record.visible], self.size)
+        image, image_size = self._draw(index, affine)
+        points = record.points @ affine[:, :2].T + affine[:, 2]
+        visibility = record.visibility
+        if geometry.mirrored and self.flip is not None:
+            points, visibility = points[self.flip], visibility[self.flip]
+        if rng.random() < config.occluder:
+            image, visibility = add_occluder(image, points, visibility, rng)
+        if config.rectangle is not None and rng.random() < config.rectangle.probability:
+            image, visibility = add_rectangle(
+                image, points, visibility, config.rectangle, affine, image_size, rng
+            )
+        return {
+            "image": change_colours(image, config, rng),
+            "points": points.astype(np.float32),
+            "visibility": visibility.copy(),
+            "affine": affine,
+            "index": np.int64(index),
+        }
+
+    def _draw(self, index: int, affine: NDArray[np.float64]) -> tuple[Picture, tuple[int, int]]:
+        """The crop's pixels, and the width and height of the picture it comes from."""
+        if self.patches is not None:
+            row = int(self._rows[index])
+            width, height = self.patches.image_size[row].tolist()
+            from_patch = compose(affine, invert(self.patches.affine[row]))
+            return warp_affine(self.patches[row], from_patch, self.size), (width, height)
+        record = self.records[index]
+        if record.image is None:
+            raise InputError(f"{record.name} has no picture to crop.")
+        image = read_image(record.image)
+        size = (image.shape[1], image.shape[0])
+        if self.convention == "reference":
+            turn = float(np.degrees(np.arctan2(affine[0, 1], affine[0, 0])))
+            return Crop(affine, self.size, turn, "reference").warp(image), size
+        return warp_affine(image, affine, self.size), size
+
+
+# --- batches (PyTorch) -----------------------------------------------------------------
+
+
+class EpochSampler:
+    """Gives (epoch, index) pairs, shuffled anew in each epoch, the same on every machine.
+
+    The epoch travels with the index, so workers that live through many epochs never repeat
+    a random stream. `rank` and `world` share an epoch out among processes; all get equally
+    many faces, the last ones from the start again.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        epoch: int = 0,
+        seed: int = 0,
+        shuffle: bool = True,
+        rank: int = 0,
+        world: int = 1,
+    ) -> None:
+        self.count, self.epoch, self.seed = count, epoch, seed
+        self.shuffle, self.rank, self.world = shuffle, rank, world
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch that the next iteration gives."""
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return -(-self.count // self.world)
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        order = np.arange(self.count)
+        if self.shuffle:
+            np.random.default_rng([self.seed, self.epoch]).shuffle(order)
+        mine = np.resize(order, len(self) * self.world)[self.rank :: self.world]
+        return iter([(self.epoch, int(index)) for index in mine])
+
+
+def collate(samples: Sequence[Sample]) -> dict[str, torch.Tensor]:
+    """Samples as tensors: `image` (B, 3, S, S) uint8; the others with a first axis B.
+
+    Points without a location become 0, because NaN would spread through a loss even where
+    its weight is 0; `visibility` tells which they are.
+    """
+    import torch
+
+    images = np.stack([sample["image"] for sample in samples])
+    points = np.nan_to_num(np.stack([sample["points"] for sample in samples]), nan=0.0)
+    return {
+        "image": torch.from_numpy(images).permute(0, 3, 1, 2).contiguous(),
+        "points": torch.from_numpy(points),
+        "visibility": torch.from_numpy(np.stack([sample["visibility"] for sample in samples])),
+        "affine": torch.from_numpy(np.stack([sample["affine"] for sample in samples])),
+        "index": torch.from_numpy(np.stack([sample["index"] for sample in samples])),
+    }
+
+
+def to_input(images: torch.Tensor) -> torch.Tensor:
+    """uint8 images (B, 3, S, S) as the network's input: float, 0..1."""
+    return images.float().div_(255)
+
+
+def make_loader(
+    dataset: CropDataset,
+    batch_size: int,
+    *,
+    epoch: int = 0,
+    shuffle: bool = True,
+    workers: int = 0,
+    rank: int = 0,
+    world: int = 1,
+    drop_last: bool = False,
+) -> DataLoader[Any]:
+    """A PyTorch loader; between epochs call `loader.sampler.set_epoch(epoch)`."""
+    from torch.utils.data import DataLoader
+
+    sampler = EpochSampler(len(dataset), epoch, dataset.seed, shuffle, rank, world)
+    return DataLoader(
+        dataset,  # type: ignore[arg-type]
+        batch_size=batch_size,
+        sampler=sampler,
+        num_workers=workers,
+        collate_fn=collate,
+        drop_last=drop_last,
+        persistent_workers=workers > 0,
+        worker_init_fn=_one_thread if workers else None,
+    )
+
+
+def _one_thread(worker: int) -> None:
+    """Workers share the cores already; OpenCV's own threads would only get in the way."""
+    import cv2
+
+    cv2.setNumThreads(1)

@@ -1,0 +1,166 @@
+"""Decoded pieces of the pictures, kept in one memory-mapped file.
+
+Training shows each face hundreds of times. Decoding its photograph each time would cost far
+more than everything else, so the square around the face that augmentation can reach is cut
+out once, at a resolution a little above that of the crops; after that a sample is one warp
+from memory. The file is made once, whole or not at all, and found again by a key of all that
+it depends on: pictures (path, size, date), boxes, and how they are cut.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luvli.data.cache import cache_root, whole_folder
+from luvli.data.record import FaceRecord
+from luvli.data.sets import Problem
+from luvli.data.sets.base import implausible
+from luvli.errors import InputError
+from luvli.files import PathLike
+from luvli.image import Box, Crop, read_image
+from luvli.image.read import Picture
+
+VERSION = 1
+Track = Callable[[Iterable[Any]], Iterable[Any]]
+
+
+class Patches:
+    """One square piece of picture for each face; cheap to copy to other processes.
+
+    Build or find them with `load_patches`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        with np.load(folder / "index.npz") as index:
+            self.affine: NDArray[np.float64] = index["affine"]
+            """(n, 2, 3) image pixels -> patch pixels"""
+            self.image_size: NDArray[np.int64] = index["image_size"]
+            """(n, 2) width and height of the picture, in pixels"""
+            self.good: NDArray[np.bool_] = index["good"]
+            """(n,) False where the picture could not be used"""
+        problems = json.loads((folder / "problems.json").read_text(encoding="utf-8"))
+        self.problems = tuple(Problem(**fields) for fields in problems)
+        self._pixels: NDArray[np.uint8] | None = None
+
+    def __len__(self) -> int:
+        return len(self.affine)
+
+    def __getitem__(self, index: int) -> Picture:
+        """(P, P, 3) uint8, a view of the file."""
+        if self._pixels is None:
+            self._pixels = np.load(self.folder / "pixels.npy", mmap_mode="r")
+        return np.asarray(self._pixels[index])
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A memory map would be pickled as gigabytes; another process opens its own.
+        return {**self.__dict__, "_pixels": None}
+
+
+def load_patches(
+    records: Sequence[FaceRecord],
+    boxes: Sequence[Box],
+    side: float,
+    pixels: int,
+    folder: PathLike | None = None,
+    track: Track = iter,
+) -> Patches:
+    """The patches of these faces, made now if they are not there yet.
+
+    `side`: of the square around each box, in units of the box's longer side. `pixels`: side
+    of a patch. `folder` defaults to the user's cache. `track` may wrap the work in a
+    progress bar. Pictures that do not decode, or that the landmarks miss by far, are listed
+    in the result's `problems`; their patches are black.
+    """
+    target = Path(folder or cache_root()) / f"patches-{_key(records, boxes, side, pixels)}"
+    if not target.is_dir():
+        with whole_folder(target) as made:
+            _build(made, records, boxes, side, pixels, track)
+    return Patches(target)
+
+
+def _build(
+    folder: Path,
+    records: Sequence[FaceRecord],
+    boxes: Sequence[Box],
+    side: float,
+    pixels: int,
+    track: Track,
+) -> None:
+    count = len(records)
+    stack = np.lib.format.open_memmap(
+        folder / "pixels.npy", mode="w+", dtype=np.uint8, shape=(count, pixels, pixels, 3)
+    )
+    affine = np.zeros((count, 2, 3))
+    image_size = np.zeros((count, 2), dtype=np.int64)
+    good = np.ones(count, dtype=bool)
+    problems: list[Problem] = []
+    work = _in_threads(lambda i: _cut(records[i], boxes[i], side, pixels), range(count))
+    for i, result in enumerate(track(work)):
+        if isinstance(result, Problem):
+            problems.append(result)
+            good[i] = False
+            continue
+        stack[i], affine[i], image_size[i] = result
+    stack.flush()
+    del stack
+    np.savez(folder / "index.npz", affine=affine, image_size=image_size, good=good)
+    text = json.dumps([vars(problem) for problem in problems])
+    (folder / "problems.json").write_text(text, encoding="utf-8")
+
+
+def _cut(
+    record: FaceRecord, box: Box, side: float, pixels: int
+) -> tuple[Picture, NDArray[np.float64], tuple[int, int]] | Problem:
+    if record.image is None:
+        return Problem(record.name, "missing image", f"{record.name} has no picture.")
+    try:
+        image = read_image(record.image)
+    except InputError as error:
+        return Problem(str(record.image), "bad image", str(error))
+    size = (image.shape[1], image.shape[0])
+    problem = implausible(record, size)
+    if problem is not None:
+        return problem
+    crop = Crop.from_box(box, pixels, side)
+    return crop.warp(image), crop.affine, size
+
+
+def _in_threads(work: Callable[[int], Any], items: Iterable[int]) -> Iterator[Any]:
+    """`work` for each item, in order, on all cores: decoders let go of Python's lock.
+
+    Only a few results wait at a time, so memory stays small.
+    """
+    waiting: list[Any] = []
+    workers = os.cpu_count() or 1
+    with ThreadPoolExecutor(workers) as pool:
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) > 4 * workers:
+                yield waiting.pop(0).result()
+        for future in waiting:
+            yield future.result()
+
+
+def _key(records: Sequence[FaceRecord], boxes: Sequence[Box], side: float, pixels: int) -> str:
+    digest = hashlib.sha256(f"{VERSION} {side!r} {pixels}".encode())
+    for record, box in zip(records, boxes, strict=True):
+        state: tuple[int, int] = (0, 0)
+        if record.image is not None:
+            try:
+                status = record.image.stat()
+                state = (status.st_size, status.st_mtime_ns)
+            except OSError:
+                pass  # a missing picture becomes a problem when it is cut
+            digest.update(str(record.image.resolve()).encode())
+        digest.update(repr((*box, *state)).encode())
+    return digest.hexdigest()[:24]
