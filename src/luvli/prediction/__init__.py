@@ -1,0 +1,1 @@
+"""From a picture or a video to landmarks, their uncertainty and their visibility."""
