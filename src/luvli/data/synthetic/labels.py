@@ -1,0 +1,129 @@
+"""Where the 68 points are in the picture, and the three classes of visibility, from geometry.
+
+A landmark is hidden by the head itself when the ray from the camera to it meets the head's
+surface first. Two tolerances stand between exact rays and what people label: a surface that is
+less than `GRAZE` nearer than the landmark does not hide it (it is the landmark's own fold of
+skin), and a point that peeks out by less than that is not called hidden either.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luvli.data.record import Visibility
+from luvli.data.synthetic.head import Head
+from luvli.data.synthetic.pose import Camera
+from luvli.data.synthetic.raster import SAMPLES, surface_depth
+
+JawConvention = Literal["outline", "3d"]
+
+GRAZE = 0.35
+"""centimetres"""
+
+
+class Labels(NamedTuple):
+    """The truth about the 68 landmarks of one picture."""
+
+    points: NDArray[np.float64]
+    """(68, 2) image pixels, also for hidden landmarks"""
+    points_3d: NDArray[np.float64]
+    """(68, 3) camera coordinates in centimetres (x right, y up, z to the camera)"""
+    self_occluded: NDArray[np.bool_]
+    """(68,)"""
+
+
+def place_landmarks(
+    head: Head,
+    vertices: Any,
+    screen: Any,
+    triangles: Any,
+    camera: Camera,
+    jaw: JawConvention,
+) -> Labels:
+    """Landmarks of a head with camera coordinates `vertices` and sample coordinates `screen`.
+
+    `triangles` are the surfaces that can hide something: the head without what it wears.
+    """
+    index = head.landmarks.copy()
+    beyond = np.zeros(68, bool)
+    if jaw == "outline":
+        index[:17], beyond[:17] = outline(head, screen)
+    points = screen[index, :2].astype(np.float64)
+    hidden = hidden_behind(points, screen[index, 2], screen, triangles, GRAZE) | beyond
+    place = vertices[index].astype(np.float64)
+    pixels = camera.project(place)[:, :2]
+    return Labels(pixels, place, hidden)
+
+
+def outline(head: Head, screen: Any) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """Slide jaw points to the visible contour: (17,) vertices, (17,) whether none is left.
+
+    On the side that turns away, each jaw point moves along its path (`Head.jaw_paths`) to the
+    outermost vertex on the screen. Where that is the end of the path, the contour of the face
+    at this height is no longer its jaw, and the point is self-occluded.
+    """
+    paths = head.jaw_paths
+    flat = screen[paths, :2]  # (17, m, 2)
+    eyes = screen[head.landmarks[[36, 45]], :2].astype(np.float64)
+    chin, brow = screen[head.landmarks[8], :2], screen[head.landmarks[27], :2]
+    down = (chin - brow) / (np.linalg.norm(chin - brow) + 1e-6)
+    right = np.array([down[1], -down[0]])  # across the face, to the picture's right when upright
+    del eyes
+    middle = 8 - np.arange(17)
+    outward = np.where(middle[:, None] > 0, -right, right)
+    # towards the chin the contour runs level, and outwards means down
+    level = np.clip((np.abs(middle) - 1) / 4, 0, 1)[:, None]
+    outward = level * outward + (1 - level) * down
+    reach = np.einsum("jmd,jd->jm", flat, outward)
+    best = reach.argmax(axis=1)
+    slack = 0.002 * np.linalg.norm(chin - brow)
+    stay = reach[np.arange(17), best] < reach[:, 0] + slack
+    best[stay] = 0
+    last = paths.shape[1] - 1
+    return paths[np.arange(17), best].astype(np.int32), (best >= last) & (middle != 0)
+
+
+def hidden_behind(
+    points: Any, nearness: Any, screen: Any, triangles: Any, graze: float
+) -> NDArray[np.bool_]:
+    """(k,) whether a surface lies more than `graze` centimetres before each point."""
+    found = np.zeros(len(points))
+    surface_depth(np.ascontiguousarray(points, np.float64), screen, triangles, found)
+    depth = 1.0 / np.asarray(nearness, np.float64)
+    with np.errstate(divide="ignore"):
+        return np.asarray(depth - 1.0 / found > graze)
+
+
+def covered(
+    points: Any, depth: Any, nearness: Any, foreign: Any, radius: float
+) -> NDArray[np.bool_]:
+    """(k,) whether objects cover more than half of a small disc around each landmark.
+
+    `points` (k, 2) in pixels, `depth` (k,) in centimetres; `foreign` (h, w) marks the samples
+    that belong to objects, `nearness` (h, w) holds their inverse depths. Points outside the
+    picture are not covered by anything.
+    """
+    height, width = nearness.shape
+    reach = int(np.ceil(radius * SAMPLES))
+    offset = np.arange(-reach, reach + 1)
+    dy, dx = np.meshgrid(offset, offset, indexing="ij")
+    disc = dx**2 + dy**2 <= (radius * SAMPLES) ** 2
+    dx, dy = dx[disc], dy[disc]
+    centre = np.round(np.asarray(points) * SAMPLES + (SAMPLES - 1) / 2).astype(int)
+    x, y = centre[:, :1] + dx, centre[:, 1:] + dy
+    inside = (x >= 0) & (y >= 0) & (x < width) & (y < height)
+    x, y = x.clip(0, width - 1), y.clip(0, height - 1)
+    before = nearness[y, x] * (np.asarray(depth)[:, None] + GRAZE) > 1.0
+    hit = foreign[y, x] & before & inside
+    share = hit.sum(axis=1) / np.maximum(inside.sum(axis=1), 1)
+    return np.asarray(share > 0.5)
+
+
+def visibility(labels: Labels, externally: Any) -> NDArray[np.int8]:
+    """(68,) `Visibility` classes; what the head hides counts before what an object hides."""
+    classes = np.where(externally, Visibility.EXTERNALLY_OCCLUDED, Visibility.UNOCCLUDED)
+    classes[labels.self_occluded] = Visibility.SELF_OCCLUDED
+    return classes.astype(np.int8)

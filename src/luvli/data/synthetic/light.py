@@ -1,0 +1,135 @@
+"""Lights, and the two kinds of shadow: sky that is hidden, and a lamp that is hidden."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from luvli.data.synthetic.raster import draw_triangles, vertex_normals
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Lights:
+    """Light on a scene, in camera coordinates (x right, y up, z to the camera), linear RGB."""
+
+    direction: Floats
+    """(2, 3) unit vectors to the key and the second lamp"""
+    colour: Floats
+    """(2, 3) their strength"""
+    ambient: Floats
+    """(4, 3) the sky: constant, and slopes along x, y, z (first-order spherical harmonics)"""
+
+
+def random_lights(rng: np.random.Generator) -> Lights:
+    """A sky with a slope, a key lamp above the horizon, a weaker second lamp."""
+
+    def warm(kelvin_like: float) -> Any:
+        tint = np.array([1 + 0.16 * kelvin_like, 1.0, 1 - 0.20 * kelvin_like])
+        return tint / tint.mean()
+
+    ambient_level = rng.uniform(0.25, 0.85)
+    hue = rng.normal(0, 0.5)
+    ambient = np.zeros((4, 3))
+    ambient[0] = ambient_level * warm(hue)
+    ambient[1] = ambient_level * rng.normal(0, 0.18) * warm(rng.normal(0, 0.6))
+    ambient[2] = ambient_level * rng.normal(0.18, 0.15) * warm(rng.normal(0, 0.6))
+    ambient[3] = ambient_level * rng.normal(0.10, 0.15) * warm(rng.normal(0, 0.6))
+    around = np.radians(np.clip(rng.normal(0, 42), -110, 110))
+    above = np.radians(np.clip(rng.normal(30, 18), -25, 80))
+    side = np.radians(rng.uniform(70, 150) * rng.choice([-1, 1]))
+    lift = np.radians(rng.uniform(-10, 50))
+    direction = np.array(
+        [
+            [np.sin(around) * np.cos(above), np.sin(above), np.cos(around) * np.cos(above)],
+            [np.sin(side) * np.cos(lift), np.sin(lift), np.cos(side) * np.cos(lift)],
+        ]
+    )
+    key = rng.uniform(0.25, 1.0) * (1.2 - 0.6 * ambient_level)
+    fill = rng.uniform(0, 0.5) * (rng.random() < 0.6)
+    colour = np.array([key * warm(rng.normal(0.1, 0.5)), fill * warm(rng.normal(0, 0.8))])
+    return Lights(
+        direction.astype(np.float32), colour.astype(np.float32), ambient.astype(np.float32)
+    )
+
+
+_MAP = 224
+"""side of a shadow map"""
+_WIDE = 46.0
+"""centimetres a shadow map covers"""
+
+
+def shadow_map(vertices: Any, triangles: Any, direction: Any) -> tuple[Any, Any]:
+    """Depth seen from a lamp far away: (map (s, s), 3 x 4 transform into map coordinates).
+
+    The third coordinate grows towards the lamp and is positive around the head.
+    """
+    forward = np.asarray(direction, np.float64)
+    helper = np.array([0.0, 1.0, 0.0]) if abs(forward[1]) < 0.9 else np.array([1.0, 0.0, 0.0])
+    right = np.cross(helper, forward)
+    right /= np.linalg.norm(right)
+    up = np.cross(forward, right)
+    scale = _MAP / _WIDE
+    transform = np.zeros((3, 4), np.float32)
+    transform[0, :3], transform[0, 3] = scale * right, _MAP / 2
+    transform[1, :3], transform[1, 3] = -scale * up, _MAP / 2
+    transform[2, :3], transform[2, 3] = forward, 200.0
+    seen = np.ascontiguousarray(vertices @ transform[:, :3].T + transform[:, 3])
+    depth = np.zeros((_MAP, _MAP), np.float32)
+    owner = np.empty((_MAP, _MAP), np.int32)
+    draw_triangles(seen, triangles, 0, False, depth, owner)
+    return depth, transform
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def lit_fraction(
+    vertices: Any, normals: Any, depth: Any, transform: Any, bias: float, lit: Any
+) -> None:
+    """How much of the lamp each vertex sees, from 9 taps of the shadow map, into `lit` (n,)."""
+    size = depth.shape[0]
+    for k in range(vertices.shape[0]):
+        # start a little off the surface, so that it does not shade itself
+        px = vertices[k, 0] + normals[k, 0] * bias
+        py = vertices[k, 1] + normals[k, 1] * bias
+        pz = vertices[k, 2] + normals[k, 2] * bias
+        x = transform[0, 0] * px + transform[0, 1] * py + transform[0, 2] * pz + transform[0, 3]
+        y = transform[1, 0] * px + transform[1, 1] * py + transform[1, 2] * pz + transform[1, 3]
+        z = transform[2, 0] * px + transform[2, 1] * py + transform[2, 2] * pz + transform[2, 3]
+        free = 0
+        for dy in range(-1, 2):
+            for dx in range(-1, 2):
+                column = int(x + 1.3 * dx + 0.5)
+                row = int(y + 1.3 * dy + 0.5)
+                inside = column >= 0 and row >= 0 and column < size and row < size
+                if not inside or depth[row, column] <= z + bias:
+                    free += 1
+        lit[k] = free / np.float32(9.0)
+
+
+def ambient_openness(vertices: Floats, triangles: NDArray[np.int32], lamps: int = 96) -> Floats:
+    """(n,) the cosine-weighted part of the sky that each vertex sees, 0 to 1.
+
+    Lamps stand on a Fibonacci sphere, each with a shadow map.
+    """
+    normals = np.zeros_like(vertices)
+    vertex_normals(vertices, triangles, normals)
+    index = np.arange(lamps) + 0.5
+    z = 1 - 2 * index / lamps
+    turn = np.pi * (1 + np.sqrt(5)) * index
+    ring = np.sqrt(1 - z * z)
+    sphere = np.stack([ring * np.cos(turn), z, ring * np.sin(turn)], axis=1)
+    seen = np.zeros(len(vertices))
+    total = np.zeros(len(vertices))
+    lit = np.zeros(len(vertices), np.float32)
+    for direction in sphere:
+        cosine = np.clip(normals @ direction.astype(np.float32), 0, None)
+        depth, transform = shadow_map(vertices, triangles, direction)
+        lit_fraction(vertices, normals, depth, transform, np.float32(0.25), lit)
+        seen += cosine * lit
+        total += cosine
+    return (seen / np.maximum(total, 1e-6)).astype(np.float32)

@@ -1,0 +1,139 @@
+"""Poses and cameras: how a head stands before the lens, and where its points fall."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luvli.errors import InputError, unknown_choice
+
+PoseClass = Literal["frontal", "lefthalf", "righthalf", "left", "right"]
+"""MERL-RAV's classes; left and right are the person's own, so "left" looks to the picture's right"""
+PoseChoice = Literal[
+    "mixed", "frontal", "half-profile", "profile", "lefthalf", "righthalf", "left", "right"
+]
+
+SHARES = {"frontal": 0.45, "half-profile": 0.22, "profile": 0.33}
+"""share of each kind in `mixed`: more turned faces than MERL-RAV's 57 / 16 / 28 %"""
+
+
+class Pose(NamedTuple):
+    """Degrees. Yaw > 0 turns the face to its left, pitch > 0 lifts it, roll > 0 is clockwise."""
+
+    yaw: float
+    pitch: float
+    roll: float
+
+    @property
+    def matrix(self) -> NDArray[np.float64]:
+        """(3, 3) head to camera coordinates (x right, y up, z to the camera)."""
+        a, b, c = np.radians(self)
+        turn = np.array([[np.cos(a), 0, np.sin(a)], [0, 1, 0], [-np.sin(a), 0, np.cos(a)]])
+        nod = np.array([[1, 0, 0], [0, np.cos(b), np.sin(b)], [0, -np.sin(b), np.cos(b)]])
+        tilt = np.array([[np.cos(c), np.sin(c), 0], [-np.sin(c), np.cos(c), 0], [0, 0, 1]])
+        return np.asarray(tilt @ turn @ nod, np.float64)
+
+    @property
+    def pose_class(self) -> PoseClass:
+        """The class by the size of the yaw: up to 35 degrees frontal, up to 60 half-profile."""
+        if abs(self.yaw) <= HALF_FROM:
+            return "frontal"
+        if abs(self.yaw) <= PROFILE_FROM:
+            return "lefthalf" if self.yaw > 0 else "righthalf"
+        return "left" if self.yaw > 0 else "right"
+
+
+HALF_FROM, PROFILE_FROM = 35.0, 60.0
+
+
+def random_pose(choice: PoseChoice, rng: np.random.Generator) -> Pose:
+    """A pose of the class asked for; yaw to 120, pitch to 90 degrees."""
+    if choice not in get_args(PoseChoice):
+        raise unknown_choice("pose", choice, get_args(PoseChoice))
+    kind: str = choice
+    if kind == "mixed":
+        kind = str(rng.choice(list(SHARES), p=list(SHARES.values())))
+    side = {"lefthalf": 1, "left": 1, "righthalf": -1, "right": -1}.get(kind, rng.choice([-1, 1]))
+    if kind == "frontal":
+        yaw = _within(rng, 0, 15, 0, HALF_FROM)
+    elif kind in ("half-profile", "lefthalf", "righthalf"):
+        yaw = rng.uniform(HALF_FROM, PROFILE_FROM)
+    else:
+        yaw = _within(rng, 76, 15, PROFILE_FROM, 120)
+    wild = rng.random() < 0.06
+    pitch = _within(rng, 0, 40 if wild else 12, -90, 90, both=True)
+    roll = _within(rng, 0, 35 if wild else 10, -120, 120, both=True)
+    return Pose(float(side * yaw), float(pitch), float(roll))
+
+
+def _within(
+    rng: np.random.Generator,
+    mean: float,
+    spread: float,
+    low: float,
+    high: float,
+    both: bool = False,
+) -> float:
+    """A normal number, drawn again until it lies in range; without `both`, its size."""
+    while True:
+        value = rng.normal(mean, spread)
+        value = value if both else abs(value)
+        if low <= value <= high:
+            return float(value)
+
+
+def check_pose(pose: Any) -> Pose:
+    """Three numbers as a `Pose`, or a sentence."""
+    try:
+        checked = Pose(*(float(angle) for angle in pose))
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"pose must be a name or (yaw, pitch, roll) in degrees, got {pose!r}."
+        ) from error
+    if abs(checked.yaw) > 120 or abs(checked.pitch) > 90:
+        raise InputError(f"pose {tuple(checked)} is beyond yaw 120 or pitch 90 degrees.")
+    return checked
+
+
+@dataclass(frozen=True)
+class Camera:
+    """A pinhole at `distance` centimetres before the middle of the head.
+
+    A point (x, y, z) falls on pixel (centre_x + focal x / (distance - z), centre_y - focal y /
+    (distance - z)).
+    """
+
+    distance: float
+    focal: float
+    centre_x: float
+    centre_y: float
+
+    def project(self, points: Any, scale: float = 1.0) -> Any:
+        """(..., 3) camera coordinates to (..., 3): x, y in pixels (times `scale`), inverse depth.
+
+        With a `scale` of s, pixel centre (0, 0) becomes sample (s - 1) / 2, so that s x s
+        samples are spread evenly over each pixel.
+        """
+        near = 1.0 / np.maximum(self.distance - points[..., 2], 1.0)
+        shift = (scale - 1) / 2
+        result = np.empty(points.shape, points.dtype)
+        result[..., 0] = (self.centre_x + self.focal * points[..., 0] * near) * scale + shift
+        result[..., 1] = (self.centre_y - self.focal * points[..., 1] * near) * scale + shift
+        result[..., 2] = near
+        return result
+
+
+def aim(points: Any, distance: float, size: int, fill: float, shift: Any) -> Camera:
+    """A camera that sees the box around `points` (k, 3) with longer side `fill * size` pixels.
+
+    The middle of the box falls on the middle of the picture, moved by `shift` (2,) pixels.
+    """
+    near = 1.0 / (distance - points[:, 2])
+    flat = np.stack([points[:, 0] * near, -points[:, 1] * near], axis=1)
+    low, high = flat.min(axis=0), flat.max(axis=0)
+    focal = float(fill * size / (high - low).max())
+    middle = (size - 1) / 2 + np.asarray(shift) - focal * (low + high) / 2
+    return Camera(distance, focal, float(middle[0]), float(middle[1]))

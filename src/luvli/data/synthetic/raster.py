@@ -1,0 +1,189 @@
+"""The z-buffer: triangles and hair strands into sample buffers. The only numba of geometry.
+
+A picture of `size` pixels is drawn on a grid of `SAMPLES * size` sample points. Buffers hold
+the inverse depth of the nearest surface (0: nothing) and its owner: the number of a triangle,
+`NOTHING`, or `STRAND` or `HAIR` (then the colour stands in a buffer of its own). Inverse depth is linear
+on the screen under perspective, so no division is needed until a sample is shaded.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+SAMPLES = 2
+"""sample points along each side of a pixel"""
+NOTHING = -1
+STRAND = -2
+"""a hair of the face itself: brow, lash or beard"""
+HAIR = -3
+"""a hair of the scalp, which can hide a landmark"""
+SLACK = np.float32(1e-4)
+"""barycentric tolerance: closes the seams that rounding leaves between neighbours"""
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int32]
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def draw_triangles(
+    screen: Any, triangles: Any, first: int, two_sided: bool, nearness: Any, owner: Any
+) -> None:
+    """Draw triangles into `nearness` and `owner` (both (h, w)), in place.
+
+    `screen` (n, 3) is x, y in sample units and the inverse depth of each vertex. Triangle t is
+    written as owner `first + t`. Counter-clockwise triangles (seen with y up) face the camera;
+    the others are skipped unless `two_sided`.
+    """
+    height, width = nearness.shape
+    for t in range(triangles.shape[0]):
+        a, b, c = triangles[t, 0], triangles[t, 1], triangles[t, 2]
+        xa, ya = screen[a, 0], screen[a, 1]
+        xb, yb = screen[b, 0], screen[b, 1]
+        xc, yc = screen[c, 0], screen[c, 1]
+        area = (xc - xa) * (yb - ya) - (xb - xa) * (yc - ya)
+        if area <= 0:
+            if not two_sided or area == 0:
+                continue
+            b, c = c, b
+            xb, yb, xc, yc = xc, yc, xb, yb
+            area = -area
+        left = max(0, int(np.ceil(min(xa, xb, xc))))
+        right = min(width - 1, int(np.floor(max(xa, xb, xc))))
+        top = max(0, int(np.ceil(min(ya, yb, yc))))
+        bottom = min(height - 1, int(np.floor(max(ya, yb, yc))))
+        if left > right or top > bottom:
+            continue
+        inverse = np.float32(1.0) / area
+        wa, wb, wc = screen[a, 2], screen[b, 2], screen[c, 2]
+        # barycentric coordinates are linear: value at (left, y) plus a step for each column
+        step_b = (ya - yc) * inverse
+        step_c = (yb - ya) * inverse
+        for y in range(top, bottom + 1):
+            beta = ((xc - xa) * (y - ya) - (left - xa) * (yc - ya)) * inverse
+            gamma = ((left - xa) * (yb - ya) - (xb - xa) * (y - ya)) * inverse
+            for x in range(left, right + 1):
+                step = np.float32(x - left)
+                u = beta + step * step_b
+                v = gamma + step * step_c
+                if u >= -SLACK and v >= -SLACK and u + v <= 1 + SLACK:
+                    near = wa + u * (wb - wa) + v * (wc - wa)
+                    if near > nearness[y, x]:
+                        nearness[y, x] = near
+                        owner[y, x] = first + t
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def draw_strands(
+    screen: Any,
+    colour: Any,
+    width: Any,
+    label: int,
+    nearness: Any,
+    owner: Any,
+    painted: Any,
+) -> None:
+    """Draw polylines: `screen` (n, m, 3) as for triangles, `colour` (n, m, 3), `width` (n,).
+
+    A strand is `width` samples wide at its root and half of that at its tip. It is written as
+    owner `label`; its colours go to `painted` (h, w, 3).
+    """
+    height, breadth = nearness.shape
+    for s in range(screen.shape[0]):
+        points = screen.shape[1]
+        for p in range(points - 1):
+            xa, ya, wa = screen[s, p, 0], screen[s, p, 1], screen[s, p, 2]
+            xb, yb, wb = screen[s, p + 1, 0], screen[s, p + 1, 1], screen[s, p + 1, 2]
+            if max(xa, xb) < -2 or max(ya, yb) < -2:
+                continue
+            if min(xa, xb) > breadth + 2 or min(ya, yb) > height + 2:
+                continue
+            steep = abs(yb - ya) > abs(xb - xa)
+            count = int(max(abs(xb - xa), abs(yb - ya))) + 1
+            thick = width[s] * (1.0 - 0.5 * p / points)
+            wide = max(1, int(thick + 0.5))
+            for i in range(count):
+                t = np.float32(i) / np.float32(count)
+                near = wa + t * (wb - wa)
+                x0 = xa + t * (xb - xa)
+                y0 = ya + t * (yb - ya)
+                for k in range(wide):
+                    shift = k - 0.5 * (wide - 1)
+                    x = int(np.floor(x0 + 0.5 + (shift if steep else 0.0)))
+                    y = int(np.floor(y0 + 0.5 + (0.0 if steep else shift)))
+                    if x < 0 or y < 0 or x >= breadth or y >= height:
+                        continue
+                    if near > nearness[y, x]:
+                        nearness[y, x] = near
+                        owner[y, x] = label
+                        for channel in range(3):
+                            ca = colour[s, p, channel]
+                            painted[y, x, channel] = ca + t * (colour[s, p + 1, channel] - ca)
+
+
+@njit(cache=True, nogil=True)
+def surface_depth(points: Any, screen: Any, triangles: Any, found: Any) -> None:
+    """The nearest surface on the ray through each of `points` (k, 2), exactly.
+
+    Not a z-buffer look-up: every triangle is tested, either side up, in double precision, so
+    the answer does not depend on the resolution. `found` (k,) receives inverse depths, 0 where
+    the ray meets nothing.
+    """
+    k = points.shape[0]
+    left = points[:, 0].min()
+    right = points[:, 0].max()
+    top = points[:, 1].min()
+    bottom = points[:, 1].max()
+    for t in range(triangles.shape[0]):
+        a, b, c = triangles[t, 0], triangles[t, 1], triangles[t, 2]
+        xa, ya = np.float64(screen[a, 0]), np.float64(screen[a, 1])
+        xb, yb = np.float64(screen[b, 0]), np.float64(screen[b, 1])
+        xc, yc = np.float64(screen[c, 0]), np.float64(screen[c, 1])
+        low_x, high_x = min(xa, xb, xc), max(xa, xb, xc)
+        low_y, high_y = min(ya, yb, yc), max(ya, yb, yc)
+        if low_x > right or high_x < left or low_y > bottom or high_y < top:
+            continue
+        area = (xc - xa) * (yb - ya) - (xb - xa) * (yc - ya)
+        if area == 0:
+            continue
+        for j in range(k):
+            x, y = points[j, 0], points[j, 1]
+            if x < low_x or x > high_x or y < low_y or y > high_y:
+                continue
+            u = ((xc - xa) * (y - ya) - (x - xa) * (yc - ya)) / area
+            v = ((x - xa) * (yb - ya) - (xb - xa) * (y - ya)) / area
+            if u >= 0 and v >= 0 and u + v <= 1:
+                near = screen[a, 2] + u * (screen[b, 2] - screen[a, 2])
+                near += v * (screen[c, 2] - screen[a, 2])
+                found[j] = max(found[j], near)
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def vertex_normals(vertices: Any, triangles: Any, normals: Any) -> None:
+    """Unit normals (n, 3) of a mesh, each the area-weighted mean of its triangles'."""
+    normals[:] = 0
+    for t in range(triangles.shape[0]):
+        a, b, c = triangles[t, 0], triangles[t, 1], triangles[t, 2]
+        ux, uy, uz = (
+            vertices[b, 0] - vertices[a, 0],
+            vertices[b, 1] - vertices[a, 1],
+            vertices[b, 2] - vertices[a, 2],
+        )
+        vx, vy, vz = (
+            vertices[c, 0] - vertices[a, 0],
+            vertices[c, 1] - vertices[a, 1],
+            vertices[c, 2] - vertices[a, 2],
+        )
+        x, y, z = uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
+        for k in (a, b, c):
+            normals[k, 0] += x
+            normals[k, 1] += y
+            normals[k, 2] += z
+    for k in range(normals.shape[0]):
+        length = np.sqrt(normals[k, 0] ** 2 + normals[k, 1] ** 2 + normals[k, 2] ** 2)
+        if length > 0:
+            for channel in range(3):
+                normals[k, channel] /= length
