@@ -94,7 +94,7 @@ def readable_enlargement(image: Picture, faces: Sequence[FaceLandmarks]) -> int:
     if not sizes:
         return 1
     wanted = math.ceil(160 / max(min(sizes), 1.0))
-    return max(1, min(wanted, 1600 // max(image.shape[:2]), 6))
+    return int(max(1, min(wanted, 1600 // max(image.shape[:2]), 6)))
 
 
 def _radius(coverage: float | None, mahalanobis: float, likelihood: str) -> float:
@@ -191,7 +191,8 @@ def _mask(
 
 def _fixed(points: Floats) -> NDArray[np.int32]:
     """OpenCV's fixed-point coordinates; far outside is as good as outside."""
-    return np.rint(np.clip(points, -3e4, 3e4) * 2**_SHIFT).astype(np.int32)
+    fixed: NDArray[np.int32] = np.rint(np.clip(points, -3e4, 3e4) * 2**_SHIFT).astype(np.int32)
+    return fixed
 
 
 def _blend(
