@@ -25,13 +25,10 @@ def detect(
     from luvli.image.read import read_image
     from luvli.image.write import write_image
 
-    found = []
-    for path in images:
-        image = read_image(path)
-        boxes = detect_faces(image, min_score)
-        found.append((path, boxes))
-        if draw is not None:
-            write_image(draw / f"{path.stem}-boxes.png", draw_boxes(image, boxes))
+    found = [(path, detect_faces(path, min_score)) for path in images]
+    if draw is not None:  # only now: a bad picture among many leaves nothing behind
+        for path, boxes in found:
+            write_image(draw / f"{path.stem}-boxes.png", draw_boxes(read_image(path), boxes))
     if json:
         import json as json_module
 

@@ -2,7 +2,6 @@
 
 from luvli.image.box import Box
 from luvli.image.crop import Crop
-
 from luvli.image.detect import Detector, detect_faces, get_detector
 from luvli.image.read import read_image
 

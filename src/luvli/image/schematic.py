@@ -56,7 +56,7 @@ def draw_schematic(
                 cv2.FONT_HERSHEY_SIMPLEX,
                 scale,
                 _TEXT,
-                thick // 2 + 1,
+                max(1, round(unit)),
                 cv2.LINE_AA,
             )
     return image

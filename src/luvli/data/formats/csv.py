@@ -51,7 +51,12 @@ def write_csv(path: PathLike, records: Sequence[FaceRecord]) -> None:
 def read_csv(path: PathLike) -> list[FaceRecord]:
     """Read faces; `class_j` may be missing (then a landmark with a place is unoccluded)."""
     rows = csv.DictReader(io.StringIO(read_text(path)))
-    header = rows.fieldnames or []
+    try:
+        header = list(rows.fieldnames or [])
+    except csv.Error as error:
+        raise InputError(f"{path} is not a CSV file ({error}): export it again.") from error
+    if header == list(_ABOUT):
+        return []  # written from no faces at all
     count = sum(name.startswith("x_") for name in header)
     missing = [f"{axis}_{j}" for j in range(count) for axis in "xy" if f"{axis}_{j}" not in header]
     if not count or missing:

@@ -1,0 +1,56 @@
+"""Fixtures for all tests."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from typer.testing import CliRunner, Result
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of research data and golden vectors, which most machines do not have."""
+    folder = Path(os.environ.get("LUVLI_SHARED", ROOT.parent / "shared"))
+    if not folder.is_dir():
+        pytest.skip("needs the folder of research data (LUVLI_SHARED), which is not here")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def lfpw(shared: Path) -> Path:
+    """Real photographs with 68 points labelled by people."""
+    folder = shared / "data/300w/lfpw/trainset"
+    if not folder.is_dir():
+        pytest.skip("needs the LFPW training faces, which are not here")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def astronaut() -> NDArray[np.uint8]:
+    """A real photograph of one face, in the public domain, inside scikit-image."""
+    data = pytest.importorskip("skimage.data")
+    photograph: NDArray[np.uint8] = data.astronaut()
+    return photograph
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(20200614)
+
+
+@pytest.fixture
+def luvli() -> Callable[..., Result]:
+    """Run the command line in this process: `luvli("markup", "ibug68").exit_code`."""
+    from luvli.cli import app
+
+    def run(*arguments: object) -> Result:
+        return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+    return run

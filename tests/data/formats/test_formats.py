@@ -1,0 +1,289 @@
+# ruff: noqa: E501  (bad files are clearer on one line)
+"""Round trips through every format, and what each says when it cannot hold something."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from typer.testing import Result
+
+from luvli.data import FaceRecord, Visibility
+from luvli.data.formats import (
+    FORMATS,
+    guess_format,
+    read_coco,
+    read_csv,
+    read_cvat,
+    read_json,
+    read_labelme,
+    read_labels,
+    write_coco,
+    write_csv,
+    write_cvat,
+    write_json,
+    write_labelme,
+    write_labels,
+)
+from luvli.errors import InputError, LossWarning
+
+MANY = {
+    "json": (read_json, write_json, "a.json"),
+    "csv": (read_csv, write_csv, "a.csv"),
+    "coco": (read_coco, write_coco, "a.json"),
+    "cvat": (read_cvat, write_cvat, "a.xml"),
+    "labelme": (read_labelme, write_labelme, "a.json"),
+}
+
+
+def record(rng: np.random.Generator, classes: list[int], **fields: Any) -> FaceRecord:
+    return FaceRecord(
+        points=rng.uniform(-50, 900, (68, 2)),
+        visibility=rng.choice(classes, 68),
+        image=Path("folder/a photo.jpg"),
+        **fields,
+    )
+
+
+def assert_same_labels(one: FaceRecord, other: FaceRecord) -> None:
+    np.testing.assert_array_equal(one.visibility, other.visibility)
+    np.testing.assert_allclose(one.points, other.points, atol=1e-9)
+    assert one.image == other.image and one.markup == other.markup
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_labels_make_the_round_trip(name: str, tmp_path: Path, rng: np.random.Generator) -> None:
+    read, write, file = MANY[name]
+    classes = [1, 2, -1] if name == "labelme" else [-1, 0, 1, 2]
+    faces = [record(rng, classes) for _ in range(3)]
+    write(tmp_path / file, faces)
+    assert guess_format(tmp_path / file) == name
+    again = read(tmp_path / file)
+    assert len(again) == 3
+    for one, other in zip(faces, again, strict=True):
+        assert_same_labels(one, other)
+
+
+@pytest.mark.parametrize("name", ["json", "csv"])
+def test_our_formats_lose_nothing(name: str, tmp_path: Path, rng: np.random.Generator) -> None:
+    read, write, file = MANY[name]
+    covariance = np.tile([[2.0, 0.3], [0.3, 1.0]], (68, 1, 1)) * rng.uniform(1, 2, (68, 1, 1))
+    covariance[3] = np.nan
+    face = record(
+        rng,
+        [-1, 0, 1, 2],
+        box=rng.uniform(0, 100, 4),
+        box_kind="detector",
+        dataset="w300",
+        face_id="lfpw/image_0001",
+        attributes={"pose": "frontal", "blur": True, "note": 'a, "b"\nc'},
+        covariance=covariance,
+        visibility_probability=rng.uniform(size=68),
+        score=0.1 + 0.2,
+    )
+    bare = record(rng, [1])
+    write(tmp_path / file, [face, bare])
+    again, bare_again = read(tmp_path / file)
+    for field in ("points", "visibility", "box", "covariance", "visibility_probability"):
+        np.testing.assert_array_equal(getattr(again, field), getattr(face, field))
+    for field in ("image", "box_kind", "dataset", "face_id", "attributes", "score", "markup"):
+        assert getattr(again, field) == getattr(face, field)
+    assert bare_again.covariance is None and bare_again.box is None and bare_again.score is None
+
+
+@pytest.mark.parametrize("name", ["coco", "cvat", "labelme"])
+def test_predictions_lose_their_covariance_aloud(
+    name: str, tmp_path: Path, rng: np.random.Generator
+) -> None:
+    _, write, file = MANY[name]
+    face = record(rng, [1], covariance=np.tile(np.eye(2), (68, 1, 1)))
+    with pytest.warns(LossWarning, match=r"a\.\w+: .* cannot hold covariances"):
+        write(tmp_path / file, [face])
+
+
+def test_labelme_says_that_self_occluded_ones_are_lost(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    face = record(rng, [0, 1])
+    with pytest.warns(LossWarning, match="self-occluded"):
+        write_labelme(tmp_path / "a.json", [face])
+    (again,) = read_labelme(tmp_path / "a.json")
+    hidden = face.visibility == Visibility.SELF_OCCLUDED
+    assert (again.visibility[hidden] == Visibility.UNLABELLED).all()
+
+
+def test_coco_flags_as_others_read_them(tmp_path: Path) -> None:
+    face = FaceRecord(
+        points=[[1, 2], [3, 4], [5, 6], [7, 8]],
+        visibility=[1, 2, 0, -1],
+        markup="mine4",
+        image=Path("a.jpg"),
+    )
+    write_coco(tmp_path / "a.json", [face])
+    data = json.loads((tmp_path / "a.json").read_text())
+    (annotation,) = data["annotations"]
+    assert annotation["keypoints"] == [1, 2, 2, 3, 4, 1, 0, 0, 0, 0, 0, 0]
+    assert annotation["num_keypoints"] == 2
+    assert annotation["bbox"] == [1, 2, 2, 2]
+    del annotation["visibility_class"]  # what a foreign file looks like
+    (tmp_path / "b.json").write_text(json.dumps(data))
+    assert read_coco(tmp_path / "b.json")[0].visibility.tolist() == [1, 2, -1, -1]
+
+
+def test_corner_based_formats_are_shifted_by_half_a_pixel(tmp_path: Path) -> None:
+    face = FaceRecord(points=[[0, 0]], visibility=[1], markup="mine1", image=Path("a.jpg"))
+    write_labelme(tmp_path / "a.json", [face])
+    assert json.loads((tmp_path / "a.json").read_text())["shapes"][0]["points"] == [[0.5, 0.5]]
+    write_cvat(tmp_path / "a.xml", [face])
+    assert 'points="0.5,0.5"' in (tmp_path / "a.xml").read_text()
+
+
+def test_cvat_points_shape_as_exported_by_the_tool(tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_text(
+        '<?xml version="1.0" encoding="utf-8"?><annotations><version>1.1</version>'
+        '<meta><task><name>x</name></task></meta><image id="0" name="a.jpg" width="9" height="9">'
+        '<points label="face" source="manual" occluded="1" points="1.50,2.50;3.50,4.00" z_order="0">'
+        '<attribute name="who">me</attribute></points><box label="car" xtl="0" ytl="0" xbr="1" ybr="1"/>'
+        "</image></annotations>"
+    )
+    (face,) = read_cvat(tmp_path / "a.xml")
+    np.testing.assert_allclose(face.points, [[1, 2], [3, 3.5]])
+    assert face.visibility.tolist() == [2, 2] and face.image == Path("a.jpg")
+
+
+def test_prediction_json_without_classes_reads_by_probability(tmp_path: Path) -> None:
+    face = {"image": "a.jpg", "markup": "m2", "points": [[1, 2], [3, 4]], "visibility": [0.9, 0.1]}
+    (tmp_path / "a.json").write_text(json.dumps({"faces": [face]}))
+    (again,) = read_json(tmp_path / "a.json")
+    assert again.visibility.tolist() == [1, 0]
+    (tmp_path / "a.json").write_text(json.dumps({"faces": [face | {"visibility_trained": False}]}))
+    assert read_json(tmp_path / "a.json")[0].visibility.tolist() == [1, 1]
+
+
+def test_one_csv_holds_one_markup(tmp_path: Path) -> None:
+    faces = [
+        FaceRecord(points=np.zeros((k, 2)), visibility=np.ones(k), markup=f"m{k}") for k in (2, 3)
+    ]
+    with pytest.raises(InputError, match="m2, m3"):
+        write_csv(tmp_path / "a.csv", faces)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_no_faces_is_a_file_with_no_faces(name: str, tmp_path: Path) -> None:
+    read, write, file = MANY[name]
+    write(tmp_path / file, [])
+    assert read(tmp_path / file) == []
+
+
+BAD = {
+    "a.json": ["", "[", "[]", "{}", '{"faces": 3}', '{"faces": [{"points": [[1]]}]}', "\x00", "nul",
+               '{"faces": [{"points": [[1, 2]], "visibility_class": [1, 1]}]}',
+               '{"faces": [{"points": [[1, 2]], "visibility_class": [7]}]}',
+               '{"faces": [{"points": [null], "visibility_class": [1]}]}',
+               '{"images": [], "annotations": [{"image_id": 3, "keypoints": [1, 2, 2]}]}',
+               '{"images": [{"id": 1, "file_name": "a"}], "annotations": [{"image_id": 1, "keypoints": [1]}]}',
+               '{"images": [{"id": 1, "file_name": "a"}], "annotations": [{"image_id": 1, "keypoints": [1, 2, 5]}]}',
+               '{"shapes": [{"label": "a", "points": [[NaN, 1]]}]}',
+               '{"shapes": [{"label": "a", "points": [[1, 1]]}, {"label": "a", "points": [[2, 1]]}]}'],
+    "a.xml": ["", "<a", "<a/>", "<!DOCTYPE x><annotations/>",
+              '<annotations><image name="a"><points points="1"/></image></annotations>',
+              '<annotations><image name="a"><points points="1,x"/></image></annotations>',
+              '<annotations><image name="a"><points points="nan,1"/></image></annotations>'],
+    "a.csv": ["", "a,b\n1,2\n", "x_0\n1\n", "x_0,y_0\n1,hello\n", "x_0,y_0,class_0\n1,2,9\n",
+              "x_0,y_0,class_0\n,,1\n", "x_0,y_0,attributes\n1,2,[\n"],
+    "a.pts": ["", "no braces", "version: 1\nn_points: 3\n{\n1 2\n}", "n_points: 1\n{\nnan 2\n}",
+              "n_points: 1\n{\n1 2 3\n}", "n_points: x\n{\n1 2\n}", "{\n}", "{\na b\n}",
+              "n_points: 2\n{\n-1 -1\n-1 -1\n}", "{\n1 2\n3\n}"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("file", "text"), [(f, t) for f, texts in BAD.items() for t in texts])
+def test_bad_files_get_one_sentence_naming_the_file(
+    file: str, text: str, tmp_path: Path, luvli: Callable[..., Result]
+) -> None:
+    path = tmp_path / file
+    path.write_text(text)
+    with pytest.raises(InputError) as error:
+        read_labels(path)
+    assert str(path) in str(error.value)
+    result = luvli("convert", path, tmp_path / "out.csv")
+    assert result.exit_code == 2 and not (tmp_path / "out.csv").exists()
+
+
+@settings(
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+@pytest.mark.parametrize("name", ["pts", *MANY])
+def test_damaged_files_read_or_raise_our_error(
+    name: str, data: st.DataObject, tmp_path: Path
+) -> None:
+    """Real files with pieces cut out, doubled or replaced."""
+    suffix = {"pts": "pts", "csv": "csv", "cvat": "xml"}.get(name, "json")
+    path = tmp_path / f"a.{suffix}"
+    face = FaceRecord(
+        points=[[1.5, 2], [3, 4]], visibility=[1, 2], markup="mine2", image=Path("a.jpg")
+    )
+    write_labels(path, [face], name)
+    good = path.read_text()
+    start = data.draw(st.integers(0, len(good)))
+    stop = data.draw(st.integers(start, min(len(good), start + 40)))
+    junk = data.draw(
+        st.one_of(
+            st.text(max_size=6),
+            st.sampled_from(
+                ["null", "-1", "1e999", "NaN", "[]", "{}", '""', "<a>", ",", "99999999999999999999"]
+            ),
+        )
+    )
+    path.write_text(good[:start] + junk + good[stop:], encoding="utf-8", errors="ignore")
+    try:
+        records = read_labels(path, name)
+    except InputError:
+        return
+    for record_ in records:
+        assert record_.points.shape == (len(record_.visibility), 2)
+
+
+@given(content=st.binary(max_size=200))
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.parametrize("name", FORMATS)
+def test_random_bytes_raise_our_error(name: str, content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "a.bin"
+    path.write_bytes(content)
+    with pytest.raises(InputError):
+        read_labels(path, name)
+
+
+def test_unknown_names(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="labelme"):
+        read_labels(tmp_path / "a.json", "labelmee")
+    with pytest.raises(InputError, match="suffix"):
+        read_labels(tmp_path / "a.doc")
+    with pytest.raises(InputError, match="csv"):
+        write_labels(tmp_path / "a.doc", [])
+
+
+def test_convert_command(
+    luvli: Callable[..., Result], tmp_path: Path, rng: np.random.Generator
+) -> None:
+    face = FaceRecord(
+        points=rng.uniform(0, 99, (98, 2)), visibility=rng.choice([0, 1, 2], 98), markup="wflw98"
+    )
+    write_json(tmp_path / "a.json", [face])
+    result = luvli(
+        "convert", tmp_path / "a.json", tmp_path / "b.json", "--to", "coco", "--markup", "ibug68"
+    )
+    assert result.exit_code == 0, result.output
+    (again,) = read_coco(tmp_path / "b.json")
+    assert again.markup == "ibug68"
+    np.testing.assert_array_equal(again.points[:17], face.points[0:33:2])
+    result = luvli("convert", tmp_path / "a.json", tmp_path / "c.json", "--to", "labelme")
+    assert result.exit_code == 0 and "self-occluded" in result.output

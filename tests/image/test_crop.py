@@ -1,0 +1,135 @@
+"""Crops: exact maps both ways, no aliasing, and the published crop reproduced."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from luvli.errors import InputError
+from luvli.image import Box, Crop
+
+boxes = st.tuples(
+    st.floats(-500, 3000), st.floats(-500, 3000), st.floats(4, 2000), st.floats(4, 2000)
+).map(lambda b: Box(b[0], b[1], b[0] + b[2], b[1] + b[3]))
+crops = st.builds(
+    Crop.from_box,
+    boxes,
+    size=st.sampled_from([64, 128, 256]),
+    enlarge=st.floats(0.8, 2.5),
+    rotation=st.floats(-180, 180),
+    convention=st.sampled_from(["pixel-centre", "reference"]),
+)
+
+
+@given(crop=crops, seed=st.integers(0, 1000))
+def test_points_there_and_back(crop: Crop, seed: int) -> None:
+    points = np.random.default_rng(seed).uniform(-100, 4000, (20, 2))
+    assert np.abs(crop.to_image(crop.to_crop(points)) - points).max() < 1e-4
+    assert np.abs(crop.to_crop(crop.to_image(points)) - points).max() < 1e-4
+
+
+@given(crop=crops, seed=st.integers(0, 1000))
+def test_covariances_push_forward(crop: Crop, seed: int) -> None:
+    factor = np.random.default_rng(seed).normal(size=(10, 2, 2))
+    covariance = factor @ factor.transpose(0, 2, 1) + 0.01 * np.eye(2)
+    linear = crop.affine[:, :2]
+    expected = np.einsum("ij,kjl,ml->kim", linear, covariance, linear)
+    np.testing.assert_allclose(crop.covariance_to_crop(covariance), expected, rtol=1e-9, atol=1e-12)
+    back = crop.covariance_to_image(crop.covariance_to_crop(covariance))
+    np.testing.assert_allclose(back, covariance, rtol=1e-6, atol=1e-9)
+
+
+def test_the_square_fills_the_crop_to_its_outer_edges() -> None:
+    """The square's edges are the outer edges of the first and last pixel: -0.5 and S - 0.5."""
+    crop = Crop.from_box(Box(10, 20, 50, 40), size=64, enlarge=1.0)
+    np.testing.assert_allclose(crop.to_crop([[10, 10], [50, 50]]), [[-0.5, -0.5], [63.5, 63.5]])
+    assert crop.scale == pytest.approx(64 / 40)
+
+
+def test_rotation_turns_counter_clockwise_as_seen() -> None:
+    crop = Crop.from_box(Box(0, 0, 10, 10), size=101, enlarge=1.0, rotation=90)
+    right_of_centre = crop.to_crop([[8.0, 5.0]])[0]
+    assert right_of_centre[0] == pytest.approx(50) and right_of_centre[1] < 50  # up
+
+
+def disc(size: int, centre: tuple[float, float], radius: float) -> np.ndarray:
+    """An antialiased white disc whose centre of mass is known."""
+    fine = 8
+    canvas = np.zeros((size * fine, size * fine), np.uint8)
+    at = tuple(round((c + 0.5) * fine - 0.5) for c in centre)
+    cv2.circle(canvas, at, round(radius * fine), 255, -1)
+    small = cv2.resize(canvas, (size, size), interpolation=cv2.INTER_AREA)
+    return np.dstack([small] * 3)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    x=st.floats(120, 280),
+    y=st.floats(120, 280),
+    side=st.floats(60, 1500),
+    rotation=st.floats(-180, 180),
+)
+def test_pixels_move_with_the_points(x: float, y: float, side: float, rotation: float) -> None:
+    """A painted disc's centre of mass in the crop is where `to_crop` says, magnified or shrunk."""
+    radius = 14.0
+    image = disc(400, (x, y), radius)
+    crop = Crop.from_square((200.0, 200.0), side, 128, rotation)
+    place = crop.to_crop([[x, y]])[0]
+    reach = radius * crop.scale + 2
+    if not ((place > reach) & (place < 127 - reach)).all():
+        return
+    weight = crop.warp(image)[:, :, 0].astype(float)
+    grid = np.indices(weight.shape)[::-1].reshape(2, -1)
+    found = grid @ weight.ravel() / weight.sum()
+    assert np.abs(found - place).max() < 0.12
+
+
+def test_shrinking_does_not_alias() -> None:
+    """A one-pixel checkerboard shrunk seven times must be flat grey, not a moire."""
+    board = ((np.indices((700, 700)).sum(axis=0) % 2) * 255).astype(np.uint8)
+    crop = Crop.from_square((349.5, 349.5), 690, 97, rotation=11.0)
+    inner = crop.warp(np.dstack([board] * 3))[20:-20, 20:-20].astype(float)
+    assert abs(inner.mean() - 127.5) < 2 and inner.std() < 6
+
+
+def test_outside_the_image_is_black() -> None:
+    image = np.full((50, 50, 3), 200, np.uint8)
+    warped = Crop.from_box(Box(-40, -40, 20, 20), size=64, enlarge=1.0).warp(image)
+    assert (warped[:30, :30] == 0).all() and (warped[-10:, -10:] == 200).all()
+    far = Crop.from_box(Box(5000, 5000, 5100, 5100), size=32, enlarge=1.0).warp(image)
+    assert (far == 0).all()
+    shrunk = Crop.from_box(Box(-4000, -4000, 4000, 4000), size=32, enlarge=1.0).warp(image)
+    assert shrunk.shape == (32, 32, 3)
+
+
+@pytest.mark.parametrize("case", ["small", "edge", "large", "rot", "rotlarge"])
+def test_the_published_crop_is_reproduced(case: str, shared: Path) -> None:
+    golden = np.load(shared / "golden/preprocess.npz")
+    crop = Crop.from_square(
+        tuple(golden[f"{case}_center"]),
+        200 * float(golden[f"{case}_scale"]),
+        256,
+        float(golden[f"{case}_rot"]),
+        "reference",
+    )
+    np.testing.assert_allclose(
+        crop.to_crop(golden[f"{case}_pts"]), golden[f"{case}_pts256"], atol=2e-5
+    )
+    difference = crop.warp(golden[f"{case}_image"]).astype(int) - golden[f"{case}_crop"]
+    assert np.abs(difference).max() <= 1
+
+
+def test_bad_arguments() -> None:
+    with pytest.raises(InputError, match="pixel-centre"):
+        Crop.from_box(Box(0, 0, 1, 1), 64, 1.0, convention="other")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="enlarge"):
+        Crop.from_box(Box(0, 0, 1, 1), 64, 0.0)
+    with pytest.raises(InputError, match="x0 < x1"):
+        Box(3, 0, 3, 1)
+    with pytest.raises(InputError, match="finite"):
+        Box(0, 0, float("nan"), 1)

@@ -1,0 +1,193 @@
+"""Reading pictures of every kind, and refusing everything else with one sentence."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from PIL import Image
+from typer.testing import Result
+
+from luvli.errors import InputError
+from luvli.image import read_image
+from luvli.image.read import MAX_PIXELS, MAX_SIDE
+
+RAMP = np.dstack(
+    [
+        np.tile(np.arange(0, 240, 5, dtype=np.uint8), (32, 1)),
+        np.tile(np.arange(0, 160, 5, dtype=np.uint8)[:, None], (1, 48)),
+        np.full((32, 48), 90, np.uint8),
+    ]
+)
+
+
+def encoded(image: Image.Image, format: str, **options: object) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, format, **options)
+    return buffer.getvalue()
+
+
+def test_path_bytes_and_array_give_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "a.png"
+    Image.fromarray(RAMP).save(path)
+    for source in (path, str(path), path.read_bytes(), RAMP):
+        result = read_image(source)
+        assert result.dtype == np.uint8 and result.shape == (32, 48, 3)
+        np.testing.assert_array_equal(result, RAMP)
+    assert read_image(RAMP) is not RAMP
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_exif_orientation_is_applied(orientation: int) -> None:
+    """Each stored picture is the inverse of its EXIF turn, so reading must give the ramp."""
+    undo = {
+        1: lambda a: a,
+        2: lambda a: a[:, ::-1],
+        3: lambda a: a[::-1, ::-1],
+        4: lambda a: a[::-1],
+        5: lambda a: a.transpose(1, 0, 2),
+        6: lambda a: np.rot90(a, 1),
+        7: lambda a: a[::-1, ::-1].transpose(1, 0, 2),
+        8: lambda a: np.rot90(a, -1),
+    }[orientation]
+    stored = Image.fromarray(np.ascontiguousarray(undo(RAMP)))
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    np.testing.assert_array_equal(read_image(encoded(stored, "PNG", exif=exif)), RAMP)
+
+
+def test_grey_alpha_palette_and_bilevel() -> None:
+    grey = RAMP[:, :, 0]
+    np.testing.assert_array_equal(read_image(encoded(Image.fromarray(grey), "PNG"))[:, :, 2], grey)
+    np.testing.assert_array_equal(read_image(grey), np.dstack([grey] * 3))
+    clear = np.dstack([RAMP, np.zeros((32, 48), np.uint8)])
+    assert (read_image(clear) == 255).all()
+    assert (read_image(encoded(Image.fromarray(clear), "PNG")) == 255).all()
+    half = np.dstack([RAMP, np.full((32, 48), 128, np.uint8)])
+    np.testing.assert_allclose(
+        read_image(half), (RAMP * (128 / 255) + 255 * (127 / 255)), atol=0.51
+    )
+    bilevel = Image.fromarray(grey > 100)
+    np.testing.assert_array_equal(read_image(encoded(bilevel, "PNG"))[:, :, 0], (grey > 100) * 255)
+    palette = Image.fromarray(RAMP).quantize(64)
+    assert read_image(encoded(palette, "PNG")).shape == (32, 48, 3)
+
+
+def test_sixteen_bits_are_scaled_not_cut() -> None:
+    deep = RAMP[:, :, 0].astype(np.uint16) * 257
+    np.testing.assert_array_equal(read_image(deep)[:, :, 0], RAMP[:, :, 0])
+    np.testing.assert_array_equal(
+        read_image(encoded(Image.fromarray(deep), "PNG"))[:, :, 1], RAMP[:, :, 0]
+    )
+    np.testing.assert_array_equal(
+        read_image(encoded(Image.fromarray(deep), "TIFF"))[:, :, 1], RAMP[:, :, 0]
+    )
+
+
+def test_cmyk_jpeg_keeps_its_colours() -> None:
+    cmyk = Image.fromarray(RAMP).convert("CMYK")
+    result = read_image(encoded(cmyk, "JPEG", quality=100))
+    assert np.abs(result.astype(int) - RAMP).mean() < 4
+
+
+def test_first_frame_of_an_animation() -> None:
+    frames = [Image.fromarray(np.full((20, 30, 3), value, np.uint8)) for value in (250, 10)]
+    data = encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])
+    assert (read_image(data) == 250).all()
+
+
+def test_float_arrays_in_0_to_1() -> None:
+    np.testing.assert_array_equal(read_image(RAMP / 255.0), RAMP)
+    with pytest.raises(InputError, match=r"0\.\.1"):
+        read_image(RAMP.astype(float))
+
+
+@pytest.mark.parametrize("shape", [(5,), (4, 4, 2), (2, 3, 4, 3), (0, 5, 3)])
+def test_arrays_of_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(InputError):
+        read_image(np.zeros(shape, np.uint8))
+
+
+def bad_files(folder: Path) -> dict[str, Path]:
+    jpeg = encoded(Image.fromarray(np.tile(RAMP, (8, 8, 1))), "JPEG", quality=95)
+    files = {
+        "missing": folder / "nowhere.jpg",
+        "folder": folder,
+        "truncated": folder / "truncated.jpg",
+        "empty": folder / "empty.jpg",
+        "text": folder / "text.jpg",
+        "one pixel": folder / "one.png",
+        "wide": folder / "wide.png",
+    }
+    files["truncated"].write_bytes(jpeg[: len(jpeg) // 2])
+    files["empty"].write_bytes(b"")
+    files["text"].write_text("this is not a picture\n")
+    files["one pixel"].write_bytes(encoded(Image.new("RGB", (1, 1)), "PNG"))
+    files["wide"].write_bytes(encoded(Image.new("RGB", (30_000, 40)), "PNG"))
+    return files
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("missing", "does not exist"),
+        ("folder", "is a folder"),
+        ("truncated", "truncated"),
+        ("empty", "empty"),
+        ("text", "not a picture"),
+        ("one pixel", "1 x 1"),
+        ("wide", "30000 x 40"),
+    ],
+)
+def test_bad_files_get_one_sentence_and_exit_code_2(
+    kind: str, words: str, tmp_path: Path, luvli: Callable[..., Result]
+) -> None:
+    path = bad_files(tmp_path)[kind]
+    with pytest.raises(InputError) as error:
+        read_image(path)
+    message = str(error.value)
+    assert words in message and str(path) in message and "\n" not in message
+    result = luvli("detect", path, "--draw", tmp_path / "out")
+    assert result.exit_code == 2
+    assert words in result.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_size_limit_is_checked_before_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A header that promises more than the limit is refused though its pixels are absent."""
+    data = bytearray(encoded(Image.new("L", (8, 8)), "PNG"))
+    data[16:24] = (MAX_SIDE + 1).to_bytes(4, "big") + (MAX_PIXELS // MAX_SIDE).to_bytes(4, "big")
+    import zlib
+
+    data[29:33] = zlib.crc32(bytes(data[12:29])).to_bytes(4, "big")
+    monkeypatch.setattr(Image.Image, "load", lambda self: pytest.fail("decoded"))
+    with pytest.raises(InputError, match="above the limit"):
+        read_image(bytes(data))
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.binary(max_size=300))
+def test_random_bytes_never_raise_anything_else(data: bytes) -> None:
+    with pytest.raises(InputError):
+        read_image(data)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "GIF", "TIFF", "BMP", "WEBP"])
+def test_damaged_pictures_read_or_raise_our_error(format: str, data: st.DataObject) -> None:
+    good = bytearray(encoded(Image.fromarray(RAMP), format))
+    for _ in range(data.draw(st.integers(1, 6))):
+        good[data.draw(st.integers(0, len(good) - 1))] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.integers(1, len(good)))
+    try:
+        picture: NDArray[np.uint8] = read_image(bytes(good[:cut]))
+    except InputError:
+        return
+    assert picture.dtype == np.uint8 and picture.ndim == 3 and picture.shape[2] == 3

@@ -1,0 +1,162 @@
+"""FaceLandmarks: shapes, checks, geometry, JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from luvli import FaceLandmarks, InputError
+from luvli.markup import get_markup
+
+
+def made_up(rng: np.random.Generator, **changes: Any) -> FaceLandmarks:
+    factor = rng.normal(size=(68, 2, 2))
+    fields: dict[str, Any] = {
+        "points": rng.normal(100, 30, (68, 2)),
+        "covariance": factor @ factor.transpose(0, 2, 1) + 0.1 * np.eye(2),
+        "visibility": rng.uniform(size=68),
+        "box": [10.0, 20.0, 110.0, 140.0],
+        "score": 0.75,
+        "markup": "ibug68",
+    }
+    return FaceLandmarks(**(fields | changes))
+
+
+def test_it_is_frozen_and_its_arrays_too(rng: np.random.Generator) -> None:
+    face = made_up(rng)
+    with pytest.raises(AttributeError):
+        face.score = 1.0  # type: ignore[misc]
+    with pytest.raises(ValueError, match="read-only"):
+        face.points[0, 0] = 1.0
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("points", np.zeros((67, 2)), ["(68, 2)", "(67, 2)", "ibug68"]),
+        ("points", np.zeros(68), ["(68, 2)", "(68,)"]),
+        ("covariance", np.zeros((68, 2)), ["(68, 2, 2)", "(68, 2)"]),
+        ("visibility", np.zeros((68, 1)), ["(68,)", "(68, 1)"]),
+        ("visibility", np.full(68, 1.5), ["0..1", "1.5"]),
+        ("box", [1, 2, 3], ["(4,)", "(3,)"]),
+        ("covariance", np.tile([[1.0, 2.0], [2.0, 1.0]], (68, 1, 1)), ["positive-definite"]),
+        ("covariance", np.tile([[1.0, 0.5], [0.1, 1.0]], (68, 1, 1)), ["symmetric"]),
+        ("covariance", np.zeros((68, 2, 2)), ["positive-definite"]),
+        ("points", "nonsense", ["points"]),
+    ],
+)
+def test_wrong_fields_are_refused_with_expected_and_actual(
+    rng: np.random.Generator, field: str, value: Any, words: list[str]
+) -> None:
+    with pytest.raises(InputError) as error:
+        made_up(rng, **{field: value})
+    assert all(word in str(error.value) for word in words)
+
+
+def test_a_markup_of_ones_own_allows_any_count() -> None:
+    face = FaceLandmarks(
+        np.zeros((3, 2)), np.tile(np.eye(2), (3, 1, 1)), np.ones(3), np.arange(4), markup="x3"
+    )
+    assert len(face) == 3
+
+
+def test_visible_is_above_the_threshold(rng: np.random.Generator) -> None:
+    face = made_up(rng, visibility=np.linspace(0, 1, 68))
+    assert face.visible(0.5).sum() == (np.linspace(0, 1, 68) > 0.5).sum()
+
+
+def test_ellipses_have_the_wanted_mahalanobis_distance_everywhere(rng: np.random.Generator) -> None:
+    face = made_up(rng)
+    centre, half_axes, angle = face.ellipses(1.7)
+    assert (half_axes[:, 0] >= half_axes[:, 1]).all()
+    assert ((angle >= -90) & (angle < 90)).all()
+    for t in np.linspace(0, 2 * np.pi, 7):
+        turn = np.radians(angle)
+        major = np.stack([np.cos(turn), np.sin(turn)], axis=1)
+        minor = np.stack([-np.sin(turn), np.cos(turn)], axis=1)
+        rim = centre + np.cos(t) * half_axes[:, :1] * major + np.sin(t) * half_axes[:, 1:] * minor
+        d = rim - face.points
+        distance = np.sqrt(np.einsum("ki,kij,kj->k", d, np.linalg.inv(face.covariance), d))
+        np.testing.assert_allclose(distance, 1.7, rtol=1e-9)
+
+
+def test_transform_moves_samples_and_ellipses_alike(rng: np.random.Generator) -> None:
+    """Covariances push forward as A S A^T: compared with the covariance of moved samples."""
+    face = made_up(rng)
+    affine = np.array([[1.5, -0.4, 7.0], [0.3, 0.8, -2.0]])
+    moved = face.transform(affine)
+    samples = rng.multivariate_normal(face.points[5], face.covariance[5], 200_000)
+    there = samples @ affine[:, :2].T + affine[:, 2]
+    np.testing.assert_allclose(np.cov(there.T), moved.covariance[5], rtol=0.03)
+    np.testing.assert_allclose(there.mean(axis=0), moved.points[5], atol=0.05)
+
+
+def test_transform_there_and_back_changes_nothing(rng: np.random.Generator) -> None:
+    face = made_up(rng)
+    affine = np.array([[0.5, -0.4, 70.0], [0.3, 0.8, -2.0], [0, 0, 1]])
+    back = face.transform(affine).transform(np.linalg.inv(affine))
+    np.testing.assert_allclose(back.points, face.points, atol=1e-9)
+    np.testing.assert_allclose(back.covariance, face.covariance, rtol=1e-9, atol=1e-12)
+
+
+def test_transform_keeps_the_box_upright_around_the_moved_one(rng: np.random.Generator) -> None:
+    face = made_up(rng)
+    quarter_turn = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0]])
+    assert face.transform(quarter_turn).box.tolist() == [-140.0, 10.0, -20.0, 110.0]
+
+
+def test_transform_refuses_what_is_not_affine(rng: np.random.Generator) -> None:
+    with pytest.raises(InputError, match=r"\(2, 3\)"):
+        made_up(rng).transform(np.eye(2))
+    with pytest.raises(InputError, match="third row"):
+        made_up(rng).transform(np.ones((3, 3)))
+
+
+def test_flip_by_transform_and_permutation_twice_is_identity(rng: np.random.Generator) -> None:
+    mirror = np.array([[-1.0, 0.0, 99.0], [0.0, 1.0, 0.0]])
+    flip = get_markup("ibug68").flip
+
+    def flipped(face: FaceLandmarks) -> FaceLandmarks:
+        moved = face.transform(mirror)
+        return FaceLandmarks(
+            moved.points[flip],
+            moved.covariance[flip],
+            moved.visibility[flip],
+            moved.box,
+            moved.score,
+        )
+
+    face = made_up(rng)
+    twice = flipped(flipped(face))
+    np.testing.assert_allclose(twice.points, face.points, atol=1e-12)
+    np.testing.assert_allclose(twice.covariance, face.covariance, atol=1e-12)
+    np.testing.assert_array_equal(twice.visibility, face.visibility)
+
+
+@given(seed=st.integers(0, 2**32 - 1), trained=st.booleans())
+def test_json_is_lossless(seed: int, trained: bool) -> None:
+    face = made_up(np.random.default_rng(seed), visibility_trained=trained)
+    text = json.dumps(face.to_dict(), allow_nan=False)
+    assert FaceLandmarks.from_dict(json.loads(text)) == face
+
+
+@pytest.mark.parametrize("markup", ["ibug68", "wflw98", "cofw29", "aflw19"])
+def test_empty_has_the_right_shape_and_survives_json(markup: str) -> None:
+    empty = FaceLandmarks.empty(markup)
+    k = get_markup(markup).size
+    assert empty.points.shape == (k, 2) and empty.covariance.shape == (k, 2, 2)
+    assert empty.is_empty and not empty.visible(0.0).any()
+    assert (
+        FaceLandmarks.from_dict(json.loads(json.dumps(empty.to_dict(), allow_nan=False))) == empty
+    )
+    assert np.isnan(empty.ellipses().half_axes).all()
+
+
+def test_from_dict_names_the_missing_field() -> None:
+    with pytest.raises(InputError, match="points"):
+        FaceLandmarks.from_dict({"covariance": [], "visibility": [], "box": []})
