@@ -86,7 +86,7 @@ def test_the_right_likelihood_explains_the_labels_better(scene):
 
 
 def test_units_of_the_likelihood(scene):
-    """Scaling pixels by s adds log s^2; the paper's unit is the heat-map pixel, without log 2 pi."""
+    """Scaling pixels by s adds log s^2; the paper counts heat-map pixels and no log 2 pi."""
     mu, sigma, truth = scene["predicted"], scene["covariance"], labels(scene)
     base = negative_log_likelihood(mu, sigma, truth)
     scale = np.linspace(1, 5, N)

@@ -8,7 +8,19 @@ import typer
 from typer.core import TyperGroup
 
 from luvli import __version__
-from luvli.cli import convert, demo, detect, import_official, markup
+from luvli.cli import (
+    compare,
+    convert,
+    data,
+    demo,
+    detect,
+    evaluate,
+    figure,
+    import_official,
+    markup,
+    score,
+    table,
+)
 from luvli.errors import InputError
 
 
@@ -52,6 +64,12 @@ app.command()(detect.detect)
 app.command()(convert.convert)
 app.command()(markup.markup)
 app.command()(import_official.import_official)
+app.add_typer(data.data, name="data")
+app.command()(evaluate.evaluate)
+app.command()(score.score)
+app.command()(compare.compare)
+app.command()(table.table)
+app.command()(figure.figure)
 
 
 def main() -> None:

@@ -1,0 +1,75 @@
+"""Metrics, tables, figures and reports for predicted face landmarks.
+
+Pure functions on arrays: `predicted` and `truth` (n, k, 2) in the same pixels, `covariance`
+(n, k, 2, 2), `visible` (n, k). See the modules for the rest: `accuracy`, `bootstrap`,
+`uncertainty`, `visibility`, `selective`, `figures`, `tables`, `report`.
+
+>>> import numpy as np
+>>> truth = np.random.default_rng(0).uniform(0, 100, (3, 68, 2))
+>>> errors = nme(truth + 1.0, truth, "interocular")
+>>> auc(errors, 10.0) < 100.0
+True
+"""
+
+from luvli.evaluation.accuracy import (
+    auc,
+    ced,
+    failure_rate,
+    landmark_errors,
+    mean_nme,
+    nme,
+    normalizers,
+    per_group,
+    per_landmark,
+)
+from luvli.evaluation.bootstrap import bootstrap, paired_bootstrap
+from luvli.evaluation.faces import EvaluatedFaces
+from luvli.evaluation.metrics import measure
+from luvli.evaluation.selective import failure_auroc, nme_by_rank, risk_coverage
+from luvli.evaluation.uncertainty import (
+    coverage,
+    mean_ellipses,
+    negative_log_likelihood,
+    residual_bins,
+    smallest_deviation,
+    whitened,
+    whitened_kl,
+)
+from luvli.evaluation.visibility import (
+    brier,
+    precision_recall,
+    roc,
+    visibility_classes,
+    visibility_reliability,
+)
+
+__all__ = [
+    "EvaluatedFaces",
+    "auc",
+    "bootstrap",
+    "brier",
+    "ced",
+    "coverage",
+    "failure_auroc",
+    "failure_rate",
+    "landmark_errors",
+    "mean_ellipses",
+    "mean_nme",
+    "measure",
+    "negative_log_likelihood",
+    "nme",
+    "nme_by_rank",
+    "normalizers",
+    "paired_bootstrap",
+    "per_group",
+    "per_landmark",
+    "precision_recall",
+    "residual_bins",
+    "risk_coverage",
+    "roc",
+    "smallest_deviation",
+    "visibility_classes",
+    "visibility_reliability",
+    "whitened",
+    "whitened_kl",
+]

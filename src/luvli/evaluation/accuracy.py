@@ -32,6 +32,14 @@ FAILED_NME = 100.0
 _MARKUP_BY_SIZE = {68: "ibug68", 98: "wflw98", 29: "cofw29", 19: "aflw19"}
 
 
+def normalizer_name(name: str) -> Normalizer:
+    """The name of a normaliser, checked; the error for an unknown one lists the choices."""
+    for known in NORMALIZERS:
+        if name == known:
+            return known
+    raise unknown_choice("normalizer", name, NORMALIZERS)
+
+
 def markup_for(size: int, markup: str | None = None) -> Markup:
     """The markup by name, or by its number of landmarks when no name is given.
 
@@ -293,7 +301,7 @@ def _lengths(
     markup: str | None,
 ) -> Floats:
     if isinstance(normalizer, str):
-        return normalizers(truth, normalizer, visible, boxes, markup)  # type: ignore[arg-type]
+        return normalizers(truth, normalizer_name(normalizer), visible, boxes, markup)
     length = np.asarray(normalizer, dtype=np.float64)
     if length.shape != (len(truth),):
         raise InputError(f"normalizer must have shape ({len(truth)},), got {length.shape}.")

@@ -40,6 +40,8 @@ class EvaluatedFaces:
     """(n, k) predicted probability of visibility"""
     boxes: Floats | None = None
     """(n, 4) the data set's own boxes, used as normaliser if given; tight ones otherwise"""
+    lengths: Mapping[str, Floats] = field(default_factory=dict)
+    """(n,) normalisers of the data set itself, by name: box_size of AFLW-19"""
     heatmap_pixel: Floats | None = None
     """(n,) side of one heat-map pixel of the network in the pixels above, where known"""
     names: tuple[str, ...] = ()
@@ -96,6 +98,10 @@ class EvaluatedFaces:
         missing = ~np.isfinite(self.predicted).all(axis=2)
         return np.asarray((missing & self.visible).any(axis=1))
 
+    def with_tight_boxes(self) -> EvaluatedFaces:
+        """The same faces, normalised by the tight boxes of their labels."""
+        return replace(self, boxes=None)
+
     def take(self, chosen: ArrayLike) -> EvaluatedFaces:
         """The faces picked by a mask or indices, without their subsets."""
         index = np.arange(len(self))[np.asarray(chosen)]
@@ -108,6 +114,7 @@ class EvaluatedFaces:
             self,
             **arrays,
             heatmap_pixel=pixel,
+            lengths={name: values[index] for name, values in self.lengths.items()},
             names=tuple(self.names[i] for i in index),
             images=tuple(self.images[i] for i in index),
             subsets={},
@@ -132,13 +139,17 @@ def from_records(
         )
     trained = all(face.visibility_trained for face in predictions)
     parts = {name for record in records for name in record.attributes.get("subsets", ())}
+    sizes = [record.attributes.get("box_size") for record in records]
+    boxes = [np.full(4, np.nan) if record.box is None else record.box for record in records]
     return EvaluatedFaces(
         predicted=np.stack([face.points for face in predictions]),
         truth=np.stack([record.points for record in records]),
         classes=np.stack([record.visibility for record in records]),
         covariance=np.stack([face.covariance for face in predictions]),
         visibility=np.stack([face.visibility for face in predictions]) if trained else None,
+        boxes=None if np.isnan(boxes).any() else np.stack(boxes),
         heatmap_pixel=None if heatmap_pixel is None else np.asarray(heatmap_pixel, np.float64),
+        lengths={} if None in sizes else {"box_size": np.array(sizes, dtype=np.float64)},
         names=tuple(record.name or f"face {i}" for i, record in enumerate(records)),
         images=tuple(record.image.as_posix() if record.image else "" for record in records),
         subsets={
@@ -177,6 +188,8 @@ def write_parquet(path: PathLike, faces: EvaluatedFaces) -> None:
             columns[name] = lists(value)
     for name, mask in faces.subsets.items():
         columns[f"subset:{name}"] = arrow.array(mask)
+    for name, values in faces.lengths.items():
+        columns[f"length:{name}"] = arrow.array(values)
     about = {name: getattr(faces, name) for name in _ABOUT} | {"notes": list(faces.notes)}
     table = arrow.table(columns).replace_schema_metadata({"luvli": json.dumps(about)})
     with whole_file(path) as temporary:
@@ -206,6 +219,13 @@ def read_parquet(path: PathLike) -> EvaluatedFaces:
             return None
         return table[name].combine_chunks().flatten().to_numpy(False).reshape(n, *shape)
 
+    def named(prefix: str) -> dict[str, Any]:
+        return {
+            column.removeprefix(prefix): table[column].to_numpy()
+            for column in table.column_names
+            if column.startswith(prefix)
+        }
+
     k = len(table["classes"][0]) if n else 0
     return EvaluatedFaces(
         predicted=array("predicted", k, 2),
@@ -217,11 +237,8 @@ def read_parquet(path: PathLike) -> EvaluatedFaces:
         heatmap_pixel=array("heatmap_pixel"),
         names=tuple(table["name"].to_pylist()),
         images=tuple(table["image"].to_pylist()) if "image" in table.column_names else (),
-        subsets={
-            column.removeprefix("subset:"): table[column].to_numpy()
-            for column in table.column_names
-            if column.startswith("subset:")
-        },
+        subsets=named("subset:"),
+        lengths=named("length:"),
         **{name: about[name] for name in _ABOUT if name in about},
         notes=tuple(about.get("notes", ())),
     )

@@ -22,6 +22,16 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 LikelihoodName = Literal["laplace", "gauss"]
 
+LIKELIHOODS: tuple[LikelihoodName, ...] = ("laplace", "gauss")
+
+
+def likelihood_name(name: str) -> LikelihoodName:
+    """The name of a likelihood, checked; the error for an unknown one lists the choices."""
+    for known in LIKELIHOODS:
+        if name == known:
+            return known
+    raise unknown_choice("likelihood", name, LIKELIHOODS)
+
 
 def usable(
     predicted: ArrayLike, covariance: ArrayLike, truth: ArrayLike, visible: ArrayLike | None = None
@@ -86,7 +96,8 @@ def whitened(
 
 def spread_root(covariance: ArrayLike) -> Floats:
     """(...) |Sigma|^(1/2), the paper's scalar uncertainty: an area, in pixels squared."""
-    return np.sqrt(np.asarray(algebra.determinant(np.asarray(covariance, dtype=np.float64))))
+    determinant = algebra.determinant(np.asarray(covariance, dtype=np.float64))
+    return np.asarray(np.sqrt(determinant), dtype=np.float64)
 
 
 # --- mean squared residual against predicted covariance (Figure 4) -----------------------

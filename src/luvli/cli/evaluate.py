@@ -1,0 +1,61 @@
+"""`luvli evaluate`: run a model over a data set and report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def evaluate(
+    model: Annotated[Path, typer.Argument(help="Model to run.")],
+    data: Annotated[
+        tuple[str, Path],
+        typer.Option(metavar="NAME PATH", help="Data set and its folder; see `luvli data`."),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for the report.")],
+    subset: Annotated[
+        str | None, typer.Option(help="Only this part, e.g. common, challenge, profile.")
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="test, unless you say otherwise.")] = None,
+    protocol: Annotated[
+        str | None, typer.Option(help="Which of several published splits, e.g. split2 of w300.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the method; the model's name by default.")
+    ] = None,
+    likelihood: Annotated[
+        str, typer.Option(help="Density that covariances are read as: laplace or gauss.")
+    ] = "laplace",
+    given_boxes: Annotated[
+        bool, typer.Option("--given-boxes", help="Normalise by the data set's boxes, not tight "
+                                                 "ones.")
+    ] = False,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Leave out faces with broken files.")
+    ] = False,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Only so many faces, to try it out.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+) -> None:  # fmt: skip
+    """Run a model over a test set; write report.html, report.md, metrics.json, predictions.
+
+    Example: `luvli evaluate model --data w300 data/300w --protocol split2 --out report`
+    """
+    from luvli.cli.progress import track
+    from luvli.evaluation.report import heading, summary, write_report
+    from luvli.evaluation.run import evaluate_set
+    from luvli.evaluation.uncertainty import likelihood_name
+
+    density = likelihood_name(likelihood)
+    dataset, root = data
+    faces = evaluate_set(
+        model, dataset, root, subset=subset, split=split, protocol=protocol, skip_bad=skip_bad,
+        limit=limit, device=device, method=name, given_boxes=given_boxes,
+        track=lambda records: track(records, "evaluating", unit="faces"),
+    )  # fmt: skip
+    metrics = write_report(out, faces, likelihood=density)
+    typer.echo(f"{heading(metrics)}: {summary(metrics)}")
+    typer.echo(f"report written to {out / 'report.html'}")

@@ -1,0 +1,80 @@
+"""`luvli figure`: the paper's figures from predictions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def figure(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Name, or number in the paper, e.g. residuals or 4; none lists all."),
+    ] = None,
+    predictions: Annotated[
+        list[Path] | None,
+        typer.Option(help="predictions.parquet of a report, or any file `luvli score` reads; "
+                          "several for ced, coverage, rank and risk-coverage."),
+    ] = None,
+    truth: Annotated[
+        Path | None, typer.Option(help="Labels, when the predictions do not hold them.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Picture to write: .png, .pdf or .svg.")
+    ] = None,
+    likelihood: Annotated[str, typer.Option(help="laplace or gauss.")] = "laplace",
+    normalizer: Annotated[
+        str, typer.Option(help="box, interocular, interpupil or diagonal.")
+    ] = "box",
+    cutoff: Annotated[float, typer.Option(help="Right end of the error axis, percent.")] = 7.0,
+    per_bin: Annotated[
+        int, typer.Option(min=1, help="Landmarks in one bin of figure 4 (734 or 36 in the paper).")
+    ] = 734,
+    published: Annotated[
+        bool, typer.Option("--published", help="Figure 4 as published: without the largest tenth.")
+    ] = False,
+    count: Annotated[int, typer.Option(min=1, help="How many single faces to show.")] = 8,
+    images: Annotated[
+        Path | None, typer.Option(help="Folder with the pictures, for faces and labels.")
+    ] = None,
+) -> None:  # fmt: skip
+    """Draw a figure of the paper, or one of the others a report has.
+
+    Example: `luvli figure residuals --predictions report/predictions.parquet --out fig4.png`
+    """
+    from luvli.cli.tables import print_table
+    from luvli.errors import InputError, unknown_choice
+    from luvli.evaluation import gallery
+    from luvli.evaluation.accuracy import normalizer_name
+    from luvli.evaluation.inputs import read_faces
+    from luvli.evaluation.uncertainty import likelihood_name
+    from luvli.files import whole_file
+
+    if name is None:
+        rows = [
+            [key, ", ".join(map(str, entry.numbers)) or "-", entry.title]
+            for key, entry in gallery.FIGURES.items()
+        ]
+        print_table(["name", "figure of the paper", "shows"], rows, "figures")
+        return
+    gallery.figure_name(name)
+    options = gallery.Options(
+        likelihood=likelihood_name(likelihood),
+        normalizer=normalizer_name(normalizer),
+        cutoff=cutoff,
+        per_bin=per_bin,
+        published=published,
+        count=count,
+        images=images,
+    )
+    if not predictions or out is None:
+        raise InputError("a figure needs --predictions FILE and --out PICTURE.")
+    if out.suffix.lower() not in (".png", ".pdf", ".svg"):
+        raise unknown_choice("kind of picture", out.suffix, (".png", ".pdf", ".svg"))
+    sets = [read_faces(path, truth) for path in predictions]
+    drawn = gallery.draw(name, sets, options)
+    with whole_file(out) as temporary:
+        drawn.savefig(temporary)
+    typer.echo(f"figure written to {out}")

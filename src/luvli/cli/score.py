@@ -1,0 +1,95 @@
+"""`luvli score`: how good are predictions made by any program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def score(
+    predictions: Annotated[
+        Path,
+        typer.Argument(help="npz, npy, csv, json or parquet file, or a folder of .pts or .npy."),
+    ],
+    truth: Annotated[
+        Path | None,
+        typer.Option(help="Labels: the same formats, also coco, cvat, labelme. Not needed when "
+                          "the predictions hold them."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the report; without it only a summary.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the method; the file's name by default.")
+    ] = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option(help="Data set (w300, menpo, cofw68, aflw19, wflw, merl_rav): its tables of "
+                          "the paper then stand in the report."),
+    ] = None,
+    subset: Annotated[
+        str | None, typer.Option(help="Part of it, e.g. full, common, challenge, test, frontal.")
+    ] = None,
+    markup: Annotated[
+        str | None, typer.Option(help="Point set, if the number of points does not tell.")
+    ] = None,
+    likelihood: Annotated[
+        str, typer.Option(help="Density that covariances are read as: laplace or gauss.")
+    ] = "laplace",
+    given_boxes: Annotated[
+        bool, typer.Option("--given-boxes", help="Normalise by the label file's boxes, not tight "
+                                                 "ones.")
+    ] = False,
+    one_based: Annotated[
+        bool, typer.Option("--one-based", help="The predictions count pixels from 1 (.pts always "
+                                               "do).")
+    ] = False,
+    signs: Annotated[
+        bool, typer.Option(help="Read negative coordinates in .pts as occlusion (MERL-RAV).")
+    ] = True,
+    resamples: Annotated[
+        int, typer.Option(min=1, help="Bootstrap resamples for the intervals.")
+    ] = 1000,
+    json: Annotated[bool, typer.Option("--json", help="Print all metrics as JSON.")] = False,
+) -> None:  # fmt: skip
+    """Score predicted landmarks against labels, with everything that applies.
+
+    Points are enough. Covariances (`covariance` or `cholesky`) and visibilities
+    (`visibility`) are evaluated where the file has them. Faces are matched by name, or by
+    their order when one side has no names; a face without a prediction counts as a failure.
+
+    Example: `luvli score mine.npz --truth labels/ --dataset w300 --subset test --out report`
+    """
+    import json as json_module
+
+    from luvli.cli.tables import print_table
+    from luvli.evaluation.inputs import read_faces
+    from luvli.evaluation.metrics import measure
+    from luvli.evaluation.report import heading, sections, summary, write_report
+    from luvli.evaluation.uncertainty import likelihood_name
+
+    density = likelihood_name(likelihood)
+    faces = read_faces(
+        predictions, truth, one_based=one_based, signs=signs, given_boxes=given_boxes,
+        method=name or (None if predictions.suffix == ".parquet" else predictions.stem),
+        dataset=dataset, subset=subset, markup=markup,
+    )  # fmt: skip
+    if out is None:
+        metrics = measure(faces, likelihood=density, resamples=resamples)
+    else:
+        metrics = write_report(out, faces, likelihood=density, resamples=resamples)
+    if json:
+        typer.echo(json_module.dumps(metrics))
+        return
+    typer.echo(f"{heading(metrics)}: {summary(metrics)}")
+    for note in metrics["notes"]:
+        typer.echo(note)
+    for part in sections(metrics):
+        for block in part.blocks:
+            print_table(list(block.head), [list(row) for row in block.rows], block.title)
+            if block.note:
+                typer.echo(block.note)
+    if out is not None:
+        typer.echo(f"\nreport written to {out / 'report.html'}")
