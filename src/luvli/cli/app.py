@@ -20,6 +20,7 @@ from luvli.cli import (
     markup,
     score,
     table,
+    train,
 )
 from luvli.errors import InputError
 
@@ -70,6 +71,7 @@ app.command()(score.score)
 app.command()(compare.compare)
 app.command()(table.table)
 app.command()(figure.figure)
+app.command()(train.train)
 
 
 def main() -> None:

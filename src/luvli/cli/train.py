@@ -1,0 +1,64 @@
+"""`luvli train`: run a recipe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def train(
+    recipe: Annotated[Path, typer.Argument(help="Recipe to run, e.g. recipes/quick.yaml.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the run; runs/NAME of the recipe by default.")
+    ] = None,
+    change: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Change a value: key=value, e.g. stages.luvli.epochs=3."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the last checkpoint in the folder.")
+    ] = False,
+    threads: Annotated[int, typer.Option(help="CPU threads of each process.")] = 1,
+    workers: Annotated[
+        int, typer.Option(help="Processes that prepare data; 0 uses a thread.")
+    ] = 0,
+    devices: Annotated[
+        str, typer.Option(help="How many devices of this machine, or which: 1, 2, auto, 0,1.")
+    ] = "1",
+    nodes: Annotated[int, typer.Option(help="How many machines.")] = 1,
+    accelerator: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    precision: Annotated[
+        str, typer.Option(help="32-true, or bf16-mixed or 16-mixed where the hardware has it.")
+    ] = "32-true",
+    recompute: Annotated[
+        bool, typer.Option("--recompute", help="Save memory by computing activations twice.")
+    ] = False,
+) -> None:
+    """Train a model as a recipe says.
+
+    The folder of the run holds checkpoints, metrics.jsonl, TensorBoard events, a picture of
+    validation faces, and at the end model.safetensors. SIGTERM or Ctrl-C writes a checkpoint
+    and ends with code 143; --resume continues as if nothing had happened.
+
+    Example: `luvli train recipes/quick.yaml --threads 2`
+    """
+    from luvli.errors import require
+
+    require("torch", "train")
+    from luvli.training.files import read_recipe
+    from luvli.training.loop import RunOptions
+    from luvli.training.loop import train as run
+    from luvli.training.signals import Stopped
+
+    chosen = read_recipe(recipe, change or [])
+    options = RunOptions(
+        resume, accelerator, devices, nodes, precision, threads, workers, recompute
+    )
+    try:
+        model = run(chosen, out or Path("runs") / chosen.name, options)
+    except Stopped as stopped:
+        typer.echo(f"luvli: {stopped}", err=True)
+        raise typer.Exit(143) from None
+    typer.echo(str(model))

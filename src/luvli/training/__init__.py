@@ -1,0 +1,1 @@
+"""Training: recipes, schedules, the loop, checkpoints. Needs the extra `train`."""

@@ -1,0 +1,85 @@
+"""One core, one GPU, many GPUs, many machines: Lightning Fabric decides from flags and
+environment (torchrun, SLURM), and PyTorch's own collectives do the work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from luvli.errors import InputError, require
+from luvli.training.recipe import BatchNorm
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a run is carried out; nothing here changes what it computes, but for `precision`."""
+
+    resume: bool = False
+    accelerator: str = "auto"
+    devices: str = "1"
+    nodes: int = 1
+    precision: str = "32-true"
+    threads: int = 1
+    """CPU threads of each process"""
+    workers: int = 0
+    """processes that prepare data, for each training process; 0: a thread of its own does"""
+    recompute: bool = False
+    """keep fewer activations and compute them twice: less memory, more time"""
+
+
+def launch(options: RunOptions) -> Any:
+    """A running Fabric; in a job of several processes each of them comes back with its own."""
+    fabric_module = require("lightning_fabric", "train")
+    import cv2
+
+    if options.threads < 1:
+        raise InputError(f"--threads must be at least 1, got {options.threads}.")
+    torch.set_num_threads(options.threads)
+    cv2.setNumThreads(1)  # crops are small; OpenCV's threads only get in the network's way
+    devices: Any = int(options.devices) if options.devices.lstrip("-").isdigit() else options.devices
+    strategy: Any = "auto"
+    if devices != 1 or options.nodes > 1 or _inside_a_job():
+        strategies = require("lightning_fabric.strategies", "train")
+        # A heat-map stage has no use for CEN and VEN, nor a direct one for heat maps.
+        strategy = strategies.DDPStrategy(find_unused_parameters=True)
+    try:
+        fabric = fabric_module.Fabric(
+            accelerator=options.accelerator,
+            devices=devices,
+            num_nodes=options.nodes,
+            precision=options.precision,
+            strategy=strategy,
+        )
+        fabric.launch()
+    except (ValueError, fabric_module.utilities.exceptions.MisconfigurationException) as error:
+        raise InputError(f"these devices cannot be used: {str(error).splitlines()[0]}") from error
+    return fabric
+
+
+def _inside_a_job() -> bool:
+    from lightning_fabric.plugins.environments import SLURMEnvironment, TorchElasticEnvironment
+
+    return TorchElasticEnvironment.detect() or SLURMEnvironment.detect()
+
+
+def prepare_norms(network: nn.Module, choice: BatchNorm, processes: int, on_cpu: bool) -> nn.Module:
+    """Batch normalisation as the stage wants it: local, over all processes, or frozen."""
+    if choice == "sync" and processes > 1:
+        if on_cpu:
+            raise InputError(
+                "batch_norm: sync needs GPUs, as PyTorch has it: use local or frozen on CPUs."
+            )
+        return nn.SyncBatchNorm.convert_sync_batchnorm(network)
+    return network
+
+
+def set_training_mode(network: nn.Module, choice: BatchNorm) -> None:
+    """Training mode, but for frozen batch norms, which go on using their running statistics."""
+    network.train()
+    if choice == "frozen":
+        for module in network.modules():
+            if isinstance(module, nn.modules.batchnorm._BatchNorm):
+                module.eval()

@@ -1,0 +1,94 @@
+"""Recipes in YAML: reading with `extends` and overrides, writing, and readable errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from luvli.errors import InputError
+from luvli.files import PathLike, read_text
+from luvli.training.recipe import Recipe
+
+
+def read_recipe(path: PathLike, overrides: Sequence[str] = ()) -> Recipe:
+    """A recipe from its YAML file.
+
+    `extends: other.yaml`, relative to the file, takes everything from another recipe first;
+    mappings are merged, anything else is replaced. `overrides` are `key=value` pairs with
+    dots between the keys, values in YAML: `stages.luvli.epochs=3`.
+    """
+    source = Path(path)
+    content = _read_layers(source, ())
+    for override in overrides:
+        key, sign, value = override.partition("=")
+        if not sign or not key:
+            raise InputError(f"--set {override} is not key=value: write for instance seed=1.")
+        content = merge(content, _nest(key.split("."), _parse(value, f"--set {key}")))
+    return make_recipe(content, str(source))
+
+
+def make_recipe(content: Any, where: str) -> Recipe:
+    """A recipe from plain values, or one sentence about the first thing wrong with them."""
+    if not isinstance(content, Mapping):
+        raise InputError(f"{where} is not a recipe: it must be a mapping with name and stages.")
+    try:
+        return Recipe.model_validate(dict(content))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"] if part not in _TAGS)
+        message = str(first["msg"]).removeprefix("Value error, ")
+        raise InputError(f"{where}: {place + ': ' if place else ''}{message}.") from error
+
+
+_TAGS = {"steps", "cosine", "one-cycle", "rmsprop", "adamw"}  # pydantic's names of alternatives
+
+
+def write_recipe(recipe: Recipe) -> str:
+    """The recipe as YAML, with every value spelled out."""
+    plain = recipe.model_dump(mode="json")
+    return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=100)
+
+
+def merge(base: Any, changes: Any) -> Any:
+    """`changes` on top of `base`: mappings merge key by key, anything else is replaced.
+
+    A mapping whose `kind` changes (another optimiser, another schedule) replaces the old one.
+
+    >>> merge({"a": {"b": 1, "c": 2}}, {"a": {"b": 3}})
+    {'a': {'b': 3, 'c': 2}}
+    """
+    if not (isinstance(base, Mapping) and isinstance(changes, Mapping)):
+        return changes
+    if "kind" in changes and changes["kind"] != base.get("kind"):
+        return dict(changes)
+    merged = dict(base)
+    for key, value in changes.items():
+        merged[key] = merge(base[key], value) if key in base else value
+    return merged
+
+
+def _read_layers(path: Path, seen: tuple[Path, ...]) -> Any:
+    if path.resolve() in seen:
+        raise InputError(f"{path} extends itself: remove the circle.")
+    content = _parse(read_text(path), str(path))
+    if not isinstance(content, dict) or "extends" not in content:
+        return content
+    base = path.parent / str(content.pop("extends"))
+    return merge(_read_layers(base, (*seen, path.resolve())), content)
+
+
+def _nest(keys: Sequence[str], value: Any) -> Any:
+    for key in reversed(keys):
+        value = {key: value}
+    return value
+
+
+def _parse(text: str, where: str) -> Any:
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InputError(f"{where} is not valid YAML: {' '.join(str(error).split())}.") from error

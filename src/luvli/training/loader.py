@@ -1,0 +1,120 @@
+"""Batches of a stage from any step on, prepared while the network works."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from queue import Empty, Full, Queue
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luvli.training.data import Batch, TrainingFaces, make_batch
+from luvli.training.order import epoch_batches, epoch_draws, share_of
+
+T = TypeVar("T")
+AHEAD = 4
+"""batches that wait ready"""
+
+
+class StageOrder:
+    """The batches of a whole stage, as lists of draws: what `DataLoader` calls batch sampler."""
+
+    def __init__(
+        self,
+        seed: int,
+        sizes: Sequence[int],
+        counts: Sequence[int],
+        batch: int,
+        epochs: int,
+        rank: int = 0,
+        world: int = 1,
+    ) -> None:
+        self.seed, self.sizes, self.counts = seed, list(sizes), list(counts)
+        self.batch, self.epochs, self.rank, self.world = batch, epochs, rank, world
+        self.start = 0
+        """step of the stage that iteration begins with"""
+        self.steps_per_epoch = max(1, sum(self.counts) // batch)
+
+    def __len__(self) -> int:
+        return self.epochs * self.steps_per_epoch - self.start
+
+    def __iter__(self) -> Iterator[list[NDArray[np.int64]]]:
+        first, skip = divmod(self.start, self.steps_per_epoch)
+        for epoch in range(first, self.epochs):
+            draws = epoch_draws(self.seed, epoch, self.sizes, self.counts)
+            for batch in epoch_batches(draws, self.batch)[skip if epoch == first else 0 :]:
+                yield list(share_of(batch, self.rank, self.world))
+
+
+def batches(faces: TrainingFaces, order: StageOrder, workers: int) -> Iterator[Batch]:
+    """The batches of `order`: made by a thread, or by `workers` processes."""
+    from torch.utils.data import DataLoader
+
+    loader: Iterable[Any] = DataLoader(
+        faces,  # type: ignore[arg-type]
+        batch_sampler=order,  # type: ignore[arg-type]
+        num_workers=workers,
+        collate_fn=make_batch,
+        worker_init_fn=_one_thread if workers else None,
+    )
+    return iter(loader) if workers else prefetch(loader)
+
+
+def prefetch(items: Iterable[T], ahead: int = AHEAD) -> Iterator[T]:
+    """The items, made by another thread while the last one is in use.
+
+    >>> list(prefetch(range(3)))
+    [0, 1, 2]
+    """
+    ready: Queue[Any] = Queue(maxsize=ahead)
+    gone = threading.Event()
+    end = object()
+
+    def put(item: Any) -> bool:
+        while not gone.is_set():
+            try:
+                ready.put(item, timeout=0.2)
+                return True
+            except Full:
+                continue
+        return False
+
+    def work() -> None:
+        try:
+            for item in items:
+                if not put(item):
+                    return
+            put(end)
+        except BaseException as error:  # handed over, so that the reader fails, not the thread
+            put(error)
+
+    thread = threading.Thread(target=work, name="luvli-batches", daemon=True)
+    thread.start()
+    try:
+        while True:
+            try:
+                item = ready.get(timeout=1.0)
+            except Empty:
+                if not thread.is_alive() and ready.empty():
+                    return
+                continue
+            if item is end:
+                return
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        gone.set()
+        thread.join(timeout=5.0)
+
+
+def _one_thread(worker: int) -> None:
+    import cv2
+    import torch
+
+    cv2.setNumThreads(1)
+    torch.set_num_threads(1)
+
+

@@ -1,0 +1,115 @@
+"""The training loop.
+
+    recipe = read_recipe("recipes/quick.yaml")
+    train(recipe, Path("runs/quick"), RunOptions(threads=2))
+
+A run lives in one folder: `recipe.yaml`, `checkpoints/`, `metrics.jsonl`, `tensorboard/`,
+`validation.png`, one model file for each finished stage, and `model.safetensors` at the end.
+What happens at step n depends on the recipe and n alone, so a run that was stopped and
+resumed ends in the same weights.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from luvli.errors import InputError
+from luvli.files import write_text
+from luvli.training.checkpoint import latest_checkpoint, list_checkpoints
+from luvli.training.data import SourceFaces, load_source
+from luvli.training.distributed import RunOptions, launch
+from luvli.training.files import make_recipe, write_recipe
+from luvli.training.recipe import Recipe
+from luvli.training.report import Report
+from luvli.training.signals import stop_signals
+from luvli.training.stage import MODEL, Position, Run, StageTrainer
+
+__all__ = ["RunOptions", "train"]
+
+
+def train(recipe: Recipe, out: Path, options: RunOptions | None = None) -> Path:
+    """Run a recipe to its end -> path of the finished model.
+
+    A signal (SIGTERM, Ctrl-C) ends it after a checkpoint with `luvli.training.signals.Stopped`.
+    """
+    options = options or RunOptions()
+    checkpoint = _find_checkpoint(out, options.resume)
+    fabric = launch(options)
+    report = Report(out, checkpoint["total"] if checkpoint else 0, fabric.is_global_zero)
+    try:
+        if checkpoint is not None:
+            _compare(recipe, checkpoint, report)
+        if fabric.is_global_zero:
+            write_text(out / "recipe.yaml", write_recipe(recipe))
+        run = Run(recipe, out, options, fabric, report)
+        with fabric.rank_zero_first(local=True):
+            run.faces = _load_faces(recipe, report)
+        return _run_stages(run, checkpoint)
+    finally:
+        report.close()
+
+
+def _run_stages(run: Run, checkpoint: dict[str, Any] | None) -> Path:
+    names = list(run.recipe.stages)
+    position = Position(names[0])
+    weights = None
+    if checkpoint is not None:
+        position = Position.from_checkpoint(checkpoint)
+        run.results = checkpoint["results"]
+        run.report.say(f"continuing after step {position.done} of stage {position.stage}")
+    with stop_signals() as stop:
+        for name in names[names.index(position.stage) :]:
+            if name != position.stage:
+                position = Position(name, total=position.total)
+            weights = StageTrainer(run, position, weights, checkpoint).train(stop)
+            checkpoint = None
+    return run.out / MODEL
+
+
+def _load_faces(recipe: Recipe, report: Report) -> dict[str, SourceFaces]:
+    wanted = {name for stage in recipe.stages.values() for name in recipe.sources_of(stage)}
+    faces = {}
+    for name, source in recipe.data.sources.items():
+        if name in wanted:
+            part = faces[name] = load_source(name, source, recipe.data)
+            kept = f", {len(part.held_out)} held out" if part.held_out else ""
+            report.say(f"{name}: {len(part.train)} faces to learn from{kept}")
+    return faces
+
+
+def _find_checkpoint(out: Path, resume: bool) -> dict[str, Any] | None:
+    folder = out / "checkpoints"
+    if not resume:
+        if list_checkpoints(folder) or (out / MODEL).exists():
+            raise InputError(
+                f"{out} already holds a run: continue it with --resume, or choose another --out."
+            )
+        return None
+    return latest_checkpoint(folder)
+
+
+def _compare(recipe: Recipe, checkpoint: dict[str, Any], report: Report) -> None:
+    """Say what changed in the recipe since the checkpoint; refuse what cannot be continued."""
+    old = make_recipe(checkpoint["recipe"], "the checkpoint's recipe")
+    if old.network != recipe.network:
+        raise InputError("the recipe's network differs from the run's: choose another --out.")
+    if checkpoint["stage"] not in recipe.stages:
+        raise InputError(f"the run is in stage {checkpoint['stage']!r}, which the recipe lacks.")
+    for key, before, after in differences(old.model_dump(), recipe.model_dump()):
+        report.say(f"recipe changed since the run began: {key} was {before}, is now {after}")
+
+
+def differences(old: Any, new: Any, place: str = "") -> list[tuple[str, Any, Any]]:
+    """Where two nested mappings differ.
+
+    >>> differences({"a": {"b": 1}, "c": 2}, {"a": {"b": 3}, "c": 2})
+    [('a.b', 1, 3)]
+    """
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return [] if old == new else [(place, old, new)]
+    found = []
+    for key in dict.fromkeys([*old, *new]):
+        inner = f"{place}.{key}" if place else str(key)
+        found += differences(old.get(key), new.get(key), inner)
+    return found

@@ -1,0 +1,219 @@
+"""A recipe: everything that decides how a training run goes, as one typed configuration.
+
+It is read from YAML (`luvli.training.files`), travels inside every checkpoint and model
+file, and can be written back. A run is a sequence of named stages; each begins with the
+weights that the one before it ended with.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from luvli.data.augment import Augmentation
+from luvli.data.boxes import BoxNoise, get_enlargement
+from luvli.network.config import NetworkConfig
+from luvli.training.schedule import Schedule, Steps
+from luvli.training.settings import Settings, check_keys
+
+LossName = Literal["heatmap", "luvli", "mse"]
+VisibilityUse = Literal["labelled", "paper", "ignore", "frontal"]
+BatchNorm = Literal["local", "sync", "frozen"]
+Positive = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(gt=0, lt=1)]
+
+
+class Synthetic(Settings):
+    """Rendered faces; they are drawn once and kept in the cache folder."""
+
+    head: str = "procedural"
+    """"procedural" (built in) or the ICT FaceKit's folder or npz file, relative to `data.root`"""
+    faces: Positive = 1000
+    seed: int = 0
+    pose: str = "mixed"
+    jaw: Literal["3d", "outline"] = "outline"
+    size: Positive = 256
+    """side of the rendered pictures, in pixels"""
+
+
+class Source(Settings):
+    """Faces to learn from: a data set on disk, or rendered ones."""
+
+    set: str | None = None
+    """a name that `luvli data list` knows; or give `synthetic`"""
+    path: str = "."
+    """the data set's folder, relative to `data.root`"""
+    split: str | None = None
+    subset: str | None = None
+    protocol: str | None = None
+    skip_bad: bool = False
+    synthetic: Synthetic | None = None
+
+    visibility: VisibilityUse = "labelled"
+    """what the labels teach about visibility. `labelled`: what they say; unlabelled landmarks
+    teach nothing. `paper`: unlabelled ones are v = 0 (supplement A1). `ignore`: locations
+    only. `frontal`: v = 1 for faces that look ahead, locations only for the others: for sets
+    of frontal photographs without visibility labels, beside faces that have them."""
+    offset: tuple[float, float] = (0.0, 0.0)
+    """image pixels added to x and y of every label, for sets with a known shift"""
+    box_noise: BoxNoise = "paper"
+    hold_out: Annotated[int, Field(ge=0)] = 0
+    """about so many faces, whole photographs (or people), are kept away for validation"""
+    group: Literal["photo", "person"] = "photo"
+    """what must not stand on both sides of the hold-out; a person is the face id without its
+    numbers at the end"""
+    limit: Positive | None = None
+    """use only so many faces (chosen by a hash of their names), for trials"""
+    relabel: str | None = None
+    """a model file: its predictions replace the locations, and its covariances weigh them"""
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Source:
+        if (self.set is None) == (self.synthetic is None):
+            raise ValueError("a source needs either a data 'set' or 'synthetic' faces")
+        return self
+
+
+class Data(Settings):
+    """Where faces come from and how they are cropped."""
+
+    root: str = "."
+    """the folder that the sources' paths start from: --set data.root=DIR"""
+    sources: dict[str, Source] = {}
+    validation: dict[str, Source] = {}
+    """sets to watch while training, beside what sources hold out; they teach nothing"""
+    enlarge: str | float = "reference"
+    """side of the crop / longer side of the box"""
+    cache: str | None = None
+    """folder for decoded pictures; the user's cache folder by default"""
+
+    @field_validator("enlarge")
+    @classmethod
+    def _known(cls, value: str | float) -> str | float:
+        get_enlargement(value)
+        return value
+
+
+class RMSprop(Settings):
+    """The paper's optimiser; the published code's constants."""
+
+    kind: Literal["rmsprop"] = "rmsprop"
+    rate: float = Field(default=2.5e-4, gt=0)
+    alpha: Share = 0.99
+    eps: float = Field(default=1e-8, gt=0)
+
+
+class AdamW(Settings):
+    """Decoupled weight decay, on convolutions and linear layers only."""
+
+    kind: Literal["adamw"] = "adamw"
+    rate: float = Field(default=1e-3, gt=0)
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = Field(default=1e-8, gt=0)
+    weight_decay: float = Field(default=0.01, ge=0)
+
+
+class Stage(Settings):
+    """One part of the training: a loss, a mixture of data, an optimiser, a schedule."""
+
+    loss: LossName
+    """`heatmap`: plain DU-Net. `luvli`: with the network's likelihood. `mse`: Sigma = I."""
+    epochs: Positive = 100
+    batch: Positive = 24
+    """faces per step, over all processes"""
+    use_visibility: bool = True
+    """False leaves the visibility term out of `luvli` and `mse`"""
+    supervise: Literal["all", "last"] = "all"
+    """which U-nets have a loss; lambda_i is 1 for each of them"""
+    mixture: dict[str, float] | None = None
+    """source -> share of the faces of an epoch; None: every face of every source once"""
+    epoch_faces: Positive | None = None
+    """faces in an epoch of a mixture; None: as many as its sources have"""
+    optimizer: Annotated[RMSprop | AdamW, Field(discriminator="kind")] = RMSprop()
+    schedule: Schedule = Steps()
+    augmentation: Augmentation = Augmentation()
+    """a recipe's letter (A, B, none), or a mapping that changes one: {recipe: B, flip: 0.5}"""
+    reference: bool = False
+    """the published code's loss where it differs from the paper"""
+    input_size: int | None = None
+    """side of the crops in this stage; the network's own by default"""
+    clip: float | None = Field(default=None, gt=0)
+    """largest norm of the gradient"""
+    ema: Share | None = None
+    """decay per step of the averaged weights, which are then the stage's result"""
+    batch_norm: BatchNorm = "local"
+    """statistics of each process's share of the batch; `sync`: of the whole batch, over all
+    processes; `frozen`: the running statistics of the weights that the stage began with"""
+
+    @field_validator("augmentation", mode="before")
+    @classmethod
+    def _by_letter(cls, given: Any) -> Any:
+        if isinstance(given, str):
+            return Augmentation.recipe(given)
+        if isinstance(given, dict) and "recipe" in given:
+            changes = {key: value for key, value in given.items() if key != "recipe"}
+            check_keys(Augmentation, changes)
+            return {**Augmentation.recipe(str(given["recipe"])).model_dump(), **changes}
+        return check_keys(Augmentation, given)
+
+    @field_validator("mixture")
+    @classmethod
+    def _shares(cls, given: dict[str, float] | None) -> dict[str, float] | None:
+        if given is not None and (not given or min(given.values()) <= 0):
+            raise ValueError("a mixture needs at least one source, and shares above 0")
+        return given
+
+
+class Recipe(Settings):
+    """A whole training run."""
+
+    name: str
+    about: str = ""
+    """a sentence for people: what this trains, and which figure of the paper it belongs to"""
+    seed: int = 0
+    network: NetworkConfig = NetworkConfig()
+    init: str | None = None
+    """model file or published checkpoint to start from"""
+    data: Data
+    stages: dict[str, Stage]
+    checkpoint_minutes: float = Field(default=5.0, gt=0)
+    keep: Positive = 3
+    """checkpoints that are kept"""
+    licence: str = ""
+    """what the data allow the weights to be used for; goes into the model file"""
+
+    @field_validator("network", mode="before")
+    @classmethod
+    def _network_keys(cls, given: Any) -> Any:
+        return check_keys(NetworkConfig, given)
+
+    @field_validator("stages", mode="before")
+    @classmethod
+    def _drop_removed(cls, given: Any) -> Any:
+        """A stage set to null, in a recipe that extends another, is gone."""
+        if isinstance(given, dict):
+            return {name: stage for name, stage in given.items() if stage is not None}
+        return given
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Recipe:
+        if not self.stages:
+            raise ValueError("a recipe needs at least one stage")
+        if not self.data.sources:
+            raise ValueError("a recipe needs at least one source of data")
+        for name, stage in self.stages.items():
+            for source in stage.mixture or {}:
+                if source not in self.data.sources:
+                    known = ", ".join(self.data.sources)
+                    raise ValueError(f"stages.{name}.mixture: no source {source!r} among {known}")
+        return self
+
+    def stage_network(self, stage: Stage) -> NetworkConfig:
+        """The network of one stage: the recipe's, at the stage's input size."""
+        size = stage.input_size or self.network.input_size
+        return NetworkConfig.model_validate({**self.network.model_dump(), "input_size": size})
+
+    def sources_of(self, stage: Stage) -> list[str]:
+        """Names of the sources that a stage learns from."""
+        return list(stage.mixture or self.data.sources)
