@@ -1,0 +1,147 @@
+"""The shipped models: `NAME.onnx`, `NAME.safetensors` and a card, `NAME.json`, in this folder.
+
+A card is what a user should know before trusting a model; `luvli models show NAME` prints it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from luvli.errors import InputError, unknown_choice
+from luvli.files import PathLike, read_text, unreadable
+
+FOLDER = Path(__file__).parent
+SUFFIXES = {"onnx": ".onnx", "torch": ".safetensors"}
+"""backend -> the kind of file it reads"""
+
+
+class CardTable(BaseModel):
+    """One table of figures, each with the command that gives it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    title: str
+    headings: list[str]
+    rows: list[list[str]]
+    note: str = ""
+    """how it was measured: faces, normaliser, boxes"""
+    command: str = ""
+
+
+class ModelCard(BaseModel):
+    """What is known about a model: where it comes from, what it is for, how good it is."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    version: str
+    summary: str
+    licence: str
+    """of the weights, with the reason"""
+    intended_use: str
+    limits: list[str]
+    data: list[str]
+    """the sets that it was trained on, with counts and licences"""
+    recipe: str
+    """the file to train it again, and what it amounts to"""
+    architecture: str
+    calibration: str
+    tables: list[CardTable] = []
+    """accuracy by subset with detector boxes and with given boxes, coverage, visibility
+    accuracy, speed, size"""
+
+    def markdown(self) -> str:
+        """The card as a page."""
+        lists = {"Data": self.data, "Limits": self.limits}
+        parts = [f"# {self.name} {self.version}", self.summary]
+        for title, text in (
+            ("Licence of the weights", self.licence),
+            ("Intended use", self.intended_use),
+            ("Limits", ""),
+            ("Data", ""),
+            ("Training", self.recipe),
+            ("Network", self.architecture),
+            ("Calibration", self.calibration),
+        ):
+            body = "\n".join(f"- {item}" for item in lists[title]) if title in lists else text
+            parts.append(f"## {title}\n\n{body}")
+        parts += [_table(table) for table in self.tables]
+        return "\n\n".join(parts) + "\n"
+
+
+def model_names() -> list[str]:
+    """Names of the shipped models."""
+    return sorted({path.stem for path in FOLDER.iterdir() if path.suffix in SUFFIXES.values()})
+
+
+def find_model(name_or_path: PathLike, backend: str) -> Path:
+    """The model file for a backend, from a shipped model's name or a path.
+
+    A path wins where a file of that name exists.
+    """
+    if backend not in SUFFIXES:
+        raise unknown_choice("backend", backend, SUFFIXES)
+    text, suffix = str(name_or_path), SUFFIXES[backend]
+    path = Path(name_or_path)
+    shipped = FOLDER / f"{text}{suffix}"
+    if not path.is_file() and "/" not in text and "\\" not in text and shipped.is_file():
+        return shipped
+    if path.suffix in SUFFIXES.values() or path.exists():
+        return _check_kind(path, suffix, backend)
+    names = model_names()
+    if not names:
+        raise InputError(
+            f"there is no model {text!r}: no models are shipped with this copy of luvli; "
+            "give the path of an .onnx file."
+        )
+    error = unknown_choice("model", text, names)
+    raise InputError(f"{error} Or give the path of a model file.")
+
+
+def read_card(name: str) -> ModelCard:
+    """The card of a shipped model."""
+    path = FOLDER / f"{name}.json"
+    if not path.is_file():
+        raise unknown_choice("model", name, [n for n in model_names() if _card(n).is_file()])
+    try:
+        return ModelCard.model_validate_json(read_text(path))
+    except ValidationError as error:
+        first: Any = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise InputError(f"{path} is not a model card: at {place}, {first['msg']}.") from error
+
+
+def _card(name: str) -> Path:
+    return FOLDER / f"{name}.json"
+
+
+def _check_kind(path: Path, suffix: str, backend: str) -> Path:
+    if not path.is_file():
+        raise unreadable(path)
+    if path.suffix == suffix:
+        return path
+    if path.suffix == SUFFIXES["torch"]:
+        raise InputError(
+            f"{path} is for PyTorch: use backend 'torch', or write an ONNX file of it with "
+            f"luvli export {path} --onnx {path.with_suffix('.onnx').name}."
+        )
+    if path.suffix == SUFFIXES["onnx"]:
+        raise InputError(
+            f"{path} is for ONNX Runtime: use backend 'onnx', or give the .safetensors file."
+        )
+    raise InputError(
+        f"{path} is not a model file ({' or '.join(SUFFIXES.values())}): published checkpoints "
+        "are converted with luvli import-official."
+    )
+
+
+def _table(table: CardTable) -> str:
+    rule = ["---"] + ["---:"] * (len(table.headings) - 1)
+    rows = ["| " + " | ".join(row) + " |" for row in (table.headings, rule, *table.rows)]
+    parts = [f"## {table.title}", "\n".join(rows), table.note]
+    if table.command:
+        parts.append(f"Command: `{table.command}`")
+    return "\n\n".join(part for part in parts if part)

@@ -1,0 +1,201 @@
+"""From a trained network to an ONNX file that runs without PyTorch, checked on the way."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from luvli.errors import InputError, require
+from luvli.files import PathLike, whole_file
+from luvli.image.read import Picture
+from luvli.network.model import LUVLi
+from luvli.network.weights import load_model
+from luvli.prediction.deployed import Deployed
+from luvli.prediction.info import ModelInfo
+from luvli.prediction.onnx import INPUT, OUTPUTS, CropAnswer, OnnxBackend
+
+PIXEL_TOLERANCE = 1e-3
+"""largest difference of a location between the two backends, in crop pixels"""
+COVARIANCE_TOLERANCE = 1e-3
+"""largest difference of a covariance entry, as a share of the covariance's largest entry"""
+VISIBILITY_TOLERANCE = 1e-4
+
+
+class Difference(NamedTuple):
+    """Largest differences between two backends on the same crops."""
+
+    pixels: float
+    covariance: float
+    """relative to the largest entry of each covariance"""
+    visibility: float
+
+
+def export_onnx(model: PathLike, target: PathLike) -> Difference:
+    """Write a safetensors model as ONNX; the file appears only if it gives the same answers.
+
+    Input `crops` (B, S, S, 3) uint8 RGB; outputs `landmarks` (B, k, 2) and `covariance`
+    (B, k, 2, 2) in crop pixels, `visibility` (B, k). B is free. The calibration is inside.
+    """
+    network, info = load_model(model)
+    return export_network(
+        network, ModelInfo.from_training(Path(model).stem, network.config, info), target
+    )
+
+
+def export_network(network: LUVLi, info: ModelInfo, target: PathLike) -> Difference:
+    """As `export_onnx`, for a network in memory."""
+    require("onnx", "train")
+    require("onnxscript", "train")
+    deployed = Deployed(network, info).eval()
+    crops = test_crops(info.config.input_size)
+    with whole_file(target) as temporary:
+        _write(deployed, info, torch.from_numpy(crops), temporary)
+        found = check(deployed, OnnxBackend(temporary), crops)
+        if not (
+            found.pixels <= PIXEL_TOLERANCE
+            and found.covariance <= COVARIANCE_TOLERANCE
+            and found.visibility <= VISIBILITY_TOLERANCE
+        ):
+            raise InputError(
+                f"{target} was not written: ONNX and PyTorch differ by {found.pixels:.2g} px, "
+                f"{found.covariance:.2g} in covariance, {found.visibility:.2g} in visibility."
+            )
+    return found
+
+
+def check(deployed: Deployed, backend: OnnxBackend, crops: Picture) -> Difference:
+    """Largest differences between PyTorch and ONNX on the same crops.
+
+    On crops without a face some heat maps are all but empty, and the mean of next to nothing
+    is lost in rounding. Locations count where PyTorch agrees with itself in double precision
+    to a tenth of the tolerance.
+    """
+    images = torch.from_numpy(crops)
+    with torch.inference_mode():
+        single = CropAnswer(*(answer.numpy() for answer in deployed(images)))
+        exact = copy.deepcopy(deployed).double()(images)[0].numpy()
+    other = backend(crops)
+    steady = np.abs(single.points - exact) <= PIXEL_TOLERANCE / 10
+    other = other._replace(points=np.where(steady, other.points, single.points))
+    if steady.mean() < 0.5:
+        raise InputError("the network's heat maps are empty: train it before you export it.")
+    return difference(single, other)
+
+
+def difference(one: CropAnswer, other: CropAnswer) -> Difference:
+    """Largest differences between two answers to the same crops."""
+    size = np.abs(one.covariance).max(axis=(-1, -2), keepdims=True)
+    return Difference(
+        float(np.abs(one.points - other.points).max()),
+        float((np.abs(one.covariance - other.covariance) / size).max()),
+        float(np.abs(one.visibility - other.visibility).max()),
+    )
+
+
+def test_crops(size: int, count: int = 5) -> Picture:
+    """(count, size, size, 3) crops to compare backends on: blobs and grain, flat at the end."""
+    import cv2
+
+    rng = np.random.default_rng(5)
+    coarse = rng.integers(0, 256, (count, 8, 8, 3), dtype=np.uint8)
+    crops = np.stack(
+        [cv2.resize(c, (size, size), interpolation=cv2.INTER_CUBIC) for c in coarse]
+    ).astype(np.int16)
+    crops += rng.integers(-20, 21, crops.shape, dtype=np.int16)
+    crops[-1] = 128
+    return np.asarray(crops.clip(0, 255), dtype=np.uint8)
+
+
+def _write(deployed: Deployed, info: ModelInfo, crops: torch.Tensor, path: Path) -> None:
+    import onnx
+
+    with _quiet():
+        program: Any = torch.onnx.export(
+            deployed,
+            (crops[:2],),
+            dynamo=True,
+            dynamic_shapes=({0: torch.export.Dim("faces")},),
+            input_names=[INPUT],
+            output_names=list(OUTPUTS),
+            verbose=False,
+        )
+    proto = strip(program.model_proto)
+    onnx.helper.set_model_props(proto, info.to_metadata())
+    onnx.save(proto, path)
+
+
+def strip(proto: Any) -> Any:
+    """Without the exporter's notes on where each node came from: a fifth of the file."""
+    del proto.metadata_props[:]
+    for node in proto.graph.node:
+        del node.metadata_props[:]
+        node.doc_string = ""
+    for value in (*proto.graph.value_info, *proto.graph.initializer):
+        del value.metadata_props[:]
+    return proto
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """The exporter's remarks are for those who develop exporters."""
+    log = logging.getLogger("torch.onnx")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.setLevel(level)
+
+
+def quantize(model: PathLike, target: PathLike, crops: Sequence[Picture]) -> None:
+    """Write an exported model with 8-bit convolutions, ranges taken from real crops.
+
+    `crops` are (S, S, 3) face crops, as `Predictor.crop` makes them; some fifty are enough.
+    """
+    import onnx
+    from onnxruntime import quantization
+
+    if len(crops) < 8:
+        raise InputError(
+            f"{len(crops)} face crops are too few to set 8-bit ranges: give a folder with at "
+            "least 8 faces, better 50."
+        )
+    info = OnnxBackend(model).info.model_copy(update={"precision": "int8"})
+    with whole_file(target) as temporary, _quiet():
+        logging.disable(logging.WARNING)
+        try:
+            prepared = temporary.with_name(f"{temporary.name}.prepared")
+            try:
+                quantization.quant_pre_process(os.fspath(model), prepared, skip_symbolic_shape=True)
+                quantization.quantize_static(
+                    prepared,
+                    temporary,
+                    _Crops(crops, quantization.CalibrationDataReader),
+                    op_types_to_quantize=["Conv"],
+                    per_channel=True,
+                    calibrate_method=quantization.CalibrationMethod.MinMax,
+                )
+            finally:
+                prepared.unlink(missing_ok=True)
+        finally:
+            logging.disable(logging.NOTSET)
+        proto = strip(onnx.load(temporary))
+        onnx.helper.set_model_props(proto, info.to_metadata())
+        onnx.save(proto, temporary)
+
+
+def _Crops(crops: Sequence[Picture], base: type) -> Any:  # noqa: N802
+    """The runtime's calibration reader; its base class is imported only when needed."""
+    batches = iter([{INPUT: np.stack(crops[i : i + 1])} for i in range(len(crops))])
+    return type("CropReader", (base,), {"get_next": lambda self: next(batches, None)})()

@@ -1,0 +1,101 @@
+"""What a model file says about itself; the same for ONNX and safetensors. Needs no PyTorch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from luvli.errors import InputError
+from luvli.network.config import NetworkConfig
+from luvli.trust.calibrate import Calibration
+
+FORMAT = "luvli-onnx-1"
+"""changes when old readers could no longer read a file"""
+
+DEFAULT_ENLARGE = 1.1
+"""how much of its surroundings a crop shows where the file does not tell: what the paper's
+published code used"""
+
+
+class ModelInfo(BaseModel):
+    """Everything needed to use a model, beside its weights."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    version: str = "0"
+    licence: str = "unknown"
+    config: NetworkConfig
+    """architecture and conventions"""
+    enlarge: float = Field(default=DEFAULT_ENLARGE, gt=0)
+    """side of the square crop / longer side of the tight landmark box"""
+    calibration: Calibration | None = None
+    """factors that the model's covariances are already multiplied by, inside the model"""
+    precision: Literal["float32", "int8"] = "float32"
+
+    @property
+    def crop_convention(self) -> Literal["pixel-centre", "reference"]:
+        """How boxes become crops: ours, or, for imported checkpoints, the published code's."""
+        return "reference" if self.config.contrast_stretch else "pixel-centre"
+
+    @classmethod
+    def from_training(cls, name: str, config: NetworkConfig, info: Mapping[str, Any]) -> ModelInfo:
+        """From a safetensors file's configuration and free-form info.
+
+        Known keys: `enlarge` (or `box_scale`, of imported checkpoints), `calibration`,
+        `licence`, `version`, `name`.
+        """
+        calibration = info.get("calibration")
+        enlarge = info.get("enlarge", info.get("box_scale", DEFAULT_ENLARGE))
+        try:
+            return cls(
+                name=str(info.get("name") or name),
+                version=str(info.get("version", "0")),
+                licence=str(info.get("licence", "unknown")),
+                config=config,
+                enlarge=float(enlarge),
+                calibration=None if calibration is None else Calibration(**calibration),
+            )
+        except (ValidationError, TypeError, ValueError) as error:
+            raise InputError(
+                f"the model {name} has info that cannot be used ({_first(error)}): save it again."
+            ) from error
+
+    def to_metadata(self) -> dict[str, str]:
+        """Strings for ONNX `metadata_props`: a format mark, the whole as JSON, and the fields
+        that other programs may want, each by itself."""
+        config = self.config
+        plain = {
+            "name": self.name,
+            "version": self.version,
+            "licence": self.licence,
+            "input_size": str(config.input_size),
+            "enlarge": repr(self.enlarge),
+            "markup": config.markup,
+            "likelihood": config.likelihood,
+            "visibility_trained": str(config.visibility_trained).lower(),
+            "calibrated": str(self.calibration is not None).lower(),
+        }
+        return {"format": FORMAT, "luvli": self.model_dump_json(), **plain}
+
+    @classmethod
+    def from_metadata(cls, metadata: Mapping[str, str], where: str) -> ModelInfo:
+        """The inverse of `to_metadata`."""
+        if metadata.get("format") != FORMAT:
+            raise InputError(
+                f"{where} is not a luvli model of format {FORMAT}: make one with luvli export."
+            )
+        try:
+            return cls.model_validate(json.loads(metadata["luvli"]))
+        except (KeyError, ValueError) as error:
+            raise InputError(
+                f"{where} has a description that this version cannot read "
+                f"({_first(error)}): update luvli, or export the model again."
+            ) from error
+
+
+def _first(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

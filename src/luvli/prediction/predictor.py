@@ -1,0 +1,192 @@
+"""`Predictor`: pictures in, faces out. `load` makes one from a name or a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from luvli.errors import InputError, require
+from luvli.faces import FaceLandmarks
+from luvli.files import PathLike
+from luvli.image.box import Box
+from luvli.image.crop import Crop
+from luvli.image.detect import MIN_SCORE, Detector, detect_faces, get_detector
+from luvli.image.read import ImageSource, Picture, read_image
+from luvli.markup import get_markup, is_markup
+from luvli.models import find_model
+from luvli.prediction.info import ModelInfo
+from luvli.prediction.onnx import CropAnswer, OnnxBackend
+
+Backend = Literal["onnx", "torch"]
+Boxes = Sequence[Box | Sequence[float]] | NDArray[np.float64]
+
+BATCH = 32
+"""faces that go through the network together in `predict_batch`"""
+
+
+class Runs(Protocol):
+    """What a backend offers; it must be safe to call from several threads."""
+
+    info: ModelInfo
+    threads: int
+
+    def __call__(self, crops: Picture) -> CropAnswer: ...
+
+
+def load(
+    model: PathLike = "luvli-68",
+    backend: Backend = "onnx",
+    threads: int | None = None,
+    providers: Sequence[str] | None = None,
+) -> Predictor:
+    """A model, ready to use: a shipped one by name, or one's own by path.
+
+    `backend` "onnx" needs no PyTorch and reads `.onnx`; "torch" reads `.safetensors`.
+    `threads` are all cores by default. `providers` is a list of "cpu" and "cuda", the
+    preferred one first.
+    """
+    path = find_model(model, backend)
+    if backend == "torch":
+        require("torch", "train")
+        from luvli.prediction.torch_backend import TorchBackend
+
+        return Predictor(TorchBackend(path, threads, providers))
+    return Predictor(OnnxBackend(path, threads, providers))
+
+
+class Predictor:
+    """A model with everything around it: detector, crops, the way back to image pixels.
+
+    Safe to share between threads. All results are in image pixels.
+    """
+
+    def __init__(self, backend: Runs, detector: Detector | None = None) -> None:
+        """`detector` finds faces where no boxes are given; YuNet by default."""
+        self.backend = backend
+        self.detector = detector
+        config = backend.info.config
+        if is_markup(config.markup) and get_markup(config.markup).size != config.landmarks:
+            raise InputError(
+                f"the model {backend.info.name} has {config.landmarks} landmarks, but its markup "
+                f"{config.markup} has {get_markup(config.markup).size}: save it again."
+            )
+
+    @property
+    def info(self) -> ModelInfo:
+        """Name, licence, configuration, calibration."""
+        return self.backend.info
+
+    def detect(self, image: Picture, name: str = "", min_score: float = MIN_SCORE) -> list[Box]:
+        """Tight landmark boxes of the faces in a picture, best first."""
+        detector = self.detector or get_detector("yunet")
+        return detect_faces(image, min_score, lambda picture, _="": detector(picture, name))
+
+    def predict(
+        self, image: ImageSource, boxes: Boxes | None = None, min_score: float = MIN_SCORE
+    ) -> list[FaceLandmarks]:
+        """The faces of one picture (path, bytes or array), best detection first; [] for none.
+
+        `boxes` (n, 4) are tight landmark boxes (see `luvli.image.box`), when they are known;
+        then nothing is looked for, and the faces come back in their order.
+        """
+        return self.predict_batch([image], None if boxes is None else [boxes], min_score)[0]
+
+    def predict_batch(
+        self,
+        images: Sequence[ImageSource],
+        boxes: Sequence[Boxes] | None = None,
+        min_score: float = MIN_SCORE,
+    ) -> list[list[FaceLandmarks]]:
+        """The same for several pictures, faces of all of them going through the network
+        together; faster than one after the other."""
+        if boxes is not None and len(boxes) != len(images):
+            raise InputError(f"{len(images)} images need {len(images)} lists of boxes.")
+        crops: list[Crop] = []
+        pixels: list[Picture] = []
+        found: list[list[Box]] = []
+        for i, source in enumerate(images):
+            name = str(source) if isinstance(source, str | os.PathLike) else ""
+            image = read_image(source)
+            chosen = self.detect(image, name, min_score) if boxes is None else as_boxes(boxes[i])
+            found.append(chosen)
+            for box in chosen:
+                crops.append(self.crop(box))
+                pixels.append(crops[-1].warp(image))
+        faces = iter(self.run(pixels, crops, [box for chosen in found for box in chosen]))
+        return [[next(faces) for _ in chosen] for chosen in found]
+
+    def predict_crops(
+        self, crops: Sequence[ImageSource] | NDArray[np.uint8]
+    ) -> list[FaceLandmarks]:
+        """One face for each picture, which is a face crop already: square, any size.
+
+        The crop should show what the model was trained with: the tight landmark box, made
+        square and enlarged by `info.enlarge`. Results are in the pixels of each crop.
+        """
+        size = self.info.config.input_size
+        ways: list[Crop] = []
+        pixels: list[Picture] = []
+        boxes: list[Box] = []
+        for source in crops:
+            image = read_image(source)
+            height, width = image.shape[:2]
+            if height != width:
+                raise InputError(f"a face crop must be square, got {width} x {height} pixels.")
+            middle = (width - 1) / 2
+            half = width / self.info.enlarge / 2
+            boxes.append(Box(middle - half, middle - half, middle + half, middle + half))
+            ways.append(Crop.from_square((middle, middle), width, size))
+            pixels.append(image if width == size else ways[-1].warp(image))
+        return self.run(pixels, ways, boxes)
+
+    def crop(self, box: Box) -> Crop:
+        """The window on the picture that the model wants to see for a face in `box`."""
+        info = self.info
+        return Crop.from_box(
+            box, info.config.input_size, info.enlarge, convention=info.crop_convention
+        )
+
+    def run(
+        self, pixels: Sequence[Picture], crops: Sequence[Crop], boxes: Sequence[Box]
+    ) -> list[FaceLandmarks]:
+        """Crops' pixels through the network, and its answers back to image pixels."""
+        faces: list[FaceLandmarks] = []
+        for start in range(0, len(pixels), BATCH):
+            part = slice(start, start + BATCH)
+            answers = self.backend(np.stack(pixels[part]))
+            faces += [
+                self._face(crop, box, *answer)
+                for crop, box, *answer in zip(crops[part], boxes[part], *answers, strict=True)
+            ]
+        return faces
+
+    def _face(
+        self, crop: Crop, box: Box, points: ArrayLike, covariance: ArrayLike, visibility: ArrayLike
+    ) -> FaceLandmarks:
+        config = self.info.config
+        return FaceLandmarks(
+            points=crop.to_image(points),
+            covariance=crop.covariance_to_image(covariance),
+            visibility=np.clip(visibility, 0.0, 1.0),
+            box=box.array,
+            score=box.score,
+            markup=config.markup,
+            visibility_trained=config.visibility_trained,
+        )
+
+
+def as_boxes(boxes: Boxes) -> list[Box]:
+    """Boxes given as `Box`, or as rows x0, y0, x1, y1."""
+    made = []
+    for box in boxes:
+        if not isinstance(box, Box):
+            edges = [float(edge) for edge in box]
+            if len(edges) != 4:
+                raise InputError(f"a box has four edges x0, y0, x1, y1, got {len(edges)} numbers.")
+            box = Box(edges[0], edges[1], edges[2], edges[3])
+        made.append(box)
+    return made
