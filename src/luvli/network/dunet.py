@@ -51,6 +51,13 @@ class NormReluConv(nn.Module):
         return cast(Tensor, self.conv(F.relu(self.norm(x), inplace=True)))
 
 
+class Join(NormReluConv):
+    """The same over several tensors, concatenated: makes the input of the next U-net."""
+
+    def forward(self, x: Sequence[Tensor]) -> Tensor:  # type: ignore[override]
+        return super().forward(torch.cat([*x], dim=1))
+
+
 class DenseLayer(nn.Module):
     """1x1 down to neck * growth channels, then 3x3 to `growth` new ones."""
 
@@ -129,23 +136,19 @@ class UNet(nn.Module):
         features: list[Tensor] = []
         skips: list[Tensor] = []
         for j, block in enumerate(self.down):
-            new, x, skip = self._run(block, [x], memory[j])
+            new, x, skip = run(block, [x], memory[j], recompute=self.recompute)
             features.append(new)
             skips.append(skip)
         before_neck = x
-        new, x = self._run(self.neck, [x], memory[POOLINGS])
+        new, x = run(self.neck, [x], memory[POOLINGS], recompute=self.recompute)
         features.append(new)
         after_neck = x
         up_features: list[Tensor] = []
         for j in reversed(range(POOLINGS)):
-            new, x = self._run(self.up[j], [x, skips[j]], memory[POOLINGS + 1 + j])
+            above = memory[POOLINGS + 1 + j]
+            new, x = run(self.up[j], [x, skips[j]], above, recompute=self.recompute)
             up_features.insert(0, new)
         return x, before_neck, after_neck, features + up_features
-
-    def _run(self, block: nn.Module, x: list[Tensor], memory: Sequence[Tensor]) -> Any:
-        if self.recompute and self.training and torch.is_grad_enabled():
-            return _checkpointed(block, x, list(memory))
-        return block(x, memory)
 
 
 class DUNet(nn.Module):
@@ -176,6 +179,7 @@ class DUNet(nn.Module):
     ) -> None:
         super().__init__()
         self.order, self.input_size, self.bottleneck = order, input_size, bottleneck
+        self.recompute = recompute
         self.stem = nn.Sequential(
             nn.Conv2d(3, channels, 7, stride=2, padding=3, bias=False),
             nn.BatchNorm2d(channels),
@@ -186,7 +190,7 @@ class DUNet(nn.Module):
             UNet(channels, neck, growth, min(i, order), recompute) for i in range(unets)
         )
         self.between = nn.ModuleList(
-            NormReluConv(channels + min(i, order) * channels, channels) for i in range(1, unets)
+            Join(channels + min(i, order) * channels, channels) for i in range(1, unets)
         )
         self.heads = nn.ModuleList(NormReluConv(channels, landmarks) for _ in range(unets))
 
@@ -218,14 +222,16 @@ class DUNet(nn.Module):
         outputs: list[UNetFeatures] = []
         for i, (unet, head) in enumerate(zip(self.unets, self.heads, strict=True)):
             if i > 0:
-                x = self.between[i - 1](torch.cat([x, *_last(inputs, self.order)], dim=1))
+                joined = [x, *_last(inputs, self.order)]
+                x = run(self.between[i - 1], joined, recompute=self.recompute)
             inputs.append(x)
             remembered = _last(history, self.order)
             memory = [[then[b] for then in remembered] for b in range(2 * POOLINGS + 1)]
             x, before_neck, after_neck, features = unet(x, memory)
             history.append(features)
             bottleneck = before_neck if self.bottleneck == "before-neck" else after_neck
-            outputs.append(UNetFeatures(head(x), bottleneck))
+            heatmaps = run(head, x, recompute=self.recompute)
+            outputs.append(UNetFeatures(heatmaps, bottleneck))
         return outputs
 
 
@@ -233,10 +239,12 @@ def _last(items: list[Any], n: int) -> list[Any]:
     return items[-n:] if n else []
 
 
-def _checkpointed(block: nn.Module, x: list[Tensor], memory: list[Tensor]) -> Any:
-    return checkpoint(
-        block, x, memory, use_reentrant=False, context_fn=partial(_recomputation, block)
-    )
+def run(block: nn.Module, *inputs: Any, recompute: bool) -> Any:
+    """block(*inputs); with `recompute`, in training, only inputs and outputs are kept."""
+    if recompute and block.training and torch.is_grad_enabled():
+        contexts = partial(_recomputation, block)
+        return checkpoint(block, *inputs, use_reentrant=False, context_fn=contexts)
+    return block(*inputs)
 
 
 Contexts = tuple[AbstractContextManager[None], AbstractContextManager[None]]
