@@ -15,9 +15,12 @@ from luvli.cli import (
     demo,
     detect,
     evaluate,
+    export,
     figure,
     import_official,
     markup,
+    models,
+    predict,
     score,
     table,
     train,
@@ -61,6 +64,9 @@ def luvli(
 
 
 app.command()(demo.demo)
+app.command()(predict.predict)
+app.add_typer(models.models, name="models")
+app.command()(export.export)
 app.command()(detect.detect)
 app.command()(convert.convert)
 app.command()(markup.markup)

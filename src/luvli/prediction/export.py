@@ -195,7 +195,7 @@ def quantize(model: PathLike, target: PathLike, crops: Sequence[Picture]) -> Non
         onnx.save(proto, temporary)
 
 
-def _Crops(crops: Sequence[Picture], base: type) -> Any:  # noqa: N802
+def _Crops(crops: Sequence[Picture], base: type) -> Any:
     """The runtime's calibration reader; its base class is imported only when needed."""
     batches = iter([{INPUT: np.stack(crops[i : i + 1])} for i in range(len(crops))])
     return type("CropReader", (base,), {"get_next": lambda self: next(batches, None)})()

@@ -123,7 +123,8 @@ def coverage(
 ) -> dict[str, float]:
     """Share of the labels inside the ellipses that should hold each level.
 
-    `radius` are Mahalanobis distances, as `luvli.evaluation.uncertainty.radii` gives them; NaN does not count.
+    `radius` are Mahalanobis distances, as `luvli.evaluation.uncertainty.radii` gives them;
+    NaN does not count.
     """
     values = np.asarray(radius, dtype=np.float64)
     values = values[np.isfinite(values)]

@@ -1,0 +1,85 @@
+"""What `luvli predict` and `luvli demo` tell on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from luvli.cli.progress import track
+from luvli.cli.tables import print_table
+
+if TYPE_CHECKING:
+    from luvli.faces import FaceLandmarks
+    from luvli.prediction.run import Settings, Summary
+
+SHOWN_FAILURES = 20
+SHOWN_PICTURES = 12
+
+
+def watch(items: Iterable[Any], description: str, total: int | None) -> Iterable[Any]:
+    """Progress in pictures or frames per second."""
+    return track(
+        items, description, total, unit="pictures" if description == "pictures" else "frames"
+    )
+
+
+def report(summary: Summary, settings: Settings) -> None:
+    """Summary table, the pictures if they are few, failures, and where everything is."""
+    if 0 < summary.pictures <= SHOWN_PICTURES:
+        rows = [
+            [result.image, f"{number}", f"{face.score:.2f}", *face_figures(face)]
+            for result in summary.examples
+            for number, face in enumerate(result.faces, 1)
+        ]
+        rows += [[r.image, "none", "", "", ""] for r in summary.examples if not r.faces]
+        print_table(["picture", "face", "score", "uncertainty", "hidden"], rows)
+    counts = [
+        ("pictures", summary.pictures),
+        ("of these without a face", summary.without_face),
+        ("done by an earlier run", summary.resumed),
+        ("videos", summary.videos),
+        ("frames", summary.frames),
+        ("faces", summary.faces),
+        ("failed", len(summary.failed)),
+    ]
+    shown = [[name, f"{count:,}"] for name, count in counts if count or name == "faces"]
+    print_table(["", "count"], shown, title="summary")
+    for sentence in summary.failed[:SHOWN_FAILURES]:
+        typer.secho(f"luvli: {sentence}", fg="red", err=True)
+    if len(summary.failed) > SHOWN_FAILURES:
+        more = len(summary.failed) - SHOWN_FAILURES
+        typer.secho(f"luvli: and {more:,} more files.", fg="red", err=True)
+    if settings.format == "coco":
+        typer.echo("COCO has no place for covariances and probabilities: they were left out.")
+    for path in summary.written:
+        typer.echo(str(path))
+    if settings.draw or settings.format == "pts":
+        typer.echo(f"everything is in {settings.out}")
+
+
+def face_figures(face: FaceLandmarks) -> list[str]:
+    """Typical uncertainty in pixels, and how many landmarks the head itself hides."""
+    from luvli.prediction.figures import uncertainty
+
+    spread = f"{uncertainty(face).mean():.1f} px"
+    hidden = int((~face.visible()).sum())
+    return [spread, f"{hidden} of {len(face)}" if face.visibility_trained else "not trained"]
+
+
+def face_table(face: FaceLandmarks, title: str) -> None:
+    """Mean, smallest and largest uncertainty, and the least sure landmarks by name."""
+    from luvli.prediction.figures import least_sure, uncertainty
+
+    spread = uncertainty(face)
+    rows = [
+        ["detection score", f"{face.score:.2f}"],
+        ["landmarks", f"{len(face)}"],
+        ["hidden by the head itself", face_figures(face)[1]],
+        ["mean uncertainty", f"{spread.mean():.2f} px"],
+        ["smallest", f"{spread.min():.2f} px"],
+        ["largest", f"{spread.max():.2f} px"],
+    ]
+    rows += [[f"least sure: {name}", f"{value:.2f} px"] for name, value in least_sure(face)]
+    print_table(["face", ""], rows, title=title)

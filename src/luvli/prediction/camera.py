@@ -1,0 +1,40 @@
+"""Live pictures from a camera, through OpenCV."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from luvli.errors import InputError
+from luvli.prediction.video import Frame
+
+
+def camera_frames(number: int, seconds: float | None = None) -> Iterator[Frame]:
+    """Frames of camera `number` until Ctrl-C, or for some seconds; times are the clock's."""
+    import cv2
+
+    capture: Any = cv2.VideoCapture(number)
+    if not capture.isOpened():
+        capture.release()
+        raise InputError(f"camera {number} cannot be opened: check that it is plugged in and free.")
+    stopped = False
+
+    def stop(*_: object) -> None:
+        nonlocal stopped
+        stopped = True  # the frame at work is finished, then everything is written
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        start, count = time.monotonic(), 0
+        while not stopped:
+            good, picture = capture.read()
+            now = time.monotonic() - start
+            if not good or (seconds is not None and now > seconds):
+                break
+            yield Frame(count, now, cv2.cvtColor(picture, cv2.COLOR_BGR2RGB))
+            count += 1
+    finally:
+        signal.signal(signal.SIGINT, before)
+        capture.release()

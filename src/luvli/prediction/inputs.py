@@ -1,0 +1,120 @@
+"""What `luvli predict` is given: files, folders and patterns, listed once.
+
+Names go to a spool that moves from memory to disk when it grows, so a folder of a million
+pictures takes no more memory than one of a hundred, and the total is known from the start.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from luvli.errors import InputError
+from luvli.files import PathLike
+
+# fmt: off
+PICTURES = frozenset((
+    ".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".bmp", ".dib", ".webp", ".tif", ".tiff", ".gif",
+    ".ppm", ".pgm", ".pbm", ".pnm", ".jp2", ".avif",
+))
+VIDEOS = frozenset((
+    ".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".ts", ".mts", ".m2ts",
+    ".wmv", ".flv", ".3gp", ".ogv",
+))
+# fmt: on
+SORTED_AT_A_TIME = 10_000
+
+
+class Input(NamedTuple):
+    """One file, and what its outputs are called after: its path inside the folder given."""
+
+    path: str
+    name: str
+
+    @property
+    def is_video(self) -> bool:
+        return Path(self.path).suffix.lower() in VIDEOS
+
+
+class Inputs:
+    """All inputs of one run, in order; iterate over it as often as you like.
+
+    Of a folder, pictures and videos count, by their suffixes; files that are named
+    themselves always count. Small folders come sorted, large ones in sorted portions.
+    """
+
+    def __init__(self, paths: Iterable[PathLike]) -> None:
+        self._spool = tempfile.SpooledTemporaryFile(  # noqa: SIM115  # lives as long as we do
+            max_size=16 << 20, mode="w+", encoding="utf-8", errors="surrogateescape"
+        )
+        self.pictures = 0
+        self.videos: list[Input] = []
+        for path in paths:
+            count = self.pictures + len(self.videos)
+            for found in _expand(os.fspath(path)):
+                if found.is_video:
+                    self.videos.append(found)
+                else:
+                    self._spool.write(f"{_escape(found.path)}\0{_escape(found.name)}\n")
+                    self.pictures += 1
+            if self.pictures + len(self.videos) == count:
+                raise InputError(f"{path} holds no picture or video: check the path.")
+
+    def __iter__(self) -> Iterator[Input]:
+        """The pictures."""
+        self._spool.seek(0)
+        for line in self._spool:
+            path, name = line.rstrip("\n").split("\0")
+            yield Input(_unescape(path), _unescape(name))
+
+
+def _expand(text: str) -> Iterator[Input]:
+    if os.path.isdir(text):  # noqa: PTH112  # a string may be a pattern, not a path
+        yield from _folder(text, "")
+    elif os.path.exists(text) or not glob.has_magic(text):  # noqa: PTH110
+        # a file that is missing is found out, named and counted when it is read
+        yield Input(text, _short(text))
+    else:
+        for found in glob.iglob(text, recursive=True):  # noqa: PTH207
+            if not os.path.isdir(found):  # noqa: PTH112
+                yield Input(found, _short(found))
+
+
+def _folder(folder: str, inside: str) -> Iterator[Input]:
+    """Pictures and videos under a folder, files before subfolders; hidden ones are left out."""
+    deeper: list[str] = []
+    try:
+        with os.scandir(folder) as entries:
+            while names := sorted(
+                (e.name, e.is_dir(follow_symlinks=False)) for e in islice(entries, SORTED_AT_A_TIME)
+            ):
+                for name, is_folder in names:
+                    if name.startswith("."):
+                        continue
+                    if is_folder:
+                        deeper.append(name)
+                    elif os.path.splitext(name)[1].lower() in PICTURES | VIDEOS:  # noqa: PTH122
+                        yield Input(os.path.join(folder, name), os.path.join(inside, name))  # noqa: PTH118
+    except OSError as error:
+        raise InputError(f"{folder} cannot be listed ({error.strerror}): check it.") from error
+    for name in deeper:
+        yield from _folder(os.path.join(folder, name), os.path.join(inside, name))  # noqa: PTH118
+
+
+def _short(path: str) -> str:
+    """A relative path keeps its folders, so that outputs do not collide; others their name."""
+    pure = Path(path)
+    return pure.name if pure.is_absolute() or ".." in pure.parts else str(pure)
+
+
+def _escape(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n")
+
+
+def _unescape(text: str) -> str:
+    return text.replace("\\\\", "\0").replace("\\n", "\n").replace("\0", "\\")

@@ -1,0 +1,58 @@
+"""`Result`: the faces of one picture, or of one frame of a video, on their way to a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from luvli.faces import FaceLandmarks
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was found in one picture or frame."""
+
+    image: str
+    """the picture's or video's path, as the user gave it"""
+    faces: tuple[FaceLandmarks, ...]
+    frame: int | None = None
+    """number of the frame, from 0; None for pictures"""
+    time: float | None = None
+    """seconds from the start of the video"""
+    tracks: tuple[int, ...] = ()
+    """which face it is, the same number as long as it is followed; () for pictures"""
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One flat dictionary for each face, for JSON."""
+        about: dict[str, Any] = {"image": self.image}
+        if self.frame is not None:
+            about |= {"frame": self.frame, "time": self.time}
+        tracks: tuple[int | None, ...] = self.tracks or (None,) * len(self.faces)
+        return [
+            about | ({} if track is None else {"track": track}) | face.to_dict()
+            for face, track in zip(self.faces, tracks, strict=True)
+        ]
+
+    def to_line(self) -> str:
+        """One line of JSON, lossless."""
+        fields = {
+            "image": self.image,
+            "frame": self.frame,
+            "time": self.time,
+            "tracks": self.tracks,
+            "faces": [face.to_dict() for face in self.faces],
+        }
+        return json.dumps(fields, separators=(",", ":"), allow_nan=False)
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any]) -> Result:
+        """The inverse of `to_line`, after parsing."""
+        return cls(
+            image=fields["image"],
+            faces=tuple(FaceLandmarks.from_dict(face) for face in fields["faces"]),
+            frame=fields.get("frame"),
+            time=fields.get("time"),
+            tracks=tuple(fields.get("tracks", ())),
+        )

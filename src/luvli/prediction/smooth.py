@@ -1,0 +1,184 @@
+"""Smoothing in time: a Kalman filter that listens to each point as far as the point is sure.
+
+Each landmark has its own constant-velocity filter, state (x, y, vx, vy). Its measurement is
+the predicted location, the noise of that measurement is the predicted covariance divided by
+the visibility: with probability v the point tells where it is, otherwise it tells nothing,
+so it carries v Sigma^-1 of information.
+
+Process noise is white acceleration, as strong as heads move (`ACCELERATION`). When a whole
+face departs from its forecast by more than both noises explain, the forecast is trusted less
+until it fits again (a fading memory): smoothing is strong on a still face and steps back
+when the head turns. Offline, a Rauch-Tung-Striebel pass looks back from `LAG` frames later,
+so that nothing lags; it holds `LAG` + `BLOCK` frames in memory, however long the video is.
+
+The covariances of the faces are left as they are. Most of a landmark's error is the same in
+neighbouring frames, and time does not average it away.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luvli.errors import InputError
+from luvli.faces import FaceLandmarks
+from luvli.likelihood.covariance import inverse
+
+Floats = NDArray[np.float64]
+
+ACCELERATION = 0.6
+"""Standard deviation of a head's acceleration, in face sizes per second squared, over one
+second: white noise of spectral density ACCELERATION^2 per second."""
+START_SPEED = 2.0
+"""Standard deviation of the unknown first velocity, in face sizes per second."""
+LEAST_VISIBILITY = 0.02
+"""Below it a point is listened to as if it had this much visibility: never not at all."""
+LAG, BLOCK = 30, 30
+"""frames that the backward pass looks ahead, and that it finishes at a time"""
+MAX_FADING = 1e4
+
+
+class FilterState(NamedTuple):
+    """k landmarks after one frame: state (k, 4) as x, y, vx, vy in pixels and pixels per
+    second, its covariance (k, 4, 4), and the forecast that the frame was met with."""
+
+    time: float
+    mean: Floats
+    covariance: Floats
+    forecast_mean: Floats
+    forecast_covariance: Floats
+    transition: Floats
+    """(4, 4) from the frame before"""
+
+
+def measurement_noise(covariance: Floats, visibility: Floats) -> Floats:
+    """(k, 2, 2) noise of a predicted location: Sigma / v."""
+    return covariance / np.maximum(visibility, LEAST_VISIBILITY)[:, None, None]
+
+
+def start(time: float, points: Floats, noise: Floats, size: float) -> FilterState:
+    """The state after the first frame: the measurement, and a velocity of which only the
+    usual amount is known. `size` is the face's, in pixels."""
+    k = len(points)
+    mean = np.concatenate([points, np.zeros((k, 2))], axis=1)
+    covariance = np.zeros((k, 4, 4))
+    covariance[:, :2, :2] = noise
+    covariance[:, 2:, 2:] = (START_SPEED * size) ** 2 * np.eye(2)
+    return FilterState(time, mean, covariance, mean, covariance, np.eye(4))
+
+
+def step(
+    before: FilterState, time: float, points: Floats, noise: Floats, size: float
+) -> FilterState:
+    """One frame onward: forecast, then correction by the points (k, 2) with noise (k, 2, 2)."""
+    seconds = max(time - before.time, 1e-6)
+    transition, process = motion(seconds, ACCELERATION * size)
+    mean = before.mean @ transition.T
+    carried = transition @ before.covariance @ transition.T
+    covariance = carried + process
+    surprise = points - mean[:, :2]
+    covariance = covariance * _fading(surprise, covariance[:, :2, :2], noise)
+    gain = covariance[:, :, :2] @ inverse(covariance[:, :2, :2] + noise)
+    corrected = mean + (gain @ surprise[:, :, None])[:, :, 0]
+    # Joseph's form: stays symmetric and positive however sure the points are
+    keep = np.eye(4) - np.concatenate([gain, np.zeros_like(gain)], axis=2)
+    updated = keep @ covariance @ keep.transpose(0, 2, 1) + gain @ noise @ gain.transpose(0, 2, 1)
+    return FilterState(time, corrected, updated, mean, covariance, transition)
+
+
+def motion(seconds: float, acceleration: float) -> tuple[Floats, Floats]:
+    """Transition (4, 4) and process noise (4, 4) of white acceleration (density a^2)."""
+    transition = np.eye(4)
+    transition[0, 2] = transition[1, 3] = seconds
+    block = np.array([[seconds**3 / 3, seconds**2 / 2], [seconds**2 / 2, seconds]])
+    process: Floats = np.kron(acceleration**2 * block, np.eye(2)).astype(np.float64)
+    return transition, process
+
+
+def _fading(surprise: Floats, forecast: Floats, noise: Floats) -> float:
+    """How much larger the forecast's covariance must be to explain the face's surprise.
+
+    Points count by their information, so that a hidden one neither hides nor feigns motion.
+    """
+    weight = 1 / np.trace(noise, axis1=1, axis2=2)
+    weight = weight / weight.sum()
+    seen = float((weight * (surprise**2).sum(axis=1)).sum())
+    by_noise = float((weight * np.trace(noise, axis1=1, axis2=2)).sum())
+    by_forecast = float((weight * np.trace(forecast, axis1=1, axis2=2)).sum())
+    return float(np.clip((seen - by_noise) / by_forecast, 1.0, MAX_FADING))
+
+
+def look_back(states: list[FilterState]) -> list[Floats]:
+    """Rauch-Tung-Striebel: (k, 2) locations for each state, given all of them."""
+    mean = states[-1].mean
+    places = [mean[:, :2]]
+    for now, later in zip(reversed(states[:-1]), reversed(states[1:]), strict=True):
+        cross = now.covariance @ later.transition.T
+        # gain = cross forecast^-1, as a solve: forecast is symmetric
+        gain = np.linalg.solve(later.forecast_covariance, cross.transpose(0, 2, 1))
+        difference = mean - later.forecast_mean
+        mean = now.mean + (gain.transpose(0, 2, 1) @ difference[:, :, None])[:, :, 0]
+        places.append(mean[:, :2])
+    return places[::-1]
+
+
+@dataclass
+class Smoother:
+    """Smooths one face over time.
+
+    `push` a face and take what is finished: with `offline`, faces come out up to
+    `LAG` + `BLOCK` frames later, `finish` gives the rest; otherwise each comes out at once.
+    """
+
+    offline: bool = True
+
+    def __post_init__(self) -> None:
+        self._states: deque[FilterState] = deque()
+        self._faces: deque[FaceLandmarks] = deque()
+
+    def push(self, time: float, face: FaceLandmarks) -> list[FaceLandmarks]:
+        """The face at `time` (seconds, growing); returns the faces that are finished."""
+        if self._states and time <= self._states[-1].time:
+            raise InputError(f"frames must follow each other in time: {time} s comes too late.")
+        visibility = face.visibility if face.visibility_trained else np.ones(len(face))
+        noise = measurement_noise(face.covariance, visibility)
+        width, height = face.points.max(axis=0) - face.points.min(axis=0)
+        size = float(np.sqrt(width * height)) or 1.0
+        if self._states:
+            state = step(self._states[-1], time, face.points, noise, size)
+        else:
+            state = start(time, face.points, noise, size)
+        self._states.append(state)
+        if not self.offline:
+            while len(self._states) > 1:
+                self._states.popleft()
+            return [replace(face, points=state.mean[:, :2])]
+        self._faces.append(face)
+        return self._release(BLOCK) if len(self._states) >= LAG + BLOCK else []
+
+    def finish(self) -> list[FaceLandmarks]:
+        """The faces that are still held back."""
+        return self._release(len(self._faces))
+
+    def _release(self, count: int) -> list[FaceLandmarks]:
+        if not count:
+            return []
+        places = look_back(list(self._states))[:count]
+        for _ in range(count):
+            self._states.popleft()
+        return [replace(self._faces.popleft(), points=place) for place in places]
+
+
+def smooth_faces(
+    times: list[float], faces: list[FaceLandmarks], offline: bool = True
+) -> Iterator[FaceLandmarks]:
+    """One face over a whole video, smoothed."""
+    smoother = Smoother(offline)
+    for time, face in zip(times, faces, strict=True):
+        yield from smoother.push(time, face)
+    yield from smoother.finish()

@@ -1,0 +1,281 @@
+"""Video files in and out: one frame at a time, upright, with their times; sound is kept.
+
+PyAV (FFmpeg) does the decoding and encoding. Times come from the file, so videos whose frame
+rate varies stay as they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import threading
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self, TypeVar
+
+import numpy as np
+
+from luvli.errors import InputError, require
+from luvli.files import PathLike, unreadable
+from luvli.image.read import Picture
+
+T = TypeVar("T")
+
+MP4_FAMILY = (".mp4", ".m4v", ".mov")
+CLOCK = Fraction(1, 90_000)
+"""tick of written videos: fine enough for every usual frame rate"""
+
+
+class Frame(NamedTuple):
+    """One picture of a video."""
+
+    number: int
+    """from 0"""
+    time: float
+    """seconds; grows from frame to frame"""
+    image: Picture
+
+
+class VideoReader:
+    """Frames of a file, upright RGB; iterate once.
+
+    `ended_early` tells, after the last frame, whether the file broke off or was damaged:
+    what could be decoded was given all the same.
+    """
+
+    def __init__(self, path: PathLike) -> None:
+        av = require("av", "scale")
+        self.path = Path(path)
+        if not self.path.is_file():
+            raise unreadable(self.path)
+        self.ended_early = ""
+        try:
+            self._container = av.open(os.fspath(self.path))
+        except (av.FFmpegError, OSError) as error:
+            raise InputError(
+                f"{self.path} is not a readable video ({_why(error)}): copy or download it again."
+            ) from error
+        if not self._container.streams.video:
+            self._container.close()
+            raise InputError(f"{self.path} has no video stream: give a video file.")
+        self._stream = self._container.streams.video[0]
+        self._stream.thread_type = "AUTO"
+        self.rate = float(self._stream.average_rate or self._stream.guessed_rate or 25)
+        self.frames = self._count()
+
+    def _count(self) -> int | None:
+        """How many frames the file says it has; None when it does not say."""
+        if self._stream.frames:
+            return int(self._stream.frames)
+        if self._container.duration:
+            return max(1, round(float(self._container.duration) / 1e6 * self.rate))
+        return None
+
+    def __iter__(self) -> Iterator[Frame]:
+        av = require("av", "scale")
+        index, last = 0, -1.0
+        start: float | None = None
+        try:
+            for frame in self._decoded():
+                time = index / self.rate if frame.time is None else float(frame.time)
+                start = time if start is None else start
+                time = max(time - start, last + 1e-4)  # damaged files may jump back
+                yield Frame(index, time, upright(frame))
+                index, last = index + 1, time
+        except av.FFmpegError as error:
+            self.ended_early = f"damaged after frame {index} ({_why(error)})"
+        finally:
+            self._container.close()
+        if index == 0:
+            raise InputError(
+                f"{self.path} has no frame that can be decoded: copy or download it again."
+            )
+        # durations are rough where the file does not count its frames
+        expected = self.frames or 0
+        slack = 0 if self._stream.frames else max(3, 0.05 * expected)
+        if not self.ended_early and index < expected - slack:
+            self.ended_early = f"ends after {index} of {expected} frames"
+
+    def _decoded(self) -> Iterator[Any]:
+        """Frames of all packets that can be decoded; damage in the middle costs only itself."""
+        av = require("av", "scale")
+        failed: Exception | None = None
+        for packet in self._container.demux(self._stream):
+            try:
+                yield from packet.decode()
+            except av.FFmpegError as error:
+                failed = error
+        if failed is not None:
+            raise failed
+
+
+def upright(frame: Any) -> Picture:
+    """A decoded frame as RGB, turned as the file's display matrix says."""
+    image = frame.to_ndarray(format="rgb24")
+    quarter_turns = round(getattr(frame, "rotation", 0) / 90) % 4  # counter-clockwise
+    return np.ascontiguousarray(np.rot90(image, quarter_turns)) if quarter_turns else image
+
+
+def output_suffix(source: PathLike) -> str:
+    """The kind of file to write: MP4 for MP4s, Matroska, which holds any sound, for others."""
+    return ".mp4" if Path(source).suffix.lower() in MP4_FAMILY else ".mkv"
+
+
+class VideoWriter:
+    """Writes frames, and beside them the sound of `source`, unchanged.
+
+    The caller gives a temporary path (`luvli.files.whole_file`), so that a video appears
+    whole or not at all.
+    """
+
+    def __init__(self, path: PathLike, rate: float, source: PathLike | None = None) -> None:
+        av = require("av", "scale")
+        self._path = Path(path)
+        self._rate = Fraction(rate).limit_denominator(1001)
+        self._container = av.open(os.fspath(path), "w")
+        self._stream: Any = None
+        self._last = -1
+        self._sound = _Sound(source, self._container) if source is not None else None
+
+    def write(self, image: Picture, time: float) -> None:
+        """One frame, at `time` seconds."""
+        av = require("av", "scale")
+        height, width = image.shape[:2]
+        if self._stream is None:
+            self._start(width + width % 2, height + height % 2)
+        if width % 2 or height % 2:  # the encoder wants even sides
+            image = np.pad(image, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
+        frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(image), format="rgb24")
+        self._last = max(round(time / CLOCK), self._last + 1)
+        frame.pts, frame.time_base = self._last, CLOCK
+        self._container.mux(self._stream.encode(frame))
+        if self._sound is not None:
+            self._sound.copy_until(time)
+
+    def _start(self, width: int, height: int) -> None:
+        av = require("av", "scale")
+        try:
+            av.Codec("libx264", "w")
+            name, options = "libx264", {"preset": "veryfast", "crf": "20"}
+        except Exception:  # a build of FFmpeg without x264
+            name, options = "mpeg4", {"q": "3"}
+        self._stream = self._container.add_stream(name, rate=self._rate, options=options)
+        self._stream.width, self._stream.height = width, height
+        self._stream.pix_fmt = "yuv420p"
+        self._stream.codec_context.time_base = CLOCK
+        self._stream.thread_type = "AUTO"
+
+    def close(self) -> None:
+        """Write what the encoder still holds, the rest of the sound, and the index."""
+        if self._stream is not None:
+            self._container.mux(self._stream.encode(None))
+            if self._sound is not None:
+                self._sound.copy_until(float("inf"))
+        self._container.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.close()
+            return
+        with contextlib.suppress(Exception):  # the first error is the one to tell
+            self._container.close()
+
+
+class _Sound:
+    """The sound of a file, packet by packet, as far as the picture has come."""
+
+    def __init__(self, source: PathLike, target: Any) -> None:
+        av = require("av", "scale")
+        self._target = target
+        self._packets: Iterator[Any] = iter(())
+        self._waiting: Any = None
+        container = av.open(os.fspath(source))
+        streams = container.streams.audio
+        if not streams:
+            container.close()
+            return
+        self._source = container
+        self._out = target.add_stream_from_template(streams[0])
+        self._packets = iter(container.demux(streams[0]))
+        # frames start at 0 (see VideoReader): sound moves by as much
+        first = container.streams.video[0].start_time if container.streams.video else 0
+        base = container.streams.video[0].time_base if container.streams.video else 1
+        self._shift = float((first or 0) * (base or 1))
+
+    def copy_until(self, time: float) -> None:
+        av = require("av", "scale")
+        while True:
+            if self._waiting is None:
+                try:
+                    self._waiting = next(self._packets, None)
+                except av.FFmpegError:  # damaged sound ends here; the picture goes on
+                    self._packets = iter(())
+                if self._waiting is None:
+                    return
+            packet = self._waiting
+            if packet.dts is None:  # the empty packet at the end
+                self._waiting = None
+                continue
+            if float(packet.dts * packet.time_base) - self._shift > time:
+                return
+            moved = round(self._shift / packet.time_base)
+            packet.pts, packet.dts = (
+                None if packet.pts is None else packet.pts - moved,
+                packet.dts - moved,
+            )
+            packet.stream = self._out
+            self._target.mux_one(packet)
+            self._waiting = None
+
+
+def prefetched(items: Iterable[T], depth: int = 3) -> Iterator[T]:
+    """The same items, made ahead by another thread, at most `depth` of them."""
+    ready: queue.Queue[tuple[bool, Any]] = queue.Queue(depth)
+    stop = threading.Event()
+
+    def give(kind: bool, item: Any) -> bool:
+        while not stop.is_set():
+            try:
+                ready.put((kind, item), timeout=0.1)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    def work() -> None:
+        try:
+            for item in items:
+                if not give(True, item):
+                    return
+            give(False, None)
+        except BaseException as error:  # handed to the caller, who raises it
+            give(False, error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        while True:
+            more, item = ready.get()
+            if not more:
+                if item is not None:
+                    raise item
+                return
+            yield item
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _why(error: Exception) -> str:
+    return (getattr(error, "strerror", None) or str(error) or type(error).__name__)[:80]

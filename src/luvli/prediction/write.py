@@ -1,0 +1,185 @@
+"""Result files, written face by face, so that a million of them need no more memory than one.
+
+json, csv and coco are the formats of `luvli.data.formats` and are read by the same readers;
+parquet has one row for each face; pts has one file for each face.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from luvli.data.formats import write_coco, write_csv, write_pts
+from luvli.data.record import FaceRecord, Visibility
+from luvli.errors import LossWarning, require, unknown_choice
+from luvli.faces import FaceLandmarks
+from luvli.files import PathLike, whole_file
+from luvli.prediction.result import Result
+
+Format = Literal["json", "csv", "parquet", "pts", "coco"]
+FORMATS: tuple[str, ...] = get_args(Format)
+SUFFIXES = {"json": ".json", "csv": ".csv", "parquet": ".parquet", "coco": ".json"}
+
+PART = 1000
+"""faces that are turned into a format's text at a time"""
+
+
+def check_format(name: str) -> None:
+    """Refuse an unknown format, or one whose package is missing, before the work begins."""
+    if name not in FORMATS:
+        raise unknown_choice("format", name, FORMATS)
+    if name == "parquet":
+        require("pyarrow", "scale")
+
+
+def write_results(path: PathLike, results: Iterable[Result], format: str) -> None:
+    """Write all faces to one file, whole or not at all. `format` is any but pts."""
+    check_format(format)
+    with whole_file(path) as temporary:
+        _WRITERS[format](temporary, results)
+
+
+def write_pts_files(stem: Path, result: Result) -> list[Path]:
+    """One `.pts` for each face: STEM.pts, and STEM-2.pts, STEM-3.pts for further ones."""
+    paths = []
+    for number, face in enumerate(result.faces, 1):
+        path = stem.with_name(f"{stem.name}.pts" if number == 1 else f"{stem.name}-{number}.pts")
+        visible = face.visible() if face.visibility_trained else np.full(len(face), True)
+        classes = np.where(visible, Visibility.UNOCCLUDED, Visibility.SELF_OCCLUDED)
+        write_pts(path, face.points, classes)
+        paths.append(path)
+    return paths
+
+
+def record(face: FaceLandmarks, result: Result, track: int | None) -> FaceRecord:
+    """A predicted face as a labelled one; frame, time and track become attributes."""
+    about = {"frame": result.frame, "time": result.time, "track": track}
+    attributes = {name: value for name, value in about.items() if value is not None}
+    return FaceRecord.from_landmarks(face, Path(result.image), attributes=attributes)
+
+
+def _records(results: Iterable[Result]) -> Iterator[FaceRecord]:
+    for result in results:
+        tracks: tuple[int | None, ...] = result.tracks or (None,) * len(result.faces)
+        for face, track in zip(result.faces, tracks, strict=True):
+            yield record(face, result, track)
+
+
+def _parts(items: Iterable[Any]) -> Iterator[list[Any]]:
+    iterator = iter(items)
+    while part := list(islice(iterator, PART)):
+        yield part
+
+
+def _write_json(path: Path, results: Iterable[Result]) -> None:
+    with path.open("w", encoding="utf-8") as stream:
+        stream.write('{"format":"luvli-faces","version":1,"faces":[')
+        separator = "\n "
+        for result in results:
+            for row in result.rows():
+                stream.write(separator + json.dumps(row, separators=(",", ":"), allow_nan=False))
+                separator = ",\n "
+        stream.write("\n]}\n")
+
+
+def _write_csv(path: Path, results: Iterable[Result]) -> None:
+    """`write_csv` part by part; the first part's header serves all."""
+    piece = path.with_name(f"{path.stem}-part.csv")
+    empty = True
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        try:
+            for part in _parts(_records(results)):
+                write_csv(piece, part)
+                with piece.open(encoding="utf-8", newline="") as lines:
+                    if not empty:
+                        next(lines)
+                    stream.writelines(lines)
+                empty = False
+            if empty:
+                write_csv(piece, [])
+                stream.write(piece.read_text(encoding="utf-8"))
+        finally:
+            piece.unlink(missing_ok=True)
+
+
+def _write_coco(path: Path, results: Iterable[Result]) -> None:
+    """`write_coco` part by part, with running numbers; the list of pictures comes last."""
+    piece = path.with_name(f"{path.stem}-part.json")
+    pictures = path.with_name(f"{path.stem}-pictures.json")
+    categories: list[Any] = []
+    image, number, last = 0, 0, None
+    try:
+        with (
+            path.open("w", encoding="utf-8") as stream,
+            pictures.open("w+", encoding="utf-8") as names,
+        ):
+            stream.write('{"annotations":[')
+            for part in _parts(_records(results)):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", LossWarning)  # the command says it once
+                    write_coco(piece, part)
+                data = json.loads(piece.read_text(encoding="utf-8"))
+                categories = categories or data["categories"]
+                by_id = {entry["id"]: entry["file_name"] for entry in data["images"]}
+                for annotation in data["annotations"]:
+                    name = by_id[annotation["image_id"]]
+                    if name != last:
+                        last, image = name, image + 1
+                        entry = json.dumps({"id": image, "file_name": name})
+                        names.write(f"{',' if image > 1 else ''}\n {entry}")
+                    number += 1
+                    annotation |= {"id": number, "image_id": image}
+                    stream.write(f"{',' if number > 1 else ''}\n {json.dumps(annotation)}")
+            stream.write(f'\n],"categories":{json.dumps(categories)},"images":[')
+            names.seek(0)
+            stream.writelines(names)
+            stream.write("\n]}\n")
+    finally:
+        piece.unlink(missing_ok=True)
+        pictures.unlink(missing_ok=True)
+
+
+def _write_parquet(path: Path, results: Iterable[Result]) -> None:
+    arrow = require("pyarrow", "scale")
+    parquet = require("pyarrow.parquet", "scale")
+    numbers = arrow.list_(arrow.float64())
+    schema = arrow.schema(
+        [
+            ("image", arrow.string()),
+            ("frame", arrow.int64()),
+            ("time", arrow.float64()),
+            ("track", arrow.int64()),
+            ("markup", arrow.string()),
+            ("score", arrow.float64()),
+            ("visibility_trained", arrow.bool_()),
+            ("box", numbers),
+            ("points", numbers),
+            ("covariance", numbers),
+            ("visibility", numbers),
+        ],
+        metadata={"luvli": "points x, y; covariance xx, xy, yx, yy of each landmark; image pixels"},
+    )
+    flat = ("box", "points", "covariance", "visibility")
+    rows = (
+        row | {name: np.asarray(row[name], dtype=np.float64).ravel() for name in flat}
+        for result in results
+        for row in result.rows()
+    )
+    with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+        for part in _parts(rows):
+            columns = {name: [row.get(name) for row in part] for name in schema.names}
+            writer.write_table(arrow.table(columns, schema=schema))
+
+
+_WRITERS: dict[str, Callable[[Path, Iterable[Result]], None]] = {
+    "json": _write_json,
+    "csv": _write_csv,
+    "coco": _write_coco,
+    "parquet": _write_parquet,
+}
