@@ -44,7 +44,6 @@ def figure(
 
     Example: `luvli figure residuals --predictions report/predictions.parquet --out fig4.png`
     """
-    from luvli.cli.tables import print_table
     from luvli.errors import InputError, unknown_choice
     from luvli.evaluation import gallery
     from luvli.evaluation.accuracy import normalizer_name
@@ -53,11 +52,9 @@ def figure(
     from luvli.files import whole_file
 
     if name is None:
-        rows = [
-            [key, ", ".join(map(str, entry.numbers)) or "-", entry.title]
-            for key, entry in gallery.FIGURES.items()
-        ]
-        print_table(["name", "figure of the paper", "shows"], rows, "figures")
+        for key, entry in gallery.FIGURES.items():
+            numbers = ", ".join(map(str, entry.numbers)) or "-"
+            typer.echo(f"{key:<20} {numbers:<6} {entry.title}")
         return
     gallery.figure_name(name)
     options = gallery.Options(

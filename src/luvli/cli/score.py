@@ -67,7 +67,7 @@ def score(
     from luvli.cli.tables import print_table
     from luvli.evaluation.inputs import read_faces
     from luvli.evaluation.metrics import measure
-    from luvli.evaluation.report import heading, sections, summary, write_report
+    from luvli.evaluation.report import heading, summary, summary_rows, write_report
     from luvli.evaluation.uncertainty import likelihood_name
 
     density = likelihood_name(likelihood)
@@ -86,10 +86,6 @@ def score(
     typer.echo(f"{heading(metrics)}: {summary(metrics)}")
     for note in metrics["notes"]:
         typer.echo(note)
-    for part in sections(metrics):
-        for block in part.blocks:
-            print_table(list(block.head), [list(row) for row in block.rows], block.title)
-            if block.note:
-                typer.echo(block.note)
+    print_table(["metric", "value [95 % interval]"], summary_rows(metrics))
     if out is not None:
-        typer.echo(f"\nreport written to {out / 'report.html'}")
+        typer.echo(f"report written to {out / 'report.html'}")

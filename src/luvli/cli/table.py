@@ -35,8 +35,8 @@ def table(
     from luvli.evaluation import tables
 
     if which is None:
-        rows = [[str(t.number), t.name, t.part, t.title] for t in tables.published_tables()]
-        print_table(["number", "name", "part", "title"], rows, "tables of the paper")
+        for entry in tables.published_tables():
+            typer.echo(f"{entry.number:>2}  {entry.name:<20} {entry.title}")
         return
     chosen = tables.with_reports(
         tables.published_table(which),
@@ -49,8 +49,8 @@ def table(
     if md:
         typer.echo(tables.as_markdown(chosen), nl=False)
         return
-    title = f"Table {chosen.number} ({chosen.part}): {chosen.title}"
-    for group, head, rows_of in tables.printed_blocks(chosen):
+    typer.echo(f"Table {chosen.number} ({chosen.part}): {chosen.title}")
+    for group, head, rows_of in tables.printed_blocks(chosen, widest=0):
         body = [[method, *cells] for method, cells in rows_of]
-        print_table(["method", *head], body, f"{title}, {group}" if group else title)
+        print_table(["method", *head], body, group)
     typer.echo(tables.QUOTED + (f" {chosen.note}." if chosen.note else ""))

@@ -51,11 +51,17 @@ def markup_for(size: int, markup: str | None = None) -> Markup:
         if found.size != size:
             raise InputError(f"markup {markup} has {found.size} points, the arrays have {size}.")
         return found
-    if size not in _MARKUP_BY_SIZE:
+    guess = markup_by_size(size)
+    if guess is None:
         raise InputError(
             f"no built-in markup has {size} points: give markup= or an array of normalisers."
         )
-    return get_markup(_MARKUP_BY_SIZE[size])
+    return guess
+
+
+def markup_by_size(size: int) -> Markup | None:
+    """The built-in markup with this many landmarks, if there is one."""
+    return get_markup(_MARKUP_BY_SIZE[size]) if size in _MARKUP_BY_SIZE else None
 
 
 def measured(truth: ArrayLike, visible: ArrayLike | None = None) -> Bools:

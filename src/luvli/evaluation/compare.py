@@ -109,21 +109,22 @@ def comparison_blocks(
         "AURC ↓": ("trust.face.aurc", 3),
         "visibility AUROC ↑": ("visibility.auroc", 4),
     }
-    rows = []
-    for metrics, _ in reports:
-        cells = [str(metrics["method"]), f"{metrics['faces']:,}", str(len(metrics["failed"]))]
-        for path, digits in columns.values():
-            cells.append(
-                _cell(metrics, path.format(likelihood=metrics.get("likelihood", "")), digits)
-            )
-        rows.append(cells)
-    keep = [i for i in range(len(columns) + 3) if i < 3 or any(row[i] != "-" for row in rows)]
-    head = ["method", "faces", "failed", *columns]
+    rows = [
+        ["faces", *(f"{metrics['faces']:,}" for metrics, _ in reports)],
+        ["without prediction", *(str(len(metrics["failed"])) for metrics, _ in reports)],
+    ]
+    for name, (path, digits) in columns.items():
+        cells = [
+            _cell(metrics, path.format(likelihood=metrics.get("likelihood", "")), digits)
+            for metrics, _ in reports
+        ]
+        if any(cell != "-" for cell in cells):
+            rows.append([name, *cells])
     blocks = [
         Block(
             "Methods",
-            [head[i] for i in keep],
-            [[row[i] for i in keep] for row in rows],
+            ["", *(str(metrics["method"]) for metrics, _ in reports)],
+            rows,
             "95 % bootstrap intervals over faces.",
         )
     ]

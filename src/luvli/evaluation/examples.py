@@ -46,14 +46,16 @@ def faces_figure(
             label = None if truth is None else np.asarray(truth, dtype=np.float64)[i]
             shown = points[i][known] if label is None else np.concatenate([points[i][known], label])
             _crop(axis, images[i], shown)
+            if label is not None:
+                axis.scatter(*label.T, s=8, color=TRUTH, linewidth=0)
+            if not known.any():
+                continue
             if covariance is not None:
                 spread = np.asarray(covariance, dtype=np.float64)[i]
                 _draw_ellipses(
                     axis, points[i][known], spread[known], sigma, ELLIPSE, 1.0, alpha[known]
                 )
-            if label is not None:
-                axis.scatter(*label.T, s=5, color=TRUTH, linewidth=0)
-            axis.scatter(*points[i][known].T, s=5, color=PREDICTED, alpha=alpha[known], linewidth=0)
+            axis.scatter(*points[i][known].T, s=8, color=PREDICTED, alpha=alpha[known], linewidth=0)
     return figure
 
 

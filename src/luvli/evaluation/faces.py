@@ -104,7 +104,8 @@ class EvaluatedFaces:
 
     def take(self, chosen: ArrayLike) -> EvaluatedFaces:
         """The faces picked by a mask or indices, without their subsets."""
-        index = np.arange(len(self))[np.asarray(chosen)]
+        picked = np.asarray(chosen)
+        index = np.arange(len(self))[picked if picked.size else picked.astype(np.intp)]
         arrays: dict[str, Any] = {
             name: None if getattr(self, name) is None else getattr(self, name)[index]
             for name in ("predicted", "truth", "classes", "covariance", "visibility", "boxes")

@@ -186,8 +186,8 @@ def whitened_figure(
             )  # fmt: skip
         top.plot(x, marginal, color="black", linewidth=1.4, label=f"standard {names[likelihood]}")
         side.plot(marginal, x, color="black", linewidth=1.4)
-        top.set(xlim=(-reach, reach), xticklabels=[])
-        side.set(ylim=(reach, -reach), yticklabels=[])
+        top.set(xlim=(-reach, reach), xticklabels=[], ylabel="density")
+        side.set(ylim=(reach, -reach), yticklabels=[], xlabel="density")
         handles, texts = top.get_legend_handles_labels()
         corner.legend(handles, texts, loc="center", fontsize=9, handlelength=1.2)
         outside = float(np.mean(np.abs(z).max(axis=1) > reach)) if len(z) else 0.0
@@ -334,6 +334,8 @@ def _draw_ellipses(
 ) -> None:  # fmt: skip
     from matplotlib.collections import LineCollection
 
+    if not len(points):
+        return
     lines = ellipse_outlines(points, covariance, sigma)
     axis.add_collection(LineCollection(list(lines), colors=colour, linewidths=width, alpha=alpha))
 

@@ -78,20 +78,18 @@ def figure_name(name: str) -> str:
 
 def applicable(faces: EvaluatedFaces) -> list[str]:
     """The figures that can be made of these predictions alone, without pictures."""
-    names = []
-    for name, entry in FIGURES.items():
-        if entry.draw in (_faces, _labels) or any(getattr(faces, n) is None for n in entry.needs):
-            continue
-        if name in ("mean-ellipses", "individual-ellipses", "landmarks") and not _known(faces):
-            continue
-        if name == "visibility" and not ((faces.classes == 0).any() and faces.visible.any()):
-            continue
-        names.append(name)
-    return names
-
-
-def _known(faces: EvaluatedFaces) -> bool:
-    return "interocular" in metrics.normalizers_for(faces)
+    predicted = np.asarray(np.isfinite(faces.predicted).all(axis=2))
+    drawn = ["ced"] if faces.visible.any() else []
+    if faces.visible.any() and metrics.known_markup(faces):
+        drawn.append("landmarks")
+    if faces.covariance is not None and (faces.visible & predicted).any():
+        drawn += ["residuals", "whitened", "coverage", "smallest-eigenvalue", "rank"]
+        drawn.append("risk-coverage")
+        if metrics.known_markup(faces) and predicted.all(axis=1).any():
+            drawn += ["mean-ellipses", "individual-ellipses"]
+    if faces.visibility is not None and len(np.unique(faces.classes[faces.classes >= 0] > 0)) == 2:
+        drawn.append("visibility")
+    return drawn
 
 
 def _label(options: Options) -> str:
@@ -235,7 +233,7 @@ FIGURES: dict[str, Entry] = {
     "ced": Entry("Cumulative error distribution", _ced, several=True),
     "landmarks": Entry("Mean error of each landmark", _landmarks),
     "residuals": Entry(
-        "Mean squared residual against predicted covariance", _residuals, (4,), ("covariance",)
+        "Squared residuals against covariance", _residuals, (4,), ("covariance",)
     ),
     "whitened": Entry(
         "Whitened labels and the standard density", _whitened, (7,), ("covariance",)
@@ -260,5 +258,5 @@ FIGURES: dict[str, Entry] = {
     ),
     "visibility": Entry("Predicted visibility", _visibility, (), ("visibility",)),
     "faces": Entry("Predictions drawn on pictures", _faces, (1, 10)),
-    "labels": Entry("Labels by visibility class, with schematic", _labels, (3, 11)),
+    "labels": Entry("Labels by visibility class", _labels, (3, 11)),
 }  # fmt: skip

@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 
 from luvli.data.formats import guess_format, read_labels, read_pts
 from luvli.data.record import FaceRecord, Visibility
+from luvli.data.sets.base import IMAGE_SUFFIXES
 from luvli.errors import InputError
 from luvli.evaluation.faces import EvaluatedFaces, read_parquet
 from luvli.files import PathLike, read_text, unreadable
@@ -186,7 +187,13 @@ def _read_pts_folder(folder: Path, signs: bool) -> Side:
         np.stack([face.points for face in faces]),
         tuple(file.relative_to(folder).with_suffix("").as_posix() for file in files),
         classes=np.stack([face.visibility for face in faces]),
+        images=tuple(_picture_beside(file) for file in files),
     )
+
+
+def _picture_beside(file: Path) -> str:
+    beside = (file.with_suffix(suffix) for suffix in IMAGE_SUFFIXES)
+    return next((picture.as_posix() for picture in beside if picture.is_file()), "")
 
 
 def _from_arrays(arrays: Mapping[str, NDArray[Any]], path: Path) -> tuple[Side, Side | None]:
@@ -382,7 +389,7 @@ def _image_paths(side: Side) -> tuple[str, ...] | None:
 
 def _stems(side: Side) -> tuple[str, ...] | None:
     """File names without folder and suffix, of the pictures or else of the names."""
-    source = side.images if any(side.images) else side.names
+    source = side.images if side.images and all(side.images) else side.names
     return _if_unique(tuple(Path(name).stem for name in source))
 
 

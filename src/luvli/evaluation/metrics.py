@@ -19,7 +19,7 @@ from luvli.evaluation import accuracy, selective, uncertainty, visibility
 from luvli.evaluation.bootstrap import Interval, bootstrap_columns
 from luvli.evaluation.faces import EvaluatedFaces
 from luvli.evaluation.uncertainty import LikelihoodName
-from luvli.markup import is_markup
+from luvli.markup import Markup, is_markup
 
 Floats = NDArray[np.float64]
 
@@ -62,7 +62,7 @@ def measure(
         faces.names[i] for i in np.flatnonzero(np.isnan(accuracy.average_errors(errors)))
     ]
     result["per_landmark"] = accuracy.per_landmark(errors).tolist()
-    if faces.markup is None or is_markup(faces.markup):
+    if known_markup(faces):
         result["per_group"] = accuracy.per_group(errors, faces.markup)
     scale = box_scale(faces)
     spreads = _spreads(faces, scale)
@@ -118,11 +118,16 @@ def face_spread(faces: EvaluatedFaces) -> Floats:
 
 def normalizers_for(faces: EvaluatedFaces) -> list[accuracy.Normalizer]:
     """The normalisers that these faces allow: boxes always, eyes where the markup has them."""
-    try:
-        accuracy.markup_for(faces.landmarks, faces.markup)
-    except InputError:
-        return ["box", "diagonal"]
-    return list(accuracy.NORMALIZERS)
+    return list(accuracy.NORMALIZERS) if known_markup(faces) else ["box", "diagonal"]
+
+
+def known_markup(faces: EvaluatedFaces) -> Markup | None:
+    """The markup with its eyes and groups, or None for a point set of the user's own."""
+    if faces.markup is not None:
+        return (
+            accuracy.markup_for(faces.landmarks, faces.markup) if is_markup(faces.markup) else None
+        )
+    return accuracy.markup_by_size(faces.landmarks)
 
 
 def accuracies(faces: EvaluatedFaces, resamples: int, seed: int) -> dict[str, Any]:

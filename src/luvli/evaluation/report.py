@@ -348,6 +348,41 @@ def summary(metrics: Mapping[str, Any]) -> str:
     return text if best is None else f"NME box {best:.2f} %. {text}"
 
 
+def summary_rows(metrics: Mapping[str, Any]) -> list[list[str]]:
+    """The figures that matter most, one to a line: for a terminal."""
+    rows = []
+    for kind, values in metrics["accuracy"].items():
+        rows.append([f"{_KIND.get(kind, kind)} (%)", interval(values["nme"])])
+        if values["nme_vis"]["value"] != values["nme"]["value"]:
+            rows.append([f"{_KIND.get(kind, kind)}, visible (%)", interval(values["nme_vis"])])
+        for cutoff in values["auc"]:
+            text = f"{interval(values['auc'][cutoff])}, FR {interval(values['fr'][cutoff])}"
+            rows.append([f"  AUC {cutoff} %", text])
+    for name, part in metrics["subsets"].items():
+        for kind, values in part["accuracy"].items():
+            rows.append([f"{_KIND.get(kind, kind)} of {name} (%)", interval(values["nme"])])
+    if "coverage" in metrics:
+        rows += [
+            [f"NLL {name} ({unit})", interval(value, 3)]
+            for name in ("laplace", "gauss")
+            for unit, value in metrics["nll"][name].items()
+        ]
+        rows.append(["calibration error of the ellipses", number(metrics["coverage"]["error"], 4)])
+        inside = metrics["coverage"]["at"]
+        text = ", ".join(f"{number(_percent(value), 1)} %" for value in inside.values())
+        rows.append([f"labels inside {', '.join(f'{float(p) * 100:g}' for p in inside)} %", text])
+        for count, entries in metrics["pearson"].items():
+            text = ", ".join(number(value) for value in entries.values())
+            rows.append([f"Pearson xx, yy, xy ({count} in a bin)", text])
+        rows.append(["KL divergence (nats)", number(metrics["kl"], 4)])
+        face = metrics["trust"]["face"]
+        rows.append(["AURC of faces", f"{number(face['aurc'], 3)}, best {number(face['best'], 3)}"])
+    for key, value in metrics.get("visibility", {}).items():
+        if isinstance(value, float):
+            rows.append([f"visibility {key.replace('_', ' ')}", number(value, 4)])
+    return rows
+
+
 def as_markdown(metrics: Mapping[str, Any], parts: Sequence[Section]) -> str:
     """The report without figures."""
     lines = [f"# {heading(metrics)}", summary(metrics), *metrics["notes"]]

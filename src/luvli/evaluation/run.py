@@ -53,12 +53,14 @@ def evaluate_set(
 ) -> EvaluatedFaces:
     """Run `model` over one part of a data set.
 
-    `split` defaults to "test" where the set has one. `given_boxes` normalises by the data
-    set's own boxes, not the tight ones. `track` may wrap the records in a progress bar.
+    `split` defaults to "test" where the set has one, and to "all" for a folder of your own.
+    `given_boxes` normalises by the data set's own boxes, not the tight ones. `track` may wrap
+    the records in a progress bar.
     """
     info = get_set(dataset)
     if split is None:
-        split = "test" if "test" in info.splits else info.splits[0]
+        split = "all" if "all" in info.splits else "test"
+        split = split if split in info.splits else info.splits[0]
     if protocol is None:
         folder = Path(root)
         known = info.detect is not None and folder.is_dir()

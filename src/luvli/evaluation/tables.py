@@ -197,12 +197,11 @@ def as_dict(table: Table) -> dict[str, Any]:
 def as_markdown(table: Table) -> str:
     """GitHub-flavoured Markdown, one table for each group of columns."""
     parts = [f"### Table {table.number} ({table.part}): {table.title}"]
-    for group, indices in _printed_blocks(table):
+    for group, head, rows in printed_blocks(table):
         if group:
             parts.append(f"**{group}**")
-        head = ["Method", *(_heading(table.columns[i], group) for i in indices)]
-        rows = [[name, *cells] for name, cells in printed_rows(table, indices)]
-        parts.append(markdown_table(head, rows))
+        body = [[method, *cells] for method, cells in rows]
+        parts.append(markdown_table(["Method", *head], body))
     parts.append(QUOTED + (f" {table.note}." if table.note else ""))
     return "\n\n".join(parts) + "\n"
 
@@ -221,23 +220,30 @@ def printed_rows(table: Table, indices: Sequence[int]) -> list[tuple[str, list[s
     return result
 
 
-def _printed_blocks(table: Table) -> list[tuple[str, list[int]]]:
-    """One block if it fits a page, else one for each group of columns."""
-    return [("", list(range(len(table.columns))))] if len(table.columns) <= 8 else table.blocks
+def printed_blocks(
+    table: Table, widest: int = 8
+) -> list[tuple[str, list[str], list[tuple[str, list[str]]]]]:
+    """Title, headings and rows of what to print: one block, or one for each group of columns
+    if there are more than `widest`."""
+    whole = [("", list(range(len(table.columns))))]
+    blocks = whole if len(table.columns) <= widest else table.blocks
+    result = []
+    for group, indices in blocks:
+        columns = [table.columns[i] for i in indices]
+        shared = {column.better for column in columns} if group else set()
+        title = group + (_ARROWS[columns[0].better] if len(shared) == 1 else "")
+        head = [_heading(column, group, len(shared) == 1) for column in columns]
+        result.append((title, head, printed_rows(table, indices)))
+    return result
 
 
-def printed_blocks(table: Table) -> list[tuple[str, list[str], list[tuple[str, list[str]]]]]:
-    """Title, headings and rows of each block to print."""
-    return [
-        (group, [_heading(table.columns[i], group) for i in indices], printed_rows(table, indices))
-        for group, indices in _printed_blocks(table)
-    ]
+_ARROWS = {"lower": " ↓", "higher": " ↑", None: ""}
 
 
-def _heading(column: Column, block: str) -> str:
-    arrow = {"lower": " ↓", "higher": " ↑", None: ""}[column.better]
+def _heading(column: Column, block: str, shared: bool) -> str:
+    """What stands above a column; what is the same for the whole block stands in its title."""
     group = "" if block or not column.group else f"{column.group}: "
-    return f"{group}{column.label}{arrow}"
+    return f"{group}{column.label}{'' if shared else _ARROWS[column.better]}"
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
