@@ -19,8 +19,11 @@ CERTAIN = 50.0
 
 
 def network_input(images: Tensor, config: NetworkConfig) -> Tensor:
-    """uint8 crops (B, 3, S, S) as the network wants them: 0..1, stretched if it asks for it."""
-    scaled = images.float() / 255
+    """uint8 crops (B, 3, S, S) as the network wants them: 0..1, stretched if it asks for it.
+
+    Channels last in memory: convolutions are a fifth faster on CPUs that way.
+    """
+    scaled = images.contiguous(memory_format=torch.channels_last).float() / 255
     return contrast_stretch(scaled) if config.contrast_stretch else scaled
 
 

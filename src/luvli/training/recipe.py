@@ -24,6 +24,13 @@ Positive = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(gt=0, lt=1)]
 
 
+def without_null(given: Any) -> Any:
+    """A stage, source or share that a recipe sets to null is gone: so it drops what it extends."""
+    if isinstance(given, dict):
+        return {name: value for name, value in given.items() if value is not None}
+    return given
+
+
 class Synthetic(Settings):
     """Rendered faces; they are drawn once and kept in the cache folder."""
 
@@ -87,6 +94,11 @@ class Data(Settings):
     """side of the crop / longer side of the box"""
     cache: str | None = None
     """folder for decoded pictures; the user's cache folder by default"""
+
+    @field_validator("sources", "validation", mode="before")
+    @classmethod
+    def _drop_removed(cls, given: Any) -> Any:
+        return without_null(given)
 
     @field_validator("enlarge")
     @classmethod
@@ -157,6 +169,11 @@ class Stage(Settings):
             return {**Augmentation.recipe(str(given["recipe"])).model_dump(), **changes}
         return check_keys(Augmentation, given)
 
+    @field_validator("mixture", mode="before")
+    @classmethod
+    def _drop_removed(cls, given: Any) -> Any:
+        return without_null(given)
+
     @field_validator("mixture")
     @classmethod
     def _shares(cls, given: dict[str, float] | None) -> dict[str, float] | None:
@@ -191,10 +208,7 @@ class Recipe(Settings):
     @field_validator("stages", mode="before")
     @classmethod
     def _drop_removed(cls, given: Any) -> Any:
-        """A stage set to null, in a recipe that extends another, is gone."""
-        if isinstance(given, dict):
-            return {name: stage for name, stage in given.items() if stage is not None}
-        return given
+        return without_null(given)
 
     @model_validator(mode="after")
     def _consistent(self) -> Recipe:

@@ -134,6 +134,7 @@ class StageTrainer:
             fresh = load_weights_into(network, self.recipe.init)
             self.report.say(f"starting from {self.recipe.init}; fresh: {', '.join(fresh) or 'none'}")
         on_cpu = fabric.device.type == "cpu"
+        network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         network = prepare_norms(network, stage.batch_norm, fabric.world_size, on_cpu)
         optimizer = make_optimizer(network, stage.optimizer)
         self.model, self.optimizer = fabric.setup(network, optimizer)
