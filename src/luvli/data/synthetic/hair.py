@@ -8,12 +8,13 @@ the skull where they would enter it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from luvli.data.synthetic.head import Head
+from luvli.data.synthetic.head import Head, Part
 from luvli.data.synthetic.light import Lights
 
 Floats = NDArray[np.float32]
@@ -76,7 +77,7 @@ def random_style(rng: np.random.Generator) -> Style:
     names = list(_ALBEDO)
     chance = np.array([0.26, 0.24, 0.17, 0.10, 0.09, 0.04, 0.06, 0.03, 0.01])
     colour = np.array(_ALBEDO[names[rng.choice(len(names), p=chance)]])
-    colour = colour * np.exp(rng.normal(0, 0.22)) * np.exp(rng.normal(0, 0.06, 3))
+    colour = colour * np.exp(rng.normal(0, 0.22)) * np.exp(rng.normal(0, 0.03, 3))
     kind = rng.choice(
         ["bald", "buzz", "short", "swept", "medium", "long", "tied", "curly"],
         p=[0.05, 0.09, 0.22, 0.14, 0.14, 0.20, 0.08, 0.08],
@@ -105,7 +106,7 @@ def random_style(rng: np.random.Generator) -> Style:
         parting=float(np.clip(rng.normal(0, 1.8), -4, 4)),
         gravity=float(
             {"buzz": 0.0, "short": 0.12, "swept": 0.08, "curly": 0.03, "tied": 0.0}.get(
-                str(kind), rng.uniform(0.3, 0.5)
+                str(kind), rng.uniform(0.45, 0.8)
             )
         ),
         curl=float(rng.uniform(0.9, 1.5) if kind == "curly" else rng.gamma(1.2, 0.12)),
@@ -127,8 +128,7 @@ def grow_scalp(
     style: Style,
     down: Any,
     rng: np.random.Generator,
-    guides: int = 420,
-    followers: int = 11,
+    guides: int = 460,
 ) -> Any:
     """Guide polylines (g, p, 3) in head coordinates; `down` (3,) is where gravity points."""
     roots = head.roots["scalp"]
@@ -163,18 +163,18 @@ def grow_scalp(
     flow = comb
     for p in range(1, points):
         travelled = p / (points - 1)
-        pull = style.gravity * (0.5 + travelled) * np.where(fringed, 1.6, 1.0)[:, None]
-        wander = rng.normal(0, 1, (count, 3)) * 0.10
+        pull = style.gravity * (0.4 + 2.5 * travelled) * np.where(fringed, 1.6, 1.0)[:, None]
+        wander = rng.normal(0, 1, (count, 3)) * (0.10 if style.length < 12 else 0.05)
         twist = style.curl * np.concatenate(
             [np.cos(phase + pitch * p * 2), np.sin(phase * 2 + p), np.sin(phase + pitch * p * 2)], 1
         )
-        direction = direction + 0.35 * flow + pull * down + wander + 0.5 * twist
+        direction = 0.75 * direction + 0.3 * flow + pull * down + wander + 0.5 * twist
         if not style.tied:
             # hair that is not a fringe keeps off the face: it slides to its side
             now = path[:, p - 1]
             before_face = (now[:, 2] > 3.5) & (now[:, 1] < 10.5) & ~fringed
             away = np.sign(now[:, 0] - 0.3 * style.parting)
-            direction[:, 0] += before_face * away * 0.55
+            direction[:, 0] += before_face * away * 0.5
             direction[:, 2] -= before_face * 0.35
         direction /= np.linalg.norm(direction, axis=1, keepdims=True) + 1e-6
         path[:, p], direction = skull.keep_out(path[:, p - 1] + step * direction, direction, lift)
@@ -190,13 +190,22 @@ def tuft(
     """Followers around each guide: (g * followers, p, 3) points and colours."""
     count, points = guides.shape[:2]
     offset = rng.normal(0, 0.34, (count, followers, 1, 3)).astype(np.float32)
-    spread = np.linspace(1.0, 1.0 + 0.05 * style.length**0.5, points, dtype=np.float32)
-    frizz = rng.normal(0, 0.03 + 0.05 * style.curl, (count, followers, points, 3))
-    frizz = frizz.astype(np.float32) * np.linspace(0, 1, points, dtype=np.float32)[:, None]
+    ends = 1.1 if style.length < 8 else 0.75  # long hair gathers into locks
+    spread = np.linspace(1.0, ends, points, dtype=np.float32)
+    amount = count * followers * points * 3
+    start = rng.integers(0, len(_frizz()) - amount)
+    frizz = _frizz()[start : start + amount].reshape(count, followers, points, 3).copy()
+    frizz *= (0.03 + 0.05 * style.curl) * np.linspace(0, 1, points, dtype=np.float32)[:, None]
     strands = guides[:, None] + offset * spread[:, None] + frizz
     shade = np.exp(rng.normal(0, 0.28, (count, followers, 1, 1))).astype(np.float32)
     colours = colour[:, None] * shade
     return strands.reshape(-1, points, 3), colours.reshape(-1, points, 3)
+
+
+@cache
+def _frizz() -> Floats:
+    """Normal numbers to cut from: a head of hair needs a quarter of a million."""
+    return np.random.default_rng(2).standard_normal(1 << 20, dtype=np.float32)
 
 
 def light_strands(points: Any, centre: Any, albedo: Any, lights: Lights) -> Floats:
@@ -205,7 +214,9 @@ def light_strands(points: Any, centre: Any, albedo: Any, lights: Lights) -> Floa
     The hair of a head is lit as a volume: what faces away from a lamp (seen from `centre`)
     lies in the shadow of the rest.
     """
-    tangent = np.gradient(points, axis=1)
+    tangent = np.empty_like(points)
+    tangent[:, :-1] = points[:, 1:] - points[:, :-1]
+    tangent[:, -1] = tangent[:, -2]
     tangent /= np.linalg.norm(tangent, axis=-1, keepdims=True) + 1e-6
     outward = points - centre
     outward /= np.linalg.norm(outward, axis=-1, keepdims=True) + 1e-6
@@ -222,20 +233,27 @@ def light_strands(points: Any, centre: Any, albedo: Any, lights: Lights) -> Floa
         along = np.clip(1 - (tangent @ half) ** 2, 0, 1)[..., None]
         highlight = 0.05 * along**40 + 0.9 * albedo * along**12
         colour = colour + strength * facing * deep * (0.8 * albedo * across + highlight)
-    return colour.astype(np.float32)
+    return np.asarray(colour, np.float32)
 
 
 def bristles(
-    head: Head, region: str, chosen: Any, vertices: Any, normals: Any, lean: Any, length: Any
+    head: Head,
+    region: str,
+    chosen: Any,
+    vertices: Any,
+    normals: Any,
+    lean: Any,
+    length: Any,
+    rise: float,
 ) -> Floats:
-    """Short curved hairs (m, 4, 3), head coordinates: out of the skin, then along `lean` (m, 3)."""
+    """Short curved hairs (m, 4, 3), head coordinates: out of the skin by `rise`, along `lean`."""
     roots = head.roots[region]
     place = roots.at(vertices, chosen)
     normal = roots.at(normals, chosen)
     t = np.linspace(0, 1, 4, dtype=np.float32)[None, :, None]
     size = np.asarray(length, np.float32).reshape(-1, 1, 1)
-    path = place[:, None] + normal[:, None] * (0.03 + 0.35 * size * t * (1 - 0.5 * t))
-    return (path + np.asarray(lean, np.float32)[:, None] * size * t).astype(np.float32)
+    path = place[:, None] + normal[:, None] * (0.03 + rise * size * t * (1 - 0.5 * t))
+    return np.asarray(path + np.asarray(lean)[:, None] * size * t, np.float32)
 
 
 def _combing(style: Style, place: Any, fringed: Any) -> Any:
@@ -265,10 +283,10 @@ class Skull:
     @classmethod
     def around(cls, head: Head, vertices: Any) -> Skull:
         """The skull of a deformed head."""
-        first, last, order, centre = _bins(head)
+        first, cells, order, centre = head.skull_cells
         radius = np.zeros(_RINGS * _SECTORS, np.float32)
         distance = np.linalg.norm(vertices[order] - centre, axis=1)
-        radius[last] = np.maximum.reduceat(distance, first)
+        radius[cells] = np.maximum.reduceat(distance, first)
         grid = radius.reshape(_RINGS, _SECTORS)
         # an empty cell takes the largest of its neighbours
         around = np.max([np.roll(grid, k, axis=1) for k in (-2, -1, 1, 2)], axis=0)
@@ -297,22 +315,16 @@ def _cell(outward: Any) -> tuple[Any, Any]:
     return ring, sector
 
 
-_binned: dict[int, Any] = {}
-
-
-def _bins(head: Head) -> Any:
-    """Skin vertices of the skull, sorted by direction (once for each head)."""
-    key = id(head)
-    if key not in _binned:
-        centre = np.array([0, head.neutral[head.landmarks[27]][1], 0.5], np.float32)
-        chin = head.neutral[head.landmarks[8], 1]
-        skin = np.unique(head.triangles[head.part == 0])
-        skin = skin[head.neutral[skin, 1] > chin - 1]
-        outward = head.neutral[skin] - centre
-        outward /= np.linalg.norm(outward, axis=1, keepdims=True)
-        ring, sector = _cell(outward)
-        cell = ring * _SECTORS + sector
-        order = np.argsort(cell, kind="stable")
-        cells, first = np.unique(cell[order], return_index=True)
-        _binned[key] = (first, cells, skin[order], centre)
-    return _binned[key]
+def sort_by_direction(head: Head) -> tuple[Any, Any, Any, Any]:
+    """Where each cell's vertices begin, the cells, the sorted vertices, the skull's middle."""
+    centre = np.array([0, head.neutral[head.landmarks[27]][1], 0.5], np.float32)
+    chin = head.neutral[head.landmarks[8], 1]
+    skin = np.unique(head.triangles[head.part == Part.SKIN])
+    skin = skin[head.neutral[skin, 1] > chin - 1]
+    outward = head.neutral[skin] - centre
+    outward /= np.linalg.norm(outward, axis=1, keepdims=True)
+    ring, sector = _cell(outward)
+    cell = ring * _SECTORS + sector
+    order = np.argsort(cell, kind="stable")
+    cells, first = np.unique(cell[order], return_index=True)
+    return first, cells, skin[order], centre

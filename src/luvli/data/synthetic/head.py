@@ -67,6 +67,17 @@ class Head:
     eyeballs: tuple[Eyeball, ...]
 
     @cached_property
+    def closed(self) -> tuple[Ints, NDArray[np.uint8]]:
+        """Triangles and parts of the head with its mouth shut: no teeth, no gums."""
+        shown = ~np.isin(self.part, (Part.TEETH, Part.GUMS))
+        return np.ascontiguousarray(self.triangles[shown]), self.part[shown]
+
+    @cached_property
+    def shadowing(self) -> Ints:
+        """Triangles that throw shadows: the skin."""
+        return np.ascontiguousarray(self.triangles[self.part == Part.SKIN])
+
+    @cached_property
     def regions(self) -> Regions:
         """Texture coordinates and the maps of lips, brows, beard, scalp ..."""
         return find_regions(self.neutral, self.landmarks)
@@ -92,11 +103,25 @@ class Head:
         return closed
 
     @cached_property
+    def unrolled(self) -> tuple[Any, Any, Any]:
+        """Place, normal and presence of the skin at each texel."""
+        from luvli.data.synthetic.textures import unroll_surface
+
+        return unroll_surface(self)
+
+    @cached_property
+    def skull_cells(self) -> tuple[Any, Any, Any, Any]:
+        """Skin vertices sorted by their direction from the middle of the skull."""
+        from luvli.data.synthetic.hair import sort_by_direction
+
+        return sort_by_direction(self)
+
+    @cached_property
     def stiffness(self) -> Floats:
         """(n,) 1 where the skin moves with the skull, 0 where it stays with the shoulders."""
         chin = self.neutral[self.landmarks[8]]
         height = self.neutral[:, 1] + 0.45 * self.neutral[:, 2] - (chin[1] + 0.45 * chin[2])
-        return _smoothstep(-11.0, -3.5, height).astype(np.float32)
+        return np.asarray(_smoothstep(-11.0, -3.5, height), np.float32)
 
     @cached_property
     def jaw_paths(self) -> Ints:
@@ -155,7 +180,7 @@ _INSIDE = (Part.TEETH, Part.GUMS, Part.MOUTH)
 
 
 # How far towards the middle of the face the outline may slide, for the jaw points 0 to 8.
-_REACH = (0.26, 0.34, 0.42, 0.48, 0.52, 0.52, 0.45, 0.35, 0.0)
+_REACH = (0.36, 0.46, 0.56, 0.62, 0.64, 0.66, 0.66, 0.60, 0.0)
 
 
 def _smoothstep(low: float, high: float, value: Any) -> Any:
@@ -166,8 +191,8 @@ def _smoothstep(low: float, high: float, value: Any) -> Any:
 def _jaw_paths(neutral: Floats, triangles: Ints, landmarks: Ints, steps: int = 24) -> Ints:
     """Vertices of the skin nearest to a line from each jaw landmark to the middle of the face.
 
-    In a front view: upper jaw points move level towards the eyes and the nose, lower ones
-    towards the mouth. The last vertex is where an annotator would no longer call it jaw.
+    In a front view the way is level, or nearly so below the mouth. The last vertex is where an
+    annotator would no longer call it jaw.
     """
     from luvli.data.synthetic.raster import vertex_normals
 
@@ -182,8 +207,8 @@ def _jaw_paths(neutral: Floats, triangles: Ints, landmarks: Ints, steps: int = 2
     paths = np.zeros((17, steps), np.int32)
     for j in range(17):
         height = jaw[j, 1]
-        # what lies under the mouth heads for it, what lies above moves level
-        target = np.array([0.0, max(height, mouth[1])])
+        # the chin's underside is no outline: points below the mouth rise a little on their way
+        target = np.array([0.0, height + 0.25 * max(mouth[1] - height, 0.0)])
         line = jaw[j, :2] + np.linspace(0, _REACH[min(j, 16 - j)], steps)[:, None] * (
             target - jaw[j, :2]
         )

@@ -2,7 +2,7 @@
 
 A landmark is hidden by the head itself when the ray from the camera to it meets the head's
 surface first. Two tolerances stand between exact rays and what people label: a surface that is
-less than `GRAZE` nearer than the landmark does not hide it (it is the landmark's own fold of
+less than its `GRAZE` nearer than the landmark does not hide it (it is the landmark's own fold of
 skin), and a point that peeks out by less than that is not called hidden either.
 """
 
@@ -20,8 +20,12 @@ from luvli.data.synthetic.raster import SAMPLES, surface_depth
 
 JawConvention = Literal["outline", "3d"]
 
-GRAZE = 0.35
-"""centimetres"""
+GRAZE = np.full(68, 0.35)
+"""(68,) centimetres; more where the landmark sits in a fold: jaw, eyes, mouth"""
+GRAZE[:17], GRAZE[27:31], GRAZE[31:36] = 0.8, 0.8, 0.12
+GRAZE[36:48], GRAZE[48:60], GRAZE[60:68], GRAZE[33] = 1.1, 0.3, 0.8, 0.6
+CONTACT = 0.35
+"""centimetres that a covering object may lie deeper than the landmark (hair on slanted skin)"""
 
 
 class Labels(NamedTuple):
@@ -49,17 +53,29 @@ def place_landmarks(
     """
     index = head.landmarks.copy()
     beyond = np.zeros(68, bool)
+    outward = np.zeros((68, 2))
     if jaw == "outline":
-        index[:17], beyond[:17] = outline(head, screen)
+        index[:17], beyond[:17], outward[:17] = outline(head, screen)
     points = screen[index, :2].astype(np.float64)
-    hidden = hidden_behind(points, screen[index, 2], screen, triangles, GRAZE) | beyond
+    # a point of the outline lies on the horizon, where rounding decides what is before what:
+    # it is hidden only if something also hides the place just outside of it
+    hidden = hidden_behind(points + outward, screen[index, 2], screen, triangles, GRAZE) | beyond
+    if jaw == "outline":
+        # people stop labelling a side of the jaw as a whole, not point by point
+        for side, upper in ((slice(0, 8), slice(1, 5)), (slice(9, 17), slice(12, 16))):
+            hidden[side] |= hidden[upper].sum() >= 3
     place = vertices[index].astype(np.float64)
     pixels = camera.project(place)[:, :2]
     return Labels(pixels, place, hidden)
 
 
-def outline(head: Head, screen: Any) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-    """Slide jaw points to the visible contour: (17,) vertices, (17,) whether none is left.
+def outline(
+    head: Head, screen: Any
+) -> tuple[NDArray[np.int32], NDArray[np.bool_], NDArray[np.float64]]:
+    """Slide jaw points to the visible contour.
+
+    Returns (17,) vertices, (17,) whether no contour of the jaw is left, and (17, 2) a short
+    way outwards on the screen, 2 % of the face's height.
 
     On the side that turns away, each jaw point moves along its path (`Head.jaw_paths`) to the
     outermost vertex on the screen. Where that is the end of the path, the contour of the face
@@ -67,11 +83,9 @@ def outline(head: Head, screen: Any) -> tuple[NDArray[np.int32], NDArray[np.bool
     """
     paths = head.jaw_paths
     flat = screen[paths, :2]  # (17, m, 2)
-    eyes = screen[head.landmarks[[36, 45]], :2].astype(np.float64)
     chin, brow = screen[head.landmarks[8], :2], screen[head.landmarks[27], :2]
     down = (chin - brow) / (np.linalg.norm(chin - brow) + 1e-6)
     right = np.array([down[1], -down[0]])  # across the face, to the picture's right when upright
-    del eyes
     middle = 8 - np.arange(17)
     outward = np.where(middle[:, None] > 0, -right, right)
     # towards the chin the contour runs level, and outwards means down
@@ -83,11 +97,13 @@ def outline(head: Head, screen: Any) -> tuple[NDArray[np.int32], NDArray[np.bool
     stay = reach[np.arange(17), best] < reach[:, 0] + slack
     best[stay] = 0
     last = paths.shape[1] - 1
-    return paths[np.arange(17), best].astype(np.int32), (best >= last) & (middle != 0)
+    gone = (best >= last) & (middle != 0)
+    nudge = 0.02 * np.linalg.norm(chin - brow) * outward
+    return paths[np.arange(17), best].astype(np.int32), gone, nudge
 
 
 def hidden_behind(
-    points: Any, nearness: Any, screen: Any, triangles: Any, graze: float
+    points: Any, nearness: Any, screen: Any, triangles: Any, graze: Any
 ) -> NDArray[np.bool_]:
     """(k,) whether a surface lies more than `graze` centimetres before each point."""
     found = np.zeros(len(points))
@@ -116,10 +132,11 @@ def covered(
     x, y = centre[:, :1] + dx, centre[:, 1:] + dy
     inside = (x >= 0) & (y >= 0) & (x < width) & (y < height)
     x, y = x.clip(0, width - 1), y.clip(0, height - 1)
-    before = nearness[y, x] * (np.asarray(depth)[:, None] + GRAZE) > 1.0
+    before = nearness[y, x] * (np.asarray(depth)[:, None] + CONTACT) > 1.0
     hit = foreign[y, x] & before & inside
     share = hit.sum(axis=1) / np.maximum(inside.sum(axis=1), 1)
-    return np.asarray(share > 0.5)
+    within = (centre >= 0).all(axis=1) & (centre < (width, height)).all(axis=1)
+    return np.asarray((share > 0.5) & within)
 
 
 def visibility(labels: Labels, externally: Any) -> NDArray[np.int8]:

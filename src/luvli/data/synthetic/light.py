@@ -33,7 +33,7 @@ def random_lights(rng: np.random.Generator) -> Lights:
         tint = np.array([1 + 0.16 * kelvin_like, 1.0, 1 - 0.20 * kelvin_like])
         return tint / tint.mean()
 
-    ambient_level = rng.uniform(0.25, 0.85)
+    ambient_level = rng.uniform(0.15, 0.65)
     hue = rng.normal(0, 0.5)
     ambient = np.zeros((4, 3))
     ambient[0] = ambient_level * warm(hue)
@@ -50,7 +50,7 @@ def random_lights(rng: np.random.Generator) -> Lights:
             [np.sin(side) * np.cos(lift), np.sin(lift), np.cos(side) * np.cos(lift)],
         ]
     )
-    key = rng.uniform(0.25, 1.0) * (1.2 - 0.6 * ambient_level)
+    key = rng.uniform(0.3, 1.5) * (1.1 - 0.7 * ambient_level)
     fill = rng.uniform(0, 0.5) * (rng.random() < 0.6)
     colour = np.array([key * warm(rng.normal(0.1, 0.5)), fill * warm(rng.normal(0, 0.8))])
     return Lights(
@@ -94,9 +94,9 @@ def lit_fraction(
     size = depth.shape[0]
     for k in range(vertices.shape[0]):
         # start a little off the surface, so that it does not shade itself
-        px = vertices[k, 0] + normals[k, 0] * bias
-        py = vertices[k, 1] + normals[k, 1] * bias
-        pz = vertices[k, 2] + normals[k, 2] * bias
+        px = vertices[k, 0] + normals[k, 0] * np.float32(bias)
+        py = vertices[k, 1] + normals[k, 1] * np.float32(bias)
+        pz = vertices[k, 2] + normals[k, 2] * np.float32(bias)
         x = transform[0, 0] * px + transform[0, 1] * py + transform[0, 2] * pz + transform[0, 3]
         y = transform[1, 0] * px + transform[1, 1] * py + transform[1, 2] * pz + transform[1, 3]
         z = transform[2, 0] * px + transform[2, 1] * py + transform[2, 2] * pz + transform[2, 3]
@@ -129,7 +129,7 @@ def ambient_openness(vertices: Floats, triangles: NDArray[np.int32], lamps: int 
     for direction in sphere:
         cosine = np.clip(normals @ direction.astype(np.float32), 0, None)
         depth, transform = shadow_map(vertices, triangles, direction)
-        lit_fraction(vertices, normals, depth, transform, np.float32(0.25), lit)
+        lit_fraction(vertices, normals, depth, transform, 0.25, lit)
         seen += cosine * lit
         total += cosine
     return (seen / np.maximum(total, 1e-6)).astype(np.float32)

@@ -107,7 +107,7 @@ def random_colour(rng: np.random.Generator, muted: float = 0.5) -> Floats:
     """A linear RGB colour: black and white often, strong hues seldom."""
     level = rng.choice([0.02, 0.06, 0.15, 0.35, 0.7]) * np.exp(rng.normal(0, 0.25))
     tint = np.exp(rng.normal(0, 0.7 * (1 - muted * rng.random()), 3))
-    return np.clip(level * tint / tint.mean(), 0.005, 0.9).astype(np.float32)
+    return np.asarray(np.clip(level * tint / tint.mean(), 0.005, 0.9), np.float32)
 
 
 def garment(neck: Any, rng: np.random.Generator) -> Mesh:
@@ -137,7 +137,11 @@ def garment(neck: Any, rng: np.random.Generator) -> Mesh:
     x = build * wide[:, None] * np.sin(angle) * squarish
     z = deep[:, None] * np.cos(angle) * squarish + forward[:, None]
     y = height[:, None] - scoop[:, None] * np.clip(np.cos(angle), 0, 1) ** 2
-    y = y + rng.normal(0, 0.12, y.shape)  # folds
+    folds = rng.normal(0, 0.5, y.shape)
+    for _ in range(2):
+        folds = (np.roll(folds, 1, 1) + folds + np.roll(folds, -1, 1)) / 3
+    folds[0] = 0
+    y, z = y + folds, z + folds
     points = np.stack([x, y, z], axis=-1) + np.asarray(neck)
     main, second = random_colour(rng), random_colour(rng)
     colour = np.broadcast_to(main, points.shape).copy()
@@ -334,7 +338,7 @@ def telephone(points: Any, rng: np.random.Generator) -> Mesh:
     side = rng.choice([-1, 1])
     centre = np.array([side * (abs(points[0][0]) + 1.2), points[2][1] + rng.normal(0, 1), 1.5])
     slab = tube(
-        np.stack([centre + (0, 4.5, -1.5), centre + (0, -6.0, 3.5)]),
+        centre + np.array([(0, 4.5, -1.5), (0, -6.0, 3.5)]),
         rng.uniform(1.4, 2.0),
         colour,
         6,

@@ -36,12 +36,16 @@ _MOODS: tuple[tuple[float, dict[str, float]], ...] = (
 
 # sRGB skin from light to dark
 _TONES = np.array(
-    [(0.95, 0.80, 0.73), (0.90, 0.71, 0.61), (0.80, 0.60, 0.48), (0.66, 0.46, 0.35)]
-    + [(0.48, 0.32, 0.24), (0.30, 0.20, 0.155)]
+    [
+        *((0.95, 0.80, 0.73), (0.90, 0.71, 0.61), (0.80, 0.60, 0.48)),
+        *((0.66, 0.46, 0.35), (0.48, 0.32, 0.24), (0.30, 0.20, 0.155)),
+    ]
 )
 _IRISES = np.array(  # linear
-    [(0.035, 0.018, 0.010), (0.06, 0.032, 0.015), (0.12, 0.07, 0.03), (0.09, 0.10, 0.05)]
-    + [(0.10, 0.16, 0.22), (0.16, 0.19, 0.22)]
+    [
+        *((0.035, 0.018, 0.010), (0.06, 0.032, 0.015), (0.12, 0.07, 0.03)),
+        *((0.09, 0.10, 0.05), (0.10, 0.16, 0.22), (0.16, 0.19, 0.22)),
+    ]
 )
 
 
@@ -87,9 +91,9 @@ def _mood(head: Head, gaze: tuple[float, float], rng: np.random.Generator) -> Fl
         weights += head.weights(eyeBlink=rng.uniform(0.6, 1.0))
     else:
         weights += head.weights(eyeBlink=np.clip(rng.normal(0.06, 0.08), 0, 0.4))
-    right, up = gaze
+    _, up = gaze
     weights += head.weights(eyeLookDown=max(-up, 0) / 30, eyeLookUp=max(up, 0) / 30)
-    return np.clip(weights, 0, 1.1).astype(np.float32)
+    return np.asarray(np.clip(weights, 0, 1.1), np.float32)
 
 
 def _calm(head: Head) -> Any:
@@ -116,7 +120,7 @@ def _skin(style: Style, made_up: bool, rng: np.random.Generator) -> s.Skin:
     else:
         lips = natural_lips * np.exp(rng.normal(0, 0.1, 3))
     iris = _IRISES[rng.choice(2 if dark > 2.5 else len(_IRISES))] * np.exp(rng.normal(0, 0.2))
-    brow = np.minimum(style.colour * rng.uniform(0.5, 1.0), 0.12)
+    brow = np.minimum(style.colour * rng.uniform(0.6, 1.2), 0.12) + rng.uniform(0.05, 0.25) * tone
     stubble = 0.35 * tone + 0.4 * np.minimum(style.colour, 0.1)
     palette = np.zeros((8, 3))
     palette[s.TONE], palette[s.LIP_COLOUR], palette[s.STUBBLE_COLOUR] = tone, lips, stubble
@@ -148,5 +152,5 @@ def _skin(style: Style, made_up: bool, rng: np.random.Generator) -> s.Skin:
         numbers.astype(np.float32),
         palette.astype(np.float32),
         rng.integers(0, s.TILE, 2).astype(np.int32),
-        np.zeros((1, 1, 4), np.float32),
+        np.zeros((1, 1, 4), np.uint8),
     )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from luvli.errors import InputError, unknown_choice
 
 PoseClass = Literal["frontal", "lefthalf", "righthalf", "left", "right"]
-"""MERL-RAV's classes; left and right are the person's own, so "left" looks to the picture's right"""
+"""MERL-RAV's classes; left and right are the person's own: "left" looks to the picture's right"""
 PoseChoice = Literal[
     "mixed", "frontal", "half-profile", "profile", "lefthalf", "righthalf", "left", "right"
 ]
@@ -38,7 +38,7 @@ class Pose(NamedTuple):
 
     @property
     def pose_class(self) -> PoseClass:
-        """The class by the size of the yaw: up to 35 degrees frontal, up to 60 half-profile."""
+        """The class by the size of the yaw: up to 26 degrees frontal, up to 48 half-profile."""
         if abs(self.yaw) <= HALF_FROM:
             return "frontal"
         if abs(self.yaw) <= PROFILE_FROM:
@@ -46,7 +46,7 @@ class Pose(NamedTuple):
         return "left" if self.yaw > 0 else "right"
 
 
-HALF_FROM, PROFILE_FROM = 35.0, 60.0
+HALF_FROM, PROFILE_FROM = 26.0, 48.0
 
 
 def random_pose(choice: PoseChoice, rng: np.random.Generator) -> Pose:
@@ -58,11 +58,11 @@ def random_pose(choice: PoseChoice, rng: np.random.Generator) -> Pose:
         kind = str(rng.choice(list(SHARES), p=list(SHARES.values())))
     side = {"lefthalf": 1, "left": 1, "righthalf": -1, "right": -1}.get(kind, rng.choice([-1, 1]))
     if kind == "frontal":
-        yaw = _within(rng, 0, 15, 0, HALF_FROM)
+        yaw = _within(rng, 0, 13, 0, HALF_FROM)
     elif kind in ("half-profile", "lefthalf", "righthalf"):
         yaw = rng.uniform(HALF_FROM, PROFILE_FROM)
     else:
-        yaw = _within(rng, 76, 15, PROFILE_FROM, 120)
+        yaw = _within(rng, 70, 14, PROFILE_FROM, 120)
     wild = rng.random() < 0.06
     pitch = _within(rng, 0, 40 if wild else 12, -90, 90, both=True)
     roll = _within(rng, 0, 35 if wild else 10, -120, 120, both=True)

@@ -2,8 +2,8 @@
 
 A picture of `size` pixels is drawn on a grid of `SAMPLES * size` sample points. Buffers hold
 the inverse depth of the nearest surface (0: nothing) and its owner: the number of a triangle,
-`NOTHING`, or `STRAND` or `HAIR` (then the colour stands in a buffer of its own). Inverse depth is linear
-on the screen under perspective, so no division is needed until a sample is shaded.
+`NOTHING`, or `STRAND` or `HAIR` (then the colour stands in a buffer of its own). Inverse depth
+is linear on the screen under perspective: no division is needed until a sample is shaded.
 """
 
 from __future__ import annotations
@@ -59,18 +59,20 @@ def draw_triangles(
             continue
         inverse = np.float32(1.0) / area
         wa, wb, wc = screen[a, 2], screen[b, 2], screen[c, 2]
-        # barycentric coordinates are linear: value at (left, y) plus a step for each column
+        # barycentric coordinates are linear: one step for each column
         step_b = (ya - yc) * inverse
         step_c = (yb - ya) * inverse
+        dx = np.float32(left) - xa
+        slope_b, slope_c = wb - wa, wc - wa
         for y in range(top, bottom + 1):
-            beta = ((xc - xa) * (y - ya) - (left - xa) * (yc - ya)) * inverse
-            gamma = ((left - xa) * (yb - ya) - (xb - xa) * (y - ya)) * inverse
+            dy = np.float32(y) - ya
+            u = ((xc - xa) * dy - dx * (yc - ya)) * inverse - step_b
+            v = (dx * (yb - ya) - (xb - xa) * dy) * inverse - step_c
             for x in range(left, right + 1):
-                step = np.float32(x - left)
-                u = beta + step * step_b
-                v = gamma + step * step_c
+                u += step_b
+                v += step_c
                 if u >= -SLACK and v >= -SLACK and u + v <= 1 + SLACK:
-                    near = wa + u * (wb - wa) + v * (wc - wa)
+                    near = wa + u * slope_b + v * slope_c
                     if near > nearness[y, x]:
                         nearness[y, x] = near
                         owner[y, x] = first + t
@@ -133,10 +135,18 @@ def surface_depth(points: Any, screen: Any, triangles: Any, found: Any) -> None:
     the ray meets nothing.
     """
     k = points.shape[0]
-    left = points[:, 0].min()
-    right = points[:, 0].max()
-    top = points[:, 1].min()
-    bottom = points[:, 1].max()
+    left, top = points[:, 0].min() - 1.0, points[:, 1].min() - 1.0
+    cells = 64
+    scale = cells / (max(points[:, 0].max() - left, points[:, 1].max() - top) + 1.0)
+    # how many points lie above and to the left of each cell: tells empty boxes at once
+    table = np.zeros((cells + 1, cells + 1), np.int32)
+    for j in range(k):
+        table[int((points[j, 1] - top) * scale) + 1, int((points[j, 0] - left) * scale) + 1] += 1
+    for row in range(1, cells + 1):
+        for column in range(1, cells + 1):
+            table[row, column] += (
+                table[row - 1, column] + table[row, column - 1] - table[row - 1, column - 1]
+            )
     for t in range(triangles.shape[0]):
         a, b, c = triangles[t, 0], triangles[t, 1], triangles[t, 2]
         xa, ya = np.float64(screen[a, 0]), np.float64(screen[a, 1])
@@ -144,7 +154,11 @@ def surface_depth(points: Any, screen: Any, triangles: Any, found: Any) -> None:
         xc, yc = np.float64(screen[c, 0]), np.float64(screen[c, 1])
         low_x, high_x = min(xa, xb, xc), max(xa, xb, xc)
         low_y, high_y = min(ya, yb, yc), max(ya, yb, yc)
-        if low_x > right or high_x < left or low_y > bottom or high_y < top:
+        c0 = min(max(int((low_x - left) * scale), 0), cells)
+        c1 = min(max(int((high_x - left) * scale) + 1, 0), cells)
+        r0 = min(max(int((low_y - top) * scale), 0), cells)
+        r1 = min(max(int((high_y - top) * scale) + 1, 0), cells)
+        if table[r1, c1] - table[r0, c1] - table[r1, c0] + table[r0, c0] == 0:
             continue
         area = (xc - xa) * (yb - ya) - (xb - xa) * (yc - ya)
         if area == 0:

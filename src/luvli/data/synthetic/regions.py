@@ -28,8 +28,10 @@ Floats = NDArray[np.float32]
 # Hairline: height above the brows in units of the distance from brows to chin, by the angle
 # from the front in degrees: forehead, temple, sideburn, above and behind the ear, nape.
 _HAIRLINE = np.array(
-    [(0, 0.40), (30, 0.42), (42, 0.37), (52, 0.21), (58, 0.06), (62, -0.08), (63, -0.28)]
-    + [(69, -0.30), (73, -0.06), (98, -0.04), (107, -0.5), (130, -0.85), (180, -0.95)]
+    [
+        *((0, 0.40), (30, 0.42), (42, 0.37), (52, 0.21), (58, 0.06), (62, -0.08), (63, -0.28)),
+        *((69, -0.30), (73, -0.06), (98, -0.04), (107, -0.5), (130, -0.85), (180, -0.95)),
+    ]
 )
 
 
@@ -98,7 +100,7 @@ def find_regions(neutral: Floats, landmarks: NDArray[np.int32]) -> Regions:
 
     paint(LIPS, [flat[48:60]], 0.09)
     for side in (flat[17:22], flat[22:27][::-1]):
-        thick = np.interp(np.arange(5), [0, 1.5, 4], [0.14, 0.36, 0.42]) * texel
+        thick = np.interp(np.arange(5), [0, 1.5, 4], [0.10, 0.26, 0.30]) * texel
         upper = side - np.c_[np.zeros(5), 0.75 * thick]
         lower = side + np.c_[np.zeros(5), 1.15 * thick]
         paint(BROWS, [np.concatenate([upper, lower[::-1]])], 0.10)
@@ -108,8 +110,9 @@ def find_regions(neutral: Floats, landmarks: NDArray[np.int32]) -> Regions:
     spot(BLUSH, flat[30], (0.9, 0.8), 170)
     spot(BLUSH, flat[8], (1.2, 0.8), 90)
     for eye in (flat[36:42], flat[42:48]):
-        spot(SOCKETS, eye.mean(axis=0) + (0, 0.5 * texel), (1.5, 0.8), 180)
-        spot(SOCKETS, eye.mean(axis=0) - (0, 0.6 * texel), (1.3, 0.5), 150)
+        middle = eye.mean(axis=0)
+        spot(SOCKETS, middle + np.array([0, 0.5 * texel]), (1.5, 0.8), 180)
+        spot(SOCKETS, middle - np.array([0, 0.6 * texel]), (1.3, 0.5), 150)
     for upper in (flat[36:40], flat[42:46]):
         rim = np.zeros((HEIGHT, WIDTH), np.uint8)
         line = np.round(upper * 16).astype(np.int32)
@@ -151,7 +154,7 @@ def _scalp_map(cv2: Any, points: Any, top: float) -> NDArray[np.uint8]:
     inside = cv2.distanceTransform(hairy, cv2.DIST_L2, 5)
     inside -= cv2.distanceTransform(1 - hairy, cv2.DIST_L2, 5)
     centimetres = inside[:, WIDTH : 2 * WIDTH] * SPAN / HEIGHT
-    return np.clip(128 + SCALP_STEP * centimetres, 0, 255).astype(np.uint8)
+    return np.asarray(np.clip(128 + SCALP_STEP * centimetres, 0, 255), np.uint8)
 
 
 def scatter_roots(
@@ -173,28 +176,38 @@ def scatter_roots(
     ear = (np.abs(corners[:, :, 0]).max(axis=1) > abs(jaw[0]) + 0.9) & (inside < 1.2)
     above_neck = corners[:, :, 1].min(axis=1) > chin[1] - 4
 
-    def scatter(density: Any, count: int, strength: Any) -> HairRoots:
+    def scatter(density: Any, count: int, channel: int, measure: Any, least: float) -> HairRoots:
         chance = area * density
         if chance.sum() == 0:
             count = 0
             chance = np.ones_like(chance)
-        index = rng.choice(len(triangles), count, p=chance / chance.sum())
-        index = index[np.argsort(rng.random(count))]
-        split = np.sort(rng.random((count, 2)), axis=1)
+        index = rng.choice(len(triangles), 3 * count, p=chance / chance.sum())
+        split = np.sort(rng.random((len(index), 2)), axis=1)
         weights = np.c_[split[:, 0], split[:, 1] - split[:, 0], 1 - split[:, 1]].astype(np.float32)
         chosen = triangles[index]
         place = np.einsum("mk,mkd->md", weights, neutral[chosen]).astype(np.float32)
-        return HairRoots(chosen, weights, strength[index].astype(np.float32), place)
+        # large triangles reach out of the region: what counts is the place itself
+        at = np.clip(unroll(place, regions.top), 0, (WIDTH - 1, HEIGHT - 1)).astype(int)
+        strength = measure(regions.maps[at[:, 1], at[:, 0], channel].astype(np.float32))
+        good = np.flatnonzero(strength > least)[:count]
+        return HairRoots(chosen[good], weights[good], strength[good], place[good])
 
-    scalp = ((inside > -1.2) & ~ear).astype(np.float32)
-    brows = np.where(value[:, BROWS] > 40, value[:, BROWS], 0)
+    scalp = ((inside > -2.5) & ~ear).astype(np.float32)
+    brows = _spread(value[:, BROWS], corners, neutral[landmarks[17:27]])
     beard = np.where((value[:, BEARD] > 40) & above_neck & ~ear, value[:, BEARD], 0)
     return {
-        "scalp": scatter(scalp, 12000, inside),
-        "brows": scatter(brows, 1200, value[:, BROWS] / 255),
-        "beard": scatter(beard, 6000, value[:, BEARD] / 255),
+        "scalp": scatter(scalp, 12000, SCALP, lambda v: (v - 128) / SCALP_STEP, -1.2),
+        "brows": scatter(brows, 1200, BROWS, lambda v: v / 255, 0.35),
+        "beard": scatter(beard, 6000, BEARD, lambda v: v / 255, 0.15),
         "lashes": _lash_roots(neutral, landmarks),
     }
+
+
+def _spread(value: Any, corners: Any, points: Any) -> Any:
+    """Chance of triangles: their own value, or a little when they lie near one of `points`."""
+    middle = corners.mean(axis=1)
+    near = np.linalg.norm(middle[:, None] - points[None], axis=2).min(axis=1) < 1.2
+    return np.where(near, np.maximum(value, 60), 0)
 
 
 def _lash_roots(neutral: Floats, landmarks: NDArray[np.int32]) -> HairRoots:
@@ -207,4 +220,4 @@ def _lash_roots(neutral: Floats, landmarks: NDArray[np.int32]) -> HairRoots:
     corners = np.c_[ends, ends[:, 1]].astype(np.int32)
     upper = np.arange(len(pairs)) < 72
     place = np.einsum("mk,mkd->md", weights, neutral[corners]).astype(np.float32)
-    return HairRoots(corners, weights, np.where(upper, 1.0, 0.45).astype(np.float32), place)
+    return HairRoots(corners, weights, np.where(upper, 1.0, 0.3).astype(np.float32), place)

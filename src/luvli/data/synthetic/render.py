@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +16,13 @@ from luvli.data.synthetic import objects
 from luvli.data.synthetic.backdrop import backdrop
 from luvli.data.synthetic.hair import Skull
 from luvli.data.synthetic.head import Head, Part
-from luvli.data.synthetic.labels import JawConvention, visibility
+from luvli.data.synthetic.labels import JawConvention, Labels, place_landmarks, visibility
 from luvli.data.synthetic.lens import develop
 from luvli.data.synthetic.light import random_lights
 from luvli.data.synthetic.person import Person, random_person
-from luvli.data.synthetic.pose import Pose, PoseChoice, aim, check_pose, random_pose
-from luvli.data.synthetic.scene import Posed, Shot, Worn, draw, neck_pivot, pose_head
+from luvli.data.synthetic.pose import Camera, Pose, PoseChoice, aim, check_pose, random_pose
+from luvli.data.synthetic.raster import SAMPLES
+from luvli.data.synthetic.scene import Posed, Shot, Worn, draw, pose_head
 from luvli.data.synthetic.shade import PHOTO, TONE
 from luvli.errors import unknown_choice
 from luvli.files import PathLike
@@ -65,26 +66,11 @@ def render_face(
     >>> sample.image.shape, sample.record.points.shape
     ((64, 64, 3), (68, 2))
     """
-    if jaw not in ("outline", "3d"):
-        raise unknown_choice("jaw convention", jaw, ("outline", "3d"))
-    key = (seed,) if isinstance(seed, int) else tuple(seed)
-    # a stream for each aspect: a change in one leaves the others as they were
-    names = ("person", "shot", "pose", "worn", "hair", "background", "lens", "texture")
-    stream = {name: np.random.default_rng([*key, k]) for k, name in enumerate(names)}
+    key, stream = _streams(seed)
     model = head if isinstance(head, Head) else load_head(str(head))
-    person = random_person(model, stream["person"])
+    person, shot, posed, camera = _stand(model, size, pose, jaw, stream)
     if textures is not None:
         person = _textured(model, person, str(textures), stream["texture"])
-    turned = (
-        random_pose(pose or "mixed", stream["pose"])
-        if pose is None or isinstance(pose, str)
-        else check_pose(pose)
-    )
-    shot = _shot(turned, size, stream["shot"])
-    posed = pose_head(model, person, shot)
-    camera = aim(
-        posed.camera[model.landmarks].astype(np.float64), shot.distance, size, shot.fill, shot.shift
-    )
     worn = _dress(model, person, posed, occluders, stream["worn"])
     behind = backdrop(size, None if backgrounds is None else str(backgrounds), stream["background"])
     drawn = draw(model, person, posed, shot, worn, camera, behind, jaw, stream["hair"])
@@ -96,16 +82,64 @@ def render_face(
         dataset="synthetic",
         face_id="-".join(str(number) for number in key),
         attributes={
-            "pose": turned.pose_class,
-            "yaw": round(turned.yaw, 3),
-            "pitch": round(turned.pitch, 3),
-            "roll": round(turned.roll, 3),
+            "pose": shot.pose.pose_class,
+            "yaw": round(shot.pose.yaw, 3),
+            "pitch": round(shot.pose.pitch, 3),
+            "roll": round(shot.pose.roll, 3),
             "head": model.name,
             "jaw": jaw,
         },
     )
     record = replace(record, box=record.tight_box)
-    return Sample(image, record, drawn.labels.points, drawn.labels.points_3d, turned)
+    return Sample(image, record, drawn.labels.points, drawn.labels.points_3d, shot.pose)
+
+
+def label_face(
+    seed: int | Sequence[int],
+    head: Head | PathLike = "procedural",
+    size: int = 256,
+    jaw: JawConvention = "outline",
+    pose: PoseChoice | Sequence[float] | None = None,
+) -> Labels:
+    """The landmarks that `render_face` would give, without drawing: places and self-occlusion.
+
+    >>> label_face(7, pose=(80, 0, 0)).self_occluded[45]
+    np.True_
+    """
+    _, stream = _streams(seed)
+    model = head if isinstance(head, Head) else load_head(str(head))
+    _, _, posed, camera = _stand(model, size, pose, jaw, stream)
+    screen = camera.project(posed.camera, SAMPLES)
+    return place_landmarks(model, posed.camera, screen, posed.triangles, camera, jaw)
+
+
+def _streams(seed: int | Sequence[int]) -> tuple[tuple[int, ...], dict[str, np.random.Generator]]:
+    """A random stream for each aspect: a change in one leaves the others as they were."""
+    key = (seed,) if isinstance(seed, int) else tuple(seed)
+    names = ("person", "shot", "pose", "worn", "hair", "background", "lens", "texture")
+    return key, {name: np.random.default_rng([*key, k]) for k, name in enumerate(names)}
+
+
+def _stand(
+    head: Head,
+    size: int,
+    pose: PoseChoice | Sequence[float] | None,
+    jaw: str,
+    stream: dict[str, np.random.Generator],
+) -> tuple[Person, Shot, Posed, Camera]:
+    """A person before a camera."""
+    if jaw not in get_args(JawConvention):
+        raise unknown_choice("jaw convention", jaw, get_args(JawConvention))
+    person = random_person(head, stream["person"])
+    turned = (
+        random_pose(pose or "mixed", stream["pose"])
+        if pose is None or isinstance(pose, str)
+        else check_pose(pose)
+    )
+    shot = _shot(turned, size, stream["shot"])
+    posed = pose_head(head, person, shot)
+    points = posed.camera[head.landmarks].astype(np.float64)
+    return person, shot, posed, aim(points, shot.distance, size, shot.fill, shot.shift)
 
 
 @lru_cache(maxsize=4)

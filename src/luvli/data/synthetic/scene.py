@@ -90,10 +90,7 @@ def pose_head(head: Head, person: Person, shot: Shot) -> Posed:
         jawOpen=1, mouthSmile=1, mouthUpperUp=1, mouthLowerDown=1, mouthFunnel=1
     )
     inside = (np.minimum(open_mouth, 1) * person.expression).sum() > 0.05
-    shown = np.ones(len(head.part), bool)
-    if not inside:
-        shown &= ~np.isin(head.part, (Part.TEETH, Part.GUMS))
-    triangles, part = np.ascontiguousarray(head.triangles[shown]), head.part[shown]
+    triangles, part = (head.triangles, head.part) if inside else head.closed
     normals = np.zeros_like(own)
     vertex_normals(own, triangles, normals)
     pivot = neck_pivot(head)
@@ -250,9 +247,18 @@ def _hair(
     if worn.hat:  # a hat holds everything that lies under it
         brow = head.neutral[head.landmarks[19], 1]
         guides = guides[(guides[:, 0, 1] < brow + 3)]
-    if len(guides):
-        seen = turn(guides).astype(np.float32)
+    seen = turn(guides).astype(np.float32)
+    if len(seen):
+        # what grows behind the skull is hidden by it, unless it is long; half of it will do
+        behind = seen[:, 0, 2] - skull_middle[2] < -2.5
+        spare = rng.random(len(seen)) < (0.5 if style.length > 10 else 1.0)
+        seen = seen[~(behind & spare)]
+    if len(seen):
         lit = light_strands(seen, skull_middle, style.colour, shot.lights)
+        # a dark ground of broad strands, so that no skin shows between the fine ones
+        sunk = seen + 0.03 * (skull_middle - seen)
+        broad = np.where(seen[:, 0, 2] - skull_middle[2] > 6.5, 0.3, 0.7).astype(np.float32)
+        scalp.append((sunk, 0.6 * lit, broad))
         points, colour = tuft(seen, lit, style, 12, rng)
         width = rng.uniform(0.05, 0.16, len(points)).astype(np.float32)
         scalp.append((points, colour, width))
@@ -264,23 +270,23 @@ def _face_hair(head: Head, person: Person, posed: Posed, rng: np.random.Generato
     style = person.style
     brows = head.roots["brows"]
     count = len(brows.strength)
-    if count:
-        chosen = rng.permutation(count)[: int(count * rng.uniform(0.25, 0.7))]
+    if count and person.skin.numbers[shade.PHOTO] == 0:  # a photograph has brows
+        chosen = rng.permutation(count)[: int(count * rng.uniform(0.2, 0.55))]
         place = brows.place[chosen]
         middle = np.abs(place[:, 0])
         rise = np.clip(1.2 - 0.25 * middle, -0.25, 1.0)  # upright at the nose, flat outside
         lean = np.stack([np.sign(place[:, 0]) * 0.9, rise, np.full(len(chosen), -0.25)], axis=1)
         lean += rng.normal(0, 0.12, lean.shape)
-        length = rng.uniform(0.35, 0.75, len(chosen))
-        points = bristles(head, "brows", chosen, posed.own, posed.own_normals, lean, length)
+        length = rng.uniform(0.3, 0.65, len(chosen))
+        points = bristles(head, "brows", chosen, posed.own, posed.own_normals, lean, length, 0.12)
         yield "brows", points, person.skin.palette[shade.BROW_COLOUR], 0.045
     lashes = head.roots["lashes"]
     chosen = np.arange(len(lashes.strength))
     upward = np.where(lashes.strength > 0.9, 0.5, -0.5)
     lean = np.stack([0.25 * np.sign(lashes.place[:, 0]), upward, np.full(len(chosen), 0.75)], 1)
     lean += rng.normal(0, 0.08, lean.shape)
-    length = person.lashes * lashes.strength
-    points = bristles(head, "lashes", chosen, posed.own, posed.own_normals, lean, length)
+    long = person.lashes * lashes.strength
+    points = bristles(head, "lashes", chosen, posed.own, posed.own_normals, lean, long, 0.3)
     yield "lashes", points, np.array([0.01, 0.008, 0.008], np.float32), 0.03
     if style.beard > 0.15:
         beard = head.roots["beard"]
@@ -298,7 +304,7 @@ def _face_hair(head: Head, person: Person, posed: Posed, rng: np.random.Generato
         )
         lean += rng.normal(0, 0.25, lean.shape)
         length = style.beard * rng.uniform(0.6, 1.1, len(chosen)) * beard.strength[chosen]
-        points = bristles(head, "beard", chosen, posed.own, posed.own_normals, lean, length)
+        points = bristles(head, "beard", chosen, posed.own, posed.own_normals, lean, length, 0.35)
         yield "beard", points, style.colour * np.float32(0.9), 0.05
 
 
@@ -325,8 +331,9 @@ def _assemble(
     attributes[:count, shade.OPEN] = head.openness
     attributes[count:, shade.OPEN] = 0.85
     lit = np.empty(len(vertices), np.float32)
-    depth, transform = shadow_map(vertices, triangles, lights.direction[0])
-    lit_fraction(vertices, normals, depth, transform, np.float32(0.3), lit)
+    casting = np.concatenate([head.shadowing, triangles[len(posed.triangles) :]])
+    depth, transform = shadow_map(vertices, casting, lights.direction[0])
+    lit_fraction(vertices, normals, depth, transform, 0.3, lit)
     attributes[:, shade.LIT] = lit
     for mesh, begin in zip(meshes, start[:-1], strict=True):
         span = slice(begin, begin + len(mesh.vertices))

@@ -42,8 +42,9 @@ class Skin:
     """(8, 3) linear RGB, see the names above"""
     shift: NDArray[np.int32]
     """(2,) where in the noise tile this skin begins"""
-    photo: Floats
-    """(HEIGHT, WIDTH, 4) colours and weight from a photograph; (1, 1, 4) when there is none"""
+    photo: NDArray[np.uint8]
+    """(HEIGHT, WIDTH, 4) square roots of colours and weight from a photograph, times 255;
+    (1, 1, 4) when there is none"""
 
 
 @cache
@@ -70,7 +71,7 @@ def noise_tile() -> Floats:
 @njit(cache=True, nogil=True, fastmath=True, inline="always")
 def _step(low: Any, high: Any, value: Any) -> Any:
     t = min(max((value - low) / (high - low), np.float32(0)), np.float32(1))
-    return t * t * (3 - 2 * t)
+    return t * t * (np.float32(3) - np.float32(2) * t)
 
 
 @njit(cache=True, nogil=True, fastmath=True)
@@ -103,7 +104,7 @@ def shade(
     height, width = picture.shape[0], picture.shape[1]
     zero, one = np.float32(0), np.float32(1)
     wrap = (np.float32(0.30), np.float32(0.14), np.float32(0.09))
-    bleed = (np.float32(0.85), np.float32(1.1), np.float32(1.2))
+    bleed = (np.float32(-0.12), np.float32(0.10), np.float32(0.16))
     value = np.zeros(ATTRIBUTES, np.float32)
     albedo = np.zeros(3, np.float32)
     last = np.zeros(3, np.float32)
@@ -139,8 +140,9 @@ def shade(
                 xb, yb = screen[b, 0], screen[b, 1]
                 xc, yc = screen[c, 0], screen[c, 1]
                 area = (xc - xa) * (yb - ya) - (xb - xa) * (yc - ya)
-                u = ((xc - xa) * (y - ya) - (x - xa) * (yc - ya)) / area
-                v = ((x - xa) * (yb - ya) - (xb - xa) * (y - ya)) / area
+                dx, dy = np.float32(x) - xa, np.float32(y) - ya
+                u = ((xc - xa) * dy - dx * (yc - ya)) / area
+                v = (dx * (yb - ya) - (xb - xa) * dy) / area
                 wa = max(one - u - v, zero) * screen[a, 2]
                 wb = max(u, zero) * screen[b, 2]
                 wc = max(v, zero) * screen[c, 2]
@@ -149,8 +151,8 @@ def shade(
                 for i in range(ATTRIBUTES):
                     value[i] = wa * attributes[a, i] + wb * attributes[b, i] + wc * attributes[c, i]
                 nx, ny, nz = value[0], value[1], value[2]
-                vx = (lens[0] - x) / lens[2]
-                vy = (y - lens[1]) / lens[2]
+                vx = (lens[0] - np.float32(x)) / lens[2]
+                vy = (np.float32(y) - lens[1]) / lens[2]
                 length = np.sqrt(vx * vx + vy * vy + one)
                 vx, vy, vz = vx / length, vy / length, one / length
                 gloss, power = np.float32(0.02), np.float32(20)
@@ -164,8 +166,8 @@ def shade(
                         tu = ua
                     row = min(max(int(tv), 0), maps.shape[0] - 2)
                     column = min(max(int(tu), 0), maps.shape[1] - 2)
-                    fu = min(max(tu - column, zero), one)
-                    fv = min(max(tv - row, zero), one)
+                    fu = min(max(tu - np.float32(column), zero), one)
+                    fv = min(max(tv - np.float32(row), zero), one)
                     for i in range(8):
                         upper = maps[row, column, i] * (one - fu) + maps[row, column + 1, i] * fu
                         lower = (
@@ -181,13 +183,13 @@ def shade(
                     under = tile[(nv + 1) % TILE, nu % TILE, 2]
                     rough = numbers[ROUGH]
                     grain = one + rough * (
-                        np.float32(0.05) * low + np.float32(0.05) * mid + np.float32(0.05) * high
+                        np.float32(0.03) * low + np.float32(0.025) * mid + np.float32(0.03) * high
                     )
                     warm = numbers[BLUSH] * (region[1] + np.float32(0.10) * low)
                     freckle = numbers[FRECKLE] * _step(
                         np.float32(1.2), np.float32(2.0), mid + np.float32(0.4) * high
                     )
-                    freckle *= min(one, region[1] * 2 + region[7])
+                    freckle *= min(one, region[1] * np.float32(2) + region[7])
                     socket = one - numbers[SOCKET] * region[4]
                     lip = numbers[LIP] * _step(np.float32(0.25), np.float32(0.8), region[0])
                     beard = (
@@ -197,7 +199,7 @@ def shade(
                     )
                     brow = numbers[BROW] * region[3] * (np.float32(0.7) + np.float32(0.2) * high)
                     brow = min(max(brow, zero), one)
-                    inside = (region[5] * 255 - 128) / np.float32(20) - numbers[HAIRLINE]
+                    inside = region[5] * np.float32(12.75) - np.float32(6.4) - numbers[HAIRLINE]
                     inside += np.float32(0.12) * mid
                     scalp = numbers[HAIR] * _step(np.float32(-0.1), np.float32(0.9), inside)
                     liner = min(one, numbers[LINER] * region[6])
@@ -205,7 +207,7 @@ def shade(
                         hue = palette[TONE, i] * grain * socket
                         if i > 0:
                             hue *= one - warm * (np.float32(0.22) if i == 1 else np.float32(0.18))
-                        hue *= one - freckle * (np.float32(0.15) + np.float32(0.15) * i)
+                        hue *= one - freckle * (np.float32(0.15) + np.float32(0.15) * np.float32(i))
                         hue += lip * (palette[LIP_COLOUR, i] * (one + np.float32(0.10) * mid) - hue)
                         albedo[i] = hue
                     weight = zero
@@ -218,10 +220,10 @@ def shade(
                                 photo[row + 1, column, i] * (one - fu)
                                 + photo[row + 1, column + 1, i] * fu
                             )
-                            region[i] = upper * (one - fv) + lower * fv
+                            region[i] = (upper * (one - fv) + lower * fv) / np.float32(255)
                         weight = region[3] * numbers[PHOTO]
                         for i in range(3):
-                            albedo[i] += weight * (region[i] - albedo[i])
+                            albedo[i] += weight * (region[i] * region[i] - albedo[i])
                     for i in range(3):
                         hue = albedo[i]
                         hue += (one - weight) * beard * (palette[STUBBLE_COLOUR, i] - hue)
@@ -231,7 +233,9 @@ def shade(
                     bump = numbers[BUMP] * (one - scalp)
                     nx += bump * (high - right)
                     ny += bump * (under - high)
-                    gloss = numbers[GLOSS] * (np.float32(0.35) + region[7] * (weight == 0) + lip)
+                    gloss = numbers[GLOSS] * (
+                        np.float32(0.35) + (region[7] if weight == zero else zero) + lip
+                    )
                     gloss *= (one - scalp) * (one - np.float32(0.5) * beard)
                     power = np.float32(14) + np.float32(20) * lip
                 elif kind == 1:  # ---- eye
@@ -261,7 +265,7 @@ def shade(
                 elif kind == 2:
                     for i in range(3):
                         albedo[i] = palette[TEETH, i]
-                    opened = opened * np.float32(1.2)
+                    opened = min(one, np.float32(0.15) + opened * np.float32(1.3))
                     gloss, power = np.float32(0.25), np.float32(60)
                 elif kind == 3 or kind == 4:
                     albedo[0], albedo[1], albedo[2] = (
@@ -292,15 +296,20 @@ def shade(
                     sky = (
                         ambient[0, i] + ambient[1, i] * nx + ambient[2, i] * ny + ambient[3, i] * nz
                     )
-                    power_of_sky = bleed[i] if skin else one
-                    glow = max(sky, zero) * max(opened, zero) ** power_of_sky
+                    # what is enclosed by skin is lit by skin: redder
+                    glow = max(sky, zero) * opened
+                    if skin:
+                        glow *= one - bleed[i] * (one - opened)
                     last[i] = albedo[i] * glow + (gloss * np.float32(0.25) * fresnel) * glow
                 for lamp_index in range(2):
+                    if lamp_colour[lamp_index, 1] == 0:
+                        continue
                     lx, ly, lz = lamp[lamp_index, 0], lamp[lamp_index, 1], lamp[lamp_index, 2]
                     cosine = nx * lx + ny * ly + nz * lz
                     hx, hy, hz = lx + vx, ly + vy, lz + vz
                     length = np.sqrt(hx * hx + hy * hy + hz * hz) + np.float32(1e-6)
-                    shine = max((nx * hx + ny * hy + nz * hz) / length, zero) ** power
+                    shine = max((nx * hx + ny * hy + nz * hz) / length, zero)
+                    shine = shine**power if shine > np.float32(0.5) else zero
                     shine *= gloss * (np.float32(0.35) + np.float32(2) * fresnel)
                     see = lit if lamp_index == 0 else min(one, np.float32(1.2) * opened)
                     for i in range(3):
@@ -315,7 +324,7 @@ def shade(
                 red += last[0]
                 green += last[1]
                 blue += last[2]
-            share = one / (SAMPLES * SAMPLES)
+            share = np.float32(1.0 / (SAMPLES * SAMPLES))
             picture[py, px, 0] = red * share
             picture[py, px, 1] = green * share
             picture[py, px, 2] = blue * share
