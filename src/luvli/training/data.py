@@ -54,7 +54,7 @@ def load_source(name: str, source: Source, data: Data, track: Track = iter) -> S
     if source.synthetic is not None:
         from luvli.training.rendered import rendered_faces
 
-        records: list[FaceRecord] = list(rendered_faces(source.synthetic, root, data.cache, track))
+        records: list[FaceRecord] = rendered_faces(source.synthetic, root, data.cache)
     else:
         assert source.set is not None
         records = list(
@@ -183,8 +183,7 @@ def sees_hidden_landmarks(faces: TrainingFaces) -> bool:
     lowest = {"labelled": Visibility.SELF_OCCLUDED, "paper": Visibility.UNLABELLED}
     lowest["frontal"] = Visibility.SELF_OCCLUDED
     return any(
-        use != "ignore"
-        and ((record.visibility <= 0) & (record.visibility >= lowest[use])).any()
+        use != "ignore" and ((record.visibility <= 0) & (record.visibility >= lowest[use])).any()
         for crops, use in zip(faces.crops, faces.uses, strict=True)
         for record in crops.records
     )
@@ -218,9 +217,7 @@ def validation_crops(
     recipe: Recipe, size: int, faces: dict[str, SourceFaces], track: Track = iter
 ) -> dict[str, CropDataset]:
     """Plain crops of the held-out faces and of the sets that are only watched."""
-    watched = {
-        name: (part.source, part.held_out) for name, part in faces.items() if part.held_out
-    }
+    watched = {name: (part.source, part.held_out) for name, part in faces.items() if part.held_out}
     for name, source in recipe.data.validation.items():
         watched[name] = (source, load_source(name, replace_hold_out(source), recipe.data).train)
     return {
@@ -250,4 +247,3 @@ def replace_hold_out(source: Source) -> Source:
 
 def _hash(name: str) -> str:
     return hashlib.sha256(name.encode()).hexdigest()
-

@@ -39,7 +39,9 @@ def launch(options: RunOptions) -> Any:
         raise InputError(f"--threads must be at least 1, got {options.threads}.")
     torch.set_num_threads(options.threads)
     cv2.setNumThreads(1)  # crops are small; OpenCV's threads only get in the network's way
-    devices: Any = int(options.devices) if options.devices.lstrip("-").isdigit() else options.devices
+    devices: Any = (
+        int(options.devices) if options.devices.lstrip("-").isdigit() else options.devices
+    )
     strategy: Any = "auto"
     if devices != 1 or options.nodes > 1 or _inside_a_job():
         strategies = require("lightning_fabric.strategies", "train")

@@ -116,5 +116,3 @@ def _one_thread(worker: int) -> None:
 
     cv2.setNumThreads(1)
     torch.set_num_threads(1)
-
-

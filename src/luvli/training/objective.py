@@ -62,6 +62,4 @@ def objective(
 def _without_silent(output: UNetOutput, teaches: Tensor) -> UNetOutput:
     """Where a label says nothing about visibility, a logit that costs nothing takes its place."""
     silent = torch.full_like(output.visibility_logit, CERTAIN)
-    return output._replace(
-        visibility_logit=torch.where(teaches, output.visibility_logit, silent)
-    )
+    return output._replace(visibility_logit=torch.where(teaches, output.visibility_logit, silent))

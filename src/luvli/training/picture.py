@@ -23,7 +23,9 @@ def contact_sheet(sets: Sequence[Answers], faces: int = FACES) -> Picture:
     1, and what is probably invisible fades away.
     """
     each = max(1, faces // len(sets))
-    tiles = [draw_tile(answers, i) for answers in sets for i in range(min(each, len(answers.images)))]
+    tiles = [
+        draw_tile(answers, i) for answers in sets for i in range(min(each, len(answers.images)))
+    ]
     columns = min(COLUMNS, len(tiles))
     rows = -(-len(tiles) // columns)
     sheet = np.zeros((rows * TILE, columns * TILE, 3), np.uint8)
@@ -57,7 +59,16 @@ def draw_tile(answers: Answers, index: int) -> Picture:
                 half = np.rint(axes[j] * 2**_SHIFT).astype(int).tolist()
                 centre = _fixed(points[j])
                 cv2.ellipse(
-                    layer, centre, half, float(angle[j]), 0, 360, (40, 80, 255), 1, cv2.LINE_AA, _SHIFT
+                    layer,
+                    centre,
+                    half,
+                    float(angle[j]),
+                    0,
+                    360,
+                    (40, 80, 255),
+                    1,
+                    cv2.LINE_AA,
+                    _SHIFT,
                 )
             _dot(layer, points[j], (255, 230, 0), 1.2)
             cv2.addWeighted(layer, seen, tile, 1 - seen, 0, tile)
@@ -67,9 +78,7 @@ def draw_tile(answers: Answers, index: int) -> Picture:
 def _dot(image: Picture, place: np.ndarray, colour: tuple[int, int, int], radius: float) -> None:
     import cv2
 
-    cv2.circle(
-        image, _fixed(place), round(radius * 2**_SHIFT), colour, -1, cv2.LINE_AA, _SHIFT
-    )
+    cv2.circle(image, _fixed(place), round(radius * 2**_SHIFT), colour, -1, cv2.LINE_AA, _SHIFT)
 
 
 def _fixed(place: np.ndarray) -> tuple[int, int]:

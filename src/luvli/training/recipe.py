@@ -42,6 +42,10 @@ class Synthetic(Settings):
     jaw: Literal["3d", "outline"] = "outline"
     size: Positive = 256
     """side of the rendered pictures, in pixels"""
+    textures: str | None = None
+    """folder of photographs with `.pts` files whose skin the faces wear, below `data.root`"""
+    backgrounds: str | None = None
+    """folder of photographs to stand behind the faces, below `data.root`"""
 
 
 class Source(Settings):

@@ -78,22 +78,31 @@ class Report:
             means,
         )
         shown = "  ".join(
-            f"{name} {means[name]:.4g}" for name in ("loss", "T1", "T2", "visibility") if name in means
+            f"{name} {means[name]:.4g}"
+            for name in ("loss", "T1", "T2", "visibility")
+            if name in means
         )
         shown += f"  {means['faces_per_second']:.1f} faces/s"
         if self._bar is not None:
             self._bar.update(self._task, completed=done, numbers=shown)
         else:
-            self.say(f"{self._stage} epoch {epoch} step {done}/{self._steps}  {shown}  "
-                     f"{_duration(self._seconds_left(done))} left")
+            self.say(
+                f"{self._stage} epoch {epoch} step {done}/{self._steps}  {shown}  "
+                f"{_duration(self._seconds_left(done))} left"
+            )
 
     def validation(self, total: int, epoch: int, name: str, numbers: Mapping[str, float]) -> None:
         """Figures of one validation set after an epoch."""
         if not self.active:
             return
         self._write(
-            {"kind": "validation", "stage": self._stage, "epoch": epoch, "step": total,
-             "set": name},
+            {
+                "kind": "validation",
+                "stage": self._stage,
+                "epoch": epoch,
+                "step": total,
+                "set": name,
+            },
             numbers,
         )
         self.say(f"{self._stage} epoch {epoch} done, {name}: {sentence_of(numbers)}")

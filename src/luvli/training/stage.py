@@ -132,7 +132,9 @@ class StageTrainer:
             take_fitting(network, weights)
         elif self.recipe.init is not None:
             fresh = load_weights_into(network, self.recipe.init)
-            self.report.say(f"starting from {self.recipe.init}; fresh: {', '.join(fresh) or 'none'}")
+            self.report.say(
+                f"starting from {self.recipe.init}; fresh: {', '.join(fresh) or 'none'}"
+            )
         on_cpu = fabric.device.type == "cpu"
         network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         network = prepare_norms(network, stage.batch_norm, fabric.world_size, on_cpu)
@@ -261,9 +263,7 @@ class StageTrainer:
         if not self.fabric.is_global_zero:
             return
         network = build(
-            self.config.model_copy(
-                update={"visibility_trained": self._visibility_is_trained()}
-            )
+            self.config.model_copy(update={"visibility_trained": self._visibility_is_trained()})
         )
         network.load_state_dict(weights)
         info = {

@@ -69,7 +69,9 @@ def predict_crops(network: LUVLi, crops: CropDataset, batch: int = 32) -> Answer
     return Answers(images, points, covariance, visibility, truth, np.stack(classes))
 
 
-def figures(answers: Answers, config: NetworkConfig, trained_with_likelihood: bool) -> dict[str, float]:
+def figures(
+    answers: Answers, config: NetworkConfig, trained_with_likelihood: bool
+) -> dict[str, float]:
     """Numbers about one validation set; lengths in percent of the named normaliser.
 
     `trained_with_likelihood` False (heat-map stage) leaves out what CEN and VEN say.

@@ -1,0 +1,49 @@
+"""Rendered faces as a source: drawn once into the cache folder, then read like any folder."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from luvli.cli.progress import track
+from luvli.data.cache import cache_root
+from luvli.data.record import FaceRecord
+from luvli.data.sets import load_set
+from luvli.data.synthetic import SyntheticFaces, synthesize
+from luvli.training.recipe import Synthetic
+
+
+def rendered_faces(settings: Synthetic, root: Path, cache: str | None) -> list[FaceRecord]:
+    """The faces of these settings, drawn now where they are missing.
+
+    An interrupted drawing goes on where it stopped; a larger number of faces adds to those
+    that are there.
+    """
+    faces = synthetic_faces(settings, root)
+    folder = Path(cache or cache_root()) / f"rendered-{_key(settings)}"
+    synthesize(folder, faces, workers=1, track=track)
+    records = load_set("folder", folder, "all")
+    return sorted(records, key=lambda record: record.face_id)[: settings.faces]
+
+
+def synthetic_faces(settings: Synthetic, root: Path) -> SyntheticFaces:
+    """The renderer with these settings; paths start from `root`."""
+
+    def below(path: str | None) -> str | None:
+        return None if path is None else str(root / path)
+
+    return SyntheticFaces(
+        head="procedural" if settings.head == "procedural" else str(root / settings.head),
+        count=settings.faces,
+        size=settings.size,
+        seed=settings.seed,
+        jaw=settings.jaw,
+        pose=settings.pose,  # type: ignore[arg-type]
+        textures=below(settings.textures),
+        backgrounds=below(settings.backgrounds),
+    )
+
+
+def _key(settings: Synthetic) -> str:
+    text = settings.model_dump_json(exclude={"faces"})
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
