@@ -243,6 +243,12 @@ def make_loader(
     """A PyTorch loader; between epochs call `loader.sampler.set_epoch(epoch)`."""
     from torch.utils.data import DataLoader
 
+    if workers:
+        import cv2
+
+        # Forked workers inherit OpenCV's thread pool without its threads and would wait for
+        # them forever; the pool has to be closed here, before the fork.
+        cv2.setNumThreads(1)
     sampler = EpochSampler(len(dataset), epoch, dataset.seed, shuffle, rank, world)
     return DataLoader(
         dataset,  # type: ignore[arg-type]
@@ -252,12 +258,4 @@ def make_loader(
         collate_fn=collate,
         drop_last=drop_last,
         persistent_workers=workers > 0,
-        worker_init_fn=_one_thread if workers else None,
     )
-
-
-def _one_thread(worker: int) -> None:
-    """Workers share the cores already; OpenCV's own threads would only get in the way."""
-    import cv2
-
-    cv2.setNumThreads(1)

@@ -24,7 +24,11 @@ def draw_occluder(image: Picture, rng: np.random.Generator) -> Drawn:
     )
     texture, mask = kinds[int(rng.integers(len(kinds)))](image, rng)
     light = np.clip(image.mean() / 110.0, 0.4, 1.4)  # as bright as the rest of the scene
-    return np.clip(texture * light, 0, 255).astype(np.uint8), mask
+    lit = _to_picture(texture * light)
+    colourless = np.ptp(image[:: max(1, len(image) // 16)], axis=2).mean() < 6
+    if colourless:
+        lit = np.repeat(lit.mean(axis=2, keepdims=True).astype(np.uint8), 3, axis=2)
+    return lit, mask
 
 
 def draw_hand(image: Picture, rng: np.random.Generator) -> Drawn:
@@ -33,7 +37,6 @@ def draw_hand(image: Picture, rng: np.random.Generator) -> Drawn:
 
     size = image.shape[0]
     outline = np.zeros((size, size), np.uint8)
-    shade = np.full((size, size), 0.5, np.float32)
     angle = rng.uniform(0, 2 * np.pi)
     centre = size * (0.5 + np.array([np.cos(angle), np.sin(angle)]) * rng.uniform(0.2, 0.45))
     inward = np.arctan2(size / 2 - centre[1], size / 2 - centre[0]) + rng.normal(0, 0.4)
@@ -48,7 +51,8 @@ def draw_hand(image: Picture, rng: np.random.Generator) -> Drawn:
         255,
         -1,
     )
-    thickness = max(2, int(palm * 0.55))
+    shade = _roundness(outline, palm / 2)
+    thickness = max(3, int(palm * 0.55))
     fingers = int(rng.integers(2, 5))
     for spread in np.linspace(-0.5, 0.5, fingers):
         start = centre + palm * 0.6 * np.array([-np.sin(inward), np.cos(inward)]) * spread * 2
@@ -57,12 +61,13 @@ def draw_hand(image: Picture, rng: np.random.Generator) -> Drawn:
             [np.cos(tip_angle), np.sin(tip_angle)]
         )
         cv2.line(outline, _pixel(start), _pixel(tip), 255, thickness)
-        cv2.line(shade, _pixel(start), _pixel(tip), 0.62, max(1, thickness // 2))
-    shade = np.asarray(cv2.GaussianBlur(shade, (0, 0), max(0.8, palm / 6)), np.float32)
+        fingers_shade = np.zeros_like(outline)
+        cv2.line(fingers_shade, _pixel(start), _pixel(tip), 255, thickness)
+        shade = np.maximum(shade, _roundness(fingers_shade, thickness / 2))
     middle = image[size // 3 : 2 * size // 3, size // 3 : 2 * size // 3].reshape(-1, 3)
     skin = np.median(middle, axis=0) * rng.uniform(0.8, 1.15)
     light = 110.0 / max(float(image.mean()), 30.0)  # undone by the caller's lighting
-    texture = skin * light * (0.55 + shade[:, :, None] * 0.9) * _unevenness(size, 0.06, rng)
+    texture = skin * light * (0.6 + 0.45 * shade[:, :, None]) * _unevenness(size, 0.05, rng)
     return _to_picture(texture), _soft(outline)
 
 
@@ -72,26 +77,27 @@ def draw_hair(image: Picture, rng: np.random.Generator) -> Drawn:
 
     size = image.shape[0]
     outline = np.zeros((size, size), np.uint8)
-    texture = np.zeros((size, size, 3), np.float32)
     colours = np.array([(25, 18, 14), (60, 40, 25), (110, 75, 45), (170, 135, 85), (150, 150, 150)])
     base = colours[int(rng.integers(len(colours)))] * rng.uniform(0.8, 1.2)
+    texture = np.full((size, size, 3), base, np.float32)  # so that soft edges are not dark
     root = np.array([rng.uniform(0.1, 0.9) * size, rng.uniform(-0.05, 0.2) * size])
     fall = rng.normal(np.pi / 2, 0.5)
     length = rng.uniform(0.35, 0.7) * size
     width = rng.uniform(0.1, 0.3) * size
     bend = rng.normal(0, 0.5)
     steps = np.linspace(0, 1, 8)
-    for _ in range(int(rng.integers(40, 90))):
+    for _ in range(int(rng.integers(90, 180))):
         start = root + rng.normal(0, 1, 2) * (width, width * 0.15)
         angle = fall + rng.normal(0, 0.12) + bend * steps
         reach = length * rng.uniform(0.6, 1.1) * steps
         curve = start + np.stack([np.cos(angle), np.sin(angle)], axis=1) * reach[:, None]
         line = np.rint(curve * 16).astype(np.int32)[None]
-        thickness = int(rng.integers(1, max(2, size // 48) + 1))
-        colour = tuple(float(value) for value in base * rng.uniform(0.6, 1.5))
+        thickness = int(rng.integers(1, max(1, size // 80) + 1))
+        colour = tuple(float(value) for value in base * rng.uniform(0.75, 1.25))
         cv2.polylines(texture, line, False, colour, thickness, cv2.LINE_AA, 4)
         cv2.polylines(outline, line, False, 255, thickness, cv2.LINE_AA, 4)
-    return _to_picture(texture), (outline / 255).astype(np.float32)
+    blended = np.asarray(cv2.GaussianBlur(texture, (0, 0), 0.7), np.float32)
+    return _to_picture(blended), _soft(outline)
 
 
 def draw_thing(image: Picture, rng: np.random.Generator) -> Drawn:
@@ -116,6 +122,14 @@ def draw_thing(image: Picture, rng: np.random.Generator) -> Drawn:
         shade = (1 + 0.35 * np.sign(np.sin(across * rng.uniform(0.15, 0.6))))[:, :, None]
     ramp = np.linspace(rng.uniform(0.6, 1.0), rng.uniform(1.0, 1.4), size)[None, :, None]
     return _to_picture(colour * shade * ramp * _unevenness(size, 0.08, rng)), _soft(outline)
+
+
+def _roundness(outline: NDArray[np.uint8], radius: float) -> NDArray[np.float32]:
+    """0 at the edge of a shape, 1 from `radius` pixels inside: shading as of a rounded body."""
+    import cv2
+
+    depth = cv2.distanceTransform(outline, cv2.DIST_L2, 3)
+    return np.asarray(np.sqrt(np.clip(depth / radius, 0, 1)), np.float32)
 
 
 def _unevenness(size: int, amount: float, rng: np.random.Generator) -> NDArray[np.float32]:

@@ -28,6 +28,7 @@ from luvli.data.sets import (
 from luvli.data.sets.base import (
     DataWarning,
     FaceSet,
+    Item,
     Note,
     Problem,
     Request,
@@ -47,9 +48,11 @@ __all__ = [
     "check_pictures",
     "get_set",
     "load_set",
+    "nothing_there",
     "read_set",
     "refuse",
     "subsets_of",
+    "wrong_folder",
 ]
 
 SETS: dict[str, SetInfo] = {
@@ -87,6 +90,8 @@ def load_set(
     the result's `problems` lists them.
     """
     result = read_set(name, root, split, subset=subset, protocol=protocol, images=images)
+    if nothing_there(result):
+        raise wrong_folder(name, root)
     if result.problems and not skip_bad:
         raise refuse(result.problems, f"{name} {result.split}")
     for note in result.notes:
@@ -112,10 +117,7 @@ def read_set(
     protocol: str | None = None,
     images: bool = True,
 ) -> FaceSet:
-    """As `load_set`, but problems are only listed, in the result's `problems`.
-
-    Still raises when nothing at all of the data set is there.
-    """
+    """As `load_set`, but problems are only listed, in the result's `problems`."""
     info = get_set(name)
     path = Path(root)
     if not path.is_dir():
@@ -134,7 +136,7 @@ def read_set(
     faces: list[FaceRecord] = []
     problems: list[Problem] = []
     notes: list[str] = []
-    for item in info.read(request):
+    for item in _to_the_end(info.read(request), path):
         if isinstance(item, Note):
             notes.append(item.sentence)
         elif isinstance(item, Problem):
@@ -143,9 +145,27 @@ def read_set(
             problems.append(problem)
         else:
             faces.append(item)
-    if not faces and all(problem.kind.startswith("missing f") for problem in problems):
-        raise InputError(f"{path} holds no {name} {split}: it should hold {info.layout}.")
     return FaceSet(faces, name, split, problems, notes)
+
+
+def nothing_there(result: FaceSet) -> bool:
+    """Whether the folder seems to be another one: no faces, and whole files or folders missing."""
+    return not len(result) and all(
+        problem.kind in ("missing folder", "missing file") for problem in result.problems
+    )
+
+
+def wrong_folder(name: str, root: PathLike) -> InputError:
+    """The sentence for a folder that does not hold the data set."""
+    return InputError(f"{root} holds no faces of {name}: it should hold {get_set(name).layout}.")
+
+
+def _to_the_end(items: Iterator[Item], root: Path) -> Iterator[Item]:
+    """A file that cannot be read at all ends its reader; that is one more problem."""
+    try:
+        yield from items
+    except InputError as error:
+        yield Problem(str(root), "bad label", str(error))
 
 
 def refuse(problems: Iterable[Problem], where: str) -> InputError:

@@ -99,7 +99,11 @@ def _read_csv(request: Request, pictures: Pictures) -> Iterator[Item]:
                 "missing file",
                 f"{path} is missing: without it no face counts as frontal.",
             )
-    for row in read_rows(request.root / CSV.format(request.split), 19):
+    source = request.root / CSV.format(request.split)
+    if not source.is_file():
+        yield Problem(str(source), "missing file", f"{source} is missing: download it.")
+        return
+    for row in read_rows(source, 19):
         if isinstance(row, Problem):
             yield row
             continue

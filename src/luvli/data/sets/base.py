@@ -111,6 +111,8 @@ class SetInfo:
     licence: str = ""
     layout: str = ""
     """one line: what the folder must hold"""
+    checked: tuple[str, ...] | None = None
+    """the splits that `check_set` counts; None for all"""
     detect: Callable[[Path], str] | None = None
     """tells the protocol from what is on disk, where two kinds of files hold the same set"""
 

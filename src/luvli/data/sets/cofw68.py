@@ -97,8 +97,8 @@ def extract_pictures(source: Path) -> Path:
 
 def _pictures(source: Path) -> Iterator[NDArray[np.uint8]]:
     with source.open("rb") as stream:
-        hdf5 = b"MATLAB 7.3" in stream.read(128) or stream.read(0) == b"\x89HDF"
-    if not hdf5:
+        head = stream.read(128)
+    if b"MATLAB 7.3" not in head and not head.startswith(b"\x89HDF"):
         for cell in np.ravel(mat_field(source, read_mat(source), "IsT")):
             yield np.asarray(cell, dtype=np.uint8)
         return

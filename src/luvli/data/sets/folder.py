@@ -200,7 +200,7 @@ def _index(value: Any, count: int) -> int:
 
 INFO = SetInfo(
     name="folder",
-    title="your own folder",
+    title="your own",
     markup="(any)",
     points="any",
     train=None,
@@ -210,6 +210,7 @@ INFO = SetInfo(
     external_occlusion="yes",
     read=read_folder,
     splits=("all", "train", "test"),
+    checked=("all",),
     licence="yours",
     layout="pictures with .pts files beside them, or a COCO .json; markup.yaml for other points",
 )

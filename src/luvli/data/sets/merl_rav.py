@@ -157,6 +157,7 @@ INFO = SetInfo(
     read=read_merl_rav,
     splits=("train", "test", "disjoint", "train_disjoint"),
     expected={"published": _expected()},
+    checked=("train", "test"),
     subsets=(*SIZES, "half-profile", "profile"),
     licence="labels for research use; AFLW pictures for research only, no redistribution",
     layout="merl_rav_labels/<pose>/<trainset|testset>/labels/*.pts and aflw/flickr/{0,2,3}/*.jpg",

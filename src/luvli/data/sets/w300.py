@@ -137,13 +137,11 @@ def _record(
     )
 
 
-def _expected(protocol: str) -> dict[str, int]:
-    sizes: dict[str, int] = {}
-    for split in ("train", "test"):
-        parts = PARTS[protocol, split]
-        sizes[split] = sum(part.size for part in parts)
-        for subset in dict.fromkeys(name for part in parts for name in part.subsets):
-            sizes[f"{split}/{subset}"] = sum(p.size for p in parts if subset in p.subsets)
+def _count(protocol: str, split: str, *subsets: str) -> dict[str, int]:
+    parts = PARTS[protocol, split]
+    sizes = {split: sum(part.size for part in parts)}
+    for subset in subsets:
+        sizes[f"{split}/{subset}"] = sum(part.size for part in parts if subset in part.subsets)
     return sizes
 
 
@@ -159,7 +157,13 @@ INFO = SetInfo(
     external_occlusion="no",
     read=read_w300,
     protocols=("split1", "split2"),
-    expected={"split1": _expected("split1"), "split2": _expected("split2")},
+    expected={
+        "split1": {
+            **_count("split1", "train", "lfpw", "helen", "afw"),
+            **_count("split1", "test", "common", "challenge"),
+        },
+        "split2": {**_count("split2", "train"), **_count("split2", "test", "indoor", "outdoor")},
+    },
     subsets=("common", "challenge", "indoor", "outdoor", "lfpw", "helen", "afw", "ibug"),
     licence="research only, no redistribution",
     layout="lfpw/, helen/ (each with trainset/ and testset/), afw/, ibug/, 300W/01_Indoor, "

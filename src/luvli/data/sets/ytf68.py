@@ -67,7 +67,7 @@ def read_ytf68(request: Request) -> Iterator[Item]:
 
 INFO = SetInfo(
     name="ytf68",
-    title="YouTube Faces, 68 points",
+    title="YouTube 68",
     markup="ibug68",
     points="68",
     train=3462,

@@ -1,0 +1,165 @@
+"""`luvli data`: the data sets of the paper, on your disk."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+data = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
+
+Name = Annotated[str, typer.Argument(help="Data set, as `luvli data list` calls it.")]
+Root = Annotated[Path, typer.Argument(help="The folder that holds it; docs/data.md says how.")]
+
+
+@data.callback()
+def about() -> None:
+    """Look at data sets: which there are, whether yours is whole, what its labels look like."""
+
+
+@data.command("list")
+def list_sets() -> None:
+    """The paper's overview of data sets (Table 1), and how they are called here.
+
+    "self" and "ext." say which hidden landmarks a set can teach: hidden by the head itself,
+    hidden by something else. F/P: frontal and profile faces have different points. T: labelled
+    as if the head were transparent. Sets without a name are not read.
+    """
+    from luvli.cli.tables import print_table
+    from luvli.data.sets.check import overview
+
+    rows = [
+        [
+            entry.name or "-",
+            entry.title,
+            _count(entry.train),
+            _count(entry.test),
+            entry.points,
+            entry.profile,
+            entry.self_occlusion,
+            entry.external_occlusion,
+        ]
+        for entry in overview()
+    ]
+    headings = ["name", "data set", "train", "test", "points", "profile", "self", "ext."]
+    print_table(headings, rows)
+
+
+@data.command()
+def check(
+    name: Name,
+    root: Root,
+    decode: Annotated[
+        bool, typer.Option("--decode", help="Also decode every picture (slow, thorough).")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    show: Annotated[int, typer.Option(help="How many problems to name.")] = 5,
+) -> None:
+    """Count a data set and compare it with the paper's Tables 1 and 2.
+
+    Names what is missing or unreadable. Exit code 0: whole; 1: something is wrong or
+    missing; 2: the folder does not hold this data set.
+
+    Example: `luvli data check w300 data/300w --decode`
+    """
+    from luvli.cli.progress import track
+    from luvli.cli.tables import print_table
+    from luvli.data.sets.check import check_set
+
+    report = check_set(name, root, decode, lambda faces: track(faces, "decoding", unit="faces"))
+    if as_json:
+        typer.echo(json.dumps(report.to_dict(), indent=2))
+        raise typer.Exit(0 if report.complete else 1)
+    rows = [
+        [
+            row.title,
+            _count(row.labels),
+            _count(row.pictures),
+            _count(row.paper),
+            row.verdict,
+        ]
+        for row in report.rows
+    ]
+    headings = ["part", "labels", "pictures", "paper", ""]
+    print_table(headings, rows, title=f"{name} in {root}")
+    for note in report.notes:
+        typer.echo(f"note: {note}")
+    for kind, count in report.kinds().most_common():
+        typer.echo(f"{count:,} x {kind}")
+    for problem in report.problems[:show]:
+        typer.echo(f"  {problem}")
+    if len(report.problems) > show:
+        typer.echo(f"  and {len(report.problems) - show:,} more (--show, or --json for all)")
+    if not report.complete:
+        raise typer.Exit(1)
+
+
+@data.command()
+def show(
+    name: Name,
+    root: Root,
+    out: Annotated[Path, typer.Option(help="Picture to write.")] = Path("sheet.png"),
+    split: Annotated[str | None, typer.Option(help="Split; the set's first if not given.")] = None,
+    subset: Annotated[str | None, typer.Option(help="Only this subset.")] = None,
+    protocol: Annotated[str | None, typer.Option(help="Protocol, e.g. split2 of w300.")] = None,
+    faces: Annotated[int, typer.Option(min=1, help="How many faces.")] = 16,
+    columns: Annotated[int, typer.Option(min=1, help="Faces in a row.")] = 4,
+    size: Annotated[int, typer.Option(min=32, help="Height of a face, in pixels.")] = 220,
+    seed: Annotated[int, typer.Option(help="Chooses the faces.")] = 0,
+    augment: Annotated[
+        str | None, typer.Option(help="Show them as training sees them: recipe A or B.")
+    ] = None,
+    labels_only: Annotated[
+        bool, typer.Option("--labels-only", help="Draw the labels without pictures.")
+    ] = False,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Go on without the faces that have problems.")
+    ] = False,
+) -> None:
+    """Draw a contact sheet of labelled faces.
+
+    Green: unoccluded; red: externally occluded; self-occluded landmarks are black circles on
+    the schematic beside the face.
+
+    Example: `luvli data show merl_rav data/merl_rav --split test --subset profile`
+    """
+    from luvli.data.augment import Augmentation
+    from luvli.data.dataset import CropDataset
+    from luvli.data.sets import DataWarning, get_set, load_set
+    from luvli.data.sheet import choose, label_sheet, sample_sheet
+    from luvli.image.write import write_image
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", DataWarning)
+        found = load_set(
+            name,
+            root,
+            split,
+            subset=subset,
+            protocol=protocol,
+            skip_bad=skip_bad,
+            images=not labels_only,
+        )
+    for warning in caught:
+        typer.secho(f"luvli: {warning.message}", fg="yellow", err=True)
+    chosen = choose(len(found), faces, seed)
+    if augment is None:
+        sheet = label_sheet([found[i] for i in chosen], columns, size)
+    else:
+        crops = CropDataset(
+            found,
+            size,
+            enlarge=get_set(name).enlarge,
+            augmentation=Augmentation.recipe(augment),
+            seed=seed,
+        )
+        sheet = sample_sheet(crops, chosen, columns)
+    write_image(out, sheet)
+    typer.echo(f"{len(chosen)} of {len(found):,} faces drawn in {out}")
+
+
+def _count(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"

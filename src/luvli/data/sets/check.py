@@ -1,0 +1,164 @@
+"""Counting a data set on disk against the paper's tables, and the paper's overview of sets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from luvli.data.record import FaceRecord
+from luvli.data.sets import SETS, check_pictures, get_set, read_set, wrong_folder
+from luvli.data.sets.base import PUBLISHED, FaceSet, Problem, SetInfo
+from luvli.files import PathLike
+
+Track = Callable[[Iterable[FaceRecord]], Iterable[FaceRecord]]
+
+
+class Row(NamedTuple):
+    """One line of the table: a split, or a subset of one."""
+
+    protocol: str
+    split: str
+    subset: str
+    """empty for the whole split"""
+    labels: int
+    """faces with a good label"""
+    pictures: int
+    """those of them whose picture is there"""
+    paper: int | None
+    """how many the paper has, where it says"""
+
+    @property
+    def title(self) -> str:
+        """For instance "split1 test / common"."""
+        protocol = "" if self.protocol == PUBLISHED else f"{self.protocol} "
+        return f"{protocol}{self.split}{f' / {self.subset}' if self.subset else ''}"
+
+    @property
+    def verdict(self) -> str:
+        """The difference to the paper in words."""
+        if self.paper is None:
+            return ""
+        if self.pictures == self.paper:
+            return "as in the paper"
+        if self.labels == self.paper:
+            return "pictures missing"
+        more = self.pictures - self.paper
+        return f"{abs(more):,} {'more' if more > 0 else 'fewer'}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `check_set` found."""
+
+    name: str
+    root: str
+    rows: tuple[Row, ...]
+    problems: tuple[Problem, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Nothing is wrong and nothing is missing."""
+        return not self.problems and all(row.paper in (None, row.pictures) for row in self.rows)
+
+    def kinds(self) -> Counter[str]:
+        """How many problems there are of each kind."""
+        return Counter(problem.kind for problem in self.problems)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "name": self.name,
+            "root": self.root,
+            "complete": self.complete,
+            "rows": [row._asdict() for row in self.rows],
+            "problems": [asdict(problem) for problem in self.problems],
+            "notes": list(self.notes),
+        }
+
+
+def check_set(name: str, root: PathLike, decode: bool = False, track: Track = iter) -> Report:
+    """Read every split of a data set, count, and list what is wrong.
+
+    Pictures are only looked up; with `decode` each is decoded too, and landmarks are
+    compared with its size. Raises `InputError` when nothing of the set is there.
+    """
+    info = get_set(name)
+    path = Path(root)
+    protocols = (info.detect(path),) if info.detect and path.is_dir() else info.protocols
+    rows: list[Row] = []
+    problems: dict[Problem, None] = {}
+    notes: dict[str, None] = {}
+    faces: dict[str, FaceRecord] = {}
+    for protocol in protocols:
+        for split in info.checked or info.splits:
+            found = read_set(name, path, split, protocol=protocol)
+            problems |= dict.fromkeys(found.problems)
+            notes |= dict.fromkeys(found.notes)
+            faces |= {record.face_id: record for record in found}
+            rows += _rows(info, path, protocol, found)
+    kinds = {problem.kind for problem in problems}
+    if not faces and kinds <= {"missing folder", "missing file"}:
+        raise wrong_folder(name, root)
+    if decode:
+        problems |= dict.fromkeys(check_pictures(list(faces.values()), track))
+    return Report(name, str(path), tuple(rows), tuple(problems), tuple(notes))
+
+
+def _rows(info: SetInfo, root: Path, protocol: str, found: FaceSet) -> list[Row]:
+    pictures = found.subset_counts()
+    labels, total = pictures, len(found)
+    if any(problem.kind == "missing image" for problem in found.problems):
+        labelled = read_set(info.name, root, found.split, protocol=protocol, images=False)
+        labels, total = labelled.subset_counts(), len(labelled)
+    paper = info.expected.get(protocol, {})
+    whole = Row(protocol, found.split, "", total, len(found), paper.get(found.split))
+    parts = [
+        Row(protocol, found.split, subset, labels[subset], pictures[subset], size)
+        for subset in info.subsets
+        if (size := paper.get(f"{found.split}/{subset}")) is not None
+        or (not paper and labels[subset])
+    ]
+    return [whole, *parts]
+
+
+class Overview(NamedTuple):
+    """One line of the paper's Table 1, and what of it this project reads."""
+
+    name: str
+    """how to call it here; empty for a set that is not read"""
+    title: str
+    train: int | None
+    test: int | None
+    points: str
+    profile: str
+    self_occlusion: str
+    external_occlusion: str
+
+
+_NOT_READ = (
+    Overview("", "COFW", 1345, 507, "29", "no", "no", "yes"),
+    Overview("", "AFLW", 20_000, 4386, "21", "yes", "yes", "no"),
+    Overview("", "AFLW-68", 20_000, 4386, "68", "yes", "no", "no"),
+)
+
+
+def overview() -> list[Overview]:
+    """The sets this project reads, then the others of the paper's Table 1."""
+    read = [
+        Overview(
+            info.name,
+            info.title,
+            info.train,
+            info.test,
+            info.points,
+            info.profile,
+            info.self_occlusion,
+            info.external_occlusion,
+        )
+        for info in SETS.values()
+    ]
+    return [*read, *_NOT_READ]

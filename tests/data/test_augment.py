@@ -1,0 +1,353 @@
+"""Augmentation: points stay on their pixels, draws have the promised distributions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from data_trees import face_points
+from PIL import Image
+from pydantic import ValidationError
+
+from luvli.data import Augmentation, CropDataset, FaceRecord, Visibility
+from luvli.data.augment import (
+    BoxJitter,
+    Geometry,
+    Rectangle,
+    add_rectangle,
+    compose,
+    draw_geometry,
+    invert,
+    keep_inside,
+    mark_covered,
+    place_crop,
+    stream,
+)
+from luvli.data.augment.occluders import draw_hair, draw_hand, draw_thing
+from luvli.data.augment.photometric import (
+    compress,
+    lower_resolution,
+    motion_kernel,
+    scale_channels,
+    stretch_contrast,
+)
+from luvli.errors import InputError
+from luvli.image import Box
+from luvli.image.crop import warp_affine
+from luvli.markup import get_markup
+
+STILL = Augmentation.recipe("none")
+LANDMARK = 36  # the right eye's outer corner: not on the axis, so that a mirror moves it
+
+
+def changed(**fields: object) -> Augmentation:
+    return Augmentation.model_validate({**STILL.model_dump(), **fields})
+
+
+def paint_dot(path: Path, place: np.ndarray, size: int = 200, spread: float = 3.0) -> Path:
+    """A bright blob on a dark picture, centred exactly on `place`."""
+    y, x = np.mgrid[:size, :size]
+    blob = np.exp(-((x - place[0]) ** 2 + (y - place[1]) ** 2) / (2 * spread**2))
+    pixels = np.rint(230 * blob).astype(np.uint8)
+    Image.fromarray(np.repeat(pixels[:, :, None], 3, axis=2)).save(path)
+    return path
+
+
+def centroid(image: np.ndarray) -> np.ndarray:
+    weight = image.astype(np.float64).sum(axis=2)
+    weight[weight < 0.08 * weight.max()] = 0
+    y, x = np.mgrid[: image.shape[0], : image.shape[1]]
+    return np.array([(weight * x).sum(), (weight * y).sum()]) / weight.sum()
+
+
+GEOMETRIC = {
+    "nothing": STILL,
+    "scale": changed(scale=(0.75, 1.25)),
+    "rotation": changed(rotation=(-50, 50)),
+    "flip": changed(flip=1.0),
+    "box jitter": changed(box_jitter=BoxJitter(centre=0.05, size=0.1).model_dump()),
+    "keep inside": changed(scale=(0.6, 0.7), keep_inside=True),
+    "all together": changed(
+        scale=(0.8, 1.2), rotation=(-50, 50), flip=0.5, box_jitter={"centre": 0.05, "size": 0.05}
+    ),
+    "colour": changed(colour=(0.6, 1.4)),
+    "grey": changed(grey=1.0),
+    "blur": changed(blur=1.0),
+    "jpeg": changed(jpeg=1.0),
+    "low resolution": changed(low_resolution=1.0),
+    "stretch": changed(stretch=True),
+}
+
+
+@pytest.mark.parametrize("name", GEOMETRIC)
+@pytest.mark.parametrize("cached", [False, True])
+def test_a_painted_dot_stays_under_its_landmark(tmp_path: Path, name: str, cached: bool) -> None:
+    points = face_points(size=200)
+    config = GEOMETRIC[name]
+    record = FaceRecord(
+        points=points,
+        visibility=np.ones(68),
+        image=paint_dot(tmp_path / "dot.png", points[LANDMARK]),
+        face_id=name,
+    )
+    dataset = CropDataset(
+        [record], 128, augmentation=config, cache=tmp_path / "cache" if cached else False
+    )
+    mirrored = seen = 0
+    for epoch in range(20):
+        sample = dataset[epoch, 0]
+        flipped = np.linalg.det(sample["affine"][:, :2]) < 0
+        mirrored += flipped
+        landmark = get_markup("ibug68").flip[LANDMARK] if flipped else LANDMARK
+        place = sample["points"][landmark]
+        if place.min() < 15 or place.max() > 112:
+            continue  # the border cuts the blob, so its centroid says nothing
+        seen += 1
+        error = centroid(sample["image"]) - place
+        assert np.abs(error).max() < 0.35, (epoch, error)
+    assert seen >= 8
+    assert (mirrored > 0) == (config.flip > 0)
+
+
+def test_flip_renames_points_and_visibility(tmp_path: Path) -> None:
+    points = face_points(size=200)
+    visibility = np.ones(68, np.int8)
+    visibility[:5] = Visibility.SELF_OCCLUDED
+    visibility[40] = Visibility.EXTERNALLY_OCCLUDED
+    record = FaceRecord(points, visibility, image=paint_dot(tmp_path / "dot.png", points[30]))
+    plain = CropDataset([record], 64, augmentation=STILL)[0]
+    mirror = CropDataset([record], 64, augmentation=changed(flip=1.0))[0]
+    assert np.flatnonzero(mirror["visibility"] == Visibility.SELF_OCCLUDED).tolist() == [
+        *range(12, 17)
+    ]
+    assert mirror["visibility"][47] == Visibility.EXTERNALLY_OCCLUDED
+    flip = get_markup("ibug68").flip
+    np.testing.assert_allclose(mirror["points"][flip, 1], plain["points"][:, 1], atol=1e-4)
+    np.testing.assert_allclose(mirror["points"][flip, 0], 63 - plain["points"][:, 0], atol=1e-4)
+    np.testing.assert_array_equal(mirror["image"][:, ::-1], plain["image"])
+
+
+# --- what is drawn ---------------------------------------------------------------------
+
+
+def draws(config: Augmentation, count: int = 4000) -> list[Geometry]:
+    return [draw_geometry(config, stream(0, 0, i)) for i in range(count)]
+
+
+@pytest.mark.parametrize(("recipe", "scale", "angle"), [("A", 0.25, 30), ("B", 0.2, 50)])
+def test_the_paper_draws_uniformly(recipe: str, scale: float, angle: float) -> None:
+    stats = pytest.importorskip("scipy.stats")
+    drawn = draws(Augmentation.recipe(recipe))
+    for values, low, width in (
+        ([g.scale for g in drawn], 1 - scale, 2 * scale),
+        ([g.rotation for g in drawn], -angle, 2 * angle),
+    ):
+        assert stats.kstest(values, "uniform", (low, width)).pvalue > 1e-3
+    assert not any(g.mirrored for g in drawn)
+    assert all(g.shift == (0, 0) and g.growth == 1 for g in drawn)
+
+
+def test_the_reference_draws_clipped_gaussians() -> None:
+    angles = np.array([g.rotation for g in draws(Augmentation.recipe("B", reference=True))])
+    assert np.abs(angles).max() == 50
+    at_the_end = (np.abs(angles) == 50).mean()
+    assert abs(at_the_end - 0.0455) < 0.012  # P(|z| > 2)
+    assert abs(angles[np.abs(angles) < 50].std() / 25 - 0.8796) < 0.03  # truncated at 2 sd
+
+
+def test_box_jitter_has_the_asked_spread() -> None:
+    drawn = draws(changed(box_jitter={"centre": 0.04, "size": 0.1}))
+    shifts = np.array([g.shift for g in drawn])
+    np.testing.assert_allclose(shifts.std(axis=0), 0.04, rtol=0.05)
+    assert abs(np.corrcoef(shifts.T)[0, 1]) < 0.06
+    assert abs(np.log([g.growth for g in drawn]).std() - 0.1) < 0.006
+    assert np.abs(shifts).max() <= 0.12 + 1e-12
+
+
+def test_recipes() -> None:
+    assert Augmentation.recipe("A").rectangle is None
+    assert Augmentation.recipe("B") == Augmentation()
+    reference = Augmentation.recipe("B", reference=True)
+    assert reference.keep_inside
+    assert reference.stretch
+    assert reference.rectangle == Rectangle(probability=1.0, where="image")
+    with pytest.raises(InputError, match="one of A, B, none"):
+        Augmentation.recipe("C")
+    for bad in ({"scale": (1.2, 0.8)}, {"scale": (0, 1)}, {"flip": 1.5}, {"flipp": 0.5}):
+        with pytest.raises(ValidationError):
+            Augmentation(**bad)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        Augmentation.recipe("A"),
+        Augmentation.recipe("B"),
+        changed(rotation=(-20, 10), box_jitter={"centre": 0.05, "size": 0.1}),
+        changed(rotation=(100, 170)),
+    ],
+)
+def test_no_crop_reaches_beyond_the_cached_square(config: Augmentation) -> None:
+    box, size, enlarge = Box(0, 0, 1, 1), 64, 1.25
+    corners = np.array([(-0.5, -0.5), (63.5, -0.5), (63.5, 63.5), (-0.5, 63.5)])
+    half = config.reach(enlarge) / 2
+    furthest = 0.0
+    for geometry in draws(config, 1500):
+        back = invert(place_crop(box, size, enlarge, geometry))
+        places = corners @ back[:, :2].T + back[:, 2]
+        furthest = max(furthest, np.abs(places - 0.5).max())
+    assert furthest <= half + 1e-9
+    assert furthest > 0.8 * half  # and it is not wastefully large
+
+
+def test_keep_inside_fits_exactly() -> None:
+    affine = place_crop(Box(20, 20, 60, 60), 65, 1.0, Geometry(rotation=20))
+    points = np.array([(10.0, 30), (40, 40), (50, 75)])
+    kept = keep_inside(affine, points, 65)
+    moved = points @ kept[:, :2].T + kept[:, 2]
+    assert moved.min() > -1e-9
+    assert moved.max() < 64 + 1e-9
+    assert np.abs(moved - 32).max() == pytest.approx(32)
+    inside = points[1:2]
+    np.testing.assert_array_equal(keep_inside(affine, inside, 65), affine)
+    middle = invert(affine) @ [32, 32, 1]
+    np.testing.assert_allclose(kept @ [*middle, 1], [32, 32], atol=1e-9)  # about the centre
+
+
+def test_compose_and_invert(rng: np.random.Generator) -> None:
+    first, second = rng.normal(size=(2, 2, 3))
+    point = rng.normal(size=2)
+    np.testing.assert_allclose(
+        compose(second, first) @ [*point, 1], second @ [*(first @ [*point, 1]), 1]
+    )
+    np.testing.assert_allclose(compose(invert(first), first), np.eye(2, 3), atol=1e-12)
+
+
+def test_streams_are_all_different() -> None:
+    first = {stream(s, e, i).random() for s in range(3) for e in range(20) for i in range(50)}
+    assert len(first) == 3000
+
+
+# --- colours ---------------------------------------------------------------------------
+
+
+def test_colour_factors(rng: np.random.Generator) -> None:
+    image = rng.integers(0, 256, (9, 7, 3), dtype=np.uint8)
+    factors = np.array([0.6, 1.0, 1.4])
+    expected = np.minimum(255, np.rint(image * factors))
+    np.testing.assert_array_equal(scale_channels(image, factors), expected)
+
+
+def test_stretch(rng: np.random.Generator) -> None:
+    image = rng.integers(40, 200, (9, 7, 3), dtype=np.uint8)
+    stretched = stretch_contrast(image)
+    assert (stretched.min(), stretched.max()) == (0, 255)
+    low, high = float(image.min()), float(image.max())
+    np.testing.assert_allclose(stretched, (image - low) * 255 / (high - low), atol=0.5)
+    flat = np.full((3, 3, 3), 7, np.uint8)
+    np.testing.assert_array_equal(stretch_contrast(flat), flat)
+
+
+def test_degradations_change_pixels_but_keep_shape(rng: np.random.Generator) -> None:
+    image = rng.integers(0, 256, (64, 64, 3), dtype=np.uint8)
+    for result in (compress(image, 20), lower_resolution(image, 3.0)):
+        assert result.shape == image.shape
+        assert result.dtype == np.uint8
+        assert np.abs(result.astype(int) - image).mean() > 5
+    smooth = np.repeat(np.linspace(0, 255, 64).astype(np.uint8)[None, :, None], 64, axis=0)
+    smooth = np.repeat(smooth, 3, axis=2)
+    assert np.abs(compress(smooth, 90).astype(int) - smooth).mean() < 3  # channels not swapped
+
+
+@pytest.mark.parametrize("angle", np.linspace(0, np.pi, 7))
+def test_motion_moves_no_mass(angle: float) -> None:
+    kernel = motion_kernel(7.3, angle)
+    y, x = np.mgrid[: len(kernel), : len(kernel)] - len(kernel) // 2
+    assert kernel.sum() == pytest.approx(1)
+    assert abs((kernel * x).sum()) < 1e-6
+    assert abs((kernel * y).sum()) < 1e-6
+
+
+# --- occlusion -------------------------------------------------------------------------
+
+
+def test_covered_landmarks_become_externally_occluded_and_stay_visible() -> None:
+    mask = np.zeros((10, 10), np.float32)
+    mask[:, :5] = 1
+    points = np.array([(2.0, 2), (7, 2), (np.nan, np.nan), (2, 3), (np.nan, np.nan), (-3, 4)])
+    before = np.array([1, 1, 0, 2, -1, 1], np.int8)
+    after = mark_covered(before, points, mask)
+    assert after.tolist() == [2, 1, 0, 2, -1, 1]
+    assert ((after > 0) == (before > 0)).all()
+    assert before.tolist() == [1, 1, 0, 2, -1, 1]
+
+
+def test_rectangle_of_the_reference_belongs_to_the_whole_picture(rng: np.random.Generator) -> None:
+    """The same as blackening the picture first and cropping afterwards."""
+    picture = rng.integers(120, 256, (150, 200, 3), dtype=np.uint8)
+    affine = place_crop(Box(60, 30, 150, 120), 96, 1.1, Geometry(rotation=25, scale=1.1))
+    crop = warp_affine(picture, affine, 96)
+    points = rng.uniform(0, 95, (300, 2))
+    config = Rectangle(probability=1.0, where="image")
+    for seed in range(10):
+        result, classes = add_rectangle(
+            crop, points, np.ones(300, np.int8), config, affine, (200, 150), stream(seed, 0, 0)
+        )
+        same = stream(seed, 0, 0)
+        extent = np.array([200, 150])
+        centre = same.integers(1, extent + 1) - 1
+        half = same.integers(1, extent // 2 + 1)
+        low, high = np.maximum(centre - half, 0), centre + half
+        blackened = picture.copy()
+        blackened[low[1] : high[1] + 1, low[0] : high[0] + 1] = 0
+        expected = warp_affine(blackened, affine, 96)
+        assert (np.abs(result.astype(int) - expected).max(axis=2) > 60).mean() < 0.03  # edges only
+        back = points @ invert(affine)[:, :2].T + invert(affine)[:, 2]
+        margin = np.minimum(back - low, high - back).min(axis=1)
+        clear = (np.abs(margin) > 2) & (back >= 2).all(axis=1) & (back <= extent - 3).all(axis=1)
+        np.testing.assert_array_equal(classes[clear] == 2, margin[clear] > 0)
+
+
+def test_rectangle_on_the_crop_covers_what_it_says() -> None:
+    image = np.zeros((64, 64, 3), np.uint8)
+    y, x = np.mgrid[:64, :64]
+    grid = np.stack([x.ravel(), y.ravel()], axis=1).astype(np.float64)
+    sides = []
+    for seed in range(200):
+        result, classes = add_rectangle(
+            image, grid, np.ones(4096, np.int8), Rectangle(), np.eye(2, 3), (64, 64),
+            stream(seed, 0, 0),
+        )  # fmt: skip
+        painted = (result != 0).any(axis=2)
+        if painted.any():  # a black one cannot be told from the picture
+            np.testing.assert_array_equal(painted.ravel(), classes == 2)
+            sides.append(painted.any(axis=0).sum())
+    assert max(sides) <= 0.5 * 64 + 2
+    assert len(sides) > 190
+
+
+@pytest.mark.parametrize("draw", [draw_hand, draw_hair, draw_thing])
+def test_drawn_occluders_cover_a_part_and_are_reproducible(draw: object) -> None:
+    image = np.random.default_rng(1).integers(40, 220, (96, 96, 3), dtype=np.uint8)
+    covered = []
+    for seed in range(40):
+        texture, mask = draw(image, stream(seed, 0, 0))  # type: ignore[operator]
+        again, _ = draw(image, stream(seed, 0, 0))  # type: ignore[operator]
+        np.testing.assert_array_equal(texture, again)
+        assert texture.shape == image.shape
+        assert mask.min() >= 0
+        assert mask.max() <= 1
+        covered.append(float((mask > 0.5).mean()))
+    assert 0.02 < np.mean(covered) < 0.4
+    assert max(covered) < 0.6
+
+
+def test_occluder_marks_landmarks(tmp_path: Path) -> None:
+    points = face_points(size=200)
+    record = FaceRecord(points, np.ones(68), image=paint_dot(tmp_path / "dot.png", points[30]))
+    dataset = CropDataset([record], 96, augmentation=changed(occluder=1.0))
+    classes = np.stack([dataset[epoch, 0]["visibility"] for epoch in range(30)])
+    assert 0.02 < (classes == 2).mean() < 0.6
+    assert (classes > 0).all()  # v = 1 throughout
+    assert (record.visibility == 1).all()  # the record itself is untouched

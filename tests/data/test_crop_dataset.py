@@ -1,0 +1,256 @@
+"""From records to samples, batches and cached patches."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from data_trees import face_points
+from PIL import Image
+
+from luvli.data import Augmentation, CropDataset, FaceRecord, Visibility, crop_box
+from luvli.data.boxes import get_enlargement
+from luvli.data.dataset import EpochSampler, collate, make_loader, to_input
+from luvli.errors import InputError
+from luvli.image import Crop, read_image
+
+
+def smooth_picture(path: Path, seed: int, size: int = 200) -> Path:
+    """A picture without fine detail, so that resampling it twice changes little."""
+    coarse = np.random.default_rng(seed).integers(0, 256, (8, 8, 3), dtype=np.uint8)
+    Image.fromarray(coarse).resize((size, size), Image.Resampling.BICUBIC).save(path)
+    return path
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> list[FaceRecord]:
+    made = []
+    for seed in range(6):
+        visibility = np.ones(68, np.int8)
+        visibility[seed] = Visibility.SELF_OCCLUDED
+        made.append(
+            FaceRecord(
+                points=face_points(seed=seed, size=200),
+                visibility=visibility,
+                image=smooth_picture(tmp_path / f"{seed}.png", seed),
+                face_id=str(seed),
+            )
+        )
+    return made
+
+
+def test_plain_sample_is_the_crop(records: list[FaceRecord]) -> None:
+    dataset = CropDataset(records, 64, enlarge=1.2, box_noise="none")
+    sample = dataset[2]
+    crop = Crop.from_box(records[2].tight_box, 64, 1.2)
+    np.testing.assert_array_equal(sample["image"], crop.warp(read_image(records[2].image)))
+    np.testing.assert_allclose(sample["points"], crop.to_crop(records[2].points), rtol=1e-6)
+    assert np.isnan(sample["points"][2]).all()
+    np.testing.assert_array_equal(sample["visibility"], records[2].visibility)
+    np.testing.assert_allclose(sample["affine"], crop.affine)
+    assert len(list(dataset)) == 6
+
+
+def test_same_epoch_and_face_give_the_same_sample(records: list[FaceRecord]) -> None:
+    dataset = CropDataset(records, 64, augmentation=Augmentation.recipe("B"), seed=5)
+    for key in ((0, 1), (3, 4)):
+        first, second = dataset[key], dataset[key]
+        for name in first:
+            np.testing.assert_array_equal(first[name], second[name])
+    assert not np.array_equal(dataset[0, 1]["image"], dataset[1, 1]["image"])
+    other = CropDataset(records, 64, augmentation=Augmentation.recipe("B"), seed=6)
+    assert not np.array_equal(dataset[0, 1]["affine"], other[0, 1]["affine"])
+
+
+def test_workers_and_epochs_never_repeat_a_stream(records: list[FaceRecord]) -> None:
+    pytest.importorskip("torch")
+    config = Augmentation.recipe("B").model_copy(update={"occluder": 1.0, "blur": 1.0})
+    dataset = CropDataset(records, 32, augmentation=config)
+    cv2.setNumThreads(2)
+    cv2.GaussianBlur(np.zeros((2000, 2000, 3), np.uint8), (0, 0), 5)  # starts OpenCV's threads
+
+    def affines(workers: int) -> dict[tuple[int, int], bytes]:
+        loader = make_loader(dataset, 2, workers=workers)
+        loader.timeout = 60 if workers else 0  # a worker that waits for a lost thread fails
+        found = {}
+        for epoch in range(3):
+            loader.sampler.set_epoch(epoch)  # type: ignore[attr-defined]
+            for batch in loader:
+                for index, affine in zip(batch["index"], batch["affine"], strict=True):
+                    found[epoch, int(index)] = affine.numpy().tobytes()
+        return found
+
+    alone = affines(0)
+    assert len(alone) == 18
+    assert len(set(alone.values())) == 18
+    assert affines(2) == alone  # workers live on through the epochs
+
+
+def test_sampler_shares_out_an_epoch() -> None:
+    whole = list(EpochSampler(10, epoch=2, seed=1))
+    assert sorted(index for _, index in whole) == list(range(10))
+    assert {epoch for epoch, _ in whole} == {2}
+    parts = [list(EpochSampler(10, epoch=2, seed=1, rank=r, world=4)) for r in range(4)]
+    assert [len(part) for part in parts] == [3, 3, 3, 3]
+    assert {index for part in parts for _, index in part} == set(range(10))
+    assert whole != list(EpochSampler(10, epoch=3, seed=1))
+    assert [i for _, i in EpochSampler(4, shuffle=False)] == [0, 1, 2, 3]
+
+
+def test_collate_makes_tensors_without_nan(records: list[FaceRecord]) -> None:
+    torch = pytest.importorskip("torch")
+    dataset = CropDataset(records, 32)
+    samples = [dataset[0], dataset[1]]
+    batch = collate(samples)
+    assert batch["image"].shape == (2, 3, 32, 32)
+    assert batch["image"].dtype == torch.uint8
+    np.testing.assert_array_equal(batch["image"][1].permute(1, 2, 0).numpy(), samples[1]["image"])
+    assert torch.isfinite(batch["points"]).all()
+    assert (batch["points"][0, 0] == 0).all()
+    assert batch["visibility"][0, 0] == Visibility.SELF_OCCLUDED
+    floats = to_input(batch["image"])
+    assert floats.dtype == torch.float32
+    np.testing.assert_allclose(floats[0, :, 3, 4], samples[0]["image"][3, 4] / 255, rtol=1e-6)
+
+
+# --- cache -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("recipe", ["none", "A", "B"])
+def test_cached_crops_equal_decoded_ones(
+    records: list[FaceRecord], tmp_path: Path, recipe: str
+) -> None:
+    config = Augmentation.recipe(recipe)
+    direct = CropDataset(records, 64, augmentation=config)
+    cached = CropDataset(records, 64, augmentation=config, cache=tmp_path / "cache")
+    for epoch in range(4):
+        for index in range(6):
+            a, b = direct[epoch, index], cached[epoch, index]
+            np.testing.assert_array_equal(a["points"], b["points"])
+            np.testing.assert_array_equal(a["visibility"], b["visibility"])
+            difference = np.abs(a["image"].astype(int) - b["image"])
+            assert difference.mean() < 2.5
+            assert (difference > 40).mean() < 0.02  # along the picture's border only
+
+
+def test_cache_is_made_once_and_again_when_something_changes(
+    records: list[FaceRecord], tmp_path: Path
+) -> None:
+    cache = tmp_path / "cache"
+    first = CropDataset(records, 32, cache=cache).patches
+    stamp = (first.folder / "pixels.npy").stat().st_mtime_ns
+    again = CropDataset(records, 32, cache=cache).patches
+    assert again.folder == first.folder
+    assert (again.folder / "pixels.npy").stat().st_mtime_ns == stamp
+    others = [
+        CropDataset(records, 48, cache=cache),
+        CropDataset(records, 32, cache=cache, box_noise="none"),
+        CropDataset(records, 32, cache=cache, enlarge="hrnet"),
+        CropDataset(records[::-1], 32, cache=cache),
+        CropDataset(records, 32, cache=cache, augmentation=Augmentation.recipe("A")),
+    ]
+    os.utime(records[0].image, ns=(1, 1))
+    others.append(CropDataset(records, 32, cache=cache))
+    folders = {other.patches.folder for other in others}
+    assert len(folders) == 6
+    assert first.folder not in folders
+    assert not [path for path in cache.iterdir() if path.name.startswith(".")]  # nothing half-made
+
+
+def test_an_interrupted_build_leaves_nothing(records: list[FaceRecord], tmp_path: Path) -> None:
+    def stop(items: object) -> object:
+        for number, item in enumerate(items):  # type: ignore[var-annotated, arg-type]
+            if number == 3:
+                raise KeyboardInterrupt
+            yield item
+
+    with pytest.raises(KeyboardInterrupt):
+        CropDataset(records, 32, cache=tmp_path / "cache", track=stop)
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_patches_travel_as_a_name_not_as_pixels(records: list[FaceRecord], tmp_path: Path) -> None:
+    dataset = CropDataset(records, 64, cache=tmp_path / "cache")
+    expected = dataset[3]["image"]
+    assert len(pickle.dumps(dataset.patches)) < 4000
+    copy = pickle.loads(pickle.dumps(dataset))
+    np.testing.assert_array_equal(copy[3]["image"], expected)
+
+
+def test_bad_pictures_stop_the_cache_or_are_left_out(
+    records: list[FaceRecord], tmp_path: Path
+) -> None:
+    records[1].image.write_bytes(b"no picture at all")
+    with pytest.raises(InputError, match="1 problems"):
+        CropDataset(records, 32, cache=tmp_path / "cache")
+    dataset = CropDataset(records, 32, cache=tmp_path / "cache", skip_bad=True)
+    assert [r.face_id for r in dataset.records] == ["0", "2", "3", "4", "5"]
+    direct = CropDataset([records[2]], 32)
+    np.testing.assert_allclose(dataset[1]["points"], direct[0]["points"])
+    assert np.abs(dataset[1]["image"].astype(int) - direct[0]["image"]).mean() < 2.5
+
+
+def test_what_cannot_be_cropped_is_explained(records: list[FaceRecord]) -> None:
+    with pytest.raises(InputError, match="empty"):
+        CropDataset([], 32)
+    other = FaceRecord(face_points("aflw19"), np.ones(19), markup="aflw19")
+    with pytest.raises(InputError, match="share one markup"):
+        CropDataset([records[0], other], 32)
+    with pytest.raises(InputError, match="cannot be cached"):
+        CropDataset(records, 32, convention="reference", cache=True)
+    with pytest.raises(InputError, match="no picture"):
+        CropDataset([other], 32)[0]
+    with pytest.raises(IndexError):
+        CropDataset(records, 32)[6]
+
+
+def test_reference_crop_is_the_published_one(records: list[FaceRecord]) -> None:
+    dataset = CropDataset(records, 64, convention="reference", box_noise="none")
+    sample = dataset[0]
+    crop = Crop.from_box(records[0].tight_box, 64, 1.1, convention="reference")
+    np.testing.assert_array_equal(sample["image"], crop.warp(read_image(records[0].image)))
+
+
+# --- boxes -----------------------------------------------------------------------------
+
+
+def test_box_noise_stays_within_five_percent_and_never_changes() -> None:
+    points = np.zeros((68, 2))
+    points[1] = (100, 50)  # 100 wide, 50 high
+    faces = [FaceRecord(points, np.ones(68), face_id=str(i)) for i in range(2000)]
+    for noise, extent in (
+        ("paper", np.array([100, 50, 100, 50])),
+        ("reference", np.full(4, np.sqrt(5000))),
+    ):
+        moved = np.stack([crop_box(face, noise).array for face in faces]) - (0, 0, 100, 50)
+        share = moved / extent
+        assert np.abs(share).max() <= 0.05
+        assert np.abs(share).max(axis=0).min() > 0.0495  # uniform: the ends are reached
+        np.testing.assert_allclose(share.std(axis=0), 0.05 / np.sqrt(3), rtol=0.05)
+        assert np.abs(np.corrcoef(share.T) - np.eye(4)).max() < 0.08
+    again = crop_box(faces[7])
+    assert again == crop_box(faces[7].with_changes(attributes={"x": 1}))
+    assert again != crop_box(faces[7], seed=1)
+    assert again != crop_box(faces[8])
+
+
+def test_boxes_of_the_data_set_are_taken_as_they_are() -> None:
+    face = FaceRecord(face_points(), np.ones(68), box=np.array([1.0, 2, 30, 40]))
+    assert tuple(crop_box(face.with_changes(box_kind="detector"))) == (1, 2, 30, 40)
+    assert tuple(crop_box(face.with_changes(box_kind="given"))) == (1, 2, 30, 40)
+    assert tuple(crop_box(face, "none")) == tuple(face.tight_box)
+    with pytest.raises(InputError, match="box noise"):
+        crop_box(face, "gauss")  # type: ignore[arg-type]
+
+
+def test_enlargements_are_named() -> None:
+    assert get_enlargement("reference") == 1.1
+    assert get_enlargement(1.4) == 1.4
+    with pytest.raises(InputError, match="enlargement"):
+        get_enlargement("big")
+    with pytest.raises(InputError, match="above 0"):
+        get_enlargement(-1)

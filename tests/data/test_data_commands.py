@@ -1,0 +1,119 @@
+"""`luvli data`: list, check, show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from data_trees import face_points, write_pair, write_raw_pts
+from PIL import Image
+from typer.testing import Result
+
+from luvli.data.sets import SETS
+
+Luvli = Callable[..., Result]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Six faces, with signs for hidden landmarks."""
+    rows = face_points()
+    for number in range(6):
+        write_pair(tmp_path / "faces", f"face{number}", rows)
+    signed = rows + 1
+    signed[:6] *= -1
+    signed[10:16] = -1
+    write_raw_pts(tmp_path / "faces/face0.pts", signed)
+    return tmp_path / "faces"
+
+
+def test_list_names_every_set_of_table_1(luvli: Luvli) -> None:
+    result = luvli("data", "list")
+    assert result.exit_code == 0
+    for name in SETS:
+        assert name in result.output
+    line = next(line for line in result.output.splitlines() if "MERL-RAV" in line)
+    assert line.split() == ["merl_rav", "MERL-RAV", "15,449", "3,865", "68", "yes", "yes", "yes"]
+    assert "AFLW-68" in result.output
+
+
+def test_check_exit_codes(luvli: Luvli, folder: Path) -> None:
+    whole = luvli("data", "check", "folder", folder, "--decode")
+    assert whole.exit_code == 0, whole.output
+    assert "6" in whole.output
+    (folder / "face3.jpg").unlink()
+    (folder / "face4.jpg").write_bytes(b"")
+    broken = luvli("data", "check", "folder", folder)
+    assert broken.exit_code == 1
+    assert "face3.pts has no image" in broken.output
+    assert "face4" not in broken.output  # only decoding tells
+    thorough = luvli("data", "check", "folder", folder, "--decode")
+    assert "face4.jpg is empty" in thorough.output
+    nothing = luvli("data", "check", "w300", folder)
+    assert nothing.exit_code == 2
+    assert "it should hold lfpw/" in nothing.output
+    unknown = luvli("data", "check", "w3000", folder)
+    assert unknown.exit_code == 2
+    assert "did you mean 'w300'" in unknown.output
+
+
+def test_check_as_json(luvli: Luvli, folder: Path) -> None:
+    (folder / "face3.jpg").unlink()
+    result = luvli("data", "check", "folder", folder, "--json")
+    assert result.exit_code == 1
+    report = json.loads(result.output)
+    assert report["complete"] is False
+    assert report["rows"][0]["labels"] == 6
+    assert report["rows"][0]["pictures"] == 5
+    assert [problem["kind"] for problem in report["problems"]] == ["missing image"]
+
+
+def test_show_draws_all_three_classes(luvli: Luvli, folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "sheet.png"
+    result = luvli("data", "show", "folder", folder, "--out", out, "--columns", 3, "--size", 100)
+    assert result.exit_code == 0, result.output
+    sheet = np.asarray(Image.open(out)).astype(int)
+    assert sheet.shape == (2 * 122 + 6, 3 * 206 + 6, 3)  # two rows of three, with schematics
+    red, green, blue = sheet[..., 0], sheet[..., 1], sheet[..., 2]
+
+    def has(mask: np.ndarray, row: slice, column: slice) -> bool:
+        return bool(mask[row, column].any())
+
+    face, schematic = slice(6, 106), slice(106, 206)
+    top = slice(6, 106)
+    reds = (red == 235) & (green == 20) & (blue == 20)
+    greens = (red == 0) & (green == 210) & (blue == 0)
+    blacks = (red == 0) & (green == 0) & (blue == 0)
+    assert has(reds, top, face)
+    assert has(greens, top, face)
+    assert has(blacks, top, schematic)
+    second = slice(212, 412)
+    assert not has(reds, top, second)  # the other faces hide nothing
+    assert not has(blacks, top, slice(312, 412))
+
+
+def test_show_without_pictures_and_with_augmentation(
+    luvli: Luvli, folder: Path, tmp_path: Path
+) -> None:
+    for extra in (["--labels-only"], ["--augment", "B", "--size", "64"]):
+        out = tmp_path / f"{extra[0]}.png"
+        result = luvli("data", "show", "folder", folder, "--out", out, "--faces", 2, *extra)
+        assert result.exit_code == 0, result.output
+        assert "2 of 6 faces" in result.output
+        assert out.is_file()
+
+
+def test_show_goes_on_only_with_skip_bad(luvli: Luvli, folder: Path, tmp_path: Path) -> None:
+    (folder / "face3.jpg").unlink()
+    out = tmp_path / "sheet.png"
+    refused = luvli("data", "show", "folder", folder, "--out", out)
+    assert refused.exit_code == 2
+    assert "--skip-bad" in refused.output
+    assert not out.exists()
+    accepted = luvli("data", "show", "folder", folder, "--out", out, "--skip-bad")
+    assert accepted.exit_code == 0
+    assert "1 problems skipped" in accepted.output
+    assert out.is_file()

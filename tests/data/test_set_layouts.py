@@ -1,0 +1,468 @@
+"""Every reader, on a miniature tree in the exact layout of its data set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from data_trees import (
+    face_points,
+    write_hrnet,
+    write_pair,
+    write_picture,
+    write_raw_pts,
+)
+
+from luvli.data.record import Visibility
+from luvli.data.sets import DataWarning, load_set, read_set
+from luvli.markup import get_markup
+
+io = pytest.importorskip("scipy.io")
+
+
+# --- 300-W -----------------------------------------------------------------------------
+
+
+def ibug_boxes(path: Path, boxes: dict[str, list[float]]) -> None:
+    """The iBUG layout: a cell {1, n} of structs."""
+    cell = np.empty((1, len(boxes)), dtype=object)
+    for i, (name, box) in enumerate(boxes.items()):
+        cell[0, i] = {"imgName": name, "bb_detector": [box], "bb_ground_truth": [[0, 0, 1, 1]]}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    io.savemat(path, {"bounding_boxes": cell})
+
+
+@pytest.fixture
+def w300(tmp_path: Path) -> Path:
+    for part, stem, suffix in (
+        ("lfpw/trainset", "image_0001", ".png"),
+        ("lfpw/testset", "image_0002", ".png"),
+        ("helen/trainset", "100_1", ".jpg"),
+        ("helen/testset", "200_1", ".jpg"),
+        ("afw", "1051618982_1", ".jpg"),
+        ("ibug", "image_092 _01", ".jpg"),
+        ("300W/01_Indoor", "indoor_001", ".png"),
+        ("300W/02_Outdoor", "outdoor_001", ".png"),
+    ):
+        write_pair(tmp_path / part, stem, face_points(seed=len(stem)), suffix)
+    ibug_boxes(
+        tmp_path / "Bounding Boxes/bounding_boxes_ibug.mat",
+        {"image_092_01.jpg": [11.0, 21.0, 81.0, 91.0], "1051618982_1.jpg": [1, 1, 2, 2]},
+    )
+    return tmp_path
+
+
+def test_w300_splits(w300: Path) -> None:
+    ids = {
+        (protocol, split): [r.face_id for r in load_set("w300", w300, split, protocol=protocol)]
+        for protocol in ("split1", "split2")
+        for split in ("train", "test")
+    }
+    assert ids["split1", "train"] == ["lfpw/trainset/image_0001", "helen/trainset/100_1",
+                                      "afw/1051618982_1"]  # fmt: skip
+    assert ids["split1", "test"] == ["lfpw/testset/image_0002", "helen/testset/200_1",
+                                     "ibug/image_092 _01"]  # fmt: skip
+    assert sorted(ids["split2", "train"]) == sorted(ids["split1", "train"] + ids["split1", "test"])
+    assert ids["split2", "test"] == ["indoor/indoor_001", "outdoor/outdoor_001"]
+
+
+def test_w300_points_boxes_and_subsets(w300: Path) -> None:
+    challenge = load_set("w300", w300, "test", subset="challenge")
+    assert len(challenge) == 1
+    face = challenge[0]
+    assert face.box_kind == "detector"  # matched although one name has a blank
+    np.testing.assert_allclose(face.box, [10, 20, 80, 90])  # the file counts from 1
+    np.testing.assert_allclose(face.points, face_points(seed=len("image_092 _01")))
+    assert (face.visibility == Visibility.UNOCCLUDED).all()
+    common = load_set("w300", w300, "test", subset="common")
+    assert len(common) == 2
+    assert common[0].box is None
+    assert common[0].box_kind == "tight"
+
+
+def test_w300_negative_places_are_outside_not_hidden(w300: Path) -> None:
+    points = face_points()
+    points[0] = (-3.0, -2.0)
+    write_pair(w300 / "afw", "corner", points)
+    face = next(r for r in load_set("w300", w300, subset="afw") if r.face_id == "afw/corner")
+    assert face.visibility[0] == Visibility.UNOCCLUDED
+    np.testing.assert_allclose(face.points[0], (-3, -2))
+
+
+def test_w300_mirror_copies_are_left_out_with_a_note(w300: Path) -> None:
+    write_pair(w300 / "afw", "1051618982_1_mirror", face_points())
+    found = read_set("w300", w300, subset="afw")
+    assert len(found) == 1
+    assert "1 mirror" in found.notes[0]
+
+
+# --- 300W-LP and Menpo -----------------------------------------------------------------
+
+
+def test_w300lp(tmp_path: Path) -> None:
+    for part in ("AFW", "HELEN", "IBUG", "LFPW"):
+        name = f"{part}_1234_0"
+        write_picture(tmp_path / part / f"{name}.jpg")
+        write_picture(tmp_path / f"{part}_Flip" / f"{name}.jpg")
+        labels = tmp_path / "landmarks" / part
+        labels.mkdir(parents=True)
+        mat = {"pts_2d": face_points() + 1, "pts_3d": np.zeros((68, 2))}
+        io.savemat(labels / f"{name}_pts.mat", mat)
+    faces = load_set("w300lp", tmp_path)
+    assert [r.face_id for r in faces] == [f"{p}_1234_0" for p in ("AFW", "HELEN", "IBUG", "LFPW")]
+    np.testing.assert_allclose(faces[2].points, face_points())
+    assert len(load_set("w300lp", tmp_path, subset="helen")) == 1
+
+
+def test_menpo_sets_profiles_apart(tmp_path: Path) -> None:
+    write_pair(tmp_path / "menpo_train_release", "aflw__face_1", face_points())
+    write_pair(tmp_path / "menpo_train_release", "aflw__face_2", face_points()[:39])
+    write_pair(tmp_path / "menpo_train_release", "aflw__face_3", face_points()[:40])
+    frontal = read_set("menpo", tmp_path, "frontal")
+    profile = read_set("menpo", tmp_path, "profile")
+    assert [r.face_id for r in frontal] == ["aflw__face_1"]
+    assert [(r.face_id, r.markup, len(r.points)) for r in profile] == [
+        ("aflw__face_2", "menpo39", 39)
+    ]
+    assert "40 points" in str(frontal.problems[0])
+
+
+# --- COFW-68 ---------------------------------------------------------------------------
+
+
+def cofw_hdf5(path: Path, pictures: list[np.ndarray]) -> None:
+    """Matlab 7.3: a user block with a text header, cells as references, axes reversed."""
+    h5py = pytest.importorskip("h5py")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with h5py.File(path, "w", userblock_size=512) as file:
+        references = np.empty((1, len(pictures)), dtype=h5py.ref_dtype)
+        for i, picture in enumerate(pictures):
+            file[f"#refs#/{i}"] = picture.T
+            references[0, i] = file[f"#refs#/{i}"].ref
+        file["IsT"] = references
+    with path.open("rb+") as stream:
+        stream.write(b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(124) + b"\x00\x02IM")
+
+
+def test_cofw68(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LUVLI_CACHE", str(tmp_path / "cache"))
+    rng = np.random.default_rng(0)
+    colour = rng.integers(0, 255, (90, 70, 3), dtype=np.uint8)
+    grey = rng.integers(0, 255, (60, 80), dtype=np.uint8)
+    root = tmp_path / "cofw"
+    cofw_hdf5(root / "COFW_color/COFW_test_color.mat", [colour, grey])
+    labels = root / "COFW68_Data/test_annotations"
+    labels.mkdir(parents=True)
+    points = face_points()
+    points[0] = (-4.0, -7.0)  # an occluded landmark outside the picture
+    occluded = np.zeros((68, 1))
+    occluded[[0, 5]] = 1
+    io.savemat(labels / "1_points.mat", {"Points": points + 1, "Occ": occluded})
+    io.savemat(labels / "2_points.mat", {"Points": points + 1, "Occ": np.zeros((68, 1))})
+    io.savemat(
+        root / "COFW68_Data/cofw68_test_bboxes.mat",
+        {"bboxes": np.array([[3.0, 5.0, 40.0, 50.0], [1.0, 1.0, 10.0, 10.0]])},
+    )
+    faces = load_set("cofw68", root, "test")
+    assert [r.face_id for r in faces] == ["0001", "0002"]
+    assert np.flatnonzero(faces[0].visibility == Visibility.EXTERNALLY_OCCLUDED).tolist() == [0, 5]
+    np.testing.assert_allclose(faces[0].points[0], (-4, -7))  # not mirrored
+    assert faces[0].visible.all()
+    np.testing.assert_allclose(faces[0].box, [2, 4, 42, 54])
+    from luvli.image import read_image
+
+    np.testing.assert_array_equal(read_image(faces[0].image), colour)
+    np.testing.assert_array_equal(read_image(faces[1].image)[:, :, 1], grey)
+    made = faces[0].image.stat().st_mtime_ns
+    assert load_set("cofw68", root)[0].image.stat().st_mtime_ns == made  # written once
+    labels_only = load_set("cofw68", root, images=False)
+    assert labels_only[0].image is None
+
+
+def test_cofw68_without_pictures_says_so(tmp_path: Path) -> None:
+    labels = tmp_path / "test_annotations"
+    labels.mkdir()
+    io.savemat(labels / "1_points.mat", {"Points": face_points() + 1, "Occ": np.zeros(68)})
+    found = read_set("cofw68", tmp_path)
+    assert {problem.kind for problem in found.problems} == {"missing file", "missing image"}
+
+
+# --- AFLW-19 ---------------------------------------------------------------------------
+
+
+def test_aflw19_official(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("luvli.data.sets.aflw19.TRAIN", 3)
+    names = ["0/image00002.jpg", "2/image00004.jpg", "2/image00004.jpg", "3/image00032.jpg"]
+    names += ["0/image00099.jpg"]
+    for name in set(names):
+        write_picture(tmp_path / "flickr" / name)
+    cells = np.empty((5, 1), dtype=object)
+    cells[:, 0] = names
+    faces = [face_points("aflw19", seed) for seed in range(5)]
+    data = np.stack([np.concatenate([(f + 1)[:, 0], (f + 1)[:, 1]]) for f in faces])
+    data[4, [0, 19]] = 0  # the first landmark of the last face has no label
+    mask = np.ones((5, 19))
+    mask[3, 2] = 0
+    io.savemat(
+        tmp_path / "AFLWinfo_release.mat",
+        {
+            "nameList": cells,
+            "data": data,
+            "mask_new": mask,
+            "bbox": np.tile([11.0, 91.0, 21.0, 81.0], (5, 1)),
+            "ra": np.array([[2, 1, 5, 3, 4]]),
+        },
+    )
+    train, test = load_set("aflw19", tmp_path, "train"), load_set("aflw19", tmp_path, "test")
+    assert [r.face_id for r in train] == [
+        "2/image00004.jpg#1",
+        "0/image00002.jpg#0",
+        "0/image00099.jpg#4",
+    ]
+    assert [r.face_id for r in test] == ["2/image00004.jpg#2", "3/image00032.jpg#3"]
+    np.testing.assert_allclose(train[1].points, faces[0])
+    np.testing.assert_allclose(train[1].box, [10, 20, 90, 80])  # left, right, top, bottom
+    assert train[2].visibility[0] == Visibility.UNLABELLED
+    assert (train[2].visibility[1:] == Visibility.UNOCCLUDED).all()
+    frontal = load_set("aflw19", tmp_path, "test", subset="frontal")
+    assert [r.face_id for r in frontal] == ["2/image00004.jpg#2"]
+    assert test[1].attributes["mask"][2] == 0
+    assert test[1].visible.all()  # located, so visible, as in the paper
+
+
+def test_aflw19_hrnet(tmp_path: Path) -> None:
+    faces = [face_points("aflw19", seed) for seed in range(3)]
+    rows = [
+        (f"0/image0000{i}.jpg", 0.4, 75.5, np.array([51.0, 61.0]), faces[i] + 1) for i in range(3)
+    ]
+    for name, *_ in rows:
+        write_picture(tmp_path / "images/flickr" / name)
+    write_hrnet(tmp_path / "face_landmarks_aflw_train.csv", rows[:1])
+    write_hrnet(tmp_path / "face_landmarks_aflw_test.csv", rows[1:])
+    write_hrnet(tmp_path / "face_landmarks_aflw_test_frontal.csv", rows[2:])
+    train, test = load_set("aflw19", tmp_path), load_set("aflw19", tmp_path, "test")
+    np.testing.assert_allclose(train[0].points, faces[0])
+    np.testing.assert_allclose(train[0].box, [10, 20, 90, 100])  # 200 x 0.4 around (50, 60)
+    assert train[0].attributes["box_size"] == 75.5
+    assert len(test) == 2
+    assert [r.image.name for r in load_set("aflw19", tmp_path, "test", subset="frontal")] == [
+        "image00002.jpg"
+    ]
+
+
+# --- WFLW ------------------------------------------------------------------------------
+
+
+def test_wflw_official(tmp_path: Path) -> None:
+    lists = tmp_path / "WFLW_annotations/list_98pt_rect_attr_train_test"
+    lists.mkdir(parents=True)
+    name = "51--Dresses/51 Dresses_wearingdress_377.jpg"
+    write_picture(tmp_path / "WFLW_images" / name)
+    faces = [face_points("wflw98", seed) for seed in range(2)]
+
+    def line(points: np.ndarray, flags: str) -> str:
+        return f"{' '.join(f'{v:.6f}' for v in points.ravel())} 10 20 90 95 {flags} {name}"
+
+    (lists / "list_98pt_rect_attr_train.txt").write_text(line(faces[0], "0 0 0 0 0 0") + "\n")
+    (lists / "list_98pt_rect_attr_test.txt").write_text(
+        line(faces[0], "1 0 0 0 0 1") + "\n" + line(faces[1], "0 0 0 1 0 0") + "\n"
+    )
+    test = load_set("wflw", tmp_path, "test")
+    assert [r.attributes["subsets"] for r in test] == [["largepose", "blur"], ["makeup"]]
+    np.testing.assert_allclose(test[1].points, faces[1], atol=1e-6)
+    np.testing.assert_allclose(test[0].box, [10, 20, 90, 95])
+    assert len({r.face_id for r in test}) == 2  # two faces of one picture
+    assert len(load_set("wflw", tmp_path, "test", subset="blur")) == 1
+    assert len(load_set("wflw", tmp_path)) == 1
+
+
+def test_wflw_hrnet(tmp_path: Path) -> None:
+    rows = [
+        (f"0--Parade/{i}.jpg", 0.5, None, np.array([50.0, 60.0]), face_points("wflw98", i))
+        for i in range(3)
+    ]
+    for name, *_ in rows:
+        write_picture(tmp_path / "images" / name)
+    write_hrnet(tmp_path / "face_landmarks_wflw_train.csv", rows[:1])
+    write_hrnet(tmp_path / "face_landmarks_wflw_test.csv", rows[1:])
+    write_hrnet(tmp_path / "face_landmarks_wflw_test_blur.csv", rows[2:])
+    found = read_set("wflw", tmp_path, "test")
+    assert found.subset_counts() == {"blur": 1}
+    assert len([p for p in found.problems if p.kind == "missing file"]) == 5  # other subset files
+    np.testing.assert_allclose(found[0].points, face_points("wflw98", 1))
+    np.testing.assert_allclose(found[0].box, [0, 10, 100, 110])
+
+
+# --- MERL-RAV --------------------------------------------------------------------------
+
+
+def signed_rows() -> np.ndarray:
+    rows = face_points() + 1
+    rows[3] = -rows[3]
+    rows[7] = (-1, -1)
+    return rows
+
+
+@pytest.fixture
+def merl_rav(tmp_path: Path) -> Path:
+    plan = {
+        "frontal/trainset": ["image00002_1", "image00005"],
+        "frontal/testset": ["image00002_2", "image00007"],
+        "lefthalf/trainset": ["image00009"],
+        "lefthalf/testset": ["image00010"],
+        "righthalf/trainset": ["image00011"],
+        "righthalf/testset": ["image00012"],
+        "left/trainset": ["image00013"],
+        "left/testset": ["image00014"],
+        "right/trainset": ["image00015"],
+        "right/testset": ["image00005_10"],
+    }
+    for number, (place, stems) in enumerate(plan.items()):
+        for stem in stems:
+            write_raw_pts(
+                tmp_path / "merl_rav_labels" / place / f"labels/{stem}.pts", signed_rows()
+            )
+            photograph = f"{stem.split('_')[0]}.jpg"
+            write_picture(tmp_path / "aflw/flickr" / "023"[number % 3] / photograph)
+    return tmp_path
+
+
+def test_merl_rav(merl_rav: Path) -> None:
+    with pytest.warns(DataWarning, match="2 photographs have faces in both"):
+        test = load_set("merl_rav", merl_rav, "test")
+    assert [r.face_id for r in test] == ["image00002_2", "image00007", "image00010",
+                                         "image00012", "image00014", "image00005_10"]  # fmt: skip
+    face = test[0]
+    assert face.image.name == "image00002.jpg"
+    assert face.visibility[3] == Visibility.EXTERNALLY_OCCLUDED
+    assert face.visibility[7] == Visibility.SELF_OCCLUDED
+    assert face.visible.sum() == 67
+    np.testing.assert_allclose(face.points[3], face_points()[3])
+    assert np.isnan(face.points[7]).all()
+    assert test[5].attributes["pose"] == "right"
+    profile = read_set("merl_rav", merl_rav, "test", subset="profile")
+    assert [r.attributes["pose"] for r in profile] == ["left", "right"]
+
+
+def test_merl_rav_disjoint_splits_share_no_photograph(merl_rav: Path) -> None:
+    def photographs(split: str) -> set[str]:
+        found = read_set("merl_rav", merl_rav, split)
+        return {r.attributes["photograph"] for r in found}
+
+    assert photographs("train") & photographs("test") == {"image00002", "image00005"}
+    assert photographs("disjoint") == photographs("test") - photographs("train")
+    assert photographs("train_disjoint") == photographs("train") - photographs("test")
+
+
+def test_merl_rav_tree_put_together(tmp_path: Path) -> None:
+    number = 0
+    for side in ("trainset", "testset"):
+        for pose in ("frontal", "left", "lefthalf", "right", "righthalf"):
+            number += 1
+            label = tmp_path / "merl_rav_organized" / pose / side / f"image{number:05d}.pts"
+            write_raw_pts(label, signed_rows())
+            write_picture(label.with_suffix(".jpg"))
+    assert len(read_set("merl_rav", tmp_path, "train").problems) == 0
+    assert len(read_set("merl_rav", tmp_path, "train")) == 5
+
+
+def test_merl_rav_labels_without_pictures(merl_rav: Path) -> None:
+    import shutil
+
+    shutil.rmtree(merl_rav / "aflw")
+    found = read_set("merl_rav", merl_rav, "test")
+    assert len(found) == 0
+    assert [problem.kind for problem in found.problems] == ["missing image"] * 6
+    with pytest.warns(DataWarning):
+        labels = load_set("merl_rav", merl_rav, "test", images=False)
+    assert len(labels) == 6
+    assert all(r.image is None for r in labels)
+
+
+# --- Multi-PIE, YouTube Faces, your own ------------------------------------------------
+
+
+def test_multipie(tmp_path: Path) -> None:
+    labels = tmp_path / "MPie_Labels/labels/051"
+    labels.mkdir(parents=True)
+    for subject, session, recording in ((1, 1, 1), (2, 4, 1), (3, 1, 2)):
+        stem = f"{subject:03d}_{session:02d}_{recording:02d}_051_05"
+        io.savemat(labels / f"{stem}_lm.mat", {"pts": face_points() + 1})
+        tree = f"session{session:02d}/multiview/{subject:03d}/{recording:02d}/05_1/{stem}.png"
+        write_picture(tmp_path / "Multi-PIE/data" / tree)
+    with pytest.warns(DataWarning, match="1 labels of other recordings"):
+        faces = load_set("multipie", tmp_path)
+    assert [r.face_id for r in faces] == ["001_01_01_051_05", "002_04_01_051_05"]
+    np.testing.assert_allclose(faces[1].points, face_points())
+
+
+def test_ytf68(tmp_path: Path) -> None:
+    points = np.rint(face_points())
+    write_picture(tmp_path / "test/Ann_Lee_21.jpg")
+    header = "," + ",".join(str(i) for i in range(136))
+    row = "Ann_Lee_21.jpg," + ",".join(str(v) for v in points.ravel())
+    (tmp_path / "test_frames_keypoints.csv").write_text(f"{header}\n{row}\n")
+    faces = load_set("ytf68", tmp_path, "test")
+    np.testing.assert_array_equal(faces[0].points, points)
+
+
+MARKUP = """
+name: corners4
+points: [right eye, left eye, nose tip, mouth]
+outer_eye_corners: [0, 1]
+parts: {nose: [2, 3]}
+groups: {eyes: [0, 1], nose: [2], mouth: [3]}
+"""
+
+
+def test_folder_of_ones_own_points(tmp_path: Path) -> None:
+    places = np.array([(30.0, 40), (70, 40), (50, 60), (50, 80)])
+    write_pair(tmp_path / "train/day 1", "a", places)
+    write_pair(tmp_path / "test", "b", places)
+    (tmp_path / "markup.yaml").write_text(MARKUP)
+    everything = load_set("folder", tmp_path)
+    assert [r.face_id for r in everything] == ["test/b", "train/day 1/a"]
+    assert everything[0].markup == "corners4"
+    assert get_markup("corners4").flip.tolist() == [1, 0, 2, 3]
+    assert [r.face_id for r in load_set("folder", tmp_path, "train")] == ["train/day 1/a"]
+    np.testing.assert_allclose(everything[0].points, places)
+
+
+def test_folder_needs_a_markup_for_unusual_counts(tmp_path: Path) -> None:
+    write_pair(tmp_path, "a", face_points()[:7])
+    assert "markup.yaml" in str(read_set("folder", tmp_path).problems[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("name: x\npoints: [a, b]", "outer_eye_corners"),
+        ("name: x\npoints: [right eye, nose]\nouter_eye_corners: [0, 1]", "left eye"),
+        ("name: x\npoints: [a, b]\nouter_eye_corners: [0, 5]", "no point 5"),
+        ("[", "yaml"),
+    ],
+)
+def test_bad_markup_files_are_explained(tmp_path: Path, text: str, complaint: str) -> None:
+    write_pair(tmp_path, "a", face_points()[:2])
+    (tmp_path / "markup.yaml").write_text(text)
+    problem = read_set("folder", tmp_path).problems[0]
+    assert "markup.yaml" in str(problem)
+    assert complaint in str(problem)
+
+
+def test_folder_with_coco(tmp_path: Path) -> None:
+    from luvli.data import FaceRecord
+    from luvli.data.formats import write_coco
+
+    write_picture(tmp_path / "images/one.jpg")
+    record = FaceRecord(
+        points=face_points(), visibility=np.ones(68), image=Path("one.jpg"), face_id="one"
+    )
+    gone = record.with_changes(image=Path("gone.jpg"), face_id="gone")
+    write_coco(tmp_path / "labels.json", [record, gone])
+    found = read_set("folder", tmp_path)
+    assert [r.face_id for r in found] == ["one"]
+    assert found[0].image == tmp_path / "images/one.jpg"
+    np.testing.assert_allclose(found[0].points, face_points())
+    assert [p.kind for p in found.problems] == ["missing image"]
