@@ -111,6 +111,32 @@ def test_json_of_predictions_keeps_what_the_model_calls_hidden(tmp_path, faces, 
     assert result.covariance == pytest.approx(faces.covariance) and not result.failed.any()
 
 
+@pytest.mark.parametrize("form", ["mapping", "list"])
+def test_plain_json_of_points(tmp_path, faces, truth_json, form):
+    pairs = [(f"a/{n}.jpg", faces.predicted[i].tolist()) for i, n in enumerate(faces.names)]
+    content = dict(pairs) if form == "mapping" else [
+        {"image": name, "landmarks": points} for name, points in pairs
+    ]  # fmt: skip
+    (tmp_path / "p.json").write_text(json.dumps(content))
+    same(read_faces(tmp_path / "p.json", truth_json), faces)
+
+
+def test_the_key_with_most_names_in_common_matches(tmp_path, faces):
+    """One face id that happens to be equal must not outweigh all the picture names."""
+    labels = [
+        r.with_changes(image=f"{i}.jpg", face_id="same" if i == 0 else f"t{i}")
+        for i, r in enumerate(records(faces))
+    ]
+    write_json(tmp_path / "t.json", labels)
+    listed = [
+        {"image": f"{i}.jpg", "face_id": "same" if i == 7 else f"p{i}", "points": points.tolist()}
+        for i, points in enumerate(faces.predicted)
+    ]
+    (tmp_path / "p.json").write_text(json.dumps(listed))
+    result = read_faces(tmp_path / "p.json", tmp_path / "t.json")
+    assert np.array_equal(result.predicted, faces.predicted)
+
+
 def test_json_with_untrained_visibility(tmp_path, faces, truth_json):
     listed = [
         {"face_id": n, "points": faces.predicted[i].tolist(), "visibility": [0.5] * 68,
@@ -121,11 +147,15 @@ def test_json_with_untrained_visibility(tmp_path, faces, truth_json):
     assert read_faces(tmp_path / "p.json", truth_json).visibility is None
 
 
-@pytest.mark.parametrize("style", ["x_{}", "x{}"])
-def test_csv_of_predictions(tmp_path, faces, truth_json, style):
+@pytest.mark.parametrize(
+    ("style", "first"),
+    [("A_{}", 0), ("A{}", 0), ("A_{}", 1), ("point_A_{}", 0), ("landmark_{}_A", 1), ("{}_A", 0)],
+)
+def test_csv_of_predictions(tmp_path, faces, truth_json, style, first):
     with (tmp_path / "p.csv").open("w", newline="") as stream:
         writer = csv.writer(stream)
-        axes = [style.format(j).replace("x", axis) for j in range(68) for axis in "xy"]
+        numbers = range(first, first + 68)
+        axes = [style.format(j).replace("A", axis) for j in numbers for axis in "xy"]
         writer.writerow(["image", *axes])
         for i, name in enumerate(faces.names):
             writer.writerow(
@@ -245,8 +275,8 @@ def broken(name, content):
         (broken("p.csv", b"a,b\n1,2\n"), "no columns x_0"),
         (broken("p.csv", b""), "no columns x_0"),
         (broken("p.csv", b"x_0,y_0\n1,two\n"), "not a number"),
-        (broken("p.json", b'{"faces": 3}'), "not a luvli JSON"),
-        (broken("p.json", b"nonsense"), "not a luvli JSON"),
+        (broken("p.json", b'{"faces": 3}'), "not a JSON of faces"),
+        (broken("p.json", b"nonsense"), "not a JSON of faces"),
         (broken("p.txt", b"1 2 3"), "not npz, npy, csv, json, parquet"),
         (broken("p.npy", lambda p, f: np.save(p, np.array([{}], dtype=object))), "not a readable"),
     ],

@@ -13,8 +13,9 @@ from luvli.data.formats import write_pts
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError
 from luvli.evaluation import compare, run
+from luvli.evaluation.blocks import interval
 from luvli.evaluation.faces import from_records, read_parquet
-from luvli.evaluation.report import interval, write_report
+from luvli.evaluation.report import write_report
 from luvli.faces import FaceLandmarks
 
 FILES = ["metrics.json", "predictions.parquet", "report.html", "report.md"]

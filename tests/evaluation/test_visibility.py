@@ -107,6 +107,12 @@ def test_three_types_of_landmarks_counted_by_hand():
     assert rows["visible"]["nme_box"] == pytest.approx((2 + 6 + 3 + 4) / 4)
 
 
+def test_a_missing_probability_is_a_wrong_one():
+    rows = visibility_classes([[0, 0, 1, 1]], [[0.1, np.nan, 0.9, np.nan]])
+    assert rows["self_occluded"]["accuracy"] == rows["unoccluded"]["accuracy"] == 0.5
+    assert rows["unoccluded"]["mean_visibility"] == 0.9
+
+
 def test_one_class_alone_has_no_curve():
     assert np.isnan(roc([0.2, 0.9], [1, 1]).area)
     assert np.isnan(precision_recall([0.2, 0.9], [1, 1], "hidden").area)

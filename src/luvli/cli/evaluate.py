@@ -45,7 +45,8 @@ def evaluate(
     Example: `luvli evaluate model --data w300 data/300w --protocol split2 --out report`
     """
     from luvli.cli.progress import track
-    from luvli.evaluation.report import heading, summary, write_report
+    from luvli.evaluation.blocks import heading, summary
+    from luvli.evaluation.report import write_report
     from luvli.evaluation.run import evaluate_set
     from luvli.evaluation.uncertainty import likelihood_name
 

@@ -65,9 +65,10 @@ def score(
     import json as json_module
 
     from luvli.cli.tables import print_table
+    from luvli.evaluation.blocks import heading, summary, summary_rows
     from luvli.evaluation.inputs import read_faces
     from luvli.evaluation.metrics import measure
-    from luvli.evaluation.report import heading, summary, summary_rows, write_report
+    from luvli.evaluation.report import write_report
     from luvli.evaluation.uncertainty import likelihood_name
 
     density = likelihood_name(likelihood)

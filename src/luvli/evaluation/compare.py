@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from luvli.errors import InputError
 from luvli.evaluation import accuracy, gallery
+from luvli.evaluation.blocks import Block, interval, number
 from luvli.evaluation.bootstrap import paired_bootstrap
 from luvli.evaluation.faces import EvaluatedFaces, read_parquet
 from luvli.evaluation.metrics import look_up
-from luvli.evaluation.report import Block, html_figure, html_table, interval, number, page, png
+from luvli.evaluation.report import html_figure, html_table, page, png
 from luvli.evaluation.tables import markdown_table, read_metrics
 from luvli.files import PathLike, write_text
 

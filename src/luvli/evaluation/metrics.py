@@ -301,8 +301,11 @@ def _visibility(faces: EvaluatedFaces) -> dict[str, Any]:
     pair = (faces.visibility, faces.classes)
     return {
         "landmarks": len(score),
+        "unpredicted": int((faces.classes >= 0).sum()) - len(score),
         "hidden": int((~truth).sum()),
-        "accuracy": float(np.mean(visibility.is_called_visible(score) == truth)),
+        "accuracy": float(
+            np.sum(visibility.is_called_visible(score) == truth) / (faces.classes >= 0).sum()
+        ),
         "auroc": visibility.roc(*pair).area,
         "average_precision": visibility.precision_recall(*pair).area,
         "average_precision_hidden": visibility.precision_recall(*pair, "hidden").area,

@@ -72,7 +72,8 @@ def visibility_classes(
 
     `errors` is `accuracy.landmark_errors` (percent of the box), `spread` is |Sigma|^(1/2) and
     `normalized_spread` the same of Sigma / d^2. Self-occluded landmarks have no location, so
-    theirs are NaN. Unpredicted landmarks (inf) count as in `accuracy.mean_nme`.
+    theirs are NaN. Landmarks without a prediction count as in `accuracy.mean_nme`, and as wrong
+    in the accuracy of v-hat.
     """
     from luvli.evaluation.accuracy import mean_nme
 
@@ -86,7 +87,7 @@ def visibility_classes(
             called = is_called_visible(v, threshold, rule)
             right = called if members != (0,) else ~called
             row["mean_visibility"] = _mean(v)
-            row["accuracy"] = _mean(right[~np.isnan(v)].astype(np.float64))
+            row["accuracy"] = _mean((right & ~np.isnan(v)).astype(np.float64))
         if errors is not None:
             row["nme_box"] = mean_nme(np.asarray(errors, dtype=np.float64)[chosen])
         for key, values in (("spread", spread), ("spread_box", normalized_spread)):
