@@ -72,6 +72,8 @@ def test_wrong_input_is_named() -> None:
     network = build(tiny())
     with pytest.raises(InputError, match=r"\(B, 3, 64, 64\), got \(1, 3, 64, 32\)"):
         network(torch.rand(1, 3, 64, 32))
+    with pytest.raises(InputError, match="multiple of 64 pixels, got 100"):
+        DUNet(unets=1, input_size=100)
 
 
 def test_recomputation_changes_nothing_but_memory() -> None:
