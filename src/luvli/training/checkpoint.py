@@ -65,10 +65,10 @@ def random_states() -> dict[str, Any]:
     Data order and augmentation do not need them: these are functions of seed and step.
     """
     kind, keys, position, has_gauss, cached = np.random.get_state()  # noqa: NPY002
+    words = torch.from_numpy(np.asarray(keys, dtype=np.int64))
     states: dict[str, Any] = {
         "torch": torch.get_rng_state(),
-        "numpy": [str(kind), torch.from_numpy(np.asarray(keys, dtype=np.int64))]
-        + [int(position), int(has_gauss), float(cached)],
+        "numpy": [str(kind), words, int(position), int(has_gauss), float(cached)],
     }
     if torch.cuda.is_available():
         states["cuda"] = torch.cuda.get_rng_state_all()

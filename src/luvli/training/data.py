@@ -121,7 +121,7 @@ def looks_ahead(points: NDArray[np.float64], limit: float = 0.3) -> bool:
 
 
 class TrainingFaces:
-    """Augmented crops of several sources, addressed by `Draw`s; also from worker processes."""
+    """Augmented crops of several sources, addressed by (source, round, index)."""
 
     def __init__(self, crops: Sequence[CropDataset], uses: Sequence[VisibilityUse]) -> None:
         self.crops, self.uses = list(crops), list(uses)

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from luvli.errors import InputError, require
+from luvli.network import LUVLi
 from luvli.training.recipe import BatchNorm
 
 
@@ -62,19 +63,20 @@ def launch(options: RunOptions) -> Any:
 
 
 def _inside_a_job() -> bool:
-    from lightning_fabric.plugins.environments import SLURMEnvironment, TorchElasticEnvironment
+    environments = require("lightning_fabric.plugins.environments", "train")
+    kinds = (environments.TorchElasticEnvironment, environments.SLURMEnvironment)
+    return any(kind.detect() for kind in kinds)
 
-    return TorchElasticEnvironment.detect() or SLURMEnvironment.detect()
 
-
-def prepare_norms(network: nn.Module, choice: BatchNorm, processes: int, on_cpu: bool) -> nn.Module:
+def prepare_norms(network: LUVLi, choice: BatchNorm, processes: int, on_cpu: bool) -> LUVLi:
     """Batch normalisation as the stage wants it: local, over all processes, or frozen."""
     if choice == "sync" and processes > 1:
         if on_cpu:
             raise InputError(
                 "batch_norm: sync needs GPUs, as PyTorch has it: use local or frozen on CPUs."
             )
-        return nn.SyncBatchNorm.convert_sync_batchnorm(network)
+        convert: Any = nn.SyncBatchNorm.convert_sync_batchnorm
+        network = convert(network)
     return network
 
 

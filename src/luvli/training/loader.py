@@ -54,7 +54,7 @@ def batches(faces: TrainingFaces, order: StageOrder, workers: int) -> Iterator[B
 
     loader: Iterable[Any] = DataLoader(
         faces,  # type: ignore[arg-type]
-        batch_sampler=order,  # type: ignore[arg-type]
+        batch_sampler=order,
         num_workers=workers,
         collate_fn=make_batch,
         worker_init_fn=_one_thread if workers else None,

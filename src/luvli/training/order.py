@@ -3,19 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-
-class Draw(NamedTuple):
-    """One training face: which source, how often it came before, which face of the source."""
-
-    source: int
-    round: int
-    """0 the first time; chooses the random stream of its augmentation"""
-    index: int
 
 
 def faces_per_epoch(
@@ -39,13 +29,15 @@ def faces_per_epoch(
 def epoch_draws(
     seed: int, epoch: int, sizes: Sequence[int], counts: Sequence[int]
 ) -> NDArray[np.int64]:
-    """(n, 3) the faces of one epoch in their order, as rows of `Draw`.
+    """(n, 3) the faces of one epoch in their order: source, round, index in the source.
+
+    The round says how often a face came before; it chooses its random stream.
 
     Each source is gone through in random permutations, one after the other and across
     epochs, so that no face comes a second time before all have come once.
 
-    >>> [Draw(*row).index for row in epoch_draws(0, 0, [3], [2]).tolist()]
-    [2, 0]
+    >>> epoch_draws(0, 0, [3], [4])[:, 1:].tolist()
+    [[0, 1], [0, 0], [0, 2], [1, 1]]
     """
     rows = []
     for source, (size, count) in enumerate(zip(sizes, counts, strict=True)):

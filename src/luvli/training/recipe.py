@@ -91,8 +91,8 @@ class Data(Settings):
 
     root: str = "."
     """the folder that the sources' paths start from: --set data.root=DIR"""
-    sources: dict[str, Source] = {}
-    validation: dict[str, Source] = {}
+    sources: dict[str, Source] = Field(default_factory=dict)
+    validation: dict[str, Source] = Field(default_factory=dict)
     """sets to watch while training, beside what sources hold out; they teach nothing"""
     enlarge: str | float = "reference"
     """side of the crop / longer side of the box"""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from luvli.cli.progress import track
 from luvli.data.cache import cache_root
+from luvli.data.formats import read_pts
 from luvli.data.record import FaceRecord
-from luvli.data.sets import load_set
 from luvli.data.synthetic import SyntheticFaces, synthesize
 from luvli.training.recipe import Synthetic
 
@@ -22,8 +22,18 @@ def rendered_faces(settings: Synthetic, root: Path, cache: str | None) -> list[F
     faces = synthetic_faces(settings, root)
     folder = Path(cache or cache_root()) / f"rendered-{_key(settings)}"
     synthesize(folder, faces, workers=1, track=track)
-    records = load_set("folder", folder, "all")
-    return sorted(records, key=lambda record: record.face_id)[: settings.faces]
+    return [_record(folder, f"{index:06d}") for index in range(settings.faces)]
+
+
+def _record(folder: Path, name: str) -> FaceRecord:
+    points, visibility = read_pts(folder / f"{name}.pts", points=68)
+    return FaceRecord(
+        points=points,
+        visibility=visibility,
+        image=folder / f"{name}.jpg",
+        dataset="synthetic",
+        face_id=name,
+    )
 
 
 def synthetic_faces(settings: Synthetic, root: Path) -> SyntheticFaces:

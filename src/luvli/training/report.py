@@ -33,9 +33,7 @@ class Report:
         _forget_later(folder / METRICS, resumed_at or 0)
         from torch.utils.tensorboard import SummaryWriter
 
-        self._events = SummaryWriter(  # type: ignore[no-untyped-call]
-            str(folder / "tensorboard"), purge_step=(resumed_at or 0) + 1
-        )
+        self._events = SummaryWriter(str(folder / "tensorboard"), purge_step=(resumed_at or 0) + 1)
 
     def say(self, sentence: str) -> None:
         """A line for the person who watches."""

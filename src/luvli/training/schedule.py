@@ -23,7 +23,7 @@ class Steps(Settings):
     """
 
     kind: Literal["steps"] = "steps"
-    factors: dict[int, float] = {}
+    factors: dict[int, float] = Field(default_factory=dict)
     """epoch -> factor that holds from the start of this epoch on, on top of earlier ones"""
 
 
