@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 
 from luvli.likelihood import covariance as cov
 
+# scipy speaks of errors of 1e-13, which is what the comparison allows for
+pytestmark = pytest.mark.filterwarnings("ignore:logm result may be inaccurate")
+
 positive = st.floats(1e-3, 1e3)
 entries = st.tuples(positive, st.floats(-30, 30), positive)
 

@@ -103,7 +103,13 @@ def test_memory_format_makes_no_difference() -> None:
         torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("estimator", ["relu", "softmax", "tau-softmax", "direct"])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        "relu",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("tau-softmax", "direct")),
+    ],
+)
 def test_export_with_any_batch_size(estimator: str) -> None:
     network = build(tiny(mean_estimator=estimator)).eval()
     batch = torch.export.Dim("batch", min=1, max=64)
