@@ -88,9 +88,6 @@ def outline(
     right = np.array([down[1], -down[0]])  # across the face, to the picture's right when upright
     middle = 8 - np.arange(17)
     outward = np.where(middle[:, None] > 0, -right, right)
-    # towards the chin the contour runs level, and outwards means down
-    level = np.clip((np.abs(middle) - 1) / 4, 0, 1)[:, None]
-    outward = level * outward + (1 - level) * down
     reach = np.einsum("jmd,jd->jm", flat, outward)
     best = reach.argmax(axis=1)
     slack = 0.002 * np.linalg.norm(chin - brow)
@@ -98,7 +95,9 @@ def outline(
     best[stay] = 0
     last = paths.shape[1] - 1
     gone = (best >= last) & (middle != 0)
-    nudge = 0.02 * np.linalg.norm(chin - brow) * outward
+    # towards the chin the contour runs level, and leaving the face means going down
+    level = np.clip((np.abs(middle) - 1) / 4, 0, 1)[:, None]
+    nudge = 0.02 * np.linalg.norm(chin - brow) * (level * outward + (1 - level) * down)
     return paths[np.arange(17), best].astype(np.int32), gone, nudge
 
 

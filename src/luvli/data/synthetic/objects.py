@@ -200,7 +200,7 @@ def hat(skull: Skull, brow: float, rng: np.random.Generator) -> Mesh:
     return join(parts)
 
 
-def glasses(points: Any, rng: np.random.Generator, frame_only: bool) -> tuple[Mesh, Mesh]:
+def glasses(points: Any, rng: np.random.Generator) -> tuple[Mesh, Mesh]:
     """Frame and lenses, fitted to the 68 landmarks (68, 3) in head coordinates."""
     colour = random_colour(rng) * 0.6
     metal = rng.random() < 0.35

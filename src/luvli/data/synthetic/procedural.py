@@ -88,7 +88,8 @@ def procedural_head() -> Head:
     delaunay = require("scipy.spatial", "train").Delaunay(flat)
     triangles = delaunay.simplices.astype(np.int64)
     corner = flat[triangles]
-    doubled = np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0])
+    one, two = corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0]
+    doubled = one[:, 0] * two[:, 1] - one[:, 1] * two[:, 0]
     triangles[doubled < 0] = triangles[doubled < 0][:, ::-1]
     triangles = triangles[np.abs(doubled) > 1e-9]
     inside_eye = (kinds[triangles] == _LID_EDGE).all(axis=1)

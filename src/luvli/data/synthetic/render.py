@@ -183,7 +183,7 @@ def _dress(
         on_head.append(objects.hat(Skull.around(head, posed.own), brow, rng))
     if rng.random() < 0.17:
         sun = rng.random() < 0.35
-        frame, lenses = objects.glasses(points, rng, False)
+        frame, lenses = objects.glasses(points, rng)
         on_head.append(frame)
         opacity = float(rng.uniform(0.75, 0.98) if sun else rng.uniform(0.0, 0.10))
         level = rng.uniform(0.0, 0.06) if sun else rng.uniform(0.3, 0.8)
