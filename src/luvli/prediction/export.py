@@ -5,9 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import os
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,8 +18,9 @@ from luvli.image.read import Picture
 from luvli.network.model import LUVLi
 from luvli.network.weights import load_model
 from luvli.prediction.deployed import Deployed
+from luvli.prediction.graph import build_graph
 from luvli.prediction.info import ModelInfo
-from luvli.prediction.onnx import INPUT, OUTPUTS, CropAnswer, OnnxBackend
+from luvli.prediction.onnx import INPUT, CropAnswer, OnnxBackend
 
 PIXEL_TOLERANCE = 1e-3
 """largest difference of a location between the two backends, in crop pixels"""
@@ -53,12 +52,11 @@ def export_onnx(model: PathLike, target: PathLike) -> Difference:
 
 def export_network(network: LUVLi, info: ModelInfo, target: PathLike) -> Difference:
     """As `export_onnx`, for a network in memory."""
-    require("onnx", "train")
-    require("onnxscript", "train")
+    onnx = require("onnx", "train")
     deployed = Deployed(network, info).eval()
     crops = test_crops(info.config.input_size)
     with whole_file(target) as temporary:
-        _write(deployed, info, torch.from_numpy(crops), temporary)
+        onnx.save(build_graph(network.eval(), info), temporary)
         found = check(deployed, OnnxBackend(temporary), crops)
         if not (
             found.pixels <= PIXEL_TOLERANCE
@@ -115,49 +113,6 @@ def test_crops(size: int, count: int = 5) -> Picture:
     return np.asarray(crops.clip(0, 255), dtype=np.uint8)
 
 
-def _write(deployed: Deployed, info: ModelInfo, crops: torch.Tensor, path: Path) -> None:
-    import onnx
-
-    with _quiet():
-        program: Any = torch.onnx.export(
-            deployed,
-            (crops[:2],),
-            dynamo=True,
-            dynamic_shapes=({0: torch.export.Dim("faces")},),
-            input_names=[INPUT],
-            output_names=list(OUTPUTS),
-            verbose=False,
-        )
-    proto = strip(program.model_proto)
-    onnx.helper.set_model_props(proto, info.to_metadata())
-    onnx.save(proto, path)
-
-
-def strip(proto: Any) -> Any:
-    """Without the exporter's notes on where each node came from: a fifth of the file."""
-    del proto.metadata_props[:]
-    for node in proto.graph.node:
-        del node.metadata_props[:]
-        node.doc_string = ""
-    for value in (*proto.graph.value_info, *proto.graph.initializer):
-        del value.metadata_props[:]
-    return proto
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """The exporter's remarks are for those who develop exporters."""
-    log = logging.getLogger("torch.onnx")
-    level = log.level
-    log.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        log.setLevel(level)
-
-
 def quantize(model: PathLike, target: PathLike, crops: Sequence[Picture]) -> None:
     """Write an exported model with 8-bit convolutions, ranges taken from real crops.
 
@@ -172,8 +127,8 @@ def quantize(model: PathLike, target: PathLike, crops: Sequence[Picture]) -> Non
             "least 8 faces, better 50."
         )
     info = OnnxBackend(model).info.model_copy(update={"precision": "int8"})
-    with whole_file(target) as temporary, _quiet():
-        logging.disable(logging.WARNING)
+    with whole_file(target) as temporary:
+        logging.disable(logging.WARNING)  # the quantizer's remarks are for its developers
         try:
             prepared = temporary.with_name(f"{temporary.name}.prepared")
             try:
@@ -190,7 +145,7 @@ def quantize(model: PathLike, target: PathLike, crops: Sequence[Picture]) -> Non
                 prepared.unlink(missing_ok=True)
         finally:
             logging.disable(logging.NOTSET)
-        proto = strip(onnx.load(temporary))
+        proto = onnx.load(temporary)
         onnx.helper.set_model_props(proto, info.to_metadata())
         onnx.save(proto, temporary)
 

@@ -64,15 +64,14 @@ class VideoReader:
         self._stream = self._container.streams.video[0]
         self._stream.thread_type = "AUTO"
         self.rate = float(self._stream.average_rate or self._stream.guessed_rate or 25)
+        self._seconds = _duration(self._container, self._stream)
         self.frames = self._count()
 
     def _count(self) -> int | None:
-        """How many frames the file says it has; None when it does not say."""
+        """How many frames the file says it has, or about; None when it does not say."""
         if self._stream.frames:
             return int(self._stream.frames)
-        if self._container.duration:
-            return max(1, round(float(self._container.duration) / 1e6 * self.rate))
-        return None
+        return max(1, round(self._seconds * self.rate)) if self._seconds else None
 
     def __iter__(self) -> Iterator[Frame]:
         av = require("av", "scale")
@@ -93,11 +92,13 @@ class VideoReader:
             raise InputError(
                 f"{self.path} has no frame that can be decoded: copy or download it again."
             )
-        # durations are rough where the file does not count its frames
-        expected = self.frames or 0
-        slack = 0 if self._stream.frames else max(3, 0.05 * expected)
-        if not self.ended_early and index < expected - slack:
-            self.ended_early = f"ends after {index} of {expected} frames"
+        counted = self._stream.frames
+        if self.ended_early:
+            return
+        if counted and index < counted:
+            self.ended_early = f"ends after {index} of {counted} frames"
+        elif not counted and self._seconds and last < 0.95 * self._seconds - 0.5:
+            self.ended_early = f"ends after {last:.1f} of {self._seconds:.1f} seconds"
 
     def _decoded(self) -> Iterator[Any]:
         """Frames of all packets that can be decoded; damage in the middle costs only itself."""
@@ -110,6 +111,19 @@ class VideoReader:
                 failed = error
         if failed is not None:
             raise failed
+
+
+def _duration(container: Any, stream: Any) -> float | None:
+    """Length of the video stream in seconds; None when the file does not say."""
+    if stream.duration:
+        return float(stream.duration * stream.time_base)
+    hours, _, rest = str(stream.metadata.get("DURATION", "")).partition(":")  # Matroska
+    minutes, _, seconds = rest.partition(":")
+    with contextlib.suppress(ValueError):
+        return 3600 * float(hours) + 60 * float(minutes) + float(seconds)
+    if container.duration and len(container.streams) == 1:
+        return float(container.duration) / 1e6
+    return None
 
 
 def upright(frame: Any) -> Picture:
