@@ -154,16 +154,22 @@ def residual_bins(
 def _binned(
     expected: Floats, actual: Floats, per_bin: int, discard: float, leftover: str
 ) -> ResidualBins:
-    keep = np.argsort(np.abs(expected), kind="stable")
-    keep = keep[: len(keep) - int(len(keep) * discard)]
+    keep = np.arange(len(expected))
+    if discard:
+        keep = np.argsort(np.abs(expected), kind="stable")
+        keep = keep[: len(keep) - int(len(keep) * discard)]
     order = keep[np.argsort(expected[keep], kind="stable")]
     bins = max(1, len(order) // per_bin)
     if leftover == "drop" and len(order) >= per_bin:
         order = order[: bins * per_bin]
-    groups = [group for group in np.array_split(order, bins) if len(group)]
-    x = np.array([expected[group].mean() for group in groups])
-    y = np.array([actual[group].mean() for group in groups])
-    return ResidualBins(x, y, np.array([len(g) for g in groups]), pearson(x, y))
+    if not len(order):
+        return ResidualBins(np.empty(0), np.empty(0), np.empty(0, np.int64), float("nan"))
+    size = np.full(bins, len(order) // bins)
+    size[: len(order) % bins] += 1
+    start = np.cumsum(size) - size
+    x = np.add.reduceat(expected[order], start) / size
+    y = np.add.reduceat(actual[order], start) / size
+    return ResidualBins(x, y, size, pearson(x, y))
 
 
 def pearson(x: ArrayLike, y: ArrayLike) -> float:
