@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from luvli.cli.data_synthesize import synthesize
+
 data = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
 Name = Annotated[str, typer.Argument(help="Data set, as `luvli data list` calls it.")]
@@ -159,6 +161,9 @@ def show(
         sheet = sample_sheet(crops, chosen, columns)
     write_image(out, sheet)
     typer.echo(f"{len(chosen)} of {len(found):,} faces drawn in {out}")
+
+
+data.command()(synthesize)
 
 
 def _count(value: int | None) -> str:

@@ -155,7 +155,7 @@ class CropDataset:
             row = int(self._rows[index])
             width, height = self.patches.image_size[row].tolist()
             from_patch = compose(affine, invert(self.patches.affine[row]))
-            return warp_affine(self.patches[row], from_patch, self.size), (width, height)
+            return _warp(self.patches[row], from_patch, self.size), (width, height)
         record = self.records[index]
         if record.image is None:
             raise InputError(f"{record.name} has no picture to crop.")
@@ -165,6 +165,14 @@ class CropDataset:
             turn = float(np.degrees(np.arctan2(affine[0, 1], affine[0, 0])))
             return Crop(affine, self.size, turn, "reference").warp(image), size
         return warp_affine(image, affine, self.size), size
+
+
+def _warp(patch: Picture, affine: NDArray[np.float64], size: int) -> Picture:
+    """Plain bilinear: a patch is hardly finer than a crop, so that nothing can alias much."""
+    import cv2
+
+    crop = cv2.warpAffine(patch, affine, (size, size), flags=cv2.INTER_LINEAR)
+    return np.asarray(crop, dtype=np.uint8)
 
 
 # --- batches (PyTorch) -----------------------------------------------------------------
