@@ -156,7 +156,7 @@ class DUNet(nn.Module):
 
     `bottleneck` chooses what is given as bottleneck: the output of the neck block (paper)
     or its input (published code). With `recompute`, activations inside blocks are computed
-    a second time in the backward pass instead of being kept: up to a third more time, a
+    a second time in the backward pass instead of being kept: up to half as much time again, a
     fraction of the memory, the same numbers.
 
     >>> trunk = DUNet(unets=2, channels=8, neck=1, growth=4, landmarks=5, input_size=64).eval()
