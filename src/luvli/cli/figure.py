@@ -66,11 +66,11 @@ def figure(
         count=count,
         images=images,
     )
-    if not predictions or out is None:
+    if out is None or not (predictions or gallery.figure_name(name) == "overview"):
         raise InputError("a figure needs --predictions FILE and --out PICTURE.")
     if out.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise unknown_choice("kind of picture", out.suffix, (".png", ".pdf", ".svg"))
-    sets = [read_faces(path, truth) for path in predictions]
+    sets = [read_faces(path, truth) for path in predictions or []]
     drawn = gallery.draw(name, sets, options)
     with whole_file(out) as temporary:
         drawn.savefig(temporary)

@@ -11,7 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.errors import InputError, unknown_choice
-from luvli.evaluation import accuracy, examples, figures, metrics, selective, uncertainty
+from luvli.evaluation import (
+    accuracy,
+    examples,
+    figures,
+    metrics,
+    overview,
+    selective,
+    uncertainty,
+)
 from luvli.evaluation import visibility as seen
 from luvli.evaluation.faces import EvaluatedFaces
 from luvli.evaluation.uncertainty import LikelihoodName
@@ -208,6 +216,10 @@ def _labels(sets: Sequence[EvaluatedFaces], options: Options) -> Figure:
     return examples.labels_figure(pictures, faces.truth, faces.classes, faces.markup)
 
 
+def _overview(sets: Sequence[EvaluatedFaces], options: Options) -> Figure:
+    return overview.overview_figure()
+
+
 def _with_pictures(
     faces: EvaluatedFaces, options: Options
 ) -> tuple[EvaluatedFaces, list[NDArray[np.uint8]]]:
@@ -258,5 +270,6 @@ FIGURES: dict[str, Entry] = {
     ),
     "visibility": Entry("Predicted visibility", _visibility, (), ("visibility",)),
     "faces": Entry("Predictions drawn on pictures", _faces, (1, 10)),
+    "overview": Entry("The method: needs no predictions", _overview, (2,)),
     "labels": Entry("Labels by visibility class", _labels, (3, 11)),
 }  # fmt: skip
