@@ -21,9 +21,7 @@ def train(
         bool, typer.Option("--resume", help="Go on from the last checkpoint in the folder.")
     ] = False,
     threads: Annotated[int, typer.Option(help="CPU threads of each process.")] = 1,
-    workers: Annotated[
-        int, typer.Option(help="Processes that prepare data; 0 uses a thread.")
-    ] = 0,
+    workers: Annotated[int, typer.Option(help="Processes that prepare data; 0 uses a thread.")] = 0,
     devices: Annotated[
         str, typer.Option(help="How many devices of this machine, or which: 1, 2, auto, 0,1.")
     ] = "1",
@@ -57,8 +55,7 @@ def train(
         resume, accelerator, devices, nodes, precision, threads, workers, recompute
     )
     try:
-        model = run(chosen, out or Path("runs") / chosen.name, options)
+        run(chosen, out or Path("runs") / chosen.name, options)
     except Stopped as stopped:
         typer.echo(f"luvli: {stopped}", err=True)
         raise typer.Exit(143) from None
-    typer.echo(str(model))

@@ -75,6 +75,10 @@ def load_source(name: str, source: Source, data: Data, track: Track = iter) -> S
     kept, held_out = hold_out(records, source.hold_out, source.group)
     if not kept:
         raise InputError(f"data.sources.{name} has no faces left to train on: hold out fewer.")
+    if source.relabel is not None:
+        from luvli.training.pseudo import relabel
+
+        kept = relabel(kept, source.relabel, source.box_noise, data.cache)
     return SourceFaces(source, tuple(kept), tuple(held_out))
 
 

@@ -43,18 +43,14 @@ def launch(options: RunOptions) -> Any:
     devices: Any = (
         int(options.devices) if options.devices.lstrip("-").isdigit() else options.devices
     )
-    strategy: Any = "auto"
-    if devices != 1 or options.nodes > 1 or _inside_a_job():
-        strategies = require("lightning_fabric.strategies", "train")
-        # A heat-map stage has no use for CEN and VEN, nor a direct one for heat maps.
-        strategy = strategies.DDPStrategy(find_unused_parameters=True)
+    several = devices != 1 or options.nodes > 1 or _inside_a_job()
     try:
         fabric = fabric_module.Fabric(
             accelerator=options.accelerator,
             devices=devices,
             num_nodes=options.nodes,
             precision=options.precision,
-            strategy=strategy,
+            strategy="ddp" if several else "auto",
         )
         fabric.launch()
     except (ValueError, fabric_module.utilities.exceptions.MisconfigurationException) as error:

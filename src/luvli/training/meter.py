@@ -29,9 +29,6 @@ class Meter:
         self._waited = 0.0
         self._since = time.perf_counter()
 
-    def __len__(self) -> int:
-        return len(self._parts)
-
     def add(self, parts: dict[str, Tensor], faces: int, waited: float) -> None:
         """One step: scalar tensors by name, faces seen, seconds spent waiting for data."""
         self._parts.append(parts)

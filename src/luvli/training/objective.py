@@ -9,7 +9,7 @@ from torch import Tensor
 
 from luvli.likelihood import heatmap_loss, luvli_loss
 from luvli.network.config import NetworkConfig
-from luvli.network.model import UNetOutput
+from luvli.network.model import LUVLi, UNetOutput
 from luvli.network.pixels import contrast_stretch, covariance_to_heatmap, crop_to_heatmap
 from luvli.training.data import Batch
 from luvli.training.recipe import Stage
@@ -63,3 +63,26 @@ def _without_silent(output: UNetOutput, teaches: Tensor) -> UNetOutput:
     """Where a label says nothing about visibility, a logit that costs nothing takes its place."""
     silent = torch.full_like(output.visibility_logit, CERTAIN)
     return output._replace(visibility_logit=torch.where(teaches, output.visibility_logit, silent))
+
+
+def freeze_unused(network: LUVLi, stage: Stage) -> None:
+    """Take parameters that the stage's loss does not reach out of training.
+
+    A heat-map stage has no use for CEN and VEN, direct regression none for heat maps. Found
+    by one backward pass: several processes must agree on what to wait for.
+    """
+    config = network.config
+    size, landmarks = config.input_size, config.landmarks
+    batch = Batch(
+        images=torch.zeros(1, 3, size, size, dtype=torch.uint8),
+        points=torch.full((1, landmarks, 2), size / 2),
+        visibility=torch.ones(1, landmarks),
+        teaches=torch.ones(1, landmarks, dtype=torch.bool),
+        covariance=None,
+    )
+    network.eval()  # leaves the running statistics alone
+    loss, _ = objective(stage, config, network(network_input(batch.images, config)), batch)
+    loss.backward()  # type: ignore[no-untyped-call]
+    for parameter in network.parameters():
+        parameter.requires_grad_(parameter.grad is not None)
+        parameter.grad = None

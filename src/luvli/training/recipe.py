@@ -77,7 +77,7 @@ class Source(Settings):
     limit: Positive | None = None
     """use only so many faces (chosen by a hash of their names), for trials"""
     relabel: str | None = None
-    """a model file: its predictions replace the locations, and its covariances weigh them"""
+    """a model file: its predictions replace the training labels, its covariances weigh them"""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Source:

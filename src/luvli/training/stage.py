@@ -26,7 +26,7 @@ from luvli.training.data import (
 from luvli.training.distributed import RunOptions, prepare_norms, set_training_mode
 from luvli.training.loader import StageOrder, batches
 from luvli.training.meter import Divergence, Meter
-from luvli.training.objective import network_input, objective
+from luvli.training.objective import freeze_unused, network_input, objective
 from luvli.training.optimizer import make_optimizer, set_rate
 from luvli.training.order import faces_per_epoch
 from luvli.training.picture import contact_sheet
@@ -135,6 +135,7 @@ class StageTrainer:
             self.report.say(
                 f"starting from {self.recipe.init}; fresh: {', '.join(fresh) or 'none'}"
             )
+        freeze_unused(network, stage)
         on_cpu = fabric.device.type == "cpu"
         network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         network = prepare_norms(network, stage.batch_norm, fabric.world_size, on_cpu)
@@ -165,21 +166,20 @@ class StageTrainer:
             self.meter.add(self.parts, self.stage.batch, waited)
             epoch, within = divmod(position.done, self.order.steps_per_epoch)
             now = time.monotonic()
-            if within == 0 or now - logged > LOG_SECONDS:
-                means = self.meter.flush(position.total)
+            stopping = self._must_stop(stop)
+            saving = stopping or within == 0 or now - saved > 60 * self.recipe.checkpoint_minutes
+            if saving or now - logged > LOG_SECONDS:
+                means = self.meter.flush(position.total)  # raises if a loss was not a number
                 report.progress(position.total, epoch - (within == 0), position.done, rate, means)
                 logged = now
             else:
                 report.advance(position.done)
             if within == 0:
                 self.validate(epoch - 1)
+            if saving:
                 self.save()
                 saved = time.monotonic()
-            elif now - saved > 60 * self.recipe.checkpoint_minutes:
-                self.save()
-                saved = time.monotonic()
-            if self._must_stop(stop):
-                self.save()
+            if stopping:
                 raise Stopped(
                     f"stopped by a signal after step {position.done} of stage {self.name}: "
                     "continue with --resume"
@@ -233,8 +233,6 @@ class StageTrainer:
         """Write a checkpoint, unless the weights have stopped being numbers."""
         if not self.fabric.is_global_zero:
             return
-        if len(self.meter):
-            self.meter.flush(self.position.total)
         state = self.network.state_dict()
         if not all(torch.isfinite(t).all() for t in state.values() if t.is_floating_point()):
             raise Divergence(
