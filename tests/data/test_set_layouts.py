@@ -277,6 +277,21 @@ def test_wflw_official(tmp_path: Path) -> None:
     assert len(load_set("wflw", tmp_path)) == 1
 
 
+def test_off_image_landmarks_are_labelled_or_as_the_published_code_has_them(tmp_path: Path) -> None:
+    points = face_points("wflw98", 0)
+    points[3] = (-2.0, 30.0)
+    name = "a.jpg"
+    write_picture(tmp_path / "WFLW_images" / name)
+    numbers = " ".join(f"{v:.6f}" for v in points.ravel())
+    (tmp_path / "list_98pt_rect_attr_test.txt").write_text(
+        f"{numbers} 10 20 90 95 0 0 0 0 0 0 {name}\n"
+    )
+    (ours,) = load_set("wflw", tmp_path, "test")
+    (theirs,) = load_set("wflw", tmp_path, "test", off_image="invisible")
+    assert ours.visible.all() and ours.points[3].tolist() == [-2.0, 30.0]
+    assert np.flatnonzero(~theirs.visible).tolist() == [3]
+
+
 def test_wflw_hrnet(tmp_path: Path) -> None:
     rows = [
         (f"0--Parade/{i}.jpg", 0.5, None, np.array([50.0, 60.0]), face_points("wflw98", i))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Literal, get_args
 
 from luvli.data.record import FaceRecord
 from luvli.data.sets import (
@@ -34,6 +35,7 @@ from luvli.data.sets.base import (
     Request,
     SetInfo,
     implausible,
+    off_image_invisible,
     subsets_of,
 )
 from luvli.errors import InputError, unknown_choice
@@ -60,6 +62,8 @@ SETS: dict[str, SetInfo] = {
     for module in (w300, w300lp, menpo, cofw68, aflw19, wflw, merl_rav, multipie, ytf68, folder)
 }
 
+OffImage = Literal["labelled", "invisible"]
+
 SHOWN = 5
 """how many problems an error message names"""
 
@@ -80,16 +84,23 @@ def load_set(
     protocol: str | None = None,
     skip_bad: bool = False,
     images: bool = True,
+    off_image: OffImage = "labelled",
 ) -> FaceSet:
     """The faces of one part of a data set.
 
     `split` defaults to the set's first (usually "train"), `protocol` to the one that the
     files on disk are made for. With `images=False` only labels are read and records have no
-    picture. Bad data raises an `InputError` that names the first few problems and counts
+    picture. `off_image="invisible"` is the published code's reading of AFLW-19 and WFLW: a
+    landmark left of or above the picture counts as self-occluded. Bad data raises an `InputError` that names the first few problems and counts
     them; with `skip_bad=True` those faces are left out, a `DataWarning` says how many, and
     the result's `problems` lists them.
     """
+    if off_image not in get_args(OffImage):
+        raise unknown_choice("treatment of landmarks off the image", off_image, get_args(OffImage))
     result = read_set(name, root, split, subset=subset, protocol=protocol, images=images)
+    if off_image == "invisible":
+        hidden = [off_image_invisible(record) for record in result]
+        result = FaceSet(hidden, name, result.split, result.problems, result.notes)
     if nothing_there(result):
         raise wrong_folder(name, root)
     if result.problems and not skip_bad:

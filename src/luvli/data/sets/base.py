@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from luvli.data.record import FaceRecord
+from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp")
@@ -120,6 +120,14 @@ class SetInfo:
     def in_paper(self) -> bool:
         """Whether the paper trains or tests on it, or lists it."""
         return bool(self.expected)
+
+
+def off_image_invisible(record: FaceRecord) -> FaceRecord:
+    """Landmarks left of or above the picture as self-occluded, as the published code reads
+    AFLW-19 and WFLW, where a missing label is written as a coordinate of at most zero."""
+    off = record.visible & (np.nan_to_num(record.points, nan=1.0) <= 0).any(axis=1)
+    classes = np.where(off, Visibility.SELF_OCCLUDED, record.visibility)
+    return record.with_changes(visibility=classes)
 
 
 class FaceSet(Sequence[FaceRecord]):
