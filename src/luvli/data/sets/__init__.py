@@ -91,9 +91,11 @@ def load_set(
     `split` defaults to the set's first (usually "train"), `protocol` to the one that the
     files on disk are made for. With `images=False` only labels are read and records have no
     picture. `off_image="invisible"` is the published code's reading of AFLW-19 and WFLW: a
-    landmark left of or above the picture counts as self-occluded. Bad data raises an `InputError` that names the first few problems and counts
-    them; with `skip_bad=True` those faces are left out, a `DataWarning` says how many, and
-    the result's `problems` lists them.
+    landmark left of or above the picture counts as self-occluded.
+
+    Bad data raises an `InputError` that names the first few problems and counts them; with
+    `skip_bad=True` those faces are left out, a `DataWarning` says how many, and the result's
+    `problems` lists them.
     """
     if off_image not in get_args(OffImage):
         raise unknown_choice("treatment of landmarks off the image", off_image, get_args(OffImage))
