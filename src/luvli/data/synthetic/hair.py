@@ -12,14 +12,16 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from luvli.data.synthetic.head import Head, Part
-from luvli.data.synthetic.light import Lights
+from luvli.data.synthetic.light import Lights, strand_light
 
 Floats = NDArray[np.float32]
 
 _RINGS, _SECTORS = 24, 48
+_KNOT = (0.0, 4.0, -9.0)  # where tied hair comes together
 _ALBEDO = {  # linear RGB of hair
     "black": (0.014, 0.011, 0.010),
     "dark brown": (0.034, 0.020, 0.012),
@@ -49,6 +51,8 @@ class Style:
     """x of the parting, centimetres"""
     gravity: float
     curl: float
+    sides: float
+    """z of the way down that the hair beside the face takes: > 0 over the cheeks, < 0 behind"""
     fringe: float
     """length of hair that falls over the forehead; 0: none"""
     hairline: float
@@ -80,7 +84,7 @@ def random_style(rng: np.random.Generator) -> Style:
     colour = colour * np.exp(rng.normal(0, 0.22)) * np.exp(rng.normal(0, 0.03, 3))
     kind = rng.choice(
         ["bald", "buzz", "short", "swept", "medium", "long", "tied", "curly"],
-        p=[0.05, 0.09, 0.22, 0.14, 0.14, 0.20, 0.08, 0.08],
+        p=[0.04, 0.07, 0.17, 0.12, 0.20, 0.26, 0.07, 0.07],
     )
     side = rng.choice([-1, 1])
     comb = {"swept": (0.5 * side, 0.2, -1.0), "tied": (0.0, 0.1, -1.0)}.get(
@@ -96,7 +100,7 @@ def random_style(rng: np.random.Generator) -> Style:
         "tied": rng.uniform(12.0, 18.0),
         "curly": rng.uniform(3.0, 11.0),
     }[str(kind)]
-    wants_fringe = kind in ("medium", "long", "short", "tied") and rng.random() < 0.35
+    wants_fringe = kind in ("medium", "long", "short", "tied") and rng.random() < 0.5
     bearded = kind not in ("long", "tied") and rng.random() < 0.30
     return Style(
         colour=colour.astype(np.float32),
@@ -110,6 +114,7 @@ def random_style(rng: np.random.Generator) -> Style:
             )
         ),
         curl=float(rng.uniform(0.9, 1.5) if kind == "curly" else rng.gamma(1.2, 0.12)),
+        sides=float(rng.uniform(-0.3, 0.45)),
         fringe=float(rng.uniform(4.0, 9.0)) if wants_fringe else 0.0,
         hairline=float(np.clip(rng.normal(0, 0.5), -0.8, 1.2))
         + (
@@ -149,39 +154,99 @@ def grow_scalp(
         length *= top
     fringed = front & (style.fringe > 0)
     length = np.where(fringed, style.fringe * rng.uniform(0.8, 1.15, count), length)
-    skull = Skull.around(head, vertices)
     comb = _combing(style, roots.place[chosen], fringed)
     # combed hair leaves the skin at a slant; curly hair stands up
     direction = normal * (0.55 + 0.6 * style.curl) + comb * 0.8
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
-    lift = (style.lift * rng.uniform(0.3, 1.2, count)).astype(np.float32)
+    skull = Skull.around(head, vertices)
     path = np.empty((count, points, 3), np.float32)
     path[:, 0] = place
-    phase = rng.uniform(0, 2 * np.pi, (count, 1))
-    pitch = rng.uniform(0.8, 1.6, (count, 1))
-    step = (length / (points - 1))[:, None]
-    flow = comb
-    for p in range(1, points):
-        travelled = p / (points - 1)
-        pull = style.gravity * (0.4 + 2.5 * travelled) * np.where(fringed, 1.6, 1.0)[:, None]
-        wander = rng.normal(0, 1, (count, 3)) * (0.10 if style.length < 12 else 0.05)
-        twist = style.curl * np.concatenate(
-            [np.cos(phase + pitch * p * 2), np.sin(phase * 2 + p), np.sin(phase + pitch * p * 2)], 1
-        )
-        direction = 0.75 * direction + 0.3 * flow + pull * down + wander + 0.5 * twist
-        if not style.tied:
-            # hair that is not a fringe keeps off the face: it slides to its side
-            now = path[:, p - 1]
-            before_face = (now[:, 2] > 3.5) & (now[:, 1] < 10.5) & ~fringed
-            away = np.sign(now[:, 0] - 0.3 * style.parting)
-            direction[:, 0] += before_face * away * 0.5
-            direction[:, 2] -= before_face * 0.35
-        direction /= np.linalg.norm(direction, axis=1, keepdims=True) + 1e-6
-        path[:, p], direction = skull.keep_out(path[:, p - 1] + step * direction, direction, lift)
-        if style.tied:
-            flow = np.array((0.0, 4.0, -9.0), np.float32) - path[:, p]
-            flow /= np.linalg.norm(flow, axis=1, keepdims=True) + 1e-6
+    settings = [style.gravity, style.curl, 0.3 * style.parting, float(style.tied)]
+    _grow(
+        path,
+        direction.astype(np.float32),
+        comb,
+        (length / (points - 1)).astype(np.float32),
+        (style.lift * rng.uniform(0.3, 1.2, count)).astype(np.float32),
+        fringed,
+        rng.normal(0, 0.10 if style.length < 12 else 0.05, (count, points, 3)).astype(np.float32),
+        rng.uniform((0, 0.8), (2 * np.pi, 1.6), (count, 2)).astype(np.float32),
+        np.asarray(down, np.float32),
+        np.array(settings, np.float32),
+        skull.centre,
+        skull.radius,
+    )
     return path
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _grow(
+    path: Any,
+    start: Any,
+    comb: Any,
+    step: Any,
+    lift: Any,
+    fringed: Any,
+    wander: Any,
+    wave: Any,
+    down: Any,
+    settings: Any,
+    centre: Any,
+    radius: Any,
+) -> None:
+    """Fill `path` (g, p, 3) from its first points, one step after the other."""
+    gravity, curl, parting, tied = settings[0], settings[1], settings[2], settings[3] > 0
+    points = path.shape[1]
+    rings, sectors = radius.shape
+    direction = np.zeros(3, np.float32)
+    flow = np.zeros(3, np.float32)
+    outward = np.zeros(3, np.float32)
+    for g in range(path.shape[0]):
+        for i in range(3):
+            direction[i], flow[i] = start[g, i], comb[g, i]
+        for p in range(1, points):
+            travelled = p / (points - 1)
+            pull = gravity * (0.4 + 2.5 * travelled) * (1.6 if fringed[g] else 1.0)
+            turn = wave[g, 0] + wave[g, 1] * p * 2
+            for i in range(3):
+                direction[i] = (
+                    0.75 * direction[i] + 0.3 * flow[i] + pull * down[i] + wander[g, p, i]
+                )
+            direction[0] += 0.5 * curl * np.cos(turn)
+            direction[1] += 0.5 * curl * np.sin(2 * wave[g, 0] + p)
+            direction[2] += 0.5 * curl * np.sin(turn)
+            x, y, z = path[g, p - 1, 0], path[g, p - 1, 1], path[g, p - 1, 2]
+            if not tied and not fringed[g] and z > 5.2 and y < 10.5:
+                # hair that is not a fringe keeps off the face: it slides to its side
+                direction[0] += 0.5 if x > parting else -0.5
+                direction[2] -= 0.2
+            length = np.sqrt(direction[0] ** 2 + direction[1] ** 2 + direction[2] ** 2) + 1e-6
+            distance = 1e-6
+            for i in range(3):
+                direction[i] /= length
+                path[g, p, i] = path[g, p - 1, i] + step[g] * direction[i]
+                outward[i] = path[g, p, i] - centre[i]
+                distance += outward[i] ** 2
+            distance = np.sqrt(distance)
+            for i in range(3):
+                outward[i] /= distance
+            ring = min(max(int((1 - outward[1]) / 2 * rings), 0), rings - 1)
+            angle = np.arctan2(outward[0], outward[2])
+            least = radius[ring, int((angle / (2 * np.pi) + 0.5) * sectors) % sectors] + lift[g]
+            if distance < least:  # inside the skull: out again, and no farther inwards
+                inward = 0.0
+                for i in range(3):
+                    path[g, p, i] = centre[i] + outward[i] * least
+                    inward += direction[i] * outward[i]
+                for i in range(3):
+                    direction[i] -= min(inward, 0.0) * outward[i]
+            if tied:
+                length = 1e-6
+                for i in range(3):
+                    flow[i] = _KNOT[i] - path[g, p, i]
+                    length += flow[i] ** 2
+                for i in range(3):
+                    flow[i] /= np.sqrt(length)
 
 
 def tuft(
@@ -212,28 +277,19 @@ def light_strands(points: Any, centre: Any, albedo: Any, lights: Lights) -> Floa
     """(s, p, 3) colours of strands: diffuse and two highlights that run along the hair.
 
     The hair of a head is lit as a volume: what faces away from a lamp (seen from `centre`)
-    lies in the shadow of the rest.
+    lies in the shadow of the rest, and roots lie deeper than tips.
     """
-    tangent = np.empty_like(points)
-    tangent[:, :-1] = points[:, 1:] - points[:, :-1]
-    tangent[:, -1] = tangent[:, -2]
-    tangent /= np.linalg.norm(tangent, axis=-1, keepdims=True) + 1e-6
-    outward = points - centre
-    outward /= np.linalg.norm(outward, axis=-1, keepdims=True) + 1e-6
-    count = points.shape[1]
-    deep = np.linspace(0.35, 1.0, count, dtype=np.float32)[:, None]
-    sky = lights.ambient[0] + outward @ lights.ambient[1:]
-    colour = albedo * np.maximum(sky, 0) * deep
-    view = np.array([0, 0, 1], np.float32)
-    for direction, strength in zip(lights.direction, lights.colour, strict=True):
-        facing = np.clip((outward @ direction)[..., None] * 0.8 + 0.35, 0, 1)
-        across = np.sqrt(np.clip(1 - (tangent @ direction) ** 2, 0, 1))[..., None]
-        half = direction + view
-        half = half / np.linalg.norm(half)
-        along = np.clip(1 - (tangent @ half) ** 2, 0, 1)[..., None]
-        highlight = 0.05 * along**40 + 0.9 * albedo * along**12
-        colour = colour + strength * facing * deep * (0.8 * albedo * across + highlight)
-    return np.asarray(colour, np.float32)
+    colour: Floats = np.empty(points.shape, np.float32)
+    strand_light(
+        points,
+        np.asarray(centre, np.float32),
+        np.asarray(albedo, np.float32),
+        lights.direction,
+        lights.colour,
+        lights.ambient,
+        colour,
+    )
+    return colour
 
 
 def bristles(
@@ -262,14 +318,14 @@ def _combing(style: Style, place: Any, fringed: Any) -> Any:
     from_parting = np.sign(place[:, 0] - style.parting)[:, None] * np.array([[1.0, -0.2, 0.0]])
     above = style.comb if style.length < 10 or style.tied else from_parting + 0.3 * style.comb
     if style.tied:
-        below = np.array((0.0, 4.0, -9.0)) - place
+        below = np.array(_KNOT) - place
         below /= np.linalg.norm(below, axis=1, keepdims=True)
     else:
-        below = np.array([[0.0, -1.0, -0.25]])
+        below = np.array([[0.0, -1.0, style.sides]])
     comb = top * above + (1 - top) * below
     forward = np.stack([0.25 * place[:, 0] / 5, np.full(len(place), -0.5), np.ones(len(place))], 1)
     comb = np.where(fringed[:, None], forward, comb)
-    return (comb / (np.linalg.norm(comb, axis=1, keepdims=True) + 1e-6)).astype(np.float32)
+    return np.asarray(comb / (np.linalg.norm(comb, axis=1, keepdims=True) + 1e-6), np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,19 +349,6 @@ class Skull:
         grid = np.where(grid == 0, around, grid)
         grid = np.where(grid == 0, np.median(grid[grid > 0]), grid)
         return cls(centre, grid)
-
-    def keep_out(self, points: Any, direction: Any, lift: Any) -> tuple[Any, Any]:
-        """Push points (m, 3) out of the skull to `lift` above it; take inward motion away."""
-        offset = points - self.centre
-        distance = np.linalg.norm(offset, axis=1) + 1e-6
-        outward = offset / distance[:, None]
-        ring, sector = _cell(outward)
-        least = self.radius[ring, sector] + lift
-        inside = distance < least
-        points = np.where(inside[:, None], self.centre + outward * least[:, None], points)
-        inward = np.minimum((direction * outward).sum(axis=1), 0)
-        direction = direction - np.where(inside, inward, 0)[:, None] * outward
-        return points.astype(np.float32), direction
 
 
 def _cell(outward: Any) -> tuple[Any, Any]:

@@ -27,7 +27,7 @@ def develop(light: Any, face: Any, effects: bool, rng: np.random.Generator) -> N
         warmth = rng.normal(0, 0.07)
         picture = picture * np.array([1 + warmth, 1, 1 - warmth], np.float32)
         picture = _blur(cv2, picture, rng)
-    encoded = _tone_curve()[np.minimum(picture * 1024, 4095).astype(np.uint16)]
+    encoded = _tone_curve()[np.clip(picture * 1024, 0, 4095).astype(np.uint16)]
     if effects:
         contrast = rng.uniform(0.85, 1.2)
         offset = 0.5 - 0.5 * contrast + rng.normal(0, 0.025)

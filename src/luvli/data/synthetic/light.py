@@ -30,7 +30,7 @@ def random_lights(rng: np.random.Generator) -> Lights:
     """A sky with a slope, a key lamp above the horizon, a weaker second lamp."""
 
     def warm(kelvin_like: float) -> Any:
-        tint = np.array([1 + 0.16 * kelvin_like, 1.0, 1 - 0.20 * kelvin_like])
+        tint = np.array([1 + 0.11 * kelvin_like, 1.0, 1 - 0.14 * kelvin_like])
         return tint / tint.mean()
 
     ambient_level = rng.uniform(0.15, 0.65)
@@ -109,6 +109,52 @@ def lit_fraction(
                 if not inside or depth[row, column] <= z + bias:
                     free += 1
         lit[k] = free / np.float32(9.0)
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def strand_light(
+    points: Any, centre: Any, albedo: Any, lamp: Any, lamp_colour: Any, ambient: Any, colour: Any
+) -> None:
+    """Light of strands (s, p, 3) into `colour`; see `luvli.data.synthetic.hair.light_strands`."""
+    one, zero = np.float32(1), np.float32(0)
+    count = points.shape[1]
+    half = np.zeros((2, 3), np.float32)
+    for k in range(2):
+        length = np.sqrt(lamp[k, 0] ** 2 + lamp[k, 1] ** 2 + (lamp[k, 2] + one) ** 2)
+        length += np.float32(1e-6)
+        half[k, 0], half[k, 1] = lamp[k, 0] / length, lamp[k, 1] / length
+        half[k, 2] = (lamp[k, 2] + one) / length
+    for s in range(points.shape[0]):
+        for p in range(count):
+            q = min(p, count - 2)
+            tx = points[s, q + 1, 0] - points[s, q, 0]
+            ty = points[s, q + 1, 1] - points[s, q, 1]
+            tz = points[s, q + 1, 2] - points[s, q, 2]
+            length = np.sqrt(tx * tx + ty * ty + tz * tz) + np.float32(1e-6)
+            tx, ty, tz = tx / length, ty / length, tz / length
+            ox = points[s, p, 0] - centre[0]
+            oy = points[s, p, 1] - centre[1]
+            oz = points[s, p, 2] - centre[2]
+            length = np.sqrt(ox * ox + oy * oy + oz * oz) + np.float32(1e-6)
+            ox, oy, oz = ox / length, oy / length, oz / length
+            deep = np.float32(0.35) + np.float32(0.65) * np.float32(p) / np.float32(count - 1)
+            for i in range(3):
+                sky = ambient[0, i] + ambient[1, i] * ox + ambient[2, i] * oy + ambient[3, i] * oz
+                colour[s, p, i] = albedo[i] * max(sky, zero) * deep
+            for k in range(2):
+                if lamp_colour[k, 1] == 0:
+                    continue
+                facing = ox * lamp[k, 0] + oy * lamp[k, 1] + oz * lamp[k, 2]
+                facing = min(max(np.float32(0.8) * facing + np.float32(0.35), zero), one) * deep
+                along = tx * lamp[k, 0] + ty * lamp[k, 1] + tz * lamp[k, 2]
+                across = np.sqrt(max(one - along * along, zero))
+                shine = tx * half[k, 0] + ty * half[k, 1] + tz * half[k, 2]
+                shine = max(one - shine * shine, zero)
+                broad = shine**12
+                narrow = np.float32(0.05) * broad * broad * broad
+                for i in range(3):
+                    hair = albedo[i] * (np.float32(0.8) * across + np.float32(0.9) * broad)
+                    colour[s, p, i] += lamp_colour[k, i] * facing * (hair + narrow)
 
 
 def ambient_openness(vertices: Floats, triangles: NDArray[np.int32], lamps: int = 96) -> Floats:

@@ -162,7 +162,7 @@ def _shot(pose: Pose, size: int, rng: np.random.Generator) -> Shot:
         pose=pose,
         body=body,
         distance=float(np.exp(rng.uniform(np.log(45), np.log(400)))),
-        fill=float(rng.uniform(0.46, 0.68)),
+        fill=float(rng.uniform(0.40, 0.64)),
         shift=(float(rng.normal(0, 0.025) * size), float(rng.normal(0.03, 0.025) * size)),
         lights=random_lights(rng),
     )
@@ -181,17 +181,17 @@ def _dress(
     if hat:
         brow = float(points[17:27, 1].mean())
         on_head.append(objects.hat(Skull.around(head, posed.own), brow, rng))
-    if rng.random() < 0.17:
-        sun = rng.random() < 0.35
+    if rng.random() < 0.20:
+        sun = rng.random() < 0.25
         frame, lenses = objects.glasses(points, rng)
         on_head.append(frame)
-        opacity = float(rng.uniform(0.75, 0.98) if sun else rng.uniform(0.0, 0.10))
+        opacity = float(rng.uniform(0.90, 0.995) if sun else rng.uniform(0.0, 0.10))
         level = rng.uniform(0.0, 0.06) if sun else rng.uniform(0.3, 0.8)
         tint = (float(level), float(level), float(level))
-    if rng.random() < 0.05:
+    if rng.random() < 0.02:
         skin = np.unique(head.triangles[head.part == Part.SKIN])
         on_head.append(objects.mask(posed.own, skin, points, rng))
-    makers = {"hand": 0.06, "microphone": 0.035, "telephone": 0.02, "block": 0.035}
+    makers = {"hand": 0.045, "microphone": 0.025, "telephone": 0.02, "block": 0.015}
     for name, chance in makers.items():
         if rng.random() < chance:
             if name == "hand":

@@ -27,6 +27,9 @@ from luvli.data.synthetic.raster import (
 
 Floats = NDArray[np.float32]
 
+FULL_BEARD = 1.0
+"""centimetres from which a beard hides what lies under it"""
+
 
 @dataclass(frozen=True, eq=False)
 class Shot:
@@ -228,18 +231,20 @@ def _hair(
     turn: _Turn,
     rng: np.random.Generator,
 ) -> tuple[list[Any], list[Any]]:
-    """Strands of the face's own (brows, lashes, beard) and of the scalp, in camera coordinates."""
+    """Strands that hide nothing (brows, lashes, stubble), and those that do, camera coordinates."""
     style = person.style
     skull_middle = turn(np.array([[0, head.neutral[head.landmarks[27], 1], 0.5]], np.float32))[0]
     own: list[Any] = []
+    scalp: list[Any] = []
     for region, points, albedo, width in _face_hair(head, person, posed, rng):
         seen = turn(points).astype(np.float32)
         lit = light_strands(seen, skull_middle, albedo, shot.lights)
         if region == "lashes":
             lit = np.minimum(lit, 0.02)
         shade_of_hair = np.exp(rng.normal(0, 0.2, (len(seen), 1, 1))).astype(np.float32)
-        own.append((seen, lit * shade_of_hair, np.full(len(seen), width, np.float32)))
-    scalp: list[Any] = []
+        strands = (seen, lit * shade_of_hair, np.full(len(seen), width, np.float32))
+        # a full beard hides the chin as hair hides the ears; stubble hides nothing
+        (scalp if region == "beard" and style.beard > FULL_BEARD else own).append(strands)
     down = np.linalg.inv(shot.pose.matrix) @ (shot.body.matrix @ np.array([0, -1.0, 0]))
     if worn.hat and style.length < 6:
         return own, scalp
@@ -259,8 +264,9 @@ def _hair(
         sunk = seen + 0.03 * (skull_middle - seen)
         broad = np.where(seen[:, 0, 2] - skull_middle[2] > 6.5, 0.3, 0.7).astype(np.float32)
         scalp.append((sunk, 0.6 * lit, broad))
-        points, colour = tuft(seen, lit, style, 12, rng)
-        width = rng.uniform(0.05, 0.16, len(points)).astype(np.float32)
+        followers = 12 if style.length < 12 else 9
+        points, colour = tuft(seen, lit, style, followers, rng)
+        width = rng.uniform(0.05, 0.18, len(points)).astype(np.float32)
         scalp.append((points, colour, width))
     return own, scalp
 

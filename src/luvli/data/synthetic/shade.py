@@ -261,7 +261,7 @@ def shade(
                         hue = white + iris * (shade_of_iris - white)
                         albedo[i] = hue * (one - np.float32(0.97) * pupil)
                     opened = min(one, np.float32(0.25) + opened * np.float32(1.3))
-                    gloss, power = np.float32(2.2), np.float32(260)
+                    gloss, power = np.float32(1.4), np.float32(260)
                 elif kind == 2:
                     for i in range(3):
                         albedo[i] = palette[TEETH, i]
@@ -292,6 +292,7 @@ def shade(
                 nx, ny, nz = nx / length, ny / length, nz / length
                 facing = max(nx * vx + ny * vy + nz * vz, zero)
                 fresnel = (one - facing) ** 4
+                mirror = min(gloss, np.float32(0.5)) * np.float32(0.25) * fresnel
                 for i in range(3):
                     sky = (
                         ambient[0, i] + ambient[1, i] * nx + ambient[2, i] * ny + ambient[3, i] * nz
@@ -300,7 +301,7 @@ def shade(
                     glow = max(sky, zero) * opened
                     if skin:
                         glow *= one - bleed[i] * (one - opened)
-                    last[i] = albedo[i] * glow + (gloss * np.float32(0.25) * fresnel) * glow
+                    last[i] = albedo[i] * glow + mirror * glow
                 for lamp_index in range(2):
                     if lamp_colour[lamp_index, 1] == 0:
                         continue

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from luvli.data.formats import read_pts
 from luvli.data.synthetic.backdrop import photographs
 from luvli.data.synthetic.head import Head
-from luvli.data.synthetic.regions import BROWS, HEIGHT, LIPS, SPAN, WIDTH
+from luvli.data.synthetic.regions import BROWS, HEIGHT, LIDS, LIPS, SPAN, WIDTH
 from luvli.errors import InputError, require
 
 _INNER = np.arange(17, 68)
@@ -81,7 +81,7 @@ def _texture(head: Head, file: Path) -> tuple[Any, Any] | None:
         cv2.INTER_LINEAR,
         borderMode=cv2.BORDER_REPLICATE,
     )
-    facing = np.clip((normals @ rotation[2] * -1 - 0.30) / 0.30, 0, 1) * seen
+    facing = np.clip((normals @ rotation[2] * -1 - 0.45) / 0.25, 0, 1) * seen
     height, width = image.shape[:2]
     inside = (way >= 2).all(axis=2) & (way < (width - 3, height - 3)).all(axis=2)
     weight = facing * inside * _face_window(head)
@@ -146,7 +146,9 @@ def _face_window(head: Head) -> Any:
     flat = head.regions.texture[head.landmarks]
     texel = HEIGHT / SPAN
     top = flat[17:27] - (0, 1.5 * texel)
-    outline = np.concatenate([flat[1:16] - np.array([0, 0.3 * texel]), top[::-1]])
+    # the edge of a face in a photograph is already half background: stay inside it
+    jaw = flat[1:16] + 0.2 * (flat[30] - flat[1:16]) * (1, 0.4)
+    outline = np.concatenate([jaw, top[::-1]])
     window = np.zeros((HEIGHT, WIDTH), np.float32)
     cv2.fillPoly(window, [np.round(outline).astype(np.int32)], 1.0)
     window = cv2.erode(window, np.ones((5, 5)))
@@ -164,11 +166,20 @@ def _finish(cv2: Any, head: Head, light: Any, weight: Any) -> tuple[Any, Any] | 
     if plain.sum() < 2000:
         return None
     tone = np.median(light[plain], axis=0)
-    if not (0.05 < tone.mean() < 0.7 and 1.15 < tone[0] / tone[1] < 3.2):
+    natural = 1.15 < tone[0] / tone[1] < 3.2 and 0.45 < tone[2] / tone[1] < 1.2
+    if not (natural and 0.05 < tone.mean() < 0.7):
         return None  # black-and-white, coloured light, or hardly any light
+    texel = HEIGHT / SPAN
+    # hair, hands and background are not skin: no weight where it is far off the tone
+    features = cv2.dilate(maps[..., [LIPS, BROWS, LIDS]].max(axis=2), np.ones((41, 41))) > 30
+    off = np.abs(np.log((light.mean(axis=2) + 0.01) / (tone.mean() + 0.01)))
+    foreign = cv2.dilate(((off > 0.8) & ~features).astype(np.float32), np.ones((9, 9)))
+    weight = weight * (1 - np.clip(cv2.GaussianBlur(foreign, (0, 0), 0.25 * texel) * 1.5, 0, 1))
+    plain &= weight > 0.9
+    if plain.sum() < 2000:
+        return None
     # broad shading, from skin alone
     mask = plain.astype(np.float32)
-    texel = HEIGHT / SPAN
     small = cv2.resize(
         light * mask[..., None], (WIDTH // 8, HEIGHT // 8), interpolation=cv2.INTER_AREA
     )
