@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,12 @@ from luvli.evaluation.blocks import interval
 from luvli.evaluation.faces import from_records, read_parquet
 from luvli.evaluation.report import write_report
 from luvli.faces import FaceLandmarks
+from luvli.image.box import Box
+from luvli.markup import get_markup
+from luvli.network.config import NetworkConfig
+from luvli.prediction.info import ModelInfo
+from luvli.prediction.onnx import CropAnswer
+from luvli.prediction.predictor import Predictor
 
 FILES = ["metrics.json", "predictions.parquet", "report.html", "report.md"]
 
@@ -217,49 +224,113 @@ def test_mistakes_are_one_line_and_code_two(luvli, arguments, sentence):
 
 # --- running a model ---------------------------------------------------------------------
 
+SHAPE = get_markup("ibug68").schematic
+LOW, HIGH = SHAPE.min(axis=0), SHAPE.max(axis=0)
 
-@pytest.fixture
-def small_set(tmp_path, monkeypatch, faces):
-    """Ten faces in a folder, and a model that knows where they are."""
-    from PIL import Image
 
-    for i in range(10):
-        write_pts(tmp_path / f"set/{faces.names[i]}.pts", faces.predicted[i])
-        Image.fromarray(np.zeros((450, 450, 3), np.uint8)).save(
-            tmp_path / f"set/{faces.names[i]}.png"
+class SameFace:
+    """A backend that answers every crop with the drawn face, filling the crop's tight box."""
+
+    threads = 1
+
+    def __init__(self) -> None:
+        self.info = ModelInfo(name="same", config=NetworkConfig(input_size=64, unets=1, order=0))
+
+    def __call__(self, crops):
+        longer = (HIGH - LOW).max()
+        middle = (LOW + HIGH) / 2
+        points = (SHAPE - middle) / longer * 64 / self.info.enlarge + 31.5
+        n = len(crops)
+        return CropAnswer(
+            np.tile(points, (n, 1, 1)), np.tile(np.eye(2), (n, 68, 1, 1)), np.full((n, 68), 0.9)
         )
 
-    def answer(model, records, device):
-        for i, record in enumerate(records):
-            if i == 3:
-                yield run.Answer(FaceLandmarks.empty("ibug68"), 2.0)
-                continue
-            yield run.Answer(
-                FaceLandmarks(
-                    points=record.points + 1.0, covariance=np.tile(np.eye(2), (68, 1, 1)),
-                    visibility=np.ones(68), box=[0, 0, 9, 9],
-                ),
-                2.0,
-            )  # fmt: skip
 
-    monkeypatch.setattr(run, "run_model", answer)
+class HalfBlind:
+    """A detector that finds the labelled face in pictures with a bright first pixel."""
+
+    def __init__(self, boxes) -> None:
+        self.boxes = boxes
+
+    def __call__(self, image, name=""):
+        return [self.boxes[Path(name).stem]] if image[0, 0, 0] else []
+
+
+@pytest.fixture
+def small_set(tmp_path, monkeypatch):
+    """Ten faces of many sizes in a folder, the drawn one each; a model that knows it."""
+    from PIL import Image
+
+    rng = np.random.default_rng(0)
+    boxes = {}
+    for i in range(10):
+        points = SHAPE * rng.uniform(30, 80) + rng.uniform(150, 250, 2)
+        boxes[f"f{i}"] = Box.around(points)
+        write_pts(tmp_path / f"set/f{i}.pts", points)
+        picture = np.full((420, 420, 3), 0 if i == 3 else 90, np.uint8)
+        Image.fromarray(picture).save(tmp_path / f"set/f{i}.png")
+    predictor = Predictor(SameFace(), HalfBlind(boxes))
+    monkeypatch.setattr(run, "open_model", lambda model, device: predictor)
     return tmp_path / "set"
 
 
 def test_evaluate_runs_the_model_over_a_set(luvli, tmp_path, small_set, quick):
-    done = luvli("evaluate", "m.luvli", "--data", "folder", small_set, "--out", tmp_path / "r")
+    done = luvli(
+        "evaluate", "m", "--data", "folder", small_set, "--out", tmp_path / "r",
+        "--crop-by", "detector",
+    )  # fmt: skip
     assert done.exit_code == 0, done.output
     metrics = json.loads((tmp_path / "r/metrics.json").read_text())
-    assert metrics["faces"] == 10 and metrics["failed"] == ["face_003"]
-    assert metrics["dataset"] == "folder" and metrics["method"] == "m.luvli"
+    assert metrics["faces"] == 10 and metrics["failed"] == ["f3"]
+    assert metrics["dataset"] == "folder" and metrics["method"] == "same"
+    assert metrics["accuracy"]["box"]["nme_predicted"] < 0.01
     assert sorted(p.name for p in (tmp_path / "r").iterdir()) == FILES
     assert "published" in metrics["nll"]
 
 
+def test_crops_by_the_tight_box_find_every_face_exactly(small_set):
+    faces = run.evaluate_set("m", "folder", small_set, crop_by="tight")
+    assert faces.predicted == pytest.approx(faces.truth, abs=1e-6)
+    side = (faces.truth.max(axis=1) - faces.truth.min(axis=1)).max(axis=1) * 1.1
+    assert faces.heatmap_pixel == pytest.approx(side / 16)  # 64 / 4 heat-map pixels
+    assert faces.covariance[:, 0, 0, 0] == pytest.approx((side / 64) ** 2)
+
+
+def test_noisy_boxes_move_the_answer_and_are_the_same_each_time(small_set):
+    first, again = (run.evaluate_set("m", "folder", small_set) for _ in range(2))
+    assert np.array_equal(first.predicted, again.predicted)
+    gap = np.abs(first.predicted - first.truth).max(axis=(1, 2))
+    assert (gap > 0.1).all() and (gap < 20).all()
+
+
 def test_evaluate_part_of_a_set_says_so(small_set):
     faces = run.evaluate_set("m", "folder", small_set, limit=2)
-    assert len(faces) == 2 and "Only the first 2 of 10" in faces.notes[0]
-    assert faces.heatmap_pixel.tolist() == [2.0, 2.0]
+    assert len(faces) == 2 and "Only the first 2 of 10" in faces.notes[1]
+    assert "cropped by: paper" in faces.notes[0]
+
+
+def test_a_model_of_another_markup_is_refused(small_set):
+    predictor = run.open_model("m", "cpu")
+    record = FaceRecord(
+        points=np.zeros((98, 2)),
+        visibility=np.ones(98),
+        markup="wflw98",
+        image=small_set / "f1.png",
+    )
+    with pytest.raises(InputError, match=r"finds ibug68 points and .* is labelled with wflw98"):
+        list(run.run_model(predictor, [record]))
+    with pytest.raises(InputError, match="has no picture"):
+        list(run.run_model(predictor, [record.with_changes(image=None)]))
+    with pytest.raises(InputError, match="unknown kind of crop"):
+        run.evaluate_set("m", "folder", small_set, crop_by="eye")
+
+
+def test_a_face_with_nothing_labelled_has_nowhere_to_crop(small_set):
+    record = FaceRecord(
+        points=np.zeros((68, 2)), visibility=np.zeros(68), image=small_set / "f1.png"
+    )
+    (answer,) = run.run_model(run.open_model("m", "cpu"), [record])
+    assert answer.face.is_empty and np.isnan(answer.heatmap_pixel)
 
 
 @pytest.mark.parametrize(

@@ -25,9 +25,13 @@ def evaluate(
     name: Annotated[
         str | None, typer.Option(help="Name of the method; the model's name by default.")
     ] = None,
-    likelihood: Annotated[
-        str, typer.Option(help="Density that covariances are read as: laplace or gauss.")
-    ] = "laplace",
+    crop_by: Annotated[
+        str,
+        typer.Option(
+            help="Boxes to crop by: paper (the data set's, else tight ones with 5 % noise), "
+            "reference (noise as in the published code), tight, or detector."
+        ),
+    ] = "paper",
     given_boxes: Annotated[
         bool, typer.Option("--given-boxes", help="Normalise by the data set's boxes, not tight "
                                                  "ones.")
@@ -48,15 +52,14 @@ def evaluate(
     from luvli.evaluation.blocks import heading, summary
     from luvli.evaluation.report import write_report
     from luvli.evaluation.run import evaluate_set
-    from luvli.evaluation.uncertainty import likelihood_name
 
-    density = likelihood_name(likelihood)
     dataset, root = data
     faces = evaluate_set(
         model, dataset, root, subset=subset, split=split, protocol=protocol, skip_bad=skip_bad,
-        limit=limit, device=device, method=name, given_boxes=given_boxes,
+        limit=limit, device=device,
+        crop_by=crop_by, method=name, given_boxes=given_boxes,
         track=lambda records: track(records, "evaluating", unit="faces"),
     )  # fmt: skip
-    metrics = write_report(out, faces, likelihood=density)
+    metrics = write_report(out, faces)
     typer.echo(f"{heading(metrics)}: {summary(metrics)}")
     typer.echo(f"report written to {out / 'report.html'}")

@@ -24,7 +24,9 @@ def figure(
     out: Annotated[
         Path | None, typer.Option(help="Picture to write: .png, .pdf or .svg.")
     ] = None,
-    likelihood: Annotated[str, typer.Option(help="laplace or gauss.")] = "laplace",
+    likelihood: Annotated[
+        str | None, typer.Option(help="Density that covariances belong to: laplace or gauss.")
+    ] = None,
     normalizer: Annotated[
         str, typer.Option(help="box, interocular, interpupil or diagonal.")
     ] = "box",
@@ -58,7 +60,6 @@ def figure(
         return
     gallery.figure_name(name)
     options = gallery.Options(
-        likelihood=likelihood_name(likelihood),
         normalizer=normalizer_name(normalizer),
         cutoff=cutoff,
         per_bin=per_bin,
@@ -70,7 +71,8 @@ def figure(
         raise InputError("a figure needs --predictions FILE and --out PICTURE.")
     if out.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise unknown_choice("kind of picture", out.suffix, (".png", ".pdf", ".svg"))
-    sets = [read_faces(path, truth) for path in predictions or []]
+    density = None if likelihood is None else likelihood_name(likelihood)
+    sets = [read_faces(path, truth, likelihood=density) for path in predictions or []]
     drawn = gallery.draw(name, sets, options)
     with whole_file(out) as temporary:
         drawn.savefig(temporary)

@@ -36,8 +36,8 @@ def score(
         str | None, typer.Option(help="Point set, if the number of points does not tell.")
     ] = None,
     likelihood: Annotated[
-        str, typer.Option(help="Density that covariances are read as: laplace or gauss.")
-    ] = "laplace",
+        str | None, typer.Option(help="Density that covariances belong to: laplace or gauss.")
+    ] = None,
     given_boxes: Annotated[
         bool, typer.Option("--given-boxes", help="Normalise by the label file's boxes, not tight "
                                                  "ones.")
@@ -71,16 +71,16 @@ def score(
     from luvli.evaluation.report import write_report
     from luvli.evaluation.uncertainty import likelihood_name
 
-    density = likelihood_name(likelihood)
+    density = None if likelihood is None else likelihood_name(likelihood)
     faces = read_faces(
         predictions, truth, one_based=one_based, signs=signs, given_boxes=given_boxes,
         method=name or (None if predictions.suffix == ".parquet" else predictions.stem),
-        dataset=dataset, subset=subset, markup=markup,
+        dataset=dataset, subset=subset, markup=markup, likelihood=density,
     )  # fmt: skip
     if out is None:
-        metrics = measure(faces, likelihood=density, resamples=resamples)
+        metrics = measure(faces, resamples=resamples)
     else:
-        metrics = write_report(out, faces, likelihood=density, resamples=resamples)
+        metrics = write_report(out, faces, resamples=resamples)
     if json:
         typer.echo(json_module.dumps(metrics))
         return

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -54,6 +54,8 @@ class EvaluatedFaces:
     method: str = "predictions"
     dataset: str = ""
     subset: str = "all"
+    likelihood: Literal["laplace", "gauss"] = "laplace"
+    """the density that the covariances belong to"""
     notes: tuple[str, ...] = ()
     """sentences about what was matched, missing or left out"""
 
@@ -131,7 +133,8 @@ def from_records(
     """Labels and a model's answers for them, in the same order.
 
     `heatmap_pixel` (n,) is the side of one heat-map pixel in image pixels (crop side / 64);
-    `about` are the plain fields of `EvaluatedFaces`: method, dataset, subset, notes.
+    `about` are the plain fields of `EvaluatedFaces`: method, dataset, subset,
+    likelihood, notes.
     """
     if not records or len(records) != len(predictions):
         raise InputError(
@@ -164,7 +167,7 @@ def from_records(
 
 # --- predictions.parquet -----------------------------------------------------------------
 
-_ABOUT = ("markup", "method", "dataset", "subset")
+_ABOUT = ("markup", "method", "dataset", "subset", "likelihood")
 
 
 def write_parquet(path: PathLike, faces: EvaluatedFaces) -> None:

@@ -22,7 +22,6 @@ from luvli.evaluation import (
 )
 from luvli.evaluation import visibility as seen
 from luvli.evaluation.faces import EvaluatedFaces
-from luvli.evaluation.uncertainty import LikelihoodName
 from luvli.image.read import read_image
 
 if TYPE_CHECKING:
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 class Options:
     """What can be chosen about a figure."""
 
-    likelihood: LikelihoodName = "laplace"
     normalizer: accuracy.Normalizer = "box"
     cutoff: float = 7.0
     per_bin: int = 734
@@ -150,8 +148,8 @@ def _rank(sets: Sequence[EvaluatedFaces], options: Options) -> Figure:
 
 def _whitened(sets: Sequence[EvaluatedFaces], options: Options) -> Figure:
     z = uncertainty.whitened(*_given(sets[0]))
-    divergence = uncertainty.whitened_kl(z, options.likelihood)
-    return figures.whitened_figure(z, options.likelihood, divergence)
+    divergence = uncertainty.whitened_kl(z, sets[0].likelihood)
+    return figures.whitened_figure(z, sets[0].likelihood, divergence)
 
 
 def _mean_ellipses(sets: Sequence[EvaluatedFaces], options: Options) -> Figure:
@@ -172,7 +170,7 @@ def _individual(sets: Sequence[EvaluatedFaces], options: Options) -> Figure:
 
 def _coverage(sets: Sequence[EvaluatedFaces], options: Options) -> Figure:
     curves = {
-        faces.method: uncertainty.coverage(uncertainty.radii(*_given(faces)), options.likelihood)
+        faces.method: uncertainty.coverage(uncertainty.radii(*_given(faces)), faces.likelihood)
         for faces in sets
     }
     return figures.coverage_figure(curves)

@@ -32,7 +32,7 @@ def read_faces(
     the predictions (other than .pts, which always do) count pixels from 1. `signs` reads a
     pair of negative coordinates in .pts as occlusion (MERL-RAV). `given_boxes` normalises by
     the boxes in the label file instead of tight ones. `about`: method, dataset, subset,
-    markup.
+    markup, likelihood.
     """
     given = {name: value for name, value in about.items() if value is not None}
     if truth is None and Path(predictions).suffix == ".parquet":

@@ -35,11 +35,10 @@ INPUT_PER_HEATMAP = 4.0  # the network sees 256 pixels where a heat map has 64
 def measure(
     faces: EvaluatedFaces,
     *,
-    likelihood: LikelihoodName = "laplace",
     resamples: int = 1000,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """All metrics. `likelihood` is the density that the covariances are read as."""
+    """All metrics, with intervals from `resamples` draws of the faces."""
     if not len(faces):
         raise InputError("there are no faces to evaluate: check the data set and subset.")
     failed = [faces.names[i] for i in np.flatnonzero(faces.failed)]
@@ -74,7 +73,7 @@ def measure(
         for name, row in rows.items():
             result["classes"][name]["spread_input"] = row["spread"]
     if faces.covariance is not None:
-        result |= _uncertainties(faces, scale, likelihood, resamples, seed)
+        result |= _uncertainties(faces, scale, resamples, seed)
         result["trust"] = _trust(faces, errors)
     if faces.visibility is not None and (faces.classes == 0).any():
         result["visibility"] = _visibility(faces)
@@ -195,9 +194,10 @@ def _spreads(faces: EvaluatedFaces, scale: Floats) -> dict[str, Floats]:
 
 
 def _uncertainties(
-    faces: EvaluatedFaces, scale: Floats, likelihood: LikelihoodName, resamples: int, seed: int
+    faces: EvaluatedFaces, scale: Floats, resamples: int, seed: int
 ) -> dict[str, Any]:
     assert faces.covariance is not None
+    likelihood = faces.likelihood
     given = (faces.predicted, faces.covariance, faces.truth)
     z = uncertainty.whitened(*given, faces.visible)
     radius = uncertainty.radii(*given, faces.visible)
@@ -217,7 +217,7 @@ def _uncertainties(
     result: dict[str, Any] = {
         "likelihood": likelihood,
         "usable_landmarks": len(z),
-        "nll": _likelihoods(faces, scale, likelihood, resamples, seed),
+        "nll": _likelihoods(faces, scale, resamples, seed),
         "pearson": correlation,
         "pearson_published": {entry: bins.pearson for entry, bins in published.items()},
         "kl": uncertainty.whitened_kl(z, likelihood),
@@ -241,9 +241,7 @@ def _uncertainties(
     return result
 
 
-def _likelihoods(
-    faces: EvaluatedFaces, scale: Floats, likelihood: LikelihoodName, resamples: int, seed: int
-) -> dict[str, Any]:
+def _likelihoods(faces: EvaluatedFaces, scale: Floats, resamples: int, seed: int) -> dict[str, Any]:
     """Mean negative log-likelihoods per landmark; images are drawn again, landmarks pooled."""
     assert faces.covariance is not None
     nats: dict[tuple[str, str], Floats] = {}
@@ -267,7 +265,7 @@ def _likelihoods(
         result[which][unit] = interval._asdict()
     if faces.heatmap_pixel is not None:
         shift = math.log(2.0 * math.pi)
-        chosen = Interval(**result[likelihood]["heatmap"])
+        chosen = Interval(**result[faces.likelihood]["heatmap"])
         result["published"] = Interval(*(value - shift for value in chosen))._asdict()
     return result
 

@@ -17,7 +17,6 @@ from luvli.evaluation.blocks import Block, Section, heading, sections, summary
 from luvli.evaluation.faces import EvaluatedFaces, write_parquet
 from luvli.evaluation.metrics import measure
 from luvli.evaluation.tables import markdown_table
-from luvli.evaluation.uncertainty import LikelihoodName
 from luvli.files import PathLike, write_text
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ def write_report(
     folder: PathLike,
     faces: EvaluatedFaces,
     *,
-    likelihood: LikelihoodName = "laplace",
     resamples: int = 1000,
     seed: int = 0,
 ) -> dict[str, Any]:
@@ -36,10 +34,9 @@ def write_report(
     target = Path(folder)
     if target.exists() and not target.is_dir():
         raise InputError(f"{target} is a file: name a folder for the report.")
-    metrics = measure(faces, likelihood=likelihood, resamples=resamples, seed=seed)
-    options = gallery.Options(likelihood=likelihood)
+    metrics = measure(faces, resamples=resamples, seed=seed)
     names = gallery.applicable(faces)
-    pictures = {name: png(gallery.draw(name, [faces], options)) for name in names}
+    pictures = {name: png(gallery.draw(name, [faces])) for name in names}
     parts = sections(metrics)
     write_parquet(target / "predictions.parquet", faces)
     write_text(target / "report.md", as_markdown(metrics, parts))
