@@ -140,8 +140,9 @@ def coverage(
 def _best_log_factor(radius: Floats, likelihood: LikelihoodName) -> float:
     """Log of the length that distances are divided by so that coverages fit best.
 
-    The sum of squared gaps is a step function of that length, so it is searched, not
-    followed: over all lengths between those that fit one level each.
+    Best is where the largest gap is smallest; where they tie, where their squares are. Gaps
+    are step functions of the length, so it is searched, not followed: over all lengths
+    between those that fit one level each.
     """
     values = np.sort(radius[np.isfinite(radius)])
     if not len(values):
@@ -151,8 +152,9 @@ def _best_log_factor(radius: Floats, likelihood: LikelihoodName) -> float:
     low, high = np.log(np.maximum((ratios.min(), ratios.max()), 1e-9))
     candidates = np.linspace(low, high, 201)
     inside = np.searchsorted(values, np.exp(candidates)[:, None] * limits, side="right")
-    gaps = ((inside / len(values) - np.asarray(LEVELS)) ** 2).sum(axis=1)
-    best = gaps <= gaps.min() + 1e-12
+    gaps = np.abs(inside / len(values) - np.asarray(LEVELS))
+    cost = gaps.max(axis=1) + 1e-3 * (gaps**2).sum(axis=1)
+    best = cost <= cost.min() + 1e-12
     return float(candidates[best].mean())
 
 

@@ -1,0 +1,197 @@
+"""ONNX and PyTorch agree; files say what they are; export refuses what it cannot stand for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import luvli
+from luvli.errors import InputError
+from luvli.network.config import NetworkConfig
+from luvli.prediction.info import ModelInfo
+from luvli.prediction.onnx import OnnxBackend
+
+from .conftest import scatter_statistics
+
+
+def noise(count: int, size: int = 64) -> np.ndarray:
+    return np.random.default_rng(1).integers(0, 256, (count, size, size, 3), dtype=np.uint8)
+
+
+def test_backends_agree_in_image_pixels(tiny: dict[str, Path]) -> None:
+    image = np.random.default_rng(0).integers(0, 256, (200, 300, 3), dtype=np.uint8)
+    boxes = [[100.0, 40.0, 180.0, 130.0], [10.0, 10.0, 60.0, 70.0]]
+    onnx = luvli.load(tiny["onnx"]).predict(image, boxes)
+    torch = luvli.load(tiny["torch"], backend="torch").predict(image, boxes)
+    for one, other in zip(onnx, torch, strict=True):
+        assert np.abs(one.points - other.points).max() < 1e-3
+        size = np.abs(other.covariance).max(axis=(1, 2), keepdims=True)
+        assert (np.abs(one.covariance - other.covariance) / size).max() < 1e-3
+        assert np.abs(one.visibility - other.visibility).max() < 1e-4
+        np.testing.assert_allclose(one.box, other.box)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"unets": 3, "order": 2},
+        {"unets": 3, "order": 0},
+        {"mean_estimator": "softmax"},
+        {"mean_estimator": "tau-softmax", "tau": 0.5},
+        {"mean_estimator": "direct"},
+        {"reference": True},
+        {"landmarks": 5, "markup": "mine5", "likelihood": "gauss"},
+    ],
+    ids=lambda change: ",".join(change) or "default",
+)
+def test_graph_stands_for_every_configuration(change: dict, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
+    from luvli.network import build
+    from luvli.prediction.deployed import Deployed
+    from luvli.prediction.export import check, export_network
+
+    torch.manual_seed(3)
+    small = {"unets": 1, "channels": 8, "neck": 1, "growth": 4, "input_size": 64}
+    config = NetworkConfig(**(small | change))
+    network = build(config).eval()
+    scatter_statistics(network)
+    info = ModelInfo(name="one", config=config)
+    export_network(network, info, tmp_path / "one.onnx")
+    found = check(Deployed(network, info).eval(), OnnxBackend(tmp_path / "one.onnx"), noise(7))
+    assert found.pixels < 1e-3
+    assert found.covariance < 1e-4
+    assert found.visibility < 1e-5
+
+
+def test_a_wrong_graph_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
+    from luvli.network import build
+    from luvli.prediction import export, graph
+
+    torch.manual_seed(3)
+    network = build(NetworkConfig(unets=1, channels=8, neck=1, growth=4, input_size=64)).eval()
+    monkeypatch.setattr(graph, "STRIDE", 4.01)
+    with pytest.raises(InputError, match="ONNX and PyTorch differ"):
+        export.export_network(
+            network, ModelInfo(name="one", config=network.config), tmp_path / "one.onnx"
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_calibration_is_inside(tiny: dict[str, Path], tmp_path: Path) -> None:
+    from luvli.network import load_model, save_model
+    from luvli.prediction.export import export_onnx
+
+    network, info = load_model(tiny["torch"])
+    factors = info.pop("calibration")["scale"]
+    save_model(tmp_path / "plain.safetensors", network, info)
+    export_onnx(tmp_path / "plain.safetensors", tmp_path / "plain.onnx")
+    plain = OnnxBackend(tmp_path / "plain.onnx")(noise(3))
+    calibrated = OnnxBackend(tiny["onnx"])(noise(3))
+    ratio = calibrated.covariance / plain.covariance
+    np.testing.assert_allclose(ratio[..., 0, 0], np.tile(factors, (3, 1)), rtol=1e-4)
+    np.testing.assert_allclose(calibrated.points, plain.points, atol=1e-4)
+
+
+def test_batches_of_any_size_and_threads(tiny: dict[str, Path]) -> None:
+    crops = noise(11)
+    one, two = OnnxBackend(tiny["onnx"], threads=1), OnnxBackend(tiny["onnx"], threads=3)
+    alone = [one(crop[None]) for crop in crops]
+    together = two(crops)
+    expected = np.concatenate([answer.points for answer in alone])
+    np.testing.assert_allclose(together.points, expected, atol=2e-3)
+    with ThreadPoolExecutor(4) as pool:  # one predictor, many callers
+        for answer in pool.map(two, [crops] * 8):
+            np.testing.assert_allclose(answer.points, together.points, atol=2e-3)
+
+
+def test_metadata_tells_all(tiny: dict[str, Path]) -> None:
+    model = luvli.load(tiny["onnx"])
+    assert (model.info.enlarge, model.info.licence, model.info.version) == (1.25, "for tests", "7")
+    assert model.info.config.input_size == 64
+    assert model.info == luvli.load(tiny["torch"], backend="torch").info
+    props = model.backend.session.get_modelmeta().custom_metadata_map
+    assert props["markup"] == "ibug68" and props["input_size"] == "64"
+    assert props["visibility_trained"] == "true" and props["calibrated"] == "true"
+
+
+def test_untrained_visibility_is_said(tmp_path: Path, tiny: dict[str, Path]) -> None:
+    from luvli.network import build, save_model
+    from luvli.prediction.export import export_onnx
+
+    config = NetworkConfig(
+        unets=1, channels=8, neck=1, growth=4, input_size=64, visibility_trained=False
+    )
+    save_model(tmp_path / "a.safetensors", build(config))
+    export_onnx(tmp_path / "a.safetensors", tmp_path / "a.onnx")
+    face = luvli.load(tmp_path / "a.onnx").predict_crops([noise(1)[0]])[0]
+    assert not face.visibility_trained
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda tiny, folder: luvli.load(tiny["torch"]), "luvli export .* --onnx"),
+        (lambda tiny, folder: luvli.load(tiny["onnx"], backend="torch"), "backend 'onnx'"),
+        (lambda tiny, folder: luvli.load("no-such-model"), "model 'no-such-model'"),
+        (lambda tiny, folder: luvli.load(folder / "missing.onnx"), "does not exist"),
+        (lambda tiny, folder: luvli.load(tiny["onnx"], backend="tensorflow"), "one of onnx, torch"),
+        (lambda tiny, folder: luvli.load(tiny["onnx"], threads=0), "threads must be at least 1"),
+        (lambda tiny, folder: luvli.load(tiny["onnx"], providers=["tpu"]), "one of cpu, cuda"),
+    ],
+)
+def test_wrong_requests_get_one_sentence(
+    make: object, message: str, tiny: dict[str, Path], tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=message):
+        make(tiny, tmp_path)  # type: ignore[operator]
+
+
+def test_damaged_and_foreign_files(tiny: dict[str, Path], tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    half = tmp_path / "half.onnx"
+    half.write_bytes(tiny["onnx"].read_bytes()[:5000])
+    with pytest.raises(InputError, match=r"half\.onnx is not a whole ONNX model"):
+        luvli.load(half)
+    foreign = onnx.load(tiny["onnx"])
+    del foreign.metadata_props[:]
+    onnx.save(foreign, tmp_path / "foreign.onnx")
+    with pytest.raises(InputError, match="is not a luvli model"):
+        luvli.load(tmp_path / "foreign.onnx")
+
+
+def test_prediction_needs_no_torch_and_imports_quickly(
+    tiny: dict[str, Path], tmp_path: Path
+) -> None:
+    script = f"""
+import sys, time
+class Block:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("torch", "safetensors", "scipy", "onnx", "onnxscript"):
+            raise ImportError(name)
+sys.meta_path.insert(0, Block())
+import luvli
+import numpy as np
+picture = np.random.default_rng(0).integers(0, 256, (120, 120, 3), dtype=np.uint8)
+face = luvli.load({str(tiny["onnx"])!r}).predict(picture, [[20, 20, 90, 90]])[0]
+assert face.points.shape == (68, 2)
+from typer.testing import CliRunner
+from luvli.cli import app
+from luvli.image.write import write_image
+write_image("noise.png", picture)
+for format in ("json", "csv", "coco", "pts", "parquet"):
+    done = CliRunner().invoke(
+        app, ["predict", "noise.png", "--model", {str(tiny["onnx"])!r}, "--format", format])
+    assert done.exit_code == 0, done.output
+print("fine")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert done.stdout.strip() == "fine", done.stderr

@@ -1,0 +1,101 @@
+"""Drawings: colours at the right places, transparency by visibility, any size."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from luvli.errors import InputError
+from luvli.faces import FaceLandmarks
+from luvli.likelihood import Laplace
+from luvli.prediction.draw import BLUE, GREEN, YELLOW, draw_face, draw_faces, readable_enlargement
+
+
+def one(visibility: float = 1.0, spread: float = 400.0, trained: bool = True) -> FaceLandmarks:
+    return FaceLandmarks(
+        points=[[100.0, 80.0], [100.0, 220.0], [180.0, 150.0]],
+        covariance=[np.diag([spread, spread / 4])] + [np.eye(2) * 4] * 2,
+        visibility=[visibility, 1.0, 1.0],
+        box=[100, 80, 180, 220],
+        markup="mine3",
+        visibility_trained=trained,
+    )
+
+
+def blank(size: int = 300) -> np.ndarray:
+    return np.full((size, size, 3), 255, np.uint8)
+
+
+def blueness(image: np.ndarray) -> np.ndarray:
+    return (image[:, :, 2].astype(int) - image[:, :, 0]) / (BLUE[2] - BLUE[0])
+
+
+def test_points_are_yellow_and_the_picture_is_not_touched() -> None:
+    image = blank()
+    drawn = draw_face(image, one())
+    assert tuple(drawn[80, 100]) == YELLOW
+    assert (image == 255).all()
+
+
+def test_ellipse_goes_through_its_half_axes() -> None:
+    drawn = draw_face(blank(), one())
+    blue = blueness(drawn)
+    for x, y in ((120, 80), (80, 80), (100, 90), (100, 70)):  # half-axes 20 and 10
+        assert blue[y, x] > 0.5
+    assert blue[80, 110] < 0.1 and blue[80, 126] < 0.1
+
+
+def test_coverage_uses_the_likelihood() -> None:
+    radius = float(Laplace.radius_quantile(0.95)) * 20
+    blue = blueness(draw_face(blank(), one(), coverage=0.95))
+    x = round(100 - radius)
+    assert blue[80, x - 1 : x + 2].max() > 0.5
+    with pytest.raises(InputError, match="coverage must lie between 0 and 1"):
+        draw_face(blank(), one(), coverage=95)
+
+
+def test_transparency_is_visibility() -> None:
+    shades = [
+        255 - int(draw_face(blank(), one(v))[80, 100, 2]) for v in (1.0, 0.75, 0.5, 0.25, 0.01)
+    ]
+    assert shades[0] == 255 - YELLOW[2]
+    np.testing.assert_allclose(shades, np.array([1, 0.75, 0.5, 0.25, 0]) * shades[0], atol=70)
+    assert shades == sorted(shades, reverse=True) and shades[-1] == 0
+    drawn = draw_face(blank(), one(0.01, trained=False))  # a model that cannot tell
+    assert tuple(drawn[80, 100]) == YELLOW
+
+
+def test_truth_is_green_and_may_be_missing() -> None:
+    truth = np.array([[250.0, 250.0], [np.nan, np.nan], [40.0, 40.0]])
+    drawn = draw_face(blank(), one(), truth)
+    assert tuple(drawn[250, 250]) == GREEN and tuple(drawn[40, 40]) == GREEN
+    with pytest.raises(InputError, match="truth must have shape"):
+        draw_face(blank(), one(), truth[:2])
+
+
+def test_lines_grow_with_the_face() -> None:
+    """The drawing of a face ten times as large covers the same share of the face."""
+    shares = []
+    for zoom in (1, 10):
+        face = one().transform([[zoom, 0, 0], [0, zoom, 0]])
+        drawn = draw_face(blank(300 * zoom), face)
+        shares.append((255.0 - drawn).mean())  # ink
+    assert shares[1] == pytest.approx(shares[0], rel=0.25)
+
+
+def test_far_outside_and_empty_faces_draw_nothing() -> None:
+    outside = one().transform([[1, 0, 5000], [0, 1, 5000]])
+    assert (draw_face(blank(), outside) == 255).all()
+    assert (draw_face(blank(), FaceLandmarks.empty("ibug68")) == 255).all()
+
+
+def test_small_pictures_are_enlarged_in_place() -> None:
+    image = blank(60)
+    face = one().transform([[0.2, 0, 0], [0, 0.2, 0]])
+    zoom = readable_enlargement(image, [face])
+    assert 2 <= zoom <= 6
+    drawn = draw_faces(image, [face], enlarge=zoom)
+    assert drawn.shape == (60 * zoom, 60 * zoom, 3)
+    x, y = np.rint((face.points[0] + 0.5) * zoom - 0.5).astype(int)
+    np.testing.assert_allclose(drawn[y, x], YELLOW, atol=8)  # a small dot has soft edges
+    assert readable_enlargement(blank(2000), [face]) == 1 == readable_enlargement(image, [])

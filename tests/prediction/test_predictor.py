@@ -1,0 +1,131 @@
+"""The three lines a user writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import luvli
+from luvli.errors import InputError
+from luvli.image.box import Box
+from luvli.image.write import write_image
+from luvli.prediction.predictor import Predictor
+
+from .conftest import SHAPE, disc_picture
+
+
+def test_points_come_back_in_image_pixels(discs: Predictor) -> None:
+    image = disc_picture([(100, 80, 30), (230, 150, 42)])
+    faces = discs.predict(image)
+    assert len(faces) == 2
+    for face, (x, y, radius) in zip(faces, [(100, 80, 30), (230, 150, 42)], strict=True):
+        np.testing.assert_allclose(face.points, [x, y] + radius * SHAPE, atol=0.8)
+        deviation = np.sqrt(face.covariance[0, 0, 0])
+        assert deviation == pytest.approx(0.3 * 2 * radius * 1.5 / 64, rel=0.1)
+        assert face.score == 0.9 and face.visibility_trained
+        np.testing.assert_allclose(
+            face.box, [x - radius, y - radius, x + radius, y + radius], atol=1
+        )
+
+
+def test_no_face_gives_an_empty_list(discs: Predictor) -> None:
+    assert discs.predict(disc_picture([])) == []
+    assert discs.predict_batch([]) == []
+    assert discs.predict_crops([]) == []
+    assert discs.predict(disc_picture([(100, 80, 30)]), boxes=[]) == []
+
+
+def test_known_boxes_replace_the_detector(discs: Predictor) -> None:
+    image = disc_picture([(100, 80, 30), (230, 150, 42)])
+    given = [Box(188, 108, 272, 192, 0.4), (70, 50, 130, 110)]
+    faces = discs.predict(image, boxes=given)
+    assert [round(f.points[:, 0].mean() / 10) for f in faces] == [23, 10]
+    assert [f.score for f in faces] == [0.4, 1.0]
+    assert discs.detector.calls == 0
+    with pytest.raises(InputError, match="four edges"):
+        discs.predict(image, boxes=[[1, 2, 3]])
+    with pytest.raises(InputError, match="x0 < x1"):
+        discs.predict(image, boxes=[[10, 2, 3, 8]])
+
+
+def test_batches_are_the_same_faster(discs: Predictor) -> None:
+    images = [disc_picture([(60 + 9 * i, 80, 30)] * (i % 3 > 0)) for i in range(9)]
+    together = discs.predict_batch(images)
+    assert discs.backend.calls == [6]  # all faces at once
+    assert together == [discs.predict(image) for image in images]
+    with pytest.raises(InputError, match="lists of boxes"):
+        discs.predict_batch(images, boxes=[[]])
+
+
+def test_scores_below_the_limit_are_left_out(discs: Predictor) -> None:
+    image = disc_picture([(100, 80, 30)])
+    assert len(discs.predict(image, min_score=0.89)) == 1
+    assert discs.predict(image, min_score=0.91) == []
+
+
+@pytest.mark.parametrize("size", [64, 128, 301])
+def test_crops_of_any_size(discs: Predictor, size: int) -> None:
+    middle, radius = (size - 1) / 2, size / 3
+    crop = disc_picture([(middle, middle, radius)], (size, size))
+    (face,) = discs.predict_crops([crop])
+    np.testing.assert_allclose(face.points, middle + radius * SHAPE, atol=size / 60)
+    np.testing.assert_allclose(face.box, [middle - radius] * 2 + [middle + radius] * 2, atol=1)
+    with pytest.raises(InputError, match="must be square"):
+        discs.predict_crops([crop[:-1]])
+
+
+def test_path_bytes_and_array_agree(tiny: dict[str, Path], tmp_path: Path) -> None:
+    image = np.random.default_rng(0).integers(0, 256, (90, 120, 3), dtype=np.uint8)
+    write_image(tmp_path / "a.png", image)
+    model = luvli.load(tiny["onnx"])
+    sources = (
+        image,
+        tmp_path / "a.png",
+        str(tmp_path / "a.png"),
+        (tmp_path / "a.png").read_bytes(),
+    )
+    faces = [model.predict(source, [[20, 20, 80, 80]])[0] for source in sources]
+    assert all(face == faces[0] for face in faces)
+    once = luvli.predict(image, model=str(tiny["onnx"]), boxes=[[20, 20, 80, 80]])
+    assert once == [faces[0]]
+
+
+def test_shipped_model_on_a_photograph(shipped: Predictor, astronaut: NDArray[np.uint8]) -> None:
+    (face,) = shipped.predict(astronaut)
+    assert face.markup == "ibug68" and face.score > 0.8
+    eyes = face.points[36:48].mean(axis=0)  # of the picture, seen by eye: between her eyes
+    np.testing.assert_allclose(eyes, (225, 113), atol=6)
+    mouth = face.points[48:68].mean(axis=0)
+    np.testing.assert_allclose(mouth, (227, 156), atol=7)
+    assert (face.points[36:42, 0].mean() < face.points[42:48, 0].mean()) and face.visible().all()
+
+
+def test_shipped_backends_agree(shipped: Predictor, astronaut: NDArray[np.uint8]) -> None:
+    pytest.importorskip("torch", reason="needs PyTorch")
+    (one,) = shipped.predict(astronaut)
+    (other,) = luvli.load("luvli-68", backend="torch").predict(astronaut)
+    assert np.abs(one.points - other.points).max() < 1e-3
+    np.testing.assert_allclose(one.covariance, other.covariance, rtol=1e-3, atol=1e-4)
+
+
+def test_shipped_model_sees_no_face_in_a_cat(shipped: Predictor) -> None:
+    data = pytest.importorskip("skimage.data")
+    assert shipped.predict(data.chelsea()) == []
+
+
+def test_turned_photograph_turns_the_points(
+    shipped: Predictor, astronaut: NDArray[np.uint8], tmp_path: Path
+) -> None:
+    """A phone picture that lies on its side in the file and says so."""
+    from PIL import Image
+
+    lying = Image.fromarray(np.ascontiguousarray(np.rot90(astronaut, 1)))
+    exif = lying.getexif()
+    exif[0x0112] = 6  # turn clockwise to see it upright
+    lying.save(tmp_path / "phone.png", exif=exif)
+    (face,) = shipped.predict(tmp_path / "phone.png")
+    (upright,) = shipped.predict(astronaut)
+    np.testing.assert_allclose(face.points, upright.points, atol=1e-6)

@@ -1,0 +1,389 @@
+"""Runs over many files: what is written, resumed, refused, interrupted."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import Result as CliResult
+
+from luvli.data.formats import read_labels, read_pts
+from luvli.errors import InputError
+from luvli.image.read import read_image
+from luvli.image.write import write_image
+from luvli.prediction.inputs import Inputs
+from luvli.prediction.journal import NAME
+from luvli.prediction.predictor import Predictor
+from luvli.prediction.run import Run, Settings, Summary, predict_paths
+
+from .conftest import SHAPE, DiscDetector, disc_picture
+
+Command = Callable[..., CliResult]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Seven pictures: six with 0, 1, 2 faces, one of them in a subfolder; one is cut off."""
+    pictures = tmp_path / "pictures"
+    for i in range(6):
+        discs = [(80.0 + i, 90.0, 30.0), (220.0, 130.0, 40.0)][: i % 3]
+        place = pictures / "more" if i == 5 else pictures
+        write_image(place / f"p{i}.png", disc_picture(discs))
+    whole = (pictures / "p4.png").read_bytes()
+    (pictures / "broken.png").write_bytes(whole[: len(whole) // 2])
+    (pictures / "notes.txt").write_text("not a picture")
+    (pictures / ".hidden.png").write_bytes(whole)
+    return pictures
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def faces_in(path: Path) -> list[dict]:
+    return json.loads(path.read_text())["faces"]
+
+
+def run(predictor: Predictor, source: Path, out: Path, **settings: object) -> Summary:
+    return predict_paths(predictor, Inputs([source]), Settings(out, **settings))  # type: ignore[arg-type]
+
+
+def test_folder_in_json(discs: Predictor, folder: Path, tmp_path: Path) -> None:
+    summary = run(discs, folder, tmp_path / "out")
+    assert (summary.pictures, summary.faces, summary.without_face) == (6, 6, 2)
+    (sentence,) = summary.failed
+    assert "broken.png is damaged or truncated" in sentence
+    rows = faces_in(tmp_path / "out/faces.json")
+    assert [Path(row["image"]).name for row in rows] == [
+        "p1.png",
+        "p2.png",
+        "p2.png",
+        "p4.png",
+        "p5.png",
+        "p5.png",
+    ]
+    np.testing.assert_allclose(rows[0]["points"], [81, 90] + 30 * SHAPE, atol=0.8)
+    assert names(tmp_path / "out") == ["faces.json"]
+
+
+@pytest.mark.parametrize("format", ["json", "csv", "coco"])
+def test_label_formats_read_back(
+    format: str, discs: Predictor, folder: Path, tmp_path: Path
+) -> None:
+    run(discs, folder, tmp_path / "out", format=format)
+    suffix = "csv" if format == "csv" else "json"
+    records = read_labels(tmp_path / f"out/faces.{suffix}", format)
+    assert len(records) == 6
+    np.testing.assert_allclose(records[0].points, [81, 90] + 30 * SHAPE, atol=0.8)
+    assert [r.image.name for r in records if r.image] == [
+        "p1.png", "p2.png", "p2.png", "p4.png", "p5.png", "p5.png"
+    ]  # fmt: skip
+    if format != "coco":
+        assert records[0].covariance is not None
+        assert records[0].visibility_probability == pytest.approx(0.95, abs=1e-6)
+
+
+def test_parquet_has_a_row_for_each_face(discs: Predictor, folder: Path, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
+    run(discs, folder, tmp_path / "out", format="parquet")
+    rows = parquet.read_table(tmp_path / "out/faces.parquet").to_pylist()
+    assert len(rows) == 6
+    points = np.reshape(rows[0]["points"], (68, 2))
+    np.testing.assert_allclose(points, [81, 90] + 30 * SHAPE, atol=0.8)
+    assert np.shape(rows[0]["covariance"]) == (272,) and rows[0]["frame"] is None
+
+
+def test_pts_and_drawings_keep_the_folders(discs: Predictor, folder: Path, tmp_path: Path) -> None:
+    run(discs, folder, tmp_path / "out", format="pts", draw=True)
+    made = sorted(str(p.relative_to(tmp_path / "out")) for p in (tmp_path / "out").rglob("*.*"))
+    assert made == [
+        "more/p5-2.pts", "more/p5-landmarks.png", "more/p5.pts", "p1-landmarks.png", "p1.pts",
+        "p2-2.pts", "p2-landmarks.png", "p2.pts", "p4-landmarks.png", "p4.pts",
+    ]  # fmt: skip
+    labelled = read_pts(tmp_path / "out/p1.pts", points=68)
+    np.testing.assert_allclose(labelled.points, [81, 90] + 30 * SHAPE, atol=0.8)
+    drawn, plain = read_image(tmp_path / "out/p1-landmarks.png"), read_image(folder / "p1.png")
+    assert drawn.shape[0] % plain.shape[0] == 0  # a small face: enlarged, to be looked at
+
+
+def test_same_stems_do_not_overwrite_each_other(discs: Predictor, tmp_path: Path) -> None:
+    for name, x in (("a.png", 100), ("a.bmp", 200)):
+        write_image(tmp_path / "in" / name, disc_picture([(x, 100, 30)]))
+    run(discs, tmp_path / "in", tmp_path / "out", format="pts")
+    found = {p.name: read_pts(p).points[:, 0].mean() for p in (tmp_path / "out").iterdir()}
+    assert sorted(found) == ["a.png.pts", "a.pts"]
+    assert {round(x / 100) for x in found.values()} == {1, 2}
+
+
+def test_interrupted_run_goes_on(
+    discs: Predictor, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped in the middle, with half a line at the end of the journal as after a crash."""
+    monkeypatch.setattr("luvli.prediction.run.MAX_PICTURES", 1)
+    out = tmp_path / "out"
+    first = Run(discs, Settings(out))
+    done = list(islice(first.pictures(Inputs([folder])), 3))
+    first.journal.close()
+    assert names(out) == [NAME]  # nothing that looks finished
+    with (out / NAME).open("a") as stream:
+        stream.write('{"image":"half a li')
+    detector = DiscDetector()
+    discs.detector = detector
+    summary = run(discs, folder, out)
+    assert summary.resumed == 2  # broken.png is tried again
+    assert detector.calls == 4
+    rows = faces_in(out / "faces.json")
+    assert [Path(r["image"]).name for r in rows] == [
+        "p1.png", "p2.png", "p2.png", "p4.png", "p5.png", "p5.png"
+    ]  # fmt: skip
+    assert len(done) == 3 and names(out) == ["faces.json"]
+
+
+def test_other_settings_do_not_mix_with_an_unfinished_run(
+    discs: Predictor, folder: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    Run(discs, Settings(out)).journal.close()
+    with pytest.raises(InputError, match="unfinished run with other settings"):
+        Run(discs, Settings(out, min_score=0.9))
+    (out / NAME).write_text("rubbish\nrubbish\n")
+    with pytest.raises(InputError, match="other settings"):
+        Run(discs, Settings(out))
+
+
+def test_full_disk_loses_nothing(tiny: dict[str, Path], folder: Path, tmp_path: Path) -> None:
+    """A limit on file size stands for a full disk: the journal hits it in the middle."""
+    boxes = tmp_path / "boxes.csv"
+    rows = "".join(f"p{i}.png,40,40,140,140\n" for i in range(6))
+    boxes.write_text(f"image,x0,y0,x1,y1\n{rows}")
+    command = [sys.executable, "-m", "luvli", "predict", str(folder), "--boxes", str(boxes)]
+    script = "import sys; from luvli.cli import main; sys.argv[0] = 'luvli'; main()"
+    command = [sys.executable, "-c", script, *command[3:], "--model", str(tiny["onnx"])]
+    command += ["--out", str(tmp_path / "out")]
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))
+
+    done = subprocess.run(command, preexec_fn=limit, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "could not be written" in done.stderr and "Traceback" not in done.stderr
+    assert "run the same command again" in done.stderr
+    assert names(tmp_path / "out") == [NAME]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr  # broken.png
+    assert "done by an earlier run" in done.stdout
+    found = {Path(row["image"]).name for row in faces_in(tmp_path / "out/faces.json")}
+    assert found == {f"p{i}.png" for i in range(6)}
+
+
+def test_ctrl_c_and_again(tiny: dict[str, Path], tmp_path: Path) -> None:
+    count = 3000
+    write_image(tmp_path / "in/one.png", disc_picture([], (200, 200)))
+    for i in range(count - 1):
+        os.link(tmp_path / "in/one.png", tmp_path / f"in/{i:04d}.png")
+    (tmp_path / "boxes.json").write_text("{}")  # nothing to look for: quick
+    script = "from luvli.cli import main; main()"
+    arguments = ["predict", str(tmp_path / "in"), "--model", str(tiny["onnx"])]
+    arguments += ["--out", str(tmp_path / "out"), "--boxes", str(tmp_path / "boxes.json")]
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, *arguments], stderr=subprocess.PIPE, text=True
+    )
+    journal = tmp_path / "out" / NAME
+    for _ in range(600):
+        if journal.is_file() and journal.read_bytes().count(b"\n") > 20:
+            break
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "give the same command again" in errors and "Traceback" not in errors
+    assert names(tmp_path / "out") == [NAME]
+    lines = journal.read_text().splitlines()
+    assert all(json.loads(line) for line in lines)
+    finished = len(lines) - 1
+    assert 20 <= finished < count
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert names(tmp_path / "out") == ["faces.json"]
+
+
+def test_a_large_folder_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for i in range(3000):
+        (tmp_path / f"{i:05d}.jpg").touch()
+    listed = 0
+    scandir = os.scandir
+
+    def counting(path: str) -> object:
+        nonlocal listed
+        listed += 1
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", counting)
+    inputs = Inputs([tmp_path])
+    assert inputs.pictures == 3000
+    found = [item.name for item in inputs]
+    assert found == sorted(found) and len(found) == 3000
+    assert listed == 1
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_entries_stream(discs: Predictor, tmp_path: Path) -> None:
+    """Memory does not grow with the folder; unreadable files are named and counted."""
+    import tracemalloc
+
+    (tmp_path / "in").mkdir()
+    write_image(tmp_path / "one.png", disc_picture([(30, 30, 12)], (64, 64)))
+    for i in range(100_000):
+        os.link(tmp_path / "one.png", tmp_path / f"in/{i:06d}.png")
+    tracemalloc.start()
+    inputs = Inputs([tmp_path / "in"])
+    listing = tracemalloc.get_traced_memory()[1]
+    assert inputs.pictures == 100_000
+    assert listing < 30e6
+    first = Run(discs, Settings(tmp_path / "out", format="csv"))
+    memory = []
+    for count, _ in enumerate(first.pictures(inputs)):
+        if count % 1000 == 999:
+            memory.append(tracemalloc.get_traced_memory()[0])
+        if count == 4999:
+            break
+    tracemalloc.stop()
+    assert memory[-1] < memory[0] + 1e6
+
+
+def test_patterns_files_and_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a/x.jpg", "a/y.png", "b/x.jpg", "line\nbreak.png", "film.MP4", "odd[1].jpg"):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).touch()
+    assert [i.name for i in Inputs(["*/x.jpg"])] in (["a/x.jpg", "b/x.jpg"], ["b/x.jpg", "a/x.jpg"])
+    assert [i.path for i in Inputs(["odd[1].jpg"])] == ["odd[1].jpg"]  # a name, not a pattern
+    inputs = Inputs(["."])
+    assert sorted(i.name for i in inputs) == [
+        "a/x.jpg", "a/y.png", "b/x.jpg", "line\nbreak.png", "odd[1].jpg"
+    ]  # fmt: skip
+    assert [v.path for v in inputs.videos] == ["./film.MP4"]
+    (tmp_path / "empty").mkdir()
+    for wrong in ("empty", "*.tiff"):
+        with pytest.raises(InputError, match="holds no picture or video"):
+            Inputs([wrong])
+
+
+# -- the command -----------------------------------------------------------------------------
+
+
+def test_command_exit_codes(
+    luvli: Command, tiny: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_image("plain.png", disc_picture([]))
+    (tmp_path / "bad.jpg").write_bytes(b"\xff\xd8 not really")
+    model = ("--model", tiny["onnx"])
+    done = luvli("predict", "plain.png", *model)  # no face is no failure
+    assert done.exit_code == 0, done.output
+    assert (
+        "predictions/faces.json" in done.output and faces_in(Path("predictions/faces.json")) == []
+    )
+    done = luvli("predict", "plain.png", "bad.jpg", "gone.jpg", *model)
+    assert done.exit_code == 1
+    assert "bad.jpg" in done.output and "gone.jpg does not exist" in done.output
+    for arguments, message in (
+        (("predict",), "nothing to look at"),
+        (("predict", "plain.png", "--format", "xml", *model), "one of json, csv, parquet"),
+        (("predict", "plain.png", "--model", "luvli-86"), "no model|unknown model"),
+        (("predict", "plain.png", "--boxes", "none.csv", *model), "none.csv does not exist"),
+        (("predict", "--camera", "77", *model), "camera 77 cannot be opened"),
+    ):
+        done = luvli(*arguments)
+        assert done.exit_code == 2, done.output
+        assert any(part in " ".join(done.output.split()) for part in message.split("|"))
+
+
+def test_command_with_known_boxes_and_drawing(
+    luvli: Command, tiny: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_image("a.png", disc_picture([(100, 100, 40)]))
+    Path("boxes.json").write_text('{"a.png": [[60, 60, 140, 140]]}')
+    done = luvli(
+        "predict", "a.png", "--model", tiny["onnx"], "--boxes", "boxes.json", "--draw",
+        "--out", "o", "--coverage", "0.8",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    (face,) = faces_in(Path("o/faces.json"))
+    assert face["box"] == [60, 60, 140, 140] and face["score"] == 1.0
+    assert names(Path("o")) == ["a-landmarks.png", "faces.json"]
+
+
+def test_export_command(luvli: Command, tiny: dict[str, Path], tmp_path: Path) -> None:
+    target = tmp_path / "again.onnx"
+    done = luvli("export", tiny["torch"], "--onnx", target)
+    assert done.exit_code == 0, done.output
+    assert "differs from PyTorch by at most" in " ".join(done.output.split())
+    assert target.read_bytes() == tiny["onnx"].read_bytes()
+    for arguments, message in (
+        ((tiny["onnx"], "--onnx", target), "is for ONNX Runtime"),
+        ((tiny["torch"], "--onnx", target, "--int8"), "add --images FOLDER"),
+        ((tmp_path / "no.safetensors", "--onnx", target), "does not exist"),
+    ):
+        done = luvli("export", *arguments)
+        assert done.exit_code == 2 and message in " ".join(done.output.split()), done.output
+
+
+def test_models_command(luvli: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import luvli.models as models
+
+    card = {
+        "name": "toy", "version": "1", "summary": "A toy.", "licence": "MIT",
+        "intended_use": "Tests.", "limits": ["Everything."], "data": ["Nothing."],
+        "recipe": "None.", "architecture": "Small.", "calibration": "None.",
+        "tables": [{"title": "Accuracy", "headings": ["set", "NME"], "rows": [["a", "3.1"]],
+                    "note": "Percent.", "command": "luvli evaluate"}],
+    }  # fmt: skip
+    (tmp_path / "toy.json").write_text(json.dumps(card))
+    (tmp_path / "toy.onnx").write_bytes(b"x" * 2_000_000)
+    monkeypatch.setattr(models, "FOLDER", tmp_path)
+    listed = luvli("models", "list")
+    assert listed.exit_code == 0 and "toy" in listed.output and "2.0 MB" in listed.output
+    shown = luvli("models", "show", "toy")
+    assert all(word in shown.output for word in ("Everything.", "3.1", "Accuracy", "MIT"))
+    page = luvli("models", "show", "toy", "--markdown")
+    assert "| a | 3.1 |" in page.output and page.output.startswith("# toy 1\n")
+    wrong = luvli("models", "show", "tou")
+    assert wrong.exit_code == 2 and "did you mean 'toy'" in wrong.output
+    card["licence"] = 3
+    (tmp_path / "toy.json").write_text(json.dumps(card))
+    assert "at licence" in " ".join(luvli("models", "show", "toy").output.split())
+
+
+def test_shipped_card_is_complete(shipped: Predictor, luvli: Command) -> None:
+    from luvli.models import FOLDER, read_card
+
+    card = read_card("luvli-68")
+    assert card.version == shipped.info.version
+    assert "research" in card.licence
+    assert len(card.tables) >= 4 and all(table.rows and table.note for table in card.tables)
+    for suffix in (".onnx", ".safetensors"):
+        assert (FOLDER / f"luvli-68{suffix}").stat().st_size < 12e6
+
+
+def test_demo(luvli: Command, shipped: Predictor, tmp_path: Path) -> None:
+    done = luvli("demo", "--out", tmp_path / "demo")
+    assert done.exit_code == 0, done.output
+    assert "least sure" in done.output and "mean uncertainty" in done.output
+    assert names(tmp_path / "demo") == [
+        "astronaut-face.png", "astronaut.json", "astronaut.png"
+    ]  # fmt: skip

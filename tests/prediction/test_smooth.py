@@ -1,0 +1,184 @@
+"""Smoothing against motion with known truth and noise as large as the model says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from luvli.errors import InputError
+from luvli.faces import FaceLandmarks
+from luvli.prediction.smooth import (
+    BLOCK,
+    LAG,
+    FilterState,
+    Smoother,
+    look_back,
+    measurement_noise,
+    motion,
+    smooth_faces,
+    start,
+    step,
+)
+
+from .conftest import SHAPE
+
+FRAMES, RATE, HALF = 240, 30.0, 75.0
+TIMES = (np.arange(FRAMES) / RATE).tolist()
+
+
+def spreads(rng: np.random.Generator) -> np.ndarray:
+    root = rng.normal(0, 1.0, (68, 2, 2))
+    return root @ root.transpose(0, 2, 1) + 0.8 * np.eye(2)
+
+
+def still() -> np.ndarray:
+    return np.tile(300 + HALF * SHAPE, (FRAMES, 1, 1))
+
+
+def head_turn(period: float, degrees: float = 45.0) -> np.ndarray:
+    """Points on a round head that looks from side to side."""
+    depth = HALF * np.sqrt(np.maximum(1.3 - SHAPE[:, 0] ** 2, 0))
+    yaw = np.radians(degrees) * np.sin(2 * np.pi * np.array(TIMES) / period)[:, None]
+    x = np.cos(yaw) * HALF * SHAPE[:, 0] + np.sin(yaw) * depth
+    y = np.broadcast_to(HALF * SHAPE[:, 1], x.shape)
+    return 300 + np.stack([x, y], axis=-1)
+
+
+def walk() -> np.ndarray:
+    """Stands, runs off at two face widths a second, stops."""
+    way = np.interp(TIMES, [0, 2, 2.3, 5, 5.3, 9], [0, 0, 45, 855, 900, 900])
+    return still() + np.stack([way, 0 * way], axis=-1)[:, None]
+
+
+def run(
+    truth: np.ndarray, offline: bool, visibility: np.ndarray | None = None, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    covariance = spreads(rng)
+    noise = np.einsum("kij,nkj->nki", np.linalg.cholesky(covariance), rng.normal(size=truth.shape))
+    measured = truth + noise
+    seen = np.ones(68) if visibility is None else visibility
+    faces = [FaceLandmarks(points, covariance, seen, [0, 0, 1, 1]) for points in measured]
+    smooth = np.array([face.points for face in smooth_faces(TIMES, faces, offline)])
+    return measured, smooth
+
+
+def jitter(points: np.ndarray, truth: np.ndarray) -> float:
+    """Root mean square of what moves from frame to frame and should not."""
+    return float(np.sqrt((np.diff(points - truth, axis=0) ** 2).mean()))
+
+
+def error(points: np.ndarray, truth: np.ndarray) -> float:
+    return float(np.sqrt(((points - truth) ** 2).mean()))
+
+
+@pytest.mark.parametrize(("offline", "most"), [(True, 0.2), (False, 0.5)])
+def test_jitter_of_a_still_face_is_cut_by_half_and_more(offline: bool, most: float) -> None:
+    truth = still()
+    measured, smooth = run(truth, offline)
+    assert jitter(smooth, truth) < most * jitter(measured, truth)
+    assert error(smooth, truth) < error(measured, truth)
+
+
+@pytest.mark.parametrize("offline", [True, False], ids=["RTS", "filter"])
+@pytest.mark.parametrize(
+    "truth", [head_turn(4), head_turn(2), head_turn(1), walk()], ids=["4 s", "2 s", "1 s", "walk"]
+)
+def test_a_moving_face_is_not_lagged_behind(truth: np.ndarray, offline: bool) -> None:
+    measured, smooth = run(truth, offline)
+    velocity = np.gradient(truth, axis=0)
+    delay = -((smooth - truth) * velocity).sum() / (velocity**2).sum()  # frames
+    assert abs(delay) < (0.02 if offline else 0.15)
+    speed = np.linalg.norm(velocity, axis=-1)
+    ahead = ((smooth - truth) * velocity).sum(-1)[speed > 0.5] / speed[speed > 0.5]
+    noise = error(measured, truth)
+    assert abs(ahead.mean()) < (0.05 if offline else 0.25) * noise
+    # nowhere is the whole face further off than the noise of a single point
+    assert np.abs((smooth - truth).mean(axis=1)).max() < noise
+    assert error(smooth, truth) < error(measured, truth)
+
+
+def test_hidden_points_are_trusted_less() -> None:
+    """A hidden point's noise is three times what the model says; visibility makes up for it."""
+    truth = head_turn(3)
+    rng = np.random.default_rng(1)
+    covariance = np.tile(np.eye(2) * 2, (68, 1, 1))
+    hidden = np.arange(68) < 17
+    noise = rng.normal(0, np.sqrt(2), truth.shape) * np.where(hidden, 4.0, 1.0)[:, None]
+    results = []
+    for visibility in (np.ones(68), np.where(hidden, 0.06, 1.0)):
+        faces = [FaceLandmarks(p, covariance, visibility, [0, 0, 1, 1]) for p in truth + noise]
+        results.append(np.array([f.points for f in smooth_faces(TIMES, faces)]))
+    told, ignored = (error(r[:, hidden], truth[:, hidden]) for r in (results[1], results[0]))
+    assert told < 0.8 * ignored
+    np.testing.assert_allclose(
+        measurement_noise(covariance, np.full(68, 0.25)), 4 * covariance
+    )  # Sigma / v
+
+
+def test_process_noise_is_that_of_white_acceleration() -> None:
+    """Against many simulated paths of a randomly pushed point."""
+    rng = np.random.default_rng(2)
+    seconds, acceleration, steps = 0.5, 3.0, 400
+    push = rng.normal(0, acceleration * np.sqrt(seconds / steps), (20_000, steps))
+    speed = push.cumsum(axis=1)
+    place = speed.sum(axis=1) * seconds / steps
+    simulated = np.cov(place, speed[:, -1])
+    _, process = motion(seconds, acceleration)
+    np.testing.assert_allclose(process[np.ix_([0, 2], [0, 2])], simulated, rtol=0.05)
+    assert process[0, 1] == process[0, 3] == 0
+
+
+def test_filter_and_look_back_agree_with_least_squares() -> None:
+    """The smoothed path is the one that explains all measurements and motions best."""
+    rng = np.random.default_rng(3)
+    n, size = 12, 50.0
+    points = np.cumsum(rng.normal(0, 0.3, (n, 1, 2)), axis=0)  # calm: the memory does not fade
+    noise = np.array([[[2.0, 0.5], [0.5, 1.0]]])
+    states: list[FilterState] = [start(0.0, points[0], noise, size)]
+    for i in range(1, n):
+        states.append(step(states[-1], i / 30, points[i], noise, size))
+    smooth = np.array(look_back(states))[:, 0]
+    transition, process = motion(1 / 30, 0.6 * size)
+    information, vector = np.zeros((4 * n, 4 * n)), np.zeros(4 * n)
+    first = np.linalg.inv(states[0].covariance[0])
+    information[:4, :4] += first
+    vector[:4] += first @ states[0].mean[0]
+    for i in range(1, n):
+        link = np.zeros((4, 4 * n))
+        link[:, 4 * i : 4 * i + 4], link[:, 4 * i - 4 : 4 * i] = np.eye(4), -transition
+        information += link.T @ np.linalg.inv(process) @ link
+        at = slice(4 * i, 4 * i + 2)
+        information[at, at] += np.linalg.inv(noise[0])
+        vector[at] += np.linalg.inv(noise[0]) @ points[i, 0]
+    best = np.linalg.solve(information, vector).reshape(n, 4)[:, :2]
+    np.testing.assert_allclose(smooth, best, atol=1e-6)
+
+
+def test_memory_is_bounded_and_a_fixed_lag_is_as_good_as_the_whole() -> None:
+    truth = head_turn(2)
+    rng = np.random.default_rng(4)
+    covariance = spreads(rng)
+    smoother = Smoother()
+    states, out, held = [], [], 0
+    for time, points in zip(TIMES, truth + rng.normal(0, 1, truth.shape), strict=True):
+        face = FaceLandmarks(points, covariance, np.ones(68), [0, 0, 1, 1])
+        out += smoother.push(time, face)
+        states.append(smoother._states[-1])
+        held = max(held, len(smoother._states))
+    out += smoother.finish()
+    assert held <= LAG + BLOCK
+    whole = np.array(look_back(states))
+    assert len(out) == FRAMES
+    assert np.abs(np.array([face.points for face in out]) - whole).max() < 0.05
+
+
+def test_uneven_times_and_wrong_order() -> None:
+    face = FaceLandmarks(300 + HALF * SHAPE, np.tile(np.eye(2), (68, 1, 1)), np.ones(68), [0] * 4)
+    smoother = Smoother(offline=False)
+    for time in (0.0, 0.01, 0.5, 0.51):
+        (result,) = smoother.push(time, face)
+        np.testing.assert_allclose(result.points, face.points, atol=1e-6)
+        np.testing.assert_allclose(result.covariance, face.covariance)  # as it was
+    with pytest.raises(InputError, match="follow each other in time"):
+        smoother.push(0.4, face)

@@ -1,0 +1,304 @@
+"""Videos: frames, times, sound, following, smoothing, damage."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from luvli.errors import InputError
+from luvli.prediction import follow as following
+from luvli.prediction.follow import Follower, follow, smoothed
+from luvli.prediction.inputs import Input
+from luvli.prediction.predictor import Predictor
+from luvli.prediction.result import Result
+from luvli.prediction.run import Run, Settings
+from luvli.prediction.video import Frame, VideoReader, VideoWriter, prefetched
+
+from .conftest import DiscBackend, DiscDetector, disc_picture, write_video
+
+av = pytest.importorskip("av", reason="needs PyAV")
+
+
+def place(time: float) -> tuple[float, float]:
+    return 160 + 80 * np.sin(2 * time), 120 + 20 * np.cos(3 * time)
+
+
+def clip(
+    count: int, step: float = 1 / 30, faces: bool = True
+) -> Iterator[tuple[float, NDArray[np.uint8]]]:
+    for i in range(count):
+        yield i * step, disc_picture([(*place(i * step), 30)] if faces else [])
+
+
+def frames(count: int, discs: list[tuple[float, float, float]]) -> Iterator[Frame]:
+    for i in range(count):
+        yield Frame(i, i / 30, disc_picture(discs))
+
+
+def predict(predictor: Predictor, path: Path, out: Path, **settings: object) -> Run:
+    run = Run(predictor, Settings(out, **settings))  # type: ignore[arg-type]
+    run.video(Input(str(path), path.name))
+    return run
+
+
+def decoded(path: Path) -> list[tuple[float, NDArray[np.uint8]]]:
+    return [(frame.time, frame.image) for frame in VideoReader(path)]
+
+
+def sound_bytes(path: Path) -> list[bytes]:
+    with av.open(str(path)) as container:
+        return [bytes(p) for p in container.demux(container.streams.audio[0]) if p.size]
+
+
+# -- files -----------------------------------------------------------------------------------
+
+
+def test_uneven_times_and_sound_are_kept(discs: Predictor, tmp_path: Path) -> None:
+    times = np.cumsum([0, *np.tile([0.02, 0.05, 0.1], 10)])
+    source = write_video(
+        tmp_path / "a.mkv", ((t, disc_picture([(*place(t), 30)])) for t in times), sound=True
+    )
+    run = predict(discs, source, tmp_path / "out", draw=True)
+    assert run.summary.failed == []
+    drawn = decoded(tmp_path / "out/a-landmarks.mkv")
+    np.testing.assert_allclose([t for t, _ in drawn], times, atol=0.002)
+    assert sound_bytes(tmp_path / "out/a-landmarks.mkv") == sound_bytes(source)
+    rows = json.loads((tmp_path / "out/a.json").read_text())["faces"]
+    assert [row["frame"] for row in rows] == list(range(31))
+    for row in rows:
+        centre = np.mean([np.min(row["points"], 0), np.max(row["points"], 0)], axis=0)
+        np.testing.assert_allclose(centre, place(row["time"]), atol=1.0)
+        assert row["track"] == 1
+    assert np.abs(drawn[5][1].astype(int) - decoded(source)[5][1]).max() > 100  # something is drawn
+
+
+def test_phone_videos_stand_upright(tmp_path: Path) -> None:
+    upright = disc_picture([(60, 40, 25), (100, 150, 12)], (128, 192))
+    lying = np.ascontiguousarray(np.rot90(upright))
+    path = write_video(tmp_path / "phone.mp4", ((i / 30, lying) for i in range(3)))
+    data = bytearray(path.read_bytes())
+    matrix = data.index(b"tkhd") + 44  # "show turned clockwise by 90 degrees"
+    data[matrix : matrix + 36] = struct.pack(">9i", 0, 65536, 0, -65536, 0, 0, 0, 0, 1 << 30)
+    path.write_bytes(data)
+    image = decoded(path)[0][1]
+    assert image.shape == upright.shape
+    assert np.abs(image.astype(int) - upright).mean() < 4
+
+
+def test_odd_sizes_can_be_written(tmp_path: Path) -> None:
+    image = disc_picture([(60, 40, 25)], (121, 87))
+    with VideoWriter(tmp_path / "odd.mp4", 25) as writer:
+        for i in range(5):
+            writer.write(image, i / 25)
+    (time, first), *rest = decoded(tmp_path / "odd.mp4")
+    assert (time, len(rest)) == (0.0, 4)
+    assert first.shape == (88, 122, 3)
+    assert np.abs(first[:87, :121].astype(int) - image).mean() < 4
+
+
+def test_truncated_video_gives_what_it_has(discs: Predictor, tmp_path: Path) -> None:
+    whole = write_video(tmp_path / "w.mp4", clip(60), options={"movflags": "faststart"})
+    data = whole.read_bytes()
+    cut = tmp_path / "cut.mp4"
+    cut.write_bytes(data[: len(data) * 6 // 10])
+    run = predict(discs, cut, tmp_path / "out", draw=True)
+    (sentence,) = run.summary.failed
+    assert "cut.mp4 ends after" in sentence and "of 60 frames" in sentence
+    assert 5 < run.summary.frames < 60
+    assert len(decoded(tmp_path / "out/cut-landmarks.mp4")) == run.summary.frames
+
+
+@pytest.mark.parametrize("kind", ["noise", "empty", "no index", "text"])
+def test_unreadable_videos_are_named_and_nothing_is_written(
+    kind: str, discs: Predictor, tmp_path: Path
+) -> None:
+    path = tmp_path / "bad.mp4"
+    data = write_video(tmp_path / "w.mp4", clip(20)).read_bytes()
+    path.write_bytes(
+        {
+            "noise": np.random.default_rng(0).bytes(5000),
+            "empty": b"",
+            "no index": data[: len(data) // 2],
+            "text": b"hello",
+        }[kind]
+    )
+    run = predict(discs, path, tmp_path / "out", draw=True)
+    (sentence,) = run.summary.failed
+    assert "bad.mp4" in sentence and sentence.endswith("download it again.")
+    run.finish()
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_sound_only_and_missing_files(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not exist"):
+        VideoReader(tmp_path / "none.mp4")
+    with av.open(str(tmp_path / "tone.mp4"), "w") as out:
+        stream = out.add_stream("aac", rate=44100)
+        frame = av.AudioFrame.from_ndarray(np.zeros((1, 1024), np.int16), "s16", "mono")
+        frame.sample_rate = 44100
+        out.mux(stream.encode(frame))
+        out.mux(stream.encode(None))
+    with pytest.raises(InputError, match="has no video stream"):
+        VideoReader(tmp_path / "tone.mp4")
+
+
+def test_video_without_faces(discs: Predictor, tmp_path: Path) -> None:
+    source = write_video(tmp_path / "empty.mp4", clip(10, faces=False))
+    run = predict(discs, source, tmp_path / "out", draw=True)
+    assert (run.summary.failed, run.summary.frames, run.summary.faces) == ([], 10, 0)
+    assert json.loads((tmp_path / "out/empty.json").read_text())["faces"] == []
+    assert len(decoded(tmp_path / "out/empty-landmarks.mp4")) == 10
+
+
+def test_interrupted_video_leaves_nothing(
+    discs: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = write_video(tmp_path / "a.mp4", clip(20))
+    seen = 0
+
+    def stop(self: Follower, image: NDArray[np.uint8]) -> list[object]:
+        nonlocal seen
+        seen += 1
+        if seen == 10:
+            raise KeyboardInterrupt
+        return []
+
+    monkeypatch.setattr(Follower, "__call__", stop)
+    with pytest.raises(KeyboardInterrupt):
+        predict(discs, source, tmp_path / "out", draw=True)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [".luvli-unfinished.jsonl"]
+
+
+# -- following -------------------------------------------------------------------------------
+
+
+def test_faces_are_followed_and_seldom_looked_for() -> None:
+    detector = DiscDetector()
+    follower = Follower(Predictor(DiscBackend(), detector))
+    for i in range(90):
+        one, two = (285.0, 40.0 + i), place(i / 30) - np.array([40.0, 0.0])
+        found = follower(disc_picture([(*one, 20), (*two, 30)]))
+        assert [number for number, _ in found] == [1, 2]
+        for (_, face), centre in zip(found, (one, two), strict=True):
+            middle = (face.points.min(axis=0) + face.points.max(axis=0)) / 2
+            np.testing.assert_allclose(middle, centre, atol=1.0)
+    assert detector.calls == 90 // following.DETECT_EVERY
+
+
+def test_lost_faces_end_and_new_ones_begin() -> None:
+    follower = Follower(Predictor(DiscBackend(), DiscDetector()))
+    numbers = []
+    for i in range(60):
+        shown = [(80, 80, 30)] if not 20 <= i < 40 else []
+        if i >= 10:
+            shown.append((240, 150, 25))  # new while another is followed
+        numbers.append([number for number, _ in follower(disc_picture(shown))])
+    assert numbers[0] == [1]
+    assert all(2 in found for found in numbers[10 + following.DETECT_EVERY :])
+    assert all(1 not in found for found in numbers[24:])  # gone within a few frames
+    assert numbers[-1] == [2, 3]  # came back: a new number
+
+
+def test_results_of_smoothing_keep_order_and_faces() -> None:
+    """Faces that come and go, smoothed with a delay, end up in their own frames."""
+    predictor = Predictor(DiscBackend(noise=1.0), DiscDetector())
+    follower = Follower(predictor)
+
+    def shown() -> Iterator[Frame]:
+        for i in range(130):
+            discs = [(80.0, 80.0, 30.0)] if i < 70 else []
+            discs += [(240.0, 150.0, 25.0)] if i >= 40 else []
+            yield Frame(i, i / 30, disc_picture(discs))
+
+    raw = [result for result, _ in follow(shown(), "x", follower)]
+    smooth = list(smoothed(iter(raw)))
+    assert [r.frame for r in smooth] == list(range(130))
+    assert [r.tracks for r in smooth] == [r.tracks for r in raw]
+    assert [r.time for r in smooth] == [r.time for r in raw]
+    moved = [
+        np.abs(a.points - b.points).max()
+        for one, other in zip(raw, smooth, strict=True)
+        for a, b in zip(one.faces, other.faces, strict=True)
+    ]
+    assert 0.5 < max(moved) < 12  # smoothed, and never another face
+
+    def shaking(results: list[Result]) -> float:
+        points = np.array([r.faces[0].points for r in results[5:60]])
+        return float(np.sqrt((np.diff(points, axis=0) ** 2).mean()))
+
+    assert shaking(smooth) < 0.3 * shaking(raw)
+
+
+def test_smoothed_video_draws_the_smoothed_faces(tmp_path: Path) -> None:
+    predictor = Predictor(DiscBackend(noise=0.8), DiscDetector())
+    source = write_video(tmp_path / "a.mp4", clip(70), sound=True)
+    run = predict(predictor, source, tmp_path / "out", draw=True, smooth=True)
+    assert run.summary.failed == []
+    assert len(decoded(tmp_path / "out/a-landmarks.mp4")) == 70
+    assert sound_bytes(tmp_path / "out/a-landmarks.mp4") == sound_bytes(source)
+
+
+def test_live_frames_are_smoothed_without_delay(tmp_path: Path) -> None:
+    predictor = Predictor(DiscBackend(noise=0.8), DiscDetector())
+    run = Run(predictor, Settings(tmp_path / "out", draw=True, smooth=True))
+    run.camera(frames(40, [(100, 100, 30)]), "camera-0", 30.0)
+    run.finish()
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
+        "camera-0-landmarks.mkv",
+        "camera-0.json",
+    ]
+
+
+# -- helpers ---------------------------------------------------------------------------------
+
+
+def test_prefetching_passes_errors_and_stops_when_left() -> None:
+    made = []
+
+    def numbers() -> Iterator[int]:
+        for i in range(1000):
+            made.append(i)
+            yield i
+            if i == 500:
+                raise InputError("five hundred")
+
+    with pytest.raises(InputError, match="five hundred"):
+        list(prefetched(numbers()))
+    made.clear()
+    for i in prefetched(numbers()):
+        if i == 10:
+            break
+    assert len(made) < 20
+
+
+@pytest.mark.slow
+def test_ten_thousand_frames_in_constant_memory(tmp_path: Path) -> None:
+    import tracemalloc
+
+    pictures = (disc_picture([(48 + 9 * np.sin(i / 20), 48, 14)], (96, 96)) for i in range(10_000))
+    source = write_video(tmp_path / "long.mp4", ((i / 30, p) for i, p in enumerate(pictures)))
+    resource = pytest.importorskip("resource")
+    predictor = Predictor(DiscBackend(), DiscDetector())
+    tracemalloc.start()
+    run = Run(predictor, Settings(tmp_path / "out", format="csv", draw=True, smooth=True))
+    peaks: list[int] = []
+    counts = iter(range(10**9))
+
+    def watch(items: Iterator[Frame], _: str, __: int | None) -> Iterator[Frame]:
+        for item in items:
+            if next(counts) % 1000 == 500:
+                peaks.append(tracemalloc.get_traced_memory()[0])
+            yield item
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    run.video(Input(str(source), source.name), watch)  # type: ignore[arg-type]
+    tracemalloc.stop()
+    assert run.summary.frames == 10_000 and run.summary.failed == []
+    assert max(peaks[1:]) < 1.3 * peaks[0] + 2e6
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # kB

@@ -1,0 +1,108 @@
+"""The calibration finds known factors, and what it promises holds on other faces."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from luvli.errors import InputError
+from luvli.evaluation.uncertainty import radii
+from luvli.likelihood import Gauss, Laplace, family
+from luvli.markup import get_markup
+from luvli.trust.calibrate import LEVELS, Calibration, coverage, fit
+
+
+def world(
+    name: str, true_scale: np.ndarray, faces: int, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Predictions whose true covariance is `true_scale` times the predicted one."""
+    rng = np.random.default_rng(seed)
+    k = len(true_scale)
+    root = rng.normal(size=(faces, k, 2, 2))
+    predicted = root @ root.transpose(0, 1, 3, 2) + 0.3 * np.eye(2)
+    predicted *= rng.uniform(0.5, 20, (faces, 1, 1, 1))  # faces of many sizes
+    mean = rng.normal(0, 50, (faces, k, 2))
+    truth = family(name).from_covariance(mean, predicted * true_scale[:, None, None]).sample(1, rng)
+    return mean, predicted, truth[0]
+
+
+@pytest.mark.parametrize("name", ["laplace", "gauss"])
+@pytest.mark.parametrize("factor", [0.25, 1.0, 6.0])
+def test_one_factor_is_found(name: str, factor: float) -> None:
+    mean, covariance, truth = world(name, np.full(5, factor), 800, 0)
+    fitted = fit(mean, covariance, truth, likelihood=name)
+    np.testing.assert_allclose(fitted.scale, factor, rtol=0.15)
+
+
+def test_factors_of_landmarks_are_found_and_hold_on_other_faces() -> None:
+    groups = get_markup("ibug68").groups
+    true_scale = np.empty(68)
+    for factor, members in zip((4.0, 0.5, 1.0, 2.0, 9.0), groups.values(), strict=True):
+        true_scale[list(members)] = factor
+    fitted = fit(*world("laplace", true_scale, 250, 1), groups=groups)
+    np.testing.assert_allclose(np.log(fitted.scale), np.log(true_scale), atol=0.35)
+    mean, covariance, truth = world("laplace", true_scale, 250, 2)
+    before = coverage(radii(mean, covariance, truth))
+    after = coverage(radii(mean, fitted.apply(covariance), truth))
+    for level in LEVELS:
+        assert after[f"{level:g}"] == pytest.approx(level, abs=0.02)
+    assert abs(before["0.5"] - 0.5) > 0.05  # there was something to mend
+    for members in groups.values():  # not only on average
+        some = list(members)
+        held = coverage(radii(mean[:, some], fitted.apply(covariance)[:, some], truth[:, some]))
+        assert held["0.8"] == pytest.approx(0.8, abs=0.05)
+
+
+def test_under_wrong_tails_the_largest_gap_is_as_small_as_a_factor_can_make_it() -> None:
+    """Gaussian errors under a Laplacian model: no factor fits all levels."""
+    mean, covariance, truth = world("gauss", np.full(10, 3.0), 600, 3)
+    fitted = fit(mean, covariance, truth, likelihood="laplace")
+    mean, covariance, truth = world("gauss", np.full(10, 3.0), 600, 4)
+
+    def largest_gap(matrices: np.ndarray) -> float:
+        held = coverage(radii(mean, matrices, truth), "laplace")
+        return max(abs(value - float(level)) for level, value in held.items())
+
+    possible = min(largest_gap(factor * covariance) for factor in np.geomspace(0.5, 20, 200))
+    assert largest_gap(fitted.apply(covariance)) < possible + 0.01
+
+
+def test_rare_landmarks_lean_on_their_group() -> None:
+    mean, covariance, truth = world("laplace", np.full(6, 4.0), 400, 5)
+    visible = np.ones((400, 6), bool)
+    visible[3:, 2] = False  # seen three times, and then wildly off
+    truth[:3, 2] = mean[:3, 2] + 1000
+    fitted = fit(mean, covariance, truth, visible)
+    np.testing.assert_allclose(np.delete(fitted.scale, 2), 4.0, rtol=0.3)
+    assert 3.0 < fitted.scale[2] < 12.0
+    truth[~visible] = np.nan  # no location is as good as not visible
+    np.testing.assert_allclose(fit(mean, covariance, truth).scale, fitted.scale)
+
+
+def test_units_cancel() -> None:
+    mean, covariance, truth = world("laplace", np.full(4, 2.0), 100, 6)
+    small = fit(mean / 7, covariance / 49, truth / 7)
+    np.testing.assert_allclose(small.scale, fit(mean, covariance, truth).scale, rtol=1e-6)
+
+
+def test_coverage_is_the_share_inside() -> None:
+    radius = np.concatenate([Laplace.radius_quantile(np.linspace(0.0005, 0.9995, 1000)), [np.nan]])
+    for level, held in coverage(radius).items():
+        assert held == pytest.approx(float(level), abs=0.001)
+    assert coverage(radius, "gauss")["0.5"] > 0  # another law, another answer
+    assert coverage(np.zeros(3), "gauss", [0.5]) == {"0.5": 1.0}
+    assert Gauss.radius_quantile(0.5) < 2
+
+
+def test_survives_json_and_refuses_nonsense() -> None:
+    fitted = Calibration(scale=[1.0, 2.0], faces=3, before={"0.5": 0.4})
+    assert Calibration.model_validate_json(fitted.model_dump_json()) == fitted
+    with pytest.raises(InputError, match=r"\(\.\.\., 2, 2, 2\), got \(3, 2, 2\)"):
+        fitted.apply(np.zeros((3, 2, 2)))
+    mean, covariance, truth = world("laplace", np.ones(3), 5, 7)
+    with pytest.raises(InputError, match="none is visible"):
+        fit(mean, covariance, truth, np.zeros((5, 3)))
+    with pytest.raises(InputError, match="covariance has"):
+        fit(mean, covariance[:, :2], truth)
+    with pytest.raises(InputError, match="each of the 3 landmarks once"):
+        fit(mean, covariance, truth, groups={"some": [0, 1]})
