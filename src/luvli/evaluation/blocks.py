@@ -304,21 +304,21 @@ def summary_rows(metrics: Mapping[str, Any]) -> list[list[str]]:
             text = f"{interval(values['auc'][cutoff])}, FR {interval(values['fr'][cutoff])}"
             rows.append([f"  AUC {cutoff} %", text])
     for name, part in metrics["subsets"].items():
-        for kind, values in part["accuracy"].items():
-            rows.append([f"{_KIND.get(kind, kind)} of {name} (%)", interval(values["nme"])])
+        if "box" in part["accuracy"]:
+            rows.append([f"NME box of {name} (%)", interval(part["accuracy"]["box"]["nme"])])
     if "coverage" in metrics:
         rows += [
             [f"NLL {name} ({unit})", interval(value, 3)]
             for name in ("laplace", "gauss")
             for unit, value in metrics["nll"][name].items()
         ]
-        rows.append(["calibration error of the ellipses", number(metrics["coverage"]["error"], 4)])
+        rows.append(["calibration error", number(metrics["coverage"]["error"], 4)])
         inside = metrics["coverage"]["at"]
         text = ", ".join(f"{number(_percent(value), 1)} %" for value in inside.values())
         rows.append([f"labels inside {', '.join(f'{float(p) * 100:g}' for p in inside)} %", text])
         for count, entries in metrics["pearson"].items():
             text = ", ".join(number(value) for value in entries.values())
-            rows.append([f"Pearson xx, yy, xy ({count} in a bin)", text])
+            rows.append([f"Pearson xx, yy, xy (bins of {count})", text])
         rows.append(["KL divergence (nats)", number(metrics["kl"], 4)])
         face = metrics["trust"]["face"]
         rows.append(["AURC of faces", f"{number(face['aurc'], 3)}, best {number(face['best'], 3)}"])
