@@ -32,8 +32,10 @@ _TEETH = (17039, 21451)
 _LEFT_EYE = (21451, 22221)
 _RIGHT_EYE = (23021, 23791)
 _VERTICES = 24591
-_IDENTITIES = 60
-"""modes read: each of the other 40 moves the face by less than 0.2 mm (root mean square)"""
+_IDENTITIES = 40
+"""modes read: each of the other 60 moves the face by less than 0.25 mm (root mean square)"""
+_BEHIND = 7.0
+"""teeth and gums with smaller z (cm) are out of sight in any open mouth"""
 
 
 class _Raw(NamedTuple):
@@ -47,7 +49,8 @@ class _Raw(NamedTuple):
 def load_ict(path: PathLike) -> Head:
     """The head at `path`: the folder `FaceXModel` of ICT FaceKit, or the packed `.npz`.
 
-    Eye sockets and the inner iris shells are left out: no camera outside the head sees them.
+    Eye sockets, the inner iris shells and the back of the mouth are left out: no camera outside
+    the head sees them.
     """
     source = Path(path)
     raw = _read_folder(source) if source.is_dir() else _read_packed(source)
@@ -74,6 +77,8 @@ def _assemble(raw: _Raw) -> Head:
         (Part.EYE, _RIGHT_EYE),
     ):
         part[(first >= low) & (first < high)] = kind
+    inside = np.isin(part, (Part.TEETH, Part.GUMS))
+    part[inside & (raw.neutral[triangles, 2].max(axis=1) < _BEHIND)] = 255
     triangles, part = triangles[part < 255], part[part < 255]
     kept, renumbered = np.unique(triangles, return_inverse=True)
     triangles = renumbered.reshape(-1, 3).astype(np.int32)

@@ -157,7 +157,7 @@ def strand_light(
                     colour[s, p, i] += lamp_colour[k, i] * facing * (hair + narrow)
 
 
-def ambient_openness(vertices: Floats, triangles: NDArray[np.int32], lamps: int = 96) -> Floats:
+def ambient_openness(vertices: Floats, triangles: NDArray[np.int32], lamps: int = 64) -> Floats:
     """(n,) the cosine-weighted part of the sky that each vertex sees, 0 to 1.
 
     Lamps stand on a Fibonacci sphere, each with a shadow map.

@@ -105,25 +105,33 @@ def draw_strands(
                 continue
             steep = abs(yb - ya) > abs(xb - xa)
             count = int(max(abs(xb - xa), abs(yb - ya))) + 1
-            thick = width[s] * (1.0 - 0.5 * p / points)
-            wide = max(1, int(thick + 0.5))
+            share = np.float32(1) / np.float32(count)
+            step_x, step_y, step_w = (xb - xa) * share, (yb - ya) * share, (wb - wa) * share
+            taper = np.float32(1) - np.float32(0.5) * np.float32(p) / np.float32(points)
+            wide = max(1, int(width[s] * taper + np.float32(0.5)))
+            # half a sample more, so that cutting the fraction off rounds
+            shift = np.float32(0.5) - np.float32(0.5) * np.float32(wide - 1)
+            x0 = xa + (shift if steep else np.float32(0.5))
+            y0 = ya + (np.float32(0.5) if steep else shift)
+            near = wa
             for i in range(count):
-                t = np.float32(i) / np.float32(count)
-                near = wa + t * (wb - wa)
-                x0 = xa + t * (xb - xa)
-                y0 = ya + t * (yb - ya)
-                for k in range(wide):
-                    shift = k - 0.5 * (wide - 1)
-                    x = int(np.floor(x0 + 0.5 + (shift if steep else 0.0)))
-                    y = int(np.floor(y0 + 0.5 + (0.0 if steep else shift)))
-                    if x < 0 or y < 0 or x >= breadth or y >= height:
-                        continue
-                    if near > nearness[y, x]:
-                        nearness[y, x] = near
-                        owner[y, x] = label
-                        for channel in range(3):
-                            ca = colour[s, p, channel]
-                            painted[y, x, channel] = ca + t * (colour[s, p + 1, channel] - ca)
+                if x0 >= 0 and y0 >= 0:
+                    x, y = int(x0), int(y0)
+                    for _ in range(wide):
+                        if x < breadth and y < height and near > nearness[y, x]:
+                            nearness[y, x] = near
+                            owner[y, x] = label
+                            t = np.float32(i) * share
+                            for channel in range(3):
+                                ca = colour[s, p, channel]
+                                painted[y, x, channel] = ca + t * (colour[s, p + 1, channel] - ca)
+                        if steep:
+                            x += 1
+                        else:
+                            y += 1
+                x0 += step_x
+                y0 += step_y
+                near += step_w
 
 
 @njit(cache=True, nogil=True)

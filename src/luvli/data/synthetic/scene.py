@@ -261,9 +261,9 @@ def _hair(
     if len(seen):
         lit = light_strands(seen, skull_middle, style.colour, shot.lights)
         # a dark ground of broad strands, so that no skin shows between the fine ones
-        sunk = seen + 0.03 * (skull_middle - seen)
-        broad = np.where(seen[:, 0, 2] - skull_middle[2] > 6.5, 0.3, 0.7).astype(np.float32)
-        scalp.append((sunk, 0.6 * lit, broad))
+        ground = seen[::2] + 0.03 * (skull_middle - seen[::2])
+        broad = np.where(ground[:, 0, 2] - skull_middle[2] > 6.5, 0.3, 0.75).astype(np.float32)
+        scalp.append((ground, 0.6 * lit[::2], broad))
         followers = 12 if style.length < 12 else 9
         points, colour = tuft(seen, lit, style, followers, rng)
         width = rng.uniform(0.05, 0.18, len(points)).astype(np.float32)
