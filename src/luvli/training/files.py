@@ -56,14 +56,14 @@ def write_recipe(recipe: Recipe) -> str:
 def merge(base: Any, changes: Any) -> Any:
     """`changes` on top of `base`: mappings merge key by key, anything else is replaced.
 
-    A mapping whose `kind` changes (another optimiser, another schedule) replaces the old one.
+    A mapping that names its `kind` (an optimiser, a schedule) replaces the old one as a whole.
 
     >>> merge({"a": {"b": 1, "c": 2}}, {"a": {"b": 3}})
     {'a': {'b': 3, 'c': 2}}
     """
     if not (isinstance(base, Mapping) and isinstance(changes, Mapping)):
         return changes
-    if "kind" in changes and changes["kind"] != base.get("kind"):
+    if "kind" in changes:
         return dict(changes)
     merged = dict(base)
     for key, value in changes.items():

@@ -1,0 +1,226 @@
+"""Whole runs: stopped, broken, resumed, diverging."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from luvli.errors import InputError
+from luvli.network import load_model
+from luvli.training import stage as stage_module
+from luvli.training.checkpoint import CheckpointWarning, list_checkpoints, load_checkpoint
+from luvli.training.distributed import RunOptions
+from luvli.training.loop import train
+from luvli.training.meter import Divergence
+from luvli.training.recipe import Recipe
+from luvli.training.report import read_metrics
+from luvli.training.signals import Stopped
+from luvli.training.stage import StageTrainer
+
+MakeRecipe = Callable[..., Recipe]
+STEPS = 8  # of each of the two stages: 16 faces, 4 in a batch, 2 epochs
+
+
+def weights_of(folder: Path) -> dict[str, torch.Tensor]:
+    return load_model(folder / "model.safetensors")[0].state_dict()
+
+
+def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+@pytest.fixture
+def after_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Callable[[Callable[[int], None]], None]]:
+    """Have a function called after every step, with the number of steps of the run."""
+    original = StageTrainer.step
+
+    def install(action: Callable[[int], None]) -> None:
+        def step(self: StageTrainer, batch: Any) -> float:
+            rate = original(self, batch)
+            action(self.position.total)
+            return rate
+
+        monkeypatch.setattr(StageTrainer, "step", step)
+
+    yield install
+
+
+@pytest.fixture(scope="module")
+def finished(small_recipe: MakeRecipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    torch.set_num_threads(1)
+    out = tmp_path_factory.mktemp("runs") / "whole"
+    train(small_recipe(), out)
+    return out
+
+
+@pytest.fixture
+def whole(finished: Path, tmp_path: Path) -> Path:
+    """A finished run, to be changed at will."""
+    return shutil.copytree(finished, tmp_path / "whole")
+
+
+def test_a_run_leaves_everything_it_promises(whole: Path, small_recipe: MakeRecipe) -> None:
+    network, info = load_model(whole / "model.safetensors")
+    assert network.config.visibility_trained
+    assert info["recipe"] == small_recipe().model_dump(mode="json")
+    assert info["steps"] == 2 * STEPS
+    assert info["enlarge"] == 1.3
+    assert info["validation"]["mine"]["nme_box"] > 0
+    assert not load_model(whole / "heatmaps.safetensors")[0].config.visibility_trained
+    assert (whole / "validation.png").stat().st_size > 1000
+    assert list((whole / "tensorboard").glob("events*"))
+    lines = read_metrics(whole)
+    watched = [line for line in lines if line["kind"] == "validation"]
+    assert [(line["stage"], line["epoch"], line["step"]) for line in watched] == [
+        ("heatmaps", 0, 4),
+        ("heatmaps", 1, 8),
+        ("luvli", 0, 12),
+        ("luvli", 1, 16),
+    ]
+    assert {"loss", "T1", "T2", "visibility", "faces_per_second", "rate", "waiting"} <= set(
+        next(line for line in lines if line["kind"] == "train" and line["stage"] == "luvli")
+    )
+    assert len(list_checkpoints(whole / "checkpoints")) == 3
+    saved = load_checkpoint(list_checkpoints(whole / "checkpoints")[-1])
+    assert saved["recipe"] == info["recipe"]
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        pytest.param(3, marks=pytest.mark.slow),
+        pytest.param(STEPS, marks=pytest.mark.slow),
+        STEPS + 5,
+    ],
+)
+def test_a_run_that_is_terminated_and_resumed_ends_in_the_same_weights(
+    at: int,
+    whole: Path,
+    small_recipe: MakeRecipe,
+    tmp_path: Path,
+    after_step: Callable[[Callable[[int], None]], None],
+) -> None:
+    def terminate(step: int) -> None:
+        if step == at:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    out = tmp_path / "stopped"
+    after_step(terminate)
+    with pytest.raises(Stopped, match="--resume"):
+        train(small_recipe(), out)
+    assert load_checkpoint(list_checkpoints(out / "checkpoints")[-1])["total"] == at
+    after_step(lambda step: None)
+    torch.manual_seed(99)  # whatever happened in between must not matter
+    train(small_recipe(), out, RunOptions(resume=True))
+    assert same(weights_of(whole), weights_of(out))
+    figures = [[line for line in read_metrics(f) if line["kind"] != "train"] for f in (whole, out)]
+    assert figures[0] == figures[1]
+
+
+@pytest.mark.slow
+def test_a_crash_while_a_checkpoint_is_written_loses_nothing_but_time(
+    whole: Path, small_recipe: MakeRecipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real_save = torch.save
+    calls = 0
+
+    def dies_half_way(state: Any, path: Path) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            Path(path).write_bytes(b"half a check")
+            raise MemoryError("the machine is gone")
+        real_save(state, path)
+
+    monkeypatch.setattr(torch, "save", dies_half_way)
+    out = tmp_path / "crashed"
+    with pytest.raises(MemoryError):
+        train(small_recipe(), out)
+    assert [path.name for path in (out / "checkpoints").iterdir()] == [
+        path.name for path in list_checkpoints(out / "checkpoints")
+    ]
+    train(small_recipe(), out, RunOptions(resume=True))
+    assert same(weights_of(whole), weights_of(out))
+
+
+@pytest.mark.slow
+def test_a_corrupt_checkpoint_is_skipped_with_a_warning(
+    whole: Path, small_recipe: MakeRecipe
+) -> None:
+    newest = list_checkpoints(whole / "checkpoints")[-1]
+    before = weights_of(whole)
+    newest.write_bytes(newest.read_bytes()[:1000])
+    (whole / "model.safetensors").unlink()
+    with pytest.warns(CheckpointWarning, match=newest.name):
+        train(small_recipe(), whole, RunOptions(resume=True))
+    assert same(before, weights_of(whole))
+
+
+def test_a_second_run_does_not_write_over_the_first(whole: Path, small_recipe: MakeRecipe) -> None:
+    with pytest.raises(InputError, match="already holds a run"):
+        train(small_recipe(), whole)
+
+
+@pytest.mark.slow
+def test_a_changed_recipe_is_said_aloud_and_a_changed_network_refused(
+    whole: Path, small_recipe: MakeRecipe, capsys: pytest.CaptureFixture[str]
+) -> None:
+    longer = small_recipe(stages={"luvli": {"epochs": 3}})
+    train(longer, whole, RunOptions(resume=True))
+    assert "stages.luvli.epochs was 2, is now 3" in capsys.readouterr().err
+    assert load_model(whole / "model.safetensors")[1]["steps"] == 2 * STEPS + 4
+    with pytest.raises(InputError, match="network differs"):
+        train(small_recipe(network={"unets": 1}), whole, RunOptions(resume=True))
+
+
+def test_divergence_stops_with_the_step_and_keeps_the_last_good_checkpoint(
+    small_recipe: MakeRecipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = stage_module.objective
+
+    def breaks(*arguments: Any) -> Any:
+        loss, parts = original(*arguments)
+        breaks.calls += 1  # type: ignore[attr-defined]
+        if breaks.calls == 6:  # type: ignore[attr-defined]
+            loss = loss * torch.nan
+            parts = {name: value * torch.nan for name, value in parts.items()}
+        return loss, parts
+
+    breaks.calls = 0  # type: ignore[attr-defined]
+    monkeypatch.setattr(stage_module, "objective", breaks)
+    with pytest.raises(Divergence, match=r"not a number any more at step 6\b.*rate"):
+        train(small_recipe(), tmp_path / "run")
+    (kept,) = list_checkpoints(tmp_path / "run/checkpoints")
+    state = load_checkpoint(kept)
+    assert state["total"] == 4
+    assert all(torch.isfinite(t).all() for t in state["network"].values())
+
+
+@pytest.mark.slow
+def test_weights_that_are_no_numbers_are_never_saved(
+    small_recipe: MakeRecipe,
+    tmp_path: Path,
+    after_step: Callable[[Callable[[int], None]], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    original = StageTrainer.validate
+
+    def spoil(self: StageTrainer, epoch: int) -> None:
+        original(self, epoch)
+        if epoch == 1:
+            with torch.no_grad():
+                next(self.network.parameters()).fill_(torch.inf)
+
+    monkeypatch.setattr(StageTrainer, "validate", spoil)
+    with pytest.raises(Divergence, match="weights are not numbers"):
+        train(small_recipe(), tmp_path / "run")
+    assert len(list_checkpoints(tmp_path / "run/checkpoints")) == 1

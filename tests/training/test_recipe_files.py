@@ -1,0 +1,111 @@
+"""Reading recipes: typed, layered, overridable, and plain about mistakes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from luvli.errors import InputError
+from luvli.training.files import read_recipe, write_recipe
+from luvli.training.schedule import Cosine, Steps
+
+BASE = """
+name: base
+data: {sources: {a: {set: folder}, b: {set: folder}}}
+stages:
+  one: {loss: heatmap, epochs: 3, optimizer: {kind: rmsprop, rate: 1e-4}}
+  two: {loss: luvli, mixture: {a: 1, b: 2}}
+"""
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    path = tmp_path / "base.yaml"
+    path.write_text(BASE)
+    return path
+
+
+def extend(base: Path, text: str) -> Path:
+    path = base.parent / "more.yaml"
+    path.write_text(f"extends: base.yaml\n{text}")
+    return path
+
+
+def test_numbers_without_a_point_are_numbers(base: Path) -> None:
+    assert read_recipe(base).stages["one"].optimizer.rate == 1e-4  # YAML 1.1 reads a word
+
+
+def test_extends_merges_mappings_and_replaces_the_rest(base: Path) -> None:
+    recipe = read_recipe(extend(base, "name: more\nstages: {one: {epochs: 7}}"))
+    assert (recipe.name, recipe.stages["one"].epochs, recipe.stages["one"].loss) == (
+        "more",
+        7,
+        "heatmap",
+    )
+
+
+def test_null_removes_a_stage_a_source_a_share(base: Path) -> None:
+    text = "stages: {one: null, two: {mixture: {b: null}}}\ndata: {sources: {b: null}}"
+    recipe = read_recipe(extend(base, text))
+    assert list(recipe.stages) == ["two"]
+    assert list(recipe.data.sources) == ["a"]
+
+
+def test_another_kind_replaces_a_mapping(base: Path) -> None:
+    text = "stages: {one: {schedule: {kind: cosine, warmup: 1}}}"
+    assert read_recipe(extend(base, text)).stages["one"].schedule == Cosine(warmup=1)
+    assert read_recipe(base).stages["one"].schedule == Steps()
+
+
+def test_a_circle_is_refused(base: Path) -> None:
+    base.write_text("extends: more.yaml")
+    with pytest.raises(InputError, match="extends itself"):
+        read_recipe(extend(base, ""))
+
+
+def test_set_changes_values_by_path(base: Path) -> None:
+    recipe = read_recipe(base, ["seed=5", "stages.one.optimizer.rate=0.01", "data.root=/data"])
+    assert (recipe.seed, recipe.stages["one"].optimizer.rate, recipe.data.root) == (
+        5,
+        0.01,
+        "/data",
+    )
+
+
+@pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        ("stages.one.epoch=3", "did you mean 'epochs'"),
+        ("network.unet=3", "did you mean 'unets'"),
+        ("stages.one.augmentation.flips=1", "did you mean 'flip'"),
+        ("data.source=3", "did you mean 'sources'"),
+        ("stages.one.optimizer.rates=3", "did you mean 'rate'"),
+        ("stages.one.epochs=0", "stages.one.epochs"),
+        ("stages.two.mixture.c=1", "no source 'c' among a, b"),
+        ("stages.one.loss=l2", "stages.one.loss"),
+        ("data.sources.a.set=null", "either a data 'set' or 'synthetic'"),
+        ("data.enlarge=huge", "did you mean|choose one of"),
+        ("seed", "not key=value"),
+        ("seed=[", "not valid YAML"),
+    ],
+)
+def test_mistakes_are_named_with_the_nearest_key(base: Path, override: str, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        read_recipe(base, [override])
+
+
+def test_a_file_that_is_no_recipe(tmp_path: Path) -> None:
+    path = tmp_path / "list.yaml"
+    path.write_text("- 1")
+    with pytest.raises(InputError, match="is not a recipe"):
+        read_recipe(path)
+    with pytest.raises(InputError, match="does not exist"):
+        read_recipe(tmp_path / "nothing.yaml")
+
+
+def test_written_recipes_read_back(base: Path) -> None:
+    recipe = read_recipe(base)
+    copy = base.parent / "copy.yaml"
+    copy.write_text(write_recipe(recipe))
+    assert read_recipe(copy) == recipe

@@ -1,0 +1,131 @@
+"""Every recipe that is checked in, against supplement A1 of the paper and Table 10."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from luvli.training.files import make_recipe, read_recipe, write_recipe
+from luvli.training.recipe import AdamW, Recipe, RMSprop, Stage
+from luvli.training.schedule import rate_factor
+
+FOLDER = Path(__file__).resolve().parents[2] / "recipes"
+ALL = sorted(path for path in FOLDER.rglob("*.yaml") if path.name != "base.yaml")
+PAPER = [path for path in ALL if "paper" in path.parts]
+NAMES = [str(path.relative_to(FOLDER).with_suffix("")) for path in ALL]
+
+
+def rates(stage: Stage) -> list[float]:
+    return [
+        stage.optimizer.rate * rate_factor(stage.schedule, epoch, stage.epochs)
+        for epoch in range(stage.epochs)
+    ]
+
+
+def paper(name: str) -> Recipe:
+    return read_recipe(FOLDER / "paper" / f"{name}.yaml")
+
+
+FROM_SCRATCH = [2.5e-4] * 30 + [5e-5] * 30 + [2.5e-5] * 30 + [1.25e-5] * 10
+"""2.5e-4, divided by 5, 2 and 2 at epochs 30, 60 and 90"""
+FINE_TUNING = [1e-4] * 20 + [2e-5] * 30
+
+
+@pytest.mark.parametrize("path", ALL, ids=NAMES)
+def test_recipes_are_valid_and_survive_yaml(path: Path) -> None:
+    import yaml
+
+    recipe = read_recipe(path)
+    assert make_recipe(yaml.safe_load(write_recipe(recipe)), "the copy") == recipe
+
+
+@pytest.mark.parametrize("path", ALL, ids=NAMES)
+def test_recipes_name_no_place_of_a_machine(path: Path) -> None:
+    recipe = read_recipe(path)
+    places = [recipe.data.root, recipe.init or "", recipe.data.cache or ""]
+    places += [source.path for source in recipe.data.sources.values()]
+    assert not any(Path(place).is_absolute() for place in places)
+
+
+@pytest.mark.parametrize("path", PAPER, ids=lambda path: path.stem)
+def test_learning_rates_of_every_epoch_are_the_supplements(path: Path) -> None:
+    recipe = read_recipe(path)
+    for name, stage in recipe.stages.items():
+        scratch = name == "heatmap" or recipe.name == "ablation-scratch"
+        assert rates(stage) == pytest.approx(FROM_SCRATCH if scratch else FINE_TUNING, rel=1e-12)
+        assert isinstance(stage.optimizer, RMSprop)
+        assert (stage.optimizer.alpha, stage.optimizer.eps) == (0.99, 1e-8)
+        assert stage.batch == 24
+        assert stage.ema is None and stage.clip is None
+
+
+@pytest.mark.parametrize("path", PAPER, ids=lambda path: path.stem)
+def test_augmentation_is_recipe_a_for_split_1_and_b_elsewhere(path: Path) -> None:
+    recipe = read_recipe(path)
+    for stage in recipe.stages.values():
+        split1 = all(
+            recipe.data.sources[name].protocol == "split1" for name in recipe.sources_of(stage)
+        )
+        expected = ((0.75, 1.25), (-30, 30), False) if split1 else ((0.8, 1.2), (-50, 50), True)
+        chosen = stage.augmentation
+        assert (chosen.scale, chosen.rotation, chosen.rectangle is not None) == expected
+        assert chosen.colour == (0.6, 1.4)
+        assert chosen.flip == 0
+
+
+def test_every_experiment_has_its_two_stages() -> None:
+    for name in ("300w-split1", "300w-split2", "aflw19", "wflw", "merl-rav"):
+        assert [stage.loss for stage in paper(name).stages.values()] == ["heatmap", "luvli"]
+    assert list(paper("300w-lp").stages) == ["heatmap"]
+    for name in ("300w-split1-lp", "300w-split2-lp"):
+        assert list(paper(name).stages) == ["luvli"]
+        assert paper(name).init == "runs/300w-lp/model.safetensors"
+
+
+@pytest.mark.parametrize(
+    ("name", "landmarks", "markup"),
+    [("aflw19", 19, "aflw19"), ("wflw", 98, "wflw98"), ("merl-rav", 68, "ibug68")],
+)
+def test_networks_are_the_papers(name: str, landmarks: int, markup: str) -> None:
+    network = paper(name).network
+    assert (network.unets, network.channels, network.growth, network.input_size) == (
+        8,
+        128,
+        32,
+        256,
+    )
+    assert (network.landmarks, network.markup) == (landmarks, markup)
+
+
+def test_each_ablation_changes_what_its_row_says_and_nothing_else() -> None:
+    from luvli.training.loop import differences
+
+    best = paper("300w-split2-lp")
+    expected = {
+        "last-unet": {"stages.luvli.supervise"},
+        "mse": {"stages.luvli.loss", "stages.luvli.use_visibility"},
+        "gauss-no-visibility": {"network.likelihood", "stages.luvli.use_visibility"},
+        "gauss": {"network.likelihood"},
+        "laplace-no-visibility": {"stages.luvli.use_visibility"},
+        "direct": {"network.mean_estimator"},
+        "softmax": {"network.mean_estimator"},
+        "tau-softmax": {"network.mean_estimator"},
+    }
+    for name, changed in expected.items():
+        row = paper(f"ablation/{name}")
+        keys = {key for key, _, _ in differences(best.model_dump(), row.model_dump())}
+        assert keys - {"name", "about"} == changed, name
+    assert paper("ablation/init-300w").stages == paper("300w-split2").stages
+    assert paper("ablation/scratch").init is None
+    assert paper("ablation/four-unets").network.unets == 4
+
+
+def test_our_own_recipes_use_what_the_paper_did_not() -> None:
+    recipe = read_recipe(FOLDER / "luvli-68.yaml")
+    assert next(iter(recipe.stages.values())).loss == "heatmap"
+    for stage in recipe.stages.values():
+        assert isinstance(stage.optimizer, AdamW)
+        assert stage.schedule.kind == "cosine"
+        assert stage.ema and stage.clip and stage.augmentation.flip == 0.5
+    assert "research only" in recipe.licence
