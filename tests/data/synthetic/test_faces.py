@@ -15,7 +15,7 @@ pytest.importorskip("numba")
 from luvli.data.record import Visibility
 from luvli.data.synthetic import SyntheticFaces, label_face, load_head, render_face
 from luvli.data.synthetic import render as render_module
-from luvli.data.synthetic.scene import Worn
+from luvli.data.synthetic.stage import Worn
 from luvli.errors import InputError
 
 # Self-occluded landmarks in MERL-RAV, per cent.

@@ -16,7 +16,7 @@ from luvli.data.synthetic.light import random_lights
 from luvli.data.synthetic.person import Person, random_person
 from luvli.data.synthetic.pose import Camera, Pose, aim
 from luvli.data.synthetic.raster import SAMPLES, draw_triangles, surface_depth, vertex_normals
-from luvli.data.synthetic.scene import Posed, Shot, neck_pivot, pose_head
+from luvli.data.synthetic.stage import Posed, Shot, neck_pivot, pose_head
 from luvli.markup import get_markup
 
 
@@ -100,7 +100,7 @@ def test_z_buffer_equals_testing_every_sample(rng: np.random.Generator) -> None:
 
 
 def test_normals_of_a_sphere() -> None:
-    from luvli.data.synthetic.objects import ball
+    from luvli.data.synthetic.shapes import ball
 
     mesh = ball((0, 0, 0), (2, 2, 2), (1, 1, 1))
     normals = np.zeros_like(mesh.vertices)

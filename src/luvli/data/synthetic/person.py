@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.data.synthetic import shade as s
-from luvli.data.synthetic.hair import Style, random_style
 from luvli.data.synthetic.head import Head
+from luvli.data.synthetic.style import Style, random_style
 
 Floats = NDArray[np.float32]
 

@@ -22,8 +22,10 @@ from luvli.data.synthetic.light import random_lights
 from luvli.data.synthetic.person import Person, random_person
 from luvli.data.synthetic.pose import Camera, Pose, PoseChoice, aim, check_pose, random_pose
 from luvli.data.synthetic.raster import SAMPLES
-from luvli.data.synthetic.scene import Posed, Shot, Worn, draw, pose_head
+from luvli.data.synthetic.scene import draw
 from luvli.data.synthetic.shade import PHOTO, TONE
+from luvli.data.synthetic.shapes import Mesh
+from luvli.data.synthetic.stage import Posed, Shot, Worn, pose_head
 from luvli.errors import unknown_choice
 from luvli.files import PathLike
 
@@ -173,7 +175,7 @@ def _dress(
 ) -> Worn:
     points = posed.own[head.landmarks].astype(np.float64)
     on_body = [objects.garment(posed.neck, rng)]
-    on_head: list[objects.Mesh] = []
+    on_head: list[Mesh] = []
     if not occluders:
         return Worn(on_head, on_body)
     lenses, opacity, tint = None, 0.0, (0.0, 0.0, 0.0)
