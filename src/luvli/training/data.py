@@ -112,11 +112,12 @@ def group_of(record: FaceRecord, group: str) -> str:
     return record.image.name if record.image is not None else record.face_id
 
 
-def looks_ahead(points: NDArray[np.float64], limit: float = 0.3) -> bool:
+def looks_ahead(points: NDArray[np.float64], limit: float = 0.45) -> bool:
     """Whether a face of 68 points is turned by less than about 20 degrees to either side.
 
     Compares the distances from the nose tip to the two outer eye corners, along the line
-    between these. A face that looks ahead shows all 68 landmarks.
+    between these: their difference grows by about 0.022 of the whole per degree (measured on
+    rendered ICT heads). A face that looks ahead shows all 68 landmarks.
     """
     right, left, tip = points[36], points[45], points[30]
     across = left - right

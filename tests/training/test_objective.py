@@ -1,0 +1,129 @@
+"""The loss of a stage: what teaches, what is silent, what pulls less."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from luvli.likelihood import heatmap_loss, luvli_loss
+from luvli.network import LUVLi, NetworkConfig, build
+from luvli.network.pixels import crop_to_heatmap
+from luvli.training.data import Batch
+from luvli.training.meter import Divergence, Meter
+from luvli.training.objective import freeze_unused, network_input, objective
+from luvli.training.recipe import Stage
+
+CONFIG = NetworkConfig(
+    unets=2, channels=8, neck=1, growth=4, landmarks=5, input_size=64, markup="mine5"
+)
+
+
+@pytest.fixture
+def network() -> LUVLi:
+    torch.manual_seed(0)
+    return build(CONFIG)
+
+
+@pytest.fixture
+def batch() -> Batch:
+    generator = torch.Generator().manual_seed(1)
+    visibility = torch.tensor([[1, 0, -1, 2, 1]] * 3)
+    return Batch(
+        images=torch.randint(0, 256, (3, 3, 64, 64), generator=generator, dtype=torch.uint8),
+        points=torch.rand(3, 5, 2, generator=generator) * 63,
+        visibility=visibility,
+        teaches=visibility >= 0,
+        covariance=None,
+    )
+
+
+def run(network: LUVLi, batch: Batch, **stage: Any) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+    outputs = network(network_input(batch.images, network.config))
+    return objective(Stage(**stage), network.config, outputs, batch)
+
+
+def test_losses_are_the_librarys_in_heatmap_pixels(network: LUVLi, batch: Batch) -> None:
+    network.eval()
+    outputs = network(network_input(batch.images, CONFIG))
+    target = crop_to_heatmap(batch.points, "centres")
+    expected = luvli_loss(outputs, target, batch.visibility)
+    loss, parts = run(network, batch, loss="luvli")
+    assert loss.item() == pytest.approx(expected.total.item())
+    assert parts["T1"].item() == pytest.approx(expected.log_det[-1].item())
+    assert parts["visibility"].item() == pytest.approx(expected.visibility[-1].item())
+    last = luvli_loss(outputs, target, batch.visibility, weights=[0, 1])
+    assert run(network, batch, loss="luvli", supervise="last")[0].item() == pytest.approx(
+        last.total.item()
+    )
+    mse = luvli_loss(outputs, target, batch.visibility, likelihood="mse", use_visibility=False)
+    assert run(network, batch, loss="mse", use_visibility=False)[0].item() == pytest.approx(
+        mse.total.item()
+    )
+    maps = heatmap_loss(outputs, target, batch.visibility)
+    assert run(network, batch, loss="heatmap")[0].item() == pytest.approx(maps.item())
+
+
+def test_labels_without_visibility_do_not_move_ven(network: LUVLi, batch: Batch) -> None:
+    silent = batch._replace(
+        teaches=torch.zeros(3, 5, dtype=torch.bool),
+        visibility=torch.where(batch.visibility == 0, -1, batch.visibility),
+    )
+    loss, parts = run(network, silent, loss="luvli")
+    loss.backward()
+    assert parts["visibility"].item() < 1e-12
+    assert network.visibility.linear.weight.grad.abs().max() == 0  # type: ignore[union-attr]
+    assert network.cholesky.linear.weight.grad.abs().max() > 0  # type: ignore[union-attr]
+
+
+def test_an_unsure_label_pulls_less(network: LUVLi, batch: Batch) -> None:
+    def pull(variance: float) -> float:
+        covariance = (torch.eye(2) * variance).expand(3, 5, 2, 2)
+        loss, _ = run(network, batch._replace(covariance=covariance), loss="luvli")
+        network.zero_grad()
+        loss.backward()
+        grad = network.trunk.heads[1].conv.weight.grad
+        assert grad is not None
+        return float(grad.norm())
+
+    assert pull(400.0) < 0.5 * pull(0.0)
+
+
+@pytest.mark.parametrize(
+    ("loss", "estimator", "idle"),
+    [
+        ("heatmap", "relu", {"cholesky", "visibility"}),
+        ("luvli", "relu", set()),
+        ("mse", "relu", {"cholesky"}),
+        ("luvli", "direct", {"trunk"}),
+    ],
+)
+def test_parameters_without_a_loss_are_taken_out(loss: Any, estimator: Any, idle: set[str]) -> None:
+    network = build(CONFIG.model_copy(update={"mean_estimator": estimator}))
+    before = {name: t.clone() for name, t in network.state_dict().items()}
+    freeze_unused(network, Stage(loss=loss))
+    frozen = {n.split(".")[0] for n, p in network.named_parameters() if not p.requires_grad}
+    assert frozen == idle
+    assert all(torch.equal(before[name], t) for name, t in network.state_dict().items())
+    assert all(p.grad is None for p in network.parameters())
+
+
+def test_the_meter_means_and_names_the_broken_step() -> None:
+    meter = Meter("stage x")
+    for value in (1.0, 3.0):
+        meter.add({"loss": torch.tensor(value)}, faces=8, waited=0.0)
+    assert meter.flush(2)["loss"] == 2.0
+    for value in (1.0, 1.0, float("inf"), float("nan")):
+        meter.add({"loss": torch.tensor(value)}, faces=8, waited=0.0)
+    with pytest.raises(Divergence, match=r"at step 5\b"):
+        meter.flush(6)
+
+
+def test_a_runaway_loss_is_noticed() -> None:
+    meter = Meter("stage x", first=2.0)
+    meter.add({"loss": torch.tensor(9.0)}, 1, 0.0)
+    meter.flush(1)
+    meter.add({"loss": torch.tensor(30.0)}, 1, 0.0)
+    with pytest.raises(Divergence, match="run away to 30 by step 2"):
+        meter.flush(2)

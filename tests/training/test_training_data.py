@@ -1,0 +1,177 @@
+"""Sources: who is held out, what teaches visibility, pseudo-labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from luvli.data.dataset import CropDataset
+from luvli.data.record import FaceRecord
+from luvli.errors import InputError
+from luvli.markup import get_markup
+from luvli.network import build, load_model, save_model
+from luvli.training.data import (
+    TrainingFaces,
+    group_of,
+    hold_out,
+    load_source,
+    looks_ahead,
+    make_batch,
+    sees_hidden_landmarks,
+    teach_visibility,
+)
+from luvli.training.pseudo import relabel
+from luvli.training.recipe import Recipe
+from luvli.training.validate import predict_crops
+
+MakeRecipe = Callable[..., Recipe]
+
+
+def record(name: str, **fields: object) -> FaceRecord:
+    values = {
+        "points": 50 + 30 * get_markup("ibug68").schematic,
+        "visibility": np.ones(68, np.int8),
+        "image": Path(f"{name}.jpg"),
+        "face_id": name,
+    }
+    return FaceRecord(**{**values, **fields})  # type: ignore[arg-type]
+
+
+def test_people_and_photographs_are_never_torn_apart() -> None:
+    people = [record(f"Ann_Lee_{i}{j}") for i in range(6) for j in range(2)]
+    people += [record(f"Bob {i}") for i in range(8)] + [record(f"Cy-{i}") for i in range(5)]
+    kept, held = hold_out(people, 6, "person")
+    assert len(held) >= 6
+    assert {group_of(r, "person") for r in kept}.isdisjoint(group_of(r, "person") for r in held)
+    assert {group_of(r, "person") for r in people} == {"Ann_Lee", "Bob", "Cy"}
+    faces = [record(f"f{i}", image=Path(f"p{i // 2}.jpg")) for i in range(20)]
+    kept, held = hold_out(faces, 5, "photo")
+    assert len(held) == 6
+    assert {r.image for r in kept}.isdisjoint(r.image for r in held)
+
+
+def test_the_choice_depends_on_names_alone() -> None:
+    faces = [record(f"f{i}") for i in range(30)]
+    _, held = hold_out(faces, 5, "photo")
+    _, again = hold_out(faces[::-1], 5, "photo")
+    assert {r.face_id for r in held} == {r.face_id for r in again}
+    _, more = hold_out([*faces, *(record(f"g{i}") for i in range(30))], 12, "photo")
+    assert sum(r.face_id in {h.face_id for h in held} for r in more) >= 3  # mostly the same
+
+
+def turned(yaw: float) -> np.ndarray:
+    """The schematic on a half cylinder, turned by `yaw` degrees."""
+    flat = get_markup("ibug68").schematic
+    depth = np.sqrt(np.clip(1.3 - flat[:, 0] ** 2, 0, None))
+    depth[27:36] += 0.25
+    a = np.radians(yaw)
+    return np.stack([np.cos(a) * flat[:, 0] + np.sin(a) * depth, flat[:, 1]], axis=1)
+
+
+def test_faces_that_look_ahead() -> None:
+    assert all(looks_ahead(turned(yaw)) for yaw in (-8, 0, 8))
+    assert not any(looks_ahead(turned(yaw)) for yaw in (-45, -30, 30, 45))
+    tilt = np.array([[0.8, -0.6], [0.6, 0.8]])
+    assert looks_ahead(turned(5) @ tilt.T * 40 + 100)
+    assert not looks_ahead(turned(35) @ tilt.T * 40 + 100)
+
+
+@pytest.mark.parametrize(
+    ("use", "visibility", "teaches"),
+    [
+        ("labelled", [-1, 0, 1, 2], [0, 1, 1, 1]),
+        ("paper", [0, 0, 1, 2], [1, 1, 1, 1]),
+        ("ignore", [-1, -1, 1, 2], [0, 0, 0, 0]),
+    ],
+)
+def test_what_labels_teach_about_visibility(
+    use: str, visibility: list[int], teaches: list[int]
+) -> None:
+    sample = {"visibility": np.array([-1, 0, 1, 2], np.int8)}
+    teach_visibility(sample, record("x"), use)  # type: ignore[arg-type]
+    assert sample["visibility"].tolist() == visibility
+    assert sample["teaches"].tolist() == teaches  # type: ignore[comparison-overlap]
+
+
+def test_frontal_sets_teach_where_the_face_looks_ahead() -> None:
+    for yaw, expected in ((0.0, True), (40.0, False)):
+        sample = {"visibility": np.ones(68, np.int8)}
+        teach_visibility(sample, record("x", points=turned(yaw)), "frontal")
+        assert sample["teaches"].all() == expected  # type: ignore[attr-defined]
+
+
+def test_offset_limit_and_hold_out_of_a_source(small_recipe: MakeRecipe) -> None:
+    plain = load_source("mine", small_recipe().data.sources["mine"], small_recipe().data)
+    assert (len(plain.train), len(plain.held_out)) == (16, 4)
+    changed = small_recipe(
+        data={"sources": {"mine": {"offset": [2.0, -1.0], "limit": 10, "hold_out": 0}}}
+    )
+    moved = load_source("mine", changed.data.sources["mine"], changed.data)
+    assert len(moved.train) == 10
+    before = {r.face_id: r for r in (*plain.train, *plain.held_out)}
+    for face in moved.train:
+        shift = (face.points - before[face.face_id].points)[face.visible]
+        assert np.allclose(shift, (2.0, -1.0))
+
+
+@pytest.fixture
+def crops(small_recipe: MakeRecipe) -> CropDataset:
+    recipe = small_recipe()
+    part = load_source("mine", recipe.data.sources["mine"], recipe.data)
+    return CropDataset(part.train, 64, enlarge=1.3)
+
+
+def test_hidden_landmarks_are_noticed(crops: CropDataset) -> None:
+    assert sees_hidden_landmarks(TrainingFaces([crops], ["labelled"]))
+    assert not sees_hidden_landmarks(TrainingFaces([crops], ["ignore"]))
+    crops.records = [r for r in crops.records if r.visible.all()]
+    assert not sees_hidden_landmarks(TrainingFaces([crops], ["paper"]))
+
+
+def test_pseudo_labels_come_back_in_image_pixels(
+    crops: CropDataset, small_recipe: MakeRecipe, tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    network = build(small_recipe().network)
+    save_model(tmp_path / "m.safetensors", network, {"enlarge": 1.3})
+    labelled = relabel(crops.records, tmp_path / "m.safetensors", "none", str(tmp_path))
+    plain = CropDataset(crops.records, 64, enlarge=1.3, box_noise="none")
+    loaded, _ = load_model(tmp_path / "m.safetensors")
+    sample = plain[3]
+    answers = predict_crops(loaded, plain)
+    affine = sample["affine"]
+    seen = labelled[3].visible
+    there = labelled[3].points @ affine[:, :2].T + affine[:, 2]
+    assert np.allclose(there[seen], answers.points[3][seen], atol=1.0)  # cached pixels differ
+    scale = np.sqrt(np.linalg.det(affine[:, :2]))
+    assert labelled[3].covariance is not None
+    assert np.linalg.det(labelled[3].covariance) == pytest.approx(
+        np.linalg.det(answers.covariance[3]) / scale**4, rel=0.2
+    )
+
+
+def test_label_covariances_move_with_the_crop(crops: CropDataset, small_recipe: MakeRecipe) -> None:
+    stage = small_recipe(stages={"luvli": {"augmentation": {"flip": 1.0}}}).stages["luvli"]
+    known = np.tile(np.diag([4.0, 1.0]), (68, 1, 1))
+    known[0] = np.diag([9.0, 1.0])  # of one jaw end only: the mirror must take it to the other
+    records = [r.with_changes(covariance=known) for r in crops.records]
+    flipped = CropDataset(records, 64, enlarge=1.3, augmentation=stage.augmentation)
+    samples = [TrainingFaces([flipped], ["labelled"])[0, turn, 1] for turn in range(2)]
+    batch = make_batch(samples)
+    assert batch.covariance is not None
+    for sample, moved in zip(samples, batch.covariance.numpy(), strict=True):
+        linear = sample["affine"][:, :2]
+        assert np.linalg.det(linear) < 0
+        assert np.allclose(moved[16], linear @ known[0] @ linear.T, rtol=1e-5)
+        assert np.allclose(moved[0], linear @ known[1] @ linear.T, rtol=1e-5)
+
+
+def test_pseudo_labels_need_the_same_markup(tmp_path: Path, small_recipe: MakeRecipe) -> None:
+    config = small_recipe().network.model_copy(update={"markup": "wflw98", "landmarks": 98})
+    save_model(tmp_path / "m.safetensors", build(config))
+    with pytest.raises(InputError, match="markup wflw98"):
+        relabel([record("x")], tmp_path / "m.safetensors", "none")
