@@ -241,13 +241,13 @@ def test_a_large_folder_is_listed_once(tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.slow
 def test_a_hundred_thousand_entries_stream(discs: Predictor, tmp_path: Path) -> None:
-    """Memory does not grow with the folder; unreadable files are named and counted."""
+    """Memory grows neither with the folder nor with what is done."""
     import tracemalloc
 
     (tmp_path / "in").mkdir()
     write_image(tmp_path / "one.png", disc_picture([(30, 30, 12)], (64, 64)))
     for i in range(100_000):
-        os.link(tmp_path / "one.png", tmp_path / f"in/{i:06d}.png")
+        (tmp_path / f"in/{i:06d}.png").symlink_to("../one.png")
     tracemalloc.start()
     inputs = Inputs([tmp_path / "in"])
     listing = tracemalloc.get_traced_memory()[1]
@@ -258,7 +258,7 @@ def test_a_hundred_thousand_entries_stream(discs: Predictor, tmp_path: Path) -> 
     for count, _ in enumerate(first.pictures(inputs)):
         if count % 1000 == 999:
             memory.append(tracemalloc.get_traced_memory()[0])
-        if count == 4999:
+        if count == 3999:
             break
     tracemalloc.stop()
     assert memory[-1] < memory[0] + 1e6

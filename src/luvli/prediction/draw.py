@@ -147,13 +147,16 @@ def _ellipses(points: Floats, covariance: Floats, radius: float) -> Floats:
 def _lines(canvas: Picture, curves: Floats, width: float, colour: Colour, opacity: float) -> None:
     import cv2
 
-    zoom = 1 if width >= 1.5 else 3  # OpenCV's lines are whole pixels wide: thin ones are shrunk
+    # OpenCV's lines are whole pixels wide: thin ones are drawn large and shrunk, which also
+    # smooths them
+    zoom = 1 if width >= 1.5 else 4
     mask, corner = _mask(canvas, curves.reshape(-1, 2), width, zoom)
     if mask is None:
         return
     fixed = _fixed((curves - corner + 0.5) * zoom - 0.5)
     thickness = max(1, round(width * zoom))
-    cv2.polylines(mask, list(fixed), True, 255, thickness, cv2.LINE_AA, _SHIFT)
+    kind = cv2.LINE_AA if zoom == 1 else cv2.LINE_8
+    cv2.polylines(mask, list(fixed), True, 255, thickness, kind, _SHIFT)
     _blend(canvas, mask, corner, zoom, colour, opacity)
 
 
@@ -167,8 +170,9 @@ def _dots(canvas: Picture, points: Floats, radius: float, colour: Colour, opacit
         if mask is None:
             return
         size = round(grown * zoom * 2**_SHIFT)
+        kind = cv2.LINE_AA if zoom == 1 else cv2.LINE_8
         for x, y in _fixed((points - corner + 0.5) * zoom - 0.5).tolist():
-            cv2.circle(mask, (x, y), size, 255, -1, cv2.LINE_AA, _SHIFT)
+            cv2.circle(mask, (x, y), size, 255, -1, kind, _SHIFT)
         _blend(canvas, mask, corner, zoom, paint, opacity * (0.5 if paint is DARK else 1.0))
 
 
