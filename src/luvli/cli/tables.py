@@ -6,9 +6,14 @@ from collections.abc import Sequence
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
-    """First column to the left, the others to the right; wide enough not to break figures."""
+    """First column to the left, the others to the right.
+
+    On a terminal the first column folds where there is no room; in a pipe or a file nothing
+    is folded or cut, however wide the table.
+    """
     from rich import box
     from rich.console import Console
+    from rich.measure import Measurement
     from rich.table import Table
 
     table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left")
@@ -19,4 +24,8 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], title: s
             table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(*row)
-    Console().print(table)
+    console = Console()
+    if not console.is_terminal:
+        needed = Measurement.get(console, console.options.update(max_width=10_000), table).maximum
+        console = Console(width=max(console.width, needed))
+    console.print(table)
