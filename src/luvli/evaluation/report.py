@@ -66,7 +66,7 @@ def as_markdown(metrics: Mapping[str, Any], parts: Sequence[Section]) -> str:
 
 _CSS = """
 body{font:15px/1.5 system-ui,sans-serif;color:#1a1a1a;
- max-width:1080px;margin:2em auto;padding:0 1em}
+ max-width:1320px;margin:2em auto;padding:0 1em}
 h1{font-size:1.7em;margin-bottom:.1em}h2{border-bottom:1px solid #ccc;margin-top:2em}
 h3{font-size:1.05em;margin:1.4em 0 .3em}p{margin:.4em 0}.note{color:#555;font-size:.9em}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.88em}
