@@ -202,20 +202,18 @@ class CED(NamedTuple):
     fraction: Floats
 
 
-def ced(errors: ArrayLike) -> CED:
+def ced(nme: ArrayLike) -> CED:
     """The steps of the cumulative error distribution, starting at (0, 0).
 
     Faces without a prediction never enter, so that the curve then ends below 1.
     """
-    values = _measurable(errors)
+    values = _measurable(nme)
     finite = np.sort(values[np.isfinite(values)])
     fraction = np.arange(len(finite) + 1) / max(len(values), 1)
     return CED(np.concatenate([[0.0], finite]), fraction)
 
 
-def auc(
-    errors: ArrayLike, cutoff: float = 7.0, method: Literal["step", "polyline"] = "step"
-) -> float:
+def auc(nme: ArrayLike, cutoff: float = 7.0, method: Literal["step", "polyline"] = "step") -> float:
     """Area under the cumulative error distribution up to `cutoff` percent, in percent.
 
     "step" integrates the distribution exactly: mean(max(0, cutoff - NME)) / cutoff.
@@ -225,7 +223,7 @@ def auc(
     >>> auc([1.0, 3.0], cutoff=4.0)
     50.0
     """
-    values = _measurable(errors)
+    values = _measurable(nme)
     if not len(values):
         return float("nan")
     if method == "step":
@@ -252,13 +250,13 @@ def area_of_each(errors: ArrayLike, cutoff: float) -> Floats:
     return np.maximum(0.0, cutoff - np.asarray(errors, dtype=np.float64)) / cutoff * 100.0
 
 
-def failure_rate(errors: ArrayLike, threshold: float = 10.0) -> float:
+def failure_rate(nme: ArrayLike, threshold: float = 10.0) -> float:
     """Percent of the measurable faces with NME > `threshold`, unpredicted faces among them.
 
     >>> failure_rate([2.0, 10.0, 11.0, np.inf])
     50.0
     """
-    values = _measurable(errors)
+    values = _measurable(nme)
     return float((values > threshold).mean() * 100.0) if len(values) else float("nan")
 
 
