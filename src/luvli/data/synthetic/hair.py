@@ -39,7 +39,7 @@ def grow_scalp(
     chosen = np.flatnonzero(roots.strength > style.hairline)
     if style.length <= 0 or not len(chosen):
         return np.zeros((0, 2, 3), np.float32)
-    chosen = chosen[rng.permutation(len(chosen))[:guides]]
+    chosen = some_roots(chosen, guides, rng)
     place = roots.at(vertices, chosen)
     normal = roots.at(normals, chosen)
     normal /= np.linalg.norm(normal, axis=1, keepdims=True) + 1e-6
@@ -148,6 +148,12 @@ def _grow(
                     flow[i] /= np.sqrt(length)
 
 
+def some_roots(roots: Any, count: int, rng: np.random.Generator) -> Any:
+    """`count` of the roots: a window, for they are stored in random order."""
+    start = rng.integers(0, max(len(roots) - count, 0) + 1)
+    return roots[start : start + count]
+
+
 def tuft(
     guides: Any, colour: Any, style: Style, followers: int, rng: np.random.Generator
 ) -> tuple[Any, Any]:
@@ -240,7 +246,8 @@ class Skull:
         """The skull of a deformed head."""
         first, cells, order, centre = head.skull_cells
         radius = np.zeros(_RINGS * _SECTORS, np.float32)
-        distance = np.linalg.norm(vertices[order] - centre, axis=1)
+        offset = vertices[order] - centre
+        distance = np.sqrt(np.einsum("nk,nk->n", offset, offset))
         radius[cells] = np.maximum.reduceat(distance, first)
         grid = radius.reshape(_RINGS, _SECTORS)
         # an empty cell takes the largest of its neighbours

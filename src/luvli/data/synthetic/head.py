@@ -124,6 +124,12 @@ class Head:
         return np.asarray(_smoothstep(-11.0, -3.5, height), np.float32)
 
     @cached_property
+    def neck(self) -> tuple[Ints, Floats]:
+        """Vertices (m,) that do not move with the skull alone, and their stiffness (m, 1)."""
+        loose = np.flatnonzero(self.stiffness < 1).astype(np.int32)
+        return loose, self.stiffness[loose, None]
+
+    @cached_property
     def jaw_paths(self) -> Ints:
         """(17, m) vertices from each jaw landmark inwards: where the outline can slide to."""
         return _jaw_paths(self.neutral, self.triangles[self.part == Part.SKIN], self.landmarks)

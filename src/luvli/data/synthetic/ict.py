@@ -79,6 +79,10 @@ def _assemble(raw: _Raw) -> Head:
         part[(first >= low) & (first < high)] = kind
     inside = np.isin(part, (Part.TEETH, Part.GUMS))
     part[inside & (raw.neutral[triangles, 2].max(axis=1) < _BEHIND)] = 255
+    for low, high in (_LEFT_EYE, _RIGHT_EYE):  # the back of the balls turns never to the front
+        middle = raw.neutral[low:high, 2].mean() - 0.4
+        behind = (first >= low) & (first < high)
+        part[behind & (raw.neutral[triangles, 2].max(axis=1) < middle)] = 255
     triangles, part = triangles[part < 255], part[part < 255]
     kept, renumbered = np.unique(triangles, return_inverse=True)
     triangles = renumbered.reshape(-1, 3).astype(np.int32)

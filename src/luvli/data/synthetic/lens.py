@@ -14,13 +14,13 @@ from luvli.errors import require
 def develop(light: Any, face: Any, effects: bool, rng: np.random.Generator) -> NDArray[np.uint8]:
     """Linear RGB (h, w, 3) to uint8 sRGB.
 
-    The exposure makes the face (`face`, boolean (h, w)) neither black nor white, more or less
-    as a camera's automatics would; dark skin stays darker than light skin. With `effects`,
+    The exposure makes the face (`face`, at every fourth pixel) neither black nor white, more or
+    less as a camera's automatics would; dark skin stays darker than light skin. With `effects`,
     blur, noise, low resolution and JPEG follow, each with the frequency of press photographs.
     """
     cv2 = require("cv2", "train")
     picture = light
-    sample, where = picture[::4, ::4], face[::4, ::4]
+    sample, where = picture[::4, ::4], face
     level = float(sample[where].mean()) if where.any() else float(sample.mean())
     picture = picture * np.float32((rng.uniform(0.20, 0.34) / max(level, 1e-3)) ** 0.62)
     if effects:
@@ -37,7 +37,7 @@ def develop(light: Any, face: Any, effects: bool, rng: np.random.Generator) -> N
         if rng.random() < 0.6:
             encoded = encoded + _grain(encoded.shape[0], rng)
     pixels = np.clip(encoded * 255 + 0.5, 0, 255).astype(np.uint8)
-    if effects and rng.random() < 0.6:
+    if effects and rng.random() < 0.45:
         quality = int(np.clip(rng.normal(75, 18), 25, 98))
         _, packed = cv2.imencode(".jpg", pixels[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, quality])
         pixels = cv2.imdecode(packed, cv2.IMREAD_COLOR)[..., ::-1]

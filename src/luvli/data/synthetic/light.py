@@ -90,7 +90,7 @@ def shadow_map(vertices: Any, triangles: Any, direction: Any) -> tuple[Any, Any]
 def lit_fraction(
     vertices: Any, normals: Any, depth: Any, transform: Any, bias: float, lit: Any
 ) -> None:
-    """How much of the lamp each vertex sees, from 9 taps of the shadow map, into `lit` (n,)."""
+    """How much of the lamp each vertex sees, from 5 taps of the shadow map, into `lit` (n,)."""
     size = depth.shape[0]
     for k in range(vertices.shape[0]):
         # start a little off the surface, so that it does not shade itself
@@ -101,14 +101,15 @@ def lit_fraction(
         y = transform[1, 0] * px + transform[1, 1] * py + transform[1, 2] * pz + transform[1, 3]
         z = transform[2, 0] * px + transform[2, 1] * py + transform[2, 2] * pz + transform[2, 3]
         free = 0
-        for dy in range(-1, 2):
-            for dx in range(-1, 2):
-                column = int(x + 1.3 * dx + 0.5)
-                row = int(y + 1.3 * dy + 0.5)
-                inside = column >= 0 and row >= 0 and column < size and row < size
-                if not inside or depth[row, column] <= z + bias:
-                    free += 1
-        lit[k] = free / np.float32(9.0)
+        for tap in range(5):  # the middle and the corners of a small square
+            dx = 0.0 if tap == 0 else 1.3 * (2 * (tap % 2) - 1)
+            dy = 0.0 if tap == 0 else 1.3 * (2 * (tap // 3) - 1)
+            column = int(x + dx + 0.5)
+            row = int(y + dy + 0.5)
+            inside = column >= 0 and row >= 0 and column < size and row < size
+            if not inside or depth[row, column] <= z + bias:
+                free += 1
+        lit[k] = free / np.float32(5.0)
 
 
 @njit(cache=True, nogil=True, fastmath=True)

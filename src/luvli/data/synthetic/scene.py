@@ -37,7 +37,7 @@ class Drawn:
     light: Floats
     """(size, size, 3) linear RGB"""
     face: NDArray[np.bool_]
-    """(size, size) pixels that show skin"""
+    """whether skin shows, at every fourth pixel of every fourth row"""
     labels: Labels
     externally: NDArray[np.bool_]
     """(68,) covered by an object, hair or dark glass"""
@@ -59,15 +59,14 @@ def draw(
     grid = size * SAMPLES
     nearness = np.zeros((grid, grid), np.float32)
     owner = np.full((grid, grid), NOTHING, np.int32)
-    painted = np.zeros((grid, grid, 3), np.float32)
+    painted = np.empty((grid, grid, 3), np.float32)  # read only where a strand was drawn
     to_camera = Turn(shot.pose, neck_pivot(head))
     body_to_camera = Turn(shot.body, neck_pivot(head))
     screen = camera.project(posed.camera, SAMPLES)
     draw_triangles(screen, posed.triangles, 0, False, nearness, owner)
     labels = place_landmarks(head, posed.camera, screen, posed.triangles, camera, jaw)
-    face = (owner[::SAMPLES, ::SAMPLES] >= 0) & (
-        posed.part[np.maximum(owner[::SAMPLES, ::SAMPLES], 0)] == Part.SKIN
-    )
+    seen = owner[:: 4 * SAMPLES, :: 4 * SAMPLES]
+    face = (seen >= 0) & (posed.part[np.maximum(seen, 0)] == Part.SKIN)
     own_hair, scalp_hair = all_hair(head, person, posed, shot, worn, to_camera, rng)
     for points, colour, width in own_hair:
         flat = camera.project(points, SAMPLES)
@@ -77,7 +76,8 @@ def draw(
     meshes = [_moved(mesh, to_camera) for mesh in worn.on_head]
     meshes += [_moved(mesh, body_to_camera) for mesh in worn.on_body]
     vertices, triangles, part, attributes = _assemble(head, posed, meshes, shot.lights)
-    full_screen = camera.project(vertices, SAMPLES)
+    around = camera.project(vertices[len(screen) :], SAMPLES)
+    full_screen = np.concatenate([screen, around])
     first = len(posed.triangles)
     draw_triangles(full_screen, triangles[first:], first, True, nearness, owner)
     for points, colour, width in scalp_hair:

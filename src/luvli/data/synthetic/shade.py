@@ -168,13 +168,17 @@ def shade(
                     column = min(max(int(tu), 0), maps.shape[1] - 2)
                     fu = min(max(tu - np.float32(column), zero), one)
                     fv = min(max(tv - np.float32(row), zero), one)
+                    w11 = fu * fv / np.float32(255)
+                    w10 = fv / np.float32(255) - w11
+                    w01 = fu / np.float32(255) - w11
+                    w00 = np.float32(1 / 255) - w11 - w10 - w01
                     for i in range(8):
-                        upper = maps[row, column, i] * (one - fu) + maps[row, column + 1, i] * fu
-                        lower = (
-                            maps[row + 1, column, i] * (one - fu)
-                            + maps[row + 1, column + 1, i] * fu
+                        region[i] = (
+                            w00 * maps[row, column, i]
+                            + w01 * maps[row, column + 1, i]
+                            + w10 * maps[row + 1, column, i]
+                            + w11 * maps[row + 1, column + 1, i]
                         )
-                        region[i] = (upper * (one - fv) + lower * fv) / np.float32(255)
                     nu, nv = int(tu * 2) + shift[0], int(tv * 2) + shift[1]
                     low = tile[(nv // 8) % TILE, (nu // 8) % TILE, 0]
                     mid = tile[(nv // 2) % TILE, (nu // 2) % TILE, 1]
@@ -213,14 +217,12 @@ def shade(
                     weight = zero
                     if numbers[PHOTO] > 0:
                         for i in range(4):
-                            upper = (
-                                photo[row, column, i] * (one - fu) + photo[row, column + 1, i] * fu
+                            region[i] = (
+                                w00 * photo[row, column, i]
+                                + w01 * photo[row, column + 1, i]
+                                + w10 * photo[row + 1, column, i]
+                                + w11 * photo[row + 1, column + 1, i]
                             )
-                            lower = (
-                                photo[row + 1, column, i] * (one - fu)
-                                + photo[row + 1, column + 1, i] * fu
-                            )
-                            region[i] = (upper * (one - fv) + lower * fv) / np.float32(255)
                         weight = region[3] * numbers[PHOTO]
                         for i in range(3):
                             albedo[i] += weight * (region[i] * region[i] - albedo[i])

@@ -18,6 +18,10 @@ from luvli.data.synthetic.shapes import Mesh
 Floats = NDArray[np.float32]
 
 
+LIPS_APART = 0.15
+"""centimetres between the lips from which the inside of the mouth is drawn"""
+
+
 @dataclass(frozen=True, eq=False)
 class Shot:
     """How the picture is taken."""
@@ -63,20 +67,21 @@ def pose_head(head: Head, person: Person, shot: Shot) -> Posed:
     """Deform the head, turn its eyes, and bend its neck."""
     own = head.deform(person.identity, person.expression)
     own, eye_place = head.turn_eyes(own, *person.gaze)
-    open_mouth = head.weights(
-        jawOpen=1, mouthSmile=1, mouthUpperUp=1, mouthLowerDown=1, mouthFunnel=1
-    )
-    inside = (np.minimum(open_mouth, 1) * person.expression).sum() > 0.05
-    triangles, part = (head.triangles, head.part) if inside else head.closed
+    # teeth show only between open lips
+    upper, lower = own[head.landmarks[61:64]], own[head.landmarks[[67, 66, 65]]]
+    gap = np.linalg.norm(upper - lower, axis=1).max()
+    triangles, part = (head.triangles, head.part) if gap > LIPS_APART else head.closed
     normals = np.zeros_like(own)
     vertex_normals(own, triangles, normals)
     pivot = neck_pivot(head)
-    stiff = head.stiffness[:, None]
-    turned = (own - pivot) @ shot.pose.matrix.T.astype(np.float32)
-    still = (own - pivot) @ shot.body.matrix.T.astype(np.float32)
-    camera = stiff * turned + (1 - stiff) * still + pivot
+    camera = (own - pivot) @ shot.pose.matrix.T.astype(np.float32)
+    # the neck follows head and shoulders in shares
+    loose, share = head.neck
+    still = (own[loose] - pivot) @ shot.body.matrix.T.astype(np.float32)
+    camera[loose] = share * camera[loose] + (1 - share) * still
+    camera += pivot
     neck = pivot + np.array([0, -4.2, 0.6], np.float32)
-    return Posed(own, normals, camera.astype(np.float32), triangles, part, eye_place, neck)
+    return Posed(own, normals, camera, triangles, part, eye_place, neck)
 
 
 def neck_pivot(head: Head) -> Floats:

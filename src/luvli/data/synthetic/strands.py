@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from luvli.data.synthetic import shade
-from luvli.data.synthetic.hair import bristles, grow_scalp, light_strands, tuft
+from luvli.data.synthetic.hair import bristles, grow_scalp, light_strands, some_roots, tuft
 from luvli.data.synthetic.head import Head
 from luvli.data.synthetic.person import Person
 from luvli.data.synthetic.stage import Posed, Shot, Turn, Worn
@@ -71,7 +71,7 @@ def _face_hair(head: Head, person: Person, posed: Posed, rng: np.random.Generato
     brows = head.roots["brows"]
     count = len(brows.strength)
     if count and person.skin.numbers[shade.PHOTO] == 0:  # a photograph has brows
-        chosen = rng.permutation(count)[: int(count * rng.uniform(0.2, 0.55))]
+        chosen = some_roots(np.arange(count), int(count * rng.uniform(0.2, 0.55)), rng)
         place = brows.place[chosen]
         middle = np.abs(place[:, 0])
         rise = np.clip(1.2 - 0.25 * middle, -0.25, 1.0)  # upright at the nose, flat outside
@@ -97,7 +97,7 @@ def _face_hair(head: Head, person: Person, posed: Posed, rng: np.random.Generato
             chosen = chosen[
                 (near[:, 1] > lip[1] - 0.6) & (near[:, 1] < nose[1]) & (abs(near[:, 0]) < 3)
             ]
-        chosen = chosen[rng.permutation(len(chosen))[: int(1200 + 1200 * min(style.beard, 2))]]
+        chosen = some_roots(chosen, int(1200 + 1200 * min(style.beard, 2)), rng)
         place = beard.place[chosen]
         lean = np.stack(
             [0.12 * place[:, 0], np.full(len(chosen), -1.0), np.full(len(chosen), 0.15)], 1

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from luvli.data.formats import write_pts
+from luvli.data.synthetic.backdrop import photographs
 from luvli.data.synthetic.faces import SyntheticFaces
+from luvli.data.synthetic.render import load_head
 from luvli.errors import InputError, require
 from luvli.files import PathLike, read_text, whole_file, write_text
 
@@ -40,6 +42,10 @@ def synthesize(
     5000
     """
     folder = Path(out_dir)
+    load_head(faces.head)  # what cannot be read is refused before anything is written
+    for pictures in (faces.textures, faces.backgrounds):
+        if pictures is not None:
+            photographs(pictures)
     _settle(folder, faces, image_format)
     missing = [i for i in range(len(faces)) if not _label(folder, i).exists()]
     workers = min(workers or os.cpu_count() or 1, max(len(missing), 1))
