@@ -46,9 +46,11 @@ class DiscDetector:
 
     def __init__(self) -> None:
         self.calls = 0
+        self.sizes: list[int] = []
 
     def __call__(self, image: NDArray[np.uint8], name: str = "") -> list[Box]:
         self.calls += 1
+        self.sizes.append(max(image.shape[:2]))
         bright = (image[:, :, 0] > 120).astype(np.uint8)
         _, _, stats, _ = cv2.connectedComponentsWithStats(bright)
         return [

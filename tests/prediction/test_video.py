@@ -192,6 +192,20 @@ def test_faces_are_followed_and_seldom_looked_for() -> None:
     assert detector.calls == 90 // following.DETECT_EVERY
 
 
+def test_glances_at_a_small_copy_give_full_size_boxes() -> None:
+    """Between thorough looks the detector sees a small copy; boxes come back at full size."""
+    detector = DiscDetector()
+    follower = Follower(Predictor(DiscBackend(), detector))
+    follower.looks = 1  # the next look is a glance
+    ((_, face),) = follower(disc_picture([(900.0, 500.0, 150.0)], (1280, 960)))
+    np.testing.assert_allclose(face.box, [750, 350, 1050, 650], atol=4)
+    assert max(detector.sizes) == following.GLANCE
+    follower.looks = following.THOROUGH_EVERY
+    follower._since_look = following.DETECT_EVERY
+    follower(disc_picture([(900.0, 500.0, 150.0)], (1280, 960)))
+    assert max(detector.sizes) == 1280
+
+
 def test_lost_faces_end_and_new_ones_begin() -> None:
     follower = Follower(Predictor(DiscBackend(), DiscDetector()))
     numbers = []

@@ -220,7 +220,9 @@ def _answer(
         graph.linear(bottleneck, network.cholesky.linear), -1, config.landmarks, 5 if direct else 3
     )
     mean = graph.columns(raw, 3, 5) if direct else _mean(graph, network, heatmaps)
-    points = graph.add(graph.times(mean, float(STRIDE)), float(heatmap_to_crop(0.0, config.pixel_grid)))
+    points = graph.add(
+        graph.times(mean, float(STRIDE)), float(heatmap_to_crop(0.0, config.pixel_grid))
+    )
     scale = np.ones(config.landmarks)
     if info.calibration is not None:
         scale = np.sqrt(info.calibration.scale)
