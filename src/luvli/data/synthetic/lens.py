@@ -29,7 +29,7 @@ def develop(light: Any, face: Any, effects: bool, rng: np.random.Generator) -> N
         picture = _blur(cv2, picture, rng)
     encoded = _tone_curve()[np.clip(picture * 1024, 0, 4095).astype(np.uint16)]
     if effects:
-        contrast = rng.uniform(0.85, 1.2)
+        contrast = rng.uniform(0.92, 1.35)
         offset = 0.5 - 0.5 * contrast + rng.normal(0, 0.025)
         colourful = 0.0 if rng.random() < 0.05 else rng.uniform(0.7, 1.2)
         mixing = contrast * (colourful * np.eye(3) + (1 - colourful) / 3)

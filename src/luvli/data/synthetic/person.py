@@ -120,13 +120,13 @@ def _skin(style: Style, made_up: bool, rng: np.random.Generator) -> s.Skin:
     else:
         lips = natural_lips * np.exp(rng.normal(0, 0.1, 3))
     iris = _IRISES[rng.choice(2 if dark > 2.5 else len(_IRISES))] * np.exp(rng.normal(0, 0.2))
-    brow = np.minimum(style.colour * rng.uniform(0.6, 1.2), 0.12) + rng.uniform(0.05, 0.25) * tone
+    brow = np.minimum(style.colour * rng.uniform(0.6, 1.2), 0.12) + rng.uniform(0.0, 0.12) * tone
     stubble = 0.35 * tone + 0.4 * np.minimum(style.colour, 0.1)
     palette = np.zeros((8, 3))
     palette[s.TONE], palette[s.LIP_COLOUR], palette[s.STUBBLE_COLOUR] = tone, lips, stubble
     palette[s.BROW_COLOUR], palette[s.SCALP_COLOUR] = brow, 0.8 * style.colour
     palette[s.IRIS] = iris
-    palette[s.SCLERA] = np.array([0.66, 0.62, 0.58]) * rng.uniform(0.75, 1.05)
+    palette[s.SCLERA] = np.array([0.58, 0.54, 0.51]) * rng.uniform(0.7, 1.05)
     palette[s.TEETH] = np.array([0.70, 0.64, 0.52]) * rng.uniform(0.7, 1.1)
     numbers = np.zeros(s.NUMBERS)
     shaven = style.beard == 0 and style.length < 14
@@ -137,11 +137,11 @@ def _skin(style: Style, made_up: bool, rng: np.random.Generator) -> s.Skin:
         if style.beard > 0
         else (rng.beta(1.2, 3.0) * 0.6 if shaven else 0.0)
     )
-    numbers[s.BROW] = rng.uniform(0.15, 0.6)
+    numbers[s.BROW] = rng.uniform(0.25, 0.75)
     numbers[s.SOCKET] = rng.uniform(0.05, 0.38)
     numbers[s.HAIR] = 0.0 if style.length <= 0 else min(1.0, 0.65 + 0.2 * style.length)
     numbers[s.HAIRLINE] = style.hairline
-    numbers[s.LINER] = rng.uniform(0.5, 1.2) if made_up else rng.uniform(0.1, 0.5)
+    numbers[s.LINER] = rng.uniform(0.7, 1.3) if made_up else rng.uniform(0.4, 0.9)
     numbers[s.GLOSS] = rng.gamma(2.0, 0.06)
     numbers[s.ROUGH] = rng.uniform(0.5, 1.6)
     numbers[s.FRECKLE] = rng.uniform(0.3, 1.0) * (rng.random() < 0.15)

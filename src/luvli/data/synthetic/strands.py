@@ -71,7 +71,7 @@ def _face_hair(head: Head, person: Person, posed: Posed, rng: np.random.Generato
     brows = head.roots["brows"]
     count = len(brows.strength)
     if count and person.skin.numbers[shade.PHOTO] == 0:  # a photograph has brows
-        chosen = some_roots(np.arange(count), int(count * rng.uniform(0.2, 0.55)), rng)
+        chosen = some_roots(np.arange(count), int(count * rng.uniform(0.3, 0.7)), rng)
         place = brows.place[chosen]
         middle = np.abs(place[:, 0])
         rise = np.clip(1.2 - 0.25 * middle, -0.25, 1.0)  # upright at the nose, flat outside
