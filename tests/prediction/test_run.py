@@ -387,3 +387,34 @@ def test_demo(luvli: Command, shipped: Predictor, tmp_path: Path) -> None:
     assert names(tmp_path / "demo") == [
         "astronaut-face.png", "astronaut.json", "astronaut.png"
     ]  # fmt: skip
+
+
+def test_int8_and_calibration_on_labelled_faces(
+    luvli: Command, tiny: dict[str, Path], lfpw: Path, tmp_path: Path
+) -> None:
+    """Ranges from pictures, costs and calibration from labels; an untrained network will do."""
+    faces = tmp_path / "faces"
+    faces.mkdir()
+    for label in sorted(lfpw.glob("*.pts"))[:9]:
+        picture = next(p for p in lfpw.glob(f"{label.stem}.*") if p != label)
+        (faces / label.name).symlink_to(label)
+        (faces / picture.name).symlink_to(picture)
+    model, onnx = tmp_path / "copy.safetensors", tmp_path / "copy.onnx"
+    model.write_bytes(tiny["torch"].read_bytes())
+    done = luvli("export", model, "--onnx", onnx, "--calibrate", faces)
+    assert done.exit_code == 0, done.output
+    assert "calibration on 9 faces" in done.output
+    from luvli.prediction.predictor import load
+
+    fitted = load(onnx).info.calibration
+    assert fitted is not None and fitted.faces == 9
+    assert fitted == load(model, "torch").info.calibration  # kept in both files
+    assert abs(fitted.after["0.8"] - 0.8) < abs(fitted.before["0.8"] - 0.8)
+    small = tmp_path / "small.onnx"
+    arguments = ("--int8", "--images", faces, "--labels", faces)
+    done = luvli("export", model, "--onnx", small, *arguments)
+    assert done.exit_code == 0, done.output
+    assert "NME, outer eye corners" in done.output and "coverage at 95%" in done.output
+    info = load(small).info
+    assert info.precision == "int8" and info.calibration == fitted
+    assert small.stat().st_size < 0.8 * onnx.stat().st_size
