@@ -34,6 +34,7 @@ class RunOptions:
 def launch(options: RunOptions) -> Any:
     """A running Fabric; in a job of several processes each of them comes back with its own."""
     fabric_module = require("lightning_fabric", "train")
+    exceptions = require("lightning_fabric.utilities.exceptions", "train")
     import cv2
 
     if options.threads < 1:
@@ -53,7 +54,7 @@ def launch(options: RunOptions) -> Any:
             strategy="ddp" if several else "auto",
         )
         fabric.launch()
-    except (ValueError, fabric_module.utilities.exceptions.MisconfigurationException) as error:
+    except (ValueError, RuntimeError, exceptions.MisconfigurationException) as error:
         raise InputError(f"these devices cannot be used: {str(error).splitlines()[0]}") from error
     return fabric
 

@@ -1,0 +1,119 @@
+"""Two processes (gloo) against one: the same global batch must give the same weights."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from luvli.errors import InputError
+from luvli.network import NetworkConfig, build, load_model
+from luvli.training.checkpoint import list_checkpoints
+from luvli.training.distributed import RunOptions, launch, prepare_norms, set_training_mode
+from luvli.training.files import write_recipe
+from luvli.training.recipe import Recipe
+
+MakeRecipe = Callable[..., Recipe]
+LUVLI = str(Path(sys.executable).with_name("luvli"))
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+def command(recipe: Recipe, out: Path, *flags: str) -> list[str]:
+    path = out.with_suffix(".yaml")
+    path.write_text(write_recipe(recipe))
+    return [LUVLI, "train", str(path), "--out", str(out), "--accelerator", "cpu", *flags]
+
+
+def run(recipe: Recipe, out: Path, *flags: str) -> dict[str, torch.Tensor]:
+    subprocess.run(
+        command(recipe, out, *flags), check=True, env=ENVIRONMENT, timeout=300, capture_output=True
+    )
+    return load_model(out / "model.safetensors")[0].state_dict()
+
+
+def furthest(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> float:
+    return max(float((a[name].double() - b[name].double()).abs().max()) for name in a)
+
+
+@pytest.mark.slow
+def test_two_processes_learn_what_one_learns(small_recipe: MakeRecipe, tmp_path: Path) -> None:
+    """Batch norms are frozen: local statistics of half a batch are other statistics.
+
+    Adam's eps is larger than usual, because Adam blows rounding up wherever a gradient is
+    nearly zero, and the rate is small, because without norms a network soon turns chaotic.
+    """
+    stage = {"batch_norm": "frozen", "optimizer": {"kind": "adamw", "rate": 2e-4, "eps": 1e-3}}
+    recipe = small_recipe(stages={"heatmaps": stage, "luvli": stage})
+    one = run(recipe, tmp_path / "one")
+    two = run(recipe, tmp_path / "two", "--devices", "2")
+    torch.manual_seed(recipe.seed * 1000)  # as the first stage begins
+    start = build(recipe.network).state_dict()
+    learnt = furthest({k: v for k, v in one.items() if k.startswith("trunk.")}, start)
+    assert learnt > 1e-3
+    assert furthest(one, two) < 1e-3 * learnt
+
+
+@pytest.mark.slow
+def test_torchrun_starts_it_too_and_two_processes_stop_together(
+    small_recipe: MakeRecipe, tmp_path: Path
+) -> None:
+    endless = {"epochs": 10_000}
+    recipe = small_recipe(stages={"heatmaps": endless, "luvli": None})
+    out = tmp_path / "run"
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    job = subprocess.Popen(
+        [*torchrun, *command(recipe, out, "--devices", "2")],
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        deadline = time.monotonic() + 120
+        while not list_checkpoints(out / "checkpoints") and time.monotonic() < deadline:
+            time.sleep(0.5)
+        job.send_signal(signal.SIGTERM)
+        text, _ = job.communicate(timeout=60)
+    finally:
+        job.kill()
+    assert "stopped by a signal" in text
+    assert list_checkpoints(out / "checkpoints")
+
+
+def test_synchronised_norms_are_a_gpu_matter(small_recipe: MakeRecipe) -> None:
+    network = build(small_recipe().network)
+    assert prepare_norms(network, "sync", processes=1, on_cpu=True) is network
+    with pytest.raises(InputError, match="needs GPUs"):
+        prepare_norms(network, "sync", processes=2, on_cpu=True)
+    converted = prepare_norms(network, "sync", processes=2, on_cpu=False)
+    kinds = {type(module).__name__ for module in converted.modules()}
+    assert "SyncBatchNorm" in kinds
+    assert "BatchNorm2d" not in kinds
+    assert converted.state_dict().keys() == build(small_recipe().network).state_dict().keys()
+
+
+def test_frozen_norms_keep_their_statistics() -> None:
+    config = NetworkConfig(unets=1, order=0, channels=8, neck=1, growth=4, input_size=64)
+    images = torch.rand(2, 3, 64, 64)
+    for choice, changed in (("frozen", False), ("local", True)):
+        network = build(config)
+        before = network.trunk.stem[1].running_mean.clone()  # type: ignore[union-attr, operator]
+        set_training_mode(network, choice)  # type: ignore[arg-type]
+        network(images)
+        assert torch.equal(before, network.trunk.stem[1].running_mean) != changed  # type: ignore
+
+
+def test_devices_that_are_not_there_are_one_sentence() -> None:
+    if torch.cuda.is_available():
+        pytest.skip("needs a machine without a GPU")
+    with pytest.raises(InputError, match="cannot be used"):
+        launch(RunOptions(accelerator="cuda"))
+    with pytest.raises(InputError, match="--threads"):
+        launch(RunOptions(threads=0))
