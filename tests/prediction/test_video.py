@@ -133,7 +133,7 @@ def test_unreadable_videos_are_named_and_nothing_is_written(
     (sentence,) = run.summary.failed
     assert "bad.mp4" in sentence and sentence.endswith("download it again.")
     run.finish()
-    assert list((tmp_path / "out").iterdir()) == []
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["failed.txt"]
 
 
 def test_sound_only_and_missing_files(tmp_path: Path) -> None:

@@ -27,6 +27,8 @@ def watch(items: Iterable[Any], description: str, total: int | None) -> Iterable
 
 def report(summary: Summary, settings: Settings) -> None:
     """Summary table, the pictures if they are few, failures, and where everything is."""
+    from luvli.prediction.run import FAILED
+
     if 0 < summary.pictures <= SHOWN_PICTURES:
         rows = [
             [result.image, f"{number}", f"{face.score:.2f}", *face_figures(face)]
@@ -50,7 +52,8 @@ def report(summary: Summary, settings: Settings) -> None:
         typer.secho(f"luvli: {sentence}", fg="red", err=True)
     if len(summary.failed) > SHOWN_FAILURES:
         more = len(summary.failed) - SHOWN_FAILURES
-        typer.secho(f"luvli: and {more:,} more files.", fg="red", err=True)
+        where = settings.out / FAILED
+        typer.secho(f"luvli: and {more:,} more, all named in {where}.", fg="red", err=True)
     if settings.format == "coco":
         typer.echo("COCO has no place for covariances and probabilities: they were left out.")
     for path in summary.written:

@@ -14,7 +14,7 @@ from typing import Any
 
 from luvli.errors import InputError
 from luvli.faces import FaceLandmarks
-from luvli.files import whole_file
+from luvli.files import whole_file, write_text
 from luvli.image.box import Box
 from luvli.image.crop import Crop
 from luvli.image.detect import MIN_SCORE
@@ -33,6 +33,8 @@ MAX_PICTURES = 64
 """pictures that wait for the network together"""
 MAX_PIXELS = 50_000_000
 """and the pixels of them that are held in memory for drawing"""
+FAILED = "failed.txt"
+"""one sentence for each file that could not be read"""
 WRITABLE = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
 
 Watch = Callable[[Iterable[Any], str, int | None], Iterable[Any]]
@@ -320,6 +322,10 @@ class Run:
             lines = (line for line in self.journal.lines() if not line.get("video"))
             write_results(path, (Result.from_fields(line) for line in lines), settings.format)
             self.summary.written.insert(0, path)
+        if self.summary.failed:
+            write_text(settings.out / FAILED, "\n".join(self.summary.failed) + "\n")
+        else:
+            (settings.out / FAILED).unlink(missing_ok=True)  # of an earlier run
         self.journal.remove()
         return self.summary
 
