@@ -149,7 +149,7 @@ def _lines(canvas: Picture, curves: Floats, width: float, colour: Colour, opacit
 
     # OpenCV's lines are whole pixels wide: thin ones are drawn large and shrunk, which also
     # smooths them
-    zoom = 1 if width >= 1.5 else 4
+    zoom = 1 if width >= 4 else 2 if width >= 1.5 else 4
     mask, corner = _mask(canvas, curves.reshape(-1, 2), width, zoom)
     if mask is None:
         return
