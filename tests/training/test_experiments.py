@@ -1,0 +1,118 @@
+"""The paper's recipes from end to end, on miniature trees in the data sets' own formats.
+
+Only the size is changed: a small network, one epoch, small batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from drawn_faces import draw_face
+from typer.testing import Result
+
+from luvli.data.formats import write_pts
+from luvli.network import load_model
+
+RECIPES = Path(__file__).resolve().parents[2] / "recipes/paper"
+SMALL = [
+    "network.unets=2",
+    "network.channels=8",
+    "network.neck=1",
+    "network.growth=4",
+    "network.input_size=64",
+]
+Command = Callable[..., Result]
+
+
+def write_face(image: Path, label: Path, seed: int, hidden: bool = False) -> None:
+    picture, points, classes = draw_face(seed)
+    for path in (image, label):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    cv2.imwrite(str(image), picture[..., ::-1])
+    write_pts(label, points, classes if hidden else np.ones_like(classes))
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """300-W with all its parts, and MERL-RAV with its five poses and AFLW's pictures."""
+    root = tmp_path / "data"
+    seed = 0
+    for part in ("lfpw/trainset", "lfpw/testset", "helen/trainset", "helen/testset", "afw", "ibug"):
+        for _ in range(2):
+            seed += 1
+            stem = root / "300w" / part / f"image_{seed:04d}"
+            write_face(stem.with_suffix(".png"), stem.with_suffix(".pts"), seed)
+    for pose in ("frontal", "lefthalf", "righthalf", "left", "right"):
+        for side in ("trainset", "testset"):
+            seed += 1
+            name = f"image{seed:05d}"
+            write_face(
+                root / f"merl_rav/aflw/flickr/0/{name}.jpg",
+                root / f"merl_rav/merl_rav_labels/{pose}/{side}/labels/{name}.pts",
+                seed,
+                hidden=True,
+            )
+    return root
+
+
+def run(luvli: Command, recipe: str, data: Path, out: Path, *changes: str) -> None:
+    path = RECIPES / f"{recipe}.yaml"
+    cache = f"data.cache={data.parent / 'cache'}"
+    settings = [*SMALL, f"data.root={data}", cache, *changes]
+    flags = [word for setting in settings for word in ("--set", setting)]
+    result = luvli("train", path, "--out", out, *flags)
+    assert result.exit_code == 0, result.output
+
+
+def stages(*names: str, batch: int = 2) -> list[str]:
+    return [
+        change
+        for name in names
+        for change in (f"stages.{name}.epochs=1", f"stages.{name}.batch={batch}")
+    ]
+
+
+def test_merl_rav_learns_visibility(luvli: Command, data: Path, tmp_path: Path) -> None:
+    run(luvli, "merl-rav", data, tmp_path / "run", *stages("heatmap", "luvli"))
+    network, info = load_model(tmp_path / "run/model.safetensors")
+    assert network.config.visibility_trained
+    assert info["steps"] == 2 * (5 // 2)
+    assert info["enlarge"] == 1.1
+
+
+def test_300w_split_1_then_split_2_and_their_visibility_means_nothing(
+    luvli: Command, data: Path, tmp_path: Path
+) -> None:
+    run(luvli, "300w-split2", data, tmp_path / "run", *stages("heatmap", "luvli", batch=3))
+    network, info = load_model(tmp_path / "run/model.safetensors")
+    assert not network.config.visibility_trained
+    assert info["steps"] == 6 // 3 + 12 // 3  # three parts of two faces, then all six
+
+
+@pytest.mark.slow
+def test_pre_training_is_taken_up_by_init(luvli: Command, data: Path, tmp_path: Path) -> None:
+    run(luvli, "300w-split1", data, tmp_path / "first", *stages("heatmap", "luvli"))
+    init = f"init={tmp_path / 'first/heatmap.safetensors'}"
+    for name in ("300w-split2-lp", "ablation/direct", "ablation/mse", "ablation/gauss"):
+        run(luvli, name, data, tmp_path / name, *stages("luvli"), init)
+        assert (tmp_path / name / "model.safetensors").is_file()
+
+
+@pytest.mark.slow
+def test_stages_may_differ_in_crop_size(luvli: Command, data: Path, tmp_path: Path) -> None:
+    sizes = ["network.input_size=128", "stages.heatmap.input_size=64"]
+    run(luvli, "300w-split1", data, tmp_path / "run", *stages("heatmap", "luvli"), *sizes)
+    small, _ = load_model(tmp_path / "run/heatmap.safetensors")
+    large, _ = load_model(tmp_path / "run/model.safetensors")
+    assert (small.config.input_size, large.config.input_size) == (64, 128)
+
+
+def test_missing_data_is_one_sentence(luvli: Command, tmp_path: Path) -> None:
+    result = luvli("train", RECIPES / "wflw.yaml", "--out", tmp_path, "--set", "data.root=nowhere")
+    assert result.exit_code == 2
+    assert "nowhere/wflw" in result.output
+    assert "Traceback" not in result.output
