@@ -96,7 +96,8 @@ def test_the_flip_agrees_with_real_faces(lfpw: Path) -> None:
     mean = np.mean(shapes, axis=0)
     mean -= (mean[27, 0], 0)
     flip = get_markup("ibug68").flip
-    assert np.abs(mean[flip] * (-1, 1) - mean).max() < 0.03  # right pairs give 0.013, the wrong published lip pairs 0.42
+    # Right pairs give 0.013, the wrong lip pairs of a published table 0.42.
+    assert np.abs(mean[flip] * (-1, 1) - mean).max() < 0.03
 
 
 def test_conversion_from_98_to_68_keeps_names_where_both_have_them() -> None:

@@ -25,9 +25,10 @@ from luvli.image.read import ImageSource, Picture, read_image
 
 WEIGHTS = "face_detection_yunet_2023mar.onnx"
 
-PASSES = (320, 960)
-"""Longest side, in pixels, of the resized pictures that YuNet is shown: the small one finds
-faces that fill the picture, the large one (for pictures above 480) finds small faces."""
+SMALL, LARGE = 320, 960
+"""Longest side, in pixels, of what YuNet is shown: the picture brought to the small size, which
+finds faces that fill it, and, from 480 pixels on, brought down to at most the large size, which
+finds small faces."""
 
 MIN_SCORE = 0.6
 OVERLAP = 0.4
@@ -90,14 +91,14 @@ class YuNet:
         rectangle, five points (eyes, nose tip, mouth corners, the person's right first),
         score; best score first."""
         longest = max(image.shape[:2])
-        sides = [side for side in PASSES if side == PASSES[0] or longest > side // 2]
+        sides = [SMALL, min(longest, LARGE)] if longest > 1.5 * SMALL else [SMALL]
         rows = _without_doubles(np.concatenate([self._pass(image, side) for side in sides]))
         if len(rows):
             return rows
         # A face that is cut by the border is found when there is something around it.
         edge = longest // 2
         padded = np.pad(image, ((edge, edge), (edge, edge), (0, 0)), mode="edge")
-        rows = self._pass(padded, PASSES[0])
+        rows = self._pass(padded, SMALL)
         rows[:, :2] -= edge
         rows[:, 4:14] -= edge
         return _without_doubles(rows)
