@@ -138,8 +138,10 @@ def sentence_of(numbers: Mapping[str, float]) -> str:
     """
     words = []
     for name, value in numbers.items():
-        if name.startswith("nme_"):
-            words.append(f"NME_{name[4:]} {value:.2f} %")
+        if "nme_" in name:
+            words.append(
+                f"{name.replace('nme_', 'NME_').replace('_shape_', ' shape ')} {value:.2f} %"
+            )
         else:
             words.append(f"{name.replace('_', ' ')} {value:.3f}")
     return ", ".join(words)

@@ -34,7 +34,7 @@ from luvli.training.recipe import Recipe
 from luvli.training.report import Report
 from luvli.training.schedule import rate_factor
 from luvli.training.signals import Stop, Stopped
-from luvli.training.validate import figures, predict_crops
+from luvli.training.validate import figures, mean_shape_nme, predict_crops
 
 MODEL = "model.safetensors"
 LOG_SECONDS = 10.0
@@ -223,6 +223,7 @@ class StageTrainer:
             for name, crops in self.watched.items():
                 answers = predict_crops(judged, crops)
                 numbers = figures(answers, self.config, self.stage.loss != "heatmap")
+                numbers["mean_shape_nme_box"] = mean_shape_nme(self.faces.crops, crops)
                 self.run.results[name] = numbers
                 self.report.validation(self.position.total, epoch, name, numbers)
                 pictures.append(answers)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
 
@@ -10,9 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from luvli.data.augment import Geometry, place_crop
 from luvli.data.dataset import CropDataset, collate
 from luvli.evaluation.accuracy import landmark_errors, mean_nme, nme, normalizers
-from luvli.evaluation.uncertainty import negative_log_likelihood, spread_root
+from luvli.evaluation.uncertainty import negative_log_likelihood, pearson, spread_root
 from luvli.evaluation.visibility import is_called_visible, labelled
 from luvli.image.read import Picture
 from luvli.likelihood import covariance as cov
@@ -23,7 +24,6 @@ from luvli.network.pixels import covariance_to_crop, heatmap_to_crop
 from luvli.training.objective import network_input
 
 Floats = NDArray[np.float64]
-Watched = Mapping[str, CropDataset]
 
 
 @dataclass(frozen=True)
@@ -101,21 +101,34 @@ def figures(
 
 def rank_correlation(answers: Answers) -> float:
     """Spearman's correlation of predicted spread and actual error over all labelled landmarks."""
-    from scipy.stats import spearmanr
-
     errors = landmark_errors(answers.points, answers.truth, "box", answers.classes > 0)
     known = np.isfinite(errors)
-    return float(spearmanr(spread_root(answers.covariance)[known], errors[known]).statistic)
+    return pearson(_ranks(spread_root(answers.covariance)[known]), _ranks(errors[known]))
 
 
-def mean_shape_nme(train: CropDataset, watched: CropDataset) -> float:
+def _ranks(values: Floats) -> NDArray[np.intp]:
+    """Place of each value in sorted order (measured numbers have no ties)."""
+    return np.argsort(np.argsort(values))
+
+
+def mean_shape_nme(train: Sequence[CropDataset], watched: CropDataset) -> float:
     """NME_box (percent) of always answering with the mean shape of plain training crops."""
-    shapes = np.stack([sample["points"] for sample in train]).astype(np.float64)
-    shape = np.nanmean(shapes, axis=0)
-    truth = np.stack([sample["points"] for sample in watched]).astype(np.float64)
-    visible = np.stack([sample["visibility"] for sample in watched]) > 0
+    shapes = np.concatenate([_plain_points(crops) for crops in train])
+    known = np.isfinite(shapes)
+    shape = np.where(known, shapes, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    truth = _plain_points(watched)
+    visible = np.stack([record.visible for record in watched.records])
     guess = np.broadcast_to(shape, truth.shape)
     return mean_nme(nme(guess, truth, "box", visible, "visible"))
+
+
+def _plain_points(crops: CropDataset) -> Floats:
+    """(n, k, 2) labels in crop pixels without augmentation; no picture is touched."""
+    moved = []
+    for record, box in zip(crops.records, crops.boxes, strict=True):
+        affine = place_crop(box, crops.size, crops.enlarge, Geometry(), crops.convention)
+        moved.append(record.points @ affine[:, :2].T + affine[:, 2])
+    return np.stack(moved)
 
 
 def _eyes(truth: Floats, visible: NDArray[np.bool_], markup: str) -> Floats:
