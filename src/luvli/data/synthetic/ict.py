@@ -32,8 +32,8 @@ _TEETH = (17039, 21451)
 _LEFT_EYE = (21451, 22221)
 _RIGHT_EYE = (23021, 23791)
 _VERTICES = 24591
-_IDENTITIES = 40
-"""modes read: each of the other 60 moves the face by less than 0.25 mm (root mean square)"""
+_IDENTITIES = 32
+"""modes read: each of the other 68 moves the face by less than 0.3 mm (root mean square)"""
 _BEHIND = 7.0
 """teeth and gums with smaller z (cm) are out of sight in any open mouth"""
 
@@ -84,6 +84,7 @@ def _assemble(raw: _Raw) -> Head:
         behind = (first >= low) & (first < high)
         part[behind & (raw.neutral[triangles, 2].max(axis=1) < middle)] = 255
     triangles, part = triangles[part < 255], part[part < 255]
+    triangles, part = _coarsen(raw, triangles, part)
     kept, renumbered = np.unique(triangles, return_inverse=True)
     triangles = renumbered.reshape(-1, 3).astype(np.int32)
     position = np.full(_VERTICES, -1, np.int64)
@@ -108,6 +109,47 @@ def _assemble(raw: _Raw) -> Head:
         landmarks=position[_LANDMARKS].astype(np.int32),
         eyeballs=(ball(_RIGHT_EYE, (36, 39)), ball(_LEFT_EYE, (45, 42))),
     )
+
+
+def _coarsen(
+    raw: _Raw, triangles: NDArray[np.int32], part: NDArray[np.uint8]
+) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    """Merge vertices where the model is finer than a picture: everywhere but at the features.
+
+    Vertices in one cell of a grid become the first of them; triangles that lose a corner go.
+    Around eyes, nose and mouth every vertex stays. Both halves are treated alike, and what an
+    opening jaw moves apart is kept apart.
+    """
+    place = raw.neutral
+    index = np.arange(len(place))
+    x, y, z = np.abs(place[:, 0]), place[:, 1], place[:, 2]
+    features = place[_LANDMARKS[27:]]
+    skin = index < _SKIN[1]
+    near = np.zeros(len(place), bool)
+    distance = np.linalg.norm(place[skin, None] - features[None], axis=2).min(axis=1)
+    near[skin] = distance < 1.2
+    cell = np.zeros(len(place))
+    cell[skin & ~near] = 0.45
+    cell[skin & ((z < 1.5) | (y < -9.5))] = 0.9
+    cell[skin & (x > 6.9) & (z < 2.2) & (y > -4) & (y < 6)] = 0.35  # ears
+    for (low, high), width in ((_MOUTH, 0.4), (_GUMS, 0.35), (_TEETH, 0.18)):
+        cell[low:high] = width
+    cell[x < 1e-3] = 0  # the seam between the halves stays as it is
+    cell[_LANDMARKS] = 0
+    jaw: NDArray[np.float64] = np.zeros(len(place))
+    if "jawOpen" in raw.names:
+        jaw = (raw.expression[raw.names.index("jawOpen"), :, 1] < -1.0).astype(np.float64)
+    merged = index.copy()
+    grid = np.flatnonzero(cell)
+    size = cell[grid]
+    row = np.floor(np.stack([x[grid], y[grid], z[grid]]) / size)
+    key = np.stack([np.sign(place[grid, 0]), *row, size, jaw[grid]], axis=1)
+    _, first, inverse = np.unique(key, axis=0, return_index=True, return_inverse=True)
+    merged[grid] = grid[first[inverse.ravel()]]
+    corners = merged[triangles].astype(np.int32)
+    a, b, c = corners.T
+    whole = (a != b) & (b != c) & (c != a)
+    return corners[whole], part[whole]
 
 
 def _read_packed(path: Path) -> _Raw:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from luvli.data.record import Visibility
 from luvli.data.synthetic.head import Head
 from luvli.data.synthetic.pose import Camera
-from luvli.data.synthetic.raster import SAMPLES, surface_depth
+from luvli.data.synthetic.raster import HAIR, SAMPLES, surface_depth
 
 JawConvention = Literal["outline", "3d"]
 
@@ -113,13 +113,13 @@ def hidden_behind(
 
 
 def covered(
-    points: Any, depth: Any, nearness: Any, foreign: Any, radius: float
+    points: Any, depth: Any, nearness: Any, owner: Any, first: int, radius: float
 ) -> NDArray[np.bool_]:
     """(k,) whether objects cover more than half of a small disc around each landmark.
 
-    `points` (k, 2) in pixels, `depth` (k,) in centimetres; `foreign` (h, w) marks the samples
-    that belong to objects, `nearness` (h, w) holds their inverse depths. Points outside the
-    picture are not covered by anything.
+    `points` (k, 2) in pixels, `depth` (k,) in centimetres; the samples of objects have an
+    `owner` (h, w) of `first` or more, or `HAIR`; `nearness` (h, w) holds their inverse depths.
+    Points outside the picture are not covered by anything.
     """
     height, width = nearness.shape
     reach = int(np.ceil(radius * SAMPLES))
@@ -132,7 +132,8 @@ def covered(
     inside = (x >= 0) & (y >= 0) & (x < width) & (y < height)
     x, y = x.clip(0, width - 1), y.clip(0, height - 1)
     before = nearness[y, x] * (np.asarray(depth)[:, None] + CONTACT) > 1.0
-    hit = foreign[y, x] & before & inside
+    whose = owner[y, x]
+    hit = ((whose >= first) | (whose == HAIR)) & before & inside
     share = hit.sum(axis=1) / np.maximum(inside.sum(axis=1), 1)
     within = (centre >= 0).all(axis=1) & (centre < (width, height)).all(axis=1)
     return np.asarray((share > 0.5) & within)

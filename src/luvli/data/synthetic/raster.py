@@ -39,6 +39,8 @@ def draw_triangles(
     the others are skipped unless `two_sided`.
     """
     height, width = nearness.shape
+    zero, one = np.float32(0), np.float32(1)
+    last_x, last_y = np.float32(width - 1), np.float32(height - 1)
     for t in range(triangles.shape[0]):
         a, b, c = triangles[t, 0], triangles[t, 1], triangles[t, 2]
         xa, ya = screen[a, 0], screen[a, 1]
@@ -51,31 +53,32 @@ def draw_triangles(
             b, c = c, b
             xb, yb, xc, yc = xc, yc, xb, yb
             area = -area
-        left = max(0, int(np.ceil(min(xa, xb, xc))))
-        right = min(width - 1, int(np.floor(max(xa, xb, xc))))
-        top = max(0, int(np.ceil(min(ya, yb, yc))))
-        bottom = min(height - 1, int(np.floor(max(ya, yb, yc))))
+        left = int(max(np.ceil(min(xa, min(xb, xc))), zero))
+        right = int(min(np.floor(max(xa, max(xb, xc))), last_x))
+        top = int(max(np.ceil(min(ya, min(yb, yc))), zero))
+        bottom = int(min(np.floor(max(ya, max(yb, yc))), last_y))
         if left > right or top > bottom:
             continue
-        inverse = np.float32(1.0) / area
-        wa, wb, wc = screen[a, 2], screen[b, 2], screen[c, 2]
-        # barycentric coordinates are linear: one step for each column
-        step_b = (ya - yc) * inverse
-        step_c = (yb - ya) * inverse
-        dx = np.float32(left) - xa
-        slope_b, slope_c = wb - wa, wc - wa
+        inverse = one / area
+        wa = screen[a, 2]
+        slope_b, slope_c = screen[b, 2] - wa, screen[c, 2] - wa
+        # barycentric coordinates are linear: one step for each column, one for each row
+        column_b, column_c = (ya - yc) * inverse, (yb - ya) * inverse
+        row_b, row_c = (xc - xa) * inverse, (xa - xb) * inverse
+        dx, dy = np.float32(left) - xa, np.float32(top) - ya
+        start_b, start_c = row_b * dy + column_b * dx, row_c * dy + column_c * dx
         for y in range(top, bottom + 1):
-            dy = np.float32(y) - ya
-            u = ((xc - xa) * dy - dx * (yc - ya)) * inverse - step_b
-            v = (dx * (yb - ya) - (xb - xa) * dy) * inverse - step_c
+            u, v = start_b, start_c
             for x in range(left, right + 1):
-                u += step_b
-                v += step_c
-                if u >= -SLACK and v >= -SLACK and u + v <= 1 + SLACK:
+                if u >= -SLACK and v >= -SLACK and u + v <= one + SLACK:
                     near = wa + u * slope_b + v * slope_c
                     if near > nearness[y, x]:
                         nearness[y, x] = near
                         owner[y, x] = first + t
+                u += column_b
+                v += column_c
+            start_b += row_b
+            start_c += row_c
 
 
 @njit(cache=True, nogil=True, fastmath=True)

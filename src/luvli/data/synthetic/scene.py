@@ -85,9 +85,8 @@ def draw(
         wide = (width * camera.focal / camera.distance * SAMPLES).astype(np.float32)
         draw_strands(flat, colour, wide, HAIR, nearness, owner, painted)
     depth = camera.distance - labels.points_3d[:, 2]
-    foreign = (owner >= first) | (owner == HAIR)
     radius = max(1.5, 0.008 * size)
-    externally = covered(labels.points, depth, nearness, foreign, radius)
+    externally = covered(labels.points, depth, nearness, owner, first, radius)
     skin = person.skin
     shade.shade(
         owner,
@@ -124,8 +123,9 @@ def draw(
         ].astype(np.float32)
         background += opacity * (tint - background)
         if worn.lens_opacity > 0.6:
-            behind = covered(labels.points, depth, np.where(glass, 1e3, 0), glass, radius)
-            externally |= behind
+            glass_owner = glass.astype(np.int32)
+            near = np.where(glass, np.float32(1e3), np.float32(0))
+            externally |= covered(labels.points, depth, near, glass_owner, 1, radius)
     return Drawn(background, face, labels, externally)
 
 

@@ -155,7 +155,7 @@ def shade(
                 vy = (np.float32(y) - lens[1]) / lens[2]
                 length = np.sqrt(vx * vx + vy * vy + one)
                 vx, vy, vz = vx / length, vy / length, one / length
-                gloss, power = np.float32(0.02), np.float32(20)
+                gloss, sharp = np.float32(0.02), 4
                 opened, lit = value[OPEN], value[LIT]
                 skin = False
                 if kind == 0:  # ---- skin
@@ -191,7 +191,7 @@ def shade(
                     )
                     warm = numbers[BLUSH] * (region[1] + np.float32(0.10) * low)
                     freckle = numbers[FRECKLE] * _step(
-                        np.float32(1.2), np.float32(2.0), mid + np.float32(0.4) * high
+                        np.float32(1.2), np.float32(2.0), high + np.float32(0.6) * mid
                     )
                     freckle *= min(one, region[1] * np.float32(2) + region[7])
                     socket = one - numbers[SOCKET] * region[4]
@@ -239,7 +239,7 @@ def shade(
                         np.float32(0.35) + (region[7] if weight == zero else zero) + lip
                     )
                     gloss *= (one - scalp) * (one - np.float32(0.5) * beard)
-                    power = np.float32(14) + np.float32(20) * lip
+                    sharp = 5 if lip > np.float32(0.3) else 4
                 elif kind == 1:  # ---- eye
                     radius = np.sqrt(value[PLACE] ** 2 + value[PLACE + 1] ** 2)
                     angle = np.arctan2(value[PLACE + 1], value[PLACE])
@@ -263,12 +263,12 @@ def shade(
                         hue = white + iris * (shade_of_iris - white)
                         albedo[i] = hue * (one - np.float32(0.97) * pupil)
                     opened = min(one, np.float32(0.25) + opened * np.float32(1.3))
-                    gloss, power = np.float32(1.4), np.float32(260)
+                    gloss, sharp = np.float32(1.4), 8
                 elif kind == 2:
                     for i in range(3):
                         albedo[i] = palette[TEETH, i]
                     opened = min(one, np.float32(0.15) + opened * np.float32(1.3))
-                    gloss, power = np.float32(0.25), np.float32(60)
+                    gloss, sharp = np.float32(0.25), 6
                 elif kind == 3 or kind == 4:
                     albedo[0], albedo[1], albedo[2] = (
                         np.float32(0.36),
@@ -277,7 +277,7 @@ def shade(
                     )
                     opened = opened * (np.float32(0.9) if kind == 3 else np.float32(0.45))
                     lit *= np.float32(0.6)
-                    gloss, power = np.float32(0.15), np.float32(50)
+                    gloss, sharp = np.float32(0.15), 6
                 else:  # ---- cloth, objects: colours of their own
                     for i in range(3):
                         albedo[i] = value[COLOUR + i]
@@ -289,7 +289,7 @@ def shade(
                             albedo[i] *= weave
                         gloss = zero
                     else:
-                        gloss, power = value[PLACE], np.float32(45)
+                        gloss, sharp = value[PLACE], 5
                 length = np.sqrt(nx * nx + ny * ny + nz * nz) + np.float32(1e-6)
                 nx, ny, nz = nx / length, ny / length, nz / length
                 facing = max(nx * vx + ny * vy + nz * vz, zero)
@@ -312,7 +312,8 @@ def shade(
                     hx, hy, hz = lx + vx, ly + vy, lz + vz
                     length = np.sqrt(hx * hx + hy * hy + hz * hz) + np.float32(1e-6)
                     shine = max((nx * hx + ny * hy + nz * hz) / length, zero)
-                    shine = shine**power if shine > np.float32(0.5) else zero
+                    for _ in range(sharp):  # to the power of 2 ** sharp
+                        shine *= shine
                     shine *= gloss * (np.float32(0.35) + np.float32(2) * fresnel)
                     see = lit if lamp_index == 0 else min(one, np.float32(1.2) * opened)
                     for i in range(3):

@@ -58,9 +58,9 @@ def all_hair(
         ground = seen[::2] + 0.03 * (skull_middle - seen[::2])
         broad = np.where(ground[:, 0, 2] - skull_middle[2] > 6.5, 0.3, 0.75).astype(np.float32)
         scalp.append((ground, 0.6 * lit[::2], broad))
-        followers = 12 if style.length < 12 else 9
+        followers = 10 if style.length < 12 else 8
         points, colour = tuft(seen, lit, style, followers, rng)
-        width = rng.uniform(0.05, 0.18, len(points)).astype(np.float32)
+        width = rng.uniform(0.05, 0.2, len(points)).astype(np.float32)
         scalp.append((points, colour, width))
     return own, scalp
 

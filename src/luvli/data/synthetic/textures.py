@@ -83,7 +83,8 @@ def _texture(head: Head, file: Path) -> tuple[Any, Any] | None:
     )
     facing = np.clip((normals @ rotation[2] * -1 - 0.45) / 0.25, 0, 1) * seen
     height, width = image.shape[:2]
-    inside = (way >= 2).all(axis=2) & (way < (width - 3, height - 3)).all(axis=2)
+    x, y = way[..., 0], way[..., 1]
+    inside = (x >= 2) & (y >= 2) & (x < width - 3) & (y < height - 3)
     weight = facing * inside * _face_window(head)
     light = _LINEAR[colours]
     return _finish(cv2, head, light, weight.astype(np.float32))
@@ -125,7 +126,7 @@ def _spline(anchor: Any, values: Any, at: Any) -> Any:
     scale = np.ptp(anchor, axis=0).max()
 
     def kernel(a: Any, b: Any) -> Any:
-        square = ((a[:, None] - b[None]) ** 2).sum(axis=2) / scale**2
+        square = _squares(a, b) / scale**2
         return square * np.log(square + 1e-9)
 
     k = len(anchor)
@@ -136,10 +137,16 @@ def _spline(anchor: Any, values: Any, at: Any) -> Any:
     solution = np.linalg.solve(system, np.concatenate([values, np.zeros((3, 2))]))
     result = kernel(at, anchor) @ solution[:k] + np.c_[np.ones(len(at)), at / scale] @ solution[k:]
     # far from all landmarks a spline runs away: there the pose alone is trusted
-    far = np.sqrt(((at[:, None] - anchor[None]) ** 2).sum(axis=2)).min(axis=1) / scale
+    far = np.sqrt(_squares(at, anchor).min(axis=1)) / scale
     return result * np.exp(-((far / 0.35) ** 4))[:, None]
 
 
+def _squares(a: Any, b: Any) -> Any:
+    """Squared distances between (m, 2) and (k, 2): (m, k)."""
+    return (a[:, None, 0] - b[None, :, 0]) ** 2 + (a[:, None, 1] - b[None, :, 1]) ** 2
+
+
+@lru_cache(maxsize=4)
 def _face_window(head: Head) -> Any:
     """(HEIGHT, WIDTH) 1 on the face from just above the brows to the jaw, fading outside."""
     cv2 = require("cv2", "train")
@@ -153,6 +160,14 @@ def _face_window(head: Head) -> Any:
     cv2.fillPoly(window, [np.round(outline).astype(np.int32)], 1.0)
     window = cv2.erode(window, np.ones((5, 5)))
     return np.clip(cv2.GaussianBlur(window, (0, 0), 0.55 * texel) * 2 - 0.9, 0, 1)
+
+
+@lru_cache(maxsize=4)
+def _features(head: Head) -> Any:
+    """(HEIGHT, WIDTH) where a face is not of the tone of its skin: lips, brows, eyes."""
+    cv2 = require("cv2", "train")
+    strongest = head.regions.maps[..., [LIPS, BROWS, LIDS]].max(axis=2)
+    return cv2.dilate(strongest, np.ones((41, 41))) > 30
 
 
 def _finish(cv2: Any, head: Head, light: Any, weight: Any) -> tuple[Any, Any] | None:
@@ -171,9 +186,11 @@ def _finish(cv2: Any, head: Head, light: Any, weight: Any) -> tuple[Any, Any] | 
         return None  # black-and-white, coloured light, or hardly any light
     texel = HEIGHT / SPAN
     # hair, hands and background are not skin: no weight where it is far off the tone
-    features = cv2.dilate(maps[..., [LIPS, BROWS, LIDS]].max(axis=2), np.ones((41, 41))) > 30
-    off = np.abs(np.log((light.mean(axis=2) + 0.01) / (tone.mean() + 0.01)))
-    foreign = cv2.dilate(((off > 0.8) & ~features).astype(np.float32), np.ones((9, 9)))
+    features = _features(head)
+    level = light @ np.full(3, 1 / 3, np.float32)
+    ratio = (level + 0.01) / (tone.mean() + 0.01)
+    odd = (ratio > np.exp(0.8)) | (ratio < np.exp(-0.8))
+    foreign = cv2.dilate((odd & ~features).astype(np.float32), np.ones((9, 9)))
     weight = weight * (1 - np.clip(cv2.GaussianBlur(foreign, (0, 0), 0.25 * texel) * 1.5, 0, 1))
     plain &= weight > 0.9
     if plain.sum() < 2000:
@@ -187,15 +204,15 @@ def _finish(cv2: Any, head: Head, light: Any, weight: Any) -> tuple[Any, Any] | 
     sigma = 1.7 * texel / 8
     small, share = cv2.GaussianBlur(small, (0, 0), sigma), cv2.GaussianBlur(share, (0, 0), sigma)
     broad = (small + 0.05 * tone) / (share[..., None] + 0.05)
-    broad = cv2.resize(broad, (WIDTH, HEIGHT))
-    shown = broad[::8, ::8][plain[::8, ::8]].mean(axis=1)
+    shown = broad[plain[::8, ::8]].mean(axis=1)
     if np.std(np.log(shown + 0.01)) > 0.22:
         return None  # deep shadows, or hair, before the face
-    flattened = light * (tone / np.maximum(broad, 0.02)) ** 0.8
-    level = float(np.clip(tone.mean(), 0.05, 0.55) / tone.mean())
-    packed = np.sqrt(np.clip(flattened * level, 0, 1))
+    gain = cv2.resize((tone / np.maximum(broad, 0.02)) ** 0.8, (WIDTH, HEIGHT))
+    flattened = light * gain
+    exposure = np.float32(np.clip(tone.mean(), 0.05, 0.55) / tone.mean())
+    packed = np.sqrt(np.clip(flattened * exposure, 0, 1))
     texture = np.dstack([packed, weight]) * 255
-    return np.ascontiguousarray(texture.astype(np.uint8)), (tone * level).astype(np.float32)
+    return np.ascontiguousarray(texture.astype(np.uint8)), (tone * exposure).astype(np.float32)
 
 
 def unroll_surface(head: Head) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
