@@ -74,11 +74,14 @@ def test_the_mean_shape_is_a_guess_without_a_picture() -> None:
 
 
 def test_the_contact_sheet_shows_labels_and_predictions(answers: Answers) -> None:
-    sheet = contact_sheet([answers, answers], faces=14)
+    sheet = contact_sheet([answers, answers], "ibug68", True, faces=14)
     assert sheet.shape == (3 * TILE, COLUMNS * TILE, 3)
-    plain = contact_sheet([replace(answers, visibility=np.zeros((7, 68)))], faces=7)
+    unseen = replace(answers, visibility=np.zeros((7, 68)))
+    plain = contact_sheet([unseen], "ibug68", True, faces=7)
     changed = (sheet[:TILE] != plain[:TILE]).any(axis=2).mean()
     assert changed > 0.02  # what is invisible is not drawn
+    untrained = contact_sheet([unseen], "ibug68", False, faces=7)
+    assert (untrained != plain).any()  # ... unless the network never learnt what that is
     green = (plain[..., 1] > 180) & (plain[..., 0] < 90) & (plain[..., 2] < 90)
     assert green.sum() > 100
 

@@ -13,13 +13,15 @@ def make_optimizer(network: nn.Module, settings: RMSprop | AdamW) -> torch.optim
     parameters = [p for p in network.parameters() if p.requires_grad]
     if isinstance(settings, RMSprop):
         return torch.optim.RMSprop(
-            parameters, lr=settings.rate, alpha=settings.alpha, eps=settings.eps
+            parameters, lr=settings.rate, alpha=settings.alpha, eps=settings.eps, foreach=True
         )
     groups = [
         {"params": [p for p in parameters if p.ndim > 1], "weight_decay": settings.weight_decay},
         {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
     ]
-    return torch.optim.AdamW(groups, lr=settings.rate, betas=settings.betas, eps=settings.eps)
+    return torch.optim.AdamW(
+        groups, lr=settings.rate, betas=settings.betas, eps=settings.eps, fused=True
+    )
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:

@@ -227,7 +227,8 @@ class StageTrainer:
                 self.run.results[name] = numbers
                 self.report.validation(self.position.total, epoch, name, numbers)
                 pictures.append(answers)
-            self.report.picture(self.position.total, contact_sheet(pictures))
+            sheet = contact_sheet(pictures, self.config.markup, self._visibility_is_trained())
+            self.report.picture(self.position.total, sheet)
         self.fabric.barrier()
 
     def save(self) -> None:
