@@ -40,7 +40,7 @@ def train(
     validation faces, and at the end model.safetensors. SIGTERM or Ctrl-C writes a checkpoint
     and ends with code 143; --resume continues as if nothing had happened.
 
-    Example: `luvli train recipes/quick.yaml --threads 2`
+    Example: `luvli train recipes/quick.yaml`
     """
     from luvli.errors import require
 

@@ -1,7 +1,7 @@
 """The training loop.
 
     recipe = read_recipe("recipes/quick.yaml")
-    train(recipe, Path("runs/quick"), RunOptions(threads=2))
+    train(recipe, Path("runs/quick"))
 
 A run lives in one folder: `recipe.yaml`, `checkpoints/`, `metrics.jsonl`, `tensorboard/`,
 `validation.png`, one model file for each finished stage, and `model.safetensors` at the end.
