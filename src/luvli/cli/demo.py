@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-
-if TYPE_CHECKING:
-    from luvli.image.read import Picture
 
 
 def demo(
@@ -20,16 +17,12 @@ def demo(
     from luvli.errors import require
     from luvli.image.read import read_image
     from luvli.image.write import write_image
-    from luvli.models import model_names
     from luvli.prediction.draw import draw_faces
     from luvli.prediction.predictor import load
     from luvli.prediction.result import Result
     from luvli.prediction.write import write_results
 
     photograph = read_image(require("skimage.data", "demo").astronaut())
-    if model not in model_names() and not Path(model).is_file():
-        _boxes_only(photograph, out)
-        return
     predictor = load(model)
     faces = tuple(predictor.predict(photograph))
     overlay, close, results = (
@@ -48,18 +41,3 @@ def demo(
     for face in faces:
         face_table(face, f"astronaut (NASA), {predictor.info.name}")
     typer.echo(f"overlay: {overlay}\nface:    {close}\nnumbers: {results}")
-
-
-def _boxes_only(photograph: Picture, out: Path) -> None:
-    """Until weights are shipped: what the detector finds."""
-    from luvli.cli.tables import print_table
-    from luvli.image import detect_faces
-    from luvli.image.draw import draw_boxes
-    from luvli.image.write import write_image
-
-    boxes = detect_faces(photograph)
-    overlay = out / "astronaut-boxes.png"
-    write_image(overlay, draw_boxes(photograph, boxes))
-    rows = [[f"{n}", *(f"{e:.1f}" for e in box), f"{box.score:.2f}"] for n, box in enumerate(boxes)]
-    print_table(["face", "x0", "y0", "x1", "y1", "score"], rows, title="astronaut (NASA)")
-    typer.echo(f"overlay: {overlay}")
