@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -42,6 +43,9 @@ def train(
 
     Example: `luvli train recipes/quick.yaml`
     """
+    # Threads that wait shall sleep: where other work shares the cores, spinning makes several
+    # threads ten times slower than one. Read when PyTorch is loaded.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from luvli.errors import require
 
     require("torch", "train")

@@ -1,0 +1,291 @@
+"""Speed and memory of training: images a second, what the choices bring, waiting for data.
+
+    python benchmarks/training.py              a minute or two
+    python benchmarks/training.py --compile    also torch.compile, which takes minutes to compile
+    python benchmarks/training.py --scaling    also one against two processes
+
+Ratios are measured side by side in one run. "ours" is the shipped model's network (2 U-nets, 64
+channels, 128 pixels), "paper" the paper's (8 U-nets, 128 channels, 256 pixels). Images a second
+are of wall time, so other work on the machine counts; the ratios of choices are of processor
+time on one thread, where it does not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+from torch import Tensor
+
+from luvli.cli.tables import print_table
+from luvli.data.formats import write_pts
+from luvli.markup import get_markup
+from luvli.network import LUVLi, NetworkConfig, build
+from luvli.training.data import Batch, load_source, stage_faces
+from luvli.training.files import make_recipe, write_recipe
+from luvli.training.loader import StageOrder, batches
+from luvli.training.objective import network_input, objective
+from luvli.training.optimizer import make_optimizer
+from luvli.training.recipe import AdamW, Recipe, Stage
+
+NETWORKS = {
+    "ours": NetworkConfig(unets=2, channels=64, growth=16, input_size=128),
+    "paper": NetworkConfig(),
+}
+BATCH = {"ours": 16, "paper": 2}
+STAGE = Stage(loss="luvli", optimizer=AdamW())
+WANTED_WAITING = 0.05
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--scaling", action="store_true")
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        what, name, how = options.child
+        print(peak_memory(name, how) if what == "memory" else images_a_second(name, int(how)))
+        return
+    memory_table()  # first: on Linux a child's peak counts from that of its parent
+    speed_table()
+    choices_table(options.compile)
+    with tempfile.TemporaryDirectory() as folder:
+        waiting_table(Path(folder))
+        if options.scaling:
+            scaling_table(Path(folder))
+
+
+def in_child(what: str, name: str, how: object) -> float:
+    """A figure from a process of its own, with threads that wait asleep, as `luvli train` has."""
+    command = [sys.executable, __file__, "--child", what, name, str(how)]
+    environment = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE"}
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    return float(done.stdout)
+
+
+def speed_table() -> None:
+    rows = []
+    for name in NETWORKS:
+        one, two = (in_child("speed", name, threads) for threads in (1, 2))
+        rows.append([name, f"{one:.2f}", f"{two:.2f}", f"{two / one:.2f}"])
+    print_table(["network", "1 thread", "2 threads", "ratio"], rows, "Images a second")
+
+
+def images_a_second(name: str, threads: int) -> float:
+    torch.set_num_threads(threads)
+    times = 3 if name == "ours" else 1
+    return BATCH[name] / best_of(training_step(name), times, time.perf_counter)
+
+
+def choices_table(with_compile: bool) -> None:
+    """Processor time of a step of "ours" with one choice changed, against the loop's choices."""
+    torch.set_num_threads(1)
+    steps: dict[str, Callable[[], Any]] = {
+        "as it is": training_step("ours"),
+        "channels first in memory": training_step("ours", channels_last=False),
+        "optimiser not fused": training_step("ours", fused=False),
+        "activations computed twice": training_step("ours", recompute=True),
+    }
+    if with_compile:
+        steps["torch.compile"] = training_step("ours", compiled=True)
+    notes = dict.fromkeys(steps, "")
+    for name, step in steps.items():
+        start = time.perf_counter()
+        step()
+        if name == "torch.compile":
+            notes[name] = f"first step {time.perf_counter() - start:.0f} s"
+    seconds = dict.fromkeys(steps, float("inf"))
+    for _ in range(4):  # in turns, so that a busy moment hits all alike
+        for name, step in steps.items():
+            start = time.process_time()
+            step()
+            seconds[name] = min(seconds[name], time.process_time() - start)
+    usual = seconds["as it is"]
+    rows = [
+        [name, f"{1e3 * spent / BATCH['ours']:.1f}", f"{spent / usual:.2f}", notes[name]]
+        for name, spent in seconds.items()
+    ]
+    print_table(["choice", "ms / image", "ratio", ""], rows, "Choices, one thread")
+
+
+def memory_table() -> None:
+    rows = []
+    for name in NETWORKS:
+        plain, less = (in_child("memory", name, how) for how in ("plain", "recompute"))
+        label = f"{name}, batch {BATCH[name]}"
+        rows.append([label, f"{plain:.0f}", f"{less:.0f}", f"{less / plain:.2f}"])
+    title = "Peak memory of a step, MB above the start of the process"
+    print_table(["network", "kept", "computed twice", "ratio"], rows, title)
+
+
+def waiting_table(folder: Path) -> None:
+    """The share of time that the loop waits for crops, with the shipped model's augmentation."""
+    torch.set_num_threads(1)
+    cv2.setNumThreads(1)
+    recipe = drawn_recipe(folder, 128, batch=16)
+    stage = recipe.stages["luvli"]
+    source = load_source("drawn", recipe.data.sources["drawn"], recipe.data)
+    faces = stage_faces(recipe, stage, {"drawn": source})
+    order = StageOrder(0, [len(faces.crops[0])], [320], stage.batch, 1)
+    step = training_step("ours")
+    waited, start, steps = 0.0, time.perf_counter(), 0
+    for number, batch in enumerate(_timed(batches(faces, order, workers=0))):
+        if number == 0:  # the first batch has to be waited for
+            waited, start = 0.0, time.perf_counter()
+            continue
+        waited += batch
+        step()
+        steps += 1
+    share = waited / (time.perf_counter() - start)
+    verdict = "" if share < WANTED_WAITING else " MISSED"
+    row = ["ours, 128 px, all augmentations", f"{share:.1%}", f"{WANTED_WAITING:.0%}{verdict}"]
+    print_table(["network", "waiting", "wanted below"], [row], "Share of time waiting for data")
+
+
+def _timed(source: Any) -> Any:
+    """Seconds that each item was waited for."""
+    while True:
+        before = time.perf_counter()
+        if next(source, None) is None:
+            return
+        yield time.perf_counter() - before
+
+
+def scaling_table(folder: Path) -> None:
+    """The command itself with one and with two processes, the same global batch."""
+    recipe = drawn_recipe(folder, 128, batch=16)
+    path = folder / "recipe.yaml"
+    path.write_text(write_recipe(recipe))
+    rates = []
+    for devices in ("1", "2"):
+        out = folder / f"run{devices}"
+        command = [str(Path(sys.executable).with_name("luvli")), "train", str(path)]
+        command += ["--out", str(out), "--accelerator", "cpu", "--devices", devices]
+        subprocess.run(command, check=True, capture_output=True)
+        lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+        rates.append(max(line["faces_per_second"] for line in lines if line["kind"] == "train"))
+    row = [f"{rates[0]:.1f}", f"{rates[1]:.1f}", f"{rates[1] / rates[0]:.2f}"]
+    print_table(["1 process", "2 processes", "ratio"], [row], "Images a second, whole loop")
+
+
+def training_step(
+    name: str,
+    channels_last: bool = True,
+    fused: bool = True,
+    recompute: bool = False,
+    compiled: bool = False,
+) -> Callable[[], Any]:
+    """A function that does one step of the loop on a batch that is ready."""
+    torch.manual_seed(0)
+    config = NETWORKS[name]
+    network: LUVLi = build(config, recompute=recompute)
+    if channels_last:
+        network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    optimizer = make_optimizer(network, STAGE.optimizer)
+    if not fused:
+        for group in optimizer.param_groups:
+            group["fused"] = False
+    model: Any = torch.compile(network) if compiled else network
+    batch = ready_batch(config, BATCH[name])
+
+    def step() -> Tensor:
+        images = network_input(batch.images, config)
+        loss, _ = objective(
+            STAGE, config, model(images if channels_last else images.contiguous()), batch
+        )
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        return loss
+
+    return step
+
+
+def ready_batch(config: NetworkConfig, size: int) -> Batch:
+    side, landmarks = config.input_size, config.landmarks
+    return Batch(
+        images=torch.randint(0, 256, (size, 3, side, side), dtype=torch.uint8),
+        points=torch.rand(size, landmarks, 2) * side,
+        visibility=torch.ones(size, landmarks),
+        teaches=torch.ones(size, landmarks, dtype=torch.bool),
+        covariance=None,
+    )
+
+
+def best_of(step: Callable[[], Any], times: int, clock: Callable[[], float]) -> float:
+    """Seconds of the fastest of several steps, after one to warm up."""
+    step()
+    seconds = []
+    for _ in range(times):
+        start = clock()
+        step()
+        seconds.append(clock() - start)
+    return min(seconds)
+
+
+def peak_memory(name: str, how: str) -> float:
+    """Megabytes that a step needs beyond what the process had before (run in its own process)."""
+    torch.set_num_threads(1)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    training_step(name, recompute=how == "recompute")()
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+
+
+def drawn_recipe(folder: Path, size: int, batch: int) -> Recipe:
+    """A recipe on noise with labels: speed does not depend on what the pictures show."""
+    faces = folder / "faces"
+    faces.mkdir(exist_ok=True)
+    rng = np.random.default_rng(0)
+    for number in range(64):
+        coarse = rng.integers(0, 256, (24, 24, 3), dtype=np.uint8)
+        cv2.imwrite(str(faces / f"{number}.jpg"), cv2.resize(coarse, (256, 256)))
+        points = 128 + 80 * get_markup("ibug68").schematic
+        write_pts(faces / f"{number}.pts", points, np.ones(68, np.int8))
+    content = {
+        "name": "drawn",
+        "network": NETWORKS["ours"].model_dump(),
+        "data": {
+            "root": str(faces),
+            "cache": str(folder / "cache"),
+            "enlarge": 1.3,
+            "sources": {"drawn": {"set": "folder"}},
+        },
+        "stages": {
+            "luvli": {
+                "loss": "luvli",
+                "epochs": 2,
+                "batch": batch,
+                "mixture": {"drawn": 1},
+                "epoch_faces": 160,
+                "optimizer": {"kind": "adamw"},
+                "augmentation": {
+                    "recipe": "B",
+                    "flip": 0.5,
+                    "blur": 0.12,
+                    "jpeg": 0.15,
+                    "low_resolution": 0.12,
+                    "grey": 0.1,
+                    "occluder": 0.2,
+                    "box_jitter": {"centre": 0.028, "size": 0.042},
+                },
+            }
+        },
+    }
+    return make_recipe(content, "the benchmark's recipe")
+
+
+if __name__ == "__main__":
+    main()
