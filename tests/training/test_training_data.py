@@ -12,6 +12,7 @@ import torch
 from luvli.data.dataset import CropDataset
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError
+from luvli.image import Box
 from luvli.markup import get_markup
 from luvli.network import build, load_model, save_model
 from luvli.training.data import (
@@ -24,6 +25,7 @@ from luvli.training.data import (
     sees_hidden_landmarks,
     teach_visibility,
 )
+from luvli.training.found import matching_box, with_detector_boxes
 from luvli.training.pseudo import relabel
 from luvli.training.recipe import Recipe
 from luvli.training.validate import predict_crops
@@ -175,3 +177,44 @@ def test_pseudo_labels_need_the_same_markup(tmp_path: Path, small_recipe: MakeRe
     save_model(tmp_path / "m.safetensors", build(config))
     with pytest.raises(InputError, match="markup wflw98"):
         relabel([record("x")], tmp_path / "m.safetensors", "none")
+
+
+def test_detector_boxes_belong_to_their_faces() -> None:
+    face = record("x")  # about 20..80 in x and y
+    own, other, wide = Box(15, 15, 85, 85), Box(200, 0, 300, 90), Box(0, 0, 300, 300)
+    assert matching_box(face, [other, wide, own]) is own
+    assert matching_box(face, [other, wide]) is wide
+    assert matching_box(face, [other]) is None
+    assert matching_box(face, []) is None
+
+
+def test_faces_that_the_detector_misses_are_counted(astronaut: np.ndarray, tmp_path: Path) -> None:
+    from PIL import Image
+
+    from luvli.image import detect_faces
+
+    Image.fromarray(astronaut).save(tmp_path / "a.png")
+    Image.fromarray(np.zeros_like(astronaut)).save(tmp_path / "b.png")
+    (box,) = detect_faces(tmp_path / "a.png")
+    points = box.array[:2] + (get_markup("ibug68").schematic + 1) / 2 * (box.width, box.height)
+    faces = [record(n, points=points, image=tmp_path / f"{n}.png") for n in ("a", "b")]
+    for _ in range(2):  # the second time from the cache
+        with pytest.warns(UserWarning, match="does not find 1 of 2 faces"):
+            (kept,) = with_detector_boxes(faces, tmp_path)
+        assert kept.box_kind == "detector"
+        assert np.allclose(kept.box, box.array)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="boxes: labels"):
+        with_detector_boxes(faces[1:], tmp_path)
+
+
+def test_faces_of_another_markup_are_converted_or_refused(small_recipe: MakeRecipe) -> None:
+    data = small_recipe().data
+    fewer = small_recipe().network.model_copy(update={"markup": "aflw19", "landmarks": 19})
+    part = load_source("mine", data.sources["mine"], data, fewer)
+    assert {len(face.points) for face in part.train} == {19}
+    more = small_recipe().network.model_copy(update={"markup": "wflw98", "landmarks": 98})
+    with pytest.raises(InputError, match=r"--set network.markup=ibug68 --set network.landmarks=68"):
+        load_source("mine", data.sources["mine"], data, more)
+    wrong = small_recipe().network.model_copy(update={"landmarks": 67})
+    with pytest.raises(InputError, match=r"--set network.landmarks=68"):
+        load_source("mine", data.sources["mine"], data, wrong)

@@ -15,10 +15,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from luvli.data.augment import Augmentation
+from luvli.data.cache import cache_root
+from luvli.data.convert import change_markup
 from luvli.data.dataset import CropDataset, collate
 from luvli.data.record import FaceRecord, Visibility
 from luvli.data.sets import load_set
 from luvli.errors import InputError
+from luvli.network.config import NetworkConfig
+from luvli.training.found import with_detector_boxes
 from luvli.training.recipe import Data, Recipe, Source, Stage, VisibilityUse
 
 Track = Callable[[Iterable[Any]], Iterable[Any]]
@@ -48,8 +52,13 @@ class SourceFaces:
     held_out: tuple[FaceRecord, ...]
 
 
-def load_source(name: str, source: Source, data: Data, track: Track = iter) -> SourceFaces:
-    """Read (or render) the faces of one source and set the held-out ones apart."""
+def load_source(
+    name: str, source: Source, data: Data, network: NetworkConfig | None = None
+) -> SourceFaces:
+    """Read (or render) the faces of one source and set the held-out ones apart.
+
+    With `network`, faces of another markup are converted to the network's, or refused.
+    """
     root = Path(data.root).expanduser()
     if source.synthetic is not None:
         from luvli.training.rendered import rendered_faces
@@ -67,11 +76,15 @@ def load_source(name: str, source: Source, data: Data, track: Track = iter) -> S
                 skip_bad=source.skip_bad,
             )
         )
+    if network is not None:
+        records = [_in_markup(record, network, name) for record in records]
     if source.offset != (0.0, 0.0):
         records = [r.with_changes(points=r.points + source.offset) for r in records]
     if source.limit is not None:
         records = sorted(records, key=lambda record: _hash(record.face_id))[: source.limit]
         records.sort(key=lambda record: record.face_id)
+    if source.boxes == "detector":
+        records = with_detector_boxes(records, Path(data.cache or cache_root()))
     kept, held_out = hold_out(records, source.hold_out, source.group)
     if not kept:
         raise InputError(f"data.sources.{name} has no faces left to train on: hold out fewer.")
@@ -80,6 +93,24 @@ def load_source(name: str, source: Source, data: Data, track: Track = iter) -> S
 
         kept = relabel(kept, source.relabel, source.box_noise, data.cache)
     return SourceFaces(source, tuple(kept), tuple(held_out))
+
+
+def _in_markup(record: FaceRecord, network: NetworkConfig, name: str) -> FaceRecord:
+    if record.markup != network.markup:
+        try:
+            record = change_markup(record, network.markup)
+        except InputError as error:
+            raise InputError(
+                f"data.sources.{name} has the markup {record.markup} with {len(record.points)} "
+                f"points, the network {network.markup}: --set network.markup={record.markup} "
+                f"--set network.landmarks={len(record.points)}."
+            ) from error
+    if len(record.points) != network.landmarks:
+        raise InputError(
+            f"data.sources.{name} has {len(record.points)} points, the network "
+            f"{network.landmarks}: --set network.landmarks={len(record.points)}."
+        )
+    return record
 
 
 def hold_out(
@@ -224,7 +255,8 @@ def validation_crops(
     """Plain crops of the held-out faces and of the sets that are only watched."""
     watched = {name: (part.source, part.held_out) for name, part in faces.items() if part.held_out}
     for name, source in recipe.data.validation.items():
-        watched[name] = (source, load_source(name, replace_hold_out(source), recipe.data).train)
+        whole = source.model_copy(update={"hold_out": 0})
+        watched[name] = (source, load_source(name, whole, recipe.data, recipe.network).train)
     return {
         name: CropDataset(
             records,
@@ -243,11 +275,6 @@ def validation_crops(
 def source_seed(seed: int, name: str) -> int:
     """Every source has random streams of its own, whatever its place in a mixture."""
     return (seed + int(_hash(name)[:7], 16)) % 2**31
-
-
-def replace_hold_out(source: Source) -> Source:
-    """The same source, all of it."""
-    return source.model_copy(update={"hold_out": 0})
 
 
 def _hash(name: str) -> str:

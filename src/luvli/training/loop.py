@@ -72,7 +72,7 @@ def _load_faces(recipe: Recipe, report: Report) -> dict[str, SourceFaces]:
     faces = {}
     for name, source in recipe.data.sources.items():
         if name in wanted:
-            part = faces[name] = load_source(name, source, recipe.data)
+            part = faces[name] = load_source(name, source, recipe.data, recipe.network)
             kept = f", {len(part.held_out)} held out" if part.held_out else ""
             report.say(f"{name}: {len(part.train)} faces to learn from{kept}")
     return faces

@@ -68,7 +68,12 @@ class Source(Settings):
     of frontal photographs without visibility labels, beside faces that have them."""
     offset: tuple[float, float] = (0.0, 0.0)
     """image pixels added to x and y of every label, for sets with a known shift"""
+    boxes: Literal["labels", "detector"] = "labels"
+    """`labels`: the data set's own boxes, or tight ones around the landmarks. `detector`: those
+    that our detector finds, as in prediction; faces that it does not find are left out. For
+    markups whose tight box is not that of the 68 points this is the one to use."""
     box_noise: BoxNoise = "paper"
+    """moves the edges of tight boxes"""
     hold_out: Annotated[int, Field(ge=0)] = 0
     """about so many faces, whole photographs (or people), are kept away for validation"""
     group: Literal["photo", "person"] = "photo"

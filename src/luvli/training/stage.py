@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 from luvli import __version__
+from luvli.cli.progress import track
 from luvli.data.boxes import get_enlargement
 from luvli.errors import InputError
 from luvli.network import LUVLi, build, load_weights_into, save_model
@@ -105,8 +107,9 @@ class StageTrainer:
                 "cannot share equally: choose a multiple."
             )
         with fabric.rank_zero_first(local=True):
-            self.faces = stage_faces(self.recipe, stage, self.run.faces)
-            self.watched = validation_crops(self.recipe, self.config.input_size, self.run.faces)
+            size = self.config.input_size
+            self.faces = stage_faces(self.recipe, stage, self.run.faces, _shown)
+            self.watched = validation_crops(self.recipe, size, self.run.faces, _shown)
         names = self.recipe.sources_of(stage)
         sizes = {name: len(c) for name, c in zip(names, self.faces.crops, strict=True)}
         counts = faces_per_epoch(sizes, stage.mixture, stage.epoch_faces)
@@ -295,6 +298,10 @@ class StageTrainer:
             return False
         votes = torch.tensor(float(stop.asked), device=self.fabric.device)
         return bool(self.fabric.all_reduce(votes, reduce_op="sum") > 0)
+
+
+def _shown(items: Iterable[Any]) -> Iterable[Any]:
+    return track(items, "preparing pictures", unit="faces")
 
 
 def take_fitting(network: LUVLi, weights: Weights) -> None:
