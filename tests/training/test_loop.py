@@ -224,3 +224,32 @@ def test_weights_that_are_no_numbers_are_never_saved(
     with pytest.raises(Divergence, match="weights are not numbers"):
         train(small_recipe(), tmp_path / "run")
     assert len(list_checkpoints(tmp_path / "run/checkpoints")) == 1
+
+
+@pytest.mark.slow
+def test_how_a_run_is_carried_out_does_not_change_its_result(
+    whole: Path, small_recipe: MakeRecipe, tmp_path: Path
+) -> None:
+    for name, options in {
+        "workers": RunOptions(workers=2),
+        "recompute": RunOptions(recompute=True),
+    }.items():
+        train(small_recipe(), tmp_path / name, options)
+        assert same(weights_of(whole), weights_of(tmp_path / name)), name
+
+
+@pytest.mark.slow
+def test_mixed_precision_trains(small_recipe: MakeRecipe, tmp_path: Path) -> None:
+    train(small_recipe(), tmp_path / "run", RunOptions(precision="bf16-mixed"))
+    assert all(torch.isfinite(t).all() for t in weights_of(tmp_path / "run").values())
+    assert {t.dtype for t in weights_of(tmp_path / "run").values()} == {torch.float32, torch.int64}
+
+
+@pytest.mark.slow
+def test_training_with_pseudo_labels(whole: Path, small_recipe: MakeRecipe, tmp_path: Path) -> None:
+    mine = {"relabel": str(whole / "model.safetensors"), "visibility": "ignore"}
+    recipe = small_recipe(data={"sources": {"mine": mine}}, init=str(whole / "model.safetensors"))
+    train(recipe, tmp_path / "run")
+    network, info = load_model(tmp_path / "run/model.safetensors")
+    assert not network.config.visibility_trained
+    assert info["recipe"]["data"]["sources"]["mine"]["relabel"] == mine["relabel"]

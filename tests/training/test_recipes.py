@@ -129,3 +129,8 @@ def test_our_own_recipes_use_what_the_paper_did_not() -> None:
         assert stage.schedule.kind == "cosine"
         assert stage.ema and stage.clip and stage.augmentation.flip == 0.5
     assert "research only" in recipe.licence
+
+
+def test_the_documentation_lists_every_experiment() -> None:
+    page = (FOLDER.parent / "docs/reproduce.md").read_text(encoding="utf-8")
+    assert [path.name for path in PAPER if path.name not in page] == []

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -59,7 +62,24 @@ def train(
         resume, accelerator, devices, nodes, precision, threads, workers, recompute
     )
     try:
-        run(chosen, out or Path("runs") / chosen.name, options)
+        with _plain_warnings():
+            run(chosen, out or Path("runs") / chosen.name, options)
     except Stopped as stopped:
         typer.echo(f"luvli: {stopped}", err=True)
         raise typer.Exit(143) from None
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """What the project warns of becomes one line, without the place in the code."""
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if category.__module__.startswith("luvli."):
+                typer.secho(f"luvli: {message}", fg="yellow", err=True)
+            else:
+                usual(message, category, *place, **more)
+
+        warnings.showwarning = show
+        yield
