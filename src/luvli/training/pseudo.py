@@ -18,6 +18,7 @@ from luvli.data.dataset import CropDataset
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
 from luvli.files import PathLike
+from luvli.models import find_model, model_names
 from luvli.network import load_model
 from luvli.training.validate import predict_crops
 
@@ -30,7 +31,7 @@ def relabel(
     Where the model's visibility was trained, a landmark that it calls invisible becomes
     self-occluded; otherwise the old classes stay.
     """
-    network, info = load_model(model)
+    network, info = load_model(shipped_or_path(model))
     markups = {record.markup for record in records}
     if markups != {network.config.markup}:
         raise InputError(
@@ -59,6 +60,11 @@ def relabel(
             )
         )
     return result
+
+
+def shipped_or_path(name: PathLike) -> Path:
+    """The file of a shipped model, by its name, or the path itself."""
+    return find_model(name, "torch") if str(name) in model_names() else Path(name)
 
 
 def _symmetric(matrices: NDArray[np.float64]) -> NDArray[np.float64]:

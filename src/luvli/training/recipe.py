@@ -82,7 +82,8 @@ class Source(Settings):
     limit: Positive | None = None
     """use only so many faces (chosen by a hash of their names), for trials"""
     relabel: str | None = None
-    """a model file: its predictions replace the training labels, its covariances weigh them"""
+    """a shipped model or model file: its predictions replace the training labels, and its
+    covariances weigh them"""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Source:
@@ -200,7 +201,7 @@ class Recipe(Settings):
     seed: int = 0
     network: NetworkConfig = NetworkConfig()
     init: str | None = None
-    """model file or published checkpoint to start from"""
+    """shipped model (by name), model file or published checkpoint to start from"""
     data: Data
     stages: dict[str, Stage]
     checkpoint_minutes: float = Field(default=5.0, gt=0)

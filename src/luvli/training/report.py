@@ -27,6 +27,7 @@ class Report:
         self._bar: Any = None
         self._events: Any = None
         self._stage = ""
+        self._watched = ""
         if not active:
             return
         folder.mkdir(parents=True, exist_ok=True)
@@ -80,7 +81,7 @@ class Report:
             for name in ("loss", "T1", "T2", "visibility")
             if name in means
         )
-        shown += f"  {means['faces_per_second']:.1f} faces/s"
+        shown += f"{self._watched}  {means['faces_per_second']:.1f} faces/s"
         if self._bar is not None:
             self._bar.update(self._task, completed=done, numbers=shown)
         else:
@@ -103,6 +104,7 @@ class Report:
             },
             numbers,
         )
+        self._watched = f"  {name} NME {numbers['nme_box']:.2f} %"
         self.say(f"{self._stage} epoch {epoch} done, {name}: {sentence_of(numbers)}")
 
     def picture(self, total: int, image: Picture) -> None:

@@ -32,6 +32,7 @@ from luvli.training.objective import freeze_unused, network_input, objective
 from luvli.training.optimizer import make_optimizer, set_rate
 from luvli.training.order import faces_per_epoch
 from luvli.training.picture import contact_sheet
+from luvli.training.pseudo import shipped_or_path
 from luvli.training.recipe import Recipe
 from luvli.training.report import Report
 from luvli.training.schedule import rate_factor
@@ -134,7 +135,7 @@ class StageTrainer:
         elif weights is not None:
             take_fitting(network, weights)
         elif self.recipe.init is not None:
-            fresh = load_weights_into(network, self.recipe.init)
+            fresh = load_weights_into(network, shipped_or_path(self.recipe.init))
             self.report.say(
                 f"starting from {self.recipe.init}; fresh: {', '.join(fresh) or 'none'}"
             )
