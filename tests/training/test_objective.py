@@ -120,10 +120,11 @@ def test_the_meter_means_and_names_the_broken_step() -> None:
         meter.flush(6)
 
 
-def test_a_runaway_loss_is_noticed() -> None:
-    meter = Meter("stage x", first=2.0)
-    meter.add({"loss": torch.tensor(9.0)}, 1, 0.0)
+@pytest.mark.parametrize(("first", "fine", "runaway"), [(2.0, 20.0, 30.0), (-0.01, 5.0, 12.0)])
+def test_a_runaway_loss_is_noticed(first: float, fine: float, runaway: float) -> None:
+    meter = Meter("stage x", first)
+    meter.add({"loss": torch.tensor(fine)}, 1, 0.0)
     meter.flush(1)
-    meter.add({"loss": torch.tensor(30.0)}, 1, 0.0)
-    with pytest.raises(Divergence, match="run away to 30 by step 2"):
+    meter.add({"loss": torch.tensor(runaway)}, 1, 0.0)
+    with pytest.raises(Divergence, match=f"run away to {runaway:g} by step 2"):
         meter.flush(2)

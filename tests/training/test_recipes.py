@@ -134,3 +134,13 @@ def test_our_own_recipes_use_what_the_paper_did_not() -> None:
 def test_the_documentation_lists_every_experiment() -> None:
     page = (FOLDER.parent / "docs/reproduce.md").read_text(encoding="utf-8")
     assert [path.name for path in PAPER if path.name not in page] == []
+
+
+def test_recipes_in_the_documentation_are_valid(tmp_path: Path) -> None:
+    page = (FOLDER.parent / "docs/train-your-own.md").read_text(encoding="utf-8")
+    blocks = [block for block in page.split("```") if block.startswith("yaml\nextends:")]
+    assert blocks
+    for block in blocks:
+        text = block.removeprefix("yaml\n").replace("extends: ", f"extends: {FOLDER}/")
+        (tmp_path / "recipe.yaml").write_text(text)
+        read_recipe(tmp_path / "recipe.yaml")

@@ -9,8 +9,9 @@ from torch import Tensor
 
 from luvli.errors import InputError
 
-RUNAWAY = 5.0
-"""a mean loss this many times above the first one is divergence"""
+RUNAWAY = 10.0
+"""Divergence is a mean loss above the first one by this many times its size, or this much: a
+log-likelihood may begin near zero."""
 
 
 class Divergence(InputError):
@@ -54,7 +55,7 @@ class Meter:
         means = dict(zip(names, table.mean(0).tolist(), strict=True))
         if self.first is None:
             self.first = means["loss"]
-        elif means["loss"] > RUNAWAY * max(abs(self.first), 1e-3):
+        elif means["loss"] > self.first + RUNAWAY * max(abs(self.first), 1.0):
             raise Divergence(
                 f"{self.where}: the loss has run away to {means['loss']:.4g} by step {step}, from "
                 f"{self.first:.4g} at the start: lower the learning rate or set clip."
