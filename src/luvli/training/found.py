@@ -32,16 +32,16 @@ def with_detector_boxes(records: Sequence[FaceRecord], cache: Path) -> list[Face
         box = matching_box(record, boxes[str(record.image)])
         if box is not None:
             found.append(record.with_changes(box=box.array, box_kind="detector", score=box.score))
+    if not found:
+        raise InputError(
+            "the detector finds none of the training faces: set boxes: labels for this source."
+        )
     if len(found) < len(records):
         warnings.warn(
             f"the detector does not find {len(records) - len(found):,} of {len(records):,} faces: "
             "they are left out.",
             DataWarning,
             stacklevel=2,
-        )
-    if not found:
-        raise InputError(
-            "the detector finds none of the training faces: set boxes: labels for this source."
         )
     return found
 
