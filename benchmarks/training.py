@@ -69,9 +69,9 @@ def main() -> None:
 
 
 def in_child(what: str, name: str, how: object) -> float:
-    """A figure from a process of its own, with threads that wait asleep, as `luvli train` has."""
+    """A figure from a process of its own, with threads that wait as those of `luvli train`."""
     command = [sys.executable, __file__, "--child", what, name, str(how)]
-    environment = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE"}
+    environment = {**os.environ, "GOMP_SPINCOUNT": "2000"}
     done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
     return float(done.stdout)
 

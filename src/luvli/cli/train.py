@@ -46,9 +46,9 @@ def train(
 
     Example: `luvli train recipes/quick.yaml`
     """
-    # Threads that wait shall sleep: where other work shares the cores, spinning makes several
-    # threads ten times slower than one. Read when PyTorch is loaded.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    # Threads that wait for each other shall sleep soon: spinning on makes several of them ten
+    # times slower than one where other work shares the cores. Read when PyTorch is loaded.
+    os.environ.setdefault("GOMP_SPINCOUNT", "2000")
     from luvli.errors import require
 
     require("torch", "train")
