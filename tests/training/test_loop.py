@@ -246,6 +246,26 @@ def test_mixed_precision_trains(small_recipe: MakeRecipe, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
+def test_a_stage_that_learns_from_the_labels_of_the_one_before(
+    small_recipe: MakeRecipe, tmp_path: Path
+) -> None:
+    last = {**small_recipe().stages["luvli"].model_dump(), "relabel": ["mine"]}
+    recipe = small_recipe(stages={"refine": last})
+    train(recipe, tmp_path / "whole")
+    # what was labelled differs from what was read, so the weights differ from a plain third stage
+    plain = small_recipe(stages={"refine": {**last, "relabel": []}})
+    train(plain, tmp_path / "plain")
+    assert not same(weights_of(tmp_path / "whole"), weights_of(tmp_path / "plain"))
+    # stopped in the middle, it finds its teacher again
+    halves = tmp_path / "halves"
+    shutil.copytree(tmp_path / "whole", halves)
+    (halves / "model.safetensors").unlink()
+    list_checkpoints(halves / "checkpoints")[-1].unlink()
+    train(recipe, halves, RunOptions(resume=True))
+    assert same(weights_of(tmp_path / "whole"), weights_of(halves))
+
+
+@pytest.mark.slow
 def test_training_with_pseudo_labels(whole: Path, small_recipe: MakeRecipe, tmp_path: Path) -> None:
     mine = {"relabel": str(whole / "model.safetensors"), "visibility": "ignore"}
     recipe = small_recipe(data={"sources": {"mine": mine}}, init=str(whole / "model.safetensors"))

@@ -83,6 +83,8 @@ def test_set_changes_values_by_path(base: Path) -> None:
         ("stages.one.optimizer.rates=3", "did you mean 'rate'"),
         ("stages.one.epochs=0", "stages.one.epochs"),
         ("stages.two.mixture.c=1", "no source 'c' among a, b"),
+        ("stages.two.relabel=[c]", "no source 'c' among"),
+        ("stages.one.relabel=[a]", "first stage cannot relabel"),
         ("stages.one.loss=l2", "stages.one.loss"),
         ("data.sources.a.set=null", "either a data 'set' or 'synthetic'"),
         ("data.enlarge=huge", "did you mean|choose one of"),

@@ -26,7 +26,8 @@ def answers(rng: np.random.Generator) -> Answers:
     found = np.nan_to_num(truth, nan=40.0) + rng.normal(size=(7, 68, 2)) * spread[..., None]
     covariance = spread[..., None, None] ** 2 * np.eye(2)
     seen = np.where(kinds > 0, 0.9, 0.2)
-    return Answers(list(images), found, covariance, seen, truth, kinds)
+    affines = np.tile(np.eye(2, 3), (7, 1, 1))
+    return Answers(list(images), found, covariance, seen, truth, kinds, affines)
 
 
 def test_figures_by_hand(answers: Answers) -> None:

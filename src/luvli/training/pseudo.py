@@ -1,5 +1,8 @@
 """Self-training: a model's predictions as labels, weighed by its own covariances.
 
+A face is asked about twice, as it is and mirrored; the label is the mean of both answers, and
+their disagreement is added to its covariance.
+
 A label of a model is the location plus noise; the loss adds the noise's covariance to the
 predicted one (`luvli_loss(label_covariance=...)`), so an unsure label pulls less.
 """
@@ -12,15 +15,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from luvli.data.augment import invert
+from luvli.data.augment import Augmentation, invert
 from luvli.data.boxes import BoxNoise
 from luvli.data.dataset import CropDataset
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
 from luvli.files import PathLike
+from luvli.markup import get_markup, is_markup
 from luvli.models import find_model, model_names
-from luvli.network import load_model
+from luvli.network import LUVLi, load_model
 from luvli.training.validate import predict_crops
+
+Floats = NDArray[np.float64]
 
 
 def relabel(
@@ -38,28 +44,56 @@ def relabel(
             f"{Path(model)} knows the markup {network.config.markup}, the faces to label again "
             f"have {', '.join(sorted(markups))}: use a model of the same markup."
         )
-    crops = CropDataset(
-        records,
-        network.config.input_size,
-        enlarge=float(info.get("enlarge", 1.1)),
-        box_noise=box_noise,
-        cache=cache or True,
-    )
-    answers = predict_crops(network, crops)
+    kept, answers = list(records), []
+    for mirrored in (False, True) if is_markup(network.config.markup) else (False,):
+        crops = CropDataset(
+            kept,
+            network.config.input_size,
+            enlarge=float(info.get("enlarge", 1.1)),
+            augmentation=Augmentation.recipe("none").model_copy(update={"flip": float(mirrored)}),
+            box_noise=box_noise,
+            cache=cache or True,
+        )
+        kept = crops.records
+        answers.append(_in_image_pixels(network, crops))
+    points, covariance, visibility = _combined(answers)
     result = []
-    for i, record in enumerate(crops.records):
-        back = invert(crops[i]["affine"])
-        linear = back[:, :2]
-        seen = answers.visibility[i] > 0.5 if network.config.visibility_trained else record.visible
+    for i, record in enumerate(kept):
+        seen = visibility[i] > 0.5 if network.config.visibility_trained else record.visible
         result.append(
             record.with_changes(
-                points=answers.points[i] @ linear.T + back[:, 2],
-                covariance=_symmetric(linear @ answers.covariance[i] @ linear.T),
+                points=points[i],
+                covariance=covariance[i],
                 visibility=np.where(seen, Visibility.UNOCCLUDED, Visibility.SELF_OCCLUDED),
-                visibility_probability=answers.visibility[i],
+                visibility_probability=visibility[i],
             )
         )
     return result
+
+
+def _in_image_pixels(network: LUVLi, crops: CropDataset) -> tuple[Floats, Floats, Floats]:
+    """Points (n, k, 2), covariances (n, k, 2, 2) and visibilities (n, k) in each picture."""
+    answers = predict_crops(network, crops)
+    points, covariance = answers.points.copy(), answers.covariance.copy()
+    visibility = answers.visibility.copy()
+    for i, affine in enumerate(answers.affines):
+        back = invert(affine)
+        linear = back[:, :2]
+        points[i] = points[i] @ linear.T + back[:, 2]
+        covariance[i] = linear @ covariance[i] @ linear.T
+        if np.linalg.det(linear) < 0:  # a mirrored face: left and right have changed names
+            flip = get_markup(network.config.markup).flip
+            points[i], covariance[i] = points[i][flip], covariance[i][flip]
+            visibility[i] = visibility[i][flip]
+    return points, covariance, visibility
+
+
+def _combined(answers: Sequence[tuple[Floats, Floats, Floats]]) -> tuple[Floats, Floats, Floats]:
+    """Mean of several answers about the same faces; their scatter adds to the covariance."""
+    points, covariance, visibility = (np.stack(part) for part in zip(*answers, strict=True))
+    off = points - points.mean(axis=0)
+    scatter = np.einsum("anki,ankj->nkij", off, off) / len(answers)
+    return points.mean(axis=0), _symmetric(covariance.mean(axis=0) + scatter), visibility.mean(0)
 
 
 def shipped_or_path(name: PathLike) -> Path:
@@ -67,5 +101,5 @@ def shipped_or_path(name: PathLike) -> Path:
     return find_model(name, "torch") if str(name) in model_names() else Path(name)
 
 
-def _symmetric(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
-    return (matrices + matrices.transpose(0, 2, 1)) / 2
+def _symmetric(matrices: Floats) -> Floats:
+    return (matrices + matrices.swapaxes(-1, -2)) / 2

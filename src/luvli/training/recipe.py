@@ -152,6 +152,9 @@ class Stage(Settings):
     """source -> share of the faces of an epoch; None: every face of every source once"""
     epoch_faces: Positive | None = None
     """faces in an epoch of a mixture; None: as many as its sources have"""
+    relabel: tuple[str, ...] = ()
+    """sources whose training labels the stage's first weights make anew: self-training, for faces
+    with weak labels or another convention; as `relabel` of a source, but by this very run"""
     optimizer: Annotated[RMSprop | AdamW, Field(discriminator="kind")] = RMSprop()
     schedule: Schedule = Steps()
     augmentation: Augmentation = Augmentation()
@@ -231,6 +234,14 @@ class Recipe(Settings):
                 if source not in self.data.sources:
                     known = ", ".join(self.data.sources)
                     raise ValueError(f"stages.{name}.mixture: no source {source!r} among {known}")
+            for source in stage.relabel:
+                if source not in self.sources_of(stage):
+                    known = ", ".join(self.sources_of(stage))
+                    raise ValueError(f"stages.{name}.relabel: no source {source!r} among {known}")
+        if next(iter(self.stages.values())).relabel:
+            raise ValueError(
+                "the first stage cannot relabel: it has no trained weights to start from"
+            )
         return self
 
     def stage_network(self, stage: Stage) -> NetworkConfig:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from luvli.training.objective import freeze_unused, network_input, objective
 from luvli.training.optimizer import make_optimizer, set_rate
 from luvli.training.order import faces_per_epoch
 from luvli.training.picture import contact_sheet
-from luvli.training.pseudo import shipped_or_path
+from luvli.training.pseudo import relabel, shipped_or_path
 from luvli.training.recipe import Recipe
 from luvli.training.report import Report
 from luvli.training.schedule import rate_factor
@@ -109,7 +109,7 @@ class StageTrainer:
             )
         with fabric.rank_zero_first(local=True):
             size = self.config.input_size
-            self.faces = stage_faces(self.recipe, stage, self.run.faces, _shown)
+            self.faces = stage_faces(self.recipe, stage, self._labelled_faces(), _shown)
             self.watched = validation_crops(self.recipe, size, self.run.faces, _shown)
         names = self.recipe.sources_of(stage)
         sizes = {name: len(c) for name, c in zip(names, self.faces.crops, strict=True)}
@@ -125,6 +125,21 @@ class StageTrainer:
         )
         self.order.start = self.position.done
         self.steps = stage.epochs * self.order.steps_per_epoch
+
+    def _labelled_faces(self) -> dict[str, SourceFaces]:
+        """The sources' faces; where the stage says so, labelled by the stage before."""
+        faces = dict(self.run.faces)
+        if self.stage.relabel:
+            names = list(self.recipe.stages)
+            teacher = self.run.out / f"{names[names.index(self.name) - 1]}.safetensors"
+            for name in self.stage.relabel:
+                source = faces[name].source
+                labelled = relabel(
+                    faces[name].train, teacher, source.box_noise, self.recipe.data.cache
+                )
+                faces[name] = replace(faces[name], train=tuple(labelled))
+                self.report.say(f"{name}: {len(labelled)} faces labelled by {teacher}")
+        return faces
 
     def _make_network(self, weights: Weights | None, checkpoint: dict[str, Any] | None) -> None:
         stage, fabric = self.stage, self.fabric

@@ -41,6 +41,8 @@ class Answers:
     """(n, k, 2), NaN where there is no location"""
     classes: NDArray[np.int8]
     """(n, k) `Visibility`"""
+    affines: Floats
+    """(n, 2, 3) from picture to crop pixels"""
 
 
 @torch.no_grad()
@@ -52,12 +54,13 @@ def predict_crops(network: LUVLi, crops: CropDataset, batch: int = 32) -> Answer
     network.eval()
     images: list[Picture] = []
     parts: list[tuple[NDArray[np.floating], ...]] = []
-    truths, classes = [], []
+    truths, classes, affines = [], [], []
     for start in range(0, len(crops), batch):
         samples = [crops[i] for i in range(start, min(start + batch, len(crops)))]
         images += [sample["image"] for sample in samples]
         truths += [sample["points"] for sample in samples]
         classes += [sample["visibility"] for sample in samples]
+        affines += [sample["affine"] for sample in samples]
         answer = network(network_input(collate(samples)["image"].to(device), config))[-1]
         points = heatmap_to_crop(answer.mean, config.pixel_grid)
         covariance = covariance_to_crop(cov.from_cholesky(answer.cholesky))
@@ -66,7 +69,9 @@ def predict_crops(network: LUVLi, crops: CropDataset, batch: int = 32) -> Answer
     network.train(was_training)
     points, covariance, visibility = (np.concatenate(part) for part in zip(*parts, strict=True))
     truth = np.stack(truths).astype(np.float64)
-    return Answers(images, points, covariance, visibility, truth, np.stack(classes))
+    return Answers(
+        images, points, covariance, visibility, truth, np.stack(classes), np.stack(affines)
+    )
 
 
 def figures(
