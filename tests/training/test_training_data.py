@@ -12,6 +12,8 @@ import torch
 from luvli.data.augment import Augmentation
 from luvli.data.dataset import CropDataset
 from luvli.data.record import FaceRecord
+from luvli.data.synthetic import SyntheticFaces
+from luvli.data.synthetic.backdrop import photographs
 from luvli.errors import InputError
 from luvli.image import Box
 from luvli.markup import get_markup
@@ -226,3 +228,24 @@ def test_faces_of_another_markup_are_converted_or_refused(small_recipe: MakeReci
     wrong = small_recipe().network.model_copy(update={"landmarks": 67})
     with pytest.raises(InputError, match=r"--set network.landmarks=68"):
         load_source("mine", data.sources["mine"], data, wrong)
+
+
+def test_rendered_faces_wear_no_skin_of_held_out_photographs(
+    small_recipe: MakeRecipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = {"set": None, "synthetic": {"faces": 1, "size": 64, "backgrounds": "mine"}}
+    recipe = small_recipe(data={"sources": {"drawn": drawn}})
+    mine = load_source("mine", recipe.data.sources["mine"], recipe.data)
+    assert mine.held_out
+    used: list[str] = []
+
+    def note(folder: Path, faces: SyntheticFaces, **_: object) -> int:
+        used.append(str(faces.backgrounds))
+        raise InputError("nothing is drawn here")
+
+    monkeypatch.setattr("luvli.training.rendered.synthesize", note)
+    with pytest.raises(InputError, match="nothing is drawn"):
+        load_source("drawn", recipe.data.sources["drawn"], recipe.data)
+    listed = {file.name for file in photographs(used[0])}
+    assert listed == {r.image.name for r in mine.train if r.image is not None}
+    assert not listed & {r.image.name for r in mine.held_out if r.image is not None}

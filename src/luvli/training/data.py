@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,7 +64,12 @@ def load_source(
     if source.synthetic is not None:
         from luvli.training.rendered import rendered_faces
 
-        records: list[FaceRecord] = rendered_faces(source.synthetic, root, data.cache)
+        photos = {
+            other: partial(_photographs, other, data)
+            for other, its in data.sources.items()
+            if its.synthetic is None
+        }
+        records: list[FaceRecord] = rendered_faces(source.synthetic, root, data.cache, photos)
     else:
         assert source.set is not None
         records = list(
@@ -93,6 +99,13 @@ def load_source(
 
         kept = relabel(kept, source.relabel, source.box_noise, data.cache)
     return SourceFaces(source, tuple(kept), tuple(held_out))
+
+
+def _photographs(name: str, data: Data) -> list[Path]:
+    """The photographs that a source learns from, none of those that it holds out."""
+    source = data.sources[name].model_copy(update={"relabel": None})
+    train = load_source(name, source, data).train
+    return [record.image for record in train if record.image is not None]
 
 
 def _in_markup(record: FaceRecord, network: NetworkConfig, name: str) -> FaceRecord:

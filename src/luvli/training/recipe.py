@@ -43,9 +43,10 @@ class Synthetic(Settings):
     size: Positive = 256
     """side of the rendered pictures, in pixels"""
     textures: str | None = None
-    """folder of photographs with `.pts` files whose skin the faces wear, below `data.root`"""
+    """photographs with `.pts` files whose skin the faces wear: a folder below `data.root`, or the
+    name of a source, of which only the training faces are used, never those that it holds out"""
     backgrounds: str | None = None
-    """folder of photographs to stand behind the faces, below `data.root`"""
+    """photographs to stand behind the faces: a folder below `data.root`, or a source's name"""
 
 
 class Source(Settings):

@@ -15,6 +15,7 @@ pytest.importorskip("numba")
 from luvli.data.record import Visibility
 from luvli.data.synthetic import SyntheticFaces, label_face, load_head, render_face
 from luvli.data.synthetic import render as render_module
+from luvli.data.synthetic.backdrop import photographs
 from luvli.data.synthetic.stage import Worn
 from luvli.errors import InputError
 
@@ -143,3 +144,14 @@ def test_numba_is_not_loaded_before_it_is_needed() -> None:
     code = "import sys, luvli.data.synthetic, luvli.cli.data_synthesize; "
     code += "sys.exit(any(name in sys.modules for name in ('numba', 'torch', 'scipy')))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_photographs_can_be_listed_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "one.jpg").touch()
+    (tmp_path / "two.jpg").touch()
+    listed = tmp_path / "some.txt"
+    listed.write_text("two.jpg\n")
+    assert photographs(str(listed)) == (tmp_path / "two.jpg",)
+    listed.write_text("two.jpg\nthree.jpg\n")
+    with pytest.raises(InputError, match=r"names .*three\.jpg, which does not exist"):
+        photographs(str(listed))

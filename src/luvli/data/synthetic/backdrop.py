@@ -10,12 +10,22 @@ import numpy as np
 
 from luvli.data.synthetic.shade import TILE, noise_tile
 from luvli.errors import InputError, require
+from luvli.files import read_text
 
 PHOTO_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".bmp"}
 
 
 def photographs(folder: str) -> tuple[Path, ...]:
-    """The pictures in a folder, in order; a sentence when there are none."""
+    """The pictures in a folder, in order, or those that a .txt file names, one on each line.
+
+    A sentence when there are none.
+    """
+    if Path(folder).suffix == ".txt" and Path(folder).is_file():
+        listed = [Path(folder).parent / line for line in read_text(folder).split("\n") if line]
+        for file in listed:
+            if not file.is_file():
+                raise InputError(f"{folder} names {file}, which does not exist: take it out.")
+        return tuple(listed)
     if not Path(folder).is_dir():
         raise InputError(f"{folder} is not a folder: give one with photographs.")
     found = sorted(f for f in Path(folder).rglob("*") if f.suffix.lower() in PHOTO_SUFFIXES)
