@@ -1,4 +1,4 @@
-"""The one exception users meet, and the one warning.
+"""The one exception users meet.
 
 `InputError` carries a single sentence that names the file (or argument) and the fix. The
 command line prints it and exits with code 2; nothing else in the project is shown to a

@@ -57,7 +57,6 @@ def batches(faces: TrainingFaces, order: StageOrder, workers: int) -> Iterator[B
         batch_sampler=order,
         num_workers=workers,
         collate_fn=make_batch,
-        worker_init_fn=_one_thread if workers else None,
     )
     return iter(loader) if workers else prefetch(loader)
 
@@ -108,11 +107,3 @@ def prefetch(items: Iterable[T], ahead: int = AHEAD) -> Iterator[T]:
     finally:
         gone.set()
         thread.join(timeout=5.0)
-
-
-def _one_thread(worker: int) -> None:
-    import cv2
-    import torch
-
-    cv2.setNumThreads(1)
-    torch.set_num_threads(1)
