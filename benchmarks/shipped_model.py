@@ -2,6 +2,8 @@
 
     python benchmarks/shipped_model.py runs/luvli-68 --data DATA           measure only
     python benchmarks/shipped_model.py runs/luvli-68 --data DATA --ship    and put it in the package
+    python benchmarks/shipped_model.py runs/luvli-68/luvli.safetensors --data DATA --choose
+                         only the error on the calibration's photographs, to choose between models
 
 The run's own recipe says which faces were held out. The first half of the held-out
 photographs, in the order of their hashed names, sets the calibration; every figure comes from
@@ -22,7 +24,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from luvli import load
+from luvli import __version__, load
 from luvli.data.record import FaceRecord
 from luvli.data.sets import load_set
 from luvli.evaluation import EvaluatedFaces, auc, bootstrap, failure_rate, nme
@@ -42,16 +44,17 @@ from luvli.training.recipe import Recipe
 from luvli.trust.calibrate import coverage, fit
 
 LEVELS = (0.5, 0.8, 0.95)
-
+DOCS = Path(__file__).parents[1] / "docs"
 
 COMMAND = "python benchmarks/shipped_model.py RUN --data DATA"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("run", type=Path, nargs="?", help="folder of a training run")
+    parser.add_argument("run", type=Path, nargs="?", help="training run, or a model file of one")
     parser.add_argument("--data", type=Path, help="the folder that was data.root of the run")
     parser.add_argument("--ship", action="store_true", help="write the model into the package")
+    parser.add_argument("--choose", action="store_true", help="do not touch what is reported on")
     options = parser.parse_args()
     if options.run is None or options.data is None:
         print("no run and no data given: nothing to measure")
@@ -64,6 +67,9 @@ def main() -> None:
         )
         photographs, frames, rendered = held_out(recipe)
         calibration, report = photographs[::2], photographs[1::2]
+        if options.choose:
+            choose(load(model, "torch", threads=1), calibration)
+            return
         calibrate(model, calibration)
         tables = figures(load(model, "torch", threads=1), report, frames, rendered, options.data)
         tables.append(speed(model, model.with_suffix(".onnx")))
@@ -76,24 +82,41 @@ def main() -> None:
 
 def snapshot(run: Path, target: Path) -> tuple[Recipe, str]:
     """The finished model of a run, or the averaged weights of its last checkpoint."""
-    finished = run / "model.safetensors"
+    finished = run if run.is_file() else run / "model.safetensors"
+    if finished.is_file():
+        network, trained = load_model(finished)
+        recipe = make_recipe(trained["recipe"], str(finished))
+        save_model(target, network, model_info(recipe, "1.0") | {"steps": trained["steps"]})
+        return recipe, "trained to its end"
     checkpoint = latest_checkpoint(run / "checkpoints")
     if checkpoint is None:
         raise SystemExit(f"{run} has no checkpoint")
     recipe = make_recipe(checkpoint["recipe"], str(run))
-    version = "1.0" if finished.is_file() else "0.1"
-    info: dict[str, Any] = {"name": recipe.name, "licence": recipe.licence, "version": version}
-    info["enlarge"] = float(recipe.data.enlarge)
-    if finished.is_file():
-        network, trained = load_model(finished)
-        save_model(target, network, trained | info)
-        return recipe, "trained to its end"
     network = build(NetworkConfig.model_validate(recipe.network.model_dump()))
     network.load_state_dict(checkpoint["average"] or checkpoint["network"])
-    save_model(target, network, info)
+    save_model(target, network, model_info(recipe, "0.1"))
     stage = recipe.stages[checkpoint["stage"]]
     seen = checkpoint["done"] * stage.batch
     return recipe, f"not yet trained to its end: {seen:,} faces into stage {checkpoint['stage']}"
+
+
+def model_info(recipe: Recipe, version: str) -> dict[str, Any]:
+    """What the model file tells about itself; the recipe without places on this machine."""
+    elsewhere = recipe.data.model_copy(update={"root": "DATA", "cache": None})
+    return {
+        "name": recipe.name,
+        "licence": recipe.licence,
+        "version": version,
+        "enlarge": float(recipe.data.enlarge),
+        "recipe": recipe.model_copy(update={"data": elsewhere}).model_dump(mode="json"),
+        "luvli": __version__,
+    }
+
+
+def choose(predictor: Predictor, photographs: Sequence[FaceRecord]) -> None:
+    """The error on photographs that no figure of the card is measured on."""
+    faces = evaluated(predictor, photographs, "detector")
+    print("to choose by:", *accuracy("LFPW, detector's boxes", faces))
 
 
 def held_out(recipe: Recipe) -> tuple[list[FaceRecord], list[FaceRecord], list[FaceRecord]]:
@@ -272,8 +295,10 @@ def make_card(
     sources = {name: load_source(name, s, recipe.data) for name, s in recipe.data.sources.items()}
     titles = {
         "lfpw": "LFPW training photographs of 300-W, labelled by people; research use only",
-        "ytf": "YouTube Faces video frames, labelled by a model; research use only; first stage",
+        "ytf": "YouTube Faces video frames, research use only; first stage: labelled by another "
+        "model; last stage: by this one",
         "ict": "faces rendered from the ICT FaceKit morphable head (MIT licence)",
+        "worn": "the same heads with skin and backgrounds of the LFPW faces trained on; last stage",
     }
     return ModelCard(
         name=recipe.name,
@@ -311,6 +336,7 @@ def ship(model: Path, name: str, card: ModelCard) -> None:
     target.write_bytes(model.read_bytes())
     found = export_onnx(target, FOLDER / f"{name}.onnx")
     write_text(FOLDER / f"{name}.json", card.model_dump_json(indent=1) + "\n")
+    write_text(DOCS / f"{name}.md", card.markdown())
     print(f"shipped as {name}; ONNX differs from PyTorch by {found.pixels:.1g} px at most")
 
 

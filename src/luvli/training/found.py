@@ -16,6 +16,7 @@ from luvli.data.sets import DataWarning
 from luvli.errors import InputError
 from luvli.files import read_text, write_text
 from luvli.image import Box, detect_faces
+from luvli.image.detect import DETECTOR
 
 INSIDE = 0.5
 """share of a face's landmarks that must lie in a box for the two to belong together"""
@@ -63,7 +64,8 @@ def matching_box(record: FaceRecord, boxes: Sequence[Box]) -> Box | None:
 
 def _boxes_of_pictures(records: Sequence[FaceRecord], cache: Path) -> dict[str, list[Box]]:
     pictures = list(dict.fromkeys(str(record.image) for record in records if record.image))
-    key = hashlib.sha256("\n".join(map(_state, pictures)).encode()).hexdigest()[:24]
+    about = "\n".join([DETECTOR, *map(_state, pictures)])
+    key = hashlib.sha256(about.encode()).hexdigest()[:24]
     path = cache / f"boxes-{key}.json"
     if not path.is_file():
         found = {
