@@ -1,0 +1,117 @@
+"""What the shipped model promises, measured on faces that it never learnt from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+from luvli.data.record import FaceRecord
+from luvli.data.synthetic import render_face
+from luvli.evaluation import EvaluatedFaces, nme
+from luvli.evaluation.faces import from_records
+from luvli.evaluation.run import run_model
+from luvli.evaluation.uncertainty import radii
+from luvli.models import FOLDER, read_card
+from luvli.network import load_model
+from luvli.prediction.predictor import Predictor
+from luvli.training.data import load_source
+from luvli.training.files import make_recipe, read_recipe
+from luvli.trust.calibrate import coverage
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def photographs(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> list[FaceRecord]:
+    """The held-out LFPW photographs that nothing was calibrated on."""
+    cache = tmp_path_factory.mktemp("cache")
+    settings = [f"data.root={shared / 'data'}", f"data.cache={cache}"]
+    recipe = read_recipe(ROOT / "recipes/luvli-68.yaml", settings)
+    held_out = load_source("lfpw", recipe.data.sources["lfpw"], recipe.data).held_out
+    ordered = sorted(held_out, key=lambda r: hashlib.sha256(r.face_id.encode()).hexdigest())
+    return ordered[1::2]
+
+
+@pytest.fixture(scope="module")
+def found(shipped: Predictor, photographs: list[FaceRecord]) -> EvaluatedFaces:
+    answers = run_model(shipped, photographs, "detector")
+    return from_records(photographs, [answer.face for answer in answers])
+
+
+def test_photographs_it_never_saw_are_aligned(found: EvaluatedFaces) -> None:
+    errors = nme(found.predicted, found.truth, "interocular", found.visible)
+    assert np.where(np.isfinite(errors), errors, 100.0).mean() < 3.5
+
+
+def test_ellipses_hold_as_many_labels_as_they_say(found: EvaluatedFaces) -> None:
+    assert found.covariance is not None
+    distances = radii(found.predicted, found.covariance, found.truth, found.visible)
+    for level, share in coverage(distances, "laplace").items():
+        assert abs(share - level) < 0.05, (level, share)
+
+
+def test_unsure_landmarks_are_the_wrong_ones(found: EvaluatedFaces) -> None:
+    assert found.covariance is not None
+    spread = np.sqrt(np.sqrt(np.linalg.det(found.covariance))).mean(axis=1)
+    errors = np.linalg.norm(found.predicted - found.truth, axis=2).mean(axis=1)
+    size = np.ptp(found.truth, axis=1).max(axis=1)
+    assert np.corrcoef(spread / size, errors / size)[0, 1] > 0.4
+
+
+def profiles(head: Path | str, seeds: Sequence[int]) -> list[tuple[np.ndarray, FaceRecord]]:
+    faces = []
+    for seed in seeds:
+        side = 1 if seed % 2 else -1
+        pose = (side * (60 + seed % 30), seed % 20 - 10, seed % 14 - 7)
+        sample = render_face(seed, head=str(head), size=256, pose=pose, jaw="outline")
+        faces.append((sample.image, FaceRecord(sample.points, sample.visibility)))
+    return faces
+
+
+def accuracy_of_visibility(
+    shipped: Predictor, faces: Sequence[tuple[np.ndarray, FaceRecord]]
+) -> tuple[float, float]:
+    """Share of self-occluded landmarks called invisible, and of the others called visible."""
+    hidden, seen = [], []
+    for image, record in faces:
+        points = record.points[record.visible]
+        box = np.concatenate([points.min(axis=0), points.max(axis=0)])
+        (face,) = shipped.predict(image, boxes=[box])
+        hidden += list(face.visibility[record.visibility == 0] < 0.5)
+        seen += list(face.visibility[record.visibility > 0] > 0.5)
+    return float(np.mean(hidden)), float(np.mean(seen))
+
+
+@pytest.mark.slow
+def test_visibility_in_profile(shipped: Predictor, shared: Path) -> None:
+    pytest.importorskip("numba")
+    # the model learnt from seeds below 5,000 of a set
+    hidden, seen = accuracy_of_visibility(
+        shipped, profiles(shared / "data/ict_facekit.npz", range(900_000, 900_060))
+    )
+    assert hidden > 0.85 and seen > 0.95
+
+
+@pytest.mark.slow
+def test_visibility_on_a_head_that_it_never_saw(shipped: Predictor) -> None:
+    pytest.importorskip("numba")
+    hidden, seen = accuracy_of_visibility(shipped, profiles("procedural", range(900_000, 900_040)))
+    assert hidden > 0.75 and seen > 0.9
+
+
+def test_model_files_tell_their_recipe_and_no_place_of_a_machine(shipped: Predictor) -> None:
+    _, info = load_model(FOLDER / "luvli-68.safetensors")
+    recipe = make_recipe(info["recipe"], "the shipped model")
+    assert recipe.data.root == "DATA" and recipe.data.cache is None
+    assert list(recipe.stages) == list(read_recipe(ROOT / "recipes/luvli-68.yaml").stages)
+
+
+def test_the_page_shows_the_card() -> None:
+    page = (ROOT / "docs/luvli-68.md").read_text()
+    assert page == read_card("luvli-68").markdown()
