@@ -273,3 +273,13 @@ def test_training_with_pseudo_labels(whole: Path, small_recipe: MakeRecipe, tmp_
     network, info = load_model(tmp_path / "run/model.safetensors")
     assert not network.config.visibility_trained
     assert info["recipe"]["data"]["sources"]["mine"]["relabel"] == mine["relabel"]
+
+
+@pytest.mark.slow
+def test_held_out_faces_may_be_looked_at_less_often(
+    small_recipe: MakeRecipe, tmp_path: Path
+) -> None:
+    train(small_recipe(validate_epochs=3, stages={"luvli": {"epochs": 4}}), tmp_path / "run")
+    watched = [line for line in read_metrics(tmp_path / "run") if line["kind"] == "validation"]
+    # the last of 2 epochs; the third and the last of 4
+    assert [line["epoch"] for line in watched] == [1, 2, 3]

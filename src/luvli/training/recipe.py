@@ -208,6 +208,8 @@ class Recipe(Settings):
     """shipped model (by name), model file or published checkpoint to start from"""
     data: Data
     stages: dict[str, Stage]
+    validate_epochs: Positive = 1
+    """held-out faces are looked at after every so many epochs of a stage, and after its last"""
     checkpoint_minutes: float = Field(default=5.0, gt=0)
     keep: Positive = 3
     """checkpoints that are kept"""

@@ -193,7 +193,8 @@ class StageTrainer:
                 logged = now
             else:
                 report.advance(position.done)
-            if within == 0:
+            last = position.done == self.steps
+            if within == 0 and (last or epoch % self.recipe.validate_epochs == 0):
                 self.validate(epoch - 1)
             if saving:
                 self.save()
