@@ -19,7 +19,7 @@ from luvli.prediction.inputs import Input
 from luvli.prediction.predictor import Predictor
 from luvli.prediction.result import Result
 from luvli.prediction.run import Run, Settings
-from luvli.prediction.video import Frame, VideoReader, VideoWriter, prefetched
+from luvli.prediction.video import Frame, VideoReader, VideoWriter
 
 from .conftest import DiscBackend, DiscDetector, disc_picture, write_video
 
@@ -270,26 +270,7 @@ def test_live_frames_are_smoothed_without_delay(tmp_path: Path) -> None:
     ]
 
 
-# -- helpers ---------------------------------------------------------------------------------
-
-
-def test_prefetching_passes_errors_and_stops_when_left() -> None:
-    made = []
-
-    def numbers() -> Iterator[int]:
-        for i in range(1000):
-            made.append(i)
-            yield i
-            if i == 500:
-                raise InputError("five hundred")
-
-    with pytest.raises(InputError, match="five hundred"):
-        list(prefetched(numbers()))
-    made.clear()
-    for i in prefetched(numbers()):
-        if i == 10:
-            break
-    assert len(made) < 20
+# -- long videos -----------------------------------------------------------------------------
 
 
 @pytest.mark.slow

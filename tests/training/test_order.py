@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from luvli.training.loader import StageOrder, prefetch
+from luvli.training.loader import StageOrder
 from luvli.training.order import epoch_batches, epoch_draws, faces_per_epoch, share_of
 
 sources = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 15)), min_size=1, max_size=3)
@@ -66,20 +66,3 @@ def test_mixtures_share_out_an_epoch() -> None:
     assert faces_per_epoch(sizes, {"b": 2}, None) == {"b": 300}
     assert faces_per_epoch(sizes, {"a": 1, "b": 3}, 1000) == {"a": 250, "b": 750}
     assert faces_per_epoch(sizes, {"a": 1, "b": 1e-6}, 10) == {"a": 10, "b": 1}
-
-
-def test_prefetching_hands_over_errors_and_ends_early() -> None:
-    def broken() -> object:
-        yield 1
-        raise OSError("disk")
-
-    items = prefetch(broken())  # type: ignore[var-annotated, arg-type]
-    assert next(items) == 1
-    try:
-        next(items)
-        raise AssertionError("the error was lost")
-    except OSError as error:
-        assert str(error) == "disk"
-    endless = prefetch(iter(int, 1))
-    assert next(endless) == 0
-    endless.close()  # type: ignore[attr-defined]

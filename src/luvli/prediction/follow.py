@@ -36,6 +36,8 @@ LOST_AFTER = 2
 """looks of the detector in a row that a face must be missed by to be given up"""
 DOUBTFUL = 0.12
 """typical standard deviation of the landmarks / size of the face above which it may be lost"""
+LEAST_SEEN = 10
+"""visible landmarks that make a box; a turned face's hidden ones may lie anywhere"""
 JUMP = 1.4
 """change of size from frame to frame that no face makes"""
 
@@ -121,14 +123,17 @@ class Follower:
 
 def _move(track: _Track, face: FaceLandmarks, image: Picture) -> None:
     """The track's box for the next frame, from this frame's landmarks."""
+    seen = face.visible()
+    if seen.sum() < LEAST_SEEN:
+        seen[:] = True
     try:
-        box = Box.around(face.points, track.box.score)
+        box = Box.around(face.points[seen], track.box.score)
     except InputError:  # all points on one spot: no face
         track.doubtful = True
         return
     height, width = image.shape[:2]
     x, y = box.centre
-    spread = float(np.median(np.linalg.det(face.covariance) ** 0.25)) / box.size
+    spread = float(np.median(np.linalg.det(face.covariance[seen]) ** 0.25)) / box.size
     change = box.size / track.box.size
     track.doubtful = track.doubtful or bool(
         spread > DOUBTFUL

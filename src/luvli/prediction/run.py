@@ -26,8 +26,9 @@ from luvli.prediction.inputs import Input, Inputs
 from luvli.prediction.journal import Journal
 from luvli.prediction.predictor import BATCH, Predictor
 from luvli.prediction.result import Result
-from luvli.prediction.video import Frame, VideoReader, VideoWriter, output_suffix, prefetched
+from luvli.prediction.video import Frame, VideoReader, VideoWriter, output_suffix
 from luvli.prediction.write import SUFFIXES, check_format, write_pts_files, write_results
+from luvli.prefetch import prefetch
 
 MAX_PICTURES = 64
 """pictures that wait for the network together"""
@@ -223,7 +224,7 @@ class Run:
             return
         try:
             reader = VideoReader(item.path)
-            frames = watch(prefetched(reader), Path(item.path).name, reader.frames)
+            frames = watch(prefetch(reader), Path(item.path).name, reader.frames)
             again = self.settings.smooth and self.settings.draw
             self._stream(item, frames, reader.rate, item.path, online=not again, offline=True)
             if reader.ended_early:
@@ -270,7 +271,7 @@ class Run:
                 count, faces = count + 1, faces + len(result.faces)
             if writer is not None and not online:
                 for frame, result in zip(
-                    prefetched(VideoReader(item.path)), _read_lines(spool), strict=False
+                    prefetch(VideoReader(item.path)), _read_lines(spool), strict=False
                 ):
                     writer.write(self._drawn(frame.image, result.faces), frame.time)
             self._write_video_results(stem, _read_lines(spool))

@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-import queue
-import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from luvli.errors import InputError, require
 from luvli.files import PathLike, unreadable
 from luvli.image.read import Picture
-
-T = TypeVar("T")
 
 MP4_FAMILY = (".mp4", ".m4v", ".mov")
 CLOCK = Fraction(1, 90_000)
@@ -251,44 +247,6 @@ class _Sound:
             packet.stream = self._out
             self._target.mux_one(packet)
             self._waiting = None
-
-
-def prefetched(items: Iterable[T], depth: int = 3) -> Iterator[T]:
-    """The same items, made ahead by another thread, at most `depth` of them."""
-    ready: queue.Queue[tuple[bool, Any]] = queue.Queue(depth)
-    stop = threading.Event()
-
-    def give(kind: bool, item: Any) -> bool:
-        while not stop.is_set():
-            try:
-                ready.put((kind, item), timeout=0.1)
-                return True
-            except queue.Full:
-                continue
-        return False
-
-    def work() -> None:
-        try:
-            for item in items:
-                if not give(True, item):
-                    return
-            give(False, None)
-        except BaseException as error:  # handed to the caller, who raises it
-            give(False, error)
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    try:
-        while True:
-            more, item = ready.get()
-            if not more:
-                if item is not None:
-                    raise item
-                return
-            yield item
-    finally:
-        stop.set()
-        thread.join()
 
 
 def _why(error: Exception) -> str:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator, Sequence
-from queue import Empty, Full, Queue
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from luvli.prefetch import prefetch
 from luvli.training.data import Batch, TrainingFaces, make_batch
 from luvli.training.order import epoch_batches, epoch_draws, share_of
-
-T = TypeVar("T")
-AHEAD = 4
-"""batches that wait ready"""
 
 
 class StageOrder:
@@ -59,51 +54,3 @@ def batches(faces: TrainingFaces, order: StageOrder, workers: int) -> Iterator[B
         collate_fn=make_batch,
     )
     return iter(loader) if workers else prefetch(loader)
-
-
-def prefetch(items: Iterable[T], ahead: int = AHEAD) -> Iterator[T]:
-    """The items, made by another thread while the last one is in use.
-
-    >>> list(prefetch(range(3)))
-    [0, 1, 2]
-    """
-    ready: Queue[Any] = Queue(maxsize=ahead)
-    gone = threading.Event()
-    end = object()
-
-    def put(item: Any) -> bool:
-        while not gone.is_set():
-            try:
-                ready.put(item, timeout=0.2)
-                return True
-            except Full:
-                continue
-        return False
-
-    def work() -> None:
-        try:
-            for item in items:
-                if not put(item):
-                    return
-            put(end)
-        except BaseException as error:  # handed over, so that the reader fails, not the thread
-            put(error)
-
-    thread = threading.Thread(target=work, name="luvli-batches", daemon=True)
-    thread.start()
-    try:
-        while True:
-            try:
-                item = ready.get(timeout=1.0)
-            except Empty:
-                if not thread.is_alive() and ready.empty():
-                    return
-                continue
-            if item is end:
-                return
-            if isinstance(item, BaseException):
-                raise item
-            yield item
-    finally:
-        gone.set()
-        thread.join(timeout=5.0)
