@@ -201,7 +201,7 @@ def figures(
             rows=rows,
             note="LFPW was labelled by people, YTF by a model (labels moved by -1 px); FR is of "
             "the inter-ocular NME. LFPW's labels lie about a pixel right of where their mirror "
-            "images' do (docs/data.md); the model was not taught that, and the moved row is without "
+            "images' do (docs/data.md); the model was not taught that; the moved row is without "
             "it. No face was trained on, fitted to or chosen on.",
         ),
         CardTable(
