@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 pytest.importorskip("torch")
 
@@ -19,7 +21,9 @@ from luvli.evaluation.run import run_model
 from luvli.evaluation.uncertainty import radii
 from luvli.models import FOLDER, read_card
 from luvli.network import load_model
+from luvli.prediction.follow import Follower, follow, smoothed
 from luvli.prediction.predictor import Predictor
+from luvli.prediction.video import Frame
 from luvli.training.data import load_source
 from luvli.training.files import make_recipe, read_recipe
 from luvli.trust.calibrate import coverage
@@ -116,3 +120,38 @@ def test_model_files_tell_their_recipe_and_no_place_of_a_machine(shipped: Predic
 def test_the_page_shows_the_card() -> None:
     page = (ROOT / "docs/luvli-68.md").read_text()
     assert page == read_card("luvli-68").markdown()
+
+
+def panned(photograph: NDArray[np.uint8], frames: int) -> Iterator[tuple[Frame, NDArray[Any]]]:
+    """A noisy camera that wanders over the photograph, and its way from picture to frame."""
+    import cv2
+
+    rng = np.random.default_rng(3)
+    for i in range(frames):
+        zoom, turn = 1 + 0.15 * np.sin(i / 9), np.radians(8 * np.sin(i / 13))
+        way = zoom * np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+        middle = np.array([224 + 15 * np.sin(i / 7), 120 + 12 * np.cos(i / 11)])
+        affine = np.c_[way, (160, 120) - way @ middle]
+        image = cv2.warpAffine(photograph, affine, (320, 240), borderMode=cv2.BORDER_REPLICATE)
+        noisy = image + rng.normal(0, 6, image.shape)
+        yield Frame(i, i / 30, np.clip(noisy, 0, 255).astype(np.uint8)), affine
+
+
+def test_a_real_face_is_followed_through_a_video(
+    shipped: Predictor, astronaut: NDArray[np.uint8]
+) -> None:
+    (still,) = shipped.predict(astronaut)
+    frames, affines = zip(*panned(astronaut, 60), strict=True)
+    size = np.ptp(still.points, axis=0).max()
+    jitter = {}
+    for smooth in (False, True):
+        found = (result for result, _ in follow(frames, "clip", Follower(shipped)))
+        results = list(smoothed(found) if smooth else found)
+        assert [len(result.faces) for result in results] == [1] * 60
+        back = [
+            (result.faces[0].points - affine[:, 2]) @ np.linalg.inv(affine[:, :2]).T
+            for result, affine in zip(results, affines, strict=True)
+        ]
+        assert np.linalg.norm(np.mean(back, axis=0) - still.points, axis=1).mean() < 0.03 * size
+        jitter[smooth] = np.diff(back, 2, axis=0).std()
+    assert jitter[True] < 0.5 * jitter[False]
