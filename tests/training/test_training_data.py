@@ -145,6 +145,11 @@ def test_pseudo_labels_come_back_in_image_pixels(
     network = build(small_recipe().network)
     save_model(tmp_path / "m.safetensors", network, {"enlarge": 1.3})
     labelled = relabel(crops.records, tmp_path / "m.safetensors", "none", str(tmp_path))
+    again = relabel(crops.records, tmp_path / "m.safetensors", "none", str(tmp_path))
+    assert len(list(tmp_path.glob("labels-*.npz"))) == 1
+    for a, b in zip(labelled, again, strict=True):
+        assert np.array_equal(a.points, b.points, equal_nan=True)
+        assert np.array_equal(a.covariance, b.covariance)
     plain = CropDataset(crops.records, 64, enlarge=1.3, box_noise="none")
     loaded, _ = load_model(tmp_path / "m.safetensors")
     answers = predict_crops(loaded, plain)

@@ -9,6 +9,7 @@ predicted one (`luvli_loss(label_covariance=...)`), so an unsure label pulls les
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,16 +18,18 @@ from numpy.typing import NDArray
 
 from luvli.data.augment import Augmentation, invert
 from luvli.data.boxes import BoxNoise
+from luvli.data.cache import cache_root
 from luvli.data.dataset import CropDataset
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
-from luvli.files import PathLike
+from luvli.files import PathLike, whole_file
 from luvli.markup import get_markup, is_markup
 from luvli.models import find_model, model_names
 from luvli.network import LUVLi, load_model
 from luvli.training.validate import predict_crops
 
 Floats = NDArray[np.float64]
+ANSWERS = ("points", "covariance", "visibility")
 
 
 def relabel(
@@ -35,30 +38,40 @@ def relabel(
     """The same faces with the model's locations (image pixels) and covariances.
 
     Where the model's visibility was trained, a landmark that it calls invisible becomes
-    self-occluded; otherwise the old classes stay.
+    self-occluded; otherwise the old classes stay. Answers are kept in the cache folder, so that
+    other processes, and the same run when it is resumed, do not ask again.
     """
-    network, info = load_model(shipped_or_path(model))
+    path = shipped_or_path(model)
+    network, info = load_model(path)
     markups = {record.markup for record in records}
     if markups != {network.config.markup}:
         raise InputError(
             f"{Path(model)} knows the markup {network.config.markup}, the faces to label again "
             f"have {', '.join(sorted(markups))}: use a model of the same markup."
         )
-    kept, answers = list(records), []
-    for mirrored in (False, True) if is_markup(network.config.markup) else (False,):
-        crops = CropDataset(
-            kept,
-            network.config.input_size,
-            enlarge=float(info.get("enlarge", 1.1)),
-            augmentation=Augmentation.recipe("none").model_copy(update={"flip": float(mirrored)}),
-            box_noise=box_noise,
-            cache=cache or True,
-        )
-        kept = crops.records
-        answers.append(_in_image_pixels(network, crops))
-    points, covariance, visibility = _combined(answers)
+    store = Path(cache or cache_root()) / f"labels-{_key(path, records, box_noise)}.npz"
+    if store.is_file():
+        with np.load(store) as kept:
+            points, covariance, visibility = (kept[name] for name in ANSWERS)
+    else:
+        enlarge = float(info.get("enlarge", 1.1))
+        answers = []
+        for mirrored in (False, True) if is_markup(network.config.markup) else (False,):
+            flip = Augmentation.recipe("none").model_copy(update={"flip": float(mirrored)})
+            crops = CropDataset(
+                records,
+                network.config.input_size,
+                enlarge=enlarge,
+                augmentation=flip,
+                box_noise=box_noise,
+                cache=cache or True,
+            )
+            answers.append(_in_image_pixels(network, crops))
+        points, covariance, visibility = _combined(answers)
+        with whole_file(store) as place:
+            np.savez(place, points=points, covariance=covariance, visibility=visibility)
     result = []
-    for i, record in enumerate(kept):
+    for i, record in enumerate(records):
         seen = visibility[i] > 0.5 if network.config.visibility_trained else record.visible
         result.append(
             record.with_changes(
@@ -69,6 +82,15 @@ def relabel(
             )
         )
     return result
+
+
+def _key(model: Path, records: Sequence[FaceRecord], box_noise: BoxNoise) -> str:
+    """Tells the answers of one model about some faces from all others."""
+    digest = hashlib.sha256(model.read_bytes())
+    for record in records:
+        digest.update(f"{record.image} {record.face_id} {record.box} {box_noise}".encode())
+        digest.update(record.points.tobytes())
+    return digest.hexdigest()[:24]
 
 
 def _in_image_pixels(network: LUVLi, crops: CropDataset) -> tuple[Floats, Floats, Floats]:
