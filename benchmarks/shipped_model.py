@@ -3,12 +3,12 @@
     python benchmarks/shipped_model.py runs/luvli-68 --data DATA           measure only
     python benchmarks/shipped_model.py runs/luvli-68 --data DATA --ship    and put it in the package
     python benchmarks/shipped_model.py runs/luvli-68/luvli.safetensors --data DATA --choose
-                         only the error on the calibration's photographs, to choose between models
+                         only the error on the photographs that are for choosing between models
 
-The run's own recipe says which faces were held out. The first half of the held-out
-photographs, in the order of their hashed names, sets the calibration; every figure comes from
-the second half, which nothing was fitted to or chosen on. An unfinished run is measured at its
-last checkpoint, with its averaged weights.
+The run's own recipe says which faces were held out. Every second held-out photograph, in the
+order of their hashed names, is for choosing between models; accuracy is measured on the others.
+All of them set the calibration; its coverage is measured crosswise, each half with the factors
+of the other. An unfinished run is measured at its last checkpoint, with its averaged weights.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 
 from luvli import __version__, load
@@ -42,8 +43,9 @@ from luvli.training.checkpoint import latest_checkpoint
 from luvli.training.data import load_source, looks_ahead
 from luvli.training.files import make_recipe
 from luvli.training.recipe import Recipe
-from luvli.trust.calibrate import coverage, fit
+from luvli.trust.calibrate import Calibration, coverage, fit
 
+Floats = NDArray[np.float64]
 LEVELS = (0.5, 0.8, 0.95)
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -67,17 +69,17 @@ def main() -> None:
             update={"data": recipe.data.model_copy(update={"root": str(options.data)})}
         )
         photographs, frames, rendered = held_out(recipe)
-        calibration, report = photographs[::2], photographs[1::2]
+        choice, report = photographs[::2], photographs[1::2]
         if options.choose:
-            choose(load(model, "torch", threads=1), calibration)
+            choose(load(model, "torch", threads=1), choice)
             return
-        calibrate(model, calibration)
+        crossed = calibrate(model, photographs)
         shift = recipe.data.sources["lfpw"].offset
         predictor = load(model, "torch", threads=1)
-        tables = figures(predictor, report, frames, rendered, options.data, shift)
+        tables = figures(predictor, report, frames, rendered, options.data, shift, crossed)
         tables.append(speed(model, model.with_suffix(".onnx")))
         tables = [table.model_copy(update={"command": COMMAND}) for table in tables]
-        card = make_card(recipe, model, progress, len(calibration), tables)
+        card = make_card(recipe, model, progress, len(photographs), tables)
         Console().print(card.markdown())
         if options.ship:
             ship(model, recipe.name, card)
@@ -144,20 +146,38 @@ def evaluated(
     return from_records(records, [answer.face for answer in answers])
 
 
-def calibrate(model: Path, records: Sequence[FaceRecord]) -> None:
-    """Fit the calibration by detector crops, as users meet them, and keep it in the file."""
+def calibrate(model: Path, records: Sequence[FaceRecord]) -> Floats:
+    """Fit the calibration by detector crops, as users meet them, and keep it in the file.
+
+    Returns Mahalanobis distances (n, k) of the labels, each half's by the other half's factors.
+    """
     faces = evaluated(load(model, "torch", threads=1), records, "detector")
+    covariance = faces.covariance
+    assert covariance is not None
+
+    def fitted(chosen: NDArray[np.bool_]) -> Calibration:
+        return fit(
+            faces.predicted[chosen],
+            covariance[chosen],
+            faces.truth[chosen],
+            faces.visible[chosen],
+            groups=get_markup("ibug68").groups,
+        )
+
     found = ~faces.failed
-    assert faces.covariance is not None
-    fitted = fit(
-        faces.predicted[found],
-        faces.covariance[found],
-        faces.truth[found],
-        faces.visible[found],
-        groups=get_markup("ibug68").groups,
-    )
+    even = np.arange(len(records)) % 2 == 0
     network, info = load_model(model)
-    save_model(model, network, info | {"calibration": fitted.model_dump()})
+    save_model(model, network, info | {"calibration": fitted(found).model_dump()})
+    distances = np.full(faces.truth.shape[:2], np.nan)
+    for half in (even, ~even):
+        there = found & half
+        distances[there] = radii(
+            faces.predicted[there],
+            fitted(found & ~half).apply(covariance[there]),
+            faces.truth[there],
+            faces.visible[there],
+        )
+    return distances
 
 
 def figures(
@@ -167,6 +187,7 @@ def figures(
     rendered: Sequence[FaceRecord],
     data: Path,
     shift: tuple[float, float],
+    crossed: Floats,
 ) -> list[CardTable]:
     by_detector = evaluated(predictor, photographs, "detector")
     by_label = evaluated(predictor, photographs, "tight")
@@ -207,8 +228,12 @@ def figures(
         CardTable(
             title="Calibration: labels inside the ellipse that should hold p",
             headings=["faces", *(f"{level:.0%}" for level in LEVELS)],
-            rows=[covered("LFPW, detector's boxes", by_detector), covered("rendered", drawn)],
-            note="The photographs and rendered faces of the other tables; visible landmarks only.",
+            rows=[
+                covered(f"LFPW, detector's boxes, {len(crossed)} photographs", crossed),
+                covered("rendered", distances(drawn)),
+            ],
+            note="Photographs: each half by factors that were fitted on the other half. Rendered "
+            "faces: by the shipped factors. Visible landmarks only.",
         ),
         CardTable(
             title="Visibility: accuracy at 0.5",
@@ -223,7 +248,7 @@ def figures(
     ]
 
 
-def part(faces: EvaluatedFaces, chosen: np.ndarray[Any, np.dtype[np.bool_]]) -> EvaluatedFaces:
+def part(faces: EvaluatedFaces, chosen: NDArray[np.bool_]) -> EvaluatedFaces:
     return EvaluatedFaces(
         predicted=faces.predicted[chosen], truth=faces.truth[chosen], classes=faces.classes[chosen]
     )
@@ -246,23 +271,24 @@ def accuracy(name: str, faces: EvaluatedFaces) -> list[str]:
     ]
 
 
-def covered(name: str, faces: EvaluatedFaces) -> list[str]:
+def distances(faces: EvaluatedFaces) -> Floats:
     found = ~faces.failed
     assert faces.covariance is not None
-    distance = radii(
+    return radii(
         faces.predicted[found], faces.covariance[found], faces.truth[found], faces.visible[found]
     )
+
+
+def covered(name: str, distance: Floats) -> list[str]:
     shares = coverage(distance, "laplace").values()
     return [name, *(f"{100 * share:.1f} %" for share in shares)]
 
 
-def profile(faces: EvaluatedFaces) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def profile(faces: EvaluatedFaces) -> NDArray[np.bool_]:
     return np.asarray((faces.classes == 0).mean(axis=1) > 0.25)
 
 
-def seen(
-    name: str, faces: EvaluatedFaces, chosen: np.ndarray[Any, np.dtype[np.bool_]]
-) -> list[str]:
+def seen(name: str, faces: EvaluatedFaces, chosen: NDArray[np.bool_]) -> list[str]:
     assert faces.visibility is not None
     called = faces.visibility[chosen] > 0.5
     classes = faces.classes[chosen]
