@@ -223,7 +223,7 @@ def figures(
             note="LFPW was labelled by people, YTF by a model (labels moved by -1 px); FR is of "
             "the inter-ocular NME. LFPW's labels lie about a pixel right of where their mirror "
             "images' do (docs/data.md); the model was not taught that; the moved row is without "
-            "it. No face was trained on, fitted to or chosen on.",
+            "it. No face was trained on, and no model was chosen on the LFPW faces.",
         ),
         CardTable(
             title="Calibration: labels inside the ellipse that should hold p",
@@ -320,8 +320,8 @@ def speed(model: Path, onnx: Path) -> CardTable:
             ["ONNX file", f"{onnx.stat().st_size / 1e6:.1f} MB"],
             ["safetensors file", f"{model.stat().st_size / 1e6:.1f} MB"],
         ],
-        note="From a picture and a box, on an AMD EPYC server core with AVX2, while the other core "
-        "was busy; the detector is not included. benchmarks/prediction.py has ratios.",
+        note="From a picture and a box, on an AMD EPYC server core with AVX2; the detector is not "
+        "included. benchmarks/prediction.py has ratios.",
     )
 
 
@@ -349,7 +349,10 @@ def make_card(
         "system on which safety depends.",
         limits=[
             "Real training faces look ahead or are turned by up to about 60 degrees; profiles were "
-            "learnt from rendered faces only.",
+            "learnt from rendered heads, half of them with skin from photographs. On real profiles "
+            "no labels were at hand: they were looked at, not measured.",
+            "Visibility is about the head itself: a landmark behind a hand or hair counts as "
+            "visible, with a larger ellipse.",
             "The uncertainty is that of labels on faces like the training faces; on other kinds of "
             "pictures (drawings, infrared, masks) it is not calibrated.",
             "The real faces are of public figures, from before 2012: people unlike them, children "

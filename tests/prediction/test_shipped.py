@@ -53,9 +53,9 @@ def test_photographs_it_never_saw_are_aligned_as_the_card_says(found: EvaluatedF
     errors = nme(found.predicted, found.truth, "interocular", found.visible)
     row = read_card("luvli-68").tables[0].rows[0]
     assert row[:2] == ["LFPW, detector's boxes", "60"]
-    assert np.where(np.isfinite(errors), errors, 100.0).mean() == pytest.approx(
-        float(row[2]), abs=0.01
-    )
+    measured = np.where(np.isfinite(errors), errors, 100.0).mean()
+    assert measured == pytest.approx(float(row[2]), abs=0.01)
+    assert measured < 3.5
 
 
 def test_ellipses_hold_as_many_labels_as_they_say(found: EvaluatedFaces) -> None:
