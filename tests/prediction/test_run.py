@@ -190,8 +190,8 @@ def test_full_disk_loses_nothing(tiny: dict[str, Path], folder: Path, tmp_path: 
 
 
 def test_ctrl_c_and_again(tiny: dict[str, Path], tmp_path: Path) -> None:
-    count = 3000
-    write_image(tmp_path / "in/one.png", disc_picture([], (200, 200)))
+    count = 200  # large ones, so that there is time to stop in the middle
+    write_image(tmp_path / "in/one.png", disc_picture([], (1600, 1600)))
     for i in range(count - 1):
         os.link(tmp_path / "in/one.png", tmp_path / f"in/{i:04d}.png")
     (tmp_path / "boxes.json").write_text("{}")  # nothing to look for: quick
