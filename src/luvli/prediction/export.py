@@ -117,6 +117,9 @@ def quantize(model: PathLike, target: PathLike, crops: Sequence[Picture]) -> Non
     """Write an exported model with 8-bit convolutions, ranges taken from real crops.
 
     `crops` are (S, S, 3) face crops, as `Predictor.crop` makes them; some fifty are enough.
+    The first convolution and the last two, which make the heat maps, stay at 32 bits: with
+    luvli-68 that is the difference between losing 0.2 points of NME and losing none. Weights
+    use 7 bits, because processors without VNNI add up pairs of products in 16.
     """
     import onnx
     from onnxruntime import quantization
@@ -133,12 +136,16 @@ def quantize(model: PathLike, target: PathLike, crops: Sequence[Picture]) -> Non
             prepared = temporary.with_name(f"{temporary.name}.prepared")
             try:
                 quantization.quant_pre_process(os.fspath(model), prepared, skip_symbolic_shape=True)
+                nodes = onnx.load(prepared, load_external_data=False).graph.node
+                layers = [node.name for node in nodes if node.op_type == "Conv"]
                 quantization.quantize_static(
                     prepared,
                     temporary,
                     _Crops(crops, quantization.CalibrationDataReader),
                     op_types_to_quantize=["Conv"],
+                    nodes_to_exclude=[layers[0], *layers[-2:]],
                     per_channel=True,
+                    reduce_range=True,
                     calibrate_method=quantization.CalibrationMethod.MinMax,
                 )
             finally:
