@@ -199,7 +199,11 @@ def test_ctrl_c_and_again(tiny: dict[str, Path], tmp_path: Path) -> None:
     arguments = ["predict", str(tmp_path / "in"), "--model", str(tiny["onnx"])]
     arguments += ["--out", str(tmp_path / "out"), "--boxes", str(tmp_path / "boxes.json")]
     process = subprocess.Popen(
-        [sys.executable, "-c", script, *arguments], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", script, *arguments],
+        stderr=subprocess.PIPE,
+        text=True,
+        # jobs in the background of a shell ignore Ctrl-C, and so would their children
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     journal = tmp_path / "out" / NAME
     for _ in range(600):
