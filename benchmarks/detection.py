@@ -26,7 +26,7 @@ from luvli.data.record import FaceRecord
 from luvli.image.box import Box
 from luvli.image.detect import MIN_SCORE, YuNet, box_features
 from luvli.image.read import read_image
-from luvli.training import data as training_data
+from luvli.training.data import hold_out
 
 Floats = NDArray[np.float64]
 
@@ -43,8 +43,8 @@ def main() -> None:
     if options.folder is None:
         print("no folder of labelled pictures given: nothing to measure")
         return
-    labels, kept_away = hold_out(sorted(options.folder.glob("*.pts")), options.hold_out)
-    rows, truth, missed, seconds = detections(labels)
+    faces, kept_away = hold_out(labelled_faces(options.folder), options.hold_out, "photo")
+    rows, truth, missed, seconds = detections(faces)
     edges = fit(rows, truth)
     if options.fit:
         print(np.array2string(edges, precision=4, separator=", ", suppress_small=True))
@@ -55,34 +55,26 @@ def main() -> None:
         report(rows, truth, five_fold(rows, truth), missed, seconds)
 
 
-def hold_out(labels: list[Path], count: int) -> tuple[list[Path], list[Path]]:
-    """The labels to fit on, and those of the photographs that training holds out."""
-    faces = [
+def labelled_faces(folder: Path) -> list[FaceRecord]:
+    """The pictures of a folder with the 68 points of the `.pts` files beside them."""
+    return [
         FaceRecord(
             *read_pts(label, signed=False),
-            image=picture_of(label),
+            image=next(path for path in label.parent.glob(f"{label.stem}.*") if path != label),
             face_id=label.stem,
         )
-        for label in labels
+        for label in sorted(folder.glob("*.pts"))
     ]
-    chosen = {face.face_id for face in training_data.hold_out(faces, count, "photo")[1]}
-    return (
-        [label for label in labels if label.stem not in chosen],
-        [label for label in labels if label.stem in chosen],
-    )
 
 
-def picture_of(label: Path) -> Path:
-    return next(path for path in label.parent.glob(f"{label.stem}.*") if path != label)
-
-
-def detections(labels: list[Path]) -> tuple[Floats, Floats, int, float]:
+def detections(faces: list[FaceRecord]) -> tuple[Floats, Floats, int, float]:
     """YuNet's answer (n, 15) and the tight box (n, 4) of each face found, misses, seconds each."""
     detector = YuNet()
     rows, boxes, spent = [], [], 0.0
-    for label in track(labels, "detecting"):
-        truth = Box.around(read_pts(label, signed=False).points)
-        image = read_image(picture_of(label))
+    for face in track(faces, "detecting"):
+        assert face.image is not None
+        truth = Box.around(face.points)
+        image = read_image(face.image)
         start = time.perf_counter()
         found = detector.detect_raw(image)
         spent += time.perf_counter() - start
@@ -92,7 +84,7 @@ def detections(labels: list[Path]) -> tuple[Floats, Floats, int, float]:
         if len(hits):
             rows.append(hits[0])
             boxes.append(truth.array)
-    return np.array(rows), np.array(boxes), len(labels) - len(rows), spent / len(labels)
+    return np.array(rows), np.array(boxes), len(faces) - len(rows), spent / len(faces)
 
 
 def fit(rows: Floats, truth: Floats) -> Floats:

@@ -17,15 +17,15 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+from detection import MIRRORED_POINTS, labelled_faces
 from numpy.typing import NDArray
 
 from luvli.cli.progress import track
-from luvli.data.formats import read_pts
+from luvli.data.record import FaceRecord
 from luvli.image.detect import YuNet
 from luvli.image.read import Picture, read_image
 
 Floats = NDArray[np.float64]
-MIRRORED = [1, 0, 2, 4, 3]
 FAR = 0.3
 """detections whose points lie further from the labels, in eye distances, are of another face"""
 
@@ -38,8 +38,8 @@ def main() -> None:
         print("no folder of labelled pictures given: nothing to measure")
         return
     detector = YuNet()
-    labels_of = sorted(options.folder.glob("*.pts"))
-    found = [measure(detector, label) for label in track(labels_of, "measuring")]
+    faces = labelled_faces(options.folder)
+    found = [measure(detector, face) for face in track(faces, "measuring")]
     shifts = np.array([pair for pair in found if pair is not None])
     labels, own = shifts.mean(axis=0)
     spread = shifts[:, 0].std() / np.sqrt(len(shifts))
@@ -47,12 +47,12 @@ def main() -> None:
     print(f"mirror images' (the detector's own points: {own:+.2f})")
 
 
-def measure(detector: YuNet, label: Path) -> tuple[float, float] | None:
+def measure(detector: YuNet, face: FaceRecord) -> tuple[float, float] | None:
     """Mean shift in x, in pixels, of the labels and of the detector; None where it sees no face."""
-    picture = next(path for path in label.parent.glob(f"{label.stem}.*") if path != label)
-    image = read_image(picture)
-    labelled = five_points(read_pts(label, signed=False).points)
-    turned = (labelled * (-1, 1) + (image.shape[1] - 1, 0))[MIRRORED]
+    assert face.image is not None
+    image = read_image(face.image)
+    labelled = five_points(face.points)
+    turned = (labelled * (-1, 1) + (image.shape[1] - 1, 0))[MIRRORED_POINTS]
     plain = shift(detector, image, labelled)
     mirrored = shift(detector, np.ascontiguousarray(image[:, ::-1]), turned)
     if plain is None or mirrored is None:

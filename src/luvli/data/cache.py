@@ -21,6 +21,18 @@ def cache_root() -> Path:
     return Path(base) / "luvli"
 
 
+def file_state(path: Path) -> str:
+    """What tells a file from its other versions: place, size and date; for keys of the cache.
+
+    A missing file has a state too: whoever opens it will say so.
+    """
+    try:
+        status = path.stat()
+    except OSError:
+        return f"{path.resolve()} missing"
+    return f"{path.resolve()} {status.st_size} {status.st_mtime_ns}"
+
+
 @contextmanager
 def whole_folder(target: Path) -> Iterator[Path]:
     """Give a temporary folder beside `target`; move it into place only if the block succeeds.

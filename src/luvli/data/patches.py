@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from luvli.data.cache import cache_root, whole_folder
+from luvli.data.cache import cache_root, file_state, whole_folder
 from luvli.data.record import FaceRecord
 from luvli.data.sets import Problem
 from luvli.data.sets.base import implausible
@@ -154,13 +154,6 @@ def _in_threads(work: Callable[[int], Any], items: Iterable[int]) -> Iterator[An
 def _key(records: Sequence[FaceRecord], boxes: Sequence[Box], side: float, pixels: int) -> str:
     digest = hashlib.sha256(f"{VERSION} {side!r} {pixels}".encode())
     for record, box in zip(records, boxes, strict=True):
-        state: tuple[int, int] = (0, 0)
-        if record.image is not None:
-            try:
-                status = record.image.stat()
-                state = (status.st_size, status.st_mtime_ns)
-            except OSError:
-                pass  # a missing picture becomes a problem when it is cut
-            digest.update(str(record.image.resolve()).encode())
-        digest.update(repr((*box, *state)).encode())
+        state = "" if record.image is None else file_state(record.image)
+        digest.update(repr((*box, state)).encode())
     return digest.hexdigest()[:24]

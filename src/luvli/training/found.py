@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from luvli.cli.progress import track
+from luvli.data.cache import file_state
 from luvli.data.record import FaceRecord
 from luvli.data.sets import DataWarning
 from luvli.errors import InputError
@@ -64,7 +65,7 @@ def matching_box(record: FaceRecord, boxes: Sequence[Box]) -> Box | None:
 
 def _boxes_of_pictures(records: Sequence[FaceRecord], cache: Path) -> dict[str, list[Box]]:
     pictures = list(dict.fromkeys(str(record.image) for record in records if record.image))
-    about = "\n".join([DETECTOR, *map(_state, pictures)])
+    about = "\n".join([DETECTOR, *(file_state(Path(picture)) for picture in pictures)])
     key = hashlib.sha256(about.encode()).hexdigest()[:24]
     path = cache / f"boxes-{key}.json"
     if not path.is_file():
@@ -77,8 +78,3 @@ def _boxes_of_pictures(records: Sequence[FaceRecord], cache: Path) -> dict[str, 
         picture: [Box(*np.array(numbers, dtype=float)) for numbers in boxes]
         for picture, boxes in json.loads(read_text(path)).items()
     }
-
-
-def _state(picture: str) -> str:
-    status = Path(picture).stat()
-    return f"{Path(picture).resolve()} {status.st_size} {status.st_mtime_ns}"

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from luvli.data.augment import Augmentation, invert
 from luvli.data.boxes import BoxNoise
-from luvli.data.cache import cache_root
+from luvli.data.cache import cache_root, file_state
 from luvli.data.dataset import CropDataset
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
@@ -88,7 +88,8 @@ def _key(model: Path, records: Sequence[FaceRecord], box_noise: BoxNoise) -> str
     """Tells the answers of one model about some faces from all others."""
     digest = hashlib.sha256(model.read_bytes())
     for record in records:
-        digest.update(f"{record.image} {record.face_id} {record.box} {box_noise}".encode())
+        state = "" if record.image is None else file_state(record.image)
+        digest.update(f"{state} {record.face_id} {record.box} {box_noise}".encode())
         digest.update(record.points.tobytes())
     return digest.hexdigest()[:24]
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from luvli.data.cache import cache_root, whole_folder
+from luvli.data.cache import cache_root, file_state, whole_folder
 from luvli.data.record import FaceRecord, Visibility
 from luvli.data.sets.base import (
     Folder,
@@ -82,9 +82,7 @@ def extract_pictures(source: Path) -> Path:
 
     Done once for each version of the file: the folder's name holds its size and date.
     """
-    state = source.stat()
-    key = f"{source.resolve()} {state.st_size} {state.st_mtime_ns}"
-    target = cache_root() / f"cofw68-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+    target = cache_root() / f"cofw68-{hashlib.sha256(file_state(source).encode()).hexdigest()[:16]}"
     if target.is_dir():
         return target
     from PIL import Image
