@@ -11,12 +11,10 @@ from data_trees import (
     write_hrnet,
     write_pair,
     write_picture,
-    write_raw_pts,
 )
 
 from luvli.data.record import Visibility
 from luvli.data.sets import DataWarning, load_set, read_set
-from luvli.markup import get_markup
 
 io = pytest.importorskip("scipy.io")
 
@@ -309,93 +307,7 @@ def test_wflw_hrnet(tmp_path: Path) -> None:
     np.testing.assert_allclose(found[0].box, [0, 10, 100, 110])
 
 
-# --- MERL-RAV --------------------------------------------------------------------------
-
-
-def signed_rows() -> np.ndarray:
-    rows = face_points() + 1
-    rows[3] = -rows[3]
-    rows[7] = (-1, -1)
-    return rows
-
-
-@pytest.fixture
-def merl_rav(tmp_path: Path) -> Path:
-    plan = {
-        "frontal/trainset": ["image00002_1", "image00005"],
-        "frontal/testset": ["image00002_2", "image00007"],
-        "lefthalf/trainset": ["image00009"],
-        "lefthalf/testset": ["image00010"],
-        "righthalf/trainset": ["image00011"],
-        "righthalf/testset": ["image00012"],
-        "left/trainset": ["image00013"],
-        "left/testset": ["image00014"],
-        "right/trainset": ["image00015"],
-        "right/testset": ["image00005_10"],
-    }
-    for number, (place, stems) in enumerate(plan.items()):
-        for stem in stems:
-            write_raw_pts(
-                tmp_path / "merl_rav_labels" / place / f"labels/{stem}.pts", signed_rows()
-            )
-            photograph = f"{stem.split('_')[0]}.jpg"
-            write_picture(tmp_path / "aflw/flickr" / "023"[number % 3] / photograph)
-    return tmp_path
-
-
-def test_merl_rav(merl_rav: Path) -> None:
-    with pytest.warns(DataWarning, match="2 photographs have faces in both"):
-        test = load_set("merl_rav", merl_rav, "test")
-    assert [r.face_id for r in test] == ["image00002_2", "image00007", "image00010",
-                                         "image00012", "image00014", "image00005_10"]  # fmt: skip
-    face = test[0]
-    assert face.image.name == "image00002.jpg"
-    assert face.visibility[3] == Visibility.EXTERNALLY_OCCLUDED
-    assert face.visibility[7] == Visibility.SELF_OCCLUDED
-    assert face.visible.sum() == 67
-    np.testing.assert_allclose(face.points[3], face_points()[3])
-    assert np.isnan(face.points[7]).all()
-    assert test[5].attributes["pose"] == "right"
-    profile = read_set("merl_rav", merl_rav, "test", subset="profile")
-    assert [r.attributes["pose"] for r in profile] == ["left", "right"]
-
-
-def test_merl_rav_disjoint_splits_share_no_photograph(merl_rav: Path) -> None:
-    def photographs(split: str) -> set[str]:
-        found = read_set("merl_rav", merl_rav, split)
-        return {r.attributes["photograph"] for r in found}
-
-    assert photographs("train") & photographs("test") == {"image00002", "image00005"}
-    assert photographs("disjoint") == photographs("test") - photographs("train")
-    assert photographs("train_disjoint") == photographs("train") - photographs("test")
-
-
-def test_merl_rav_tree_put_together(tmp_path: Path) -> None:
-    number = 0
-    for side in ("trainset", "testset"):
-        for pose in ("frontal", "left", "lefthalf", "right", "righthalf"):
-            number += 1
-            label = tmp_path / "merl_rav_organized" / pose / side / f"image{number:05d}.pts"
-            write_raw_pts(label, signed_rows())
-            write_picture(label.with_suffix(".jpg"))
-    assert len(read_set("merl_rav", tmp_path, "train").problems) == 0
-    assert len(read_set("merl_rav", tmp_path, "train")) == 5
-
-
-def test_merl_rav_labels_without_pictures(merl_rav: Path) -> None:
-    import shutil
-
-    shutil.rmtree(merl_rav / "aflw")
-    found = read_set("merl_rav", merl_rav, "test")
-    assert len(found) == 0
-    assert [problem.kind for problem in found.problems] == ["missing image"] * 6
-    with pytest.warns(DataWarning):
-        labels = load_set("merl_rav", merl_rav, "test", images=False)
-    assert len(labels) == 6
-    assert all(r.image is None for r in labels)
-
-
-# --- Multi-PIE, YouTube Faces, your own ------------------------------------------------
+# --- Multi-PIE, YouTube Faces ----------------------------------------------------------
 
 
 def test_multipie(tmp_path: Path) -> None:
@@ -420,64 +332,3 @@ def test_ytf68(tmp_path: Path) -> None:
     (tmp_path / "test_frames_keypoints.csv").write_text(f"{header}\n{row}\n")
     faces = load_set("ytf68", tmp_path, "test")
     np.testing.assert_array_equal(faces[0].points, points)
-
-
-MARKUP = """
-name: corners4
-points: [right eye, left eye, nose tip, mouth]
-outer_eye_corners: [0, 1]
-parts: {nose: [2, 3]}
-groups: {eyes: [0, 1], nose: [2], mouth: [3]}
-"""
-
-
-def test_folder_of_ones_own_points(tmp_path: Path) -> None:
-    places = np.array([(30.0, 40), (70, 40), (50, 60), (50, 80)])
-    write_pair(tmp_path / "train/day 1", "a", places)
-    write_pair(tmp_path / "test", "b", places)
-    (tmp_path / "markup.yaml").write_text(MARKUP)
-    everything = load_set("folder", tmp_path)
-    assert [r.face_id for r in everything] == ["test/b", "train/day 1/a"]
-    assert everything[0].markup == "corners4"
-    assert get_markup("corners4").flip.tolist() == [1, 0, 2, 3]
-    assert [r.face_id for r in load_set("folder", tmp_path, "train")] == ["train/day 1/a"]
-    np.testing.assert_allclose(everything[0].points, places)
-
-
-def test_folder_needs_a_markup_for_unusual_counts(tmp_path: Path) -> None:
-    write_pair(tmp_path, "a", face_points()[:7])
-    assert "markup.yaml" in str(read_set("folder", tmp_path).problems[0])
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("name: x\npoints: [a, b]", "outer_eye_corners"),
-        ("name: x\npoints: [right eye, nose]\nouter_eye_corners: [0, 1]", "left eye"),
-        ("name: x\npoints: [a, b]\nouter_eye_corners: [0, 5]", "no point 5"),
-        ("[", "yaml"),
-    ],
-)
-def test_bad_markup_files_are_explained(tmp_path: Path, text: str, complaint: str) -> None:
-    write_pair(tmp_path, "a", face_points()[:2])
-    (tmp_path / "markup.yaml").write_text(text)
-    problem = read_set("folder", tmp_path).problems[0]
-    assert "markup.yaml" in str(problem)
-    assert complaint in str(problem)
-
-
-def test_folder_with_coco(tmp_path: Path) -> None:
-    from luvli.data import FaceRecord
-    from luvli.data.formats import write_coco
-
-    write_picture(tmp_path / "images/one.jpg")
-    record = FaceRecord(
-        points=face_points(), visibility=np.ones(68), image=Path("one.jpg"), face_id="one"
-    )
-    gone = record.with_changes(image=Path("gone.jpg"), face_id="gone")
-    write_coco(tmp_path / "labels.json", [record, gone])
-    found = read_set("folder", tmp_path)
-    assert [r.face_id for r in found] == ["one"]
-    assert found[0].image == tmp_path / "images/one.jpg"
-    np.testing.assert_allclose(found[0].points, face_points())
-    assert [p.kind for p in found.problems] == ["missing image"]

@@ -1,0 +1,108 @@
+"""The commands about model files: export, models, demo."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import Result as CliResult
+
+from luvli.prediction.predictor import Predictor
+
+Command = Callable[..., CliResult]
+
+
+def test_export_command(luvli: Command, tiny: dict[str, Path], tmp_path: Path) -> None:
+    target = tmp_path / "again.onnx"
+    done = luvli("export", tiny["torch"], "--onnx", target)
+    assert done.exit_code == 0, done.output
+    assert "differs from PyTorch by at most" in " ".join(done.output.split())
+    assert target.read_bytes() == tiny["onnx"].read_bytes()
+    for arguments, message in (
+        ((tiny["onnx"], "--onnx", target), "is for ONNX Runtime"),
+        ((tiny["torch"], "--onnx", target, "--int8"), "add --images FOLDER"),
+        ((tmp_path / "no.safetensors", "--onnx", target), "does not exist"),
+    ):
+        done = luvli("export", *arguments)
+        assert done.exit_code == 2 and message in " ".join(done.output.split()), done.output
+
+
+def test_models_command(luvli: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import luvli.models as models
+
+    card = {
+        "name": "toy", "version": "1", "summary": "A toy.", "licence": "MIT",
+        "intended_use": "Tests.", "limits": ["Everything."], "data": ["Nothing."],
+        "recipe": "None.", "architecture": "Small.", "calibration": "None.",
+        "tables": [{"title": "Accuracy", "headings": ["set", "NME"], "rows": [["a", "3.1"]],
+                    "note": "Percent.", "command": "luvli evaluate"}],
+    }  # fmt: skip
+    (tmp_path / "toy.json").write_text(json.dumps(card))
+    (tmp_path / "toy.onnx").write_bytes(b"x" * 2_000_000)
+    monkeypatch.setattr(models, "FOLDER", tmp_path)
+    listed = luvli("models", "list")
+    assert listed.exit_code == 0 and "toy" in listed.output and "2.0 MB" in listed.output
+    shown = luvli("models", "show", "toy")
+    assert all(word in shown.output for word in ("Everything.", "3.1", "Accuracy", "MIT"))
+    page = luvli("models", "show", "toy", "--markdown")
+    assert "| a | 3.1 |" in page.output and page.output.startswith("# toy 1\n")
+    wrong = luvli("models", "show", "tou")
+    assert wrong.exit_code == 2 and "did you mean 'toy'" in wrong.output
+    card["licence"] = 3
+    (tmp_path / "toy.json").write_text(json.dumps(card))
+    assert "at licence" in " ".join(luvli("models", "show", "toy").output.split())
+
+
+def test_shipped_card_is_complete(shipped: Predictor, luvli: Command) -> None:
+    from luvli.models import FOLDER, read_card
+
+    card = read_card("luvli-68")
+    assert card.version == shipped.info.version
+    assert "research" in card.licence.lower()
+    assert len(card.tables) >= 4 and all(table.rows and table.note for table in card.tables)
+    for suffix in (".onnx", ".safetensors"):
+        assert (FOLDER / f"luvli-68{suffix}").stat().st_size < 12e6
+
+
+def test_demo(luvli: Command, shipped: Predictor, tmp_path: Path) -> None:
+    done = luvli("demo", "--out", tmp_path / "demo")
+    assert done.exit_code == 0, done.output
+    assert "least sure" in done.output and "mean uncertainty" in done.output
+    assert sorted(path.name for path in (tmp_path / "demo").iterdir()) == [
+        "astronaut-face.png", "astronaut.json", "astronaut.png"
+    ]  # fmt: skip
+
+
+def test_int8_and_calibration_on_labelled_faces(
+    luvli: Command, tiny: dict[str, Path], lfpw: Path, tmp_path: Path
+) -> None:
+    """Ranges from pictures, costs and calibration from labels; an untrained network will do."""
+    onnx_package = pytest.importorskip("onnx", reason="needs onnx")
+    faces = tmp_path / "faces"
+    faces.mkdir()
+    for label in sorted(lfpw.glob("*.pts"))[:9]:
+        picture = next(p for p in lfpw.glob(f"{label.stem}.*") if p != label)
+        (faces / label.name).symlink_to(label)
+        (faces / picture.name).symlink_to(picture)
+    model, onnx = tmp_path / "copy.safetensors", tmp_path / "copy.onnx"
+    model.write_bytes(tiny["torch"].read_bytes())
+    done = luvli("export", model, "--onnx", onnx, "--calibrate", faces)
+    assert done.exit_code == 0, done.output
+    assert "calibration on 9 faces" in done.output
+    from luvli.prediction.predictor import load
+
+    fitted = load(onnx).info.calibration
+    assert fitted is not None and fitted.faces == 9
+    assert fitted == load(model, "torch").info.calibration  # kept in both files
+    assert abs(fitted.after["0.8"] - 0.8) < abs(fitted.before["0.8"] - 0.8)
+    small = tmp_path / "small.onnx"
+    arguments = ("--int8", "--images", faces, "--labels", faces)
+    done = luvli("export", model, "--onnx", small, *arguments)
+    assert done.exit_code == 0, done.output
+    assert "NME, outer eye corners" in done.output and "coverage at 95%" in done.output
+    info = load(small).info
+    assert info.precision == "int8" and info.calibration == fitted
+    kinds = {node.op_type for node in onnx_package.load(small).graph.node}
+    assert {"QuantizeLinear", "DequantizeLinear"} <= kinds
