@@ -1,159 +1,13 @@
-"""Point sets of face alignment: names, groups, edges, mirror pairs, and maps between them.
-
-"Right" and "left" are the person's own, so the right eye is on the left of a picture. The
-mirror image of a landmark is the one whose name swaps the two words; the flip permutation
-is made from the names and cannot disagree with them.
-"""
+"""The built-in point sets, and which landmark of one is which of another."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
-from itertools import pairwise
-from typing import Literal
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from luvli.errors import InputError, unknown_choice
-
-MarkupName = Literal["ibug68", "wflw98", "cofw29", "aflw19"]
-
-GROUPS = ("jaw", "brows", "nose", "eyes", "mouth")
-
-
-@dataclass(frozen=True, eq=False)
-class Markup:
-    """One point set.
-
-    >>> get_markup("ibug68").names[8]
-    'chin'
-    >>> get_markup("ibug68").flip[55:60].tolist()
-    [59, 58, 57, 56, 55]
-    """
-
-    name: str
-    names: tuple[str, ...]
-    """one for each landmark"""
-    parts: Mapping[str, tuple[int, ...]]
-    """the finest pieces, each an open or closed line: jaw, right brow, left brow, ..."""
-    closed: frozenset[str]
-    """the parts whose last point joins the first"""
-    groups: Mapping[str, tuple[int, ...]]
-    """a partition into jaw, brows, nose, eyes, mouth (those that the set has)"""
-    outer_eye_corners: tuple[int, int]
-    """right, left: their distance is the inter-ocular normaliser"""
-    eyes: tuple[tuple[int, ...], tuple[int, ...]]
-    """right, left: the points whose mean is the pupil centre (inter-pupil normaliser)"""
-    schematic: NDArray[np.float64]
-    """(k, 2) a drawn face, x and y about -1..1, y down: for pictures, not for measuring"""
-
-    @property
-    def size(self) -> int:
-        """Number of landmarks k."""
-        return len(self.names)
-
-    @property
-    def edges(self) -> tuple[tuple[int, int], ...]:
-        """Pairs of landmarks to join when drawing."""
-        pairs: list[tuple[int, int]] = []
-        for name, part in self.parts.items():
-            pairs += pairwise(part)
-            if name in self.closed:
-                pairs.append((part[-1], part[0]))
-        return tuple(pairs)
-
-    @property
-    def flip(self) -> NDArray[np.intp]:
-        """(k,) landmark j of a mirrored picture is landmark flip[j] of the original."""
-        index = {name: j for j, name in enumerate(self.names)}
-        return np.array([index[mirrored(name)] for name in self.names], dtype=np.intp)
-
-
-def mirrored(name: str) -> str:
-    """The name on the other side of the face.
-
-    >>> mirrored("right eye outer corner")
-    'left eye outer corner'
-    """
-    swap = {"right": "left", "left": "right"}
-    return " ".join(swap.get(word, word) for word in name.split())
-
-
-def get_markup(name: str) -> Markup:
-    """The point set called `name`; the error for an unknown one lists the choices."""
-    if name in _BUILDERS:
-        return _built_in(name)
-    if name in _registered:
-        return _registered[name]
-    raise unknown_choice("markup", name, markup_names())
-
-
-def is_markup(name: str) -> bool:
-    """Whether `name` is known: built in or registered."""
-    return name in _BUILDERS or name in _registered
-
-
-def markup_names() -> list[str]:
-    """Every known point set."""
-    return [*_BUILDERS, *_registered]
-
-
-def register_markup(markup: Markup) -> None:
-    """Make a point set of your own known by its name, for this process."""
-    if markup.name in _BUILDERS:
-        raise InputError(f"markup {markup.name!r} is built in: choose another name for yours.")
-    markup.flip  # noqa: B018  (raises if a name has no mirror)
-    _registered[markup.name] = markup
-
-
-def convert(points: ArrayLike, source: str, target: str) -> NDArray[np.float64]:
-    """Points (..., k, 2) of one markup as points of another.
-
-    From wflw98 to ibug68 this picks points. The maps to aflw19 and cofw29 also take means
-    where the target has no counterpart (the centre of an eye or of the mouth), so their
-    results are near, not equal, to what a labeller of those sets would click.
-    """
-    values = np.asarray(points, dtype=np.float64)
-    size = get_markup(source).size
-    if values.ndim < 2 or values.shape[-2:] != (size, 2):
-        raise InputError(
-            f"points of {source} must have shape (..., {size}, 2), got {values.shape}."
-        )
-    get_markup(target)
-    if source == target:
-        return values.copy()
-    if (source, target) not in _CONVERSIONS:
-        raise _no_conversion(source, target)
-    return _gather(values, _CONVERSIONS[source, target])
-
-
-def sources(source: str, target: str) -> list[tuple[int, ...]]:
-    """For each landmark of `target`: the landmarks of `source` that `convert` makes it of."""
-    if source == target:
-        return [(j,) for j in range(get_markup(source).size)]
-    if (source, target) not in _CONVERSIONS:
-        raise _no_conversion(source, target)
-    return [
-        members if isinstance(members, tuple) else (members,)
-        for members in _CONVERSIONS[source, target]
-    ]
-
-
-def _no_conversion(source: str, target: str) -> InputError:
-    known = ", ".join(f"{a} to {b}" for a, b in _CONVERSIONS)
-    return InputError(f"no map from {source} to {target}: there are {known}.")
-
-
-def _gather(
-    values: NDArray[np.float64], table: Sequence[int | tuple[int, ...]]
-) -> NDArray[np.float64]:
-    columns = [np.atleast_1d(index) for index in table]
-    return np.stack([values[..., index, :].mean(axis=-2) for index in columns], axis=-2)
-
-
-# --- construction ----------------------------------------------------------------------
+from luvli.markup.point_set import Markup, mirrored
 
 
 def _numbered(stem: str, count: int) -> list[str]:
@@ -213,7 +67,7 @@ def _eye_names(corners: Sequence[str]) -> tuple[list[str], list[str]]:
     return right, [f"left eye {n}" for n in _left_eye(corners)]
 
 
-def _ibug68() -> Markup:
+def ibug68() -> Markup:
     right_eye, left_eye = _eye_names(_EYE_6)
     right_brow = _numbered("right brow", 5)
     names = [
@@ -225,7 +79,6 @@ def _ibug68() -> Markup:
         *left_eye,
         *_MOUTH_20,
     ]
-    wflw = _built_in("wflw98").schematic
     return Markup(
         name="ibug68",
         names=tuple(names),
@@ -250,11 +103,11 @@ def _ibug68() -> Markup:
         },
         outer_eye_corners=(36, 45),
         eyes=(tuple(range(36, 42)), tuple(range(42, 48))),
-        schematic=wflw[np.array(_WFLW_TO_IBUG)],
+        schematic=gather(_drawn_face(), WFLW_TO_IBUG),
     )
 
 
-def _wflw98() -> Markup:
+def wflw98() -> Markup:
     right_eye, left_eye = _eye_names(_EYE_8)
     right_brow = [*_numbered("right brow upper", 5), *_numbered("right brow lower", 4)]
     names = [
@@ -301,7 +154,7 @@ def _wflw98() -> Markup:
     )
 
 
-def _cofw29() -> Markup:
+def cofw29() -> Markup:
     pairs = {
         0: "right brow outer end",
         2: "right brow inner end",
@@ -362,11 +215,11 @@ def _cofw29() -> Markup:
         },
         outer_eye_corners=(8, 9),
         eyes=((8, 10, 12, 13), (9, 11, 14, 15)),
-        schematic=_gather(_drawn_face(), _CONVERSIONS["wflw98", "cofw29"]),
+        schematic=gather(_drawn_face(), CONVERSIONS["wflw98", "cofw29"]),
     )
 
 
-def _aflw19() -> Markup:
+def aflw19() -> Markup:
     right_brow = [f"right brow {n}" for n in ("outer end", "middle", "inner end")]
     right_eye = [f"right eye {n}" for n in ("outer corner", "centre", "inner corner")]
     names = [
@@ -404,7 +257,7 @@ def _aflw19() -> Markup:
         },
         outer_eye_corners=(6, 11),
         eyes=((6, 7, 8), (9, 10, 11)),
-        schematic=_gather(_drawn_face(), _CONVERSIONS["wflw98", "aflw19"]),
+        schematic=gather(_drawn_face(), CONVERSIONS["wflw98", "aflw19"]),
     )
 
 
@@ -435,7 +288,7 @@ def _drawn_face() -> NDArray[np.float64]:
     return np.concatenate([jaw, *brows, bridge, base, eye, left_eye, outer, inner, pupils])
 
 
-_WFLW_TO_IBUG: tuple[int, ...] = (
+WFLW_TO_IBUG: tuple[int, ...] = (
     *range(0, 33, 2),
     *range(33, 38),
     *range(42, 47),
@@ -446,8 +299,8 @@ _WFLW_TO_IBUG: tuple[int, ...] = (
 )
 
 # For each landmark of the target: the source landmark, or those whose mean it is.
-_CONVERSIONS: dict[tuple[str, str], tuple[int | tuple[int, ...], ...]] = {
-    ("wflw98", "ibug68"): _WFLW_TO_IBUG,
+CONVERSIONS: dict[tuple[str, str], tuple[int | tuple[int, ...], ...]] = {
+    ("wflw98", "ibug68"): WFLW_TO_IBUG,
     ("wflw98", "cofw29"): (
         *(33, 46, (37, 38), (42, 50), 35, (39, 40), 44, (48, 49)),
         *(60, 72, 64, 68, 62, 66, 70, 74, 96, 97),
@@ -464,10 +317,12 @@ _CONVERSIONS: dict[tuple[str, str], tuple[int | tuple[int, ...], ...]] = {
     ),
 }
 
-_BUILDERS = {"ibug68": _ibug68, "wflw98": _wflw98, "cofw29": _cofw29, "aflw19": _aflw19}
-_registered: dict[str, Markup] = {}
+
+def gather(
+    values: NDArray[np.float64], table: Sequence[int | tuple[int, ...]]
+) -> NDArray[np.float64]:
+    columns = [np.atleast_1d(index) for index in table]
+    return np.stack([values[..., index, :].mean(axis=-2) for index in columns], axis=-2)
 
 
-@cache
-def _built_in(name: str) -> Markup:
-    return _BUILDERS[name]()
+BUILDERS = {"ibug68": ibug68, "wflw98": wflw98, "cofw29": cofw29, "aflw19": aflw19}

@@ -1,0 +1,102 @@
+"""Point sets of face alignment: names, groups, edges, mirror pairs, and maps between them.
+
+"Right" and "left" are the person's own, so the right eye is on the left of a picture. The
+mirror image of a landmark is the one whose name swaps the two words; the flip permutation
+is made from the names and cannot disagree with them.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from luvli.errors import InputError, unknown_choice
+from luvli.markup.built_in import BUILDERS, CONVERSIONS, gather
+from luvli.markup.point_set import GROUPS, Markup, MarkupName, mirrored
+
+__all__ = [
+    "GROUPS",
+    "Markup",
+    "MarkupName",
+    "convert",
+    "get_markup",
+    "is_markup",
+    "markup_names",
+    "mirrored",
+    "register_markup",
+    "sources",
+]
+
+_registered: dict[str, Markup] = {}
+
+
+def get_markup(name: str) -> Markup:
+    """The point set called `name`; the error for an unknown one lists the choices."""
+    if name in BUILDERS:
+        return _built_in(name)
+    if name in _registered:
+        return _registered[name]
+    raise unknown_choice("markup", name, markup_names())
+
+
+def is_markup(name: str) -> bool:
+    """Whether `name` is known: built in or registered."""
+    return name in BUILDERS or name in _registered
+
+
+def markup_names() -> list[str]:
+    """Every known point set."""
+    return [*BUILDERS, *_registered]
+
+
+def register_markup(markup: Markup) -> None:
+    """Make a point set of your own known by its name, for this process."""
+    if markup.name in BUILDERS:
+        raise InputError(f"markup {markup.name!r} is built in: choose another name for yours.")
+    markup.flip  # noqa: B018  (raises if a name has no mirror)
+    _registered[markup.name] = markup
+
+
+def convert(points: ArrayLike, source: str, target: str) -> NDArray[np.float64]:
+    """Points (..., k, 2) of one markup as points of another.
+
+    From wflw98 to ibug68 this picks points. The maps to aflw19 and cofw29 also take means
+    where the target has no counterpart (the centre of an eye or of the mouth), so their
+    results are near, not equal, to what a labeller of those sets would click.
+    """
+    values = np.asarray(points, dtype=np.float64)
+    size = get_markup(source).size
+    if values.ndim < 2 or values.shape[-2:] != (size, 2):
+        raise InputError(
+            f"points of {source} must have shape (..., {size}, 2), got {values.shape}."
+        )
+    get_markup(target)
+    if source == target:
+        return values.copy()
+    if (source, target) not in CONVERSIONS:
+        raise _no_conversion(source, target)
+    return gather(values, CONVERSIONS[source, target])
+
+
+def sources(source: str, target: str) -> list[tuple[int, ...]]:
+    """For each landmark of `target`: the landmarks of `source` that `convert` makes it of."""
+    if source == target:
+        return [(j,) for j in range(get_markup(source).size)]
+    if (source, target) not in CONVERSIONS:
+        raise _no_conversion(source, target)
+    return [
+        members if isinstance(members, tuple) else (members,)
+        for members in CONVERSIONS[source, target]
+    ]
+
+
+def _no_conversion(source: str, target: str) -> InputError:
+    known = ", ".join(f"{a} to {b}" for a, b in CONVERSIONS)
+    return InputError(f"no map from {source} to {target}: there are {known}.")
+
+
+@cache
+def _built_in(name: str) -> Markup:
+    return BUILDERS[name]()
