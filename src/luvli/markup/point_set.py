@@ -19,6 +19,7 @@ GROUPS = ("jaw", "brows", "nose", "eyes", "mouth")
 class Markup:
     """One point set.
 
+    >>> from luvli.markup import get_markup
     >>> get_markup("ibug68").names[8]
     'chin'
     >>> get_markup("ibug68").flip[55:60].tolist()
