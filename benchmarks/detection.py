@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from luvli.cli.progress import track
 from luvli.data.formats import read_pts
 from luvli.data.record import FaceRecord
 from luvli.image.box import Box
 from luvli.image.detect import MIN_SCORE, YuNet, box_features
 from luvli.image.read import read_image
-from luvli.training.data import hold_out
+from luvli.progress import track
+from luvli.training.sources import hold_out
 
 Floats = NDArray[np.float64]
 

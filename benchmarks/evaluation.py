@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from luvli.evaluation.faces import EvaluatedFaces, read_parquet
+from luvli.evaluation.evaluated_faces import EvaluatedFaces, read_parquet
 from luvli.evaluation.metrics import measure
 from luvli.evaluation.report import write_report
 from luvli.likelihood import Laplace

@@ -20,10 +20,10 @@ import numpy as np
 from detection import MIRRORED_POINTS, labelled_faces
 from numpy.typing import NDArray
 
-from luvli.cli.progress import track
 from luvli.data.record import FaceRecord
 from luvli.image.detect import YuNet
 from luvli.image.read import Picture, read_image
+from luvli.progress import track
 
 Floats = NDArray[np.float64]
 FAR = 0.3

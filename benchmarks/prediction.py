@@ -19,15 +19,15 @@ import cv2
 import numpy as np
 
 from luvli.cli.tables import print_table
+from luvli.drawing.faces import draw_faces
 from luvli.errors import require
 from luvli.image.box import Box
 from luvli.image.read import Picture, read_image
 from luvli.models import model_names
-from luvli.prediction.draw import draw_faces
-from luvli.prediction.inputs import Input
-from luvli.prediction.onnx import INPUT, OUTPUTS
+from luvli.prediction.batch_job import Run, Settings
+from luvli.prediction.input_files import Input
+from luvli.prediction.onnx_backend import INPUT, OUTPUTS
 from luvli.prediction.predictor import load
-from luvli.prediction.run import Run, Settings
 from luvli.prediction.video import VideoWriter
 
 MODEL = "luvli-68"

@@ -30,8 +30,8 @@ from luvli import __version__, load
 from luvli.data.record import FaceRecord
 from luvli.data.sets import load_set
 from luvli.evaluation import EvaluatedFaces, auc, bootstrap, failure_rate, nme
-from luvli.evaluation.faces import from_records
-from luvli.evaluation.run import CropBy, run_model
+from luvli.evaluation.evaluate_model import CropBy, run_model
+from luvli.evaluation.evaluated_faces import from_records
 from luvli.evaluation.uncertainty import radii
 from luvli.files import write_text
 from luvli.markup import get_markup
@@ -40,9 +40,9 @@ from luvli.network import NetworkConfig, build, load_model, save_model
 from luvli.prediction.export import export_onnx
 from luvli.prediction.predictor import Predictor
 from luvli.training.checkpoint import latest_checkpoint
-from luvli.training.data import load_source, looks_ahead
-from luvli.training.files import make_recipe
 from luvli.training.recipe import Recipe
+from luvli.training.recipe_files import make_recipe
+from luvli.training.sources import load_source, looks_ahead
 from luvli.trust.calibrate import Calibration, coverage, fit
 
 Floats = NDArray[np.float64]

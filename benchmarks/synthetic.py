@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from luvli.data.record import Visibility
-from luvli.data.synthetic import SyntheticFaces, load_head, render_face
+from luvli.synthetic import SyntheticFaces, load_head, render_face
 
 # Self-occluded and externally occluded landmarks of MERL-RAV's 19,314 faces, per cent.
 MERL_RAV = {

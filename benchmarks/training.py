@@ -33,12 +33,12 @@ from luvli.cli.tables import print_table
 from luvli.data.formats import write_pts
 from luvli.markup import get_markup
 from luvli.network import LUVLi, NetworkConfig, build
-from luvli.training.data import Batch, load_source, stage_faces
-from luvli.training.files import make_recipe, write_recipe
 from luvli.training.loader import StageOrder, batches
 from luvli.training.objective import network_input, objective
 from luvli.training.optimizer import make_optimizer
 from luvli.training.recipe import AdamW, Recipe, Stage
+from luvli.training.recipe_files import make_recipe, write_recipe
+from luvli.training.sources import Batch, load_source, stage_faces
 
 NETWORKS = {
     "ours": NetworkConfig(unets=2, channels=64, growth=16, input_size=128),

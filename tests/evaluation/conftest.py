@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from luvli.evaluation.faces import EvaluatedFaces
+from luvli.evaluation.evaluated_faces import EvaluatedFaces
 from luvli.markup import get_markup
 
 

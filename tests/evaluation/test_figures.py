@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from luvli.errors import InputError
-from luvli.evaluation import figures, gallery, uncertainty
+from luvli.evaluation import plot_registry, plots, uncertainty
 from luvli.evaluation.accuracy import nme
-from luvli.evaluation.examples import faces_figure, labels_figure
+from luvli.evaluation.plot_faces import faces_figure, labels_figure
 from luvli.evaluation.selective import nme_by_rank
 
 
 def test_every_figure_of_the_report_is_drawn(faces):
-    names = gallery.applicable(faces)
-    assert set(gallery.FIGURES) - set(names) == {"faces", "labels", "overview"}
+    names = plot_registry.applicable(faces)
+    assert set(plot_registry.FIGURES) - set(names) == {"faces", "labels", "overview"}
     for name in names:
-        figure = gallery.draw(name, [faces])
+        figure = plot_registry.draw(name, [faces])
         figure.canvas.draw()
         for axis in figure.axes:
             numbered = any(label.get_text() for label in axis.get_xticklabels())
@@ -27,16 +27,18 @@ def test_every_figure_of_the_report_is_drawn(faces):
 
 
 def test_each_figure_of_the_paper_has_a_name():
-    numbers = sorted(n for entry in gallery.FIGURES.values() for n in entry.numbers)
+    numbers = sorted(n for entry in plot_registry.FIGURES.values() for n in entry.numbers)
     assert numbers == list(range(1, 12))
-    assert gallery.figure_name("7") == "whitened" and gallery.figure_name("rank") == "rank"
+    assert (
+        plot_registry.figure_name("7") == "whitened" and plot_registry.figure_name("rank") == "rank"
+    )
     with pytest.raises(InputError, match="unknown figure 'residual': did you mean 'residuals'"):
-        gallery.figure_name("residual")
+        plot_registry.figure_name("residual")
 
 
 def test_ced_figure_shows_the_curve(faces):
     errors = nme(faces.predicted, faces.truth)
-    axis = figures.ced_figure({"a": errors}, 7.0).axes[0]
+    axis = plots.ced_figure({"a": errors}, 7.0).axes[0]
     x, y = axis.lines[0].get_data()
     for at in (1.0, 1.2, 2.0):
         shown = y[np.searchsorted(x, at, side="right") - 1]
@@ -48,7 +50,7 @@ def test_residual_figure_shows_the_bins_and_their_correlation(faces):
     bins = uncertainty.residual_bins(
         faces.predicted, faces.covariance, faces.truth, faces.visible, per_bin=100
     )
-    figure = figures.residual_figure(bins)
+    figure = plots.residual_figure(bins)
     for axis, entry in zip(figure.axes, ("xx", "yy", "xy"), strict=True):
         offsets = axis.collections[0].get_offsets()
         assert np.asarray(offsets[:, 0]) == pytest.approx(bins[entry].predicted)
@@ -58,16 +60,16 @@ def test_residual_figure_shows_the_bins_and_their_correlation(faces):
 
 def test_histograms_are_densities(faces):
     deviations = uncertainty.smallest_deviation(faces.covariance, faces.heatmap_pixel)
-    bars = figures.smallest_deviation_figure(deviations).axes[0].patches
+    bars = plots.smallest_deviation_figure(deviations).axes[0].patches
     assert sum(b.get_width() * b.get_height() for b in bars) == pytest.approx(1)
     z = uncertainty.whitened(faces.predicted, faces.covariance, faces.truth, faces.visible)
-    top = figures.whitened_figure(z).axes[0]
+    top = plots.whitened_figure(z).axes[0]
     inside = np.mean(np.abs(z[:, 0]) <= 6)
     assert sum(b.get_width() * b.get_height() for b in top.patches) == pytest.approx(inside)
 
 
 def test_ellipses_have_the_wanted_mahalanobis_distance(faces):
-    lines = figures.ellipse_outlines(faces.predicted[0], faces.covariance[0], 2.0)
+    lines = plots.ellipse_outlines(faces.predicted[0], faces.covariance[0], 2.0)
     d = lines - faces.predicted[0][:, None]
     q = np.einsum("ksi,kij,ksj->ks", d, np.linalg.inv(faces.covariance[0]), d)
     assert np.sqrt(q) == pytest.approx(2.0)
@@ -76,22 +78,22 @@ def test_ellipses_have_the_wanted_mahalanobis_distance(faces):
 def test_several_methods_in_one_figure_where_that_makes_sense(faces):
     other = replace(faces, method="other")
     for name in ("ced", "coverage", "rank", "risk-coverage"):
-        axis = gallery.draw(name, [faces, other]).axes[0]
+        axis = plot_registry.draw(name, [faces, other]).axes[0]
         labels = axis.get_legend_handles_labels()[1]
         assert [label.split(":")[0] for label in labels] == ["made up", "other"]
     with pytest.raises(InputError, match="shows one method"):
-        gallery.draw("residuals", [faces, other])
+        plot_registry.draw("residuals", [faces, other])
 
 
 def test_missing_parts_are_named(faces):
     with pytest.raises(InputError, match="needs covariance"):
-        gallery.draw("4", [replace(faces, covariance=None)])
+        plot_registry.draw("4", [replace(faces, covariance=None)])
     with pytest.raises(InputError, match="no picture of these faces"):
-        gallery.draw("faces", [faces])
+        plot_registry.draw("faces", [faces])
 
 
 def test_rank_figure_of_one_face():
-    figures.rank_figure({"one": nme_by_rank([2.0], [1.0])}).canvas.draw()
+    plots.rank_figure({"one": nme_by_rank([2.0], [1.0])}).canvas.draw()
 
 
 def test_pictures_with_landmarks(tmp_path, make_faces):
@@ -99,9 +101,9 @@ def test_pictures_with_landmarks(tmp_path, make_faces):
 
     Image.fromarray(np.full((500, 500, 3), 128, np.uint8)).save(tmp_path / "a.png")
     faces = replace(make_faces(5), images=("sub/a.png", "", "a.png", "a.png", "a.png"))
-    options = gallery.Options(images=tmp_path, count=3)
-    assert len(gallery.draw("faces", [faces], options).axes) == 3
-    assert len(gallery.draw("labels", [faces], options).axes) == 6
+    options = plot_registry.Options(images=tmp_path, count=3)
+    assert len(plot_registry.draw("faces", [faces], options).axes) == 3
+    assert len(plot_registry.draw("labels", [faces], options).axes) == 6
 
 
 def test_pictures_of_faces_without_any_prediction_or_label():
@@ -115,6 +117,6 @@ def test_one_style_and_no_global_state(faces):
     import matplotlib
 
     before = dict(matplotlib.rcParams)
-    gallery.draw("ced", [faces])
+    plot_registry.draw("ced", [faces])
     assert dict(matplotlib.rcParams) == before
     assert not matplotlib.rcParams["axes.grid"]

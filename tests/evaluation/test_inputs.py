@@ -11,8 +11,8 @@ import pytest
 from luvli.data.formats import write_csv, write_json, write_pts
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError
-from luvli.evaluation.faces import write_parquet
-from luvli.evaluation.inputs import read_faces
+from luvli.evaluation.evaluated_faces import write_parquet
+from luvli.evaluation.match import read_faces
 
 
 def records(faces, order=None):

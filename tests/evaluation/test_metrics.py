@@ -11,7 +11,12 @@ import pytest
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError
 from luvli.evaluation import accuracy, uncertainty
-from luvli.evaluation.faces import EvaluatedFaces, from_records, read_parquet, write_parquet
+from luvli.evaluation.evaluated_faces import (
+    EvaluatedFaces,
+    from_records,
+    read_parquet,
+    write_parquet,
+)
 from luvli.evaluation.metrics import look_up, measure
 from luvli.faces import FaceLandmarks
 

@@ -13,16 +13,16 @@ import pytest
 from luvli.data.formats import write_pts
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError
-from luvli.evaluation import compare, run
-from luvli.evaluation.blocks import interval
-from luvli.evaluation.faces import from_records, read_parquet
+from luvli.evaluation import compare, evaluate_model
+from luvli.evaluation.evaluated_faces import from_records, read_parquet
 from luvli.evaluation.report import write_report
+from luvli.evaluation.report_tables import interval
 from luvli.faces import FaceLandmarks
 from luvli.image.box import Box
 from luvli.markup import get_markup
 from luvli.network.config import NetworkConfig
-from luvli.prediction.info import ModelInfo
-from luvli.prediction.onnx import CropAnswer
+from luvli.network.model_info import ModelInfo
+from luvli.prediction.onnx_backend import CropAnswer
 from luvli.prediction.predictor import Predictor
 
 FILES = ["metrics.json", "predictions.parquet", "report.html", "report.md"]
@@ -270,7 +270,7 @@ def small_set(tmp_path, monkeypatch):
         picture = np.full((420, 420, 3), 0 if i == 3 else 90, np.uint8)
         Image.fromarray(picture).save(tmp_path / f"set/f{i}.png")
     predictor = Predictor(SameFace(), HalfBlind(boxes))
-    monkeypatch.setattr(run, "open_model", lambda model, device: predictor)
+    monkeypatch.setattr(evaluate_model, "open_model", lambda model, device: predictor)
     return tmp_path / "set"
 
 
@@ -289,7 +289,7 @@ def test_evaluate_runs_the_model_over_a_set(luvli, tmp_path, small_set, quick):
 
 
 def test_crops_by_the_tight_box_find_every_face_exactly(small_set):
-    faces = run.evaluate_set("m", "folder", small_set, crop_by="tight")
+    faces = evaluate_model.evaluate_set("m", "folder", small_set, crop_by="tight")
     assert faces.predicted == pytest.approx(faces.truth, abs=1e-6)
     side = (faces.truth.max(axis=1) - faces.truth.min(axis=1)).max(axis=1) * 1.1
     assert faces.heatmap_pixel == pytest.approx(side / 16)  # 64 / 4 heat-map pixels
@@ -297,20 +297,20 @@ def test_crops_by_the_tight_box_find_every_face_exactly(small_set):
 
 
 def test_noisy_boxes_move_the_answer_and_are_the_same_each_time(small_set):
-    first, again = (run.evaluate_set("m", "folder", small_set) for _ in range(2))
+    first, again = (evaluate_model.evaluate_set("m", "folder", small_set) for _ in range(2))
     assert np.array_equal(first.predicted, again.predicted)
     gap = np.abs(first.predicted - first.truth).max(axis=(1, 2))
     assert (gap > 0.1).all() and (gap < 20).all()
 
 
 def test_evaluate_part_of_a_set_says_so(small_set):
-    faces = run.evaluate_set("m", "folder", small_set, limit=2)
+    faces = evaluate_model.evaluate_set("m", "folder", small_set, limit=2)
     assert len(faces) == 2 and "Only the first 2 of 10" in faces.notes[1]
     assert "cropped by: paper" in faces.notes[0]
 
 
 def test_a_model_of_another_markup_is_refused(small_set):
-    predictor = run.open_model("m", "cpu")
+    predictor = evaluate_model.open_model("m", "cpu")
     record = FaceRecord(
         points=np.zeros((98, 2)),
         visibility=np.ones(98),
@@ -318,18 +318,18 @@ def test_a_model_of_another_markup_is_refused(small_set):
         image=small_set / "f1.png",
     )
     with pytest.raises(InputError, match=r"finds ibug68 points and .* is labelled with wflw98"):
-        list(run.run_model(predictor, [record]))
+        list(evaluate_model.run_model(predictor, [record]))
     with pytest.raises(InputError, match="has no picture"):
-        list(run.run_model(predictor, [record.with_changes(image=None)]))
+        list(evaluate_model.run_model(predictor, [record.with_changes(image=None)]))
     with pytest.raises(InputError, match="unknown kind of crop"):
-        run.evaluate_set("m", "folder", small_set, crop_by="eye")
+        evaluate_model.evaluate_set("m", "folder", small_set, crop_by="eye")
 
 
 def test_a_face_with_nothing_labelled_has_nowhere_to_crop(small_set):
     record = FaceRecord(
         points=np.zeros((68, 2)), visibility=np.zeros(68), image=small_set / "f1.png"
     )
-    (answer,) = run.run_model(run.open_model("m", "cpu"), [record])
+    (answer,) = evaluate_model.run_model(evaluate_model.open_model("m", "cpu"), [record])
     assert answer.face.is_empty and np.isnan(answer.heatmap_pixel)
 
 
@@ -341,7 +341,7 @@ def test_a_face_with_nothing_labelled_has_nowhere_to_crop(small_set):
 def test_whole_sets_have_the_names_that_the_tables_use(dataset, protocol, name):
     from luvli.evaluation.tables import published_tables
 
-    assert run.whole_name(dataset, protocol) == name
+    assert evaluate_model.whole_name(dataset, protocol) == name
     columns = [c for t in published_tables() for c in t.columns if c.dataset == dataset]
     assert any(name in (c.subset, *c.also) for c in columns)
 

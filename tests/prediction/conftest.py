@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from luvli.image.box import Box
 from luvli.markup import get_markup
 from luvli.network.config import NetworkConfig
-from luvli.prediction.info import ModelInfo
-from luvli.prediction.onnx import CropAnswer
+from luvli.network.model_info import ModelInfo
+from luvli.prediction.onnx_backend import CropAnswer
 from luvli.prediction.predictor import Predictor
 
 SIZE = 64

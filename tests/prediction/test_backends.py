@@ -13,8 +13,8 @@ import pytest
 import luvli
 from luvli.errors import InputError
 from luvli.network.config import NetworkConfig
-from luvli.prediction.info import ModelInfo
-from luvli.prediction.onnx import OnnxBackend
+from luvli.network.model_info import ModelInfo
+from luvli.prediction.onnx_backend import OnnxBackend
 
 from .conftest import scatter_statistics
 
@@ -53,7 +53,7 @@ def test_backends_agree_in_image_pixels(tiny: dict[str, Path]) -> None:
 def test_graph_stands_for_every_configuration(change: dict, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="needs PyTorch")
     from luvli.network import build
-    from luvli.prediction.deployed import Deployed
+    from luvli.network.inference import Deployed
     from luvli.prediction.export import check, export_network
 
     torch.manual_seed(3)
@@ -71,12 +71,12 @@ def test_graph_stands_for_every_configuration(change: dict, tmp_path: Path) -> N
 
 def test_a_wrong_graph_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch", reason="needs PyTorch")
-    from luvli.network import build
-    from luvli.prediction import export, graph
+    from luvli.network import build, onnx_graph
+    from luvli.prediction import export
 
     torch.manual_seed(3)
     network = build(NetworkConfig(unets=1, channels=8, neck=1, growth=4, input_size=64)).eval()
-    monkeypatch.setattr(graph, "STRIDE", 4.01)
+    monkeypatch.setattr(onnx_graph, "STRIDE", 4.01)
     with pytest.raises(InputError, match="ONNX and PyTorch differ"):
         export.export_network(
             network, ModelInfo(name="one", config=network.config), tmp_path / "one.onnx"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from luvli.drawing.faces import BLUE, GREEN, YELLOW, draw_face, draw_faces, readable_enlargement
 from luvli.errors import InputError
 from luvli.faces import FaceLandmarks
 from luvli.likelihood import Laplace
-from luvli.prediction.draw import BLUE, GREEN, YELLOW, draw_face, draw_faces, readable_enlargement
 
 
 def one(visibility: float = 1.0, spread: float = 400.0, trained: bool = True) -> FaceLandmarks:

@@ -21,10 +21,10 @@ from luvli.data.formats import read_labels, read_pts
 from luvli.errors import InputError
 from luvli.image.read import read_image
 from luvli.image.write import write_image
-from luvli.prediction.inputs import Inputs
+from luvli.prediction.batch_job import Run, Settings, Summary, predict_paths
+from luvli.prediction.input_files import Inputs
 from luvli.prediction.journal import NAME
 from luvli.prediction.predictor import Predictor
-from luvli.prediction.run import Run, Settings, Summary, predict_paths
 
 from .conftest import SHAPE, DiscDetector, disc_picture
 
@@ -131,7 +131,7 @@ def test_interrupted_run_goes_on(
     discs: Predictor, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stopped in the middle, with half a line at the end of the journal as after a crash."""
-    monkeypatch.setattr("luvli.prediction.run.MAX_PICTURES", 1)
+    monkeypatch.setattr("luvli.prediction.batch_job.MAX_PICTURES", 1)
     out = tmp_path / "out"
     first = Run(discs, Settings(out))
     done = list(islice(first.pictures(Inputs([folder])), 3))

@@ -14,18 +14,18 @@ from numpy.typing import NDArray
 pytest.importorskip("torch")
 
 from luvli.data.record import FaceRecord
-from luvli.data.synthetic import render_face
 from luvli.evaluation import EvaluatedFaces, nme
-from luvli.evaluation.faces import from_records
-from luvli.evaluation.run import run_model
+from luvli.evaluation.evaluate_model import run_model
+from luvli.evaluation.evaluated_faces import from_records
 from luvli.evaluation.uncertainty import radii
 from luvli.models import FOLDER, read_card
 from luvli.network import load_model
-from luvli.prediction.follow import Follower, follow, smoothed
 from luvli.prediction.predictor import Predictor
+from luvli.prediction.track import Follower, follow, smoothed
 from luvli.prediction.video import Frame
-from luvli.training.data import load_source
-from luvli.training.files import make_recipe, read_recipe
+from luvli.synthetic import render_face
+from luvli.training.recipe_files import make_recipe, read_recipe
+from luvli.training.sources import load_source
 from luvli.trust.calibrate import coverage
 
 ROOT = Path(__file__).parents[2]

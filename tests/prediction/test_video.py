@@ -13,12 +13,12 @@ import pytest
 from numpy.typing import NDArray
 
 from luvli.errors import InputError
-from luvli.prediction import follow as following
-from luvli.prediction.follow import Follower, follow, smoothed
-from luvli.prediction.inputs import Input
+from luvli.prediction import track as following
+from luvli.prediction.batch_job import Run, Settings
+from luvli.prediction.input_files import Input
 from luvli.prediction.predictor import Predictor
 from luvli.prediction.result import Result
-from luvli.prediction.run import Run, Settings
+from luvli.prediction.track import Follower, follow, smoothed
 from luvli.prediction.video import Frame, VideoReader, VideoWriter
 
 from .conftest import DiscBackend, DiscDetector, disc_picture, write_video

@@ -12,8 +12,8 @@ import torch
 from drawn_faces import draw_face
 
 from luvli.data.formats import write_pts
-from luvli.training.files import make_recipe, merge
 from luvli.training.recipe import Recipe
+from luvli.training.recipe_files import make_recipe, merge
 
 COUNT = 20
 

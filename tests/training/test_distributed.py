@@ -17,8 +17,8 @@ from luvli.errors import InputError
 from luvli.network import NetworkConfig, build, load_model
 from luvli.training.checkpoint import list_checkpoints
 from luvli.training.distributed import RunOptions, launch, prepare_norms, set_training_mode
-from luvli.training.files import write_recipe
 from luvli.training.recipe import Recipe
+from luvli.training.recipe_files import write_recipe
 
 MakeRecipe = Callable[..., Recipe]
 LUVLI = str(Path(sys.executable).with_name("luvli"))

@@ -20,7 +20,7 @@ from luvli.training.distributed import RunOptions
 from luvli.training.loop import train
 from luvli.training.meter import Divergence
 from luvli.training.recipe import Recipe
-from luvli.training.report import read_metrics
+from luvli.training.run_log import read_metrics
 from luvli.training.signals import Stopped
 from luvli.training.stage import StageTrainer
 

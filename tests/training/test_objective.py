@@ -10,10 +10,10 @@ import torch
 from luvli.likelihood import heatmap_loss, luvli_loss
 from luvli.network import LUVLi, NetworkConfig, build
 from luvli.network.pixels import crop_to_heatmap
-from luvli.training.data import Batch
 from luvli.training.meter import Divergence, Meter
 from luvli.training.objective import freeze_unused, network_input, objective
 from luvli.training.recipe import Stage
+from luvli.training.sources import Batch
 
 CONFIG = NetworkConfig(
     unets=2, channels=8, neck=1, growth=4, landmarks=5, input_size=64, markup="mine5"

@@ -35,7 +35,7 @@ def test_the_quick_recipe_even_shortened_learns_all_three(
     assert network.config.visibility_trained
 
     import luvli as package
-    from luvli.data.synthetic import SyntheticFaces
+    from luvli.synthetic import SyntheticFaces
 
     unseen = SyntheticFaces(seed=777, count=1, size=128, pose="frontal")[0]
     (face,) = package.load(tmp_path / "run/model.safetensors", backend="torch").predict(

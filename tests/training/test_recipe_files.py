@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from luvli.errors import InputError
-from luvli.training.files import read_recipe, write_recipe
+from luvli.training.recipe_files import read_recipe, write_recipe
 from luvli.training.schedule import Cosine, Steps
 
 BASE = """

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from luvli.training.files import make_recipe, read_recipe, write_recipe
 from luvli.training.recipe import AdamW, Recipe, RMSprop, Stage
+from luvli.training.recipe_files import make_recipe, read_recipe, write_recipe
 from luvli.training.schedule import rate_factor
 
 FOLDER = Path(__file__).resolve().parents[2] / "recipes"

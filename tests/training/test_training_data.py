@@ -11,14 +11,17 @@ import torch
 
 from luvli.data.augment import Augmentation
 from luvli.data.dataset import CropDataset
+from luvli.data.detector_boxes import matching_box, with_detector_boxes
 from luvli.data.record import FaceRecord
-from luvli.data.synthetic import SyntheticFaces
-from luvli.data.synthetic.backdrop import photographs
 from luvli.errors import InputError
 from luvli.image import Box
 from luvli.markup import get_markup
 from luvli.network import build, load_model, save_model
-from luvli.training.data import (
+from luvli.synthetic import SyntheticFaces
+from luvli.synthetic.backdrop import photographs
+from luvli.training.recipe import Recipe
+from luvli.training.relabel import relabel
+from luvli.training.sources import (
     TrainingFaces,
     group_of,
     hold_out,
@@ -28,9 +31,6 @@ from luvli.training.data import (
     sees_hidden_landmarks,
     teach_visibility,
 )
-from luvli.training.found import matching_box, with_detector_boxes
-from luvli.training.pseudo import relabel
-from luvli.training.recipe import Recipe
 from luvli.training.validate import predict_crops
 
 MakeRecipe = Callable[..., Recipe]
@@ -248,7 +248,7 @@ def test_rendered_faces_wear_no_skin_of_held_out_photographs(
         used.append(str(faces.backgrounds))
         raise InputError("nothing is drawn here")
 
-    monkeypatch.setattr("luvli.training.rendered.synthesize", note)
+    monkeypatch.setattr("luvli.training.rendered_faces.synthesize", note)
     with pytest.raises(InputError, match="nothing is drawn"):
         load_source("drawn", recipe.data.sources["drawn"], recipe.data)
     listed = {file.name for file in photographs(used[0])}

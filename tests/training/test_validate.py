@@ -12,9 +12,9 @@ from scipy.stats import spearmanr
 from luvli.data.dataset import CropDataset
 from luvli.data.record import FaceRecord
 from luvli.network import NetworkConfig
-from luvli.training.picture import COLUMNS, TILE, contact_sheet
-from luvli.training.report import sentence_of
+from luvli.training.run_log import sentence_of
 from luvli.training.validate import Answers, figures, mean_shape_nme, rank_correlation
+from luvli.training.validation_sheet import COLUMNS, TILE, contact_sheet
 
 
 @pytest.fixture

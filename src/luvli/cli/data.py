@@ -67,9 +67,9 @@ def check(
 
     Example: `luvli data check w300 data/300w --decode`
     """
-    from luvli.cli.progress import track
     from luvli.cli.tables import print_table
     from luvli.data.sets.check import check_set
+    from luvli.progress import track
 
     report = check_set(name, root, decode, lambda faces: track(faces, "decoding", unit="faces"))
     if as_json:
@@ -129,9 +129,9 @@ def show(
     Example: `luvli data show merl_rav data/merl_rav --split test --subset profile`
     """
     from luvli.data.augment import Augmentation
+    from luvli.data.contact_sheet import choose, label_sheet, sample_sheet
     from luvli.data.dataset import CropDataset
     from luvli.data.sets import DataWarning, get_set, load_set
-    from luvli.data.sheet import choose, label_sheet, sample_sheet
     from luvli.image.write import write_image
 
     with warnings.catch_warnings(record=True) as caught:

@@ -39,9 +39,9 @@ def synthesize(
 
         luvli data synthesize --faces 5000 --out faces
     """
-    from luvli.cli.progress import track
-    from luvli.data.synthetic import SyntheticFaces
-    from luvli.data.synthetic import synthesize as write
+    from luvli.progress import track
+    from luvli.synthetic import SyntheticFaces
+    from luvli.synthetic import synthesize as write
 
     wanted = SyntheticFaces(
         head=head,

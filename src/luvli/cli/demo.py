@@ -14,10 +14,10 @@ def demo(
 ) -> None:
     """Landmarks, their uncertainty and visibility on a public-domain photograph."""
     from luvli.cli.predict_report import face_table
+    from luvli.drawing.faces import draw_faces
     from luvli.errors import require
     from luvli.image.read import read_image
     from luvli.image.write import write_image
-    from luvli.prediction.draw import draw_faces
     from luvli.prediction.predictor import load
     from luvli.prediction.result import Result
     from luvli.prediction.write import write_results

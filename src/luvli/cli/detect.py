@@ -20,8 +20,8 @@ def detect(
 
     Example: `luvli detect photo.jpg --draw out`
     """
+    from luvli.drawing.boxes import draw_boxes
     from luvli.image.detect import detect_faces
-    from luvli.image.draw import draw_boxes
     from luvli.image.read import read_image
     from luvli.image.write import write_image
 

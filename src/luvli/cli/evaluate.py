@@ -48,10 +48,10 @@ def evaluate(
 
     Example: `luvli evaluate model --data w300 data/300w --protocol split2 --out report`
     """
-    from luvli.cli.progress import track
-    from luvli.evaluation.blocks import heading, summary
+    from luvli.evaluation.evaluate_model import evaluate_set
     from luvli.evaluation.report import write_report
-    from luvli.evaluation.run import evaluate_set
+    from luvli.evaluation.report_tables import heading, summary
+    from luvli.progress import track
 
     dataset, root = data
     faces = evaluate_set(

@@ -47,19 +47,19 @@ def figure(
     Example: `luvli figure residuals --predictions report/predictions.parquet --out fig4.png`
     """
     from luvli.errors import InputError, unknown_choice
-    from luvli.evaluation import gallery
+    from luvli.evaluation import plot_registry
     from luvli.evaluation.accuracy import normalizer_name
-    from luvli.evaluation.inputs import read_faces
+    from luvli.evaluation.match import read_faces
     from luvli.evaluation.uncertainty import likelihood_name
     from luvli.files import whole_file
 
     if name is None:
-        for key, entry in gallery.FIGURES.items():
+        for key, entry in plot_registry.FIGURES.items():
             numbers = ", ".join(map(str, entry.numbers)) or "-"
             typer.echo(f"{key:<20} {numbers:<6} {entry.title}")
         return
-    gallery.figure_name(name)
-    options = gallery.Options(
+    plot_registry.figure_name(name)
+    options = plot_registry.Options(
         normalizer=normalizer_name(normalizer),
         cutoff=cutoff,
         per_bin=per_bin,
@@ -67,13 +67,13 @@ def figure(
         count=count,
         images=images,
     )
-    if out is None or not (predictions or gallery.figure_name(name) == "overview"):
+    if out is None or not (predictions or plot_registry.figure_name(name) == "overview"):
         raise InputError("a figure needs --predictions FILE and --out PICTURE.")
     if out.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise unknown_choice("kind of picture", out.suffix, (".png", ".pdf", ".svg"))
     density = None if likelihood is None else likelihood_name(likelihood)
     sets = [read_faces(path, truth, likelihood=density) for path in predictions or []]
-    drawn = gallery.draw(name, sets, options)
+    drawn = plot_registry.draw(name, sets, options)
     with whole_file(out) as temporary:
         drawn.savefig(temporary)
     typer.echo(f"figure written to {out}")

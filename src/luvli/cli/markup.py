@@ -40,7 +40,7 @@ def markup(
         }
         typer.echo(json_module.dumps(fields))
         return
-    from luvli.image.schematic import draw_schematic
+    from luvli.drawing.schematic import draw_schematic
     from luvli.image.write import write_image
 
     path = out or Path(f"{name}.png")

@@ -60,10 +60,10 @@ def predict(
     from luvli.cli.predict_report import report, watch
     from luvli.errors import InputError
     from luvli.image.known_boxes import BoxesFromFile
+    from luvli.prediction.batch_job import Run, Settings, predict_paths
     from luvli.prediction.camera import camera_frames
-    from luvli.prediction.inputs import Inputs
+    from luvli.prediction.input_files import Inputs
     from luvli.prediction.predictor import load
-    from luvli.prediction.run import Run, Settings, predict_paths
 
     if not paths and camera is None:
         raise InputError("nothing to look at: give pictures, videos or folders, or --camera 0.")

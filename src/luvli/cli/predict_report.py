@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from luvli.cli.progress import track
 from luvli.cli.tables import print_table
+from luvli.progress import track
 
 if TYPE_CHECKING:
     from luvli.faces import FaceLandmarks
-    from luvli.prediction.run import Settings, Summary
+    from luvli.prediction.batch_job import Settings, Summary
 
 SHOWN_FAILURES = 20
 SHOWN_PICTURES = 12
@@ -27,7 +27,7 @@ def watch(items: Iterable[Any], description: str, total: int | None) -> Iterable
 
 def report(summary: Summary, settings: Settings) -> None:
     """Summary table, the pictures if they are few, failures, and where everything is."""
-    from luvli.prediction.run import FAILED
+    from luvli.prediction.batch_job import FAILED
 
     if 0 < summary.pictures <= SHOWN_PICTURES:
         rows = [

@@ -65,10 +65,10 @@ def score(
     import json as json_module
 
     from luvli.cli.tables import print_table
-    from luvli.evaluation.blocks import heading, summary, summary_rows
-    from luvli.evaluation.inputs import read_faces
+    from luvli.evaluation.match import read_faces
     from luvli.evaluation.metrics import measure
     from luvli.evaluation.report import write_report
+    from luvli.evaluation.report_tables import heading, summary, summary_rows
     from luvli.evaluation.uncertainty import likelihood_name
 
     density = None if likelihood is None else likelihood_name(likelihood)

@@ -52,9 +52,9 @@ def train(
     from luvli.errors import require
 
     require("torch", "train")
-    from luvli.training.files import read_recipe
     from luvli.training.loop import RunOptions
     from luvli.training.loop import train as run
+    from luvli.training.recipe_files import read_recipe
     from luvli.training.signals import Stopped
 
     chosen = read_recipe(recipe, change or [])

@@ -23,7 +23,7 @@ from luvli.evaluation.accuracy import (
     per_landmark,
 )
 from luvli.evaluation.bootstrap import bootstrap, paired_bootstrap
-from luvli.evaluation.faces import EvaluatedFaces
+from luvli.evaluation.evaluated_faces import EvaluatedFaces
 from luvli.evaluation.metrics import measure
 from luvli.evaluation.selective import failure_auroc, nme_by_rank, risk_coverage
 from luvli.evaluation.uncertainty import (

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.errors import InputError
-from luvli.evaluation import accuracy, gallery
-from luvli.evaluation.blocks import Block, interval, number
+from luvli.evaluation import accuracy, plot_registry
 from luvli.evaluation.bootstrap import paired_bootstrap
-from luvli.evaluation.faces import EvaluatedFaces, read_parquet
+from luvli.evaluation.evaluated_faces import EvaluatedFaces, read_parquet
 from luvli.evaluation.metrics import look_up
 from luvli.evaluation.report import html_figure, html_table, page, png
+from luvli.evaluation.report_tables import Block, interval, number
 from luvli.evaluation.tables import markdown_table, read_metrics
 from luvli.files import PathLike, write_text
 
@@ -157,14 +157,14 @@ def write_comparison(
     """`compare.html`, `compare.md` and `compare.json` in `folder`."""
     target = Path(folder)
     blocks = comparison_blocks(reports, normalizer, cutoff)
-    options = gallery.Options(normalizer=normalizer, cutoff=cutoff)
+    options = plot_registry.Options(normalizer=normalizer, cutoff=cutoff)
     sets = [report.faces for report in reports]
     with_spread = [faces for faces in sets if faces.covariance is not None]
     body = ["<h1>Comparison</h1>", *(html_table(block) for block in blocks)]
     for name, chosen in (("ced", sets), ("coverage", with_spread), ("risk-coverage", with_spread),
                          ("rank", with_spread)):  # fmt: skip
         if chosen:
-            body.append(html_figure(name, png(gallery.draw(name, chosen, options))))
+            body.append(html_figure(name, png(plot_registry.draw(name, chosen, options))))
     text = ["# Comparison"]
     for block in blocks:
         text += [f"## {block.title}", markdown_table(block.head, block.rows), block.note]

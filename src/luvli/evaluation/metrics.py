@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from luvli.errors import InputError
 from luvli.evaluation import accuracy, selective, uncertainty, visibility
 from luvli.evaluation.bootstrap import Interval, bootstrap_columns
-from luvli.evaluation.faces import EvaluatedFaces
+from luvli.evaluation.evaluated_faces import EvaluatedFaces
 from luvli.evaluation.uncertainty import LikelihoodName
 from luvli.markup import Markup, is_markup
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from luvli.errors import InputError
-from luvli.evaluation import gallery
-from luvli.evaluation.blocks import Block, Section, heading, sections, summary
-from luvli.evaluation.faces import EvaluatedFaces, write_parquet
+from luvli.evaluation import plot_registry
+from luvli.evaluation.evaluated_faces import EvaluatedFaces, write_parquet
 from luvli.evaluation.metrics import measure
+from luvli.evaluation.report_tables import Block, Section, heading, sections, summary
 from luvli.evaluation.tables import markdown_table
 from luvli.files import PathLike, write_text
 
@@ -35,8 +35,8 @@ def write_report(
     if target.exists() and not target.is_dir():
         raise InputError(f"{target} is a file: name a folder for the report.")
     metrics = measure(faces, resamples=resamples, seed=seed)
-    names = gallery.applicable(faces)
-    pictures = {name: png(gallery.draw(name, [faces])) for name in names}
+    names = plot_registry.applicable(faces)
+    pictures = {name: png(plot_registry.draw(name, [faces])) for name in names}
     parts = sections(metrics)
     write_parquet(target / "predictions.parquet", faces)
     write_text(target / "report.md", as_markdown(metrics, parts))
@@ -121,7 +121,7 @@ def html_table(block: Block) -> str:
 
 def html_figure(name: str, picture: bytes) -> str:
     """One figure, its picture inside the page."""
-    entry = gallery.FIGURES[name]
+    entry = plot_registry.FIGURES[name]
     numbers = "".join(f" (figure {n} of the paper)" for n in entry.numbers)
     caption = html.escape(entry.title + numbers)
     data = base64.b64encode(picture).decode("ascii")

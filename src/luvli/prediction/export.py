@@ -15,12 +15,12 @@ import torch
 from luvli.errors import InputError, require
 from luvli.files import PathLike, whole_file
 from luvli.image.read import Picture
+from luvli.network.inference import Deployed
 from luvli.network.model import LUVLi
+from luvli.network.model_info import ModelInfo
+from luvli.network.onnx_graph import build_graph
 from luvli.network.weights import load_model
-from luvli.prediction.deployed import Deployed
-from luvli.prediction.graph import build_graph
-from luvli.prediction.info import ModelInfo
-from luvli.prediction.onnx import INPUT, CropAnswer, OnnxBackend
+from luvli.prediction.onnx_backend import INPUT, CropAnswer, OnnxBackend
 
 PIXEL_TOLERANCE = 1e-3
 """largest difference of a location between the two backends, in crop pixels"""

@@ -18,8 +18,8 @@ from luvli.image.detect import MIN_SCORE, Detector, detect_faces, get_detector
 from luvli.image.read import ImageSource, Picture, read_image
 from luvli.markup import get_markup, is_markup
 from luvli.models import find_model
-from luvli.prediction.info import ModelInfo
-from luvli.prediction.onnx import CropAnswer, OnnxBackend
+from luvli.network.model_info import ModelInfo
+from luvli.prediction.onnx_backend import CropAnswer, OnnxBackend
 
 Backend = Literal["onnx", "torch"]
 Boxes = Sequence[Box | Sequence[float]] | NDArray[np.float64]

@@ -24,7 +24,7 @@ from luvli.image.read import Picture, read_image
 from luvli.markup import get_markup, is_markup
 from luvli.network.weights import load_model, save_model
 from luvli.prediction.export import export_onnx, quantize
-from luvli.prediction.inputs import Inputs
+from luvli.prediction.input_files import Inputs
 from luvli.prediction.predictor import Predictor, load
 from luvli.trust.calibrate import Calibration, coverage, fit
 

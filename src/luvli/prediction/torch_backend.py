@@ -10,10 +10,10 @@ import torch
 from luvli.errors import InputError, unknown_choice
 from luvli.files import PathLike
 from luvli.image.read import Picture
+from luvli.network.inference import Deployed
+from luvli.network.model_info import ModelInfo
 from luvli.network.weights import load_model
-from luvli.prediction.deployed import Deployed
-from luvli.prediction.info import ModelInfo
-from luvli.prediction.onnx import CropAnswer
+from luvli.prediction.onnx_backend import CropAnswer
 
 
 class TorchBackend:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.prefetch import prefetch
-from luvli.training.data import Batch, TrainingFaces, make_batch
 from luvli.training.order import epoch_batches, epoch_draws, share_of
+from luvli.training.sources import Batch, TrainingFaces, make_batch
 
 
 class StageOrder:

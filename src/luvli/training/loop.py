@@ -17,12 +17,12 @@ from typing import Any
 from luvli.errors import InputError
 from luvli.files import write_text
 from luvli.training.checkpoint import latest_checkpoint, list_checkpoints
-from luvli.training.data import SourceFaces, load_source
 from luvli.training.distributed import RunOptions, launch
-from luvli.training.files import make_recipe, write_recipe
 from luvli.training.recipe import Recipe
-from luvli.training.report import Report
+from luvli.training.recipe_files import make_recipe, write_recipe
+from luvli.training.run_log import Report
 from luvli.training.signals import stop_signals
+from luvli.training.sources import SourceFaces, load_source
 from luvli.training.stage import MODEL, Position, Run, StageTrainer
 
 __all__ = ["RunOptions", "train"]

@@ -11,8 +11,8 @@ from luvli.likelihood import heatmap_loss, luvli_loss
 from luvli.network.config import NetworkConfig
 from luvli.network.model import LUVLi, UNetOutput
 from luvli.network.pixels import contrast_stretch, covariance_to_heatmap, crop_to_heatmap
-from luvli.training.data import Batch
 from luvli.training.recipe import Stage
+from luvli.training.sources import Batch
 
 CERTAIN = 50.0
 """a logit whose cross-entropy with v = 1 is zero, and so is its gradient"""

@@ -1,6 +1,6 @@
 """A recipe: everything that decides how a training run goes, as one typed configuration.
 
-It is read from YAML (`luvli.training.files`), travels inside every checkpoint and model
+It is read from YAML (`luvli.training.recipe_files`), travels inside every checkpoint and model
 file, and can be written back. A run is a sequence of named stages; each begins with the
 weights that the one before it ended with.
 """

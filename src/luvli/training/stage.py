@@ -12,32 +12,32 @@ import torch
 from torch import Tensor
 
 from luvli import __version__
-from luvli.cli.progress import track
 from luvli.data.boxes import get_enlargement
 from luvli.errors import InputError
 from luvli.network import LUVLi, build, load_weights_into, save_model
+from luvli.progress import track
 from luvli.training.average import WeightAverage
 from luvli.training.checkpoint import random_states, restore_random_states, save_checkpoint
-from luvli.training.data import (
-    Batch,
-    SourceFaces,
-    sees_hidden_landmarks,
-    stage_faces,
-    validation_crops,
-)
 from luvli.training.distributed import RunOptions, prepare_norms, set_training_mode
 from luvli.training.loader import StageOrder, batches
 from luvli.training.meter import Divergence, Meter
 from luvli.training.objective import freeze_unused, network_input, objective
 from luvli.training.optimizer import make_optimizer, set_rate
 from luvli.training.order import faces_per_epoch
-from luvli.training.picture import contact_sheet
-from luvli.training.pseudo import relabel, shipped_or_path
 from luvli.training.recipe import Recipe
-from luvli.training.report import Report
+from luvli.training.relabel import relabel, shipped_or_path
+from luvli.training.run_log import Report
 from luvli.training.schedule import rate_factor
 from luvli.training.signals import Stop, Stopped
+from luvli.training.sources import (
+    Batch,
+    SourceFaces,
+    sees_hidden_landmarks,
+    stage_faces,
+    validation_crops,
+)
 from luvli.training.validate import figures, mean_shape_nme, predict_crops
+from luvli.training.validation_sheet import contact_sheet
 
 MODEL = "model.safetensors"
 LOG_SECONDS = 10.0

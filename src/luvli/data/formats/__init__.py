@@ -5,13 +5,13 @@ hold many faces and give lists of `FaceRecord`. `read_labels` and `write_labels`
 the name of the format or by what the file looks like.
 """
 
-from luvli.data.formats.any import FORMATS, guess_format, read_labels, write_labels
 from luvli.data.formats.coco import read_coco, write_coco
 from luvli.data.formats.csv import read_csv, write_csv
 from luvli.data.formats.cvat import read_cvat, write_cvat
 from luvli.data.formats.json import read_json, write_json
 from luvli.data.formats.labelme import read_labelme, write_labelme
 from luvli.data.formats.pts import read_pts, write_pts
+from luvli.data.formats.registry import FORMATS, guess_format, read_labels, write_labels
 
 __all__ = [
     "FORMATS",

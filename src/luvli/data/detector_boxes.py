@@ -1,0 +1,80 @@
+"""Training faces with the boxes of our own detector, as prediction will have them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from luvli.data.cache import file_state
+from luvli.data.record import FaceRecord
+from luvli.data.sets import DataWarning
+from luvli.errors import InputError
+from luvli.files import read_text, write_text
+from luvli.image import Box, detect_faces
+from luvli.image.detect import DETECTOR
+from luvli.progress import track
+
+INSIDE = 0.5
+"""share of a face's landmarks that must lie in a box for the two to belong together"""
+
+
+def with_detector_boxes(records: Sequence[FaceRecord], cache: Path) -> list[FaceRecord]:
+    """The faces that the detector finds, with its boxes; a warning counts the others.
+
+    Pictures are searched once; the boxes are kept in the cache folder.
+    """
+    boxes = _boxes_of_pictures(records, cache)
+    found = []
+    for record in records:
+        box = matching_box(record, boxes[str(record.image)])
+        if box is not None:
+            found.append(record.with_changes(box=box.array, box_kind="detector", score=box.score))
+    if not found:
+        raise InputError(
+            "the detector finds none of the training faces: set boxes: labels for this source."
+        )
+    if len(found) < len(records):
+        warnings.warn(
+            f"the detector does not find {len(records) - len(found):,} of {len(records):,} faces: "
+            "they are left out.",
+            DataWarning,
+            stacklevel=2,
+        )
+    return found
+
+
+def matching_box(record: FaceRecord, boxes: Sequence[Box]) -> Box | None:
+    """The box that holds most of the face's landmarks, if it holds at least half of them.
+
+    Of boxes that hold equally many, the smallest.
+    """
+    points = record.points[record.visible]
+
+    def fit(box: Box) -> tuple[float, float]:
+        low, high = box.array[:2], box.array[2:]
+        return float(((points >= low) & (points <= high)).all(axis=1).mean()), -box.size
+
+    best = max(boxes, key=fit, default=None)
+    return best if best is not None and fit(best)[0] >= INSIDE else None
+
+
+def _boxes_of_pictures(records: Sequence[FaceRecord], cache: Path) -> dict[str, list[Box]]:
+    pictures = list(dict.fromkeys(str(record.image) for record in records if record.image))
+    about = "\n".join([DETECTOR, *(file_state(Path(picture)) for picture in pictures)])
+    key = hashlib.sha256(about.encode()).hexdigest()[:24]
+    path = cache / f"boxes-{key}.json"
+    if not path.is_file():
+        found = {
+            picture: [[*box, box.score] for box in detect_faces(picture)]
+            for picture in track(pictures, "detecting faces", unit="pictures")
+        }
+        write_text(path, json.dumps(found))
+    return {
+        picture: [Box(*np.array(numbers, dtype=float)) for numbers in boxes]
+        for picture, boxes in json.loads(read_text(path)).items()
+    }

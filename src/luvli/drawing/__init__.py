@@ -1,0 +1,1 @@
+"""Faces, boxes and point sets on pictures."""

@@ -1,0 +1,171 @@
+"""From a model and a data set on disk to evaluated faces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from luvli.data.boxes import crop_box
+from luvli.data.record import FaceRecord
+from luvli.data.sets import get_set, load_set
+from luvli.errors import InputError, unknown_choice
+from luvli.evaluation.evaluated_faces import EvaluatedFaces, from_records
+from luvli.faces import FaceLandmarks
+from luvli.files import PathLike
+from luvli.image.box import Box
+from luvli.image.read import read_image
+
+if TYPE_CHECKING:
+    from luvli.prediction.predictor import Predictor
+
+Track = Callable[[Iterable[FaceRecord]], Iterable[FaceRecord]]
+CropBy = Literal["paper", "reference", "tight", "detector"]
+"""`paper`: the data set's box, else the tight one with 5 % noise; `reference`: noise as in the
+published code; `tight`: no noise; `detector`: what our own detector finds at the face."""
+
+_WHOLE = {("w300", "split1"): "full", ("w300", "split2"): "test", ("menpo", ""): "frontal"}
+"""what the paper calls the whole test set, where it is not simply all of it"""
+_OVERLAP = 0.2  # of a detection and the labelled face, as intersection over union
+_BATCH = 32
+
+
+class Answer(NamedTuple):
+    """What a model says of one labelled face."""
+
+    face: FaceLandmarks
+    """in image pixels; `FaceLandmarks.empty` where no face was found"""
+    heatmap_pixel: float
+    """side of one heat-map pixel in image pixels; NaN where no face was found"""
+
+
+def run_model(
+    predictor: Predictor, records: Iterable[FaceRecord], crop_by: CropBy = "paper"
+) -> Iterator[Answer]:
+    """The model's answer for each record, in order."""
+    markup = predictor.info.config.markup
+    stride = predictor.info.config.input_size / predictor.info.config.heatmap_size
+    nothing = Answer(FaceLandmarks.empty(markup), float("nan"))
+    waiting = iter(records)
+    while batch := list(islice(waiting, _BATCH)):
+        images = [_picture(record, markup) for record in batch]
+        boxes = [
+            _box(predictor, record, image, crop_by)
+            for record, image in zip(batch, images, strict=True)
+        ]
+        found = predictor.predict_batch(images, [[box] if box else [] for box in boxes])
+        for box, faces in zip(boxes, found, strict=True):
+            yield Answer(faces[0], stride / predictor.crop(box).scale) if box else nothing
+
+
+def _picture(record: FaceRecord, markup: str) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+    if record.image is None:
+        raise InputError(f"{record.name or 'a face'} has no picture: a model cannot be run on it.")
+    if record.markup != markup:
+        raise InputError(
+            f"the model finds {markup} points and {record.name} is labelled with "
+            f"{record.markup}: choose a data set or a model of the same markup."
+        )
+    return read_image(record.image)
+
+
+def _box(
+    predictor: Predictor,
+    record: FaceRecord,
+    image: np.ndarray[tuple[int, ...], np.dtype[np.uint8]],
+    crop_by: CropBy,
+) -> Box | None:
+    """Where to crop; None where nothing is labelled or the detector sees no face there."""
+    if not record.visible.any() and (record.box is None or crop_by in ("tight", "detector")):
+        return None
+    if crop_by == "detector":
+        tight = Box(*record.tight_box)
+        boxes = predictor.detect(image, str(record.image))
+        best = max(boxes, key=lambda box: _overlap(box, tight), default=None)
+        return best if best and _overlap(best, tight) >= _OVERLAP else None
+    if crop_by == "tight":
+        return Box(*record.tight_box)
+    return crop_box(record, crop_by)
+
+
+def _overlap(a: Box, b: Box) -> float:
+    """Intersection over union."""
+    width = min(a.x1, b.x1) - max(a.x0, b.x0)
+    height = min(a.y1, b.y1) - max(a.y0, b.y0)
+    shared = max(0.0, width) * max(0.0, height)
+    return shared / (a.width * a.height + b.width * b.height - shared)
+
+
+def open_model(model: PathLike, device: str = "cpu") -> Predictor:
+    """A model by name or path; `.safetensors` runs with PyTorch, everything else with ONNX."""
+    from luvli.prediction.predictor import load
+
+    torch = Path(model).suffix == ".safetensors"
+    return load(model, "torch" if torch else "onnx", providers=[device])
+
+
+def evaluate_set(
+    model: PathLike,
+    dataset: str,
+    root: PathLike,
+    *,
+    subset: str | None = None,
+    split: str | None = None,
+    protocol: str | None = None,
+    skip_bad: bool = False,
+    limit: int | None = None,
+    device: str = "cpu",
+    crop_by: str = "paper",
+    method: str | None = None,
+    given_boxes: bool = False,
+    track: Track = iter,
+) -> EvaluatedFaces:
+    """Run `model` over one part of a data set.
+
+    `split` defaults to "test" where the set has one, and to "all" for a folder of your own.
+    `crop_by` is one of `CropBy`. `given_boxes` normalises by the data set's own boxes, not the
+    tight ones. `track` may wrap the records in a progress bar.
+    """
+    info = get_set(dataset)
+    way: CropBy | None = next((name for name in _ways() if name == crop_by), None)
+    if way is None:
+        raise unknown_choice("kind of crop", crop_by, _ways())
+    if split is None:
+        split = "all" if "all" in info.splits else "test"
+        split = split if split in info.splits else info.splits[0]
+    if protocol is None:
+        folder = Path(root)
+        known = info.detect is not None and folder.is_dir()
+        protocol = info.detect(folder) if known and info.detect else info.protocols[0]
+    predictor = open_model(model, device)
+    faces = load_set(dataset, root, split, subset=subset, protocol=protocol, skip_bad=skip_bad)
+    records: Sequence[FaceRecord] = faces.records[:limit]
+    answers = list(run_model(predictor, track(records), way))
+    notes = [f"Faces were cropped by: {crop_by}."]
+    if faces.problems:
+        notes.append(f"{len(faces.problems)} bad faces of the data set were skipped.")
+    if limit is not None and limit < len(faces):
+        notes.append(f"Only the first {limit:,} of {len(faces):,} faces were evaluated.")
+    evaluated = from_records(
+        records,
+        [answer.face for answer in answers],
+        [answer.heatmap_pixel for answer in answers],
+        method=method or predictor.info.name,
+        dataset=dataset,
+        subset=subset or whole_name(dataset, protocol),
+        likelihood=predictor.info.config.likelihood,
+        notes=tuple(notes),
+    )
+    return evaluated if given_boxes else evaluated.with_tight_boxes()
+
+
+def _ways() -> tuple[CropBy, ...]:
+    return get_args(CropBy)
+
+
+def whole_name(dataset: str, protocol: str = "") -> str:
+    """What the whole of a test set is called in tables."""
+    return _WHOLE.get((dataset, protocol)) or _WHOLE.get((dataset, "")) or "all"

@@ -1,0 +1,357 @@
+"""A whole run of `luvli predict`: many pictures and videos to one output folder."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from luvli.drawing.faces import draw_faces, readable_enlargement
+from luvli.errors import InputError
+from luvli.faces import FaceLandmarks
+from luvli.files import whole_file, write_text
+from luvli.image.box import Box
+from luvli.image.crop import Crop
+from luvli.image.detect import MIN_SCORE
+from luvli.image.read import Picture, read_image
+from luvli.image.write import write_image
+from luvli.prediction.input_files import Input, Inputs
+from luvli.prediction.journal import Journal
+from luvli.prediction.predictor import BATCH, Predictor
+from luvli.prediction.result import Result
+from luvli.prediction.track import Follower, follow, smoothed
+from luvli.prediction.video import Frame, VideoReader, VideoWriter, output_suffix
+from luvli.prediction.write import SUFFIXES, check_format, write_pts_files, write_results
+from luvli.prefetch import prefetch
+
+MAX_PICTURES = 64
+"""pictures that wait for the network together"""
+MAX_PIXELS = 50_000_000
+"""and the pixels of them that are held in memory for drawing"""
+FAILED = "failed.txt"
+"""one sentence for each file that could not be read"""
+WRITABLE = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
+
+Watch = Callable[[Iterable[Any], str, int | None], Iterable[Any]]
+"""shows progress while it hands the items through: items, description, total"""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to write, and how to look."""
+
+    out: Path
+    format: str = "json"
+    draw: bool = False
+    coverage: float | None = None
+    """what share the drawn ellipses hold; None: Mahalanobis distance 1"""
+    smooth: bool = False
+    min_score: float = MIN_SCORE
+    note: str = ""
+    """anything else that changes the results (model, box file): part of a run's identity"""
+
+
+@dataclass
+class Summary:
+    """What came of a run."""
+
+    pictures: int = 0
+    without_face: int = 0
+    faces: int = 0
+    videos: int = 0
+    frames: int = 0
+    resumed: int = 0
+    failed: list[str] = field(default_factory=list)
+    """one sentence for each file that failed"""
+    written: list[Path] = field(default_factory=list)
+    """files for the user to look at, without those made for each picture"""
+    examples: list[Result] = field(default_factory=list)
+    """the first few results, for a table"""
+
+
+@dataclass
+class _Ready:
+    """A picture that was read and searched for faces, or the reason why not."""
+
+    input: Input
+    stem: Path
+    image: Picture | None = None
+    boxes: list[Box] = field(default_factory=list)
+    crops: list[Crop] = field(default_factory=list)
+    pixels: list[Picture] = field(default_factory=list)
+    error: str = ""
+
+
+class Run:
+    """One run; `pictures`, `videos` and `finish`, in this order, do the work.
+
+    What is finished is noted in a journal; when the run is interrupted, the same run goes on
+    from there.
+    """
+
+    def __init__(self, predictor: Predictor, settings: Settings) -> None:
+        check_format(settings.format)
+        self.predictor = predictor
+        self.settings = settings
+        self.summary = Summary()
+        identity = {
+            "model": predictor.info.name,
+            "version": predictor.info.version,
+            **{
+                name: getattr(settings, name)
+                for name in ("format", "draw", "coverage", "smooth", "min_score", "note")
+            },
+        }
+        self.journal = Journal(settings.out, identity)
+        self.summary.resumed = self.journal.resumed
+        self._taken: set[int] = set()
+
+    # -- pictures --------------------------------------------------------------------------
+
+    def pictures(self, inputs: Iterable[Input]) -> Iterator[Input]:
+        """Do all pictures; yields each input when it is done, one way or the other."""
+        batch: list[_Ready] = []
+        faces = pixels = 0
+        for ready in self._read(inputs):
+            batch.append(ready)
+            faces += len(ready.crops)
+            pixels += ready.image.size // 3 if ready.image is not None else 0
+            if faces >= BATCH or len(batch) >= MAX_PICTURES or pixels >= MAX_PIXELS:
+                yield from self._flush(batch)
+                batch, faces, pixels = [], 0, 0
+        yield from self._flush(batch)
+
+    def _read(self, inputs: Iterable[Input]) -> Iterator[_Ready]:
+        """Pictures in order, read and searched ahead by other threads."""
+        workers = self.predictor.backend.threads
+        waiting: deque[Future[_Ready]] = deque()
+        with ThreadPoolExecutor(workers) as pool:
+            try:
+                for item in inputs:
+                    stem = self._stem(item)  # also of finished ones: theirs are taken
+                    if item.path in self.journal:
+                        continue
+                    waiting.append(pool.submit(self._prepare, item, stem))
+                    if len(waiting) > 2 * workers:
+                        yield waiting.popleft().result()
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:
+                for future in waiting:
+                    future.cancel()
+
+    def _prepare(self, item: Input, stem: Path) -> _Ready:
+        try:
+            image = read_image(item.path)
+            boxes = self.predictor.detect(image, item.path, self.settings.min_score)
+            crops = [self.predictor.crop(box) for box in boxes]
+            pixels = [crop.warp(image) for crop in crops]
+        except InputError as error:
+            return _Ready(item, stem, error=str(error))
+        except Exception as error:  # one bad picture among a million must not stop the rest
+            why = f"{type(error).__name__}: {error}".splitlines()[0]
+            return _Ready(item, stem, error=f"{item.path} could not be processed ({why}).")
+        return _Ready(item, stem, image if self.settings.draw else None, boxes, crops, pixels)
+
+    def _flush(self, batch: list[_Ready]) -> Iterator[Input]:
+        good = [ready for ready in batch if not ready.error]
+        faces = iter(
+            self.predictor.run(
+                [pixels for ready in good for pixels in ready.pixels],
+                [crop for ready in good for crop in ready.crops],
+                [box for ready in good for box in ready.boxes],
+            )
+        )
+        for ready in batch:
+            if ready.error:
+                self.summary.failed.append(ready.error)
+            else:
+                found = tuple(next(faces) for _ in ready.boxes)
+                self._keep(ready, Result(ready.input.path, found))
+            yield ready.input
+
+    def _keep(self, ready: _Ready, result: Result) -> None:
+        summary = self.summary
+        stem = ready.stem
+        if self.settings.format == "pts":
+            write_pts_files(stem, result)
+        if ready.image is not None and result.faces:
+            suffix = Path(ready.input.path).suffix.lower()
+            suffix = suffix if suffix in WRITABLE else ".png"
+            target = stem.with_name(f"{stem.name}-landmarks{suffix}")
+            write_image(target, self._drawn(ready.image, result.faces, enlarge=True))
+            if len(summary.written) < 10:
+                summary.written.append(target)
+        self.journal.add(result.to_line())
+        summary.pictures += 1
+        summary.faces += len(result.faces)
+        summary.without_face += not result.faces
+        if len(summary.examples) < 20:
+            summary.examples.append(result)
+
+    def _stem(self, item: Input) -> Path:
+        """Where outputs of one input go, without a suffix; no two inputs share it."""
+        name = Path(item.name)
+        stem = str(name.with_suffix(""))
+        if self.settings.draw or self.settings.format == "pts" or item.is_video:
+            if hash(stem) in self._taken:
+                stem = str(name)  # a.png beside a.jpg
+            self._taken.add(hash(stem))
+        return self.settings.out / stem
+
+    def _drawn(
+        self, image: Picture, faces: tuple[FaceLandmarks, ...], enlarge: bool = False
+    ) -> Picture:
+        return draw_faces(
+            image,
+            faces,
+            coverage=self.settings.coverage,
+            likelihood=self.predictor.info.config.likelihood,
+            enlarge=readable_enlargement(image, faces) if enlarge else 1.0,
+        )
+
+    # -- videos ----------------------------------------------------------------------------
+
+    def video(self, item: Input, watch: Watch = lambda items, _, __: items) -> None:
+        """Do one video; its results get a file of their own. Failures are noted, not raised."""
+        if item.path in self.journal:
+            return
+        try:
+            reader = VideoReader(item.path)
+            frames = watch(prefetch(reader), Path(item.path).name, reader.frames)
+            again = self.settings.smooth and self.settings.draw
+            self._stream(item, frames, reader.rate, item.path, online=not again, offline=True)
+            if reader.ended_early:
+                self.summary.failed.append(
+                    f"{item.path} {reader.ended_early}: results are for what could be read."
+                )
+        except InputError as error:
+            self.summary.failed.append(str(error))
+            return
+        self.journal.add(json.dumps({"image": item.path, "video": True}))
+        self.summary.videos += 1
+
+    def camera(self, frames: Iterable[Frame], name: str, rate: float) -> None:
+        """Do a live stream until it ends or is interrupted, which is its usual end."""
+        self._stream(Input(name, name), frames, rate, None, online=True, offline=False)
+        self.summary.videos += 1
+
+    def _stream(
+        self,
+        item: Input,
+        frames: Iterable[Frame],
+        rate: float,
+        sound: str | None,
+        online: bool,
+        offline: bool,
+    ) -> None:
+        """Follow, smooth, draw and write. With `online`, frames are drawn as they pass;
+        otherwise the video is decoded a second time, when the smoothed faces are known."""
+        settings, stem = self.settings, self._stem(item)
+        followed = follow(frames, item.path, Follower(self.predictor, settings.min_score))
+        with ExitStack() as stack:
+            # The video's results wait here until all are known; they may be many.
+            spool = stack.enter_context(
+                tempfile.TemporaryFile("w+", encoding="utf-8", dir=settings.out)
+            )
+            writer = None
+            if settings.draw:
+                target = stem.with_name(f"{stem.name}-landmarks{output_suffix(item.path)}")
+                temporary = stack.enter_context(whole_file(target))
+                writer = stack.enter_context(VideoWriter(temporary, rate, sound))
+            count = faces = 0
+            for result in self._results(followed, writer if online else None, offline):
+                spool.write(result.to_line() + "\n")
+                count, faces = count + 1, faces + len(result.faces)
+            if writer is not None and not online:
+                for frame, result in zip(
+                    prefetch(VideoReader(item.path)), _read_lines(spool), strict=False
+                ):
+                    writer.write(self._drawn(frame.image, result.faces), frame.time)
+            self._write_video_results(stem, _read_lines(spool))
+        if settings.draw:
+            self.summary.written.append(target)
+        self.summary.frames += count
+        self.summary.faces += faces
+
+    def _results(
+        self,
+        followed: Iterable[tuple[Result, Picture]],
+        writer: VideoWriter | None,
+        offline: bool,
+    ) -> Iterator[Result]:
+        """Results in order, smoothed if wanted; drawn on the way if there is a writer."""
+        images: deque[Picture] = deque()  # at most one: with a writer nothing is held back
+
+        def passed() -> Iterator[Result]:
+            for result, image in followed:
+                if writer is not None:
+                    images.append(image)
+                yield result
+
+        results = smoothed(passed(), offline) if self.settings.smooth else passed()
+        for result in results:
+            if writer is not None:
+                writer.write(self._drawn(images.popleft(), result.faces), result.time or 0.0)
+            yield result
+
+    def _write_video_results(self, stem: Path, results: Iterator[Result]) -> None:
+        format = self.settings.format
+        if format == "pts":
+            for result in results:
+                write_pts_files(stem / f"{result.frame:06d}", result)
+            self.summary.written.append(stem)
+            return
+        path = stem.with_name(f"{stem.name}{SUFFIXES[format]}")
+        write_results(path, results, format)
+        self.summary.written.append(path)
+
+    # -- the end ---------------------------------------------------------------------------
+
+    def finish(self) -> Summary:
+        """Write the pictures' results from the journal, which then disappears."""
+        settings = self.settings
+        anything = any(not line.get("video") for line in self.journal.lines())
+        if settings.format != "pts" and anything:
+            path = settings.out / f"faces{SUFFIXES[settings.format]}"
+            lines = (line for line in self.journal.lines() if not line.get("video"))
+            write_results(path, (Result.from_fields(line) for line in lines), settings.format)
+            self.summary.written.insert(0, path)
+        if self.summary.failed:
+            write_text(settings.out / FAILED, "\n".join(self.summary.failed) + "\n")
+        else:
+            (settings.out / FAILED).unlink(missing_ok=True)  # of an earlier run
+        self.journal.remove()
+        return self.summary
+
+
+def predict_paths(
+    predictor: Predictor, inputs: Inputs, settings: Settings, watch: Watch = lambda i, _, __: i
+) -> Summary:
+    """The whole of it: every picture and video of `inputs`, results in `settings.out`.
+
+    Bad files are listed in the summary and do not stop the rest. When it is interrupted, or
+    the disk is full, the journal stays and the same call goes on from there.
+    """
+    run = Run(predictor, settings)
+    try:
+        for _ in watch(run.pictures(inputs), "pictures", inputs.pictures):
+            pass
+        for video in inputs.videos:
+            run.video(video, watch)
+        return run.finish()
+    except BaseException:
+        run.journal.close()
+        raise
+
+
+def _read_lines(spool: Any) -> Iterator[Result]:
+    spool.seek(0)
+    for line in spool:
+        yield Result.from_fields(json.loads(line))

@@ -1,0 +1,122 @@
+"""The default backend: ONNX Runtime, without PyTorch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luvli.errors import InputError, unknown_choice
+from luvli.files import PathLike, unreadable
+from luvli.image.read import Picture
+from luvli.network.model_info import ModelInfo
+
+PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
+
+CHUNK = 4
+"""Faces in one call of the runtime: as many as keep the network's tensors in the cache."""
+
+INPUT = "crops"
+OUTPUTS = ("landmarks", "covariance", "visibility")
+
+
+class CropAnswer(NamedTuple):
+    """What a model says about B crops, in crop pixels."""
+
+    points: NDArray[np.float32]
+    """(B, k, 2) x, y"""
+    covariance: NDArray[np.float32]
+    """(B, k, 2, 2)"""
+    visibility: NDArray[np.float32]
+    """(B, k)"""
+
+
+class OnnxBackend:
+    """Runs an exported model. Safe to call from several threads at once.
+
+    Each face is computed by one thread; several faces are spread over `threads` of them,
+    which is faster than sharing out the small layers of one face.
+    """
+
+    def __init__(
+        self, path: PathLike, threads: int | None = None, providers: Sequence[str] | None = None
+    ) -> None:
+        import onnxruntime
+
+        source = Path(path)
+        if not source.is_file():
+            raise unreadable(source)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3  # errors only; they are raised too
+        available = onnxruntime.get_available_providers()
+        try:
+            session = onnxruntime.InferenceSession(
+                source.read_bytes(), options, providers=_providers(providers, available)
+            )
+        except OSError as error:
+            raise unreadable(source, error) from error
+        except InputError:
+            raise
+        except Exception as error:  # the runtime has an exception for each kind of damage
+            raise InputError(
+                f"{source} is not a whole ONNX model ({str(error).splitlines()[0][:80]}): "
+                "fetch or export it again."
+            ) from error
+        self.info = ModelInfo.from_metadata(
+            session.get_modelmeta().custom_metadata_map, str(source)
+        )
+        names = {node.name for node in session.get_outputs()}
+        if not names.issuperset(OUTPUTS):
+            raise InputError(f"{source} lacks the outputs {', '.join(OUTPUTS)}: export it again.")
+        self.threads = thread_count(threads)
+        self.session = session
+        self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
+
+    def __call__(self, crops: Picture) -> CropAnswer:
+        """uint8 RGB crops (B, S, S, 3) -> answers in crop pixels."""
+        crops = np.ascontiguousarray(crops)
+        if len(crops) <= 1 or self._pool is None:
+            parts = [self._run(crops[i : i + CHUNK]) for i in range(0, max(len(crops), 1), CHUNK)]
+        else:
+            size = min(CHUNK, -(-len(crops) // self.threads))
+            parts = list(
+                self._pool.map(self._run, (crops[i : i + size] for i in range(0, len(crops), size)))
+            )
+        if len(parts) == 1:
+            return parts[0]
+        return CropAnswer(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+    def _run(self, crops: Picture) -> CropAnswer:
+        return CropAnswer(*self.session.run(OUTPUTS, {INPUT: crops}))
+
+
+def thread_count(threads: int | None) -> int:
+    """The number asked for, or that of the cores this process may use."""
+    if threads is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    if threads < 1:
+        raise InputError(f"threads must be at least 1, got {threads}.")
+    return threads
+
+
+def _providers(wanted: Sequence[str] | None, available: Sequence[str]) -> list[str]:
+    names = []
+    for name in wanted or ("cpu",):
+        if name not in PROVIDERS and name not in PROVIDERS.values():
+            raise unknown_choice("provider", name, PROVIDERS)
+        full = PROVIDERS.get(name, name)
+        if full not in available:
+            raise InputError(
+                f"this ONNX Runtime has no {full}: install onnxruntime-gpu, or use provider 'cpu'."
+            )
+        names.append(full)
+    if names[-1] != PROVIDERS["cpu"]:
+        names.append(PROVIDERS["cpu"])  # for what the other one cannot do
+    return names

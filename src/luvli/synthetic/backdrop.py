@@ -1,0 +1,109 @@
+"""What stands behind a face: gradients, blurred shapes, textures, or the user's photographs."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from luvli.errors import InputError, require
+from luvli.files import read_text
+from luvli.synthetic.shade import TILE, noise_tile
+
+PHOTO_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".bmp"}
+
+
+def photographs(folder: str) -> tuple[Path, ...]:
+    """The pictures in a folder, in order, or those that a .txt file names, one on each line.
+
+    A sentence when there are none.
+    """
+    if Path(folder).suffix == ".txt" and Path(folder).is_file():
+        listed = [Path(folder).parent / line for line in read_text(folder).split("\n") if line]
+        for file in listed:
+            if not file.is_file():
+                raise InputError(f"{folder} names {file}, which does not exist: take it out.")
+        return tuple(listed)
+    if not Path(folder).is_dir():
+        raise InputError(f"{folder} is not a folder: give one with photographs.")
+    found = sorted(f for f in Path(folder).rglob("*") if f.suffix.lower() in PHOTO_SUFFIXES)
+    if not found:
+        raise InputError(f"{folder} holds no photographs (jpg, png, webp or bmp).")
+    return tuple(found)
+
+
+def backdrop(size: int, folder: str | None, rng: np.random.Generator) -> Any:
+    """(size, size, 3) linear RGB."""
+    if folder is not None and rng.random() < 0.85:
+        return _from_photograph(size, folder, rng)
+    return _drawn(size, rng)
+
+
+def _drawn(size: int, rng: np.random.Generator) -> Any:
+    cv2 = require("cv2", "train")
+    level = rng.choice([0.02, 0.08, 0.2, 0.5, 0.9], p=[0.15, 0.2, 0.25, 0.2, 0.2])
+    small = 64
+
+    def colour(spread: float = 0.45) -> Any:
+        return np.clip(
+            level * np.exp(rng.normal(0, spread)) * np.exp(rng.normal(0, 0.3, 3)), 0, 1.2
+        )
+
+    across = np.linspace(-0.5, 0.5, small, dtype=np.float32)
+    turn = rng.uniform(0, 2 * np.pi)
+    ramp = np.cos(turn) * across[None] + np.sin(turn) * across[:, None] + 0.5
+    first, second = colour(), colour()
+    canvas = (first + ramp[..., None] * (second - first)).astype(np.float32)
+    busy = rng.choice([0, 3, 10, 26], p=[0.25, 0.25, 0.3, 0.2])
+    for _ in range(busy):
+        centre = tuple(int(v) for v in rng.integers(-8, small + 8, 2))
+        reach = tuple(int(v) for v in rng.gamma(2, 5, 2) + 1)
+        tint = tuple(float(v) for v in colour(0.9))
+        if rng.random() < 0.5:
+            cv2.ellipse(canvas, centre, reach, float(rng.uniform(0, 180)), 0, 360, tint, -1)
+        else:
+            box = cv2.boxPoints(
+                (
+                    centre,
+                    (2.0 * reach[0], 2.0 * reach[1]),
+                    rng.choice([0.0, 0.0, float(rng.uniform(0, 90))]),
+                )
+            )
+            cv2.fillPoly(canvas, [np.round(box * 8).astype(np.int32)], tint, cv2.LINE_AA, 3)
+    canvas = cv2.GaussianBlur(canvas, (0, 0), float(rng.gamma(1.5, 1.2) + 0.4))
+    picture = cv2.resize(canvas, (size, size), interpolation=cv2.INTER_CUBIC)
+    if rng.random() < 0.25:
+        layer = noise_tile()[..., rng.integers(0, 2)]
+        layer = np.roll(layer, rng.integers(0, TILE, 2), (0, 1))
+        grown = cv2.resize(layer, (max(size, TILE), max(size, TILE)))[:size, :size]
+        picture *= np.exp(rng.uniform(0.02, 0.16) * grown)[..., None]
+    return np.clip(picture, 0, None).astype(np.float32)
+
+
+@cache
+def _listed(folder: str) -> tuple[Path, ...]:
+    return photographs(folder)
+
+
+def _from_photograph(size: int, folder: str, rng: np.random.Generator) -> Any:
+    """A random patch of a random photograph, sometimes out of focus."""
+    cv2 = require("cv2", "train")
+    files = _listed(folder)
+    file = files[rng.integers(len(files))]
+    image = cv2.imread(str(file), cv2.IMREAD_COLOR)
+    if image is None:
+        raise InputError(f"{file} does not decode: take it out of the folder of backgrounds.")
+    height, width = image.shape[:2]
+    side = int(min(height, width) * rng.uniform(0.3, 1.0))
+    y, x = rng.integers(0, height - side + 1), rng.integers(0, width - side + 1)
+    patch = cv2.resize(
+        image[y : y + side, x : x + side], (size, size), interpolation=cv2.INTER_AREA
+    )
+    if rng.random() < 0.5:
+        patch = patch[:, ::-1]
+    if rng.random() < 0.6:
+        patch = cv2.GaussianBlur(patch, (0, 0), rng.uniform(0.5, 8) * size / 256)
+    linear: Any = (patch[..., ::-1].astype(np.float32) / 255) ** 2.2
+    return np.ascontiguousarray(linear)

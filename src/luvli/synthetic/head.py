@@ -1,0 +1,226 @@
+"""A 3-D head: a mesh with spaces of identity and expression, and where its landmarks are.
+
+Every head, built in or read from files, is described by the same few arrays, in centimetres,
+x to the right of the picture, y up, z to the viewer. What can be derived from shape and
+landmarks alone (skin regions, hair roots, ambient occlusion, ways along the jaw) is derived
+here once and the same way for all, so that a new head needs nothing but geometry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luvli.synthetic.regions import HairRoots, Regions, find_regions, scatter_roots
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int32]
+
+
+class Part(IntEnum):
+    """What a triangle is made of: chooses its shading."""
+
+    SKIN = 0
+    EYE = 1
+    TEETH = 2
+    GUMS = 3
+    MOUTH = 4
+    """the inside of the mouth"""
+    CLOTH = 5
+    PLAIN = 6
+    """an object with colours of its own at the vertices"""
+
+
+@dataclass(frozen=True, eq=False)
+class Eyeball:
+    """One eye: which vertices turn with the gaze, and the two landmarks of its corners."""
+
+    vertices: slice
+    corners: tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """A morphable head. n vertices, t triangles (counter-clockwise from outside)."""
+
+    name: str
+    neutral: Floats
+    """(n, 3) centimetres"""
+    triangles: Ints
+    """(t, 3)"""
+    part: NDArray[np.uint8]
+    """(t,) `Part`"""
+    identity: Floats
+    """(i, n * 3) offsets for one standard deviation of each identity mode"""
+    expression: Floats
+    """(e, n * 3) offsets for full strength"""
+    expression_names: tuple[str, ...]
+    """names of Apple's ARKit convention with _L and _R, as in ICT FaceKit"""
+    landmarks: Ints
+    """(68,) vertex of each ibug68 landmark"""
+    eyeballs: tuple[Eyeball, ...]
+
+    @cached_property
+    def closed(self) -> tuple[Ints, NDArray[np.uint8]]:
+        """Triangles and parts of the head with its mouth shut: no teeth, no gums."""
+        shown = ~np.isin(self.part, (Part.TEETH, Part.GUMS))
+        return np.ascontiguousarray(self.triangles[shown]), self.part[shown]
+
+    @cached_property
+    def shadowing(self) -> Ints:
+        """Triangles that throw shadows: the skin."""
+        return np.ascontiguousarray(self.triangles[self.part == Part.SKIN])
+
+    @cached_property
+    def regions(self) -> Regions:
+        """Texture coordinates and the maps of lips, brows, beard, scalp ..."""
+        return find_regions(self.neutral, self.landmarks)
+
+    @cached_property
+    def roots(self) -> Mapping[str, HairRoots]:
+        """Places on the skin from which hair grows: scalp, brows, beard, lashes."""
+        skin = self.triangles[self.part == Part.SKIN]
+        return scatter_roots(self.neutral, skin, self.landmarks, self.regions)
+
+    @cached_property
+    def openness(self) -> Floats:
+        """(n,) how much of the sky each vertex sees, 0 to 1 (ambient occlusion)."""
+        from luvli.synthetic.light import ambient_openness
+
+        closed = ambient_openness(self.neutral, self.triangles)
+        inside = np.unique(self.triangles[np.isin(self.part, _INSIDE)])
+        if len(inside) and "jawOpen" in self.expression_names:
+            weights = np.zeros(len(self.expression_names), np.float32)
+            weights[self.expression_names.index("jawOpen")] = 0.5
+            opened = ambient_openness(self.deform(expression=weights), self.triangles)
+            closed[inside] = opened[inside]
+        return closed
+
+    @cached_property
+    def unrolled(self) -> tuple[Any, Any, Any]:
+        """Place, normal and presence of the skin at each texel."""
+        from luvli.synthetic.textures import unroll_surface
+
+        return unroll_surface(self)
+
+    @cached_property
+    def skull_cells(self) -> tuple[Any, Any, Any, Any]:
+        """Skin vertices sorted by their direction from the middle of the skull."""
+        from luvli.synthetic.hair import sort_by_direction
+
+        return sort_by_direction(self)
+
+    @cached_property
+    def stiffness(self) -> Floats:
+        """(n,) 1 where the skin moves with the skull, 0 where it stays with the shoulders."""
+        chin = self.neutral[self.landmarks[8]]
+        height = self.neutral[:, 1] + 0.45 * self.neutral[:, 2] - (chin[1] + 0.45 * chin[2])
+        return np.asarray(_smoothstep(-11.0, -3.5, height), np.float32)
+
+    @cached_property
+    def neck(self) -> tuple[Ints, Floats]:
+        """Vertices (m,) that do not move with the skull alone, and their stiffness (m, 1)."""
+        loose = np.flatnonzero(self.stiffness < 1).astype(np.int32)
+        return loose, self.stiffness[loose, None]
+
+    @cached_property
+    def jaw_paths(self) -> Ints:
+        """(17, m) vertices from each jaw landmark inwards: where the outline can slide to."""
+        return _jaw_paths(self.neutral, self.triangles[self.part == Part.SKIN], self.landmarks)
+
+    def deform(
+        self, identity: Floats | None = None, expression: Floats | None = None
+    ) -> NDArray[np.float32]:
+        """(n, 3) the head with identity coefficients (i,) and expression weights (e,)."""
+        flat = self.neutral.reshape(-1).copy()
+        if identity is not None:
+            used = min(len(identity), len(self.identity))
+            flat += identity[:used].astype(np.float32) @ self.identity[:used]
+        if expression is not None:
+            active = np.flatnonzero(expression)  # a face wears a few of the 53 at a time
+            flat += expression[active].astype(np.float32) @ self.expression[active]
+        return flat.reshape(-1, 3)
+
+    def weights(self, **strength: float) -> Floats:
+        """Expression weights by name; a name without _L or _R sets both sides.
+
+        Names that this head lacks are passed over, so that one table of moods serves all.
+        """
+        values = np.zeros(len(self.expression_names), np.float32)
+        for name, value in strength.items():
+            for full in (name, f"{name}_L", f"{name}_R"):
+                if full in self.expression_names:
+                    values[self.expression_names.index(full)] = value
+        return values
+
+    def turn_eyes(self, vertices: Any, right_left: float, up: float) -> tuple[Any, Any]:
+        """Turn the eyeballs of `vertices` (n, 3) by two angles in degrees (both eyes alike).
+
+        Returns the vertices and, for each vertex, its place on the ball (n, 2) seen from the
+        front of the ball: |place| is 0 at the pupil, 1 at the equator, beyond 1 behind.
+        """
+        place = np.full((len(vertices), 2), 9.0, np.float32)
+        for ball in self.eyeballs:
+            points = vertices[ball.vertices]
+            centre = (points.min(axis=0) + points.max(axis=0)) / 2
+            offset = points - centre
+            radius = np.median(np.linalg.norm(offset, axis=1))
+            a, b = np.radians(right_left), np.radians(up)
+            yaw = np.array([[np.cos(a), 0, np.sin(a)], [0, 1, 0], [-np.sin(a), 0, np.cos(a)]])
+            nod = np.array([[1, 0, 0], [0, np.cos(b), np.sin(b)], [0, -np.sin(b), np.cos(b)]])
+            front = offset[:, :2] / radius
+            behind = offset[:, 2] < 0
+            front[behind] *= 9.0
+            place[ball.vertices] = front
+            vertices[ball.vertices] = centre + offset @ (yaw @ nod).T.astype(np.float32)
+        return vertices, place
+
+
+_INSIDE = (Part.TEETH, Part.GUMS, Part.MOUTH)
+
+
+# How far towards the middle of the face the outline may slide, for the jaw points 0 to 8.
+_REACH = (0.36, 0.46, 0.56, 0.62, 0.64, 0.66, 0.66, 0.60, 0.0)
+
+
+def _smoothstep(low: float, high: float, value: Any) -> Any:
+    t = np.clip((value - low) / (high - low), 0, 1)
+    return t * t * (3 - 2 * t)
+
+
+def _jaw_paths(neutral: Floats, triangles: Ints, landmarks: Ints, steps: int = 24) -> Ints:
+    """Vertices of the skin nearest to a line from each jaw landmark to the middle of the face.
+
+    In a front view the way is level, or nearly so below the mouth. The last vertex is where an
+    annotator would no longer call it jaw.
+    """
+    from luvli.synthetic.raster import vertex_normals
+
+    normals = np.zeros_like(neutral)
+    vertex_normals(neutral, triangles, normals)
+    outer = np.unique(triangles)
+    outer = outer[
+        (normals[outer, 2] > -0.3) & (neutral[outer, 2] > neutral[landmarks[:17], 2].min() - 2)
+    ]
+    jaw = neutral[landmarks[:17]]
+    mouth = neutral[landmarks[48:68]].mean(axis=0)
+    paths = np.zeros((17, steps), np.int32)
+    for j in range(17):
+        height = jaw[j, 1]
+        # the chin's underside is no outline: points below the mouth rise a little on their way
+        target = np.array([0.0, height + 0.25 * max(mouth[1] - height, 0.0)])
+        line = jaw[j, :2] + np.linspace(0, _REACH[min(j, 16 - j)], steps)[:, None] * (
+            target - jaw[j, :2]
+        )
+        line = line.astype(np.float32)
+        distance = np.linalg.norm(neutral[outer, None, :2] - line[None], axis=2)
+        nearest = outer[distance.argmin(axis=0)]
+        nearest[0] = landmarks[j]
+        paths[j] = nearest
+    return paths

@@ -1,0 +1,146 @@
+"""Where the 68 points are in the picture, and the three classes of visibility, from geometry.
+
+A landmark is hidden by the head itself when the ray from the camera to it meets the head's
+surface first. Two tolerances stand between exact rays and what people label: a surface that is
+less than its `GRAZE` nearer than the landmark does not hide it (it is the landmark's own fold of
+skin), and a point that peeks out by less than that is not called hidden either.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luvli.data.record import Visibility
+from luvli.synthetic.head import Head
+from luvli.synthetic.pose import Camera
+from luvli.synthetic.raster import HAIR, SAMPLES, surface_depth
+
+JawConvention = Literal["outline", "3d"]
+
+GRAZE = np.full(68, 0.35)
+"""(68,) centimetres; more where the landmark sits in a fold: jaw, eyes, mouth"""
+GRAZE[:17], GRAZE[27:31], GRAZE[31:36] = 0.8, 0.8, 0.12
+GRAZE[36:48], GRAZE[48:60], GRAZE[60:68], GRAZE[33] = 1.1, 0.3, 0.8, 0.6
+CONTACT = 0.35
+"""centimetres that a covering object may lie deeper than the landmark (hair on slanted skin)"""
+
+
+class Labels(NamedTuple):
+    """The truth about the 68 landmarks of one picture."""
+
+    points: NDArray[np.float64]
+    """(68, 2) image pixels, also for hidden landmarks"""
+    points_3d: NDArray[np.float64]
+    """(68, 3) camera coordinates in centimetres (x right, y up, z to the camera)"""
+    self_occluded: NDArray[np.bool_]
+    """(68,)"""
+
+
+def place_landmarks(
+    head: Head,
+    vertices: Any,
+    screen: Any,
+    triangles: Any,
+    camera: Camera,
+    jaw: JawConvention,
+) -> Labels:
+    """Landmarks of a head with camera coordinates `vertices` and sample coordinates `screen`.
+
+    `triangles` are the surfaces that can hide something: the head without what it wears.
+    """
+    index = head.landmarks.copy()
+    beyond = np.zeros(68, bool)
+    outward = np.zeros((68, 2))
+    if jaw == "outline":
+        index[:17], beyond[:17], outward[:17] = outline(head, screen)
+    points = screen[index, :2].astype(np.float64)
+    # a point of the outline lies on the horizon, where rounding decides what is before what:
+    # it is hidden only if something also hides the place just outside of it
+    hidden = hidden_behind(points + outward, screen[index, 2], screen, triangles, GRAZE) | beyond
+    if jaw == "outline":
+        # people stop labelling a side of the jaw as a whole, not point by point
+        for side, upper in ((slice(0, 8), slice(1, 5)), (slice(9, 17), slice(12, 16))):
+            hidden[side] |= hidden[upper].sum() >= 3
+    place = vertices[index].astype(np.float64)
+    pixels = camera.project(place)[:, :2]
+    return Labels(pixels, place, hidden)
+
+
+def outline(
+    head: Head, screen: Any
+) -> tuple[NDArray[np.int32], NDArray[np.bool_], NDArray[np.float64]]:
+    """Slide jaw points to the visible contour.
+
+    Returns (17,) vertices, (17,) whether no contour of the jaw is left, and (17, 2) a short
+    way outwards on the screen, 2 % of the face's height.
+
+    On the side that turns away, each jaw point moves along its path (`Head.jaw_paths`) to the
+    outermost vertex on the screen. Where that is the end of the path, the contour of the face
+    at this height is no longer its jaw, and the point is self-occluded.
+    """
+    paths = head.jaw_paths
+    flat = screen[paths, :2]  # (17, m, 2)
+    chin, brow = screen[head.landmarks[8], :2], screen[head.landmarks[27], :2]
+    down = (chin - brow) / (np.linalg.norm(chin - brow) + 1e-6)
+    right = np.array([down[1], -down[0]])  # across the face, to the picture's right when upright
+    middle = 8 - np.arange(17)
+    outward = np.where(middle[:, None] > 0, -right, right)
+    reach = np.einsum("jmd,jd->jm", flat, outward)
+    best = reach.argmax(axis=1)
+    slack = 0.002 * np.linalg.norm(chin - brow)
+    stay = reach[np.arange(17), best] < reach[:, 0] + slack
+    best[stay] = 0
+    last = paths.shape[1] - 1
+    gone = (best >= last) & (middle != 0)
+    # towards the chin the contour runs level, and leaving the face means going down
+    level = np.clip((np.abs(middle) - 1) / 4, 0, 1)[:, None]
+    nudge = 0.02 * np.linalg.norm(chin - brow) * (level * outward + (1 - level) * down)
+    return paths[np.arange(17), best].astype(np.int32), gone, nudge
+
+
+def hidden_behind(
+    points: Any, nearness: Any, screen: Any, triangles: Any, graze: Any
+) -> NDArray[np.bool_]:
+    """(k,) whether a surface lies more than `graze` centimetres before each point."""
+    found = np.zeros(len(points))
+    surface_depth(np.ascontiguousarray(points, np.float64), screen, triangles, found)
+    depth = 1.0 / np.asarray(nearness, np.float64)
+    with np.errstate(divide="ignore"):
+        return np.asarray(depth - 1.0 / found > graze)
+
+
+def covered(
+    points: Any, depth: Any, nearness: Any, owner: Any, first: int, radius: float
+) -> NDArray[np.bool_]:
+    """(k,) whether objects cover more than half of a small disc around each landmark.
+
+    `points` (k, 2) in pixels, `depth` (k,) in centimetres; the samples of objects have an
+    `owner` (h, w) of `first` or more, or `HAIR`; `nearness` (h, w) holds their inverse depths.
+    Points outside the picture are not covered by anything.
+    """
+    height, width = nearness.shape
+    reach = int(np.ceil(radius * SAMPLES))
+    offset = np.arange(-reach, reach + 1)
+    dy, dx = np.meshgrid(offset, offset, indexing="ij")
+    disc = dx**2 + dy**2 <= (radius * SAMPLES) ** 2
+    dx, dy = dx[disc], dy[disc]
+    centre = np.round(np.asarray(points) * SAMPLES + (SAMPLES - 1) / 2).astype(int)
+    x, y = centre[:, :1] + dx, centre[:, 1:] + dy
+    inside = (x >= 0) & (y >= 0) & (x < width) & (y < height)
+    x, y = x.clip(0, width - 1), y.clip(0, height - 1)
+    before = nearness[y, x] * (np.asarray(depth)[:, None] + CONTACT) > 1.0
+    whose = owner[y, x]
+    hit = ((whose >= first) | (whose == HAIR)) & before & inside
+    share = hit.sum(axis=1) / np.maximum(inside.sum(axis=1), 1)
+    within = (centre >= 0).all(axis=1) & (centre < (width, height)).all(axis=1)
+    return np.asarray((share > 0.5) & within)
+
+
+def visibility(labels: Labels, externally: Any) -> NDArray[np.int8]:
+    """(68,) `Visibility` classes; what the head hides counts before what an object hides."""
+    classes = np.where(externally, Visibility.EXTERNALLY_OCCLUDED, Visibility.UNOCCLUDED)
+    classes[labels.self_occluded] = Visibility.SELF_OCCLUDED
+    return classes.astype(np.int8)

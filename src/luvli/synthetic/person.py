@@ -1,0 +1,156 @@
+"""Who is in the picture: shape, mood, gaze, skin and eyes, drawn from a random stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luvli.synthetic import shade as s
+from luvli.synthetic.head import Head
+from luvli.synthetic.style import Style, random_style
+
+Floats = NDArray[np.float32]
+
+# Moods as full-strength weights; a face wears one at a random strength, and a little of all.
+_MOODS: tuple[tuple[float, dict[str, float]], ...] = (
+    (0.22, {}),
+    (0.20, {"mouthSmile": 0.7, "cheekSquint": 0.4, "eyeSquint": 0.2, "mouthDimple": 0.2}),
+    (
+        0.16,
+        {"mouthSmile": 0.8, "cheekSquint": 0.6, "eyeSquint": 0.4, "mouthUpperUp": 0.5}
+        | {"mouthLowerDown": 0.4, "jawOpen": 0.10},
+    ),
+    (0.08, {"jawOpen": 0.35, "mouthSmile": 0.7, "cheekSquint": 0.6, "mouthUpperUp": 0.4}),
+    (0.09, {"jawOpen": 0.16, "mouthFunnel": 0.25, "mouthLowerDown": 0.3}),
+    (0.05, {"jawOpen": 0.5, "browInnerUp": 0.8, "browOuterUp": 0.7, "eyeWide": 0.8}),
+    (0.05, {"browDown": 0.8, "mouthFrown": 0.6, "eyeSquint": 0.3, "mouthPress": 0.4}),
+    (0.04, {"browInnerUp": 0.8, "mouthFrown": 0.7, "mouthShrugLower": 0.4}),
+    (0.03, {"mouthPucker": 0.9, "mouthFunnel": 0.2}),
+    (0.03, {"noseSneer": 0.8, "mouthUpperUp": 0.4, "browDown": 0.5, "eyeSquint": 0.4}),
+    (0.03, {"mouthRollLower": 0.5, "mouthRollUpper": 0.5, "mouthPress": 0.5}),
+    (0.02, {"cheekPuff": 0.7, "mouthPucker": 0.3}),
+)
+
+# sRGB skin from light to dark
+_TONES = np.array(
+    [
+        *((0.95, 0.80, 0.73), (0.89, 0.72, 0.63), (0.79, 0.61, 0.505)),
+        *((0.65, 0.475, 0.375), (0.475, 0.335, 0.265), (0.30, 0.215, 0.18)),
+    ]
+)
+_IRISES = np.array(  # linear
+    [
+        *((0.035, 0.018, 0.010), (0.06, 0.032, 0.015), (0.12, 0.07, 0.03)),
+        *((0.09, 0.10, 0.05), (0.10, 0.16, 0.22), (0.16, 0.19, 0.22)),
+    ]
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Person:
+    """One face before any camera."""
+
+    identity: Floats
+    expression: Floats
+    gaze: tuple[float, float]
+    """degrees to the picture's right and up, relative to the head"""
+    skin: s.Skin
+    style: Style
+    lashes: float
+    """length of the lashes in centimetres"""
+
+
+def random_person(head: Head, rng: np.random.Generator) -> Person:
+    """A person of random shape, mood and looks."""
+    identity = np.clip(rng.normal(0, 1.0, len(head.identity)), -2.5, 2.5).astype(np.float32)
+    gaze = (float(np.clip(rng.normal(0, 11), -28, 28)), float(np.clip(rng.normal(-1, 6), -18, 14)))
+    expression = _mood(head, gaze, rng)
+    style = random_style(rng)
+    made_up = style.length > 14 and rng.random() < 0.6
+    return Person(
+        identity=identity,
+        expression=expression,
+        gaze=gaze,
+        skin=_skin(style, made_up, rng),
+        style=style,
+        lashes=float(rng.uniform(0.45, 0.8) if made_up else rng.uniform(0.25, 0.5)),
+    )
+
+
+def _mood(head: Head, gaze: tuple[float, float], rng: np.random.Generator) -> Floats:
+    share = np.array([chance for chance, _ in _MOODS])
+    mood = _MOODS[rng.choice(len(_MOODS), p=share / share.sum())][1]
+    weights = head.weights(**mood) * rng.uniform(0.4, 1.15)
+    weights *= np.exp(rng.normal(0, 0.15, len(weights)))  # no face is quite symmetric
+    count = len(weights)
+    weights += rng.gamma(0.25, 0.12, count) * (rng.random(count) < 0.35) * _calm(head)
+    if rng.random() < 0.07:
+        weights += head.weights(eyeBlink=rng.uniform(0.6, 1.0))
+    else:
+        weights += head.weights(eyeBlink=np.clip(rng.normal(0.06, 0.08), 0, 0.4))
+    _, up = gaze
+    weights += head.weights(eyeLookDown=max(-up, 0) / 30, eyeLookUp=max(up, 0) / 30)
+    return np.asarray(np.clip(weights, 0, 1.1), np.float32)
+
+
+def _calm(head: Head) -> Any:
+    """Expressions that may be added a little to any mood: all but the wide ones."""
+    wide = ("jawOpen", "mouthClose", "jawForward", "eyeBlink", "eyeLook", "cheekPuff")
+    return np.array([not name.startswith(wide) for name in head.expression_names], np.float32)
+
+
+def linear(srgb: Any) -> Any:
+    """sRGB values in 0..1 as linear light."""
+    return np.asarray(srgb, np.float64) ** 2.2
+
+
+def _skin(style: Style, made_up: bool, rng: np.random.Generator) -> s.Skin:
+    dark = float(np.clip(rng.beta(1.1, 1.5) * 5, 0, 5))
+    if style.colour.max() > 0.1 and style.colour.max() / style.colour.min() > 1.5:
+        dark = min(dark, rng.uniform(0, 1.6))  # fair and red hair goes with fair skin
+    index = np.arange(len(_TONES))
+    tone = np.array([np.interp(dark, index, _TONES[:, k]) for k in range(3)])
+    tone = linear(np.clip(tone + rng.normal(0, 0.02) + rng.normal(0, 0.012, 3), 0.08, 0.97))
+    natural_lips = tone * np.array([0.82, 0.50, 0.52])
+    if made_up:
+        lips = linear([rng.uniform(0.45, 0.8), rng.uniform(0.1, 0.4), rng.uniform(0.15, 0.4)])
+    else:
+        lips = natural_lips * np.exp(rng.normal(0, 0.1, 3))
+    iris = _IRISES[rng.choice(2 if dark > 2.5 else len(_IRISES))] * np.exp(rng.normal(0, 0.2))
+    brow = np.minimum(style.colour * rng.uniform(0.6, 1.2), 0.12) + rng.uniform(0.0, 0.12) * tone
+    stubble = 0.35 * tone + 0.4 * np.minimum(style.colour, 0.1)
+    palette = np.zeros((8, 3))
+    palette[s.TONE], palette[s.LIP_COLOUR], palette[s.STUBBLE_COLOUR] = tone, lips, stubble
+    palette[s.BROW_COLOUR], palette[s.SCALP_COLOUR] = brow, 0.8 * style.colour
+    palette[s.IRIS] = iris
+    palette[s.SCLERA] = np.array([0.58, 0.54, 0.51]) * rng.uniform(0.7, 1.05)
+    palette[s.TEETH] = np.array([0.70, 0.64, 0.52]) * rng.uniform(0.7, 1.1)
+    numbers = np.zeros(s.NUMBERS)
+    shaven = style.beard == 0 and style.length < 14
+    numbers[s.LIP] = rng.uniform(0.5, 0.95) if made_up else rng.uniform(0.35, 0.8)
+    numbers[s.BLUSH] = rng.uniform(0.3, 1.5)
+    numbers[s.STUBBLE] = (
+        min(1.0, 0.4 + 0.4 * style.beard)
+        if style.beard > 0
+        else (rng.beta(1.2, 3.0) * 0.6 if shaven else 0.0)
+    )
+    numbers[s.BROW] = rng.uniform(0.25, 0.75)
+    numbers[s.SOCKET] = rng.uniform(0.05, 0.38)
+    numbers[s.HAIR] = 0.0 if style.length <= 0 else min(1.0, 0.65 + 0.2 * style.length)
+    numbers[s.HAIRLINE] = style.hairline
+    numbers[s.LINER] = rng.uniform(0.7, 1.3) if made_up else rng.uniform(0.4, 0.9)
+    numbers[s.GLOSS] = rng.gamma(2.0, 0.06)
+    numbers[s.ROUGH] = rng.uniform(0.5, 1.6)
+    numbers[s.FRECKLE] = rng.uniform(0.3, 1.0) * (rng.random() < 0.15)
+    numbers[s.BUMP] = rng.uniform(0.01, 0.045)
+    numbers[s.IRIS_SIZE] = rng.uniform(0.40, 0.47)
+    numbers[s.PUPIL_SIZE] = rng.uniform(0.28, 0.55)
+    return s.Skin(
+        numbers.astype(np.float32),
+        palette.astype(np.float32),
+        rng.integers(0, s.TILE, 2).astype(np.int32),
+        np.zeros((1, 1, 4), np.uint8),
+    )

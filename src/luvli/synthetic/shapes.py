@@ -1,0 +1,105 @@
+"""Small meshes to build objects from: sheets, tubes and balls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luvli.synthetic.head import Part
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    """An object: vertices (n, 3), triangles (t, 3), colours (n, 3) in linear RGB."""
+
+    vertices: Floats
+    triangles: NDArray[np.int32]
+    colour: Floats
+    gloss: float = 0.1
+    part: Part = Part.PLAIN
+    texture: Floats | None = None
+    """(n, 2) place in the noise tile, for cloth"""
+
+
+def join(meshes: list[Mesh]) -> Mesh:
+    """Several meshes of one kind as one."""
+    start = np.cumsum([0] + [len(mesh.vertices) for mesh in meshes])
+    return replace(
+        meshes[0],
+        vertices=np.concatenate([mesh.vertices for mesh in meshes]),
+        triangles=np.concatenate([m.triangles + s for m, s in zip(meshes, start, strict=False)]),
+        colour=np.concatenate([mesh.colour for mesh in meshes]),
+    )
+
+
+def sheet(points: Any, colour: Any, closed: bool = False, **fields: Any) -> Mesh:
+    """A grid of points (r, c, 3) as a surface; `closed` joins the last column to the first."""
+    rows, columns = points.shape[:2]
+    index = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
+    if closed:
+        index = np.concatenate([index, index[:, :1]], axis=1)
+    a, b = index[:-1, :-1].ravel(), index[:-1, 1:].ravel()
+    c, d = index[1:, 1:].ravel(), index[1:, :-1].ravel()
+    triangles = np.concatenate([np.stack([a, d, c], 1), np.stack([a, c, b], 1)])
+    flat = np.asarray(points, np.float32).reshape(-1, 3)
+    colours = np.broadcast_to(np.asarray(colour, np.float32), (rows, columns, 3)).reshape(-1, 3)
+    return Mesh(flat, triangles.astype(np.int32), np.ascontiguousarray(colours), **fields)
+
+
+def tube(path: Any, radius: Any, colour: Any, sides: int = 8, **fields: Any) -> Mesh:
+    """A round bar along `path` (p, 3) with the radius at each point; its ends are rounded."""
+    path = np.asarray(path, np.float64)
+    radius = np.broadcast_to(np.asarray(radius, np.float64), len(path))
+    first, last = path[0], path[-1]
+    start, stop = path[1] - path[0], path[-1] - path[-2]
+    start, stop = start / np.linalg.norm(start), stop / np.linalg.norm(stop)
+    caps = np.array([1.0, 0.7])
+    path = np.concatenate(
+        [
+            first - start * radius[0] * caps[:, None],
+            path,
+            last + stop * radius[-1] * caps[::-1, None],
+        ]
+    )
+    radius = np.concatenate(
+        [radius[0] * np.array([0.02, 0.7]), radius, radius[-1] * np.array([0.7, 0.02])]
+    )
+    along = np.gradient(path, axis=0)
+    along /= np.linalg.norm(along, axis=1, keepdims=True)
+    helper = np.array([0.31, 0.86, 0.41])
+    across = np.cross(along, helper)
+    across /= np.linalg.norm(across, axis=1, keepdims=True)
+    other = np.cross(along, across)
+    angle = np.linspace(0, 2 * np.pi, sides, endpoint=False)
+    ring = (
+        across[:, None] * np.cos(angle)[None, :, None]
+        + other[:, None] * np.sin(angle)[None, :, None]
+    )
+    return sheet(path[:, None] + radius[:, None, None] * ring, colour, closed=True, **fields)
+
+
+def ball(centre: Any, axes: Any, colour: Any, **fields: Any) -> Mesh:
+    """An ellipsoid with half-axes `axes` (3,) along x, y, z."""
+    latitude = np.linspace(0.02, np.pi - 0.02, 10)[:, None]
+    longitude = np.linspace(0, 2 * np.pi, 16, endpoint=False)[None]
+    unit = np.stack(
+        [
+            np.sin(latitude) * np.sin(longitude),
+            np.cos(latitude) * np.ones_like(longitude),
+            np.sin(latitude) * np.cos(longitude),
+        ],
+        axis=-1,
+    )
+    return sheet(np.asarray(centre) + unit * np.asarray(axes), colour, closed=True, **fields)
+
+
+def random_colour(rng: np.random.Generator, muted: float = 0.5) -> Floats:
+    """A linear RGB colour: black and white often, strong hues seldom."""
+    level = rng.choice([0.02, 0.06, 0.15, 0.35, 0.7]) * np.exp(rng.normal(0, 0.25))
+    tint = np.exp(rng.normal(0, 0.7 * (1 - muted * rng.random()), 3))
+    return np.asarray(np.clip(level * tint / tint.mean(), 0.005, 0.9), np.float32)

@@ -1,0 +1,214 @@
+"""Rays, triangles and cameras against independent ways to compute the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba")
+
+from luvli.markup import get_markup
+from luvli.synthetic import label_face, load_head
+from luvli.synthetic.head import Head
+from luvli.synthetic.labels import GRAZE, hidden_behind, outline, place_landmarks
+from luvli.synthetic.light import random_lights
+from luvli.synthetic.person import Person, random_person
+from luvli.synthetic.pose import Camera, Pose, aim
+from luvli.synthetic.raster import SAMPLES, draw_triangles, surface_depth, vertex_normals
+from luvli.synthetic.stage import Posed, Shot, neck_pivot, pose_head
+
+
+def stand(head: Head, yaw: float, pitch: float = 0.0, roll: float = 0.0, neutral: bool = False):
+    """A head before a camera: (posed, camera, samples of all vertices)."""
+    rng = np.random.default_rng(4)
+    person = random_person(head, rng)
+    if neutral:
+        person = Person(
+            person.identity * 0, person.expression * 0, (0, 0), person.skin, person.style, 0.3
+        )
+    pose = Pose(yaw, pitch, roll)
+    shot = Shot(pose, pose, 90.0, 0.6, (0.0, 0.0), random_lights(rng))
+    posed = pose_head(head, person, shot)
+    camera = aim(posed.camera[head.landmarks].astype(np.float64), 90.0, 256, 0.6, (0.0, 0.0))
+    return posed, camera, camera.project(posed.camera, SAMPLES)
+
+
+@pytest.fixture(scope="module")
+def head() -> Head:
+    return load_head("procedural")
+
+
+def test_camera_equals_homogeneous_coordinates(rng: np.random.Generator) -> None:
+    camera = Camera(distance=80.0, focal=900.0, centre_x=120.0, centre_y=131.0)
+    points = rng.normal(0, 8, (50, 3))
+    intrinsic = np.array([[900.0, 0, 120], [0, 900, 131], [0, 0, 1]])
+    extrinsic = np.array([[1.0, 0, 0, 0], [0, -1, 0, 0], [0, 0, -1, 80]])
+    flat = intrinsic @ extrinsic @ np.c_[points, np.ones(50)].T
+    assert np.allclose(camera.project(points)[:, :2], (flat[:2] / flat[2]).T)
+    assert np.allclose(camera.project(points)[:, 2], 1 / flat[2])
+
+
+def test_samples_are_spread_evenly_over_pixels() -> None:
+    camera = Camera(80.0, 900.0, 10.0, 20.0)
+    x, y, _ = camera.project(np.zeros((1, 3)), SAMPLES)[0]
+    # samples 20 and 21 of a row lie in pixel 10; its centre is between them
+    assert (x, y) == (20.5, 40.5)
+
+
+@pytest.mark.parametrize(
+    ("pose", "towards"),
+    [
+        (Pose(90, 0, 0), (1, 0, 0)),  # to its own left: the picture's right
+        (Pose(0, 90, 0), (0, 1, 0)),  # up
+        (Pose(45, 0, 90), (0, -np.sqrt(0.5), np.sqrt(0.5))),  # right, then clockwise to down
+    ],
+)
+def test_pose_turns_the_nose(pose: Pose, towards: tuple[float, float, float]) -> None:
+    assert np.allclose(pose.matrix @ (0, 0, 1), towards)
+    assert np.allclose(pose.matrix @ pose.matrix.T, np.eye(3))
+    assert np.isclose(np.linalg.det(pose.matrix), 1)
+
+
+def test_z_buffer_equals_testing_every_sample(rng: np.random.Generator) -> None:
+    screen = rng.uniform(-5, 45, (60, 3)).astype(np.float32)
+    screen[:, 2] = rng.uniform(0.01, 0.02, 60)
+    triangles = rng.integers(0, 60, (40, 3)).astype(np.int32)
+    nearness = np.zeros((40, 40), np.float32)
+    owner = np.full((40, 40), -1, np.int32)
+    draw_triangles(screen, triangles, 100, True, nearness, owner)
+    y, x = np.mgrid[:40, :40]
+    best = np.zeros((40, 40))
+    chosen = np.full((40, 40), -1)
+    for t, corners in enumerate(triangles):
+        a, b, c = screen[corners].astype(np.float64)
+        system = np.array([[a[0], b[0], c[0]], [a[1], b[1], c[1]], [1, 1, 1]])
+        if abs(np.linalg.det(system)) < 1e-6:
+            continue
+        weights = np.linalg.solve(system, np.stack([x.ravel(), y.ravel(), np.ones(1600)]))
+        near = (weights * np.array([[a[2]], [b[2]], [c[2]]])).sum(axis=0).reshape(40, 40)
+        inside = (weights > 1e-3).all(axis=0).reshape(40, 40)
+        edge = (weights > -1e-3).all(axis=0).reshape(40, 40) & ~inside
+        chosen[edge] = -9  # rounding decides: not compared
+        better = inside & (near > best)
+        best[better], chosen[better & (chosen != -9)] = near[better], t + 100
+    clear = chosen != -9
+    assert clear.mean() > 0.5
+    assert (owner[clear] == chosen[clear]).all()
+    assert np.allclose(nearness[clear], best[clear], atol=1e-6)
+
+
+def test_normals_of_a_sphere() -> None:
+    from luvli.synthetic.shapes import ball
+
+    mesh = ball((0, 0, 0), (2, 2, 2), (1, 1, 1))
+    normals = np.zeros_like(mesh.vertices)
+    vertex_normals(mesh.vertices, mesh.triangles, normals)
+    assert ((normals * mesh.vertices).sum(axis=1) / 2 > 0.97).all()
+
+
+def cast_rays(points: Any, vertices: Any, triangles: Any, distance: float) -> Any:
+    """Moeller and Trumbore's intersection in space: depth of the first surface for each point."""
+    eye = np.array([0.0, 0.0, distance])
+    a, b, c = (vertices[triangles[:, k]].astype(np.float64) for k in range(3))
+    depth = np.full(len(points), np.inf)
+    for j, point in enumerate(points):
+        ray = point - eye
+        across = np.cross(ray, c - a)
+        determinant = (across * (b - a)).sum(axis=1)
+        determinant[np.abs(determinant) < 1e-12] = np.nan
+        u = (across * (eye - a)).sum(axis=1) / determinant
+        side = np.cross(eye - a, b - a)
+        v = (side * ray).sum(axis=1) / determinant
+        way = (side * (c - a)).sum(axis=1) / determinant
+        hit = (u >= 0) & (v >= 0) & (u + v <= 1) & (way > 0)
+        if hit.any():
+            depth[j] = way[hit].min() * -ray[2]
+    return depth
+
+
+@pytest.mark.parametrize(
+    "pose", [(0, 0, 0), (35, 5, 10), (-70, -10, 0), (100, 0, 0), (10, 60, -20)]
+)
+def test_self_occlusion_equals_ray_casting(head: Head, pose: tuple[float, float, float]) -> None:
+    posed, camera, screen = stand(head, *pose)
+    labels = place_landmarks(head, posed.camera, screen, posed.triangles, camera, "3d")
+    places = posed.camera[head.landmarks].astype(np.float64)
+    first = cast_rays(places, posed.camera, posed.triangles, camera.distance)
+    gap = (camera.distance - places[:, 2]) - first
+    decided = np.abs(gap - GRAZE) > 1e-2
+    assert decided.sum() >= 66
+    assert (labels.self_occluded[decided] == (gap > GRAZE)[decided]).all()
+
+
+def test_exact_depth_does_not_miss_small_triangles(rng: np.random.Generator) -> None:
+    screen = rng.uniform(0, 50, (90, 3)).astype(np.float32)
+    triangles = np.arange(90, dtype=np.int32).reshape(30, 3)
+    centre = screen[triangles].astype(np.float64).mean(axis=1)
+    found = np.zeros(30)
+    surface_depth(np.ascontiguousarray(centre[:, :2]), screen, triangles, found)
+    assert (found >= centre[:, 2] - 1e-4).all()
+
+
+def test_landmarks_are_projected_vertices(head: Head) -> None:
+    posed, camera, screen = stand(head, 25, 10, 5)
+    labels = place_landmarks(head, posed.camera, screen, posed.triangles, camera, "3d")
+    turned = Pose(25, 10, 5).matrix @ (posed.own[head.landmarks] - neck_pivot(head)).T
+    place = turned.T + neck_pivot(head)
+    scale = camera.focal / (camera.distance - place[:, 2])
+    expected = np.c_[camera.centre_x + scale * place[:, 0], camera.centre_y - scale * place[:, 1]]
+    assert np.allclose(labels.points, expected, atol=1e-3)
+    assert np.allclose(labels.points_3d, place, atol=1e-4)
+
+
+@pytest.mark.parametrize("yaw", [20, 55, 90])
+def test_turning_left_mirrors_turning_right(head: Head, yaw: float) -> None:
+    flip = get_markup("ibug68").flip
+    one = _labels(head, stand(head, yaw, neutral=True))
+    other = _labels(head, stand(head, -yaw, neutral=True))
+    mirrored = np.array([255.0, 0]) + other.points[flip] * (-1, 1)
+    assert np.allclose(one.points, mirrored, atol=0.02)
+    # the triangles between symmetric vertices need not be symmetric
+    assert (one.self_occluded != other.self_occluded[flip]).sum() <= 2
+
+
+def _labels(head: Head, scene: tuple[Posed, Camera, Any], jaw: Any = "3d") -> Any:
+    posed, camera, screen = scene
+    return place_landmarks(head, posed.camera, screen, posed.triangles, camera, jaw)
+
+
+def test_outline_slides_the_far_jaw_to_the_contour(head: Head) -> None:
+    posed, _, screen = scene = stand(head, 38, neutral=True)
+    bone, contour = _labels(head, scene, "3d"), _labels(head, scene, "outline")
+    assert (contour.points[17:] == bone.points[17:]).all()
+    assert np.allclose(contour.points[:5], bone.points[:5])  # the near side stays
+    far = slice(12, 16)
+    assert bone.self_occluded[far].all()
+    assert not contour.self_occluded[far].any()
+    assert (contour.points[far, 0] > bone.points[far, 0] + 1).all()
+    # on the contour: two pixels farther out, at the same height, the head has ended
+    index, gone, _ = outline(head, screen)
+    outside = screen[index[far], :2].astype(np.float64) + np.array([2 * SAMPLES, 0])
+    nearness = screen[index[far], 2]
+    assert not hidden_behind(outside, nearness, screen, posed.triangles, 0.0).any()
+    assert not gone.any()
+
+
+def test_outline_of_a_frontal_face_is_its_jaw(head: Head) -> None:
+    scene = stand(head, 0, neutral=True)
+    bone, contour = _labels(head, scene, "3d"), _labels(head, scene, "outline")
+    assert np.abs(contour.points - bone.points).max() < 3.0
+    assert not contour.self_occluded[:17].any()
+
+
+def test_a_profile_hides_its_far_side(head: Head) -> None:
+    labels = _labels(head, stand(head, 90, neutral=True), "outline")
+    assert labels.self_occluded[[9, 12, 15, 16, 25, 26, 45, 54]].all()
+    assert not labels.self_occluded[[1, 4, 8, 17, 30, 36, 48]].any()
+
+
+def test_labels_do_not_depend_on_the_size_of_the_picture() -> None:
+    small, large = (label_face(11, size=size, pose="profile") for size in (64, 512))
+    assert (small.self_occluded == large.self_occluded).all()
+    assert np.allclose((small.points + 0.5) * 8, large.points + 0.5, atol=1e-3)

@@ -1,0 +1,162 @@
+"""Heads: the built-in one, ICT FaceKit from both of its forms, and skin from photographs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba")
+
+from luvli.data.formats import write_pts
+from luvli.errors import InputError
+from luvli.markup import get_markup
+from luvli.synthetic import load_head, render_face
+from luvli.synthetic.head import Head, Part
+from luvli.synthetic.ict import load_ict
+from luvli.synthetic.regions import BEARD, BROWS, LIPS, SCALP
+from luvli.synthetic.textures import random_texture
+
+
+@pytest.fixture(scope="module")
+def ict_path(shared: Path) -> Path:
+    path = shared / "data/ict_facekit.npz"
+    if not path.exists():
+        pytest.skip("needs the ICT FaceKit head, which is not here")
+    return path
+
+
+@pytest.fixture(scope="module")
+def head() -> Head:
+    return load_head("procedural")
+
+
+def check_head(head: Head) -> None:
+    assert head.triangles.min() == 0
+    assert head.triangles.max() < len(head.neutral)
+    assert set(np.unique(head.part)) >= {Part.SKIN, Part.EYE, Part.TEETH, Part.MOUTH}
+    skin = np.unique(head.triangles[head.part == Part.SKIN])
+    assert np.isin(head.landmarks, np.unique(head.triangles)).all()
+    assert np.isin(head.landmarks[:60], skin).all()
+    # the 68 points stand as in a front view, and the two halves mirror each other
+    places = head.neutral[head.landmarks]
+    assert np.allclose(places[get_markup("ibug68").flip] * (-1, 1, 1), places, atol=0.05)
+    assert (np.diff(places[:17, 0]) > 0).all()
+    assert places[27:31, 2].argmax() == 3
+    assert places[8, 1] < places[57, 1] < places[33, 1] < places[39, 1] < places[19, 1]
+    assert head.openness.min() >= 0
+    assert head.openness.max() <= 1
+    assert head.openness[head.landmarks[30]] > 0.8  # a nose tip sees most of the sky
+    # regions follow the landmarks
+    texel = head.regions.texture[head.landmarks].astype(int)
+    maps = head.regions.maps[texel[:, 1], texel[:, 0]]
+    assert (maps[18:26, BROWS] > 60).all()
+    assert maps[57, LIPS] > 60
+    assert maps[8, BEARD] > 100
+    assert maps[30, LIPS] == maps[30, BEARD] == 0
+    assert (maps[17:68, SCALP] < 128).all()  # no hair grows on a face
+
+
+def test_built_in_head(head: Head) -> None:
+    check_head(head)
+    assert len(head.identity) >= 20
+    assert "jawOpen" in head.expression_names
+
+
+def test_built_in_head_opens_its_mouth_and_shuts_its_eyes(head: Head) -> None:
+    opened = head.deform(expression=head.weights(jawOpen=0.6))[head.landmarks]
+    neutral = head.neutral[head.landmarks]
+    assert opened[62, 1] - opened[66, 1] > neutral[62, 1] - neutral[66, 1] + 1.0
+    assert np.allclose(opened[27:31], neutral[27:31], atol=0.05)
+    shut = head.deform(expression=head.weights(eyeBlink=1.0))[head.landmarks]
+    assert shut[37, 1] - shut[41, 1] < 0.4 * (neutral[37, 1] - neutral[41, 1])
+
+
+def test_eyes_turn_about_their_middle(head: Head) -> None:
+    ball = head.eyeballs[0]
+    before = head.neutral[ball.vertices]
+    turned, place = head.turn_eyes(head.neutral.copy(), 20.0, 0.0)
+    after = turned[ball.vertices]
+    middle = (before.min(axis=0) + before.max(axis=0)) / 2
+    assert np.allclose(
+        np.linalg.norm(before - middle, axis=1), np.linalg.norm(after - middle, axis=1), atol=1e-4
+    )
+    pupil = np.linalg.norm(place[ball.vertices], axis=1).argmin()
+    way = after[pupil] - middle
+    assert np.isclose(np.degrees(np.arctan2(way[0], way[2])), 20, atol=3)
+    others = np.ones(len(turned), bool)
+    for eye in head.eyeballs:
+        others[eye.vertices] = False
+    assert (turned[others] == head.neutral[others]).all()
+
+
+def test_ict_head(ict_path: Path) -> None:
+    check_head(load_ict(ict_path))
+
+
+@pytest.mark.slow
+def test_ict_head_from_its_obj_files(ict_path: Path, tmp_path: Path) -> None:
+    with np.load(ict_path) as packed:
+        neutral = packed["neutral"]
+        shapes = {
+            "generic_neutral_mesh": neutral,
+            "identity000": neutral + packed["identity"][0].astype(np.float32),
+            "jawOpen": neutral
+            + packed["expression"][list(packed["expression_names"]).index("jawOpen")],
+        }
+        faces = packed["faces"] + 1
+    rows = [" ".join(f"{v}/1/1" for v in face if v > 0) for face in faces]
+    for name, shape in shapes.items():
+        text = "\n".join(f"v {x:.6f} {y:.6f} {z:.6f}" for x, y, z in shape)
+        (tmp_path / f"{name}.obj").write_text(text + "\n" + "\n".join(f"f {row}" for row in rows))
+    folder, file = load_ict(tmp_path), load_ict(ict_path)
+    assert (folder.triangles == file.triangles).all()
+    assert (folder.part == file.part).all()
+    assert folder.expression_names == ("jawOpen",)
+    assert np.allclose(folder.neutral, file.neutral, atol=1e-5)
+    assert np.allclose(folder.identity[0], file.identity[0], atol=1e-5)
+    index = file.expression_names.index("jawOpen")
+    assert np.allclose(folder.expression[0], file.expression[index], atol=1e-5)
+
+
+def test_what_is_no_head_gets_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="generic_neutral_mesh"):
+        load_ict(tmp_path)
+    np.savez(tmp_path / "other.npz", neutral=np.zeros(3))
+    with pytest.raises(InputError, match=r"other\.npz"):
+        load_ict(tmp_path / "other.npz")
+
+
+def test_a_dot_on_a_photograph_lands_on_the_landmark(head: Head, tmp_path: Path) -> None:
+    """Unroll a rendered face that has a blue dot on its cheek beside the nose."""
+    import cv2
+
+    for seed in range(40):
+        sample = render_face(seed, size=512, pose=(8, 3, 5), occluders=False, effects=False)
+        image = sample.image[..., ::-1].copy()
+        centre = sample.all_points[30]
+        dot = (round(centre[0]), round(centre[1]))
+        cv2.circle(image, dot, 4, (255, 0, 0), -1)
+        cv2.imwrite(str(tmp_path / "face.png"), image)
+        write_pts(tmp_path / "face.pts", sample.all_points)
+        try:
+            texture, tone = random_texture(head, str(tmp_path), np.random.default_rng(0))
+        except InputError:  # this face is lit too hard, or too dark, to be used
+            random_texture.__globals__["_texture"].cache_clear()
+            continue
+        break
+    blue = texture[..., 2].astype(int) - texture[..., 0]
+    blue[texture[..., 3] < 128] = -255
+    y, x = np.unravel_index(blue.argmax(), blue.shape)
+    expected = head.regions.texture[head.landmarks[30]]
+    assert blue.max() > 100
+    assert np.hypot(x - expected[0], y - expected[1]) < 8  # the dot's own size is 5 texels
+    assert (tone > 0).all()
+
+
+def test_faces_wear_the_skin_of_photographs(lfpw: Path) -> None:
+    plain = render_face(4, size=64, pose=(0, 0, 0))
+    worn = render_face(4, size=64, pose=(0, 0, 0), textures=lfpw, backgrounds=lfpw)
+    assert np.array_equal(plain.all_points, worn.all_points)
+    assert (plain.image != worn.image).mean() > 0.5
