@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from luvli.errors import InputError
+from luvli.image import affine as affines
 from luvli.markup import get_markup, is_markup
 
 Floats = NDArray[np.float64]
@@ -151,18 +152,12 @@ class FaceLandmarks:
         corners. A mirror image also needs the markup's flip permutation; this method moves
         landmarks and does not rename them.
         """
-        matrix = np.asarray(affine, dtype=np.float64)
-        if matrix.shape not in ((2, 3), (3, 3)):
-            raise InputError(f"affine must have shape (2, 3) or (3, 3), got {matrix.shape}.")
-        if matrix.shape == (3, 3) and not np.array_equal(matrix[2], (0.0, 0.0, 1.0)):
-            raise InputError("affine must have (0, 0, 1) as its third row: it is not affine.")
-        linear, shift = matrix[:2, :2], matrix[:2, 2]
+        matrix = affines.as_affine(affine)
         x0, y0, x1, y1 = self.box
-        corners = np.array([(x0, y0), (x1, y0), (x1, y1), (x0, y1)]) @ linear.T + shift
-        moved = linear @ self.covariance @ linear.T
+        corners = affines.apply(matrix, [(x0, y0), (x1, y0), (x1, y1), (x0, y1)])
         return FaceLandmarks(
-            points=self.points @ linear.T + shift,
-            covariance=(moved + moved.transpose(0, 2, 1)) / 2,
+            points=affines.apply(matrix, self.points),
+            covariance=affines.push_covariance(matrix, self.covariance),
             visibility=self.visibility,
             box=np.concatenate([corners.min(axis=0), corners.max(axis=0)]),
             score=self.score,

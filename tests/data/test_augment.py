@@ -16,9 +16,7 @@ from luvli.data.augment import (
     Geometry,
     Rectangle,
     add_rectangle,
-    compose,
     draw_geometry,
-    invert,
     keep_inside,
     mark_covered,
     place_crop,
@@ -34,6 +32,7 @@ from luvli.data.augment.photometric import (
 )
 from luvli.errors import InputError
 from luvli.image import Box
+from luvli.image import affine as affines
 from luvli.image.crop import warp_affine
 from luvli.markup import get_markup
 
@@ -194,7 +193,7 @@ def test_no_crop_reaches_beyond_the_cached_square(config: Augmentation) -> None:
     half = config.reach(enlarge) / 2
     furthest = 0.0
     for geometry in draws(config, 1500):
-        back = invert(place_crop(box, size, enlarge, geometry))
+        back = affines.invert(place_crop(box, size, enlarge, geometry))
         places = corners @ back[:, :2].T + back[:, 2]
         furthest = max(furthest, np.abs(places - 0.5).max())
     assert furthest <= half + 1e-9
@@ -211,17 +210,8 @@ def test_keep_inside_fits_exactly() -> None:
     assert np.abs(moved - 32).max() == pytest.approx(32)
     inside = points[1:2]
     np.testing.assert_array_equal(keep_inside(affine, inside, 65), affine)
-    middle = invert(affine) @ [32, 32, 1]
+    middle = affines.invert(affine) @ [32, 32, 1]
     np.testing.assert_allclose(kept @ [*middle, 1], [32, 32], atol=1e-9)  # about the centre
-
-
-def test_compose_and_invert(rng: np.random.Generator) -> None:
-    first, second = rng.normal(size=(2, 2, 3))
-    point = rng.normal(size=2)
-    np.testing.assert_allclose(
-        compose(second, first) @ [*point, 1], second @ [*(first @ [*point, 1]), 1]
-    )
-    np.testing.assert_allclose(compose(invert(first), first), np.eye(2, 3), atol=1e-12)
 
 
 def test_streams_are_all_different() -> None:
@@ -303,7 +293,7 @@ def test_rectangle_of_the_reference_belongs_to_the_whole_picture(rng: np.random.
         blackened[low[1] : high[1] + 1, low[0] : high[0] + 1] = 0
         expected = warp_affine(blackened, affine, 96)
         assert (np.abs(result.astype(int) - expected).max(axis=2) > 60).mean() < 0.03  # edges only
-        back = points @ invert(affine)[:, :2].T + invert(affine)[:, 2]
+        back = affines.apply(affines.invert(affine), points)
         margin = np.minimum(back - low, high - back).min(axis=1)
         clear = (np.abs(margin) > 2) & (back >= 2).all(axis=1) & (back <= extent - 3).all(axis=1)
         np.testing.assert_array_equal(classes[clear] == 2, margin[clear] > 0)

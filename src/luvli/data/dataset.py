@@ -21,9 +21,7 @@ from luvli.data.augment import (
     add_occluder,
     add_rectangle,
     change_colours,
-    compose,
     draw_geometry,
-    invert,
     keep_inside,
     place_crop,
     stream,
@@ -35,6 +33,7 @@ from luvli.data.sets import refuse
 from luvli.errors import InputError
 from luvli.files import PathLike
 from luvli.image import Crop, read_image
+from luvli.image import affine as affines
 from luvli.image.crop import Convention, warp_affine
 from luvli.image.read import Picture
 from luvli.markup import get_markup
@@ -131,7 +130,7 @@ class CropDataset:
         if config.keep_inside:
             affine = keep_inside(affine, record.points[record.visible], self.size)
         image, image_size = self._draw(index, affine)
-        points = record.points @ affine[:, :2].T + affine[:, 2]
+        points = affines.apply(affine, record.points)
         visibility = record.visibility
         if geometry.mirrored and self.flip is not None:
             points, visibility = points[self.flip], visibility[self.flip]
@@ -154,7 +153,7 @@ class CropDataset:
         if self.patches is not None:
             row = int(self._rows[index])
             width, height = self.patches.image_size[row].tolist()
-            from_patch = compose(affine, invert(self.patches.affine[row]))
+            from_patch = affines.compose(affine, affines.invert(self.patches.affine[row]))
             return _warp(self.patches[row], from_patch, self.size), (width, height)
         record = self.records[index]
         if record.image is None:

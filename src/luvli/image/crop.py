@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from luvli.errors import InputError, unknown_choice
+from luvli.image import affine as affines
 from luvli.image.box import Box
 from luvli.image.read import Picture
 from luvli.image.reference import reference_warp
@@ -42,11 +43,7 @@ class Crop:
     convention: Convention = "pixel-centre"
 
     def __post_init__(self) -> None:
-        affine = np.array(self.affine, dtype=np.float64)
-        if affine.shape != (2, 3):
-            raise InputError(f"affine must have shape (2, 3), got {affine.shape}.")
-        if not np.isfinite(affine).all() or abs(np.linalg.det(affine[:, :2])) < 1e-12:
-            raise InputError("affine must be finite and invertible.")
+        affine = affines.as_affine(self.affine)
         affine.setflags(write=False)
         object.__setattr__(self, "affine", affine)
 
@@ -94,29 +91,28 @@ class Crop:
     @property
     def inverse(self) -> NDArray[np.float64]:
         """(2, 3) crop pixels -> image pixels"""
-        linear = np.linalg.inv(self.affine[:, :2])
-        return np.column_stack([linear, -linear @ self.affine[:, 2]])
+        return affines.invert(self.affine)
 
     @property
     def scale(self) -> float:
         """Crop pixels per image pixel (square root of the change of area)."""
-        return math.sqrt(abs(float(np.linalg.det(self.affine[:, :2]))))
+        return float(affines.scale(self.affine))
 
     def to_crop(self, points: ArrayLike) -> NDArray[np.float64]:
         """Points (..., 2) from image to crop pixels."""
-        return _move(self.affine, points)
+        return affines.apply(self.affine, points)
 
     def to_image(self, points: ArrayLike) -> NDArray[np.float64]:
         """Points (..., 2) from crop to image pixels."""
-        return _move(self.inverse, points)
+        return affines.apply(self.inverse, points)
 
     def covariance_to_crop(self, covariance: ArrayLike) -> NDArray[np.float64]:
         """Covariances (..., 2, 2) from image to crop pixels: A S A^T."""
-        return _push(self.affine, covariance)
+        return affines.push_covariance(self.affine, covariance)
 
     def covariance_to_image(self, covariance: ArrayLike) -> NDArray[np.float64]:
         """Covariances (..., 2, 2) from crop to image pixels."""
-        return _push(self.inverse, covariance)
+        return affines.push_covariance(self.inverse, covariance)
 
     def warp(self, image: Picture) -> Picture:
         """The crop's pixels, (size, size, 3) uint8.
@@ -134,7 +130,7 @@ def warp_affine(image: Picture, affine: NDArray[np.float64], size: int) -> Pictu
     """Draw `image` through `affine` (image -> crop pixels) on a black (size, size) square."""
     import cv2
 
-    scale = math.sqrt(abs(float(np.linalg.det(affine[:, :2]))))
+    scale = float(affines.scale(affine))
     if scale < 1:
         image, affine = _shrink(image, affine, size, scale)
     return np.asarray(
@@ -148,9 +144,8 @@ def _shrink(
     """Shrink the part of the image that the crop shows, by areas, to the crop's resolution."""
     import cv2
 
-    linear = np.linalg.inv(affine[:, :2])
-    corners = np.array([(-1, -1), (size, -1), (size, size), (-1, size)], dtype=np.float64)
-    seen = (corners - affine[:, 2]) @ linear.T
+    corners = [(-1, -1), (size, -1), (size, size), (-1, size)]
+    seen = affines.apply(affines.invert(affine), corners)
     margin = 2 / scale
     height, width = image.shape[:2]
     low = np.floor(seen.min(axis=0) - margin).astype(int).clip(0, (width - 1, height - 1))
@@ -159,23 +154,6 @@ def _shrink(
     shape = np.maximum(1, np.rint((high - low) * scale).astype(int))
     small = cv2.resize(part, (int(shape[0]), int(shape[1])), interpolation=cv2.INTER_AREA)
     # Pixel x of the small picture sits at (x + 0.5) / ratio - 0.5 + low in the image.
-    ratio = shape / (high - low)
-    back = affine[:, :2] / ratio
-    shift = affine[:, 2] + affine[:, :2] @ (low - 0.5 + 0.5 / ratio)
-    return np.asarray(small, dtype=np.uint8), np.column_stack([back, shift])
-
-
-def _move(affine: NDArray[np.float64], points: ArrayLike) -> NDArray[np.float64]:
-    array = np.asarray(points, dtype=np.float64)
-    if array.shape[-1:] != (2,):
-        raise InputError(f"points must have shape (..., 2), got {array.shape}.")
-    return array @ affine[:, :2].T + affine[:, 2]
-
-
-def _push(affine: NDArray[np.float64], covariance: ArrayLike) -> NDArray[np.float64]:
-    array = np.asarray(covariance, dtype=np.float64)
-    if array.shape[-2:] != (2, 2):
-        raise InputError(f"covariance must have shape (..., 2, 2), got {array.shape}.")
-    linear = affine[:, :2]
-    moved = linear @ array @ linear.T
-    return (moved + np.swapaxes(moved, -1, -2)) / 2
+    ratio = (high - low) / shape
+    to_image = np.column_stack([np.diag(ratio), low - 0.5 + 0.5 * ratio])
+    return np.asarray(small, dtype=np.uint8), affines.compose(affine, to_image)

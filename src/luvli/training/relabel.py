@@ -16,13 +16,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from luvli.data.augment import Augmentation, invert
+from luvli.data.augment import Augmentation
 from luvli.data.boxes import BoxNoise
 from luvli.data.cache import cache_root, file_state
 from luvli.data.dataset import CropDataset
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
 from luvli.files import PathLike, whole_file
+from luvli.image import affine as affines
 from luvli.markup import get_markup, is_markup
 from luvli.models import find_model, model_names
 from luvli.network import LUVLi, load_model
@@ -97,17 +98,15 @@ def _key(model: Path, records: Sequence[FaceRecord], box_noise: BoxNoise) -> str
 def _in_image_pixels(network: LUVLi, crops: CropDataset) -> tuple[Floats, Floats, Floats]:
     """Points (n, k, 2), covariances (n, k, 2, 2) and visibilities (n, k) in each picture."""
     answers = predict_crops(network, crops)
-    points, covariance = answers.points.copy(), answers.covariance.copy()
+    back = affines.invert(answers.affines)
+    points = affines.apply(back, answers.points)
+    covariance = affines.push_covariance(back, answers.covariance)
     visibility = answers.visibility.copy()
-    for i, affine in enumerate(answers.affines):
-        back = invert(affine)
-        linear = back[:, :2]
-        points[i] = points[i] @ linear.T + back[:, 2]
-        covariance[i] = linear @ covariance[i] @ linear.T
-        if np.linalg.det(linear) < 0:  # a mirrored face: left and right have changed names
-            flip = get_markup(network.config.markup).flip
-            points[i], covariance[i] = points[i][flip], covariance[i][flip]
-            visibility[i] = visibility[i][flip]
+    mirrored = affines.is_mirrored(back)
+    if mirrored.any():  # left and right have changed names
+        flip = get_markup(network.config.markup).flip
+        for values in (points, covariance, visibility):
+            values[mirrored] = values[mirrored][:, flip]
     return points, covariance, visibility
 
 

@@ -23,6 +23,7 @@ from luvli.data.detector_boxes import with_detector_boxes
 from luvli.data.record import FaceRecord, Visibility
 from luvli.data.sets import load_set
 from luvli.errors import InputError
+from luvli.image import affine as affines
 from luvli.network.config import NetworkConfig
 from luvli.training.recipe import Data, Recipe, Source, Stage, VisibilityUse
 
@@ -208,13 +209,12 @@ def _moved_covariance(
     """(k, 2, 2) the label's covariance in crop pixels; zeros for an exact label."""
     if record.covariance is None:
         return np.zeros((len(record.points), 2, 2), np.float32)
-    linear = affine[:, :2]
     covariance = record.covariance
-    if np.linalg.det(linear) < 0:  # mirrored: landmarks have changed their names
+    if affines.is_mirrored(affine):  # mirrored: landmarks have changed their names
         from luvli.markup import get_markup
 
         covariance = covariance[get_markup(markup).flip]
-    return np.nan_to_num(linear @ covariance @ linear.T).astype(np.float32)
+    return np.nan_to_num(affines.push_covariance(affine, covariance)).astype(np.float32)
 
 
 def make_batch(samples: Sequence[dict[str, Any]]) -> Batch:

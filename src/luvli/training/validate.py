@@ -15,6 +15,7 @@ from luvli.data.dataset import CropDataset, collate
 from luvli.evaluation.accuracy import landmark_errors, mean_nme, nme, normalizers
 from luvli.evaluation.uncertainty import negative_log_likelihood, pearson, spread_root
 from luvli.evaluation.visibility import is_called_visible, labelled
+from luvli.image import affine as affines
 from luvli.image.read import Picture
 from luvli.likelihood import covariance as cov
 from luvli.markup import get_markup, is_markup
@@ -132,7 +133,7 @@ def _plain_points(crops: CropDataset) -> Floats:
     moved = []
     for record, box in zip(crops.records, crops.boxes, strict=True):
         affine = place_crop(box, crops.size, crops.enlarge, Geometry(), crops.convention)
-        moved.append(record.points @ affine[:, :2].T + affine[:, 2])
+        moved.append(affines.apply(affine, record.points))
     return np.stack(moved)
 
 

@@ -14,9 +14,7 @@ import numpy as np
 from luvli.data.augment.config import Augmentation, BoxJitter, Rectangle
 from luvli.data.augment.geometry import (
     Geometry,
-    compose,
     draw_geometry,
-    invert,
     keep_inside,
     place_crop,
 )
@@ -31,9 +29,7 @@ __all__ = [
     "add_occluder",
     "add_rectangle",
     "change_colours",
-    "compose",
     "draw_geometry",
-    "invert",
     "keep_inside",
     "mark_covered",
     "place_crop",

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.data.augment.config import Augmentation, Range
+from luvli.image import affine as affines
 from luvli.image.box import Box
 from luvli.image.crop import Convention, Crop
 
@@ -55,11 +56,11 @@ def place_crop(
     side = max(box.width, box.height)
     centre = (box.centre[0] + side * geometry.shift[0], box.centre[1] + side * geometry.shift[1])
     whole = side * enlarge * geometry.scale * geometry.growth
-    affine = Crop.from_square(centre, whole, size, geometry.rotation, convention).affine.copy()
-    if geometry.mirrored:
-        affine[0] *= -1
-        affine[0, 2] += size if convention == "reference" else size - 1
-    return affine
+    affine = Crop.from_square(centre, whole, size, geometry.rotation, convention).affine
+    if not geometry.mirrored:
+        return affine
+    width = size + 1 if convention == "reference" else size  # its middle is size / 2
+    return affines.compose(affines.mirror(width), affine)
 
 
 def keep_inside(affine: Floats, points: Floats, size: int) -> Floats:
@@ -67,22 +68,7 @@ def keep_inside(affine: Floats, points: Floats, size: int) -> Floats:
     middle = (size - 1) / 2
     if not len(points):
         return affine
-    away = np.abs(points @ affine[:, :2].T + affine[:, 2] - middle).max()
+    away = np.abs(affines.apply(affine, points) - middle).max()
     if not away > middle:
         return affine
-    factor = middle / away
-    shrunk: Floats = affine * factor
-    shrunk[:, 2] += middle * (1 - factor)
-    return shrunk
-
-
-def compose(outer: Floats, inner: Floats) -> Floats:
-    """(2, 3) the affine x -> outer(inner(x))."""
-    linear = outer[:, :2] @ inner[:, :2]
-    return np.column_stack([linear, outer[:, :2] @ inner[:, 2] + outer[:, 2]])
-
-
-def invert(affine: Floats) -> Floats:
-    """(2, 3) the inverse affine."""
-    linear = np.linalg.inv(affine[:, :2])
-    return np.column_stack([linear, -linear @ affine[:, 2]])
+    return affines.compose(affines.zoom(middle / away, (middle, middle)), affine)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from luvli.data.augment.config import Rectangle
 from luvli.data.augment.occluders import draw_occluder
 from luvli.data.record import Visibility
+from luvli.image import affine as affines
 from luvli.image.read import Picture
 
 Mask = NDArray[np.float32]
@@ -54,7 +55,7 @@ def add_rectangle(
 
     size = image.shape[0]
     if config.where == "image":
-        corners = _image_corners(image_size, rng) @ affine[:, :2].T + affine[:, 2]
+        corners = affines.apply(affine, _image_corners(image_size, rng))
         colour = (0, 0, 0)
     else:
         half = rng.uniform(*config.side, size=2) * size / 2
