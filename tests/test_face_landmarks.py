@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,11 @@ def test_it_is_frozen_and_its_arrays_too(rng: np.random.Generator) -> None:
         ("covariance", np.tile([[1.0, 0.5], [0.1, 1.0]], (68, 1, 1)), ["symmetric"]),
         ("covariance", np.zeros((68, 2, 2)), ["positive-definite"]),
         ("points", "nonsense", ["points"]),
+        ("visibility", np.full(68, np.nan), ["visibility", "0..1", "nan"]),
+        ("occlusion", np.zeros(67), ["occlusion", "(68,)", "(67,)"]),
+        ("occlusion", np.full(68, -0.1), ["occlusion", "0..1", "-0.1"]),
+        ("confidence", 1.2, ["confidence", "0..1", "1.2"]),
+        ("expected_error", -1.0, ["expected_error", "at least 0"]),
     ],
 )
 def test_wrong_fields_are_refused_with_expected_and_actual(
@@ -160,3 +166,56 @@ def test_empty_has_the_right_shape_and_survives_json(markup: str) -> None:
 def test_from_dict_names_the_missing_field() -> None:
     with pytest.raises(InputError, match="points"):
         FaceLandmarks.from_dict({"covariance": [], "visibility": [], "box": []})
+
+
+def test_what_the_model_does_not_tell_is_unknown_and_stays_out_of_files(
+    rng: np.random.Generator,
+) -> None:
+    face = made_up(rng)
+    assert np.isnan(face.occlusion).all() and not face.occlusion_trained
+    assert face.confidence is None and face.expected_error is None
+    assert not face.occluded().any()
+    assert not {"occlusion", "occlusion_trained", "confidence", "expected_error"} & set(
+        face.to_dict()
+    )
+
+
+def test_occlusion_confidence_and_expected_error_travel_along(rng: np.random.Generator) -> None:
+    occlusion = np.linspace(0, 1, 68)
+    occlusion[3] = np.nan
+    face = made_up(
+        rng, occlusion=occlusion, occlusion_trained=True, confidence=0.75, expected_error=3.5
+    )
+    assert face.occluded(0.5).sum() == 34
+    for other in (FaceLandmarks.from_dict(json.loads(json.dumps(face.to_dict()))), face):
+        assert other == face and other.occlusion_trained
+        assert (other.confidence, other.expected_error) == (0.75, 3.5)
+    moved = face.transform([[2.0, 0, 5], [0, 2.0, 5]])
+    assert np.array_equal(moved.occlusion, occlusion, equal_nan=True)
+    assert (moved.confidence, moved.expected_error) == (0.75, 3.5)
+    for change in ({"occlusion": 1 - occlusion}, {"confidence": 0.7}, {"expected_error": None}):
+        assert replace(face, **change) != face  # type: ignore[arg-type]
+
+
+def test_uncertainty_is_the_geometric_mean_of_the_half_axes(rng: np.random.Generator) -> None:
+    face = made_up(rng)
+    long, short = face.ellipses(1.0).half_axes.T
+    np.testing.assert_allclose(face.uncertainty, np.sqrt(long * short))
+    named = face.least_sure(3)
+    worst = np.argsort(face.uncertainty)[::-1][:3]
+    assert [name for name, _ in named] == [get_markup("ibug68").names[j] for j in worst]
+    assert [value for _, value in named] == pytest.approx(face.uncertainty[worst].tolist())
+
+
+def test_the_short_way_makes_the_same_face(rng: np.random.Generator) -> None:
+    face = made_up(rng)
+    same = FaceLandmarks._trusted(
+        points=face.points.copy(),
+        covariance=face.covariance.copy(),
+        visibility=face.visibility.copy(),
+        box=face.box.copy(),
+        score=face.score,
+    )
+    assert same == face and same.to_dict() == face.to_dict()
+    with pytest.raises(ValueError, match="read-only"):
+        same.points[0] = 0.0

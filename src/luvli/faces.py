@@ -3,13 +3,14 @@
 Coordinates are image pixels, x to the right, y down, and the centre of the first pixel is
 (0, 0). A face is a set of mixed random variables (section 3.2 of the paper): landmark j is
 visible with probability `visibility[j]`, and, if visible, lies around `points[j]` with
-covariance `covariance[j]`.
+covariance `covariance[j]`. A visible landmark may still be covered by something in front of
+the face, a hand or hair: `occlusion[j]`, where the model was trained for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from luvli.errors import InputError
 from luvli.image import affine as affines
+from luvli.likelihood.covariance import spread
 from luvli.markup import get_markup, is_markup
 
 Floats = NDArray[np.float64]
@@ -58,6 +60,15 @@ class FaceLandmarks:
     """name of the point set (see `luvli.markup`); a name of your own allows any k"""
     visibility_trained: bool = True
     """False when the model saw no visibility labels, so that `visibility` means nothing"""
+    occlusion: Floats = None  # type: ignore[assignment]
+    """(k,) probability that something in front of the face (hand, hair, glasses, mask) covers
+    the landmark; NaN where the model does not tell"""
+    occlusion_trained: bool = False
+    """True when the model saw labels of occlusion"""
+    confidence: float | None = None
+    """calibrated probability that the alignment succeeded; None when the model does not tell"""
+    expected_error: float | None = None
+    """expected mean error of the landmarks, in percent of the box; None as above"""
 
     def __post_init__(self) -> None:
         points = _array("points", self.points)
@@ -75,19 +86,40 @@ class FaceLandmarks:
         _expect("visibility", visibility, (k,))
         _expect("box", box, (4,))
         _check_positive_definite(covariance)
-        outside = (visibility < 0) | (visibility > 1) | np.isnan(visibility)
-        if outside.any():
-            j = int(np.argmax(outside))
-            raise InputError(f"visibility must lie in 0..1, got {visibility[j]} at landmark {j}.")
+        _check_probabilities("visibility", visibility, allow_nan=False)
+        occlusion = np.full(k, np.nan)
+        if self.occlusion is not None:
+            occlusion = _array("occlusion", self.occlusion)
+            _expect("occlusion", occlusion, (k,))
+            _check_probabilities("occlusion", occlusion)
         for name, array in zip(
-            ("points", "covariance", "visibility", "box"),
-            (points, covariance, visibility, box),
-            strict=True,
+            ARRAYS, (points, covariance, visibility, box, occlusion), strict=True
         ):
             array.setflags(write=False)
             object.__setattr__(self, name, array)
         object.__setattr__(self, "score", float(self.score))
-        object.__setattr__(self, "visibility_trained", bool(self.visibility_trained))
+        for name in ("confidence", "expected_error"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else float(value))
+        for name in ("visibility_trained", "occlusion_trained"):
+            object.__setattr__(self, name, bool(getattr(self, name)))
+        if self.confidence is not None and not 0 <= self.confidence <= 1:
+            raise InputError(f"confidence must lie in 0..1, got {self.confidence}.")
+        if self.expected_error is not None and not self.expected_error >= 0:
+            raise InputError(f"expected_error must be at least 0, got {self.expected_error}.")
+
+    @classmethod
+    def _trusted(cls, **given: Any) -> FaceLandmarks:
+        """A face from numbers that are known to be right: float64 arrays of fitting shapes that
+        nobody else writes to. Checks and copies cost more than moving the face; prediction,
+        which makes faces by the thousand, leaves them out."""
+        face = object.__new__(cls)
+        if given.get("occlusion") is None:
+            given["occlusion"] = np.full(len(given["points"]), np.nan)
+        for name in ARRAYS:
+            given[name].setflags(write=False)
+        face.__dict__.update(_DEFAULTS | given)
+        return face
 
     def __len__(self) -> int:
         return len(self.points)
@@ -96,13 +128,9 @@ class FaceLandmarks:
         """Equal when every number is; NaN equals NaN, so that empty results compare equal."""
         if not isinstance(other, FaceLandmarks):
             return NotImplemented
-        return (
-            self.markup == other.markup
-            and self.visibility_trained == other.visibility_trained
-            and all(
-                np.array_equal(np.asarray(mine), np.asarray(theirs), equal_nan=True)
-                for mine, theirs in zip(self._numbers(), other._numbers(), strict=True)
-            )
+        return all(getattr(self, name) == getattr(other, name) for name in _DEFAULTS) and all(
+            np.array_equal(getattr(self, name), getattr(other, name), equal_nan=True)
+            for name in ARRAYS
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -128,6 +156,27 @@ class FaceLandmarks:
     def visible(self, threshold: float = 0.5) -> NDArray[np.bool_]:
         """(k,) whether each landmark is visible with a probability above `threshold`."""
         return self.visibility > threshold
+
+    def occluded(self, threshold: float = 0.5) -> NDArray[np.bool_]:
+        """(k,) whether something covers each landmark with a probability above `threshold`;
+        nowhere, where the model does not tell."""
+        return self.occlusion > threshold
+
+    @property
+    def uncertainty(self) -> Floats:
+        """(k,) standard deviation of each landmark in pixels: |Sigma|^(1/4), the geometric mean
+        of the half-axes of its ellipse at Mahalanobis distance 1."""
+        return np.asarray(spread(self.covariance), dtype=np.float64)
+
+    def least_sure(self, count: int = 5) -> list[tuple[str, float]]:
+        """Names and uncertainties, in pixels, of the least sure landmarks, the worst first."""
+        sigma = self.uncertainty
+        names = (
+            get_markup(self.markup).names
+            if is_markup(self.markup)
+            else [f"landmark {j}" for j in range(len(self))]
+        )
+        return [(names[j], float(sigma[j])) for j in np.argsort(-sigma)[:count]]
 
     def ellipses(self, mahalanobis: float = 1.0) -> Ellipses:
         """Curves of constant Mahalanobis distance around the landmarks.
@@ -155,18 +204,26 @@ class FaceLandmarks:
         matrix = affines.as_affine(affine)
         x0, y0, x1, y1 = self.box
         corners = affines.apply(matrix, [(x0, y0), (x1, y0), (x1, y1), (x0, y1)])
-        return FaceLandmarks(
+        return replace(
+            self,
             points=affines.apply(matrix, self.points),
             covariance=affines.push_covariance(matrix, self.covariance),
-            visibility=self.visibility,
             box=np.concatenate([corners.min(axis=0), corners.max(axis=0)]),
-            score=self.score,
-            markup=self.markup,
-            visibility_trained=self.visibility_trained,
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and lists for JSON, lossless; NaN becomes null."""
+        """Plain numbers and lists for JSON, lossless; NaN becomes null.
+
+        What the model does not tell (occlusion, confidence, expected error) is left out.
+        """
+        told: dict[str, Any] = {}
+        if self.occlusion_trained or not np.isnan(self.occlusion).all():
+            told["occlusion_trained"] = self.occlusion_trained
+            told["occlusion"] = _listed(self.occlusion)
+        if self.confidence is not None:
+            told["confidence"] = self.confidence
+        if self.expected_error is not None:
+            told["expected_error"] = self.expected_error
         return {
             "markup": self.markup,
             "score": self.score,
@@ -175,6 +232,7 @@ class FaceLandmarks:
             "points": _listed(self.points),
             "covariance": _listed(self.covariance),
             "visibility": _listed(self.visibility),
+            **told,
         }
 
     @classmethod
@@ -183,18 +241,15 @@ class FaceLandmarks:
         missing = {"points", "covariance", "visibility", "box"} - set(data)
         if missing:
             raise InputError(f"a face needs the field {sorted(missing)[0]!r}, which is missing.")
-        return cls(
-            points=data["points"],
-            covariance=data["covariance"],
-            visibility=data["visibility"],
-            box=data["box"],
-            score=data.get("score", 1.0),
-            markup=data.get("markup", "ibug68"),
-            visibility_trained=data.get("visibility_trained", True),
-        )
+        return cls(**{name: data[name] for name in (*ARRAYS, *_DEFAULTS) if name in data})
 
-    def _numbers(self) -> tuple[Any, ...]:
-        return self.points, self.covariance, self.visibility, self.box, self.score
+
+ARRAYS = ("points", "covariance", "visibility", "box", "occlusion")
+"""the fields of `FaceLandmarks` that are arrays"""
+_DEFAULTS: dict[str, Any] = {
+    made.name: made.default for made in fields(FaceLandmarks) if made.name not in ARRAYS
+}
+"""the other fields"""
 
 
 def _array(name: str, value: ArrayLike) -> Floats:
@@ -208,6 +263,16 @@ def _array(name: str, value: ArrayLike) -> Floats:
 def _expect(name: str, array: Floats, shape: tuple[int, ...], note: str = "") -> None:
     if array.shape != shape:
         raise InputError(f"{name} must have shape {shape}{note}, got {array.shape}.")
+
+
+def _check_probabilities(name: str, values: Floats, allow_nan: bool = True) -> None:
+    """Refuse what lies outside 0..1, and NaN unless it means "unknown"."""
+    wrong = (values < 0) | (values > 1)
+    if not allow_nan:
+        wrong |= np.isnan(values)
+    if wrong.any():
+        j = int(np.argmax(wrong))
+        raise InputError(f"{name} must lie in 0..1, got {values[j]} at landmark {j}.")
 
 
 def _check_positive_definite(covariance: Floats) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -43,6 +45,17 @@ def test_ellipse_goes_through_its_half_axes() -> None:
     for x, y in ((120, 80), (80, 80), (100, 90), (100, 70)):  # half-axes 20 and 10
         assert blue[y, x] > 0.5
     assert blue[80, 110] < 0.1 and blue[80, 126] < 0.1
+
+
+def test_a_covered_landmark_is_hollow() -> None:
+    covered = replace(one(), occlusion=[0.9, 0.2, np.nan], occlusion_trained=True)
+    plain, drawn = draw_face(blank(), one()), draw_face(blank(), covered)
+    assert tuple(drawn[80, 100]) != YELLOW and tuple(plain[80, 100]) == YELLOW
+    ring = drawn[76:85, 96:105].reshape(-1, 3).astype(int)
+    assert (np.abs(ring - YELLOW).max(axis=1) < 60).any()  # and its rim is yellow
+    far = np.ones((300, 300), bool)
+    far[70:91, 90:111] = False
+    assert np.array_equal(drawn[far], plain[far])
 
 
 def test_coverage_uses_the_likelihood() -> None:

@@ -64,18 +64,14 @@ def report(summary: Summary, settings: Settings) -> None:
 
 def face_figures(face: FaceLandmarks) -> list[str]:
     """Typical uncertainty in pixels, and how many landmarks the head itself hides."""
-    from luvli.prediction.figures import uncertainty
-
-    spread = f"{uncertainty(face).mean():.1f} px"
+    spread = f"{face.uncertainty.mean():.1f} px"
     hidden = int((~face.visible()).sum())
     return [spread, f"{hidden} of {len(face)}" if face.visibility_trained else "not trained"]
 
 
 def face_table(face: FaceLandmarks, title: str) -> None:
     """Mean, smallest and largest uncertainty, and the least sure landmarks by name."""
-    from luvli.prediction.figures import least_sure, uncertainty
-
-    spread = uncertainty(face)
+    spread = face.uncertainty
     rows = [
         ["detection score", f"{face.score:.2f}"],
         ["landmarks", f"{len(face)}"],
@@ -84,5 +80,5 @@ def face_table(face: FaceLandmarks, title: str) -> None:
         ["smallest", f"{spread.min():.2f} px"],
         ["largest", f"{spread.max():.2f} px"],
     ]
-    rows += [[f"least sure: {name}", f"{value:.2f} px"] for name, value in least_sure(face)]
+    rows += [[f"least sure: {name}", f"{value:.2f} px"] for name, value in face.least_sure()]
     print_table(["face", ""], rows, title=title)

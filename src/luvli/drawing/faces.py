@@ -1,8 +1,9 @@
 """Landmarks on pictures, as the paper draws them.
 
 Predicted points are yellow, their error ellipses blue, labels green. A landmark is as opaque
-as it is visible. Lines and points grow with the face, so that a drawing reads the same on a
-thumbnail and on a photograph of twelve megapixels.
+as it is visible; one that something covers (a hand, hair) is hollow. Lines and points grow
+with the face, so that a drawing reads the same on a thumbnail and on a photograph of twelve
+megapixels.
 """
 
 from __future__ import annotations
@@ -109,6 +110,7 @@ def _draw(canvas: Picture, face: FaceLandmarks, truth: ArrayLike | None, radius:
     known = np.isfinite(face.points).all(axis=1)
     alpha = face.visibility if face.visibility_trained else np.ones(len(face))
     level = np.where(known, np.rint(alpha * LEVELS), 0).astype(int)
+    covered = face.occluded()
     unit = max(_size(face) / 160, 0.35)  # 1 for a face of 160 pixels
     if truth is not None:
         labels = np.asarray(truth, dtype=np.float64)
@@ -120,10 +122,11 @@ def _draw(canvas: Picture, face: FaceLandmarks, truth: ArrayLike | None, radius:
         chosen = level == step
         if not chosen.any():
             continue
-        points, opacity = face.points[chosen], step / LEVELS
-        curves = _ellipses(points, face.covariance[chosen], radius)
+        opacity = step / LEVELS
+        curves = _ellipses(face.points[chosen], face.covariance[chosen], radius)
         _lines(canvas, curves, 1.1 * unit, BLUE, opacity)
-        _dots(canvas, points, 1.5 * unit, YELLOW, opacity)
+        _dots(canvas, face.points[chosen & ~covered], 1.5 * unit, YELLOW, opacity)
+        _rings(canvas, face.points[chosen & covered], 1.7 * unit, YELLOW, opacity)
 
 
 def _size(face: FaceLandmarks) -> float:
@@ -174,6 +177,13 @@ def _dots(canvas: Picture, points: Floats, radius: float, colour: Colour, opacit
         for x, y in _fixed((points - corner + 0.5) * zoom - 0.5).tolist():
             cv2.circle(mask, (x, y), size, 255, -1, kind, _SHIFT)
         _blend(canvas, mask, corner, zoom, paint, opacity * (0.5 if paint is DARK else 1.0))
+
+
+def _rings(canvas: Picture, points: Floats, radius: float, colour: Colour, opacity: float) -> None:
+    """Circles that what lies below shows through, with the same dark rim."""
+    around = points[:, None] + radius * _CIRCLE.T
+    _lines(canvas, around, radius * 0.9, DARK, opacity / 2)
+    _lines(canvas, around, radius * 0.45, colour, opacity)
 
 
 def _mask(

@@ -96,8 +96,7 @@ def whitened(
 
 def spread_root(covariance: ArrayLike) -> Floats:
     """(...) |Sigma|^(1/2), the paper's scalar uncertainty: an area, in pixels squared."""
-    determinant = algebra.determinant(np.asarray(covariance, dtype=np.float64))
-    return np.asarray(np.sqrt(determinant), dtype=np.float64)
+    return np.asarray(algebra.spread(np.asarray(covariance, dtype=np.float64)) ** 2)
 
 
 # --- mean squared residual against predicted covariance (Figure 4) -----------------------

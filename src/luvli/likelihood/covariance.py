@@ -56,6 +56,17 @@ def determinant(covariance: Array) -> Array:
     )
 
 
+def spread(covariance: Array) -> Array:
+    """|Sigma|^(1/4) (...), in pixels: the geometric mean of the standard deviations.
+
+    Its square, |Sigma|^(1/2), is the paper's scalar uncertainty.
+
+    >>> float(spread(np.diag([4.0, 9.0])).round(9)) == round(6**0.5, 9)
+    True
+    """
+    return determinant(covariance) ** 0.25
+
+
 def inverse(covariance: Array) -> Array:
     """(..., 2, 2) -> (..., 2, 2)."""
     a, b, c = _entries(covariance)

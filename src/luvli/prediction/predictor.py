@@ -168,10 +168,10 @@ class Predictor:
         self, crop: Crop, box: Box, points: ArrayLike, covariance: ArrayLike, visibility: ArrayLike
     ) -> FaceLandmarks:
         config = self.info.config
-        return FaceLandmarks(
+        return FaceLandmarks._trusted(
             points=crop.to_image(points),
             covariance=crop.covariance_to_image(covariance),
-            visibility=np.clip(visibility, 0.0, 1.0),
+            visibility=np.clip(visibility, 0.0, 1.0, dtype=np.float64),
             box=box.array,
             score=box.score,
             markup=config.markup,

@@ -133,7 +133,7 @@ def _move(track: _Track, face: FaceLandmarks, image: Picture) -> None:
         return
     height, width = image.shape[:2]
     x, y = box.centre
-    spread = float(np.median(np.linalg.det(face.covariance[seen]) ** 0.25)) / box.size
+    spread = float(np.median(face.uncertainty[seen])) / box.size
     change = box.size / track.box.size
     track.doubtful = track.doubtful or bool(
         spread > DOUBTFUL
