@@ -39,10 +39,11 @@ from luvli.models import FOLDER, CardTable, ModelCard
 from luvli.network import NetworkConfig, build, load_model, save_model
 from luvli.prediction.export import export_onnx
 from luvli.prediction.predictor import Predictor
-from luvli.training.checkpoint import latest_checkpoint
+from luvli.training.batch import is_frontal
+from luvli.training.checkpoint import latest_checkpoint, result_weights
 from luvli.training.recipe import Recipe
 from luvli.training.recipe_files import make_recipe
-from luvli.training.sources import load_source, looks_ahead
+from luvli.training.sources import load_source
 from luvli.trust.calibrate import Calibration, coverage, fit
 
 Floats = NDArray[np.float64]
@@ -98,11 +99,12 @@ def snapshot(run: Path, target: Path) -> tuple[Recipe, str]:
         raise SystemExit(f"{run} has no checkpoint")
     recipe = make_recipe(checkpoint["recipe"], str(run))
     network = build(NetworkConfig.model_validate(recipe.network.model_dump()))
-    network.load_state_dict(checkpoint["average"] or checkpoint["network"])
+    network.load_state_dict(result_weights(checkpoint))
     save_model(target, network, model_info(recipe, "0.1"))
-    stage = recipe.stages[checkpoint["stage"]]
-    seen = checkpoint["done"] * stage.batch
-    return recipe, f"not yet trained to its end: {seen:,} faces into stage {checkpoint['stage']}"
+    stage_name = checkpoint["counter"]["stage"]
+    stage = recipe.stages[stage_name]
+    seen = checkpoint["counter"]["step"] * stage.batch_size
+    return recipe, f"not yet trained to its end: {seen:,} faces into stage {stage_name}"
 
 
 def model_info(recipe: Recipe, version: str) -> dict[str, Any]:
@@ -192,7 +194,7 @@ def figures(
     by_detector = evaluated(predictor, photographs, "detector")
     by_label = evaluated(predictor, photographs, "tight")
     moved = replace(by_detector, truth=by_detector.truth + shift)
-    ahead = np.array([looks_ahead(record.points) for record in photographs])
+    ahead = np.array([is_frontal(record.points) for record in photographs])
     moving = evaluated(predictor, frames, "detector")
     test = list(load_set("ytf68", data / "ytf68", "test"))
     test = [r.with_changes(points=r.points - 1.0) for r in test]

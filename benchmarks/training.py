@@ -33,12 +33,13 @@ from luvli.cli.tables import print_table
 from luvli.data.formats import write_pts
 from luvli.markup import get_markup
 from luvli.network import LUVLi, NetworkConfig, build
-from luvli.training.loader import StageOrder, batches
-from luvli.training.objective import network_input, objective
+from luvli.training.batch import Batch, load_batches, training_faces
+from luvli.training.objective import network_input, stage_losses
 from luvli.training.optimizer import make_optimizer
+from luvli.training.order import StageOrder
 from luvli.training.recipe import AdamW, Recipe, Stage
 from luvli.training.recipe_files import make_recipe, write_recipe
-from luvli.training.sources import Batch, load_source, stage_faces
+from luvli.training.sources import load_source
 
 NETWORKS = {
     "ours": NetworkConfig(unets=2, channels=64, growth=16, input_size=128),
@@ -138,11 +139,11 @@ def waiting_table(folder: Path) -> None:
     recipe = drawn_recipe(folder, 128, batch=16)
     stage = recipe.stages["luvli"]
     source = load_source("drawn", recipe.data.sources["drawn"], recipe.data)
-    faces = stage_faces(recipe, stage, {"drawn": source})
-    order = StageOrder(0, [len(faces.crops[0])], [320], stage.batch, 1)
+    faces = training_faces(recipe, stage, {"drawn": source})
+    order = StageOrder(0, [len(faces.crops[0])], [320], stage.batch_size, 1)
     step = training_step("ours")
     waited, start, steps = 0.0, time.perf_counter(), 0
-    for number, batch in enumerate(_timed(batches(faces, order, workers=0))):
+    for number, batch in enumerate(_timed(load_batches(faces, order, workers=0))):
         if number == 0:  # the first batch has to be waited for
             waited, start = 0.0, time.perf_counter()
             continue
@@ -207,9 +208,8 @@ def training_step(
 
     def step() -> Tensor:
         images = network_input(batch.images, config)
-        loss, _ = objective(
-            STAGE, config, model(images if channels_last else images.contiguous()), batch
-        )
+        outputs = model(images if channels_last else images.contiguous())
+        loss = stage_losses(STAGE, config, outputs, batch).total
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
@@ -224,7 +224,7 @@ def ready_batch(config: NetworkConfig, size: int) -> Batch:
         images=torch.randint(0, 256, (size, 3, side, side), dtype=torch.uint8),
         points=torch.rand(size, landmarks, 2) * side,
         visibility=torch.ones(size, landmarks),
-        teaches=torch.ones(size, landmarks, dtype=torch.bool),
+        visibility_labelled=torch.ones(size, landmarks, dtype=torch.bool),
         covariance=None,
     )
 
@@ -271,7 +271,7 @@ def drawn_recipe(folder: Path, size: int, batch: int) -> Recipe:
             "luvli": {
                 "loss": "luvli",
                 "epochs": 2,
-                "batch": batch,
+                "batch_size": batch,
                 "mixture": {"drawn": 1},
                 "epoch_faces": 160,
                 "optimizer": {"kind": "adamw"},

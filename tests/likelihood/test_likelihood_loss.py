@@ -125,6 +125,27 @@ def test_without_visibility() -> None:
     assert answer.visibility_logit.grad is None or not answer.visibility_logit.grad.any()
 
 
+def test_labels_without_visibility_lose_that_term_only() -> None:
+    """The visibility term by hand: cross-entropy of the landmarks that the mask leaves."""
+    answers = outputs()
+    mask = torch.tensor([[True, False, True, True], [False] * 4, [True, False, True, False]])
+    plain = luvli_loss(answers, MISSING, VISIBILITY)
+    masked = luvli_loss(answers, MISSING, VISIBILITY, visibility_mask=mask)
+    assert torch.equal(masked.location, plain.location)
+    for unet, answer in enumerate(answers):
+        probability = answer.visibility.detach().numpy()
+        # what is labelled and in the mask: [0, 0] visible, [0, 2] and [2, 0] hidden
+        terms = -np.log([probability[0, 0], 1 - probability[0, 2], 1 - probability[2, 0]])
+        assert masked.visibility[unet].item() == pytest.approx(terms.sum() / 12, rel=1e-12)
+    masked.total.backward()
+    assert not answers[0].visibility_logit.grad[~mask].any()
+    assert (answers[0].mean.grad[VISIBILITY > 0] != 0).all()
+    everywhere = torch.ones(3, 4, dtype=torch.bool)
+    assert luvli_loss(answers, MISSING, VISIBILITY, visibility_mask=everywhere).total == plain.total
+    with pytest.raises(InputError, match="visibility_mask must be boolean"):
+        luvli_loss(answers, MISSING, VISIBILITY, visibility_mask=everywhere.float())
+
+
 def test_mse_is_half_the_squared_distance() -> None:
     answer = outputs(1)[0]
     loss = luvli_loss([answer], POINTS, torch.ones(3, 4), likelihood="mse", use_visibility=False)

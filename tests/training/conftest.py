@@ -44,11 +44,11 @@ def small_recipe(
     def make(**changes: Any) -> Recipe:
         stage = {
             "epochs": 2,
-            "batch": 4,
-            "optimizer": {"kind": "adamw", "rate": 2e-3},
+            "batch_size": 4,
+            "optimizer": {"kind": "adamw", "lr": 2e-3},
             "schedule": {"kind": "cosine", "warmup": 0.5},
             "augmentation": {"recipe": "A", "flip": 0.5},
-            "clip": 1.0,
+            "clip_grad_norm": 1.0,
             "ema": 0.9,
         }
         content = {

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from luvli.errors import InputError
-from luvli.training.average import WeightAverage
 from luvli.training.checkpoint import (
     CheckpointWarning,
     latest_checkpoint,
@@ -20,6 +19,7 @@ from luvli.training.checkpoint import (
     restore_random_states,
     save_checkpoint,
 )
+from luvli.training.optimizer import moving_average
 
 
 def test_only_the_last_few_are_kept_in_order_of_steps(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_code_inside_a_checkpoint_is_never_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    torch.save({"format": "luvli-checkpoint-1", "x": _Evil()}, tmp_path / "step-00000001.ckpt")
+    torch.save({"format": "luvli-checkpoint-2", "x": _Evil()}, tmp_path / "step-00000001.ckpt")
     (tmp_path / "step-00000002.ckpt").write_bytes(pickle.dumps(_Evil()))
     for path in list_checkpoints(tmp_path):
         with pytest.raises(InputError):
@@ -71,19 +71,37 @@ def test_random_states_survive_a_file(tmp_path: Path) -> None:
     assert (torch.rand(3).tolist(), np.random.rand(3).tolist()) == expected  # noqa: NPY002
 
 
+class _Counted(torch.nn.Module):
+    """A weight, a statistic and a counter of batches, as a batch norm has them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(2))
+        self.register_buffer("statistic", torch.zeros(2))
+        self.register_buffer("count", torch.tensor(0))
+
+    def set(self, value: int) -> None:
+        with torch.no_grad():
+            self.weight.fill_(float(value))
+            self.statistic.fill_(10.0 * value)  # type: ignore[operator, union-attr]
+            self.count.fill_(value)  # type: ignore[operator, union-attr]
+
+
 def test_the_average_follows_its_closed_form() -> None:
-    state = {"w": torch.zeros(2), "count": torch.tensor(0)}
-    average = WeightAverage(state, decay=0.5)
+    network = _Counted()
+    average, copy = (moving_average(network, decay=0.5) for _ in range(2))
     expected = 0.0
-    for t in range(8):
-        state = {"w": torch.full((2,), float(t + 1)), "count": torch.tensor(t)}
-        average.update(state)
-        decay = min(0.5, (1 + t) / (10 + t))
-        expected = decay * expected + (1 - decay) * (t + 1)
-    assert average.state["w"].tolist() == pytest.approx([expected] * 2)
-    assert average.state["count"] == 7
-    copy = WeightAverage({"w": torch.zeros(2), "count": torch.tensor(0)}, decay=0.5)
-    copy.load(average.state, average.updates)
+    for n in range(8):
+        network.set(n + 1)
+        average.update_parameters(network)
+        decay = min(0.5, (1 + n) / (10 + n)) if n else 0.0  # the first step is copied
+        expected = decay * expected + (1 - decay) * (n + 1)
+    assert average.module.weight.tolist() == pytest.approx([expected] * 2)
+    assert average.module.statistic.tolist() == pytest.approx([10 * expected] * 2)
+    assert average.module.count == 8
+    copy.load_state_dict(average.state_dict())
+    network.set(20)
     for one in (average, copy):
-        one.update({"w": torch.ones(2), "count": torch.tensor(9)})
-    assert torch.equal(copy.state["w"], average.state["w"])
+        one.update_parameters(network)
+    assert torch.equal(copy.module.weight, average.module.weight)
+    assert torch.equal(copy.module.statistic, average.module.statistic)

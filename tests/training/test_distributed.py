@@ -49,7 +49,7 @@ def test_two_processes_learn_what_one_learns(small_recipe: MakeRecipe, tmp_path:
     Adam's eps is larger than usual, because Adam blows rounding up wherever a gradient is
     nearly zero, and the rate is small, because without norms a network soon turns chaotic.
     """
-    stage = {"batch_norm": "frozen", "optimizer": {"kind": "adamw", "rate": 2e-4, "eps": 1e-3}}
+    stage = {"batch_norm": "frozen", "optimizer": {"kind": "adamw", "lr": 2e-4, "eps": 1e-3}}
     recipe = small_recipe(stages={"heatmaps": stage, "luvli": stage})
     one = run(recipe, tmp_path / "one")
     two = run(recipe, tmp_path / "two", "--devices", "2")

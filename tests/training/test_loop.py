@@ -16,12 +16,11 @@ from luvli.errors import InputError
 from luvli.network import load_model
 from luvli.training import stage as stage_module
 from luvli.training.checkpoint import CheckpointWarning, list_checkpoints, load_checkpoint
-from luvli.training.distributed import RunOptions
+from luvli.training.distributed import RunOptions, Stopped
 from luvli.training.loop import train
-from luvli.training.meter import Divergence
+from luvli.training.objective import StageLosses
 from luvli.training.recipe import Recipe
-from luvli.training.run_log import read_metrics
-from luvli.training.signals import Stopped
+from luvli.training.run_log import Divergence, read_run_metrics
 from luvli.training.stage import StageTrainer
 
 MakeRecipe = Callable[..., Recipe]
@@ -44,10 +43,10 @@ def after_step(
     original = StageTrainer.step
 
     def install(action: Callable[[int], None]) -> None:
-        def step(self: StageTrainer, batch: Any) -> float:
-            rate = original(self, batch)
-            action(self.position.total)
-            return rate
+        def step(self: StageTrainer, batch: Any, lr: float) -> StageLosses:
+            losses = original(self, batch, lr)
+            action(self.counter.global_step + 1)
+            return losses
 
         monkeypatch.setattr(StageTrainer, "step", step)
 
@@ -78,7 +77,7 @@ def test_a_run_leaves_everything_it_promises(whole: Path, small_recipe: MakeReci
     assert not load_model(whole / "heatmaps.safetensors")[0].config.visibility_trained
     assert (whole / "validation.png").stat().st_size > 1000
     assert list((whole / "tensorboard").glob("events*"))
-    lines = read_metrics(whole)
+    lines = read_run_metrics(whole)
     watched = [line for line in lines if line["kind"] == "validation"]
     assert [(line["stage"], line["epoch"], line["step"]) for line in watched] == [
         ("heatmaps", 0, 4),
@@ -86,7 +85,7 @@ def test_a_run_leaves_everything_it_promises(whole: Path, small_recipe: MakeReci
         ("luvli", 0, 12),
         ("luvli", 1, 16),
     ]
-    assert {"loss", "T1", "T2", "visibility", "faces_per_second", "rate", "waiting"} <= set(
+    assert {"loss", "T1", "T2", "visibility", "faces_per_second", "lr", "waiting"} <= set(
         next(line for line in lines if line["kind"] == "train" and line["stage"] == "luvli")
     )
     assert len(list_checkpoints(whole / "checkpoints")) == 3
@@ -117,13 +116,17 @@ def test_a_run_that_is_terminated_and_resumed_ends_in_the_same_weights(
     after_step(terminate)
     with pytest.raises(Stopped, match="--resume"):
         train(small_recipe(), out)
-    assert load_checkpoint(list_checkpoints(out / "checkpoints")[-1])["total"] == at
+    assert (
+        load_checkpoint(list_checkpoints(out / "checkpoints")[-1])["counter"]["global_step"] == at
+    )
     after_step(lambda step: None)
     torch.manual_seed(99)  # whatever happened in between must not matter
     train(small_recipe(), out, RunOptions(resume=True))
     assert same(weights_of(whole), weights_of(out))
-    figures = [[line for line in read_metrics(f) if line["kind"] != "train"] for f in (whole, out)]
-    assert figures[0] == figures[1]
+    watched = [
+        [line for line in read_run_metrics(f) if line["kind"] != "train"] for f in (whole, out)
+    ]
+    assert watched[0] == watched[1]
 
 
 @pytest.mark.slow
@@ -185,23 +188,22 @@ def test_a_changed_recipe_is_said_aloud_and_a_changed_network_refused(
 def test_divergence_stops_with_the_step_and_keeps_the_last_good_checkpoint(
     small_recipe: MakeRecipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = stage_module.objective
+    original = stage_module.stage_losses
 
-    def breaks(*arguments: Any) -> Any:
-        loss, parts = original(*arguments)
+    def breaks(*arguments: Any) -> StageLosses:
+        losses = original(*arguments)
         breaks.calls += 1  # type: ignore[attr-defined]
         if breaks.calls == 6:  # type: ignore[attr-defined]
-            loss = loss * torch.nan
-            parts = {name: value * torch.nan for name, value in parts.items()}
-        return loss, parts
+            return StageLosses(*(None if part is None else part * torch.nan for part in losses))
+        return losses
 
     breaks.calls = 0  # type: ignore[attr-defined]
-    monkeypatch.setattr(stage_module, "objective", breaks)
+    monkeypatch.setattr(stage_module, "stage_losses", breaks)
     with pytest.raises(Divergence, match=r"not a number any more at step 6\b.*rate"):
         train(small_recipe(), tmp_path / "run")
     (kept,) = list_checkpoints(tmp_path / "run/checkpoints")
     state = load_checkpoint(kept)
-    assert state["total"] == 4
+    assert state["counter"]["global_step"] == 4
     assert all(torch.isfinite(t).all() for t in state["network"].values())
 
 
@@ -232,7 +234,7 @@ def test_how_a_run_is_carried_out_does_not_change_its_result(
 ) -> None:
     for name, options in {
         "workers": RunOptions(workers=2),
-        "recompute": RunOptions(recompute=True),
+        "checkpointing": RunOptions(activation_checkpointing=True),
     }.items():
         train(small_recipe(), tmp_path / name, options)
         assert same(weights_of(whole), weights_of(tmp_path / name)), name
@@ -280,6 +282,6 @@ def test_held_out_faces_may_be_looked_at_less_often(
     small_recipe: MakeRecipe, tmp_path: Path
 ) -> None:
     train(small_recipe(validate_epochs=3, stages={"luvli": {"epochs": 4}}), tmp_path / "run")
-    watched = [line for line in read_metrics(tmp_path / "run") if line["kind"] == "validation"]
+    watched = [line for line in read_run_metrics(tmp_path / "run") if line["kind"] == "validation"]
     # the last of 2 epochs; the third and the last of 4
     assert [line["epoch"] for line in watched] == [1, 2, 3]

@@ -10,10 +10,10 @@ import torch
 from luvli.likelihood import heatmap_loss, luvli_loss
 from luvli.network import LUVLi, NetworkConfig, build
 from luvli.network.pixels import crop_to_heatmap
-from luvli.training.meter import Divergence, Meter
-from luvli.training.objective import freeze_unused, network_input, objective
+from luvli.training.batch import Batch
+from luvli.training.objective import StageLosses, freeze_unused, network_input, stage_losses
 from luvli.training.recipe import Stage
-from luvli.training.sources import Batch
+from luvli.training.run_log import Divergence, LossMeter
 
 CONFIG = NetworkConfig(
     unets=2, channels=8, neck=1, growth=4, landmarks=5, input_size=64, markup="mine5"
@@ -34,14 +34,14 @@ def batch() -> Batch:
         images=torch.randint(0, 256, (3, 3, 64, 64), generator=generator, dtype=torch.uint8),
         points=torch.rand(3, 5, 2, generator=generator) * 63,
         visibility=visibility,
-        teaches=visibility >= 0,
+        visibility_labelled=visibility >= 0,
         covariance=None,
     )
 
 
-def run(network: LUVLi, batch: Batch, **stage: Any) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+def run(network: LUVLi, batch: Batch, **stage: Any) -> StageLosses:
     outputs = network(network_input(batch.images, network.config))
-    return objective(Stage(**stage), network.config, outputs, batch)
+    return stage_losses(Stage(**stage), network.config, outputs, batch)
 
 
 def test_losses_are_the_librarys_in_heatmap_pixels(network: LUVLi, batch: Batch) -> None:
@@ -49,30 +49,39 @@ def test_losses_are_the_librarys_in_heatmap_pixels(network: LUVLi, batch: Batch)
     outputs = network(network_input(batch.images, CONFIG))
     target = crop_to_heatmap(batch.points, "centres")
     expected = luvli_loss(outputs, target, batch.visibility)
-    loss, parts = run(network, batch, loss="luvli")
-    assert loss.item() == pytest.approx(expected.total.item())
-    assert parts["T1"].item() == pytest.approx(expected.log_det[-1].item())
-    assert parts["visibility"].item() == pytest.approx(expected.visibility[-1].item())
+    losses = run(network, batch, loss="luvli")
+    assert losses.total.item() == pytest.approx(expected.total.item())
+    parts = {name: value.item() for name, value in losses.logged().items()}
+    assert parts == pytest.approx(
+        {
+            "loss": expected.total.item(),
+            "T1": expected.log_det[-1].item(),
+            "T2": expected.distance[-1].item(),
+            "visibility": expected.visibility[-1].item(),
+        }
+    )
     last = luvli_loss(outputs, target, batch.visibility, weights=[0, 1])
-    assert run(network, batch, loss="luvli", supervise="last")[0].item() == pytest.approx(
+    assert run(network, batch, loss="luvli", supervise="last").total.item() == pytest.approx(
         last.total.item()
     )
     mse = luvli_loss(outputs, target, batch.visibility, likelihood="mse", use_visibility=False)
-    assert run(network, batch, loss="mse", use_visibility=False)[0].item() == pytest.approx(
+    assert run(network, batch, loss="mse", use_visibility=False).total.item() == pytest.approx(
         mse.total.item()
     )
     maps = heatmap_loss(outputs, target, batch.visibility)
-    assert run(network, batch, loss="heatmap")[0].item() == pytest.approx(maps.item())
+    plain = run(network, batch, loss="heatmap")
+    assert plain.total.item() == pytest.approx(maps.item())
+    assert set(plain.logged()) == {"loss"}
 
 
 def test_labels_without_visibility_do_not_move_ven(network: LUVLi, batch: Batch) -> None:
     silent = batch._replace(
-        teaches=torch.zeros(3, 5, dtype=torch.bool),
+        visibility_labelled=torch.zeros(3, 5, dtype=torch.bool),
         visibility=torch.where(batch.visibility == 0, -1, batch.visibility),
     )
-    loss, parts = run(network, silent, loss="luvli")
-    loss.backward()
-    assert parts["visibility"].item() < 1e-12
+    losses = run(network, silent, loss="luvli")
+    losses.total.backward()
+    assert losses.visibility is not None and losses.visibility.item() == 0
     assert network.visibility.linear.weight.grad.abs().max() == 0  # type: ignore[union-attr]
     assert network.cholesky.linear.weight.grad.abs().max() > 0  # type: ignore[union-attr]
 
@@ -80,9 +89,9 @@ def test_labels_without_visibility_do_not_move_ven(network: LUVLi, batch: Batch)
 def test_an_unsure_label_pulls_less(network: LUVLi, batch: Batch) -> None:
     def pull(variance: float) -> float:
         covariance = (torch.eye(2) * variance).expand(3, 5, 2, 2)
-        loss, _ = run(network, batch._replace(covariance=covariance), loss="luvli")
+        losses = run(network, batch._replace(covariance=covariance), loss="luvli")
         network.zero_grad()
-        loss.backward()
+        losses.total.backward()
         grad = network.trunk.heads[1].conv.weight.grad
         assert grad is not None
         return float(grad.norm())
@@ -110,21 +119,21 @@ def test_parameters_without_a_loss_are_taken_out(loss: Any, estimator: Any, idle
 
 
 def test_the_meter_means_and_names_the_broken_step() -> None:
-    meter = Meter("stage x")
+    meter = LossMeter("stage x")
     for value in (1.0, 3.0):
-        meter.add({"loss": torch.tensor(value)}, faces=8, waited=0.0)
+        meter.add(StageLosses(torch.tensor(value)), faces=8, waited=0.0)
     assert meter.flush(2)["loss"] == 2.0
     for value in (1.0, 1.0, float("inf"), float("nan")):
-        meter.add({"loss": torch.tensor(value)}, faces=8, waited=0.0)
+        meter.add(StageLosses(torch.tensor(value)), faces=8, waited=0.0)
     with pytest.raises(Divergence, match=r"at step 5\b"):
         meter.flush(6)
 
 
 @pytest.mark.parametrize(("first", "fine", "runaway"), [(2.0, 20.0, 30.0), (-0.01, 5.0, 12.0)])
 def test_a_runaway_loss_is_noticed(first: float, fine: float, runaway: float) -> None:
-    meter = Meter("stage x", first)
-    meter.add({"loss": torch.tensor(fine)}, 1, 0.0)
+    meter = LossMeter("stage x", first)
+    meter.add(StageLosses(torch.tensor(fine)), 1, 0.0)
     meter.flush(1)
-    meter.add({"loss": torch.tensor(runaway)}, 1, 0.0)
+    meter.add(StageLosses(torch.tensor(runaway)), 1, 0.0)
     with pytest.raises(Divergence, match=f"run away to {runaway:g} by step 2"):
         meter.flush(2)

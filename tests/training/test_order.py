@@ -8,8 +8,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from luvli.training.loader import StageOrder
-from luvli.training.order import epoch_batches, epoch_draws, faces_per_epoch, share_of
+from luvli.training.order import (
+    StageOrder,
+    epoch_batches,
+    epoch_draws,
+    faces_per_epoch,
+    share_of,
+)
 
 sources = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 15)), min_size=1, max_size=3)
 
@@ -38,8 +43,7 @@ def test_epochs_and_seeds_differ_and_repeat() -> None:
 
 @given(st.integers(0, 11))
 def test_a_stage_can_be_entered_at_any_step(start: int) -> None:
-    whole, late = (StageOrder(3, [9, 4], [8, 5], 4, epochs=4) for _ in range(2))
-    late.start = start
+    whole, late = (StageOrder(3, [9, 4], [8, 5], 4, epochs=4, start=s) for s in (0, start))
     assert len(whole) == 12
     assert len(late) == 12 - start
     everything = [np.array(batch).tolist() for batch in whole]

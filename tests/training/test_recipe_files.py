@@ -14,7 +14,7 @@ BASE = """
 name: base
 data: {sources: {a: {set: folder}, b: {set: folder}}}
 stages:
-  one: {loss: heatmap, epochs: 3, optimizer: {kind: rmsprop, rate: 1e-4}}
+  one: {loss: heatmap, epochs: 3, optimizer: {kind: rmsprop, lr: 1e-4}}
   two: {loss: luvli, mixture: {a: 1, b: 2}}
 """
 
@@ -33,7 +33,7 @@ def extend(base: Path, text: str) -> Path:
 
 
 def test_numbers_without_a_point_are_numbers(base: Path) -> None:
-    assert read_recipe(base).stages["one"].optimizer.rate == 1e-4  # YAML 1.1 reads a word
+    assert read_recipe(base).stages["one"].optimizer.lr == 1e-4  # YAML 1.1 reads a word
 
 
 def test_extends_merges_mappings_and_replaces_the_rest(base: Path) -> None:
@@ -65,8 +65,8 @@ def test_a_circle_is_refused(base: Path) -> None:
 
 
 def test_set_changes_values_by_path(base: Path) -> None:
-    recipe = read_recipe(base, ["seed=5", "stages.one.optimizer.rate=0.01", "data.root=/data"])
-    assert (recipe.seed, recipe.stages["one"].optimizer.rate, recipe.data.root) == (
+    recipe = read_recipe(base, ["seed=5", "stages.one.optimizer.lr=0.01", "data.root=/data"])
+    assert (recipe.seed, recipe.stages["one"].optimizer.lr, recipe.data.root) == (
         5,
         0.01,
         "/data",
@@ -80,7 +80,7 @@ def test_set_changes_values_by_path(base: Path) -> None:
         ("network.unet=3", "did you mean 'unets'"),
         ("stages.one.augmentation.flips=1", "did you mean 'flip'"),
         ("data.source=3", "did you mean 'sources'"),
-        ("stages.one.optimizer.rates=3", "did you mean 'rate'"),
+        ("stages.one.optimizer.lrs=3", "did you mean 'lr'"),
         ("stages.one.epochs=0", "stages.one.epochs"),
         ("stages.two.mixture.c=1", "no source 'c' among a, b"),
         ("stages.two.relabel=[c]", "no source 'c' among"),

@@ -8,7 +8,7 @@ import pytest
 
 from luvli.training.recipe import AdamW, Recipe, RMSprop, Stage
 from luvli.training.recipe_files import make_recipe, read_recipe, write_recipe
-from luvli.training.schedule import rate_factor
+from luvli.training.schedule import lr_factor
 
 FOLDER = Path(__file__).resolve().parents[2] / "recipes"
 ALL = sorted(path for path in FOLDER.rglob("*.yaml") if path.name != "base.yaml")
@@ -18,7 +18,7 @@ NAMES = [str(path.relative_to(FOLDER).with_suffix("")) for path in ALL]
 
 def rates(stage: Stage) -> list[float]:
     return [
-        stage.optimizer.rate * rate_factor(stage.schedule, epoch, stage.epochs)
+        stage.optimizer.lr * lr_factor(stage.schedule, epoch, stage.epochs)
         for epoch in range(stage.epochs)
     ]
 
@@ -56,8 +56,8 @@ def test_learning_rates_of_every_epoch_are_the_supplements(path: Path) -> None:
         assert rates(stage) == pytest.approx(FROM_SCRATCH if scratch else FINE_TUNING, rel=1e-12)
         assert isinstance(stage.optimizer, RMSprop)
         assert (stage.optimizer.alpha, stage.optimizer.eps) == (0.99, 1e-8)
-        assert stage.batch == 24
-        assert stage.ema is None and stage.clip is None
+        assert stage.batch_size == 24
+        assert stage.ema is None and stage.clip_grad_norm is None
 
 
 @pytest.mark.parametrize("path", PAPER, ids=lambda path: path.stem)
@@ -99,7 +99,7 @@ def test_networks_are_the_papers(name: str, landmarks: int, markup: str) -> None
 
 
 def test_each_ablation_changes_what_its_row_says_and_nothing_else() -> None:
-    from luvli.training.loop import differences
+    from luvli.training.loop import changed_settings
 
     best = paper("300w-split2-lp")
     expected = {
@@ -114,7 +114,7 @@ def test_each_ablation_changes_what_its_row_says_and_nothing_else() -> None:
     }
     for name, changed in expected.items():
         row = paper(f"ablation/{name}")
-        keys = {key for key, _, _ in differences(best.model_dump(), row.model_dump())}
+        keys = {key for key, _, _ in changed_settings(best.model_dump(), row.model_dump())}
         assert keys - {"name", "about"} == changed, name
     assert paper("ablation/init-300w").stages == paper("300w-split2").stages
     assert paper("ablation/scratch").init is None
@@ -127,7 +127,7 @@ def test_our_own_recipes_use_what_the_paper_did_not() -> None:
     for stage in recipe.stages.values():
         assert isinstance(stage.optimizer, AdamW)
         assert stage.schedule.kind == "cosine"
-        assert stage.ema and stage.clip and stage.augmentation.flip == 0.5
+        assert stage.ema and stage.clip_grad_norm and stage.augmentation.flip == 0.5
     assert "research only" in recipe.licence
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from luvli.data.augment import Augmentation
 from luvli.data.dataset import CropDataset
@@ -19,18 +20,16 @@ from luvli.markup import get_markup
 from luvli.network import build, load_model, save_model
 from luvli.synthetic import SyntheticFaces
 from luvli.synthetic.backdrop import photographs
+from luvli.training.batch import (
+    TrainingFaces,
+    has_hidden_landmarks,
+    is_frontal,
+    make_batch,
+    visibility_labels,
+)
 from luvli.training.recipe import Recipe
 from luvli.training.relabel import relabel
-from luvli.training.sources import (
-    TrainingFaces,
-    group_of,
-    hold_out,
-    load_source,
-    looks_ahead,
-    make_batch,
-    sees_hidden_landmarks,
-    teach_visibility,
-)
+from luvli.training.sources import group_of, hold_out, load_source, name_hash
 from luvli.training.validate import predict_crops
 
 MakeRecipe = Callable[..., Recipe]
@@ -69,6 +68,32 @@ def test_the_choice_depends_on_names_alone() -> None:
     assert sum(r.face_id in {h.face_id for h in held} for r in more) >= 3  # mostly the same
 
 
+def test_a_share_is_decided_by_each_name_alone() -> None:
+    faces = [record(f"f{i}") for i in range(400)]
+    kept, held = hold_out(faces, 0.1)
+    names = {r.face_id for r in held}
+    assert 20 < len(held) < 60 and len(kept) + len(held) == 400
+    # with others, or with some of them gone, the rest stay where they are
+    few = [*faces[::3], *(record(f"g{i}") for i in range(50))]
+    _, fewer = hold_out(few, 0.1)
+    assert {r.face_id for r in fewer} & {r.face_id for r in faces} == names & {
+        r.face_id for r in few
+    }
+    # the first by hash, as with a number, and a larger share holds the smaller one
+    assert {r.face_id for r in hold_out(faces, len(held))[1]} == names
+    assert names < {r.face_id for r in hold_out(faces, 0.2)[1]}
+    assert max(name_hash(f"{name}.jpg") for name in names) < "1999999999999999a"  # 0.1 * 16 = 1.6
+
+
+def test_faces_cut_out_of_one_photograph_stay_together() -> None:
+    faces = [record(f"image{i:05d}_{j}") for i in range(100) for j in range(1, 4)]
+    kept, held = hold_out(faces, 0.3)
+    assert held
+    photos = [{r.face_id.split("_")[0] for r in side} for side in (kept, held)]
+    assert photos[0].isdisjoint(photos[1])
+    assert group_of(record("image_0001"), "photo") == "image_0001.jpg"  # four digits: a photograph
+
+
 def turned(yaw: float) -> np.ndarray:
     """The schematic on a half cylinder, turned by `yaw` degrees."""
     flat = get_markup("ibug68").schematic
@@ -78,16 +103,16 @@ def turned(yaw: float) -> np.ndarray:
     return np.stack([np.cos(a) * flat[:, 0] + np.sin(a) * depth, flat[:, 1]], axis=1)
 
 
-def test_faces_that_look_ahead() -> None:
-    assert all(looks_ahead(turned(yaw)) for yaw in (-8, 0, 8))
-    assert not any(looks_ahead(turned(yaw)) for yaw in (-50, -40, 40, 50))
+def test_frontal_faces() -> None:
+    assert all(is_frontal(turned(yaw)) for yaw in (-8, 0, 8))
+    assert not any(is_frontal(turned(yaw)) for yaw in (-50, -40, 40, 50))
     tilt = np.array([[0.8, -0.6], [0.6, 0.8]])
-    assert looks_ahead(turned(5) @ tilt.T * 40 + 100)
-    assert not looks_ahead(turned(40) @ tilt.T * 40 + 100)
+    assert is_frontal(turned(5) @ tilt.T * 40 + 100)
+    assert not is_frontal(turned(40) @ tilt.T * 40 + 100)
 
 
 @pytest.mark.parametrize(
-    ("use", "visibility", "teaches"),
+    ("use", "visibility", "labelled"),
     [
         ("labelled", [-1, 0, 1, 2], [0, 1, 1, 1]),
         ("paper", [0, 0, 1, 2], [1, 1, 1, 1]),
@@ -95,19 +120,22 @@ def test_faces_that_look_ahead() -> None:
     ],
 )
 def test_what_labels_teach_about_visibility(
-    use: str, visibility: list[int], teaches: list[int]
+    use: str, visibility: list[int], labelled: list[int]
 ) -> None:
-    sample = {"visibility": np.array([-1, 0, 1, 2], np.int8)}
-    teach_visibility(sample, record("x"), use)  # type: ignore[arg-type]
-    assert sample["visibility"].tolist() == visibility
-    assert sample["teaches"].tolist() == teaches  # type: ignore[comparison-overlap]
+    classes = np.array([-1, 0, 1, 2], np.int8)
+    read, known = visibility_labels(classes, use)  # type: ignore[arg-type]
+    assert read.tolist() == visibility
+    assert known.tolist() == labelled  # type: ignore[comparison-overlap]
+    assert classes.tolist() == [-1, 0, 1, 2]  # the records' own labels stay
 
 
-def test_frontal_sets_teach_where_the_face_looks_ahead() -> None:
-    for yaw, expected in ((0.0, True), (40.0, False)):
-        sample = {"visibility": np.ones(68, np.int8)}
-        teach_visibility(sample, record("x", points=turned(yaw)), "frontal")
-        assert sample["teaches"].all() == expected  # type: ignore[attr-defined]
+def test_frontal_sets_teach_visibility_where_the_face_is_frontal(tmp_path: Path) -> None:
+    picture = tmp_path / "x.png"
+    Image.fromarray(np.zeros((100, 100, 3), np.uint8)).save(picture)
+    faces = [record("x", points=50 + 30 * turned(yaw), image=picture) for yaw in (0.0, 40.0)]
+    crops = CropDataset(faces, 64)
+    samples = [TrainingFaces([crops], ["frontal"])[0, 0, i] for i in range(2)]
+    assert [sample["visibility_labelled"].all() for sample in samples] == [True, False]
 
 
 def test_offset_limit_and_hold_out_of_a_source(small_recipe: MakeRecipe) -> None:
@@ -132,10 +160,10 @@ def crops(small_recipe: MakeRecipe) -> CropDataset:
 
 
 def test_hidden_landmarks_are_noticed(crops: CropDataset) -> None:
-    assert sees_hidden_landmarks(TrainingFaces([crops], ["labelled"]))
-    assert not sees_hidden_landmarks(TrainingFaces([crops], ["ignore"]))
+    assert has_hidden_landmarks(TrainingFaces([crops], ["labelled"]))
+    assert not has_hidden_landmarks(TrainingFaces([crops], ["ignore"]))
     crops.records = [r for r in crops.records if r.visible.all()]
-    assert not sees_hidden_landmarks(TrainingFaces([crops], ["paper"]))
+    assert not has_hidden_landmarks(TrainingFaces([crops], ["paper"]))
 
 
 def test_pseudo_labels_come_back_in_image_pixels(
@@ -152,23 +180,24 @@ def test_pseudo_labels_come_back_in_image_pixels(
         assert np.array_equal(a.covariance, b.covariance)
     plain = CropDataset(crops.records, 64, enlarge=1.3, box_noise="none")
     loaded, _ = load_model(tmp_path / "m.safetensors")
-    answers = predict_crops(loaded, plain)
+    found = predict_crops(loaded, plain)
     turned = CropDataset(crops.records, 64, enlarge=1.3, box_noise="none", augmentation=MIRRORED)
     mirrored = predict_crops(loaded, turned)
-    affine = answers.affines[3]
+    affine = found.affines[3]
     scale = np.sqrt(np.linalg.det(affine[:, :2]))
     flip = get_markup("ibug68").flip
     other = mirrored.points[3][flip] * (-1, 1) + (63, 0)  # the mirror of a crop of 64 pixels
     there = labelled[3].points @ affine[:, :2].T + affine[:, 2]
     seen = labelled[3].visible
-    mean = (answers.points[3] + other) / 2
+    mean = (found.points[3] + other) / 2
     assert np.allclose(there[seen], mean[seen], atol=1.0)  # cached pixels differ
-    off = (answers.points[3] - other) / 2
-    both = (answers.covariance[3] + mirrored.covariance[3][flip] * ((1, -1), (-1, 1))) / 2
+    off = (found.points[3] - other) / 2
+    both = (found.covariance[3] + mirrored.covariance[3][flip] * ((1, -1), (-1, 1))) / 2
     expected = (both + off[:, :, None] * off[:, None, :]) / scale**2
     assert labelled[3].covariance is not None
-    found = labelled[3].covariance
-    assert np.allclose(found[seen], expected[seen], rtol=0.2, atol=0.1 * expected.max())
+    assert np.allclose(
+        labelled[3].covariance[seen], expected[seen], rtol=0.2, atol=0.1 * expected.max()
+    )
 
 
 def test_label_covariances_move_with_the_crop(crops: CropDataset, small_recipe: MakeRecipe) -> None:
@@ -204,8 +233,6 @@ def test_detector_boxes_belong_to_their_faces() -> None:
 
 
 def test_faces_that_the_detector_misses_are_counted(astronaut: np.ndarray, tmp_path: Path) -> None:
-    from PIL import Image
-
     from luvli.image import detect_faces
 
     Image.fromarray(astronaut).save(tmp_path / "a.png")

@@ -34,8 +34,9 @@ def train(
     precision: Annotated[
         str, typer.Option(help="32-true, or bf16-mixed or 16-mixed where the hardware has it.")
     ] = "32-true",
-    recompute: Annotated[
-        bool, typer.Option("--recompute", help="Save memory by computing activations twice.")
+    activation_checkpointing: Annotated[
+        bool,
+        typer.Option("--activation-checkpointing", help="Less memory: compute activations twice."),
     ] = False,
 ) -> None:
     """Train a model as a recipe says.
@@ -52,14 +53,20 @@ def train(
     from luvli.errors import require
 
     require("torch", "train")
-    from luvli.training.loop import RunOptions
+    from luvli.training.distributed import RunOptions, Stopped
     from luvli.training.loop import train as run
     from luvli.training.recipe_files import read_recipe
-    from luvli.training.signals import Stopped
 
     chosen = read_recipe(recipe, change or [])
     options = RunOptions(
-        resume, accelerator, devices, nodes, precision, threads, workers, recompute
+        resume,
+        accelerator,
+        devices,
+        nodes,
+        precision,
+        threads,
+        workers,
+        activation_checkpointing,
     )
     try:
         with _plain_warnings():

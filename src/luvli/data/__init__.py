@@ -2,7 +2,7 @@
 
 from luvli.data.augment import Augmentation
 from luvli.data.boxes import crop_box
-from luvli.data.dataset import CropDataset, collate, make_loader, to_input
+from luvli.data.dataset import CropDataset, collate
 from luvli.data.record import FaceRecord, LabelledPoints, Visibility
 from luvli.data.sets import SETS, FaceSet, Problem, load_set
 
@@ -18,6 +18,4 @@ __all__ = [
     "collate",
     "crop_box",
     "load_set",
-    "make_loader",
-    "to_input",
 ]

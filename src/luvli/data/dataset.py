@@ -1,9 +1,8 @@
-"""From labelled faces to arrays a network can learn from, and on to batches.
+"""From labelled faces to arrays a network can learn from.
 
     faces = load_set("w300", "data/300w", split="train")
     crops = CropDataset(faces, size=128, augmentation=Augmentation.recipe("A"), cache=True)
-    for batch in make_loader(crops, batch_size=24, epoch=0, workers=2):
-        images = to_input(batch["image"])        # (B, 3, 128, 128) float, 0..1
+    batch = collate([crops[0, i] for i in range(24)])    # batch["image"]: (24, 3, 128, 128)
 
 `CropDataset` itself needs no PyTorch.
 """
@@ -40,7 +39,6 @@ from luvli.markup import get_markup
 
 if TYPE_CHECKING:
     import torch
-    from torch.utils.data import DataLoader
 
 Sample = dict[str, Any]
 
@@ -174,44 +172,6 @@ def _warp(patch: Picture, affine: NDArray[np.float64], size: int) -> Picture:
     return np.asarray(crop, dtype=np.uint8)
 
 
-# --- batches (PyTorch) -----------------------------------------------------------------
-
-
-class EpochSampler:
-    """Gives (epoch, index) pairs, shuffled anew in each epoch, the same on every machine.
-
-    The epoch travels with the index, so workers that live through many epochs never repeat
-    a random stream. `rank` and `world` share an epoch out among processes; all get equally
-    many faces, the last ones from the start again.
-    """
-
-    def __init__(
-        self,
-        count: int,
-        epoch: int = 0,
-        seed: int = 0,
-        shuffle: bool = True,
-        rank: int = 0,
-        world: int = 1,
-    ) -> None:
-        self.count, self.epoch, self.seed = count, epoch, seed
-        self.shuffle, self.rank, self.world = shuffle, rank, world
-
-    def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch that the next iteration gives."""
-        self.epoch = epoch
-
-    def __len__(self) -> int:
-        return -(-self.count // self.world)
-
-    def __iter__(self) -> Iterator[tuple[int, int]]:
-        order = np.arange(self.count)
-        if self.shuffle:
-            np.random.default_rng([self.seed, self.epoch]).shuffle(order)
-        mine = np.resize(order, len(self) * self.world)[self.rank :: self.world]
-        return iter([(self.epoch, int(index)) for index in mine])
-
-
 def collate(samples: Sequence[Sample]) -> dict[str, torch.Tensor]:
     """Samples as tensors: `image` (B, 3, S, S) uint8; the others with a first axis B.
 
@@ -229,40 +189,3 @@ def collate(samples: Sequence[Sample]) -> dict[str, torch.Tensor]:
         "affine": torch.from_numpy(np.stack([sample["affine"] for sample in samples])),
         "index": torch.from_numpy(np.stack([sample["index"] for sample in samples])),
     }
-
-
-def to_input(images: torch.Tensor) -> torch.Tensor:
-    """uint8 images (B, 3, S, S) as the network's input: float, 0..1."""
-    return images.float().div_(255)
-
-
-def make_loader(
-    dataset: CropDataset,
-    batch_size: int,
-    *,
-    epoch: int = 0,
-    shuffle: bool = True,
-    workers: int = 0,
-    rank: int = 0,
-    world: int = 1,
-    drop_last: bool = False,
-) -> DataLoader[Any]:
-    """A PyTorch loader; between epochs call `loader.sampler.set_epoch(epoch)`."""
-    from torch.utils.data import DataLoader
-
-    if workers:
-        import cv2
-
-        # Forked workers inherit OpenCV's thread pool without its threads and would wait for
-        # them forever; the pool has to be closed here, before the fork.
-        cv2.setNumThreads(1)
-    sampler = EpochSampler(len(dataset), epoch, dataset.seed, shuffle, rank, world)
-    return DataLoader(
-        dataset,  # type: ignore[arg-type]
-        batch_size=batch_size,
-        sampler=sampler,
-        num_workers=workers,
-        collate_fn=collate,
-        drop_last=drop_last,
-        persistent_workers=workers > 0,
-    )

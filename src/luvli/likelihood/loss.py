@@ -75,6 +75,7 @@ def luvli_loss(
     *,
     likelihood: LossLikelihood = "laplace",
     use_visibility: bool = True,
+    visibility_mask: Tensor | None = None,
     weights: Sequence[float] | None = None,
     label_covariance: Tensor | None = None,
     reference: bool | LossDifferences = False,
@@ -86,6 +87,8 @@ def luvli_loss(
         visibility term only), above 0 visible, externally occluded ones (2) included. A
         visible landmark whose location is NaN contributes its visibility term only.
     likelihood: "laplace" (eq. 13), "gauss" (eq. 11), or "mse", the ablation with Sigma = I.
+    visibility_mask (B, N_p): False where the label has a location but does not tell whether it
+        was seen: its visibility term is left out, its location counts.
     weights: lambda_i of eq. 14, one for each U-net, all 1 unless given.
     label_covariance (B, N_p, 2, 2): how unsure the label itself is, in heat-map pixels
         squared. It is added to Sigma: a label with noise is the location plus that noise.
@@ -103,11 +106,11 @@ def luvli_loss(
     >>> loss.distance.tolist(), [round(v, 4) for v in loss.visibility.tolist()]
     ([6.25], [0.6931])
     """
-    _check(outputs, target_points, visibility, likelihood)
+    _check(outputs, target_points, visibility, visibility_mask, likelihood)
     if isinstance(reference, bool):
         reference = PUBLISHED if reference else PAPER
     lambdas = _weights(weights, len(outputs), target_points)
-    labels = _Labels.of(target_points, visibility, label_covariance)
+    labels = _Labels.of(target_points, visibility, visibility_mask, label_covariance)
     terms = [_terms(output, labels, likelihood, reference) for output in outputs]
     log_det, distance, seen = (torch.stack(part) for part in zip(*terms, strict=True))
     if not use_visibility:
@@ -122,14 +125,19 @@ class _Labels(NamedTuple):
     labelled: Tensor
     visible: Tensor
     located: Tensor
+    with_visibility: Tensor
+    """where the visibility term counts"""
     covariance: Tensor | None
 
     @classmethod
-    def of(cls, points: Tensor, visibility: Tensor, covariance: Tensor | None) -> _Labels:
-        visible = visibility > 0
+    def of(
+        cls, points: Tensor, visibility: Tensor, mask: Tensor | None, covariance: Tensor | None
+    ) -> _Labels:
+        labelled, visible = visibility >= 0, visibility > 0
         finite = torch.isfinite(points).all(-1)
         clean = torch.where(finite[..., None], points, torch.zeros_like(points))
-        return cls(clean, visibility >= 0, visible, visible & finite, covariance)
+        counted = labelled if mask is None else labelled & mask
+        return cls(clean, labelled, visible, visible & finite, counted, covariance)
 
 
 def _terms(
@@ -173,7 +181,7 @@ def _terms(
     return (
         _mean(log_det, with_log_det),
         _mean(distance, with_distance),
-        _mean(cross_entropy, labels.labelled),
+        _mean(cross_entropy, labels.with_visibility),
     )
 
 
@@ -202,7 +210,11 @@ def _weights(weights: Sequence[float] | None, unets: int, like: Tensor) -> Tenso
 
 
 def _check(
-    outputs: Sequence[Output], points: Tensor, visibility: Tensor, likelihood: LossLikelihood
+    outputs: Sequence[Output],
+    points: Tensor,
+    visibility: Tensor,
+    mask: Tensor | None,
+    likelihood: LossLikelihood,
 ) -> None:
     if likelihood not in ("laplace", "gauss", "mse"):
         raise unknown_choice("likelihood", likelihood, ("laplace", "gauss", "mse"))
@@ -213,4 +225,9 @@ def _check(
         raise InputError(
             f"target_points and visibility must have shapes {expected} and {expected[:-1]}, "
             f"got {tuple(points.shape)} and {tuple(visibility.shape)}."
+        )
+    if mask is not None and (mask.dtype != torch.bool or tuple(mask.shape) != expected[:-1]):
+        raise InputError(
+            f"visibility_mask must be boolean of shape {expected[:-1]}, got {mask.dtype} of "
+            f"shape {tuple(mask.shape)}."
         )

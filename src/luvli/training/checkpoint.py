@@ -14,7 +14,7 @@ import torch
 from luvli.errors import InputError
 from luvli.files import whole_file
 
-FORMAT = "luvli-checkpoint-1"
+FORMAT = "luvli-checkpoint-2"
 _NAME = re.compile(r"step-(\d+)\.ckpt")
 
 
@@ -57,6 +57,11 @@ def latest_checkpoint(folder: Path) -> dict[str, Any] | None:
         except InputError as error:
             warnings.warn(f"{error} The one before it is used.", CheckpointWarning, stacklevel=2)
     return None
+
+
+def result_weights(checkpoint: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    """The weights that a run would end with now: the average where there is one."""
+    return dict(checkpoint["network"] if checkpoint["average"] is None else checkpoint["average"])
 
 
 def random_states() -> dict[str, Any]:

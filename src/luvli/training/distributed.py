@@ -1,8 +1,14 @@
-"""One core, one GPU, many GPUs, many machines: Lightning Fabric decides from flags and
-environment (torchrun, SLURM), and PyTorch's own collectives do the work."""
+"""How a run is carried out: devices, processes, signals.
+
+One core, one GPU, many GPUs, many machines: Lightning Fabric decides from flags and
+environment (torchrun, SLURM), and PyTorch's own collectives do the work.
+"""
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +33,7 @@ class RunOptions:
     """CPU threads of each process"""
     workers: int = 0
     """processes that prepare data, for each training process; 0: a thread of its own does"""
-    recompute: bool = False
+    activation_checkpointing: bool = False
     """keep fewer activations and compute them twice: less memory, more time"""
 
 
@@ -84,3 +90,39 @@ def set_training_mode(network: nn.Module, choice: BatchNorm) -> None:
         for module in network.modules():
             if isinstance(module, nn.modules.batchnorm._BatchNorm):
                 module.eval()
+
+
+class Stopped(Exception):
+    """A signal asked the run to end; everything it did is in its last checkpoint."""
+
+
+class Stop:
+    """Whether a signal came."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+
+@contextmanager
+def stop_signals() -> Iterator[Stop]:
+    """Within the block SIGTERM and SIGINT only set `asked`; a second Ctrl-C ends at once."""
+    stop = Stop()
+
+    def note(number: int, frame: Any) -> None:
+        if stop.asked and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        stop.asked = True
+
+    try:
+        before = {number: signal.signal(number, note) for number in _SIGNALS}
+    except ValueError:  # not in the main thread: signals are somebody else's
+        yield stop
+        return
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)

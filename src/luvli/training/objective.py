@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,11 +12,26 @@ from luvli.likelihood import heatmap_loss, luvli_loss
 from luvli.network.config import NetworkConfig
 from luvli.network.model import LUVLi, UNetOutput
 from luvli.network.pixels import contrast_stretch, covariance_to_heatmap, crop_to_heatmap
+from luvli.training.batch import Batch
 from luvli.training.recipe import Stage
-from luvli.training.sources import Batch
 
-CERTAIN = 50.0
-"""a logit whose cross-entropy with v = 1 is zero, and so is its gradient"""
+
+class StageLosses(NamedTuple):
+    """Scalars of one step. The parts are those of the last U-net; None where there is none."""
+
+    total: Tensor
+    """what is minimised: all U-nets and all parts"""
+    log_det: Tensor | None = None
+    """T1"""
+    distance: Tensor | None = None
+    """T2"""
+    visibility: Tensor | None = None
+    """cross-entropy"""
+
+    def logged(self) -> dict[str, Tensor]:
+        """The parts that there are, without their graph, by the names in the logs."""
+        named = zip(("loss", "T1", "T2", "visibility"), self, strict=True)
+        return {name: value.detach() for name, value in named if value is not None}
 
 
 def network_input(images: Tensor, config: NetworkConfig) -> Tensor:
@@ -27,42 +43,40 @@ def network_input(images: Tensor, config: NetworkConfig) -> Tensor:
     return contrast_stretch(scaled) if config.contrast_stretch else scaled
 
 
-def objective(
+def stage_losses(
     stage: Stage, config: NetworkConfig, outputs: Sequence[UNetOutput], batch: Batch
-) -> tuple[Tensor, dict[str, Tensor]]:
-    """The loss to minimise, and parts worth showing (of the last U-net), all scalars."""
+) -> StageLosses:
+    """The losses of one batch."""
     target = crop_to_heatmap(batch.points, config.pixel_grid)
     weights = None
     if stage.supervise == "last":
         weights = [0.0] * (len(outputs) - 1) + [1.0]
     if stage.loss == "heatmap":
-        loss = heatmap_loss(
-            outputs, target, batch.visibility, weights=weights, reference=stage.reference
+        return StageLosses(
+            heatmap_loss(
+                outputs, target, batch.visibility, weights=weights, reference=stage.reference
+            )
         )
-        return loss, {"loss": loss.detach()}
     covariance = None
     if batch.covariance is not None:
         covariance = covariance_to_heatmap(batch.covariance)
-    result = luvli_loss(
-        [_without_silent(output, batch.teaches) for output in outputs],
+    loss = luvli_loss(
+        outputs,
         target,
         batch.visibility,
         likelihood="mse" if stage.loss == "mse" else config.likelihood,
         use_visibility=stage.use_visibility,
+        visibility_mask=batch.visibility_labelled,
         weights=weights,
         label_covariance=covariance,
         reference=stage.reference,
     )
-    parts = {"loss": result.total, "T1": result.log_det[-1], "T2": result.distance[-1]}
-    if stage.use_visibility:
-        parts["visibility"] = result.visibility[-1]
-    return result.total, {name: value.detach() for name, value in parts.items()}
-
-
-def _without_silent(output: UNetOutput, teaches: Tensor) -> UNetOutput:
-    """Where a label says nothing about visibility, a logit that costs nothing takes its place."""
-    silent = torch.full_like(output.visibility_logit, CERTAIN)
-    return output._replace(visibility_logit=torch.where(teaches, output.visibility_logit, silent))
+    return StageLosses(
+        loss.total,
+        loss.log_det[-1],
+        loss.distance[-1],
+        loss.visibility[-1] if stage.use_visibility else None,
+    )
 
 
 def freeze_unused(network: LUVLi, stage: Stage) -> None:
@@ -77,12 +91,12 @@ def freeze_unused(network: LUVLi, stage: Stage) -> None:
         images=torch.zeros(1, 3, size, size, dtype=torch.uint8),
         points=torch.full((1, landmarks, 2), size / 2),
         visibility=torch.ones(1, landmarks),
-        teaches=torch.ones(1, landmarks, dtype=torch.bool),
+        visibility_labelled=torch.ones(1, landmarks, dtype=torch.bool),
         covariance=None,
     )
     network.eval()  # leaves the running statistics alone
-    loss, _ = objective(stage, config, network(network_input(batch.images, config)), batch)
-    loss.backward()  # type: ignore[no-untyped-call]
+    outputs = network(network_input(batch.images, config))
+    stage_losses(stage, config, outputs, batch).total.backward()  # type: ignore[no-untyped-call]
     for parameter in network.parameters():
         parameter.requires_grad_(parameter.grad is not None)
         parameter.grad = None

@@ -1,30 +1,57 @@
-"""Optimisers of a recipe, and the rate of the moment."""
+"""Optimisers of a recipe, the learning rate of the moment, and the average of the weights."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from luvli.training.recipe import AdamW, RMSprop
 
 
-def make_optimizer(network: nn.Module, settings: RMSprop | AdamW) -> torch.optim.Optimizer:
-    """The optimiser of all parameters; norms and biases are never decayed."""
+def make_optimizer(network: nn.Module, config: RMSprop | AdamW) -> torch.optim.Optimizer:
+    """The optimiser of all parameters that learn; norms and biases are never decayed."""
     parameters = [p for p in network.parameters() if p.requires_grad]
-    if isinstance(settings, RMSprop):
+    if isinstance(config, RMSprop):
         return torch.optim.RMSprop(
-            parameters, lr=settings.rate, alpha=settings.alpha, eps=settings.eps, foreach=True
+            parameters, lr=config.lr, alpha=config.alpha, eps=config.eps, foreach=True
         )
     groups = [
-        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": settings.weight_decay},
+        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": config.weight_decay},
         {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
     ]
     return torch.optim.AdamW(
-        groups, lr=settings.rate, betas=settings.betas, eps=settings.eps, fused=True
+        [group for group in groups if group["params"]],
+        lr=config.lr,
+        betas=config.betas,
+        eps=config.eps,
+        fused=True,
     )
 
 
-def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+def set_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
     """Use this learning rate for the next step."""
     for group in optimizer.param_groups:
-        group["lr"] = rate
+        group["lr"] = lr
+
+
+def moving_average(network: nn.Module, decay: float) -> AveragedModel:
+    """Exponential moving average of weights and batch-norm statistics: call
+    `update_parameters(network)` after every step, use `.module`.
+
+    The first step is copied, the n-th after it averaged with decay min(decay, (1 + n) / (10 + n)):
+    the average follows the first steps quickly and does not remember the random start.
+    """
+
+    def update(average: Any, current: Any, updates: Any) -> None:
+        if not average[0].is_floating_point():  # counters of batches
+            for old, new in zip(average, current, strict=True):
+                old.copy_(new)
+            return
+        done = int(updates)
+        make: Any = get_ema_multi_avg_fn
+        make(min(decay, (1 + done) / (10 + done)))(average, current, updates)
+
+    return AveragedModel(network, multi_avg_fn=update, use_buffers=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,15 +53,47 @@ def epoch_draws(
     return draws[_generator(seed, 2, epoch).permutation(len(draws))]
 
 
-def epoch_batches(draws: NDArray[np.int64], batch: int) -> list[NDArray[np.int64]]:
+def epoch_batches(draws: NDArray[np.int64], batch_size: int) -> list[NDArray[np.int64]]:
     """Whole batches only: a smaller last one would give its faces more weight."""
-    steps = max(1, len(draws) // batch)
-    return [draws[step * batch : (step + 1) * batch] for step in range(steps)]
+    steps = max(1, len(draws) // batch_size)
+    return [draws[step * batch_size : (step + 1) * batch_size] for step in range(steps)]
 
 
 def share_of(batch: NDArray[np.int64], rank: int, world: int) -> NDArray[np.int64]:
     """The part of a global batch that one process of several works on."""
     return batch[rank::world]
+
+
+class StageOrder:
+    """The batches of a whole stage, as lists of draws: what `DataLoader` calls batch sampler."""
+
+    def __init__(
+        self,
+        seed: int,
+        sizes: Sequence[int],
+        counts: Sequence[int],
+        batch_size: int,
+        epochs: int,
+        rank: int = 0,
+        world: int = 1,
+        start: int = 0,
+    ) -> None:
+        """`start`: the step of the stage that iteration begins with."""
+        self.seed, self.sizes, self.counts = seed, list(sizes), list(counts)
+        self.batch_size, self.epochs, self.rank, self.world = batch_size, epochs, rank, world
+        self.start = start
+        self.steps_per_epoch = max(1, sum(self.counts) // batch_size)
+        self.steps = epochs * self.steps_per_epoch
+
+    def __len__(self) -> int:
+        return self.steps - self.start
+
+    def __iter__(self) -> Iterator[list[NDArray[np.int64]]]:
+        first, skip = divmod(self.start, self.steps_per_epoch)
+        for epoch in range(first, self.epochs):
+            draws = epoch_draws(self.seed, epoch, self.sizes, self.counts)
+            for batch in epoch_batches(draws, self.batch_size)[skip if epoch == first else 0 :]:
+                yield list(share_of(batch, self.rank, self.world))
 
 
 def _generator(*numbers: int) -> np.random.Generator:

@@ -15,7 +15,7 @@ from luvli.data.augment import Augmentation
 from luvli.data.boxes import BoxNoise, get_enlargement
 from luvli.network.config import NetworkConfig
 from luvli.training.schedule import Schedule, Steps
-from luvli.training.settings import Settings, check_keys
+from luvli.training.strict_config import StrictConfig, check_keys
 
 LossName = Literal["heatmap", "luvli", "mse"]
 VisibilityUse = Literal["labelled", "paper", "ignore", "frontal"]
@@ -31,7 +31,7 @@ def without_null(given: Any) -> Any:
     return given
 
 
-class Synthetic(Settings):
+class Synthetic(StrictConfig):
     """Rendered faces; they are drawn once and kept in the cache folder."""
 
     head: str = "procedural"
@@ -43,13 +43,13 @@ class Synthetic(Settings):
     size: Positive = 256
     """side of the rendered pictures, in pixels"""
     textures: str | None = None
-    """photographs with `.pts` files whose skin the faces wear: a folder below `data.root`, or the
-    name of a source, of which only the training faces are used, never those that it holds out"""
+    """photographs with `.pts` files whose skin is laid on the faces: a folder below `data.root`,
+    or the name of a source, of which only the training faces are used, never held-out ones"""
     backgrounds: str | None = None
     """photographs to stand behind the faces: a folder below `data.root`, or a source's name"""
 
 
-class Source(Settings):
+class Source(StrictConfig):
     """Faces to learn from: a data set on disk, or rendered ones."""
 
     set: str | None = None
@@ -65,7 +65,7 @@ class Source(Settings):
     visibility: VisibilityUse = "labelled"
     """what the labels teach about visibility. `labelled`: what they say; unlabelled landmarks
     teach nothing. `paper`: unlabelled ones are v = 0 (supplement A1). `ignore`: locations
-    only. `frontal`: v = 1 for faces that look ahead, locations only for the others: for sets
+    only. `frontal`: v = 1 for frontal faces (`is_frontal`), locations only for the others: for sets
     of frontal photographs without visibility labels, beside faces that have them."""
     offset: tuple[float, float] = (0.0, 0.0)
     """image pixels added to x and y of every label, for sets with a known shift"""
@@ -75,16 +75,25 @@ class Source(Settings):
     markups whose tight box is not that of the 68 points this is the one to use."""
     box_noise: BoxNoise = "paper"
     """moves the edges of tight boxes"""
-    hold_out: Annotated[int, Field(ge=0)] = 0
-    """about so many faces, whole photographs (or people), are kept away for validation"""
+    hold_out: int | float = 0
+    """what is kept away for validation, chosen by hashed names. A whole number: about so many
+    faces. Below 1: this share of the photographs (or people), each decided by its own name
+    alone, whatever else is there, is limited, or is missed by the detector"""
     group: Literal["photo", "person"] = "photo"
-    """what must not stand on both sides of the hold-out; a person is the face id without its
-    numbers at the end"""
+    """what must not stand on both sides of the hold-out. A photograph is the picture's name
+    without the number of the face at its end (`_1`), a person the face id without its numbers"""
     limit: Positive | None = None
     """use only so many faces (chosen by a hash of their names), for trials"""
     relabel: str | None = None
     """a shipped model or model file: its predictions replace the training labels, and its
     covariances weigh them"""
+
+    @field_validator("hold_out")
+    @classmethod
+    def _count_or_share(cls, given: int | float) -> int | float:
+        if given < 0 or (isinstance(given, float) and given >= 1):
+            raise ValueError("write a whole number of faces (0, 100), or a share below 1 (0.1)")
+        return given
 
     @model_validator(mode="after")
     def _one_kind(self) -> Source:
@@ -93,7 +102,7 @@ class Source(Settings):
         return self
 
 
-class Data(Settings):
+class Data(StrictConfig):
     """Where faces come from and how they are cropped."""
 
     root: str = "."
@@ -118,32 +127,32 @@ class Data(Settings):
         return value
 
 
-class RMSprop(Settings):
+class RMSprop(StrictConfig):
     """The paper's optimiser; the published code's constants."""
 
     kind: Literal["rmsprop"] = "rmsprop"
-    rate: float = Field(default=2.5e-4, gt=0)
+    lr: float = Field(default=2.5e-4, gt=0)
     alpha: Share = 0.99
     eps: float = Field(default=1e-8, gt=0)
 
 
-class AdamW(Settings):
+class AdamW(StrictConfig):
     """Decoupled weight decay, on convolutions and linear layers only."""
 
     kind: Literal["adamw"] = "adamw"
-    rate: float = Field(default=1e-3, gt=0)
+    lr: float = Field(default=1e-3, gt=0)
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = Field(default=1e-8, gt=0)
     weight_decay: float = Field(default=0.01, ge=0)
 
 
-class Stage(Settings):
+class Stage(StrictConfig):
     """One part of the training: a loss, a mixture of data, an optimiser, a schedule."""
 
     loss: LossName
     """`heatmap`: plain DU-Net. `luvli`: with the network's likelihood. `mse`: Sigma = I."""
     epochs: Positive = 100
-    batch: Positive = 24
+    batch_size: Positive = 24
     """faces per step, over all processes"""
     use_visibility: bool = True
     """False leaves the visibility term out of `luvli` and `mse`"""
@@ -164,7 +173,7 @@ class Stage(Settings):
     """the published code's loss where it differs from the paper"""
     input_size: int | None = None
     """side of the crops in this stage; the network's own by default"""
-    clip: float | None = Field(default=None, gt=0)
+    clip_grad_norm: float | None = Field(default=None, gt=0)
     """largest norm of the gradient"""
     ema: Share | None = None
     """decay per step of the averaged weights, which are then the stage's result"""
@@ -196,7 +205,7 @@ class Stage(Settings):
         return given
 
 
-class Recipe(Settings):
+class Recipe(StrictConfig):
     """A whole training run."""
 
     name: str
@@ -211,8 +220,8 @@ class Recipe(Settings):
     validate_epochs: Positive = 1
     """held-out faces are looked at after every so many epochs of a stage, and after its last"""
     checkpoint_minutes: float = Field(default=5.0, gt=0)
-    keep: Positive = 3
-    """checkpoints that are kept"""
+    keep_checkpoints: Positive = 3
+    """only so many of the last checkpoints stay"""
     licence: str = ""
     """what the data allow the weights to be used for; goes into the model file"""
 

@@ -97,11 +97,11 @@ def _key(model: Path, records: Sequence[FaceRecord], box_noise: BoxNoise) -> str
 
 def _in_image_pixels(network: LUVLi, crops: CropDataset) -> tuple[Floats, Floats, Floats]:
     """Points (n, k, 2), covariances (n, k, 2, 2) and visibilities (n, k) in each picture."""
-    answers = predict_crops(network, crops)
-    back = affines.invert(answers.affines)
-    points = affines.apply(back, answers.points)
-    covariance = affines.push_covariance(back, answers.covariance)
-    visibility = answers.visibility.copy()
+    found = predict_crops(network, crops)
+    back = affines.invert(found.affines)
+    points = affines.apply(back, found.points)
+    covariance = affines.push_covariance(back, found.covariance)
+    visibility = found.visibility.copy()
     mirrored = affines.is_mirrored(back)
     if mirrored.any():  # left and right have changed names
         flip = get_markup(network.config.markup).flip

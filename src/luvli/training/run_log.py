@@ -1,4 +1,4 @@
-"""What is shown and written down while a run goes on."""
+"""What is measured, shown and written down while a run goes on."""
 
 from __future__ import annotations
 
@@ -9,14 +9,76 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor
+
+from luvli.errors import InputError
 from luvli.files import write_text
 from luvli.image.read import Picture
 from luvli.image.write import write_image
+from luvli.training.objective import StageLosses
+from luvli.training.validate import ValidationMetrics
 
 METRICS = "metrics.jsonl"
+RUNAWAY = 10.0
+"""Divergence is a mean loss above the first one by this many times its size, or this much: a
+log-likelihood may begin near zero."""
 
 
-class Report:
+class Divergence(InputError):
+    """The training has run away; the message names the step."""
+
+
+class LossMeter:
+    """Collects the parts of each step without waiting for the device; `flush` reads them."""
+
+    def __init__(self, where: str, first: float | None = None) -> None:
+        self.where = where
+        self.first = first
+        """mean loss of the first flush: what runaway losses are compared with"""
+        self._parts: list[dict[str, Tensor]] = []
+        self._faces = 0
+        self._waited = 0.0
+        self._since = time.perf_counter()
+
+    def add(self, losses: StageLosses, faces: int, waited: float) -> None:
+        """One step: its losses, faces seen, seconds spent waiting for data."""
+        self._parts.append(losses.logged())
+        self._faces += faces
+        self._waited += waited
+
+    def flush(self, step: int) -> dict[str, float]:
+        """Means since the last flush, faces per second, share of time spent waiting.
+
+        `step` is the number of steps done; raises `Divergence` when one was not finite.
+        """
+        parts, self._parts = self._parts, []
+        names = list(parts[0])
+        table = torch.stack([torch.stack([p[name] for name in names]) for p in parts])
+        table = table.double().cpu()
+        broken = ~torch.isfinite(table).all(1)
+        if broken.any():
+            at = step - len(parts) + 1 + int(broken.nonzero()[0, 0])
+            raise Divergence(
+                f"{self.where}: the loss is not a number any more at step {at}: lower the "
+                "learning rate or set clip_grad_norm, then continue with --resume."
+            )
+        means = dict(zip(names, table.mean(0).tolist(), strict=True))
+        if self.first is None:
+            self.first = means["loss"]
+        elif means["loss"] > self.first + RUNAWAY * max(abs(self.first), 1.0):
+            raise Divergence(
+                f"{self.where}: the loss has run away to {means['loss']:.4g} by step {step}, from "
+                f"{self.first:.4g} at the start: lower the learning rate or set clip_grad_norm."
+            )
+        seconds = max(time.perf_counter() - self._since, 1e-9)
+        means["faces_per_second"] = self._faces / seconds
+        means["waiting"] = self._waited / seconds
+        self._faces, self._waited, self._since = 0, 0.0, time.perf_counter()
+        return means
+
+
+class RunLog:
     """Lines or a live display on the terminal, `metrics.jsonl`, TensorBoard events.
 
     Only the first process of a run has one that does anything (`active`).
@@ -45,15 +107,15 @@ class Report:
         else:
             print(sentence, file=sys.stderr, flush=True)
 
-    def begin_stage(self, name: str, steps: int, done: int) -> None:
+    def begin_stage(self, name: str, steps: int, step: int) -> None:
         """Show the progress of one stage."""
         self.end_stage()
         self._stage, self._steps = name, steps
-        self._first, self._began = done, time.perf_counter()
+        self._first, self._began = step, time.perf_counter()
         if self.active and sys.stderr.isatty():
             self._bar = _progress_bar()
             self._bar.start()
-            self._task = self._bar.add_task(name, total=steps, completed=done, numbers="")
+            self._task = self._bar.add_task(name, total=steps, completed=step, numbers="")
 
     def end_stage(self) -> None:
         """Take the live display away."""
@@ -61,19 +123,25 @@ class Report:
             self._bar.stop()
             self._bar = None
 
-    def advance(self, done: int) -> None:
-        """`done` steps of the stage are behind us."""
+    def advance(self, step: int) -> None:
+        """`step` steps of the stage are done."""
         if self._bar is not None:
-            self._bar.update(self._task, completed=done)
+            self._bar.update(self._task, completed=step)
 
     def progress(
-        self, total: int, epoch: int, done: int, rate: float, means: Mapping[str, float]
+        self, global_step: int, epoch: int, step: int, lr: float, means: Mapping[str, float]
     ) -> None:
-        """Means of the last few steps: `total` steps of the run, `done` of this stage."""
+        """Means of the last few steps: `global_step` steps of the run, `step` of this stage."""
         if not self.active:
             return
         self._write(
-            {"kind": "train", "stage": self._stage, "epoch": epoch, "step": total, "rate": rate},
+            {
+                "kind": "train",
+                "stage": self._stage,
+                "epoch": epoch,
+                "step": global_step,
+                "lr": lr,
+            },
             means,
         )
         shown = "  ".join(
@@ -83,15 +151,17 @@ class Report:
         )
         shown += f"{self._watched}  {means['faces_per_second']:.1f} faces/s"
         if self._bar is not None:
-            self._bar.update(self._task, completed=done, numbers=shown)
+            self._bar.update(self._task, completed=step, numbers=shown)
         else:
             self.say(
-                f"{self._stage} epoch {epoch} step {done}/{self._steps}  {shown}  "
-                f"{_duration(self._seconds_left(done))} left"
+                f"{self._stage} epoch {epoch} step {step}/{self._steps}  {shown}  "
+                f"{_duration(self._seconds_left(step))} left"
             )
 
-    def validation(self, total: int, epoch: int, name: str, numbers: Mapping[str, float]) -> None:
-        """Figures of one validation set after an epoch."""
+    def validation(
+        self, global_step: int, epoch: int, name: str, metrics: ValidationMetrics
+    ) -> None:
+        """Metrics of one validation set after an epoch."""
         if not self.active:
             return
         self._write(
@@ -99,19 +169,19 @@ class Report:
                 "kind": "validation",
                 "stage": self._stage,
                 "epoch": epoch,
-                "step": total,
+                "step": global_step,
                 "set": name,
             },
-            numbers,
+            metrics.known(),
         )
-        self._watched = f"  {name} NME {numbers['nme_box']:.2f} %"
-        self.say(f"{self._stage} epoch {epoch} done, {name}: {sentence_of(numbers)}")
+        self._watched = f"  {name} NME {metrics.nme_box:.2f} %"
+        self.say(f"{self._stage} epoch {epoch} done, {name}: {metrics}")
 
-    def picture(self, total: int, image: Picture) -> None:
+    def sheet(self, global_step: int, image: Picture) -> None:
         """The validation faces of this moment: `validation.png`, and TensorBoard's history."""
         if self.active:
             write_image(self.folder / "validation.png", image)
-            self._events.add_image("validation", image, total, dataformats="HWC")
+            self._events.add_image("validation", image, global_step, dataformats="HWC")
 
     def close(self) -> None:
         """Write out what is still in memory."""
@@ -127,29 +197,12 @@ class Report:
         for name, value in numbers.items():
             self._events.add_scalar(f"{prefix}/{name}", value, where["step"])
 
-    def _seconds_left(self, done: int) -> float:
+    def _seconds_left(self, step: int) -> float:
         passed = time.perf_counter() - self._began
-        return passed / max(done - self._first, 1) * (self._steps - done)
+        return passed / max(step - self._first, 1) * (self._steps - step)
 
 
-def sentence_of(numbers: Mapping[str, float]) -> str:
-    """Figures as people read them.
-
-    >>> sentence_of({"nme_box": 2.5, "visibility_accuracy": 0.91})
-    'NME_box 2.50 %, visibility accuracy 0.910'
-    """
-    words = []
-    for name, value in numbers.items():
-        if "nme_" in name:
-            words.append(
-                f"{name.replace('nme_', 'NME_').replace('_shape_', ' shape ')} {value:.2f} %"
-            )
-        else:
-            words.append(f"{name.replace('_', ' ')} {value:.3f}")
-    return ", ".join(words)
-
-
-def read_metrics(folder: Path) -> list[dict[str, Any]]:
+def read_run_metrics(folder: Path) -> list[dict[str, Any]]:
     """The lines of a run's `metrics.jsonl`."""
     path = folder / METRICS
     if not path.is_file():
@@ -161,7 +214,7 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
 def _forget_later(path: Path, step: int) -> None:
     """Drop lines beyond the checkpoint that a run continues from: they will come again."""
     if path.is_file():
-        kept = [line for line in read_metrics(path.parent) if line["step"] <= step]
+        kept = [line for line in read_run_metrics(path.parent) if line["step"] <= step]
         write_text(path, "".join(json.dumps(line) + "\n" for line in kept))
 
 

@@ -11,14 +11,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from luvli.training.settings import Settings
+from luvli.training.strict_config import StrictConfig
 
 
-class Steps(Settings):
-    """Multiply the rate at some epochs, counted from 0.
+class Steps(StrictConfig):
+    """Multiply the learning rate at some epochs, counted from 0.
 
     >>> scratch = Steps(factors={30: 0.2, 60: 0.5, 90: 0.5})
-    >>> [round(2.5e-4 * rate_factor(scratch, epoch, 100), 9) for epoch in (0, 29, 30, 60, 99)]
+    >>> [round(2.5e-4 * lr_factor(scratch, epoch, 100), 9) for epoch in (0, 29, 30, 60, 99)]
     [0.00025, 0.00025, 5e-05, 2.5e-05, 1.25e-05]
     """
 
@@ -27,8 +27,8 @@ class Steps(Settings):
     """epoch -> factor that holds from the start of this epoch on, on top of earlier ones"""
 
 
-class Cosine(Settings):
-    """A straight rise over `warmup` epochs, then half a cosine down to `final` times the rate."""
+class Cosine(StrictConfig):
+    """A straight rise over `warmup` epochs, then half a cosine down to `final` times lr."""
 
     kind: Literal["cosine"] = "cosine"
     warmup: float = Field(default=0.0, ge=0)
@@ -36,7 +36,7 @@ class Cosine(Settings):
     final: float = Field(default=0.0, ge=0, le=1)
 
 
-class OneCycle(Settings):
+class OneCycle(StrictConfig):
     """Half a cosine up from `initial` during the first part, then one down to `final`."""
 
     kind: Literal["one-cycle"] = "one-cycle"
@@ -49,10 +49,10 @@ class OneCycle(Settings):
 Schedule = Annotated[Steps | Cosine | OneCycle, Field(discriminator="kind")]
 
 
-def rate_factor(schedule: Steps | Cosine | OneCycle, epoch: float, epochs: int) -> float:
+def lr_factor(schedule: Steps | Cosine | OneCycle, epoch: float, epochs: int) -> float:
     """The factor of the learning rate `epoch` epochs (a fraction counts) after the start.
 
-    >>> rate_factor(Cosine(warmup=2), 1.0, 10), rate_factor(Cosine(warmup=2), 6.0, 10)
+    >>> lr_factor(Cosine(warmup=2), 1.0, 10), lr_factor(Cosine(warmup=2), 6.0, 10)
     (0.5, 0.5)
     """
     if isinstance(schedule, Steps):

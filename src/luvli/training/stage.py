@@ -1,4 +1,8 @@
-"""One stage of a run: step after step until its epochs are done."""
+"""One stage of a run: step after step until its epochs are done.
+
+Read `StageTrainer.train` and `StageTrainer.step` first; the rest prepares them or writes down
+what they did.
+"""
 
 from __future__ import annotations
 
@@ -10,34 +14,37 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.optim.swa_utils import AveragedModel
 
 from luvli import __version__
 from luvli.data.boxes import get_enlargement
 from luvli.errors import InputError
 from luvli.network import LUVLi, build, load_weights_into, save_model
 from luvli.progress import track
-from luvli.training.average import WeightAverage
-from luvli.training.checkpoint import random_states, restore_random_states, save_checkpoint
-from luvli.training.distributed import RunOptions, prepare_norms, set_training_mode
-from luvli.training.loader import StageOrder, batches
-from luvli.training.meter import Divergence, Meter
-from luvli.training.objective import freeze_unused, network_input, objective
-from luvli.training.optimizer import make_optimizer, set_rate
-from luvli.training.order import faces_per_epoch
-from luvli.training.recipe import Recipe
-from luvli.training.relabel import relabel, shipped_or_path
-from luvli.training.run_log import Report
-from luvli.training.schedule import rate_factor
-from luvli.training.signals import Stop, Stopped
-from luvli.training.sources import (
+from luvli.training.batch import (
     Batch,
-    SourceFaces,
-    sees_hidden_landmarks,
-    stage_faces,
+    has_hidden_landmarks,
+    load_batches,
+    training_faces,
     validation_crops,
 )
-from luvli.training.validate import figures, mean_shape_nme, predict_crops
-from luvli.training.validation_sheet import contact_sheet
+from luvli.training.checkpoint import random_states, restore_random_states, save_checkpoint
+from luvli.training.distributed import RunOptions, Stop, Stopped, prepare_norms, set_training_mode
+from luvli.training.objective import StageLosses, freeze_unused, network_input, stage_losses
+from luvli.training.optimizer import make_optimizer, moving_average, set_lr
+from luvli.training.order import StageOrder, faces_per_epoch
+from luvli.training.recipe import Recipe
+from luvli.training.relabel import relabel, shipped_or_path
+from luvli.training.run_log import Divergence, LossMeter, RunLog
+from luvli.training.schedule import lr_factor
+from luvli.training.sources import SourceFaces
+from luvli.training.validate import (
+    ValidationMetrics,
+    mean_shape_nme,
+    predict_crops,
+    validation_metrics,
+    validation_sheet,
+)
 
 MODEL = "model.safetensors"
 LOG_SECONDS = 10.0
@@ -48,207 +55,157 @@ Weights = dict[str, Tensor]
 
 
 @dataclass
-class Run:
+class TrainingRun:
     """What the stages of a run share."""
 
     recipe: Recipe
     out: Path
     options: RunOptions
     fabric: Any
-    report: Report
+    log: RunLog
     faces: dict[str, SourceFaces] = field(default_factory=dict)
-    results: dict[str, dict[str, float]] = field(default_factory=dict)
-    """latest figures of each validation set"""
+    validation: dict[str, ValidationMetrics] = field(default_factory=dict)
+    """latest metrics of each validation set"""
 
 
 @dataclass
-class Position:
+class StepCounter:
     """How far a run is."""
 
     stage: str
-    done: int = 0
-    """steps of the stage"""
-    total: int = 0
-    """steps of the run"""
+    step: int = 0
+    """steps of the stage that are done"""
+    global_step: int = 0
+    """steps of the run that are done"""
     first_loss: float | None = None
     """mean loss at the start of the stage, for the runaway alarm"""
 
     @classmethod
-    def from_checkpoint(cls, checkpoint: dict[str, Any]) -> Position:
-        return cls(**{name: checkpoint[name] for name in ("stage", "done", "total", "first_loss")})
+    def from_checkpoint(cls, checkpoint: dict[str, Any]) -> StepCounter:
+        return cls(**checkpoint["counter"])
 
 
 class StageTrainer:
-    """Everything one stage needs, ready to go on from `position`.
+    """Everything one stage needs, ready to go on from `counter`.
 
     `weights` are those of the stage before; `checkpoint`, if the stage is continued, has all.
     """
 
+    network: LUVLi
+    model: Any
+    """the network as Fabric wraps it"""
+    optimizer: Any
+    average: AveragedModel | None
+    order: StageOrder
+
     def __init__(
         self,
-        run: Run,
-        position: Position,
+        run: TrainingRun,
+        counter: StepCounter,
         weights: Weights | None,
         checkpoint: dict[str, Any] | None,
     ) -> None:
-        self.run, self.position = run, position
-        self.recipe, self.fabric, self.report = run.recipe, run.fabric, run.report
-        self.name = position.stage
+        self.run, self.counter = run, counter
+        self.recipe, self.fabric, self.log = run.recipe, run.fabric, run.log
+        self.name = counter.stage
         self.stage = self.recipe.stages[self.name]
         self.config = self.recipe.stage_network(self.stage)
         self._make_data()
         self._make_network(weights, checkpoint)
-        self.meter = Meter(f"stage {self.name}", position.first_loss)
-
-    def _make_data(self) -> None:
-        stage, fabric = self.stage, self.fabric
-        if stage.batch % fabric.world_size:
-            raise InputError(
-                f"stages.{self.name}.batch is {stage.batch}, which {fabric.world_size} processes "
-                "cannot share equally: choose a multiple."
-            )
-        with fabric.rank_zero_first(local=True):
-            size = self.config.input_size
-            self.faces = stage_faces(self.recipe, stage, self._labelled_faces(), _shown)
-            self.watched = validation_crops(self.recipe, size, self.run.faces, _shown)
-        names = self.recipe.sources_of(stage)
-        sizes = {name: len(c) for name, c in zip(names, self.faces.crops, strict=True)}
-        counts = faces_per_epoch(sizes, stage.mixture, stage.epoch_faces)
-        self.order = StageOrder(
-            self.recipe.seed,
-            list(sizes.values()),
-            list(counts.values()),
-            stage.batch,
-            stage.epochs,
-            fabric.global_rank,
-            fabric.world_size,
-        )
-        self.order.start = self.position.done
-        self.steps = stage.epochs * self.order.steps_per_epoch
-
-    def _labelled_faces(self) -> dict[str, SourceFaces]:
-        """The sources' faces; where the stage says so, labelled by the stage before."""
-        faces = dict(self.run.faces)
-        if self.stage.relabel:
-            names = list(self.recipe.stages)
-            teacher = self.run.out / f"{names[names.index(self.name) - 1]}.safetensors"
-            for name in self.stage.relabel:
-                source = faces[name].source
-                labelled = relabel(
-                    faces[name].train, teacher, source.box_noise, self.recipe.data.cache
-                )
-                faces[name] = replace(faces[name], train=tuple(labelled))
-                self.report.say(f"{name}: {len(labelled)} faces labelled by {teacher}")
-        return faces
-
-    def _make_network(self, weights: Weights | None, checkpoint: dict[str, Any] | None) -> None:
-        stage, fabric = self.stage, self.fabric
-        torch.manual_seed(self.recipe.seed * 1000 + list(self.recipe.stages).index(self.name))
-        network = build(self.config, recompute=self.run.options.recompute)
-        if checkpoint is not None:
-            network.load_state_dict(checkpoint["network"])
-        elif weights is not None:
-            take_fitting(network, weights)
-        elif self.recipe.init is not None:
-            fresh = load_weights_into(network, shipped_or_path(self.recipe.init))
-            self.report.say(
-                f"starting from {self.recipe.init}; fresh: {', '.join(fresh) or 'none'}"
-            )
-        freeze_unused(network, stage)
-        on_cpu = fabric.device.type == "cpu"
-        network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        network = prepare_norms(network, stage.batch_norm, fabric.world_size, on_cpu)
-        optimizer = make_optimizer(network, stage.optimizer)
-        self.model, self.optimizer = fabric.setup(network, optimizer)
-        self.network: LUVLi = network
-        self.average: WeightAverage | None = None
-        if stage.ema is not None:
-            self.average = WeightAverage(network.state_dict(), stage.ema)
-        if checkpoint is not None:
-            self.optimizer.load_state_dict(checkpoint["optimizer"])
-            if self.average is not None and checkpoint["average"] is not None:
-                self.average.load(checkpoint["average"], checkpoint["average_updates"])
-            restore_random_states(checkpoint["random"])
+        self.meter = LossMeter(f"stage {self.name}", counter.first_loss)
 
     def train(self, stop: Stop) -> Weights:
         """All remaining steps -> the weights that the stage ends with."""
-        position, report = self.position, self.report
-        report.begin_stage(self.name, self.steps, position.done)
+        counter, steps_per_epoch = self.counter, self.order.steps_per_epoch
+        self.log.begin_stage(self.name, self.order.steps, counter.step)
         set_training_mode(self.network, self.stage.batch_norm)
+        batches = load_batches(self.faces, self.order, self.run.options.workers)
         saved = logged = time.monotonic()
-        source = batches(self.faces, self.order, self.run.options.workers)
-        while position.done < self.steps:
-            before = time.perf_counter()
-            batch = self.fabric.to_device(next(source))
-            waited = time.perf_counter() - before
-            rate = self.step(batch)
-            self.meter.add(self.parts, self.stage.batch, waited)
-            epoch, within = divmod(position.done, self.order.steps_per_epoch)
+        while counter.step < self.order.steps:
+            asked = time.perf_counter()
+            batch = self.fabric.to_device(next(batches))
+            waited = time.perf_counter() - asked
+            lr = self.lr()
+            losses = self.step(batch, lr)
+            self.meter.add(losses, self.stage.batch_size, waited)
+            counter.step += 1
+            counter.global_step += 1
+
+            epochs, within = divmod(counter.step, steps_per_epoch)
+            epoch_ends, stopping = within == 0, self._must_stop(stop)
             now = time.monotonic()
-            stopping = self._must_stop(stop)
-            saving = stopping or within == 0 or now - saved > 60 * self.recipe.checkpoint_minutes
+            late = now - saved > 60 * self.recipe.checkpoint_minutes
+            saving = stopping or epoch_ends or late
             if saving or now - logged > LOG_SECONDS:
-                means = self.meter.flush(position.total)  # raises if a loss was not a number
-                report.progress(position.total, epoch - (within == 0), position.done, rate, means)
+                means = self.meter.flush(counter.global_step)  # raises if a loss is not a number
+                epoch = epochs - epoch_ends
+                self.log.progress(counter.global_step, epoch, counter.step, lr, means)
                 logged = now
             else:
-                report.advance(position.done)
-            last = position.done == self.steps
-            if within == 0 and (last or epoch % self.recipe.validate_epochs == 0):
-                self.validate(epoch - 1)
+                self.log.advance(counter.step)
+            last = counter.step == self.order.steps
+            if epoch_ends and (last or epochs % self.recipe.validate_epochs == 0):
+                self.validate(epochs - 1)
             if saving:
                 self.save()
                 saved = time.monotonic()
             if stopping:
                 raise Stopped(
-                    f"stopped by a signal after step {position.done} of stage {self.name}: "
+                    f"stopped by a signal after step {counter.step} of stage {self.name}: "
                     "continue with --resume"
                 )
-        report.end_stage()
+        self.log.end_stage()
         weights = {name: t.detach().cpu().clone() for name, t in self.result().items()}
         self.write_model(weights)
         return weights
 
-    def step(self, batch: Batch) -> float:
-        """Learn from one batch -> the learning rate that was used."""
-        stage, position = self.stage, self.position
-        epoch = position.done / self.order.steps_per_epoch
-        rate = stage.optimizer.rate * rate_factor(stage.schedule, epoch, stage.epochs)
-        set_rate(self.optimizer, rate)
+    def step(self, batch: Batch, lr: float) -> StageLosses:
+        """Learn from one batch."""
+        set_lr(self.optimizer, lr)
         outputs = self.model(network_input(batch.images, self.config))
-        loss, self.parts = objective(stage, self.config, outputs, batch)
-        self.fabric.backward(loss)
-        if stage.clip is not None:
+        losses = stage_losses(self.stage, self.config, outputs, batch)
+        self.fabric.backward(losses.total)
+        if self.stage.clip_grad_norm is not None:
             self.fabric.clip_gradients(
-                self.model, self.optimizer, max_norm=stage.clip, error_if_nonfinite=False
+                self.model,
+                self.optimizer,
+                max_norm=self.stage.clip_grad_norm,
+                error_if_nonfinite=False,
             )
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         if self.average is not None:
-            self.average.update(self.network.state_dict())
-        position.done += 1
-        position.total += 1
-        return rate
+            self.average.update_parameters(self.network)
+        return losses
+
+    def lr(self) -> float:
+        """The learning rate of the next step."""
+        epoch = self.counter.step / self.order.steps_per_epoch
+        return self.stage.optimizer.lr * lr_factor(self.stage.schedule, epoch, self.stage.epochs)
 
     def result(self) -> Weights:
         """The weights that count: the average where there is one."""
-        return self.average.state if self.average is not None else self.network.state_dict()
+        network = self.network if self.average is None else self.average.module
+        return network.state_dict()
 
     def validate(self, epoch: int) -> None:
-        """Figures and a picture of the held-out faces, by the first process."""
+        """Metrics and a sheet of the held-out faces, by the first process."""
         if self.fabric.is_global_zero and self.watched:
             judged = build(self.config).to(self.fabric.device)
             judged.load_state_dict(self.result())
-            pictures = []
+            shown = []
             for name, crops in self.watched.items():
-                answers = predict_crops(judged, crops)
-                numbers = figures(answers, self.config, self.stage.loss != "heatmap")
-                numbers["mean_shape_nme_box"] = mean_shape_nme(self.faces.crops, crops)
-                self.run.results[name] = numbers
-                self.report.validation(self.position.total, epoch, name, numbers)
-                pictures.append(answers)
-            sheet = contact_sheet(pictures, self.config.markup, self._visibility_is_trained())
-            self.report.picture(self.position.total, sheet)
+                predictions = predict_crops(judged, crops)
+                metrics = self.run.validation[name] = validation_metrics(
+                    predictions,
+                    self.config,
+                    with_likelihood=self.stage.loss != "heatmap",
+                    mean_shape=mean_shape_nme(self.faces.crops, crops),
+                )
+                self.log.validation(self.counter.global_step, epoch, name, metrics)
+                shown.append(predictions)
+            sheet = validation_sheet(shown, self.config.markup, self._visibility_is_trained())
+            self.log.sheet(self.counter.global_step, sheet)
         self.fabric.barrier()
 
     def save(self) -> None:
@@ -259,23 +216,23 @@ class StageTrainer:
         if not all(torch.isfinite(t).all() for t in state.values() if t.is_floating_point()):
             raise Divergence(
                 f"stage {self.name}: the weights are not numbers any more after step "
-                f"{self.position.total}: lower the learning rate or set clip."
+                f"{self.counter.global_step}: lower the learning rate or set clip_grad_norm."
             )
-        self.position.first_loss = self.meter.first
+        self.counter.first_loss = self.meter.first
         save_checkpoint(
             self.run.out / "checkpoints",
-            self.position.total,
+            self.counter.global_step,
             {
-                **asdict(self.position),
+                "counter": asdict(self.counter),
                 "recipe": self.recipe.model_dump(mode="json"),
                 "network": state,
                 "optimizer": self.optimizer.state_dict(),
-                "average": self.average.state if self.average else None,
-                "average_updates": self.average.updates if self.average else 0,
+                "average": self.average.module.state_dict() if self.average else None,
+                "average_updates": int(self.average.n_averaged) if self.average else 0,
                 "random": random_states(),
-                "results": self.run.results,
+                "validation": {name: asdict(m) for name, m in self.run.validation.items()},
             },
-            self.recipe.keep,
+            self.recipe.keep_checkpoints,
         )
 
     def write_model(self, weights: Weights) -> None:
@@ -289,29 +246,95 @@ class StageTrainer:
         info = {
             "name": self.recipe.name,
             "stage": self.name,
-            "steps": self.position.total,
+            "steps": self.counter.global_step,
             "licence": self.recipe.licence,
             "enlarge": get_enlargement(self.recipe.data.enlarge),
-            "validation": self.run.results,
+            "validation": {name: m.known() for name, m in self.run.validation.items()},
             "recipe": self.recipe.model_dump(mode="json"),
             "luvli": __version__,
         }
         last = self.name == list(self.recipe.stages)[-1]
         path = self.run.out / (MODEL if last else f"{self.name}.safetensors")
         save_model(path, network, info)
-        self.report.say(f"stage {self.name} is finished: {path}")
+        self.log.say(f"stage {self.name} is finished: {path}")
+
+    def _make_data(self) -> None:
+        stage, fabric = self.stage, self.fabric
+        if stage.batch_size % fabric.world_size:
+            raise InputError(
+                f"stages.{self.name}.batch_size is {stage.batch_size}, which {fabric.world_size} "
+                "processes cannot share equally: choose a multiple."
+            )
+        with fabric.rank_zero_first(local=True):
+            size = self.config.input_size
+            self.faces = training_faces(self.recipe, stage, self._labelled_faces(), _shown)
+            self.watched = validation_crops(self.recipe, size, self.run.faces, _shown)
+        names = self.recipe.sources_of(stage)
+        sizes = {name: len(c) for name, c in zip(names, self.faces.crops, strict=True)}
+        counts = faces_per_epoch(sizes, stage.mixture, stage.epoch_faces)
+        self.order = StageOrder(
+            self.recipe.seed,
+            list(sizes.values()),
+            list(counts.values()),
+            stage.batch_size,
+            stage.epochs,
+            fabric.global_rank,
+            fabric.world_size,
+            start=self.counter.step,
+        )
+
+    def _labelled_faces(self) -> dict[str, SourceFaces]:
+        """The sources' faces; where the stage says so, labelled by the stage before."""
+        faces = dict(self.run.faces)
+        if self.stage.relabel:
+            names = list(self.recipe.stages)
+            teacher = self.run.out / f"{names[names.index(self.name) - 1]}.safetensors"
+            for name in self.stage.relabel:
+                source = faces[name].source
+                labelled = relabel(
+                    faces[name].train, teacher, source.box_noise, self.recipe.data.cache
+                )
+                faces[name] = replace(faces[name], train=tuple(labelled))
+                self.log.say(f"{name}: {len(labelled)} faces labelled by {teacher}")
+        return faces
+
+    def _make_network(self, weights: Weights | None, checkpoint: dict[str, Any] | None) -> None:
+        stage, fabric = self.stage, self.fabric
+        torch.manual_seed(self.recipe.seed * 1000 + list(self.recipe.stages).index(self.name))
+        network = build(self.config, recompute=self.run.options.activation_checkpointing)
+        if checkpoint is not None:
+            network.load_state_dict(checkpoint["network"])
+        elif weights is not None:
+            take_fitting(network, weights)
+        elif self.recipe.init is not None:
+            fresh = load_weights_into(network, shipped_or_path(self.recipe.init))
+            self.log.say(f"starting from {self.recipe.init}; fresh: {', '.join(fresh) or 'none'}")
+        freeze_unused(network, stage)
+        on_cpu = fabric.device.type == "cpu"
+        network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        network = prepare_norms(network, stage.batch_norm, fabric.world_size, on_cpu)
+        optimizer = make_optimizer(network, stage.optimizer)
+        self.model, self.optimizer = fabric.setup(network, optimizer)
+        self.network = network
+        self.average = moving_average(network, stage.ema) if stage.ema is not None else None
+        if checkpoint is not None:
+            self.optimizer.load_state_dict(checkpoint["optimizer"])
+            if self.average is not None and checkpoint["average"] is not None:
+                self.average.module.load_state_dict(checkpoint["average"])
+                self.average.n_averaged.fill_(checkpoint["average_updates"])
+            restore_random_states(checkpoint["random"])
 
     def _visibility_is_trained(self) -> bool:
         return (
             self.stage.loss != "heatmap"
             and self.stage.use_visibility
-            and sees_hidden_landmarks(self.faces)
+            and has_hidden_landmarks(self.faces)
         )
 
     def _must_stop(self, stop: Stop) -> bool:
         if self.fabric.world_size == 1:
             return stop.asked
-        if self.position.done % AGREE_STEPS:
+        if self.counter.step % AGREE_STEPS:
             return False
         votes = torch.tensor(float(stop.asked), device=self.fabric.device)
         return bool(self.fabric.all_reduce(votes, reduce_op="sum") > 0)

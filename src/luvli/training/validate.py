@@ -1,9 +1,9 @@
-"""How good the network is on faces it does not learn from."""
+"""How good the network is on faces that it does not learn from: metrics, and a sheet of faces."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import isfinite
 
 import numpy as np
@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 
 from luvli.data.augment import Geometry, place_crop
 from luvli.data.dataset import CropDataset, collate
+from luvli.drawing.faces import draw_face
 from luvli.evaluation.accuracy import landmark_errors, mean_nme, nme, normalizers
-from luvli.evaluation.uncertainty import negative_log_likelihood, pearson, spread_root
+from luvli.evaluation.uncertainty import negative_log_likelihood, spread_root
 from luvli.evaluation.visibility import is_called_visible, labelled
+from luvli.faces import FaceLandmarks
 from luvli.image import affine as affines
 from luvli.image.read import Picture
 from luvli.likelihood import covariance as cov
@@ -26,9 +28,14 @@ from luvli.training.objective import network_input
 
 Floats = NDArray[np.float64]
 
+TILE = 192
+COLUMNS = 6
+FACES = 12
+"""tiles of the validation sheet: side in pixels, how many in a row, how many in all"""
+
 
 @dataclass(frozen=True)
-class Answers:
+class CropPredictions:
     """Predictions and labels of n faces, in crop pixels."""
 
     images: list[Picture]
@@ -47,8 +54,8 @@ class Answers:
 
 
 @torch.no_grad()
-def predict_crops(network: LUVLi, crops: CropDataset, batch: int = 32) -> Answers:
-    """The last U-net's answer for every face of `crops`."""
+def predict_crops(network: LUVLi, crops: CropDataset, batch_size: int = 32) -> CropPredictions:
+    """The last U-net's prediction for every face of `crops`."""
     config = network.config
     device = next(network.parameters()).device
     was_training = network.training
@@ -56,65 +63,110 @@ def predict_crops(network: LUVLi, crops: CropDataset, batch: int = 32) -> Answer
     images: list[Picture] = []
     parts: list[tuple[NDArray[np.floating], ...]] = []
     truths, classes, affines = [], [], []
-    for start in range(0, len(crops), batch):
-        samples = [crops[i] for i in range(start, min(start + batch, len(crops)))]
+    for start in range(0, len(crops), batch_size):
+        samples = [crops[i] for i in range(start, min(start + batch_size, len(crops)))]
         images += [sample["image"] for sample in samples]
         truths += [sample["points"] for sample in samples]
         classes += [sample["visibility"] for sample in samples]
         affines += [sample["affine"] for sample in samples]
-        answer = network(network_input(collate(samples)["image"].to(device), config))[-1]
-        points = heatmap_to_crop(answer.mean, config.pixel_grid)
-        covariance = covariance_to_crop(cov.from_cholesky(answer.cholesky))
-        found = (points, covariance, answer.visibility)
+        output = network(network_input(collate(samples)["image"].to(device), config))[-1]
+        points = heatmap_to_crop(output.mean, config.pixel_grid)
+        covariance = covariance_to_crop(cov.from_cholesky(output.cholesky))
+        found = (points, covariance, output.visibility)
         parts.append(tuple(tensor.double().cpu().numpy() for tensor in found))
     network.train(was_training)
     points, covariance, visibility = (np.concatenate(part) for part in zip(*parts, strict=True))
     truth = np.stack(truths).astype(np.float64)
-    return Answers(
+    return CropPredictions(
         images, points, covariance, visibility, truth, np.stack(classes), np.stack(affines)
     )
 
 
-def figures(
-    answers: Answers, config: NetworkConfig, trained_with_likelihood: bool
-) -> dict[str, float]:
-    """Numbers about one validation set; lengths in percent of the named normaliser.
+@dataclass(frozen=True)
+class ValidationMetrics:
+    """Metrics of one validation set; lengths in percent of the named normaliser.
 
-    `trained_with_likelihood` False (heat-map stage) leaves out what CEN and VEN say.
+    None where the labels or the stage have nothing to measure: a heat-map stage trains neither
+    covariance nor visibility, most sets have no hidden landmarks.
     """
-    truth, visible = answers.truth, answers.classes > 0
+
+    nme_box: float
+    nme_interocular: float | None = None
+    nll: float | None = None
+    """mean negative log-likelihood of the visible landmarks"""
+    error_correlation: float | None = None
+    """Spearman's, of predicted spread and actual error"""
+    visibility_accuracy: float | None = None
+    visibility_base_rate: float | None = None
+    """accuracy of calling all landmarks what most of them are"""
+    hidden_found: float | None = None
+    """share of the self-occluded landmarks that are called invisible"""
+    visible_found: float | None = None
+    mean_shape_nme_box: float | None = None
+    """NME_box of always answering with the mean shape of the training faces"""
+
+    def known(self) -> dict[str, float]:
+        """The metrics that there are, by name."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    def __str__(self) -> str:
+        """As people read it.
+
+        >>> print(ValidationMetrics(nme_box=2.5, visibility_accuracy=0.91))
+        NME_box 2.50 %, visibility accuracy 0.910
+        """
+        words = []
+        for name, value in self.known().items():
+            label = name.replace("mean_shape_", "mean shape ").replace("nme_", "NME_")
+            if "NME_" in label:
+                words.append(f"{label} {value:.2f} %")
+            else:
+                words.append(f"{label.replace('_', ' ')} {value:.3f}")
+        return ", ".join(words)
+
+
+def validation_metrics(
+    predictions: CropPredictions,
+    config: NetworkConfig,
+    with_likelihood: bool,
+    mean_shape: float | None = None,
+) -> ValidationMetrics:
+    """Compare predictions with labels.
+
+    `with_likelihood` False (heat-map stage) leaves out what CEN and VEN say; `mean_shape` is
+    what `mean_shape_nme` found.
+    """
+    truth, visible = predictions.truth, predictions.classes > 0
     markup = config.markup if is_markup(config.markup) else None
-    result = {"nme_box": mean_nme(nme(answers.points, truth, "box", visible, "visible"))}
+    metrics: dict[str, float | None] = {"mean_shape_nme_box": mean_shape}
     if markup is not None and np.isfinite(_eyes(truth, visible, markup)).any():
-        errors = nme(answers.points, truth, "interocular", visible, "visible", markup=markup)
-        result["nme_interocular"] = mean_nme(errors)
-    if not trained_with_likelihood:
-        return result
-    nll = negative_log_likelihood(
-        answers.points, answers.covariance, truth, config.likelihood, visible=visible
-    )
-    result["nll"] = float(np.nanmean(nll))
-    result["error_correlation"] = rank_correlation(answers)
-    probability, seen = labelled(answers.visibility, answers.classes)
-    if seen.any() and not seen.all():
-        called = is_called_visible(probability)
-        result["visibility_accuracy"] = float((called == seen).mean())
-        result["visibility_base_rate"] = float(max(seen.mean(), 1 - seen.mean()))
-        result["hidden_found"] = float((~called[~seen]).mean())
-        result["visible_found"] = float(called[seen].mean())
-    return {name: value for name, value in result.items() if isfinite(value)}
+        errors = nme(predictions.points, truth, "interocular", visible, "visible", markup=markup)
+        metrics["nme_interocular"] = mean_nme(errors)
+    if with_likelihood:
+        nll = negative_log_likelihood(
+            predictions.points, predictions.covariance, truth, config.likelihood, visible=visible
+        )
+        metrics["nll"] = float(np.nanmean(nll))
+        metrics["error_correlation"] = rank_correlation(predictions)
+        probability, seen = labelled(predictions.visibility, predictions.classes)
+        if seen.any() and not seen.all():
+            called = is_called_visible(probability)
+            metrics["visibility_accuracy"] = float((called == seen).mean())
+            metrics["visibility_base_rate"] = float(max(seen.mean(), 1 - seen.mean()))
+            metrics["hidden_found"] = float((~called[~seen]).mean())
+            metrics["visible_found"] = float(called[seen].mean())
+    metrics = {name: v for name, v in metrics.items() if v is not None and isfinite(v)}
+    box = mean_nme(nme(predictions.points, truth, "box", visible, "visible"))
+    return ValidationMetrics(nme_box=box, **metrics)
 
 
-def rank_correlation(answers: Answers) -> float:
+def rank_correlation(predictions: CropPredictions) -> float:
     """Spearman's correlation of predicted spread and actual error over all labelled landmarks."""
-    errors = landmark_errors(answers.points, answers.truth, "box", answers.classes > 0)
+    from scipy.stats import spearmanr
+
+    errors = landmark_errors(predictions.points, predictions.truth, "box", predictions.classes > 0)
     known = np.isfinite(errors)
-    return pearson(_ranks(spread_root(answers.covariance)[known]), _ranks(errors[known]))
-
-
-def _ranks(values: Floats) -> NDArray[np.intp]:
-    """Place of each value in sorted order (measured numbers have no ties)."""
-    return np.argsort(np.argsort(values))
+    return float(spearmanr(spread_root(predictions.covariance)[known], errors[known]).statistic)
 
 
 def mean_shape_nme(train: Sequence[CropDataset], watched: CropDataset) -> float:
@@ -141,3 +193,48 @@ def _eyes(truth: Floats, visible: NDArray[np.bool_], markup: str) -> Floats:
     if get_markup(markup).size != truth.shape[1]:
         return np.full(len(truth), np.nan)
     return normalizers(truth, "interocular", visible, markup=markup)
+
+
+def validation_sheet(
+    sets: Sequence[CropPredictions], markup: str, visibility_trained: bool, faces: int = FACES
+) -> Picture:
+    """The first faces of each set in equal parts, `COLUMNS` in a row.
+
+    Labels are green, predictions yellow, ellipses blue; what is probably invisible fades.
+    """
+    each = max(1, faces // len(sets))
+    tiles = [
+        _tile(predictions, i, markup, visibility_trained)
+        for predictions in sets
+        for i in range(min(each, len(predictions.images)))
+    ]
+    columns = min(COLUMNS, len(tiles))
+    rows = -(-len(tiles) // columns)
+    sheet = np.zeros((rows * TILE, columns * TILE, 3), np.uint8)
+    for place, tile in enumerate(tiles):
+        y, x = divmod(place, columns)
+        sheet[y * TILE : (y + 1) * TILE, x * TILE : (x + 1) * TILE] = tile
+    return sheet
+
+
+def _tile(
+    predictions: CropPredictions, index: int, markup: str, visibility_trained: bool
+) -> Picture:
+    """One face, enlarged to `TILE` pixels."""
+    import cv2
+
+    image = predictions.images[index]
+    size = image.shape[0]
+    scale = TILE / size
+    shift = scale / 2 - 0.5  # pixel centres: (x + 1/2) * scale - 1/2
+    tile = np.asarray(cv2.resize(image, (TILE, TILE), interpolation=cv2.INTER_LINEAR), np.uint8)
+    face = FaceLandmarks(
+        points=predictions.points[index],
+        covariance=predictions.covariance[index],
+        visibility=predictions.visibility[index],
+        box=[0, 0, size - 1, size - 1],  # type: ignore[arg-type]
+        markup=markup,
+        visibility_trained=visibility_trained,
+    )
+    moved = face.transform([[scale, 0, shift], [0, scale, shift]])
+    return draw_face(tile, moved, truth=predictions.truth[index] * scale + shift)

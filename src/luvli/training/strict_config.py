@@ -28,7 +28,7 @@ def unknown_key(key: str, known: list[str]) -> str:
     return f"unknown key {key!r}{hint}"
 
 
-class Settings(BaseModel):
+class StrictConfig(BaseModel):
     """Frozen, typed, and strict about its keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
