@@ -1,0 +1,83 @@
+"""Files for contributors: they parse, and say the same as the files they repeat."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import luvli
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def _yaml(name: str) -> Any:
+    return yaml.safe_load((ROOT / name).read_text())
+
+
+def _recipe(target: str) -> list[str]:
+    """The commands of a target of the Makefile, without the folder of the programs."""
+    text = (ROOT / "Makefile").read_text()
+    found = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", text, re.MULTILINE)
+    assert found
+    return [line.strip().replace("$(BIN)/", "") for line in found[1].splitlines()]
+
+
+def _steps(job: str) -> list[str]:
+    steps = _yaml(".github/workflows/test.yml")["jobs"][job]["steps"]
+    return [step["run"] for step in steps if "run" in step]
+
+
+def test_the_workflow_runs_what_make_runs() -> None:
+    assert _steps("lint")[1:] == _recipe("lint")
+    assert _steps("test")[1:] == _recipe("test")
+
+
+def test_the_workflow_tests_every_python_that_the_package_claims() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    claimed = {
+        version[1]
+        for line in project["classifiers"]
+        if (version := re.fullmatch(r"Programming Language :: Python :: (\d\.\d+)", line))
+    }
+    matrix = _yaml(".github/workflows/test.yml")["jobs"]["test"]["strategy"]["matrix"]
+    assert set(matrix["python"]) == claimed
+    assert {name.split("-")[0] for name in matrix["os"]} == {"ubuntu", "macos", "windows"}
+
+
+def test_hooks_before_a_commit_are_those_of_lint() -> None:
+    hooks = {hook["id"]: hook for hook in _yaml(".pre-commit-config.yaml")["repos"][0]["hooks"]}
+    programs = [hook["entry"].split()[0] for hook in hooks.values()]
+    assert programs == [command.split()[0] for command in _recipe("lint")]
+
+
+@pytest.mark.parametrize("form", ["bug", "idea"])
+def test_issue_forms_ask_something(form: str) -> None:
+    fields = _yaml(f".github/ISSUE_TEMPLATE/{form}.yml")["body"]
+    assert all({"type", "id", "attributes"} <= set(field) for field in fields)
+    assert len({field["id"] for field in fields}) == len(fields)
+
+
+def test_the_citation_is_of_this_version() -> None:
+    citation = _yaml("CITATION.cff")
+    assert citation["version"] == luvli.__version__
+    names = [author["family-names"] for author in citation["preferred-citation"]["authors"]]
+    written = "Kumar, Marks, Mou, Wang, Jones, Cherian, Koike-Akino, Liu, Feng"
+    assert ", ".join(names) == written
+
+
+def test_every_room_is_named_in_the_data_flow() -> None:
+    """CONTRIBUTING lists the rooms in the order that the import contract enforces."""
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    layers = contract["contracts"][0]["layers"][::-1]
+    written = (ROOT / "CONTRIBUTING.md").read_text().split("## Data flow")[1].split("\n## ")[0]
+    rooms = re.findall(r"`(\w+)`(?=[^|]*\|[^|]*\|$)", written, re.MULTILINE)
+    present = {path.stem for path in (ROOT / "src/luvli").iterdir() if path.name != "__init__.py"}
+    enforced = [sorted(set(re.findall(r"\w+", layer)) & present) for layer in layers]
+    position = {room: i for i, names in enumerate(enforced) for room in names}
+    assert set(position) - {"_lazy"} == set(rooms)
+    assert [position[room] for room in rooms] == sorted(position[room] for room in rooms)
