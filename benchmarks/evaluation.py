@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from luvli.evaluation.evaluated_faces import EvaluatedFaces, read_parquet
-from luvli.evaluation.metrics import measure
+from luvli.evaluation.metrics import compute_metrics
 from luvli.evaluation.report import write_report
 from luvli.likelihood import Laplace
 from luvli.markup import get_markup
@@ -43,7 +43,7 @@ def made_up_faces(count: int, seed: int = 0) -> EvaluatedFaces:
         classes=classes,
         covariance=density.covariance,
         visibility=probability,
-        heatmap_pixel=size[:, 0, 0] * 2.6 / 64,
+        paper_pixel=size[:, 0, 0] * 2.6 / 256,
         subsets={"first half": np.arange(count) < count // 2},
         markup="ibug68",
         method="made up",
@@ -55,7 +55,7 @@ def main(count: int) -> int:
     faces = made_up_faces(count)
     print(f"made {count:,} faces x 68 landmarks in {time.perf_counter() - clock:.1f} s")
     clock, work = time.perf_counter(), time.process_time()
-    metrics = measure(faces)
+    metrics = compute_metrics(faces)
     wall, scoring = time.perf_counter() - clock, time.process_time() - work
     with tempfile.TemporaryDirectory() as folder:
         clock = time.perf_counter()
@@ -74,8 +74,9 @@ def main(count: int) -> int:
     print(f"whole report with figures   {reporting:6.1f} s   (metrics again, 11 figures, 4 files)")
     print(f"predictions.parquet read    {reading:6.1f} s   ({megabytes:.0f} MB)")
     print(f"peak memory                 {memory:6.2f} GB  (bound {GIGABYTES:g} GB)")
-    print(f"NME box {metrics['accuracy']['box']['nme']['value']:.3f} %, "
-          f"coverage error {metrics['coverage']['error']:.4f}")  # fmt: skip
+    assert metrics.uncertainty is not None
+    print(f"NME box {metrics.accuracy['box'].nme.value:.3f} %, "
+          f"coverage error {metrics.uncertainty.coverage.error:.4f}")  # fmt: skip
     return 0 if scoring < SECONDS and memory < GIGABYTES else 1
 
 

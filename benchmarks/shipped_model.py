@@ -144,8 +144,7 @@ def held_out(recipe: Recipe) -> tuple[list[FaceRecord], list[FaceRecord], list[F
 def evaluated(
     predictor: Predictor, records: Sequence[FaceRecord], crop_by: CropBy
 ) -> EvaluatedFaces:
-    answers = run_model(predictor, records, crop_by)
-    return from_records(records, [answer.face for answer in answers])
+    return from_records(records, list(run_model(predictor, records, crop_by)))
 
 
 def calibrate(model: Path, records: Sequence[FaceRecord]) -> Floats:

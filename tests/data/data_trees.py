@@ -14,13 +14,13 @@ Floats = NDArray[np.float64]
 
 
 def face_points(markup: str = "ibug68", seed: int = 0, size: int = 100) -> Floats:
-    """(k, 2) a plausible face inside a `size` x `size` picture, first pixel centre (0, 0)."""
+    """(k, 2) a plausible face inside a `size` x `size` image, first pixel centre (0, 0)."""
     rng = np.random.default_rng(seed)
     drawing = get_markup(markup).schematic
     return np.round(size / 2 + drawing * size * 0.3 + rng.normal(0, 0.5, drawing.shape), 3)
 
 
-def write_picture(path: Path, size: tuple[int, int] = (100, 100), seed: int = 0) -> Path:
+def write_image(path: Path, size: tuple[int, int] = (100, 100), seed: int = 0) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     pixels = np.random.default_rng(seed).integers(0, 255, (size[1], size[0], 3), dtype=np.uint8)
     Image.fromarray(pixels).save(path)
@@ -36,13 +36,13 @@ def write_raw_pts(path: Path, rows: NDArray[np.floating] | list[tuple[float, flo
 
 
 def write_pair(folder: Path, stem: str, points: Floats, suffix: str = ".jpg") -> None:
-    """A picture and its `.pts`, counted from 1."""
-    write_picture(folder / f"{stem}{suffix}")
+    """An image and its `.pts`, counted from 1."""
+    write_image(folder / f"{stem}{suffix}")
     write_raw_pts(folder / f"{stem}.pts", points + 1)
 
 
 def write_hrnet(path: Path, rows: list[tuple[str, float, float | None, Floats, Floats]]) -> Path:
-    """Rows of (picture, scale, box_size or None, centre, points)."""
+    """Rows of (image, scale, box_size or None, centre, points)."""
     path.parent.mkdir(parents=True, exist_ok=True)
     count = len(rows[0][4])
     sized = rows[0][2] is not None

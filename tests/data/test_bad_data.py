@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from data_trees import face_points, write_pair, write_picture, write_raw_pts
+from data_trees import face_points, write_image, write_pair, write_raw_pts
 
-from luvli.data.sets import DataWarning, check_pictures, load_set, read_set
+from luvli.data.sets import DataWarning, check_images, load_set, read_set
 from luvli.data.sets.check import check_set
 from luvli.errors import InputError
 
@@ -17,8 +17,8 @@ from luvli.errors import InputError
 def broken(tmp_path: Path) -> Path:
     """One good face, and one of everything that goes wrong."""
     write_pair(tmp_path, "good", face_points())
-    write_raw_pts(tmp_path / "no_picture.pts", face_points() + 1)
-    write_picture(tmp_path / "no_label.jpg")
+    write_raw_pts(tmp_path / "no_image.pts", face_points() + 1)
+    write_image(tmp_path / "no_label.jpg")
     write_pair(tmp_path, "count", face_points()[:5])
     write_pair(tmp_path, "text", face_points())
     (tmp_path / "text.pts").write_text("version: 1\nn_points: 68\n{\nhello\n}")
@@ -32,7 +32,7 @@ def test_everything_wrong_is_listed(broken: Path) -> None:
     assert [r.face_id for r in found] == ["good"]
     named = {Path(problem.path).stem: problem.kind for problem in found.problems}
     assert named == {
-        "no_picture": "missing image",
+        "no_image": "missing image",
         "no_label": "missing label",
         "count": "bad label",
         "text": "bad label",
@@ -58,12 +58,12 @@ def test_loading_refuses_unless_told_to_skip(broken: Path) -> None:
 def test_pictures_that_do_not_decode(tmp_path: Path) -> None:
     write_pair(tmp_path, "good", face_points())
     write_pair(tmp_path, "cut", face_points())
-    picture = tmp_path / "cut.jpg"
-    picture.write_bytes(picture.read_bytes()[:200])
-    write_pair(tmp_path, "outside", face_points() + 400)  # far right of a 100-pixel picture
+    image = tmp_path / "cut.jpg"
+    image.write_bytes(image.read_bytes()[:200])
+    write_pair(tmp_path, "outside", face_points() + 400)  # far right of a 100-pixel image
     found = read_set("folder", tmp_path)
     assert len(found) == 3  # looking up alone cannot tell
-    problems = list(check_pictures(found))
+    problems = list(check_images(found))
     assert {Path(p.path).stem: p.kind for p in problems} == {
         "cut": "bad image",
         "outside": "far outside",
@@ -71,7 +71,7 @@ def test_pictures_that_do_not_decode(tmp_path: Path) -> None:
 
 
 def test_empty_and_wrong_folders(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no faces of folder: it should hold pictures"):
+    with pytest.raises(InputError, match="no faces of folder: it should hold images"):
         load_set("folder", tmp_path)
     with pytest.raises(InputError, match="no faces of w300: it should hold lfpw/"):
         load_set("w300", tmp_path)
@@ -102,7 +102,7 @@ def test_a_damaged_mat_file_is_one_problem(tmp_path: Path) -> None:
     assert "AFLWinfo_release.mat" in str(found.problems[0])
 
 
-def test_check_counts_labels_without_pictures(tmp_path: Path) -> None:
+def test_check_counts_labels_without_images(tmp_path: Path) -> None:
     for pose in ("frontal", "left", "lefthalf", "right", "righthalf"):
         for number, side in enumerate(("trainset", "testset")):
             label = (
@@ -111,7 +111,7 @@ def test_check_counts_labels_without_pictures(tmp_path: Path) -> None:
             write_raw_pts(label, face_points() + 1)
     report = check_set("merl_rav", tmp_path)
     whole = report.rows[0]
-    assert (whole.labels, whole.pictures, whole.paper) == (5, 0, 15449)
+    assert (whole.labels, whole.images, whole.paper) == (5, 0, 15449)
     assert not report.complete
     assert report.kinds()["missing image"] == 10
     assert len(report.to_dict()["rows"]) == len(report.rows) == 16

@@ -18,8 +18,8 @@ from luvli.errors import InputError
 from luvli.image import Crop, read_image
 
 
-def smooth_picture(path: Path, seed: int, size: int = 200) -> Path:
-    """A picture without fine detail, so that resampling it twice changes little."""
+def smooth_image(path: Path, seed: int, size: int = 200) -> Path:
+    """An image without fine detail, so that resampling it twice changes little."""
     coarse = np.random.default_rng(seed).integers(0, 256, (8, 8, 3), dtype=np.uint8)
     Image.fromarray(coarse).resize((size, size), Image.Resampling.BICUBIC).save(path)
     return path
@@ -35,23 +35,42 @@ def records(tmp_path: Path) -> list[FaceRecord]:
             FaceRecord(
                 points=face_points(seed=seed, size=200),
                 visibility=visibility,
-                image=smooth_picture(tmp_path / f"{seed}.png", seed),
+                image=smooth_image(tmp_path / f"{seed}.png", seed),
                 face_id=str(seed),
             )
         )
     return made
 
 
-def test_plain_sample_is_the_crop(records: list[FaceRecord]) -> None:
-    dataset = CropDataset(records, 64, enlarge=1.2, box_noise="none")
-    sample = dataset[2]
-    crop = Crop.from_box(records[2].tight_box, 64, 1.2)
-    np.testing.assert_array_equal(sample["image"], crop.warp(read_image(records[2].image)))
-    np.testing.assert_allclose(sample["points"], crop.to_crop(records[2].points), rtol=1e-6)
-    assert np.isnan(sample["points"][2]).all()
-    np.testing.assert_array_equal(sample["visibility"], records[2].visibility)
-    np.testing.assert_allclose(sample["affine"], crop.affine)
-    assert len(list(dataset)) == 6
+def test_points_of_a_sample_lie_where_its_image_shows_them(tmp_path: Path) -> None:
+    """Bright dots are painted at some landmarks and found again in the crop's own pixels."""
+    points = np.round(face_points(size=200))
+    painted = [0, 8, 16, 30, 36, 45, 48, 54]
+    image = np.zeros((200, 200, 3), np.uint8)
+    for x, y in points[painted].astype(int):
+        image[y - 1 : y + 2, x - 1 : x + 2] = 255
+    Image.fromarray(image).save(tmp_path / "dots.png")
+    visibility = np.ones(68, np.int8)
+    visibility[2] = Visibility.SELF_OCCLUDED
+    record = FaceRecord(
+        points=points, visibility=visibility, image=tmp_path / "dots.png", face_id="dots"
+    )
+    for augmentation in (
+        None,
+        Augmentation.recipe("none").model_copy(update={"rotation": (25, 30)}),
+    ):
+        dataset = CropDataset([record], 160, enlarge=1.7, augmentation=augmentation)
+        sample = dataset[0]
+        grey = sample["image"].astype(float).mean(axis=2)
+        y, x = np.mgrid[:160, :160]
+        for j in painted:
+            near = grey * (np.hypot(*(np.stack([x, y]) - sample["points"][j][:, None, None])) < 4)
+            centre = np.array([(near * x).sum(), (near * y).sum()]) / near.sum()
+            np.testing.assert_allclose(centre, sample["points"][j], atol=0.15)
+        assert np.isnan(sample["points"][2]).all() and sample["visibility"][2] == 0
+    plain = CropDataset([record], 160, enlarge=1.2, box_noise="none")[0]["points"]
+    assert np.nanmax(np.ptp(plain[record.visible], axis=0)) == pytest.approx(160 / 1.2, rel=1e-5)
+    assert len(list(dataset)) == 1
 
 
 def test_same_epoch_and_face_give_the_same_sample(records: list[FaceRecord]) -> None:
@@ -106,7 +125,7 @@ def test_cached_crops_equal_decoded_ones(
             np.testing.assert_array_equal(a["visibility"], b["visibility"])
             difference = np.abs(a["image"].astype(int) - b["image"])
             assert difference.mean() < 2.5
-            assert (difference > 40).mean() < 0.02  # along the picture's border only
+            assert (difference > 40).mean() < 0.02  # along the image's border only
 
 
 def test_cache_is_made_once_and_again_when_something_changes(
@@ -156,7 +175,7 @@ def test_patches_travel_as_a_name_not_as_pixels(records: list[FaceRecord], tmp_p
 def test_bad_pictures_stop_the_cache_or_are_left_out(
     records: list[FaceRecord], tmp_path: Path
 ) -> None:
-    records[1].image.write_bytes(b"no picture at all")
+    records[1].image.write_bytes(b"no image at all")
     with pytest.raises(InputError, match="1 problems"):
         CropDataset(records, 32, cache=tmp_path / "cache")
     dataset = CropDataset(records, 32, cache=tmp_path / "cache", skip_bad=True)
@@ -174,7 +193,7 @@ def test_what_cannot_be_cropped_is_explained(records: list[FaceRecord]) -> None:
         CropDataset([records[0], other], 32)
     with pytest.raises(InputError, match="cannot be cached"):
         CropDataset(records, 32, convention="reference", cache=True)
-    with pytest.raises(InputError, match="no picture"):
+    with pytest.raises(InputError, match="no image"):
         CropDataset([other], 32)[0]
     with pytest.raises(IndexError):
         CropDataset(records, 32)[6]

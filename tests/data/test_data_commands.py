@@ -67,7 +67,7 @@ def test_check_as_json(luvli: Luvli, folder: Path) -> None:
     report = json.loads(result.output)
     assert report["complete"] is False
     assert report["rows"][0]["labels"] == 6
-    assert report["rows"][0]["pictures"] == 5
+    assert report["rows"][0]["images"] == 5
     assert [problem["kind"] for problem in report["problems"]] == ["missing image"]
 
 

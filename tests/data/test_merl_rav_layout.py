@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from data_trees import (
     face_points,
-    write_picture,
+    write_image,
     write_raw_pts,
 )
 
@@ -45,7 +45,7 @@ def merl_rav(tmp_path: Path) -> Path:
                 tmp_path / "merl_rav_labels" / place / f"labels/{stem}.pts", signed_rows()
             )
             photograph = f"{stem.split('_')[0]}.jpg"
-            write_picture(tmp_path / "aflw/flickr" / "023"[number % 3] / photograph)
+            write_image(tmp_path / "aflw/flickr" / "023"[number % 3] / photograph)
     return tmp_path
 
 
@@ -83,12 +83,12 @@ def test_merl_rav_tree_put_together(tmp_path: Path) -> None:
             number += 1
             label = tmp_path / "merl_rav_organized" / pose / side / f"image{number:05d}.pts"
             write_raw_pts(label, signed_rows())
-            write_picture(label.with_suffix(".jpg"))
+            write_image(label.with_suffix(".jpg"))
     assert len(read_set("merl_rav", tmp_path, "train").problems) == 0
     assert len(read_set("merl_rav", tmp_path, "train")) == 5
 
 
-def test_merl_rav_labels_without_pictures(merl_rav: Path) -> None:
+def test_merl_rav_labels_without_images(merl_rav: Path) -> None:
     import shutil
 
     shutil.rmtree(merl_rav / "aflw")

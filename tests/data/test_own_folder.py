@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from data_trees import (
     face_points,
+    write_image,
     write_pair,
-    write_picture,
 )
 
 from luvli.data.sets import load_set, read_set
@@ -66,7 +66,7 @@ def test_folder_with_coco(tmp_path: Path) -> None:
     from luvli.data import FaceRecord
     from luvli.data.formats import write_coco
 
-    write_picture(tmp_path / "images/one.jpg")
+    write_image(tmp_path / "images/one.jpg")
     record = FaceRecord(
         points=face_points(), visibility=np.ones(68), image=Path("one.jpg"), face_id="one"
     )

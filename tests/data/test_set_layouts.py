@@ -9,8 +9,8 @@ import pytest
 from data_trees import (
     face_points,
     write_hrnet,
+    write_image,
     write_pair,
-    write_picture,
 )
 
 from luvli.data.record import Visibility
@@ -101,8 +101,8 @@ def test_w300_mirror_copies_are_left_out_with_a_note(w300: Path) -> None:
 def test_w300lp(tmp_path: Path) -> None:
     for part in ("AFW", "HELEN", "IBUG", "LFPW"):
         name = f"{part}_1234_0"
-        write_picture(tmp_path / part / f"{name}.jpg")
-        write_picture(tmp_path / f"{part}_Flip" / f"{name}.jpg")
+        write_image(tmp_path / part / f"{name}.jpg")
+        write_image(tmp_path / f"{part}_Flip" / f"{name}.jpg")
         labels = tmp_path / "landmarks" / part
         labels.mkdir(parents=True)
         mat = {"pts_2d": face_points() + 1, "pts_3d": np.zeros((68, 2))}
@@ -129,14 +129,14 @@ def test_menpo_sets_profiles_apart(tmp_path: Path) -> None:
 # --- COFW-68 ---------------------------------------------------------------------------
 
 
-def cofw_hdf5(path: Path, pictures: list[np.ndarray]) -> None:
+def cofw_hdf5(path: Path, images: list[np.ndarray]) -> None:
     """Matlab 7.3: a user block with a text header, cells as references, axes reversed."""
     h5py = pytest.importorskip("h5py")
     path.parent.mkdir(parents=True, exist_ok=True)
     with h5py.File(path, "w", userblock_size=512) as file:
-        references = np.empty((1, len(pictures)), dtype=h5py.ref_dtype)
-        for i, picture in enumerate(pictures):
-            file[f"#refs#/{i}"] = picture.T
+        references = np.empty((1, len(images)), dtype=h5py.ref_dtype)
+        for i, image in enumerate(images):
+            file[f"#refs#/{i}"] = image.T
             references[0, i] = file[f"#refs#/{i}"].ref
         file["IsT"] = references
     with path.open("rb+") as stream:
@@ -153,7 +153,7 @@ def test_cofw68(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     labels = root / "COFW68_Data/test_annotations"
     labels.mkdir(parents=True)
     points = face_points()
-    points[0] = (-4.0, -7.0)  # an occluded landmark outside the picture
+    points[0] = (-4.0, -7.0)  # an occluded landmark outside the image
     occluded = np.zeros((68, 1))
     occluded[[0, 5]] = 1
     io.savemat(labels / "1_points.mat", {"Points": points + 1, "Occ": occluded})
@@ -194,7 +194,7 @@ def test_aflw19_official(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     names = ["0/image00002.jpg", "2/image00004.jpg", "2/image00004.jpg", "3/image00032.jpg"]
     names += ["0/image00099.jpg"]
     for name in set(names):
-        write_picture(tmp_path / "flickr" / name)
+        write_image(tmp_path / "flickr" / name)
     cells = np.empty((5, 1), dtype=object)
     cells[:, 0] = names
     faces = [face_points("aflw19", seed) for seed in range(5)]
@@ -235,7 +235,7 @@ def test_aflw19_hrnet(tmp_path: Path) -> None:
         (f"0/image0000{i}.jpg", 0.4, 75.5, np.array([51.0, 61.0]), faces[i] + 1) for i in range(3)
     ]
     for name, *_ in rows:
-        write_picture(tmp_path / "images/flickr" / name)
+        write_image(tmp_path / "images/flickr" / name)
     write_hrnet(tmp_path / "face_landmarks_aflw_train.csv", rows[:1])
     write_hrnet(tmp_path / "face_landmarks_aflw_test.csv", rows[1:])
     write_hrnet(tmp_path / "face_landmarks_aflw_test_frontal.csv", rows[2:])
@@ -256,7 +256,7 @@ def test_wflw_official(tmp_path: Path) -> None:
     lists = tmp_path / "WFLW_annotations/list_98pt_rect_attr_train_test"
     lists.mkdir(parents=True)
     name = "51--Dresses/51 Dresses_wearingdress_377.jpg"
-    write_picture(tmp_path / "WFLW_images" / name)
+    write_image(tmp_path / "WFLW_images" / name)
     faces = [face_points("wflw98", seed) for seed in range(2)]
 
     def line(points: np.ndarray, flags: str) -> str:
@@ -270,7 +270,7 @@ def test_wflw_official(tmp_path: Path) -> None:
     assert [r.attributes["subsets"] for r in test] == [["largepose", "blur"], ["makeup"]]
     np.testing.assert_allclose(test[1].points, faces[1], atol=1e-6)
     np.testing.assert_allclose(test[0].box, [10, 20, 90, 95])
-    assert len({r.face_id for r in test}) == 2  # two faces of one picture
+    assert len({r.face_id for r in test}) == 2  # two faces of one image
     assert len(load_set("wflw", tmp_path, "test", subset="blur")) == 1
     assert len(load_set("wflw", tmp_path)) == 1
 
@@ -279,7 +279,7 @@ def test_off_image_landmarks_are_labelled_or_as_the_published_code_has_them(tmp_
     points = face_points("wflw98", 0)
     points[3] = (-2.0, 30.0)
     name = "a.jpg"
-    write_picture(tmp_path / "WFLW_images" / name)
+    write_image(tmp_path / "WFLW_images" / name)
     numbers = " ".join(f"{v:.6f}" for v in points.ravel())
     (tmp_path / "list_98pt_rect_attr_test.txt").write_text(
         f"{numbers} 10 20 90 95 0 0 0 0 0 0 {name}\n"
@@ -296,7 +296,7 @@ def test_wflw_hrnet(tmp_path: Path) -> None:
         for i in range(3)
     ]
     for name, *_ in rows:
-        write_picture(tmp_path / "images" / name)
+        write_image(tmp_path / "images" / name)
     write_hrnet(tmp_path / "face_landmarks_wflw_train.csv", rows[:1])
     write_hrnet(tmp_path / "face_landmarks_wflw_test.csv", rows[1:])
     write_hrnet(tmp_path / "face_landmarks_wflw_test_blur.csv", rows[2:])
@@ -317,7 +317,7 @@ def test_multipie(tmp_path: Path) -> None:
         stem = f"{subject:03d}_{session:02d}_{recording:02d}_051_05"
         io.savemat(labels / f"{stem}_lm.mat", {"pts": face_points() + 1})
         tree = f"session{session:02d}/multiview/{subject:03d}/{recording:02d}/05_1/{stem}.png"
-        write_picture(tmp_path / "Multi-PIE/data" / tree)
+        write_image(tmp_path / "Multi-PIE/data" / tree)
     with pytest.warns(DataWarning, match="1 labels of other recordings"):
         faces = load_set("multipie", tmp_path)
     assert [r.face_id for r in faces] == ["001_01_01_051_05", "002_04_01_051_05"]
@@ -326,7 +326,7 @@ def test_multipie(tmp_path: Path) -> None:
 
 def test_ytf68(tmp_path: Path) -> None:
     points = np.rint(face_points())
-    write_picture(tmp_path / "test/Ann_Lee_21.jpg")
+    write_image(tmp_path / "test/Ann_Lee_21.jpg")
     header = "," + ",".join(str(i) for i in range(136))
     row = "Ann_Lee_21.jpg," + ",".join(str(v) for v in points.ravel())
     (tmp_path / "test_frames_keypoints.csv").write_text(f"{header}\n{row}\n")

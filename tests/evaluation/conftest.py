@@ -32,7 +32,7 @@ def _faces(count: int = 40, seed: int = 0, **changes) -> EvaluatedFaces:
         "classes": classes,
         "covariance": factor @ factor.transpose(0, 1, 3, 2),
         "visibility": np.clip(rng.normal(np.where(classes > 0, 0.85, 0.2), 0.2), 0, 1),
-        "heatmap_pixel": size[:, 0, 0] * 2.6 / 64,
+        "paper_pixel": size[:, 0, 0] * 2.6 / 256,
         "names": tuple(f"face_{i:03d}" for i in range(count)),
         "subsets": {"odd": np.arange(count) % 2 == 1},
         "markup": "ibug68",

@@ -63,8 +63,8 @@ def test_same_seed_same_interval():
 def test_one_face_has_no_interval_and_none_has_no_value():
     one = bootstrap([2.5])
     assert one.value == 2.5 and np.isnan(one.low) and np.isnan(one.high)
-    assert all(np.isnan(bootstrap([])))
-    assert all(np.isnan(bootstrap([np.nan, np.nan])))
+    assert np.isnan(bootstrap([]).value)
+    assert np.isnan(bootstrap([np.nan, np.nan]).value)
 
 
 def test_paired_sees_a_small_steady_difference_that_unpaired_cannot():

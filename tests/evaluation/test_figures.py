@@ -10,15 +10,15 @@ import pytest
 from luvli.errors import InputError
 from luvli.evaluation import plot_registry, plots, uncertainty
 from luvli.evaluation.accuracy import nme
-from luvli.evaluation.plot_faces import faces_figure, labels_figure
+from luvli.evaluation.plot_faces import plot_faces, plot_labels
 from luvli.evaluation.selective import nme_by_rank
 
 
 def test_every_figure_of_the_report_is_drawn(faces):
-    names = plot_registry.applicable(faces)
-    assert set(plot_registry.FIGURES) - set(names) == {"faces", "labels", "overview"}
+    names = plot_registry.applicable_plots(faces)
+    assert set(plot_registry.PLOTS) - set(names) == {"faces", "labels", "overview"}
     for name in names:
-        figure = plot_registry.draw(name, [faces])
+        figure = plot_registry.draw_plot(name, [faces])
         figure.canvas.draw()
         for axis in figure.axes:
             numbered = any(label.get_text() for label in axis.get_xticklabels())
@@ -27,18 +27,16 @@ def test_every_figure_of_the_report_is_drawn(faces):
 
 
 def test_each_figure_of_the_paper_has_a_name():
-    numbers = sorted(n for entry in plot_registry.FIGURES.values() for n in entry.numbers)
+    numbers = sorted(n for entry in plot_registry.PLOTS.values() for n in entry.numbers)
     assert numbers == list(range(1, 12))
-    assert (
-        plot_registry.figure_name("7") == "whitened" and plot_registry.figure_name("rank") == "rank"
-    )
+    assert plot_registry.plot_name("7") == "whitened" and plot_registry.plot_name("rank") == "rank"
     with pytest.raises(InputError, match="unknown figure 'residual': did you mean 'residuals'"):
-        plot_registry.figure_name("residual")
+        plot_registry.plot_name("residual")
 
 
 def test_ced_figure_shows_the_curve(faces):
     errors = nme(faces.predicted, faces.truth)
-    axis = plots.ced_figure({"a": errors}, 7.0).axes[0]
+    axis = plots.plot_ced({"a": errors}, 7.0).axes[0]
     x, y = axis.lines[0].get_data()
     for at in (1.0, 1.2, 2.0):
         shown = y[np.searchsorted(x, at, side="right") - 1]
@@ -50,7 +48,7 @@ def test_residual_figure_shows_the_bins_and_their_correlation(faces):
     bins = uncertainty.residual_bins(
         faces.predicted, faces.covariance, faces.truth, faces.visible, per_bin=100
     )
-    figure = plots.residual_figure(bins)
+    figure = plots.plot_residual(bins)
     for axis, entry in zip(figure.axes, ("xx", "yy", "xy"), strict=True):
         offsets = axis.collections[0].get_offsets()
         assert np.asarray(offsets[:, 0]) == pytest.approx(bins[entry].predicted)
@@ -59,11 +57,11 @@ def test_residual_figure_shows_the_bins_and_their_correlation(faces):
 
 
 def test_histograms_are_densities(faces):
-    deviations = uncertainty.smallest_deviation(faces.covariance, faces.heatmap_pixel)
-    bars = plots.smallest_deviation_figure(deviations).axes[0].patches
+    deviations = uncertainty.smallest_deviation(faces.covariance, faces.paper_heatmap_pixel)
+    bars = plots.plot_smallest_deviation(deviations).axes[0].patches
     assert sum(b.get_width() * b.get_height() for b in bars) == pytest.approx(1)
     z = uncertainty.whitened(faces.predicted, faces.covariance, faces.truth, faces.visible)
-    top = plots.whitened_figure(z).axes[0]
+    top = plots.plot_whitened(z).axes[0]
     inside = np.mean(np.abs(z[:, 0]) <= 6)
     assert sum(b.get_width() * b.get_height() for b in top.patches) == pytest.approx(inside)
 
@@ -78,22 +76,24 @@ def test_ellipses_have_the_wanted_mahalanobis_distance(faces):
 def test_several_methods_in_one_figure_where_that_makes_sense(faces):
     other = replace(faces, method="other")
     for name in ("ced", "coverage", "rank", "risk-coverage"):
-        axis = plot_registry.draw(name, [faces, other]).axes[0]
+        axis = plot_registry.draw_plot(name, [faces, other]).axes[0]
         labels = axis.get_legend_handles_labels()[1]
         assert [label.split(":")[0] for label in labels] == ["made up", "other"]
     with pytest.raises(InputError, match="shows one method"):
-        plot_registry.draw("residuals", [faces, other])
+        plot_registry.draw_plot("residuals", [faces, other])
 
 
 def test_missing_parts_are_named(faces):
     with pytest.raises(InputError, match="needs covariance"):
-        plot_registry.draw("4", [replace(faces, covariance=None)])
-    with pytest.raises(InputError, match="no picture of these faces"):
-        plot_registry.draw("faces", [faces])
+        plot_registry.draw_plot("4", [replace(faces, covariance=None)])
+    with pytest.raises(InputError, match="no image of these faces"):
+        plot_registry.draw_plot("faces", [faces])
 
 
-def test_rank_figure_of_one_face():
-    plots.rank_figure({"one": nme_by_rank([2.0], [1.0])}).canvas.draw()
+def test_rank_figure_of_one_face_is_one_dot():
+    axis = plots.plot_rank({"one": nme_by_rank([2.0], [1.0])}).axes[0]
+    (line,) = axis.lines
+    assert line.get_xydata().tolist() == [[1.0, 2.0]] and line.get_marker() == "o"
 
 
 def test_pictures_with_landmarks(tmp_path, make_faces):
@@ -101,22 +101,50 @@ def test_pictures_with_landmarks(tmp_path, make_faces):
 
     Image.fromarray(np.full((500, 500, 3), 128, np.uint8)).save(tmp_path / "a.png")
     faces = replace(make_faces(5), images=("sub/a.png", "", "a.png", "a.png", "a.png"))
-    options = plot_registry.Options(images=tmp_path, count=3)
-    assert len(plot_registry.draw("faces", [faces], options).axes) == 3
-    assert len(plot_registry.draw("labels", [faces], options).axes) == 6
+    options = plot_registry.PlotOptions(images=tmp_path, count=3)
+    assert len(plot_registry.draw_plot("faces", [faces], options).axes) == 3
+    assert len(plot_registry.draw_plot("labels", [faces], options).axes) == 6
 
 
-def test_pictures_of_faces_without_any_prediction_or_label():
-    picture = np.zeros((50, 50, 3), np.uint8)
-    gap = np.full((1, 68, 2), np.nan)
-    faces_figure([picture], gap, gap, np.full((1, 68, 2, 2), np.nan)).canvas.draw()
-    labels_figure([picture], gap, np.zeros((1, 68))).canvas.draw()
+def dots(axis) -> int:
+    """How many landmarks an axis shows."""
+    places = [np.ma.filled(c.get_offsets(), np.nan) for c in axis.collections]
+    return sum(int(np.isfinite(place).all(axis=1).sum()) for place in places)
+
+
+def test_faces_without_any_prediction_or_label_show_the_image_alone():
+    image = np.zeros((50, 50, 3), np.uint8)
+    gap, place = np.full((1, 68, 2), np.nan), np.tile(np.arange(68.0)[:, None] / 2, (1, 1, 2))
+    spread = np.full((1, 68, 2, 2), np.nan)
+    nothing = plot_faces([image], gap, gap, spread)
+    nothing.canvas.draw()  # NaN must not stop the drawing
+    assert dots(nothing.axes[0]) == 0 and len(nothing.axes[0].images) == 1
+    assert dots(plot_faces([image], place, gap, np.full((1, 68, 2, 2), 1.0)).axes[0]) >= 68
+    unlabelled = plot_labels([image], gap, np.zeros((1, 68)))
+    unlabelled.canvas.draw()
+    photo, schematic = unlabelled.axes
+    assert dots(photo) == 0 and dots(schematic) == 68  # hidden ones are circles on the drawing
+    assert dots(plot_labels([image], place, np.ones((1, 68))).axes[0]) == 68
+
+
+def test_visibility_needs_labels_of_both_kinds(faces):
+    seen = replace(faces, classes=np.ones_like(faces.classes))
+    with pytest.raises(InputError, match="both visible and self-occluded labels"):
+        plot_registry.draw_plot("visibility", [seen])
+
+
+def test_methods_of_one_name_keep_their_own_curves(faces):
+    worse = replace(faces, predicted=faces.predicted + 1)
+    for name in ("ced", "coverage", "rank", "risk-coverage"):
+        axis = plot_registry.draw_plot(name, [faces, worse]).axes[0]
+        labels = axis.get_legend_handles_labels()[1]
+        assert [label.split(":")[0] for label in labels] == ["made up (1)", "made up (2)"]
 
 
 def test_one_style_and_no_global_state(faces):
     import matplotlib
 
     before = dict(matplotlib.rcParams)
-    plot_registry.draw("ced", [faces])
+    plot_registry.draw_plot("ced", [faces])
     assert dict(matplotlib.rcParams) == before
     assert not matplotlib.rcParams["axes.grid"]

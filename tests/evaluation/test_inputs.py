@@ -94,7 +94,7 @@ def test_the_arrays_of_the_published_evaluation(tmp_path, faces, kind):
     assert np.array_equal(result.truth, faces.truth, equal_nan=True)
     assert np.array_equal(result.predicted[faces.classes > 0], faces.predicted[faces.classes > 0])
     assert np.array_equal(result.classes, faces.classes)
-    assert result.heatmap_pixel.tolist() == [4.0] * len(faces)
+    assert result.paper_pixel.tolist() == [1.0] * len(faces)
 
 
 def test_json_of_predictions_keeps_what_the_model_calls_hidden(tmp_path, faces, truth_json):
@@ -122,7 +122,7 @@ def test_plain_json_of_points(tmp_path, faces, truth_json, form):
 
 
 def test_the_key_with_most_names_in_common_matches(tmp_path, faces):
-    """One face id that happens to be equal must not outweigh all the picture names."""
+    """One face id that happens to be equal must not outweigh all the image names."""
     labels = [
         r.with_changes(image=f"{i}.jpg", face_id="same" if i == 0 else f"t{i}")
         for i, r in enumerate(records(faces))
@@ -195,7 +195,7 @@ def test_parquet_alone_and_against_other_truth(tmp_path, faces, truth_json):
     assert read_faces(tmp_path / "p.parquet", method="again").method == "again"
     result = read_faces(tmp_path / "p.parquet", truth_json)
     same(result, faces)
-    assert np.array_equal(result.heatmap_pixel, faces.heatmap_pixel)
+    assert np.array_equal(result.paper_pixel, faces.paper_pixel)
 
 
 def test_counting_from_one(tmp_path, faces, truth_json):

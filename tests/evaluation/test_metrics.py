@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -17,65 +16,66 @@ from luvli.evaluation.evaluated_faces import (
     read_parquet,
     write_parquet,
 )
-from luvli.evaluation.metrics import look_up, measure
+from luvli.evaluation.metric_records import Metrics, SubsetMetrics, find_metric
+from luvli.evaluation.metrics import compute_metrics
 from luvli.faces import FaceLandmarks
 
 
 def test_numbers_are_those_of_the_single_functions(faces):
-    result = measure(faces, resamples=50)
+    result = compute_metrics(faces, resamples=50)
     for kind in accuracy.NORMALIZERS:
         errors = accuracy.nme(faces.predicted, faces.truth, kind)
-        block = result["accuracy"][kind]
-        assert block["nme"]["value"] == pytest.approx(errors.mean())
+        block = result.accuracy[kind]
+        assert block.nme.value == pytest.approx(errors.mean())
         for cutoff in (7, 8, 10):
-            assert block["auc"][str(cutoff)]["value"] == pytest.approx(accuracy.auc(errors, cutoff))
-            assert block["fr"][str(cutoff)]["value"] == pytest.approx(
+            assert block.auc[cutoff].value == pytest.approx(accuracy.auc(errors, cutoff))
+            assert block.failure_rate[cutoff].value == pytest.approx(
                 accuracy.failure_rate(errors, cutoff)
             )
-            assert block["auc_polyline"][str(cutoff)] == pytest.approx(
+            assert block.auc_polyline[cutoff] == pytest.approx(
                 accuracy.auc(errors, cutoff, "polyline")
             )
         seen = accuracy.nme(faces.predicted, faces.truth, kind, average="visible")
-        assert block["nme_vis"]["value"] == pytest.approx(seen.mean())
+        assert block.nme_visible.value == pytest.approx(seen.mean())
     nll = uncertainty.negative_log_likelihood(faces.predicted, faces.covariance, faces.truth)
-    assert look_up(result, "nll.laplace.pixel") == pytest.approx(np.nanmean(nll))
+    assert result.uncertainty.nll.laplace.pixel.value == pytest.approx(np.nanmean(nll))
     published = uncertainty.negative_log_likelihood(
-        faces.predicted, faces.covariance, faces.truth, scale=faces.heatmap_pixel, constant=False
+        faces.predicted, faces.covariance, faces.truth, scale=faces.paper_pixel * 4, constant=False
     )
-    assert look_up(result, "nll.published") == pytest.approx(np.nanmean(published))
+    assert result.uncertainty.nll.published.value == pytest.approx(np.nanmean(published))
 
 
 def test_subsets_are_measured_as_sets_of_their_own(faces):
-    result = measure(faces, resamples=50)
-    alone = measure(faces.take(faces.subsets["odd"]), resamples=50)
-    assert result["subsets"]["odd"]["faces"] == 20
-    assert result["subsets"]["odd"]["accuracy"] == alone["accuracy"]
+    result = compute_metrics(faces, resamples=50)
+    alone = compute_metrics(faces.take(faces.subsets["odd"]), resamples=50)
+    assert result.subsets["odd"].faces == 20
+    assert result.subsets["odd"].accuracy == alone.accuracy
 
 
 def test_true_predictions_look_true(faces, make_faces):
-    result = measure(make_faces(300), resamples=20)
-    assert result["coverage"]["error"] < 0.01 and abs(result["kl"]) < 0.01
-    assert result["coverage"]["at"]["0.9"] == pytest.approx(0.9, abs=0.01)
+    result = compute_metrics(make_faces(300), resamples=20)
+    assert result.uncertainty.coverage.error < 0.01 and abs(result.uncertainty.kl) < 0.01
+    assert result.uncertainty.coverage.at["0.9"] == pytest.approx(0.9, abs=0.01)
     doubled = make_faces(300)
     doubled = replace(doubled, covariance=doubled.covariance / 4)
-    wrong = measure(doubled, resamples=20)
-    assert wrong["coverage"]["bias"] < -0.1 and wrong["kl"] > 0.2
+    wrong = compute_metrics(doubled, resamples=20)
+    assert wrong.uncertainty.coverage.bias < -0.1 and wrong.uncertainty.kl > 0.2
 
 
 def test_spread_in_pixels_of_the_network_input(faces):
-    result = measure(faces, resamples=10)["classes"]["unoccluded"]
+    result = compute_metrics(faces, resamples=10).classes["unoccluded"]
     chosen = faces.classes == 1
-    unit = np.broadcast_to((faces.heatmap_pixel / 4)[:, None] ** 2, chosen.shape)
+    unit = np.broadcast_to(faces.paper_pixel[:, None] ** 2, chosen.shape)
     roots = np.sqrt(np.linalg.det(faces.covariance))
-    assert result["spread_input"] == pytest.approx((roots / unit)[chosen].mean())
-    assert result["spread"] == pytest.approx(roots[chosen].mean())
+    assert result.spread_paper == pytest.approx((roots / unit)[chosen].mean())
+    assert result.spread_pixel == pytest.approx(roots[chosen].mean())
 
 
 def test_points_alone_are_enough(make_faces):
-    bare = replace(make_faces(5), covariance=None, visibility=None, heatmap_pixel=None)
-    result = measure(bare, resamples=10)
-    assert result["accuracy"]["box"]["nme"]["value"] > 0
-    assert not {"coverage", "trust", "visibility", "nll"} & set(result)
+    bare = replace(make_faces(5), covariance=None, visibility=None, paper_pixel=None)
+    result = compute_metrics(bare, resamples=10)
+    assert result.accuracy["box"].nme.value > 0
+    assert result.uncertainty is None and result.visibility is None and not result.selective
 
 
 def test_missing_predictions_are_named_and_counted(make_faces):
@@ -84,28 +84,30 @@ def test_missing_predictions_are_named_and_counted(make_faces):
     predicted[4] = np.nan
     covariance = faces.covariance.copy()
     covariance[4] = np.nan
-    result = measure(replace(faces, predicted=predicted, covariance=covariance), resamples=10)
-    assert result["failed"] == ["face_004"]
-    before = measure(faces, resamples=10)
-    block = result["accuracy"]["box"]
-    rest = accuracy.nme(np.delete(faces.predicted, 4, 0), np.delete(faces.truth, 4, 0))
-    assert block["nme"]["value"] == pytest.approx((rest.sum() + 100) / 10)
-    assert block["nme_predicted"] == pytest.approx(rest.mean())
-    assert block["fr"]["10"]["value"] == pytest.approx(
-        before["accuracy"]["box"]["fr"]["10"]["value"] + 10
+    result = compute_metrics(
+        replace(faces, predicted=predicted, covariance=covariance), resamples=10
     )
-    assert np.isfinite(result["trust"]["face"]["aurc"])
-    json.dumps(result, allow_nan=False)
+    assert result.failed == ("face_004",)
+    before = compute_metrics(faces, resamples=10)
+    block = result.accuracy["box"]
+    rest = accuracy.nme(np.delete(faces.predicted, 4, 0), np.delete(faces.truth, 4, 0))
+    assert block.nme.value == pytest.approx((rest.sum() + 100) / 10)
+    assert block.nme_predicted == pytest.approx(rest.mean())
+    assert block.failure_rate[10].value == pytest.approx(
+        before.accuracy["box"].failure_rate[10].value + 10
+    )
+    assert np.isfinite(result.selective["face"].aurc)
+    assert Metrics.model_validate_json(result.to_json()).to_json() == result.to_json()
 
 
 def test_a_face_without_visible_landmarks_is_named(make_faces):
     faces = make_faces(6)
     truth, classes = faces.truth.copy(), faces.classes.copy()
     truth[2], classes[2] = np.nan, 0
-    result = measure(replace(faces, truth=truth, classes=classes), resamples=10)
-    assert result["unmeasurable"] == ["face_002"] and result["failed"] == []
+    result = compute_metrics(replace(faces, truth=truth, classes=classes), resamples=10)
+    assert result.unmeasurable == ("face_002",) and result.failed == ()
     rest = accuracy.nme(np.delete(faces.predicted, 2, 0), np.delete(faces.truth, 2, 0))
-    assert result["accuracy"]["box"]["nme"]["value"] == pytest.approx(rest.mean())
+    assert result.accuracy["box"].nme.value == pytest.approx(rest.mean())
 
 
 def test_nothing_measurable_at_all(make_faces):
@@ -113,9 +115,9 @@ def test_nothing_measurable_at_all(make_faces):
     gone = replace(
         faces, truth=np.full_like(faces.truth, np.nan), classes=np.zeros_like(faces.classes)
     )
-    result = measure(gone, resamples=10)
-    assert result["accuracy"] == {} and len(result["unmeasurable"]) == 2
-    json.dumps(result, allow_nan=False)
+    result = compute_metrics(gone, resamples=10)
+    assert result.accuracy == {} and len(result.unmeasurable) == 2
+    assert Metrics.model_validate_json(result.to_json()).to_json() == result.to_json()
 
 
 def test_all_predictions_missing(make_faces):
@@ -125,41 +127,47 @@ def test_all_predictions_missing(make_faces):
         predicted=np.full_like(faces.predicted, np.nan),
         covariance=np.full_like(faces.covariance, np.nan),
     )
-    result = measure(gone, resamples=10)
-    assert len(result["failed"]) == 3
-    assert result["accuracy"]["box"]["nme"]["value"] == 100
-    assert result["accuracy"]["box"]["auc"]["7"]["value"] == 0
-    json.dumps(result, allow_nan=False)
+    result = compute_metrics(gone, resamples=10)
+    assert len(result.failed) == 3
+    assert result.accuracy["box"].nme.value == 100
+    assert result.accuracy["box"].auc[7].value == 0
+    assert Metrics.model_validate_json(result.to_json()).to_json() == result.to_json()
 
 
 def test_one_image_has_values_and_no_intervals(make_faces):
-    result = measure(make_faces(1), resamples=10)
-    block = result["accuracy"]["box"]["nme"]
-    assert block["value"] > 0 and block["low"] is None and block["high"] is None
+    result = compute_metrics(make_faces(1), resamples=10)
+    block = result.accuracy["box"].nme
+    assert block.value > 0 and np.isnan([block.low, block.high]).all()
 
 
 def test_no_images_are_refused(make_faces):
     with pytest.raises(InputError, match="no faces to evaluate"):
-        measure(make_faces(3).take([]))
+        compute_metrics(make_faces(3).take([]))
 
 
 def test_unknown_markup_has_boxes_only(make_faces):
     faces = make_faces(4)
     odd = EvaluatedFaces(faces.predicted[:, :7], faces.truth[:, :7], faces.classes[:, :7])
-    assert set(measure(odd, resamples=10)["accuracy"]) == {"box", "diagonal"}
+    assert set(compute_metrics(odd, resamples=10).accuracy) == {"box", "diagonal"}
 
 
 def test_the_data_sets_own_normaliser_is_reported_too(faces):
     own = replace(faces, lengths={"box_size": np.full(len(faces), 50.0)})
-    value = measure(own, resamples=10)["accuracy"]["box_size"]["nme"]["value"]
+    value = compute_metrics(own, resamples=10).accuracy["box_size"].nme.value
     expected = accuracy.nme(faces.predicted, faces.truth, np.full(len(faces), 50.0)).mean()
     assert value == pytest.approx(expected)
 
 
-def test_look_up_takes_the_first_path_that_is_there():
-    tree = {"a": {"b": {"value": 3.0, "low": None}}, "c": 4}
-    assert look_up(tree, "x.y|a.b") == 3.0 and look_up(tree, "c") == 4
-    assert look_up(tree, "a.b.c.d") is None and look_up(tree, "z") is None
+def test_a_metric_is_found_by_the_first_path_that_is_there(faces):
+    result = compute_metrics(faces, resamples=10)
+    box = result.accuracy["box"]
+    assert find_metric(result, "accuracy.box_size.nme|accuracy.box.nme") == box.nme.value
+    assert find_metric(result, "accuracy.box.auc.7") == box.auc[7].value
+    assert find_metric(result, "uncertainty.kl") == result.uncertainty.kl
+    bare = SubsetMetrics(faces=3, accuracy={})
+    assert find_metric(bare, "accuracy.box.nme") is None
+    with pytest.raises(AttributeError):
+        find_metric(result, "accuracy.box.nmw")
 
 
 def test_parquet_keeps_everything(tmp_path, faces):
@@ -170,7 +178,7 @@ def test_parquet_keeps_everything(tmp_path, faces):
     write_parquet(tmp_path / "p.parquet", full)
     back = read_parquet(tmp_path / "p.parquet")
     for name in ("predicted", "truth", "classes", "covariance", "visibility", "boxes",
-                 "heatmap_pixel"):  # fmt: skip
+                 "paper_pixel"):  # fmt: skip
         assert np.array_equal(getattr(back, name), getattr(full, name), equal_nan=True), name
     for name in ("names", "images", "markup", "method", "dataset", "subset", "notes"):
         assert getattr(back, name) == getattr(full, name), name
@@ -179,7 +187,7 @@ def test_parquet_keeps_everything(tmp_path, faces):
 
 
 def test_parquet_of_points_alone(tmp_path, make_faces):
-    bare = replace(make_faces(3), covariance=None, visibility=None, heatmap_pixel=None, subsets={})
+    bare = replace(make_faces(3), covariance=None, visibility=None, paper_pixel=None, subsets={})
     write_parquet(tmp_path / "p.parquet", bare)
     back = read_parquet(tmp_path / "p.parquet")
     assert back.covariance is None and np.array_equal(back.predicted, bare.predicted)
@@ -193,7 +201,7 @@ def test_broken_parquet_is_one_sentence(tmp_path, content):
         read_parquet(path)
 
 
-def test_records_and_answers_become_arrays(make_faces):
+def test_records_and_predictions_become_arrays(make_faces):
     faces = make_faces(3)
     records = [
         FaceRecord(
@@ -202,27 +210,27 @@ def test_records_and_answers_become_arrays(make_faces):
         )
         for i in range(3)
     ]  # fmt: skip
-    answers = [
+    predictions = [
         FaceLandmarks(
             points=faces.predicted[i], covariance=faces.covariance[i],
             visibility=faces.visibility[i], box=[0, 0, 1, 1],
         )
         for i in range(2)
     ] + [FaceLandmarks.empty("ibug68")]  # fmt: skip
-    result = from_records(records, answers, method="m")
+    result = from_records(records, predictions, method="m")
     assert result.names == ("r0", "r1", "r2") and result.failed.tolist() == [False, False, True]
     assert result.subsets["even"].tolist() == [True, False, True]
     assert result.lengths["box_size"].tolist() == [10, 11, 12]
     assert np.array_equal(result.truth, faces.truth, equal_nan=True)
     with pytest.raises(InputError, match="one prediction for each face"):
-        from_records(records, answers[:2])
+        from_records(records, predictions[:2])
 
 
 def test_untrained_visibility_is_not_evaluated(make_faces):
     faces = make_faces(1)
     record = FaceRecord(points=faces.truth[0], visibility=faces.classes[0])
-    answer = FaceLandmarks(
+    prediction = FaceLandmarks(
         points=faces.predicted[0], covariance=faces.covariance[0], visibility=faces.visibility[0],
         box=[0, 0, 1, 1], visibility_trained=False,
     )  # fmt: skip
-    assert from_records([record], [answer]).visibility is None
+    assert from_records([record], [prediction]).visibility is None

@@ -15,6 +15,7 @@ from luvli.data.record import FaceRecord
 from luvli.errors import InputError
 from luvli.evaluation import compare, evaluate_model
 from luvli.evaluation.evaluated_faces import from_records, read_parquet
+from luvli.evaluation.metric_records import Metrics
 from luvli.evaluation.report import write_report
 from luvli.evaluation.report_tables import interval
 from luvli.faces import FaceLandmarks
@@ -40,7 +41,7 @@ def report(tmp_path_factory, faces):
 def test_four_files_and_nothing_else(report):
     folder, metrics = report
     assert sorted(p.name for p in folder.iterdir()) == FILES
-    assert json.loads((folder / "metrics.json").read_text()) == metrics
+    assert Metrics.read(folder / "metrics.json").to_json() == metrics.to_json()
 
 
 def test_the_page_needs_no_other_file(report):
@@ -55,11 +56,11 @@ def test_both_texts_say_the_same_numbers(report):
     folder, metrics = report
     text, page = ((folder / name).read_text() for name in ("report.md", "report.html"))
     for value in (
-        interval(metrics["accuracy"]["box"]["nme"]),
-        interval(metrics["accuracy"]["interocular"]["auc"]["10"]),
-        interval(metrics["subsets"]["odd"]["accuracy"]["box"]["nme"]),
-        f"{metrics['kl']:.4f}",
-        f"{metrics['visibility']['brier']:.4f}",
+        interval(metrics.accuracy["box"].nme),
+        interval(metrics.accuracy["interocular"].auc[10]),
+        interval(metrics.subsets["odd"].accuracy["box"].nme),
+        f"{metrics.uncertainty.kl:.4f}",
+        f"{metrics.visibility.brier:.4f}",
         "Table 9: MERL-RAV results on three types of landmarks",
         "made up †",
     ):
@@ -85,7 +86,7 @@ def test_a_report_of_hardly_anything(tmp_path, make_faces, case):
     faces = make_faces(1 if case == "one" else 4)
     gap = np.full_like(faces.predicted, np.nan)
     if case == "points only":
-        faces = replace(faces, covariance=None, visibility=None, heatmap_pixel=None)
+        faces = replace(faces, covariance=None, visibility=None, paper_pixel=None)
     if case == "no prediction":
         faces = replace(faces, predicted=gap, covariance=np.full_like(faces.covariance, np.nan))
     if case == "no label":
@@ -100,7 +101,7 @@ def test_a_report_of_hardly_anything(tmp_path, make_faces, case):
     assert sorted(p.name for p in (tmp_path / "r").iterdir()) == FILES
     if case == "no prediction":
         assert "face_000, face_001" in (tmp_path / "r/report.md").read_text()
-        assert metrics["accuracy"]["box"]["fr"]["10"]["value"] == 100
+        assert metrics.accuracy["box"].failure_rate[10].value == 100
 
 
 def test_a_report_needs_a_folder(tmp_path, faces):
@@ -117,7 +118,7 @@ def two(tmp_path_factory, faces):
     folder = tmp_path_factory.mktemp("two")
     worse = faces.truth + 1.3 * (faces.predicted - faces.truth)
     worse = np.where(np.isnan(worse), faces.predicted, worse)
-    points = replace(faces, covariance=None, visibility=None, heatmap_pixel=None)
+    points = replace(faces, covariance=None, visibility=None, paper_pixel=None)
     write_report(folder / "good", replace(points, method="good"), resamples=50)
     bad = replace(points, method="bad", predicted=worse).take(np.arange(30))
     write_report(folder / "bad", bad, resamples=50)
@@ -126,7 +127,7 @@ def two(tmp_path_factory, faces):
 
 def test_differences_are_paired_by_name(two, faces):
     reports = [compare.read_report(folder) for folder in two]
-    nme_row, auc_row, _ = compare.differences(reports)
+    nme_row, auc_row, _ = compare.paired_differences(reports)
     from luvli.evaluation import auc, nme
 
     errors = nme(faces.predicted, faces.truth)[:30]
@@ -138,14 +139,14 @@ def test_differences_are_paired_by_name(two, faces):
 def test_strangers_are_not_paired(two):
     reports = [compare.read_report(folder) for folder in two]
     renamed = replace(reports[1].faces, names=tuple(f"x{i}" for i in range(30)))
-    strangers = [reports[0], compare.Report(reports[1].metrics, renamed)]
-    assert compare.differences(strangers) == []
-    assert "no paired test: bad" in compare.comparison_blocks(strangers)[0].note
+    strangers = [reports[0], compare.StoredReport(reports[1].metrics, renamed)]
+    assert compare.paired_differences(strangers) == []
+    assert "no paired test: bad" in compare.comparison_tables(strangers)[0].note
 
 
 def test_methods_of_one_name_are_told_apart_by_folder(two):
     report = compare.read_report(two[0])
-    names = [r.metrics["method"] for r in compare.distinct([report, report], ["runs/a", "runs/b"])]
+    names = [r.metrics.method for r in compare.distinct([report, report], ["runs/a", "runs/b"])]
     assert names == ["good (a)", "good (b)"]
 
 
@@ -154,7 +155,7 @@ def test_methods_of_one_name_are_told_apart_by_folder(two):
 
 @pytest.fixture
 def quick(monkeypatch):
-    """Reports with empty pictures: drawing them is tested elsewhere."""
+    """Reports with empty images: drawing them is tested elsewhere."""
     monkeypatch.setattr("luvli.evaluation.report.png", lambda figure: b"")
     monkeypatch.setattr("luvli.evaluation.compare.png", lambda figure: b"")
 
@@ -172,11 +173,11 @@ def test_score_compare_table_and_figure_in_a_row(luvli, tmp_path, faces, quick):
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     assert "mine on merl_rav frontal: NME box" in done.output
-    metrics = json.loads((tmp_path / "r/metrics.json").read_text())
+    metrics = Metrics.read(tmp_path / "r/metrics.json")
     table = luvli("table", "8", "--reports", tmp_path / "r", "--json")
     row = json.loads(table.output)["rows"][-1]
     assert row["method"] == "mine" and not row["quoted"]
-    assert row["values"][1] == pytest.approx(metrics["accuracy"]["box"]["nme"]["value"])
+    assert row["values"][1] == pytest.approx(metrics.accuracy["box"].nme.value)
     printed = luvli("table", "merl_rav", "--reports", tmp_path / "r").output
     assert "mine †" in printed and "82.10" in printed
     again = luvli("compare", tmp_path / "r", tmp_path / "r", "--out", tmp_path / "c")
@@ -210,7 +211,7 @@ def test_lists_of_tables_and_figures(luvli):
         (("figure", "x"), "unknown figure"),
         (("figure", "4"), "needs --predictions"),
         (("figure", "4", "--normalizer", "iod"), "unknown normalizer"),
-        (("figure", "4", "--predictions", "a", "--out", "b.bmp"), "unknown kind of picture"),
+        (("figure", "4", "--predictions", "a", "--out", "b.bmp"), "unknown kind of image"),
         (("compare", "nowhere"), "is not a report folder"),
         (("compare", "nowhere", "--cutoff", "5"), "unknown cutoff"),
         (("score", "x", "--likelihood", "cauchy"), "unknown likelihood"),
@@ -229,7 +230,7 @@ LOW, HIGH = SHAPE.min(axis=0), SHAPE.max(axis=0)
 
 
 class SameFace:
-    """A backend that answers every crop with the drawn face, filling the crop's tight box."""
+    """A backend that predictions every crop with the drawn face, filling the crop's tight box."""
 
     threads = 1
 
@@ -247,7 +248,7 @@ class SameFace:
 
 
 class HalfBlind:
-    """A detector that finds the labelled face in pictures with a bright first pixel."""
+    """A detector that finds the labelled face in images with a bright first pixel."""
 
     def __init__(self, boxes) -> None:
         self.boxes = boxes
@@ -267,8 +268,8 @@ def small_set(tmp_path, monkeypatch):
         points = SHAPE * rng.uniform(30, 80) + rng.uniform(150, 250, 2)
         boxes[f"f{i}"] = Box.around(points)
         write_pts(tmp_path / f"set/f{i}.pts", points)
-        picture = np.full((420, 420, 3), 0 if i == 3 else 90, np.uint8)
-        Image.fromarray(picture).save(tmp_path / f"set/f{i}.png")
+        image = np.full((420, 420, 3), 0 if i == 3 else 90, np.uint8)
+        Image.fromarray(image).save(tmp_path / f"set/f{i}.png")
     predictor = Predictor(SameFace(), HalfBlind(boxes))
     monkeypatch.setattr(evaluate_model, "open_model", lambda model, device: predictor)
     return tmp_path / "set"
@@ -280,19 +281,19 @@ def test_evaluate_runs_the_model_over_a_set(luvli, tmp_path, small_set, quick):
         "--crop-by", "detector",
     )  # fmt: skip
     assert done.exit_code == 0, done.output
-    metrics = json.loads((tmp_path / "r/metrics.json").read_text())
-    assert metrics["faces"] == 10 and metrics["failed"] == ["f3"]
-    assert metrics["dataset"] == "folder" and metrics["method"] == "same"
-    assert metrics["accuracy"]["box"]["nme_predicted"] < 0.01
+    metrics = Metrics.read(tmp_path / "r/metrics.json")
+    assert metrics.faces == 10 and metrics.failed == ("f3",)
+    assert metrics.dataset == "folder" and metrics.method == "same"
+    assert metrics.accuracy["box"].nme_predicted < 0.01
     assert sorted(p.name for p in (tmp_path / "r").iterdir()) == FILES
-    assert "published" in metrics["nll"]
+    assert metrics.uncertainty.nll.published is not None
 
 
 def test_crops_by_the_tight_box_find_every_face_exactly(small_set):
     faces = evaluate_model.evaluate_set("m", "folder", small_set, crop_by="tight")
     assert faces.predicted == pytest.approx(faces.truth, abs=1e-6)
     side = (faces.truth.max(axis=1) - faces.truth.min(axis=1)).max(axis=1) * 1.1
-    assert faces.heatmap_pixel == pytest.approx(side / 16)  # 64 / 4 heat-map pixels
+    assert faces.paper_pixel == pytest.approx(side / 256)
     assert faces.covariance[:, 0, 0, 0] == pytest.approx((side / 64) ** 2)
 
 
@@ -319,7 +320,7 @@ def test_a_model_of_another_markup_is_refused(small_set):
     )
     with pytest.raises(InputError, match=r"finds ibug68 points and .* is labelled with wflw98"):
         list(evaluate_model.run_model(predictor, [record]))
-    with pytest.raises(InputError, match="has no picture"):
+    with pytest.raises(InputError, match="has no image"):
         list(evaluate_model.run_model(predictor, [record.with_changes(image=None)]))
     with pytest.raises(InputError, match="unknown kind of crop"):
         evaluate_model.evaluate_set("m", "folder", small_set, crop_by="eye")
@@ -329,8 +330,8 @@ def test_a_face_with_nothing_labelled_has_nowhere_to_crop(small_set):
     record = FaceRecord(
         points=np.zeros((68, 2)), visibility=np.zeros(68), image=small_set / "f1.png"
     )
-    (answer,) = evaluate_model.run_model(evaluate_model.open_model("m", "cpu"), [record])
-    assert answer.face.is_empty and np.isnan(answer.heatmap_pixel)
+    (prediction,) = evaluate_model.run_model(evaluate_model.open_model("m", "cpu"), [record])
+    assert prediction.is_empty
 
 
 @pytest.mark.parametrize(
@@ -360,22 +361,22 @@ def test_subsets_of_the_tables_are_those_of_the_data_sets():
 def test_labels_jittered_by_their_own_law_look_calibrated(lfpw):
     """Real label files, predictions drawn around them: nothing but the labels is real here."""
     from luvli.data.formats import read_pts
-    from luvli.evaluation.metrics import measure
+    from luvli.evaluation.metrics import compute_metrics
     from luvli.likelihood import Laplace
 
     rng = np.random.default_rng(0)
-    records, answers = [], []
+    records, predictions = [], []
     for path in sorted(lfpw.glob("*.pts"))[:100]:
         points, visibility = read_pts(path, signed=False)
         spread = np.exp(rng.normal(1.0, 0.4, 68))
         noise = Laplace(np.zeros((68, 2)), np.stack([spread, spread * 0.4, spread * 0.8], -1))
         records.append(FaceRecord(points=points, visibility=visibility, face_id=path.stem))
-        answers.append(
+        predictions.append(
             FaceLandmarks(
                 points=points - noise.sample(1, rng)[0], covariance=noise.covariance,
                 visibility=np.ones(68), box=[0, 0, 9, 9],
             )
         )  # fmt: skip
-    metrics = measure(from_records(records, answers), resamples=20)
-    assert metrics["coverage"]["error"] < 0.015 and abs(metrics["kl"]) < 0.02
-    assert metrics["pearson"]["734"]["xx"] > 0.95
+    metrics = compute_metrics(from_records(records, predictions), resamples=20)
+    assert metrics.uncertainty.coverage.error < 0.015 and abs(metrics.uncertainty.kl) < 0.02
+    assert metrics.uncertainty.pearson[734].xx > 0.95

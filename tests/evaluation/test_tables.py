@@ -7,14 +7,15 @@ import re
 import pytest
 
 from luvli.errors import InputError
-from luvli.evaluation.metrics import measure
+from luvli.evaluation.metric_records import SubsetMetrics
+from luvli.evaluation.metrics import compute_metrics
 from luvli.evaluation.tables import (
-    as_dict,
-    as_markdown,
     printed_blocks,
     published_table,
     published_tables,
     read_reports,
+    table_json,
+    table_markdown,
     with_reports,
 )
 
@@ -85,7 +86,7 @@ def test_by_number_by_name_and_unknown():
 def report(faces):
     from dataclasses import replace
 
-    return measure(replace(faces, dataset="merl_rav", method="mine"), resamples=20)
+    return compute_metrics(replace(faces, dataset="merl_rav", method="mine"), resamples=20)
 
 
 def test_our_row_stands_below_the_quoted_ones(report):
@@ -94,19 +95,19 @@ def test_our_row_stands_below_the_quoted_ones(report):
         assert len(table.rows) == len(published_table(number).rows) + 1
         assert not table.rows[-1].quoted and table.rows[-1].method == "mine"
     table = with_reports(published_table(8), [report])
-    box = report["accuracy"]["box"]
-    assert table.rows[-1].values[0] == box["nme"]["value"]
-    assert table.rows[-1].values[4] == box["auc"]["7"]["value"]
+    box = report.accuracy["box"]
+    assert table.rows[-1].values[0] == box.nme.value
+    assert table.rows[-1].values[4] == box.auc[7].value
     assert table.rows[-1].values[1] is None  # no frontal subset in this report
     line = with_reports(published_table(8), [report], auc="polyline").rows[-1]
-    assert line.values[4] == box["auc_polyline"]["7"]
+    assert line.values[4] == box.auc_polyline[7]
 
 
 def test_units_of_the_table(report):
     row = with_reports(published_table(9), [report]).rows[-1]
-    plain = report["classes"]["unoccluded"]
-    assert row.values[8] == plain["spread_input"]
-    assert row.values[9] == pytest.approx(plain["spread_box"] * 1e4)
+    plain = report.classes["unoccluded"]
+    assert row.values[8] == plain.spread_paper
+    assert row.values[9] == pytest.approx(plain.spread_box * 1e4)
 
 
 def test_reports_of_other_data_sets_add_nothing(report):
@@ -115,41 +116,39 @@ def test_reports_of_other_data_sets_add_nothing(report):
 
 
 def test_subsets_inside_a_report_and_reports_of_subsets_fill_one_row(report):
-    part = {"accuracy": report["accuracy"], "faces": 3}
-    whole = {**report, "subsets": {"profile": part}}
-    frontal = {**report, "subset": "frontal", "subsets": {}}
+    part = SubsetMetrics(accuracy=report.accuracy, faces=3)
+    whole = report.model_copy(update={"subsets": {"profile": part}})
+    frontal = report.model_copy(update={"subset": "frontal", "subsets": {}})
     row = with_reports(published_table(8), [whole, frontal]).rows[-1]
-    value = report["accuracy"]["box"]["nme"]["value"]
+    value = report.accuracy["box"].nme.value
     assert row.values[:4] == (value, value, None, value)
 
 
 def test_auc_of_wflw_is_a_fraction(report):
-    mine = {**report, "dataset": "wflw", "subset": "all"}
+    mine = report.model_copy(update={"dataset": "wflw", "subset": "all"})
     row = with_reports(published_table(7), [mine]).rows[-1]
-    expected = report["accuracy"]["interocular"]["auc"]["10"]["value"] / 100
+    expected = report.accuracy["interocular"].auc[10].value / 100
     assert row.values[1] == pytest.approx(expected)
 
 
 def test_printing(report):
-    table = with_reports(published_table(13), [{**report, "dataset": "wflw"}])
+    table = with_reports(published_table(13), [report.model_copy(update={"dataset": "wflw"})])
     blocks = printed_blocks(table)
     assert [title for title, _, _ in blocks] == [
         "NME inter-ocular (%) ↓", "AUC 10 % ↑", "FR 10 % (%) ↓",
     ]  # fmt: skip
     assert all(method != "HR-Net" for method, _ in blocks[1][2])  # it has nothing there
     assert blocks[0][2][-1][0] == "mine †"
-    text = as_markdown(published_table(4))
+    text = table_markdown(published_table(4))
     assert "| SAN* | 2.86 | 2.95 | 3.50 | 59.7 | 61.9 | 51.9 |" in text and "| KDN |" in text
-    assert as_dict(table)["rows"][-1]["quoted"] is False
+    assert table_json(table)["rows"][-1]["quoted"] is False
 
 
 def test_reports_are_found_in_folders(tmp_path, report):
-    import json
-
     (tmp_path / "a/b").mkdir(parents=True)
-    (tmp_path / "a/b/metrics.json").write_text(json.dumps(report))
-    assert read_reports([tmp_path])[0]["method"] == "mine"
-    assert read_reports([tmp_path / "a/b/metrics.json"])[0]["method"] == "mine"
+    (tmp_path / "a/b/metrics.json").write_text(report.to_json())
+    assert read_reports([tmp_path])[0].method == "mine"
+    assert read_reports([tmp_path / "a/b/metrics.json"])[0].method == "mine"
     (tmp_path / "a/metrics.json").write_text('{"other": 1}')
     with pytest.raises(InputError, match="is not a luvli report"):
         read_reports([tmp_path])

@@ -8,7 +8,7 @@ from scipy import integrate, linalg, stats
 
 from luvli.errors import InputError
 from luvli.evaluation.uncertainty import (
-    coverage,
+    coverage_curve,
     mean_ellipses,
     negative_log_likelihood,
     normalized_faces,
@@ -118,7 +118,7 @@ def test_whitening_is_the_symmetric_root(scene):
 @pytest.mark.parametrize("kind", ["laplace", "gauss"])
 def test_coverage_is_right_for_the_density_the_labels_come_from(scene, kind):
     r = radii(scene["predicted"], scene["covariance"], labels(scene, kind))
-    result = coverage(r, kind)
+    result = coverage_curve(r, kind)
     # 20,400 labels: the largest gap of a uniform sample stays below 1.95 / sqrt(m) (p = 0.001)
     assert np.abs(result.observed - result.wanted).max() < 1.95 / np.sqrt(N * K)
     assert result.error < 0.01 and abs(result.bias) < 0.01
@@ -128,7 +128,7 @@ def test_coverage_is_right_for_the_density_the_labels_come_from(scene, kind):
 def test_coverage_of_gaussian_labels_under_a_laplacian_follows_both_laws(scene):
     """Exact: P(r <= q_p) with q_p the Gamma(2) quantile and r^2 / 2 exponential."""
     r = radii(scene["predicted"], scene["covariance"], labels(scene, "gauss"))
-    result = coverage(r, "laplace")
+    result = coverage_curve(r, "laplace")
     quantile = stats.gamma(2).ppf(result.wanted) / np.sqrt(3)
     expected = 1 - np.exp(-(quantile**2) / 2)
     assert np.abs(result.observed - expected).max() < 1.95 / np.sqrt(N * K)
@@ -139,7 +139,7 @@ def test_coverage_of_gaussian_labels_under_a_laplacian_follows_both_laws(scene):
 @pytest.mark.parametrize(("widen", "sign"), [(np.sqrt(2), -1), (np.sqrt(0.5), 1)])
 def test_coverage_sees_wrong_sizes(scene, widen, sign):
     r = radii(scene["predicted"], scene["covariance"], labels(scene, widen=widen))
-    result = coverage(r)
+    result = coverage_curve(r)
     law = stats.gamma(2)
     expected = law.cdf(law.ppf(result.wanted) / widen)
     assert np.abs(result.observed - expected).max() < 1.95 / np.sqrt(N * K)
@@ -265,7 +265,7 @@ def test_nothing_usable_gives_nan_everywhere():
     sigma = np.tile(np.eye(2), (2, 68, 1, 1))
     assert np.isnan(negative_log_likelihood(gap, sigma, gap)).all()
     assert np.isnan(whitened_kl(whitened(gap, sigma, gap)))
-    assert np.isnan(coverage(radii(gap, sigma, gap)).error)
+    assert np.isnan(coverage_curve(radii(gap, sigma, gap)).error)
     assert np.isnan(residual_bins(gap, sigma, gap)["xx"].pearson)
 
 

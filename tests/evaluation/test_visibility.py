@@ -92,25 +92,25 @@ def test_three_types_of_landmarks_counted_by_hand():
     v_hat = np.array([[0.1, 0.6, 0.9, 0.5], [0.2, 0.4, 0.8, 0.0]])
     errors = np.array([[np.nan, np.nan, 2.0, 6.0], [np.nan, 3.0, 4.0, np.nan]])
     spread = np.array([[9.0, 9.0, 1.0, 5.0], [9.0, 2.0, 3.0, 9.0]])
-    rows = visibility_classes(classes, v_hat, errors, spread, spread / 100)
+    rows = visibility_classes(classes, v_hat, errors, spread_pixel=spread, spread_box=spread / 100)
     hidden, plain, covered = (
         rows[name] for name in ("self_occluded", "unoccluded", "externally_occluded")
     )
-    assert hidden["landmarks"] == 3 and hidden["accuracy"] == pytest.approx(2 / 3)
-    assert hidden["mean_visibility"] == pytest.approx(0.3)
-    assert np.isnan(hidden["nme_box"]) and np.isnan(hidden["spread"])
-    assert plain["accuracy"] == pytest.approx(2 / 3) and plain["nme_box"] == pytest.approx(3)
-    assert plain["spread"] == pytest.approx(2) and plain["spread_box"] == pytest.approx(0.02)
-    assert covered["accuracy"] == 0  # 0.5 is not above 0.5 ...
+    assert hidden.landmarks == 3 and hidden.accuracy == pytest.approx(2 / 3)
+    assert hidden.mean_visibility == pytest.approx(0.3)
+    assert np.isnan(hidden.nme_box) and np.isnan(hidden.spread_pixel)
+    assert plain.accuracy == pytest.approx(2 / 3) and plain.nme_box == pytest.approx(3)
+    assert plain.spread_pixel == pytest.approx(2) and plain.spread_box == pytest.approx(0.02)
+    assert covered.accuracy == 0  # 0.5 is not above 0.5 ...
     at_least = visibility_classes(classes, v_hat, rule="at least")
-    assert at_least["externally_occluded"]["accuracy"] == 1  # ... but it is at least 0.5
-    assert rows["visible"]["nme_box"] == pytest.approx((2 + 6 + 3 + 4) / 4)
+    assert at_least["externally_occluded"].accuracy == 1  # ... but it is at least 0.5
+    assert rows["visible"].nme_box == pytest.approx((2 + 6 + 3 + 4) / 4)
 
 
 def test_a_missing_probability_is_a_wrong_one():
     rows = visibility_classes([[0, 0, 1, 1]], [[0.1, np.nan, 0.9, np.nan]])
-    assert rows["self_occluded"]["accuracy"] == rows["unoccluded"]["accuracy"] == 0.5
-    assert rows["unoccluded"]["mean_visibility"] == 0.9
+    assert rows["self_occluded"].accuracy == rows["unoccluded"].accuracy == 0.5
+    assert rows["unoccluded"].mean_visibility == 0.9
 
 
 def test_one_class_alone_has_no_curve():

@@ -45,8 +45,7 @@ def photographs(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> list[
 
 @pytest.fixture(scope="module")
 def found(shipped: Predictor, photographs: list[FaceRecord]) -> EvaluatedFaces:
-    answers = run_model(shipped, photographs, "detector")
-    return from_records(photographs, [answer.face for answer in answers])
+    return from_records(photographs, list(run_model(shipped, photographs, "detector")))
 
 
 def test_photographs_it_never_saw_are_aligned_as_the_card_says(found: EvaluatedFaces) -> None:

@@ -40,10 +40,10 @@ def compare(
     if out is not None:
         comparing.write_comparison(out, read, kind, cutoff)
     if json:
-        typer.echo(json_module.dumps(comparing.as_dict(read, kind, cutoff)))
+        typer.echo(json_module.dumps(comparing.comparison_json(read, kind, cutoff)))
         return
-    for block in comparing.comparison_blocks(read, kind, cutoff):
-        print_table(list(block.head), [list(row) for row in block.rows], block.title)
-        typer.echo(block.note)
+    for table in comparing.comparison_tables(read, kind, cutoff):
+        print_table(list(table.head), [list(row) for row in table.rows], table.title)
+        typer.echo(table.note)
     if out is not None:
         typer.echo(f"\ncomparison written to {out / 'compare.html'}")

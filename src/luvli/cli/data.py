@@ -55,7 +55,7 @@ def check(
     name: Name,
     root: Root,
     decode: Annotated[
-        bool, typer.Option("--decode", help="Also decode every picture (slow, thorough).")
+        bool, typer.Option("--decode", help="Also decode every image (slow, thorough).")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
     show: Annotated[int, typer.Option(help="How many problems to name.")] = 5,
@@ -79,13 +79,13 @@ def check(
         [
             row.title,
             _count(row.labels),
-            _count(row.pictures),
+            _count(row.images),
             _count(row.paper),
             row.verdict,
         ]
         for row in report.rows
     ]
-    headings = ["part", "labels", "pictures", "paper", ""]
+    headings = ["part", "labels", "images", "paper", ""]
     print_table(headings, rows, title=f"{name} in {root}")
     for note in report.notes:
         typer.echo(f"note: {note}")
@@ -103,7 +103,7 @@ def check(
 def show(
     name: Name,
     root: Root,
-    out: Annotated[Path, typer.Option(help="Picture to write.")] = Path("sheet.png"),
+    out: Annotated[Path, typer.Option(help="Image to write.")] = Path("sheet.png"),
     split: Annotated[str | None, typer.Option(help="Split; the set's first if not given.")] = None,
     subset: Annotated[str | None, typer.Option(help="Only this subset.")] = None,
     protocol: Annotated[str | None, typer.Option(help="Protocol, e.g. split2 of w300.")] = None,
@@ -115,7 +115,7 @@ def show(
         str | None, typer.Option(help="Show them as training sees them: recipe A or B.")
     ] = None,
     labels_only: Annotated[
-        bool, typer.Option("--labels-only", help="Draw the labels without pictures.")
+        bool, typer.Option("--labels-only", help="Draw the labels without images.")
     ] = False,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Go on without the faces that have problems.")

@@ -22,7 +22,7 @@ def figure(
         Path | None, typer.Option(help="Labels, when the predictions do not hold them.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Picture to write: .png, .pdf or .svg.")
+        Path | None, typer.Option(help="Image to write: .png, .pdf or .svg.")
     ] = None,
     likelihood: Annotated[
         str | None, typer.Option(help="Density that covariances belong to: laplace or gauss.")
@@ -39,7 +39,7 @@ def figure(
     ] = False,
     count: Annotated[int, typer.Option(min=1, help="How many single faces to show.")] = 8,
     images: Annotated[
-        Path | None, typer.Option(help="Folder with the pictures, for faces and labels.")
+        Path | None, typer.Option(help="Folder with the images, for faces and labels.")
     ] = None,
 ) -> None:  # fmt: skip
     """Draw a figure of the paper, or one of the others a report has.
@@ -54,12 +54,12 @@ def figure(
     from luvli.files import whole_file
 
     if name is None:
-        for key, entry in plot_registry.FIGURES.items():
+        for key, entry in plot_registry.PLOTS.items():
             numbers = ", ".join(map(str, entry.numbers)) or "-"
             typer.echo(f"{key:<20} {numbers:<6} {entry.title}")
         return
-    plot_registry.figure_name(name)
-    options = plot_registry.Options(
+    plot_registry.plot_name(name)
+    options = plot_registry.PlotOptions(
         normalizer=normalizer_name(normalizer),
         cutoff=cutoff,
         per_bin=per_bin,
@@ -67,13 +67,13 @@ def figure(
         count=count,
         images=images,
     )
-    if out is None or not (predictions or plot_registry.figure_name(name) == "overview"):
-        raise InputError("a figure needs --predictions FILE and --out PICTURE.")
+    if out is None or not (predictions or plot_registry.plot_name(name) == "overview"):
+        raise InputError("a figure needs --predictions FILE and --out IMAGE.")
     if out.suffix.lower() not in (".png", ".pdf", ".svg"):
-        raise unknown_choice("kind of picture", out.suffix, (".png", ".pdf", ".svg"))
+        raise unknown_choice("kind of image", out.suffix, (".png", ".pdf", ".svg"))
     density = None if likelihood is None else likelihood_name(likelihood)
     sets = [read_faces(path, truth, likelihood=density) for path in predictions or []]
-    drawn = plot_registry.draw(name, sets, options)
+    drawn = plot_registry.draw_plot(name, sets, options)
     with whole_file(out) as temporary:
         drawn.savefig(temporary)
     typer.echo(f"figure written to {out}")

@@ -62,11 +62,9 @@ def score(
 
     Example: `luvli score mine.npz --truth labels/ --dataset w300 --subset test --out report`
     """
-    import json as json_module
-
     from luvli.cli.tables import print_table
     from luvli.evaluation.match import read_faces
-    from luvli.evaluation.metrics import measure
+    from luvli.evaluation.metrics import compute_metrics
     from luvli.evaluation.report import write_report
     from luvli.evaluation.report_tables import heading, summary, summary_rows
     from luvli.evaluation.uncertainty import likelihood_name
@@ -78,14 +76,14 @@ def score(
         dataset=dataset, subset=subset, markup=markup, likelihood=density,
     )  # fmt: skip
     if out is None:
-        metrics = measure(faces, resamples=resamples)
+        metrics = compute_metrics(faces, resamples=resamples)
     else:
         metrics = write_report(out, faces, resamples=resamples)
     if json:
-        typer.echo(json_module.dumps(metrics))
+        typer.echo(metrics.to_json(), nl=False)
         return
     typer.echo(f"{heading(metrics)}: {summary(metrics)}")
-    for note in metrics["notes"]:
+    for note in metrics.notes:
         typer.echo(note)
     print_table(["metric", "value [95 % interval]"], summary_rows(metrics))
     if out is not None:

@@ -44,10 +44,10 @@ def table(
         "polyline" if polyline else "step",
     )
     if json:
-        typer.echo(json_module.dumps(tables.as_dict(chosen), ensure_ascii=False))
+        typer.echo(json_module.dumps(tables.table_json(chosen), ensure_ascii=False))
         return
     if md:
-        typer.echo(tables.as_markdown(chosen), nl=False)
+        typer.echo(tables.table_markdown(chosen), nl=False)
         return
     typer.echo(f"Table {chosen.number} ({chosen.part}): {chosen.title}")
     for group, head, rows_of in tables.printed_blocks(chosen, widest=0):

@@ -9,16 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import platformdirs
+
 from luvli.errors import InputError
 
 
 def cache_root() -> Path:
     """`$LUVLI_CACHE`, or `luvli` in the user's cache folder. Deleting it loses nothing."""
     chosen = os.environ.get("LUVLI_CACHE")
-    if chosen:
-        return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "luvli"
+    return Path(chosen) if chosen else platformdirs.user_cache_path("luvli", appauthor=False)
 
 
 def file_state(path: Path) -> str:

@@ -1,7 +1,7 @@
 """A contact sheet of labelled faces, drawn as the paper's data-set figure.
 
 Green: unoccluded. Red: externally occluded. Self-occluded landmarks have no location; they
-are the black circles on the face schematic beside the picture.
+are the black circles on the face schematic beside the image.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def choose(count: int, wanted: int, seed: int) -> list[int]:
 def label_sheet(records: Sequence[FaceRecord], columns: int = 4, size: int = 220) -> Picture:
     """Faces as labelled, each cut out `ENLARGE` times its tight box, `size` pixels high.
 
-    A record without picture shows its landmarks on grey.
+    A record without image shows its landmarks on grey.
     """
     cells = []
     for record in records:

@@ -40,7 +40,7 @@ from luvli.markup import get_markup
 if TYPE_CHECKING:
     import torch
 
-Sample = dict[str, Any]
+CropSample = dict[str, Any]
 
 DENSITY = 1.25
 """Pixels of a cached patch for one pixel of an unscaled crop."""
@@ -74,9 +74,9 @@ class CropDataset:
         track: Track = iter,
     ) -> None:
         """`cache`: True keeps decoded patches in the user's cache folder, a path elsewhere,
-        False decodes the picture each time (best for a single pass, and exact: a cached
-        patch is resampled twice). `skip_bad`: leave out faces whose picture cannot be used;
-        otherwise an `InputError` lists them. Only a cache notices such pictures at once.
+        False decodes the image each time (best for a single pass, and exact: a cached
+        patch is resampled twice). `skip_bad`: leave out faces whose image cannot be used;
+        otherwise an `InputError` lists them. Only a cache notices such images at once.
         """
         if not len(records):
             raise InputError("there are no faces to crop: the list of records is empty.")
@@ -103,21 +103,21 @@ class CropDataset:
         pixels = round(self.size * DENSITY * side / self.enlarge)
         patches = load_patches(self.records, self.boxes, side, pixels, folder, track)
         if patches.problems and not skip_bad:
-            raise refuse(patches.problems, "the training pictures")
+            raise refuse(patches.problems, "the training images")
         self.patches = patches
         self._rows = np.flatnonzero(patches.good)
         self.records = [self.records[i] for i in self._rows]
         self.boxes = [self.boxes[i] for i in self._rows]
         if not self.records:
-            raise InputError(f"no picture could be used; the first: {patches.problems[0]}")
+            raise InputError(f"no image could be used; the first: {patches.problems[0]}")
 
     def __len__(self) -> int:
         return len(self.records)
 
-    def __iter__(self) -> Iterator[Sample]:
+    def __iter__(self) -> Iterator[CropSample]:
         return (self[i] for i in range(len(self)))
 
-    def __getitem__(self, key: int | tuple[int, int]) -> Sample:
+    def __getitem__(self, key: int | tuple[int, int]) -> CropSample:
         epoch, index = key if isinstance(key, tuple) else (0, key)
         if not 0 <= index < len(self):
             raise IndexError(f"face {index} of {len(self)}")
@@ -147,7 +147,7 @@ class CropDataset:
         }
 
     def _draw(self, index: int, affine: NDArray[np.float64]) -> tuple[Picture, tuple[int, int]]:
-        """The crop's pixels, and the width and height of the picture it comes from."""
+        """The crop's pixels, and the width and height of the image it comes from."""
         if self.patches is not None:
             row = int(self._rows[index])
             width, height = self.patches.image_size[row].tolist()
@@ -155,7 +155,7 @@ class CropDataset:
             return _warp(self.patches[row], from_patch, self.size), (width, height)
         record = self.records[index]
         if record.image is None:
-            raise InputError(f"{record.name} has no picture to crop.")
+            raise InputError(f"{record.name} has no image to crop.")
         image = read_image(record.image)
         size = (image.shape[1], image.shape[0])
         if self.convention == "reference":
@@ -172,7 +172,7 @@ def _warp(patch: Picture, affine: NDArray[np.float64], size: int) -> Picture:
     return np.asarray(crop, dtype=np.uint8)
 
 
-def collate(samples: Sequence[Sample]) -> dict[str, torch.Tensor]:
+def collate(samples: Sequence[CropSample]) -> dict[str, torch.Tensor]:
     """Samples as tensors: `image` (B, 3, S, S) uint8; the others with a first axis B.
 
     Points without a location become 0, because NaN would spread through a loss even where

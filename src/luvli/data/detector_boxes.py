@@ -26,9 +26,9 @@ INSIDE = 0.5
 def with_detector_boxes(records: Sequence[FaceRecord], cache: Path) -> list[FaceRecord]:
     """The faces that the detector finds, with its boxes; a warning counts the others.
 
-    Pictures are searched once; the boxes are kept in the cache folder.
+    Images are searched once; the boxes are kept in the cache folder.
     """
-    boxes = _boxes_of_pictures(records, cache)
+    boxes = _boxes_of_images(records, cache)
     found = []
     for record in records:
         box = matching_box(record, boxes[str(record.image)])
@@ -63,18 +63,18 @@ def matching_box(record: FaceRecord, boxes: Sequence[Box]) -> Box | None:
     return best if best is not None and fit(best)[0] >= INSIDE else None
 
 
-def _boxes_of_pictures(records: Sequence[FaceRecord], cache: Path) -> dict[str, list[Box]]:
-    pictures = list(dict.fromkeys(str(record.image) for record in records if record.image))
-    about = "\n".join([DETECTOR, *(file_state(Path(picture)) for picture in pictures)])
+def _boxes_of_images(records: Sequence[FaceRecord], cache: Path) -> dict[str, list[Box]]:
+    images = list(dict.fromkeys(str(record.image) for record in records if record.image))
+    about = "\n".join([DETECTOR, *(file_state(Path(image)) for image in images)])
     key = hashlib.sha256(about.encode()).hexdigest()[:24]
     path = cache / f"boxes-{key}.json"
     if not path.is_file():
         found = {
-            picture: [[*box, box.score] for box in detect_faces(picture)]
-            for picture in track(pictures, "detecting faces", unit="pictures")
+            image: [[*box, box.score] for box in detect_faces(image)]
+            for image in track(images, "detecting faces", unit="images")
         }
         write_text(path, json.dumps(found))
     return {
-        picture: [Box(*np.array(numbers, dtype=float)) for numbers in boxes]
-        for picture, boxes in json.loads(read_text(path)).items()
+        image: [Box(*np.array(numbers, dtype=float)) for numbers in boxes]
+        for image, boxes in json.loads(read_text(path)).items()
     }

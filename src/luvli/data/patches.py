@@ -1,10 +1,10 @@
-"""Decoded pieces of the pictures, kept in one memory-mapped file.
+"""Decoded pieces of the images, kept in one memory-mapped file.
 
 Training shows each face hundreds of times. Decoding its photograph each time would cost far
 more than everything else, so the square around the face that augmentation can reach is cut
 out once, at a resolution a little above that of the crops; after that a sample is one warp
 from memory. The file is made once, whole or not at all, and found again by a key of all that
-it depends on: pictures (path, size, date), boxes, and how they are cut.
+it depends on: images (path, size, date), boxes, and how they are cut.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from luvli.data.cache import cache_root, file_state, whole_folder
 from luvli.data.record import FaceRecord
 from luvli.data.sets import Problem
-from luvli.data.sets.base import implausible
+from luvli.data.sets.definition import implausible
 from luvli.errors import InputError
 from luvli.files import PathLike
 from luvli.image import Box, Crop, read_image
@@ -34,7 +34,7 @@ Track = Callable[[Iterable[Any]], Iterable[Any]]
 
 
 class Patches:
-    """One square piece of picture for each face; cheap to copy to other processes.
+    """One square piece of image for each face; cheap to copy to other processes.
 
     Build or find them with `load_patches`.
     """
@@ -45,9 +45,9 @@ class Patches:
             self.affine: NDArray[np.float64] = index["affine"]
             """(n, 2, 3) image pixels -> patch pixels"""
             self.image_size: NDArray[np.int64] = index["image_size"]
-            """(n, 2) width and height of the picture, in pixels"""
+            """(n, 2) width and height of the image, in pixels"""
             self.good: NDArray[np.bool_] = index["good"]
-            """(n,) False where the picture could not be used"""
+            """(n,) False where the image could not be used"""
         problems = json.loads((folder / "problems.json").read_text(encoding="utf-8"))
         self.problems = tuple(Problem(**fields) for fields in problems)
         self._pixels: NDArray[np.uint8] | None = None
@@ -78,7 +78,7 @@ def load_patches(
 
     `side`: of the square around each box, in units of the box's longer side. `pixels`: side
     of a patch. `folder` defaults to the user's cache. `track` may wrap the work in a
-    progress bar. Pictures that do not decode, or that the landmarks miss by far, are listed
+    progress bar. Images that do not decode, or that the landmarks miss by far, are listed
     in the result's `problems`; their patches are black.
     """
     target = Path(folder or cache_root()) / f"patches-{_key(records, boxes, side, pixels)}"
@@ -122,7 +122,7 @@ def _cut(
     record: FaceRecord, box: Box, side: float, pixels: int
 ) -> tuple[Picture, NDArray[np.float64], tuple[int, int]] | Problem:
     if record.image is None:
-        return Problem(record.name, "missing image", f"{record.name} has no picture.")
+        return Problem(record.name, "missing image", f"{record.name} has no image.")
     try:
         image = read_image(record.image)
     except InputError as error:

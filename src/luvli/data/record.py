@@ -50,7 +50,7 @@ class FaceRecord:
     visibility: NDArray[np.int8]
     """(k,) `Visibility` classes"""
     image: Path | None = None
-    """the picture, or None when only labels are at hand"""
+    """the image, or None when only labels are at hand"""
     box: NDArray[np.float64] | None = None
     """(4,) x0, y0, x1, y1 image pixels"""
     box_kind: BoxKind = "tight"
@@ -105,7 +105,7 @@ class FaceRecord:
 
     @property
     def name(self) -> str:
-        """A word for messages: the face id, or the picture's file name."""
+        """A word for messages: the face id, or the image's file name."""
         return self.face_id or (self.image.name if self.image else "")
 
     @property

@@ -1,8 +1,8 @@
-"""Metrics, tables, figures and reports for predicted face landmarks.
+"""Metrics, tables, plots and reports for predicted face landmarks.
 
 Pure functions on arrays: `predicted` and `truth` (n, k, 2) in the same pixels, `covariance`
 (n, k, 2, 2), `visible` (n, k). See the modules for the rest: `accuracy`, `bootstrap`,
-`uncertainty`, `visibility`, `selective`, `figures`, `tables`, `report`.
+`uncertainty`, `visibility`, `selective`, `plots`, `tables`, `report`.
 
 >>> import numpy as np
 >>> truth = np.random.default_rng(0).uniform(0, 100, (3, 68, 2))
@@ -24,10 +24,10 @@ from luvli.evaluation.accuracy import (
 )
 from luvli.evaluation.bootstrap import bootstrap, paired_bootstrap
 from luvli.evaluation.evaluated_faces import EvaluatedFaces
-from luvli.evaluation.metrics import measure
+from luvli.evaluation.metrics import compute_metrics
 from luvli.evaluation.selective import failure_auroc, nme_by_rank, risk_coverage
 from luvli.evaluation.uncertainty import (
-    coverage,
+    coverage_curve,
     mean_ellipses,
     negative_log_likelihood,
     residual_bins,
@@ -49,13 +49,13 @@ __all__ = [
     "bootstrap",
     "brier",
     "ced",
-    "coverage",
+    "compute_metrics",
+    "coverage_curve",
     "failure_auroc",
     "failure_rate",
     "landmark_errors",
     "mean_ellipses",
     "mean_nme",
-    "measure",
     "negative_log_likelihood",
     "nme",
     "nme_by_rank",

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from luvli.errors import InputError, unknown_choice
-from luvli.markup import Markup, get_markup
+from luvli.markup import markup_for
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -29,8 +29,6 @@ NORMALIZERS: tuple[Normalizer, ...] = ("box", "interocular", "interpupil", "diag
 FAILED_NME = 100.0
 """percent that a face without a prediction counts in a mean: an error as large as the face"""
 
-_MARKUP_BY_SIZE = {68: "ibug68", 98: "wflw98", 29: "cofw29", 19: "aflw19"}
-
 
 def normalizer_name(name: str) -> Normalizer:
     """The name of a normaliser, checked; the error for an unknown one lists the choices."""
@@ -38,30 +36,6 @@ def normalizer_name(name: str) -> Normalizer:
         if name == known:
             return known
     raise unknown_choice("normalizer", name, NORMALIZERS)
-
-
-def markup_for(size: int, markup: str | None = None) -> Markup:
-    """The markup by name, or by its number of landmarks when no name is given.
-
-    >>> markup_for(98).name
-    'wflw98'
-    """
-    if markup is not None:
-        found = get_markup(markup)
-        if found.size != size:
-            raise InputError(f"markup {markup} has {found.size} points, the arrays have {size}.")
-        return found
-    guess = markup_by_size(size)
-    if guess is None:
-        raise InputError(
-            f"no built-in markup has {size} points: give markup= or an array of normalisers."
-        )
-    return guess
-
-
-def markup_by_size(size: int) -> Markup | None:
-    """The built-in markup with this many landmarks, if there is one."""
-    return get_markup(_MARKUP_BY_SIZE[size]) if size in _MARKUP_BY_SIZE else None
 
 
 def measured(truth: ArrayLike, visible: ArrayLike | None = None) -> Bools:

@@ -13,21 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from luvli.errors import InputError
+from luvli.evaluation.metric_records import Interval
 
 Floats = NDArray[np.float64]
 
 _DRAWS_AT_ONCE = 2_000_000  # faces drawn in one go: bounds the memory, not the result
 
 
-class Interval(NamedTuple):
-    """A value with its confidence interval; the ends are NaN for fewer than two faces."""
-
-    value: float
-    low: float
-    high: float
-
-
-class Paired(NamedTuple):
+class PairedDifference(NamedTuple):
     """Mean of A - B over the same faces, its interval, and a two-sided p-value."""
 
     difference: float
@@ -88,13 +81,14 @@ def bootstrap_columns(
         tail = (1.0 - level) / 2.0
         low[enough], high[enough] = np.nanquantile(drawn, (tail, 1.0 - tail), axis=0)
     return [
-        Interval(float(m), float(a), float(b)) for m, a, b in zip(means, low, high, strict=True)
+        Interval(value=float(mean), low=float(lowest), high=float(highest))
+        for mean, lowest, highest in zip(means, low, high, strict=True)
     ]
 
 
 def paired_bootstrap(
     a: ArrayLike, b: ArrayLike, *, resamples: int = 2000, level: float = 0.95, seed: int = 0
-) -> Paired:
+) -> PairedDifference:
     """Compare two methods on the same faces: `a` and `b` are (n,), one value per face.
 
     The p-value is twice the smaller share of resamples on one side of zero, each share
@@ -108,16 +102,16 @@ def paired_bootstrap(
     both = ~(np.isnan(first) | np.isnan(second))
     difference = first[both] - second[both]
     if not len(difference):
-        return Paired(float("nan"), float("nan"), float("nan"), float("nan"))
+        return PairedDifference(float("nan"), float("nan"), float("nan"), float("nan"))
     value = float(difference.mean())
     if len(difference) < 2:
-        return Paired(value, float("nan"), float("nan"), float("nan"))
+        return PairedDifference(value, float("nan"), float("nan"), float("nan"))
     drawn = _statistics(difference[:, None], np.ones((len(difference), 1)), resamples, seed)[:, 0]
     tail = (1.0 - level) / 2.0
     low, high = np.quantile(drawn, (tail, 1.0 - tail))
     below, above = (drawn <= 0).sum(), (drawn >= 0).sum()
     p_value = min(1.0, 2.0 * (min(below, above) + 1) / (resamples + 1))
-    return Paired(value, float(low), float(high), float(p_value))
+    return PairedDifference(value, float(low), float(high), float(p_value))
 
 
 def _statistics(numbers: Floats, counts: Floats, resamples: int, seed: int) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,23 +15,30 @@ from luvli.errors import InputError
 from luvli.evaluation import accuracy, plot_registry
 from luvli.evaluation.bootstrap import paired_bootstrap
 from luvli.evaluation.evaluated_faces import EvaluatedFaces, read_parquet
-from luvli.evaluation.metrics import look_up
-from luvli.evaluation.report import html_figure, html_table, page, png
-from luvli.evaluation.report_tables import Block, interval, number
-from luvli.evaluation.tables import markdown_table, read_metrics
+from luvli.evaluation.metric_records import (
+    AccuracyMetrics,
+    Interval,
+    MetricRecord,
+    Metrics,
+    UncertaintyMetrics,
+)
+from luvli.evaluation.metrics import failed_of_each, failures_counted
+from luvli.evaluation.report import html_plot, html_table, page, png
+from luvli.evaluation.report_tables import TextTable, interval, number
+from luvli.evaluation.tables import markdown_table
 from luvli.files import PathLike, write_text
 
 Floats = NDArray[np.float64]
 
 
-class Report(NamedTuple):
+class StoredReport(NamedTuple):
     """A report folder read back."""
 
-    metrics: dict[str, Any]
+    metrics: Metrics
     faces: EvaluatedFaces
 
 
-class Difference(NamedTuple):
+class MethodDifference(NamedTuple):
     """A metric of a method less that of the first method, over the faces both have."""
 
     method: str
@@ -43,36 +50,37 @@ class Difference(NamedTuple):
     faces: int
 
 
-def read_report(folder: PathLike) -> Report:
+def read_report(folder: PathLike) -> StoredReport:
     """`metrics.json` and `predictions.parquet` of a report folder."""
     place = Path(folder)
     if not place.is_dir():
         raise InputError(f"{place} is not a report folder: luvli evaluate and score make them.")
-    return Report(read_metrics(place / "metrics.json"), read_parquet(place / "predictions.parquet"))
+    return StoredReport(
+        Metrics.read(place / "metrics.json"), read_parquet(place / "predictions.parquet")
+    )
 
 
-def distinct(reports: Sequence[Report], folders: Sequence[PathLike]) -> list[Report]:
+def distinct(reports: Sequence[StoredReport], folders: Sequence[PathLike]) -> list[StoredReport]:
     """The reports with methods named apart: by their folder where two have the same name."""
-    names = [report.metrics["method"] for report in reports]
+    names = [report.metrics.method for report in reports]
     result = []
     for report, folder in zip(reports, folders, strict=True):
-        name = report.metrics["method"]
+        name = report.metrics.method
         if names.count(name) > 1:
             name = f"{name} ({Path(folder).name})"
-        result.append(
-            Report({**report.metrics, "method": name}, replace(report.faces, method=name))
-        )
+        metrics = report.metrics.model_copy(update={"method": name})
+        result.append(StoredReport(metrics, replace(report.faces, method=name)))
     return result
 
 
-def differences(
-    reports: Sequence[Report],
+def paired_differences(
+    reports: Sequence[StoredReport],
     normalizer: accuracy.Normalizer = "box",
     cutoff: float = 7.0,
     *,
     resamples: int = 2000,
     seed: int = 0,
-) -> list[Difference]:
+) -> list[MethodDifference]:
     """NME, AUC and failure rate of each method less those of the first, paired by face name.
 
     Methods that share no face with the first are left out.
@@ -85,96 +93,83 @@ def differences(
             continue
         a, b = (_errors(faces, normalizer) for faces in (mine, theirs))
         for name, value in (
-            (f"NME {normalizer} (%)", _counted),
+            (f"NME {normalizer} (%)", failures_counted),
             (f"AUC {cutoff:g} %", lambda e: accuracy.area_of_each(e, cutoff)),
-            (f"FR {cutoff:g} %", lambda e: np.where(np.isnan(e), np.nan, (e > cutoff) * 100.0)),
+            (f"FR {cutoff:g} %", lambda e: failed_of_each(e, cutoff)),
         ):
             paired = paired_bootstrap(value(a), value(b), resamples=resamples, seed=seed)
-            result.append(Difference(other.method, name, *paired, faces=len(mine)))
+            result.append(MethodDifference(other.method, name, *paired, faces=len(mine)))
     return result
 
 
-def comparison_blocks(
-    reports: Sequence[Report], normalizer: accuracy.Normalizer = "box", cutoff: float = 7.0
-) -> list[Block]:
+def comparison_tables(
+    reports: Sequence[StoredReport], normalizer: accuracy.Normalizer = "box", cutoff: float = 7.0
+) -> list[TextTable]:
     """Two tables: every method with intervals, and differences from the first."""
-    key = f"{cutoff:g}"
-    columns = {
-        f"NME {normalizer} (%) ↓": (f"accuracy.{normalizer}.nme", 2),
-        "NME visible (%) ↓": (f"accuracy.{normalizer}.nme_vis", 2),
-        f"AUC {key} % ↑": (f"accuracy.{normalizer}.auc.{key}", 2),
-        f"FR {key} % ↓": (f"accuracy.{normalizer}.fr.{key}", 2),
-        "NLL (box) ↓": ("nll.{likelihood}.box", 3),
-        "KL ↓": ("kl", 4),
-        "calibration error ↓": ("coverage.error", 4),
-        "AURC ↓": ("trust.face.aurc", 3),
-        "visibility AUROC ↑": ("visibility.auroc", 4),
-    }
     rows = [
-        ["faces", *(f"{metrics['faces']:,}" for metrics, _ in reports)],
-        ["without prediction", *(str(len(metrics["failed"])) for metrics, _ in reports)],
+        ["faces", *(f"{metrics.faces:,}" for metrics, _ in reports)],
+        ["without prediction", *(str(len(metrics.failed)) for metrics, _ in reports)],
     ]
-    for name, (path, digits) in columns.items():
-        cells = [
-            _cell(metrics, path.format(likelihood=metrics.get("likelihood", "")), digits)
-            for metrics, _ in reports
-        ]
-        if any(cell != "-" for cell in cells):
+    for name, cell in _comparison_rows(normalizer, cutoff).items():
+        cells = [cell(metrics) for metrics, _ in reports]
+        if any(text != "-" for text in cells):
             rows.append([name, *cells])
-    blocks = [
-        Block(
+    tables = [
+        TextTable(
             "Methods",
-            ["", *(str(metrics["method"]) for metrics, _ in reports)],
+            ["", *(metrics.method for metrics, _ in reports)],
             rows,
             "95 % bootstrap intervals over faces.",
         )
     ]
-    found = differences(reports, normalizer, cutoff)
-    first = reports[0].metrics["method"]
+    found = paired_differences(reports, normalizer, cutoff)
+    first = reports[0].metrics.method
     if found:
-        blocks.append(
-            Block(
+        tables.append(
+            TextTable(
                 f"Difference from {first}",
                 ["method", "metric", "faces in both", "difference", "p"],
                 [_difference_cells(d) for d in found],
                 "Paired bootstrap over the faces that both methods were scored on.",
             )
         )
-    unpaired = {r.metrics["method"] for r in reports[1:]} - {d.method for d in found}
+    unpaired = {r.metrics.method for r in reports[1:]} - {d.method for d in found}
     if unpaired:
         names = ", ".join(sorted(unpaired))
         note = f"No face in common with {first}, so no paired test: {names}."
-        blocks[0] = replace(blocks[0], note=f"{blocks[0].note} {note}")
-    return blocks
+        tables[0] = replace(tables[0], note=f"{tables[0].note} {note}")
+    return tables
 
 
 def write_comparison(
     folder: PathLike,
-    reports: Sequence[Report],
+    reports: Sequence[StoredReport],
     normalizer: accuracy.Normalizer = "box",
     cutoff: float = 7.0,
 ) -> None:
     """`compare.html`, `compare.md` and `compare.json` in `folder`."""
     target = Path(folder)
-    blocks = comparison_blocks(reports, normalizer, cutoff)
-    options = plot_registry.Options(normalizer=normalizer, cutoff=cutoff)
+    tables = comparison_tables(reports, normalizer, cutoff)
+    options = plot_registry.PlotOptions(normalizer=normalizer, cutoff=cutoff)
     sets = [report.faces for report in reports]
     with_spread = [faces for faces in sets if faces.covariance is not None]
-    body = ["<h1>Comparison</h1>", *(html_table(block) for block in blocks)]
+    body = ["<h1>Comparison</h1>", *(html_table(table) for table in tables)]
     for name, chosen in (("ced", sets), ("coverage", with_spread), ("risk-coverage", with_spread),
                          ("rank", with_spread)):  # fmt: skip
         if chosen:
-            body.append(html_figure(name, png(plot_registry.draw(name, chosen, options))))
+            body.append(html_plot(name, png(plot_registry.draw_plot(name, chosen, options))))
     text = ["# Comparison"]
-    for block in blocks:
-        text += [f"## {block.title}", markdown_table(block.head, block.rows), block.note]
+    for table in tables:
+        text += [f"## {table.title}", markdown_table(table.head, table.rows), table.note]
     write_text(target / "compare.html", page("Comparison", "\n".join(body)))
     write_text(target / "compare.md", "\n\n".join(text) + "\n")
-    write_text(target / "compare.json", json.dumps(as_dict(reports, normalizer, cutoff), indent=1))
+    write_text(
+        target / "compare.json", json.dumps(comparison_json(reports, normalizer, cutoff), indent=1)
+    )
 
 
-def as_dict(
-    reports: Sequence[Report], normalizer: accuracy.Normalizer = "box", cutoff: float = 7.0
+def comparison_json(
+    reports: Sequence[StoredReport], normalizer: accuracy.Normalizer = "box", cutoff: float = 7.0
 ) -> dict[str, Any]:
     """For JSON: each method's accuracy, and the differences from the first."""
     return {
@@ -182,16 +177,16 @@ def as_dict(
         "cutoff": cutoff,
         "methods": [
             {
-                "method": report.metrics["method"],
-                "faces": report.metrics["faces"],
-                "failed": len(report.metrics["failed"]),
-                "accuracy": report.metrics["accuracy"].get(normalizer),
+                "method": report.metrics.method,
+                "faces": report.metrics.faces,
+                "failed": len(report.metrics.failed),
+                "accuracy": _plain(report.metrics.accuracy.get(normalizer)),
             }
             for report in reports
         ],
         "differences": [
             {key: _known(value) for key, value in difference._asdict().items()}
-            for difference in differences(reports, normalizer, cutoff)
+            for difference in paired_differences(reports, normalizer, cutoff)
         ],
     }
 
@@ -211,22 +206,55 @@ def _errors(faces: EvaluatedFaces, normalizer: accuracy.Normalizer) -> Floats:
     )  # fmt: skip
 
 
-def _counted(errors: Floats) -> Floats:
-    return np.where(np.isinf(errors), accuracy.FAILED_NME, errors)
+def _comparison_rows(
+    normalizer: accuracy.Normalizer, cutoff: float
+) -> dict[str, Callable[[Metrics], str]]:
+    """What each row of the comparison shows of a method."""
+
+    def of_accuracy(get: Callable[[AccuracyMetrics], Interval]) -> Callable[[Metrics], str]:
+        def cell(metrics: Metrics) -> str:
+            values = metrics.accuracy.get(normalizer)
+            return "-" if values is None else interval(get(values))
+
+        return cell
+
+    def of_uncertainty(get: Callable[[UncertaintyMetrics], str]) -> Callable[[Metrics], str]:
+        def cell(metrics: Metrics) -> str:
+            if metrics.uncertainty is None:
+                return "not trained" if "covariance" in metrics.untrained else "-"
+            return get(metrics.uncertainty)
+
+        return cell
+
+    percent = int(cutoff)
+    return {
+        f"NME {normalizer} (%) ↓": of_accuracy(lambda values: values.nme),
+        "NME visible (%) ↓": of_accuracy(lambda values: values.nme_visible),
+        f"AUC {percent} % ↑": of_accuracy(lambda values: values.auc[percent]),
+        f"FR {percent} % ↓": of_accuracy(lambda values: values.failure_rate[percent]),
+        "NLL (box sizes) ↓": of_uncertainty(
+            lambda values: interval(
+                (values.nll.laplace if values.likelihood == "laplace" else values.nll.gauss).box, 3
+            )
+        ),
+        "KL ↓": of_uncertainty(lambda values: number(values.kl, 4)),
+        "calibration error ↓": of_uncertainty(lambda values: number(values.coverage.error, 4)),
+        "AURC ↓": lambda metrics: (
+            number(metrics.selective["face"].aurc, 3) if metrics.selective else "-"
+        ),
+        "visibility AUROC ↑": lambda metrics: (
+            number(metrics.visibility.auroc, 4) if metrics.visibility else "-"
+        ),
+    }
 
 
-def _cell(metrics: dict[str, Any], path: str, digits: int) -> str:
-    place: Any = metrics
-    for key in path.split("."):
-        place = place.get(key) if isinstance(place, dict) else None
-    if isinstance(place, dict):
-        return interval(place, digits)
-    return number(look_up(metrics, path), digits)
+def _difference_cells(d: MethodDifference) -> list[str]:
+    ends = Interval(value=d.difference, low=d.low, high=d.high)
+    return [d.method, d.metric, f"{d.faces:,}", interval(ends), number(d.p_value, 4)]
 
 
-def _difference_cells(d: Difference) -> list[str]:
-    ends = {"value": d.difference, "low": _known(d.low), "high": _known(d.high)}
-    return [d.method, d.metric, f"{d.faces:,}", interval(ends), number(_known(d.p_value), 4)]
+def _plain(record: MetricRecord | None) -> Any:
+    return None if record is None else record.model_dump(mode="json")
 
 
 def _known(value: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from luvli.image.read import read_image
 if TYPE_CHECKING:
     from luvli.prediction.predictor import Predictor
 
-Track = Callable[[Iterable[FaceRecord]], Iterable[FaceRecord]]
+TrackRecords = Callable[[Iterable[FaceRecord]], Iterable[FaceRecord]]
 CropBy = Literal["paper", "reference", "tight", "detector"]
 """`paper`: the data set's box, else the tight one with 5 % noise; `reference`: noise as in the
 published code; `tight`: no noise; `detector`: what our own detector finds at the face."""
@@ -33,37 +33,26 @@ _OVERLAP = 0.2  # of a detection and the labelled face, as intersection over uni
 _BATCH = 32
 
 
-class Answer(NamedTuple):
-    """What a model says of one labelled face."""
-
-    face: FaceLandmarks
-    """in image pixels; `FaceLandmarks.empty` where no face was found"""
-    heatmap_pixel: float
-    """side of one heat-map pixel in image pixels; NaN where no face was found"""
-
-
 def run_model(
     predictor: Predictor, records: Iterable[FaceRecord], crop_by: CropBy = "paper"
-) -> Iterator[Answer]:
-    """The model's answer for each record, in order."""
+) -> Iterator[FaceLandmarks]:
+    """The model's prediction for each record, in order; empty where no face was found."""
     markup = predictor.info.config.markup
-    stride = predictor.info.config.input_size / predictor.info.config.heatmap_size
-    nothing = Answer(FaceLandmarks.empty(markup), float("nan"))
     waiting = iter(records)
     while batch := list(islice(waiting, _BATCH)):
-        images = [_picture(record, markup) for record in batch]
+        images = [_image(record, markup) for record in batch]
         boxes = [
             _box(predictor, record, image, crop_by)
             for record, image in zip(batch, images, strict=True)
         ]
         found = predictor.predict_batch(images, [[box] if box else [] for box in boxes])
-        for box, faces in zip(boxes, found, strict=True):
-            yield Answer(faces[0], stride / predictor.crop(box).scale) if box else nothing
+        for faces in found:
+            yield faces[0] if faces else FaceLandmarks.empty(markup)
 
 
-def _picture(record: FaceRecord, markup: str) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+def _image(record: FaceRecord, markup: str) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
     if record.image is None:
-        raise InputError(f"{record.name or 'a face'} has no picture: a model cannot be run on it.")
+        raise InputError(f"{record.name or 'a face'} has no image: a model cannot be run on it.")
     if record.markup != markup:
         raise InputError(
             f"the model finds {markup} points and {record.name} is labelled with "
@@ -84,19 +73,11 @@ def _box(
     if crop_by == "detector":
         tight = Box(*record.tight_box)
         boxes = predictor.detect(image, str(record.image))
-        best = max(boxes, key=lambda box: _overlap(box, tight), default=None)
-        return best if best and _overlap(best, tight) >= _OVERLAP else None
+        best = max(boxes, key=tight.iou, default=None)
+        return best if best and best.iou(tight) >= _OVERLAP else None
     if crop_by == "tight":
         return Box(*record.tight_box)
     return crop_box(record, crop_by)
-
-
-def _overlap(a: Box, b: Box) -> float:
-    """Intersection over union."""
-    width = min(a.x1, b.x1) - max(a.x0, b.x0)
-    height = min(a.y1, b.y1) - max(a.y0, b.y0)
-    shared = max(0.0, width) * max(0.0, height)
-    return shared / (a.width * a.height + b.width * b.height - shared)
 
 
 def open_model(model: PathLike, device: str = "cpu") -> Predictor:
@@ -121,7 +102,7 @@ def evaluate_set(
     crop_by: str = "paper",
     method: str | None = None,
     given_boxes: bool = False,
-    track: Track = iter,
+    track: TrackRecords = iter,
 ) -> EvaluatedFaces:
     """Run `model` over one part of a data set.
 
@@ -143,7 +124,7 @@ def evaluate_set(
     predictor = open_model(model, device)
     faces = load_set(dataset, root, split, subset=subset, protocol=protocol, skip_bad=skip_bad)
     records: Sequence[FaceRecord] = faces.records[:limit]
-    answers = list(run_model(predictor, track(records), way))
+    predictions = list(run_model(predictor, track(records), way))
     notes = [f"Faces were cropped by: {crop_by}."]
     if faces.problems:
         notes.append(f"{len(faces.problems)} bad faces of the data set were skipped.")
@@ -151,8 +132,7 @@ def evaluate_set(
         notes.append(f"Only the first {limit:,} of {len(faces):,} faces were evaluated.")
     evaluated = from_records(
         records,
-        [answer.face for answer in answers],
-        [answer.heatmap_pixel for answer in answers],
+        predictions,
         method=method or predictor.info.name,
         dataset=dataset,
         subset=subset or whole_name(dataset, protocol),

@@ -11,11 +11,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from luvli.data.formats.parquet import read_face_table
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError, require
 from luvli.evaluation.accuracy import measured
+from luvli.evaluation.metric_records import TrainedPart
+from luvli.evaluation.paper_units import CROP_PER_HEATMAP, crop_boxes, paper_pixels
 from luvli.faces import FaceLandmarks
-from luvli.files import PathLike, unreadable, whole_file
+from luvli.files import PathLike, whole_file
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -42,12 +45,13 @@ class EvaluatedFaces:
     """(n, 4) the data set's own boxes, used as normaliser if given; tight ones otherwise"""
     lengths: Mapping[str, Floats] = field(default_factory=dict)
     """(n,) normalisers of the data set itself, by name: box_size of AFLW-19"""
-    heatmap_pixel: Floats | None = None
-    """(n,) side of one heat-map pixel of the network in the pixels above, where known"""
+    paper_pixel: Floats | None = None
+    """(n,) side of one pixel of the paper's 256-pixel crop in the pixels above, where known:
+    what is set beside the paper's figures is measured in it (`luvli.evaluation.paper_units`)"""
     names: tuple[str, ...] = ()
     """(n) a name for each face"""
     images: tuple[str, ...] = ()
-    """(n) paths of the pictures, "" where unknown"""
+    """(n) paths of the images, "" where unknown"""
     subsets: Mapping[str, Bools] = field(default_factory=dict)
     """(n,) which faces belong to each named part of the test set"""
     markup: str | None = None
@@ -56,6 +60,8 @@ class EvaluatedFaces:
     subset: str = "all"
     likelihood: Literal["laplace", "gauss"] = "laplace"
     """the density that the covariances belong to"""
+    untrained: tuple[TrainedPart, ...] = ()
+    """what the model never learnt: it is None above, and reports say so"""
     notes: tuple[str, ...] = ()
     """sentences about what was matched, missing or left out"""
 
@@ -68,7 +74,7 @@ class EvaluatedFaces:
             "covariance": (n, k, 2, 2),
             "visibility": (n, k),
             "boxes": (n, 4),
-            "heatmap_pixel": (n,),
+            "paper_pixel": (n,),
         }
         for name, shape in shapes.items():
             value = getattr(self, name)
@@ -95,6 +101,11 @@ class EvaluatedFaces:
         return measured(self.truth, self.classes > 0)
 
     @property
+    def paper_heatmap_pixel(self) -> Floats | None:
+        """(n,) side of one of the paper's heat-map pixels, where known."""
+        return None if self.paper_pixel is None else self.paper_pixel * CROP_PER_HEATMAP
+
+    @property
     def failed(self) -> Bools:
         """(n,) faces with a visible landmark that has no prediction."""
         missing = ~np.isfinite(self.predicted).all(axis=2)
@@ -112,11 +123,11 @@ class EvaluatedFaces:
             name: None if getattr(self, name) is None else getattr(self, name)[index]
             for name in ("predicted", "truth", "classes", "covariance", "visibility", "boxes")
         }
-        pixel = None if self.heatmap_pixel is None else self.heatmap_pixel[index]
+        pixel = None if self.paper_pixel is None else self.paper_pixel[index]
         return replace(
             self,
             **arrays,
-            heatmap_pixel=pixel,
+            paper_pixel=pixel,
             lengths={name: values[index] for name, values in self.lengths.items()},
             names=tuple(self.names[i] for i in index),
             images=tuple(self.images[i] for i in index),
@@ -125,76 +136,98 @@ class EvaluatedFaces:
 
 
 def from_records(
-    records: Sequence[FaceRecord],
-    predictions: Sequence[FaceLandmarks],
-    heatmap_pixel: ArrayLike | None = None,
-    **about: Any,
+    records: Sequence[FaceRecord], predictions: Sequence[FaceLandmarks], **about: Any
 ) -> EvaluatedFaces:
-    """Labels and a model's answers for them, in the same order.
+    """Labels and a model's predictions for them, in the same order.
 
-    `heatmap_pixel` (n,) is the side of one heat-map pixel in image pixels (crop side / 64);
-    `about` are the plain fields of `EvaluatedFaces`: method, dataset, subset,
-    likelihood, notes.
+    `about` are the plain fields of `EvaluatedFaces`: method, dataset, subset, likelihood,
+    untrained, notes.
     """
     if not records or len(records) != len(predictions):
         raise InputError(
             f"{len(records)} labelled faces and {len(predictions)} predictions: "
             "there must be one prediction for each face, and at least one face."
         )
-    trained = all(face.visibility_trained for face in predictions)
+    given = {"dataset": records[0].dataset, "untrained": ()} | about
+    untrained = set(given["untrained"])
+    if not all(face.visibility_trained for face in predictions):
+        untrained.add("visibility")
     parts = {name for record in records for name in record.attributes.get("subsets", ())}
     sizes = [record.attributes.get("box_size") for record in records]
     boxes = [np.full(4, np.nan) if record.box is None else record.box for record in records]
+
+    def learnt(part: TrainedPart) -> Floats | None:
+        if part in untrained:
+            return None
+        return np.stack([getattr(face, part) for face in predictions])
+
     return EvaluatedFaces(
         predicted=np.stack([face.points for face in predictions]),
         truth=np.stack([record.points for record in records]),
         classes=np.stack([record.visibility for record in records]),
-        covariance=np.stack([face.covariance for face in predictions]),
-        visibility=np.stack([face.visibility for face in predictions]) if trained else None,
+        covariance=learnt("covariance"),
+        visibility=learnt("visibility"),
         boxes=None if np.isnan(boxes).any() else np.stack(boxes),
-        heatmap_pixel=None if heatmap_pixel is None else np.asarray(heatmap_pixel, np.float64),
+        paper_pixel=paper_pixels(crop_boxes(records), given["dataset"]),
         lengths={} if None in sizes else {"box_size": np.array(sizes, dtype=np.float64)},
         names=tuple(record.name or f"face {i}" for i, record in enumerate(records)),
-        images=tuple(record.image.as_posix() if record.image else "" for record in records),
+        images=tuple(absolute_path(record.image) for record in records),
         subsets={
             name: np.array([name in r.attributes.get("subsets", ()) for r in records])
             for name in sorted(parts)
         },
         markup=records[0].markup,
-        **about,
+        **(given | {"untrained": tuple(sorted(untrained))}),
     )
+
+
+def absolute_path(image: PathLike | None) -> str:
+    """The path of an image as it is kept in a report: from the root where the file is there,
+    so that it is found from any folder; as given otherwise, "" for none."""
+    if not image:
+        return ""
+    path = Path(image)
+    return path.resolve().as_posix() if path.is_file() else path.as_posix()
 
 
 # --- predictions.parquet -----------------------------------------------------------------
 
 _ABOUT = ("markup", "method", "dataset", "subset", "likelihood")
+_ARRAYS = {
+    "points": "predicted", "covariance": "covariance", "visibility": "visibility",
+    "truth": "truth", "visibility_class": "classes", "label_box": "boxes",
+}  # fmt: skip
+"""columns and the fields they hold; the first three are `luvli.data.formats.parquet`'s"""
 
 
 def write_parquet(path: PathLike, faces: EvaluatedFaces) -> None:
-    """One row for each face; arrays are flat lists, and the header tells their shapes."""
+    """One row for each face: the columns of predicted faces, and the labels beside them."""
     arrow = require("pyarrow", "train")
     parquet = require("pyarrow.parquet", "train")
 
     def lists(values: NDArray[Any]) -> Any:
         flat = values.reshape(len(values), -1)
-        return arrow.FixedSizeListArray.from_arrays(arrow.array(flat.ravel()), flat.shape[1])
+        offsets = arrow.array(np.arange(len(flat) + 1, dtype=np.int32) * flat.shape[1])
+        return arrow.ListArray.from_arrays(offsets, arrow.array(flat.ravel()))
 
     columns: dict[str, Any] = {
-        "name": arrow.array(list(faces.names)),
+        "face_id": arrow.array(list(faces.names)),
         "image": arrow.array(list(faces.images)),
-        "predicted": lists(faces.predicted),
-        "truth": lists(faces.truth),
-        "classes": lists(faces.classes),
+        "markup": arrow.array([faces.markup] * len(faces), arrow.string()),
+        "visibility_trained": arrow.array(["visibility" not in faces.untrained] * len(faces)),
     }
-    for name in ("covariance", "visibility", "boxes", "heatmap_pixel"):
-        value = getattr(faces, name)
+    for column, field_name in _ARRAYS.items():
+        value = getattr(faces, field_name)
         if value is not None:
-            columns[name] = lists(value)
+            columns[column] = lists(value)
+    if faces.paper_pixel is not None:
+        columns["paper_pixel"] = arrow.array(faces.paper_pixel)
     for name, mask in faces.subsets.items():
         columns[f"subset:{name}"] = arrow.array(mask)
     for name, values in faces.lengths.items():
         columns[f"length:{name}"] = arrow.array(values)
-    about = {name: getattr(faces, name) for name in _ABOUT} | {"notes": list(faces.notes)}
+    about: dict[str, Any] = {name: getattr(faces, name) for name in _ABOUT}
+    about |= {"notes": faces.notes, "untrained": faces.untrained}
     table = arrow.table(columns).replace_schema_metadata({"luvli": json.dumps(about)})
     with whole_file(path) as temporary:
         parquet.write_table(table, temporary, compression="zstd")
@@ -202,26 +235,14 @@ def write_parquet(path: PathLike, faces: EvaluatedFaces) -> None:
 
 def read_parquet(path: PathLike) -> EvaluatedFaces:
     """The inverse of `write_parquet`."""
-    parquet = require("pyarrow.parquet", "train")
-    source = Path(path)
-    if not source.is_file():
-        raise unreadable(source)
-    try:
-        table = parquet.read_table(source)
-    except Exception as error:  # pyarrow raises many kinds on damaged files
-        raise InputError(
-            f"{source} is not a readable parquet file ({type(error).__name__}): write it again."
-        ) from error
-    missing = {"name", "predicted", "truth", "classes"} - set(table.column_names)
+    table = read_face_table(path)
+    missing = {"face_id", "truth", "visibility_class"} - set(table.column_names)
     if missing:
-        raise InputError(f"{source} has no column {sorted(missing)[0]!r}: is it a luvli report's?")
+        raise InputError(
+            f"{path} has no column {sorted(missing)[0]!r}: it is not the predictions.parquet of "
+            "a report; score it with luvli score --truth."
+        )
     about = json.loads((table.schema.metadata or {}).get(b"luvli", b"{}"))
-    n = table.num_rows
-
-    def array(name: str, *shape: int) -> Any:
-        if name not in table.column_names:
-            return None
-        return table[name].combine_chunks().flatten().to_numpy(False).reshape(n, *shape)
 
     def named(prefix: str) -> dict[str, Any]:
         return {
@@ -230,19 +251,31 @@ def read_parquet(path: PathLike) -> EvaluatedFaces:
             if column.startswith(prefix)
         }
 
-    k = len(table["classes"][0]) if n else 0
+    arrays = {field_name: table_array(table, column) for column, field_name in _ARRAYS.items()}
+    pixel = table["paper_pixel"].to_numpy() if "paper_pixel" in table.column_names else None
     return EvaluatedFaces(
-        predicted=array("predicted", k, 2),
-        truth=array("truth", k, 2),
-        classes=array("classes", k),
-        covariance=array("covariance", k, 2, 2),
-        visibility=array("visibility", k),
-        boxes=array("boxes", 4),
-        heatmap_pixel=array("heatmap_pixel"),
-        names=tuple(table["name"].to_pylist()),
-        images=tuple(table["image"].to_pylist()) if "image" in table.column_names else (),
+        **arrays,
+        paper_pixel=pixel,
+        names=tuple(table["face_id"].to_pylist()),
+        images=tuple(table["image"].to_pylist()),
         subsets=named("subset:"),
         lengths=named("length:"),
         **{name: about[name] for name in _ABOUT if name in about},
         notes=tuple(about.get("notes", ())),
+        untrained=tuple(about.get("untrained", ())),
     )
+
+
+def table_array(table: Any, column: str) -> Any:
+    """A column of flat lists in the shape of what it holds; None where it is not there."""
+    if column not in table.column_names or table[column].null_count:
+        return None
+    n = table.num_rows
+    shape = {
+        "points": (-1, 2), "truth": (-1, 2), "covariance": (-1, 2, 2), "box": (4,),
+        "label_box": (4,),
+    }.get(column, (-1,))  # fmt: skip
+    values = table[column].combine_chunks().flatten().to_numpy(zero_copy_only=False)
+    if not n:
+        return values.reshape(0, *(abs(side) for side in shape))
+    return values.reshape(n, *shape)

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from luvli.data.record import Visibility
 from luvli.errors import InputError
-from luvli.evaluation.evaluated_faces import EvaluatedFaces, read_parquet
-from luvli.evaluation.prediction_files import Side, read_predictions, read_truth, unique_names
+from luvli.evaluation.accuracy import tight_boxes
+from luvli.evaluation.evaluated_faces import EvaluatedFaces, absolute_path, read_parquet
+from luvli.evaluation.paper_units import paper_pixels
+from luvli.evaluation.prediction_files import FaceArrays, read_predictions, read_truth, unique_names
 from luvli.files import PathLike
 
 
@@ -48,7 +50,7 @@ def read_faces(
     return _match(guess, labels, given)
 
 
-def _match(guess: Side, labels: Side, about: Mapping[str, Any]) -> EvaluatedFaces:
+def _match(guess: FaceArrays, labels: FaceArrays, about: Mapping[str, Any]) -> EvaluatedFaces:
     if guess.points.shape[1] != labels.points.shape[1]:
         raise InputError(
             f"{guess.source} has {guess.points.shape[1]} landmarks and {labels.source} has "
@@ -66,27 +68,33 @@ def _match(guess: Side, labels: Side, about: Mapping[str, Any]) -> EvaluatedFace
 
     classes = labels.classes
     if classes is None:
-        located = np.isfinite(labels.points).all(axis=2)
-        classes = np.where(located, Visibility.UNOCCLUDED, Visibility.UNLABELLED).astype(np.int8)
-    pixel = taken(guess.heatmap_pixel)
+        there_is = np.isfinite(labels.points).all(axis=2)
+        classes = np.where(there_is, Visibility.UNOCCLUDED, Visibility.UNLABELLED).astype(np.int8)
+    located = np.where((classes > 0)[..., None], labels.points, np.nan)
+    pixel = guess.paper_pixel
+    if pixel is not None:
+        pixel = taken(pixel)
+    else:
+        boxes = tight_boxes(located) if labels.boxes is None else labels.boxes
+        pixel = paper_pixels(boxes, about.get("dataset", ""))
     parts = sorted({name for members in labels.subsets for name in members})
     return EvaluatedFaces(
         predicted=taken(guess.points),
-        truth=np.where((classes > 0)[..., None], labels.points, np.nan),
+        truth=located,
         classes=classes,
         covariance=taken(guess.covariance),
         visibility=taken(guess.visibility),
         boxes=labels.boxes,
-        heatmap_pixel=pixel,
+        paper_pixel=pixel,
         names=_display_names(labels) or guess.names,
-        images=labels.images or guess.images,
+        images=tuple(map(absolute_path, labels.images or guess.images)),
         subsets={part: np.array([part in members for members in labels.subsets]) for part in parts},
         notes=tuple(notes),
         **({"markup": labels.markup or guess.markup} | dict(about)),
     )
 
 
-def _rows(guess: Side, labels: Side) -> tuple[NDArray[np.intp], list[str]]:
+def _rows(guess: FaceArrays, labels: FaceArrays) -> tuple[NDArray[np.intp], list[str]]:
     """For each label the row of its prediction, -1 where there is none."""
     n, m = len(labels.points), len(guess.points)
     pairs = [(key(labels), key(guess)) for key in _KEYS]
@@ -119,26 +127,26 @@ def _rows(guess: Side, labels: Side) -> tuple[NDArray[np.intp], list[str]]:
     return np.arange(n), ["Predictions and labels were matched by their order."]
 
 
-def _face_ids(side: Side) -> tuple[str, ...]:
+def _face_ids(side: FaceArrays) -> tuple[str, ...]:
     return unique_names(side.names)
 
 
-def _image_paths(side: Side) -> tuple[str, ...]:
+def _image_paths(side: FaceArrays) -> tuple[str, ...]:
     return unique_names(side.images)
 
 
-def _stems(side: Side) -> tuple[str, ...]:
-    """File names without folder and suffix, of the pictures or else of the names."""
+def _stems(side: FaceArrays) -> tuple[str, ...]:
+    """File names without folder and suffix, of the images or else of the names."""
     source = side.images if side.images and all(side.images) else side.names
     return unique_names(tuple(Path(name).stem for name in source))
 
 
-_KEYS: tuple[Callable[[Side], tuple[str, ...]], ...] = (_face_ids, _image_paths, _stems)
+_KEYS: tuple[Callable[[FaceArrays], tuple[str, ...]], ...] = (_face_ids, _image_paths, _stems)
 
 
-def _display_names(side: Side) -> tuple[str, ...]:
+def _display_names(side: FaceArrays) -> tuple[str, ...]:
     return _face_ids(side) or _stems(side) or side.names
 
 
-def _example(side: Side) -> str:
+def _example(side: FaceArrays) -> str:
     return repr((_face_ids(side) or _stems(side) or ("",))[0])

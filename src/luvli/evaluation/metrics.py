@@ -1,89 +1,78 @@
-"""Every metric that applies to a set of evaluated faces, as one plain dictionary.
-
-This is what `metrics.json` holds. A number with a confidence interval is
-{"value", "low", "high"}; NaN becomes null; parts that the predictions do not allow (no
-covariance, no visibility) are absent.
-"""
+"""Every metric that applies to a set of evaluated faces, as one record (`Metrics`)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from luvli.errors import InputError
 from luvli.evaluation import accuracy, selective, uncertainty, visibility
-from luvli.evaluation.bootstrap import Interval, bootstrap_columns
+from luvli.evaluation.bootstrap import bootstrap_columns
 from luvli.evaluation.evaluated_faces import EvaluatedFaces
-from luvli.evaluation.uncertainty import LikelihoodName
-from luvli.markup import Markup, is_markup
+from luvli.evaluation.metric_records import (
+    AccuracyMetrics,
+    ClassMetrics,
+    CorrelationMetrics,
+    CoverageMetrics,
+    Interval,
+    LikelihoodMetrics,
+    Metrics,
+    SelectiveMetrics,
+    SmallestDeviation,
+    SubsetMetrics,
+    UncertaintyMetrics,
+    UnitIntervals,
+    VisibilityMetrics,
+)
+from luvli.evaluation.uncertainty import LIKELIHOODS, LikelihoodName
+from luvli.markup import Markup, is_markup, markup_by_size, markup_for
 
 Floats = NDArray[np.float64]
 
-CUTOFFS = (7.0, 8.0, 10.0)
+CUTOFFS = (7, 8, 10)
 """percent: NME box, 300-W inter-ocular, WFLW"""
-LEVELS = (0.5, 0.68, 0.9, 0.95)
+COVERAGE_LEVELS = (0.5, 0.68, 0.9, 0.95)
 """probabilities of the ellipses whose coverage is listed"""
 PER_BIN = (734, 36)
 """landmarks in one bin of Figure 4 of the paper, and of the remark below it"""
-INPUT_PER_HEATMAP = 4.0  # the network sees 256 pixels where a heat map has 64
 
 
-def measure(
-    faces: EvaluatedFaces,
-    *,
-    resamples: int = 1000,
-    seed: int = 0,
-) -> dict[str, Any]:
+def compute_metrics(faces: EvaluatedFaces, *, resamples: int = 1000, seed: int = 0) -> Metrics:
     """All metrics, with intervals from `resamples` draws of the faces."""
     if not len(faces):
         raise InputError("there are no faces to evaluate: check the data set and subset.")
-    failed = [faces.names[i] for i in np.flatnonzero(faces.failed)]
-    result: dict[str, Any] = {
-        "format": "luvli-metrics",
-        "version": 1,
-        "method": faces.method,
-        "dataset": faces.dataset,
-        "subset": faces.subset,
-        "markup": faces.markup,
-        "faces": len(faces),
-        "landmarks": faces.landmarks,
-        "visible_landmarks": int(faces.visible.sum()),
-        "failed": failed,
-        "notes": list(faces.notes),
-        "accuracy": accuracies(faces, resamples, seed),
-    }
     errors = box_errors(faces)
-    result["unmeasurable"] = [
-        faces.names[i] for i in np.flatnonzero(np.isnan(accuracy.average_errors(errors)))
-    ]
-    result["per_landmark"] = accuracy.per_landmark(errors).tolist()
-    if known_markup(faces):
-        result["per_group"] = accuracy.per_group(errors, faces.markup)
+    each = accuracy.average_errors(errors)
     scale = box_scale(faces)
-    spreads = _spreads(faces, scale)
-    result["classes"] = visibility.visibility_classes(
-        faces.classes, faces.visibility, errors, spreads.get("spread"), spreads.get("spread_box")
+    spread = faces.covariance is not None
+    hidden = faces.visibility is not None and (faces.classes == 0).any()
+    return Metrics(
+        method=faces.method,
+        dataset=faces.dataset,
+        subset=faces.subset,
+        markup=faces.markup,
+        faces=len(faces),
+        landmarks=faces.landmarks,
+        visible_landmarks=int(faces.visible.sum()),
+        failed=tuple(faces.names[i] for i in np.flatnonzero(faces.failed)),
+        unmeasurable=tuple(faces.names[i] for i in np.flatnonzero(np.isnan(each))),
+        untrained=faces.untrained,
+        notes=faces.notes,
+        accuracy=accuracies(faces, resamples, seed),
+        per_landmark=accuracy.per_landmark(errors).tolist(),
+        per_group=accuracy.per_group(errors, faces.markup) if known_markup(faces) else {},
+        classes=_classes(faces, errors, scale),
+        uncertainty=_uncertainties(faces, scale, resamples, seed) if spread else None,
+        selective=_selective(faces, errors) if spread else {},
+        visibility=_visibility(faces) if hidden else None,
+        subsets={
+            name: SubsetMetrics(faces=len(part), accuracy=accuracies(part, resamples, seed))
+            for name, mask in faces.subsets.items()
+            if len(part := faces.take(mask)) and not mask.all()
+        },
     )
-    if "spread_input" in spreads:
-        rows = visibility.visibility_classes(faces.classes, spread=spreads["spread_input"])
-        for name, row in rows.items():
-            result["classes"][name]["spread_input"] = row["spread"]
-    if faces.covariance is not None:
-        result |= _uncertainties(faces, scale, resamples, seed)
-        result["trust"] = _trust(faces, errors)
-    if faces.visibility is not None and (faces.classes == 0).any():
-        result["visibility"] = _visibility(faces)
-    result["subsets"] = {
-        name: {"faces": len(part), "accuracy": accuracies(part, resamples, seed)}
-        for name, mask in faces.subsets.items()
-        if len(part := faces.take(mask)) and not mask.all()
-    }
-    tidy: dict[str, Any] = plain(result)
-    return tidy
 
 
 def box_errors(faces: EvaluatedFaces) -> Floats:
@@ -123,154 +112,158 @@ def normalizers_for(faces: EvaluatedFaces) -> list[accuracy.Normalizer]:
 def known_markup(faces: EvaluatedFaces) -> Markup | None:
     """The markup with its eyes and groups, or None for a point set of the user's own."""
     if faces.markup is not None:
-        return (
-            accuracy.markup_for(faces.landmarks, faces.markup) if is_markup(faces.markup) else None
-        )
-    return accuracy.markup_by_size(faces.landmarks)
+        return markup_for(faces.landmarks, faces.markup) if is_markup(faces.markup) else None
+    return markup_by_size(faces.landmarks)
 
 
-def accuracies(faces: EvaluatedFaces, resamples: int, seed: int) -> dict[str, Any]:
+def accuracies(faces: EvaluatedFaces, resamples: int, seed: int) -> dict[str, AccuracyMetrics]:
     """NME, AUC and failure rate under every normaliser, with intervals from one draw."""
-    columns: dict[tuple[str, ...], Floats] = {}
-    extra: dict[str, dict[str, Any]] = {}
     kinds: dict[str, accuracy.Normalizer | Floats] = {
         **{kind: kind for kind in normalizers_for(faces)},
         **faces.lengths,
     }
-    for kind, normalizer in kinds.items():
-        errors = accuracy.landmark_errors(
+    errors = {
+        kind: accuracy.landmark_errors(
             faces.predicted, faces.truth, normalizer, faces.visible,
             boxes=faces.boxes, markup=faces.markup,
-        )  # fmt: skip
-        each = accuracy.average_errors(errors)
-        if np.isnan(each).all():
-            continue
-        seen = accuracy.average_errors(errors, "visible")
-        columns[kind, "nme"] = _counted(each)
-        columns[kind, "nme_vis"] = _counted(seen)
-        for cutoff in CUTOFFS:
-            columns[kind, "auc", f"{cutoff:g}"] = accuracy.area_of_each(each, cutoff)
-            columns[kind, "fr", f"{cutoff:g}"] = _share_above(each, cutoff)
-        located = each[np.isfinite(each)]
-        extra[kind] = {
-            "nme_predicted": located.mean() if len(located) else math.nan,
-            "median": np.nanmedian(_counted(each)),
-            "unmeasurable": int(np.isnan(each).sum()),
-            "auc_polyline": {
-                f"{cutoff:g}": accuracy.auc(each, cutoff, "polyline") for cutoff in CUTOFFS
-            },
-        }
-    if not columns:
+        )
+        for kind, normalizer in kinds.items()
+    }  # fmt: skip
+    means = {kind: accuracy.average_errors(values) for kind, values in errors.items()}
+    kept = [kind for kind, each in means.items() if not np.isnan(each).all()]
+    if not kept:
         return {}
-    table = np.stack(list(columns.values()), axis=1)
-    intervals = bootstrap_columns(table, resamples=resamples, seed=seed)
-    result: dict[str, Any] = dict(extra)
-    for path, interval in zip(columns, intervals, strict=True):
-        place = result[path[0]]
-        for key in path[1:-1]:
-            place = place.setdefault(key, {})
-        place[path[-1]] = interval._asdict()
-    return result
+    columns = []
+    for kind in kept:
+        each = means[kind]
+        seen = accuracy.average_errors(errors[kind], "visible")
+        columns += [failures_counted(each), failures_counted(seen)]
+        columns += [accuracy.area_of_each(each, cutoff) for cutoff in CUTOFFS]
+        columns += [failed_of_each(each, cutoff) for cutoff in CUTOFFS]
+    drawn = iter(bootstrap_columns(np.stack(columns, axis=1), resamples=resamples, seed=seed))
+    return {kind: _accuracy(means[kind], [next(drawn) for _ in range(8)]) for kind in kept}
 
 
-def _counted(each: Floats) -> Floats:
+def _accuracy(each: Floats, intervals: list[Interval]) -> AccuracyMetrics:
+    located = each[np.isfinite(each)]
+    return AccuracyMetrics(
+        nme=intervals[0],
+        nme_visible=intervals[1],
+        nme_predicted=located.mean() if len(located) else math.nan,
+        median=np.nanmedian(failures_counted(each)),
+        unmeasurable=int(np.isnan(each).sum()),
+        auc=dict(zip(CUTOFFS, intervals[2:5], strict=True)),
+        auc_polyline={cutoff: accuracy.auc(each, cutoff, "polyline") for cutoff in CUTOFFS},
+        failure_rate=dict(zip(CUTOFFS, intervals[5:], strict=True)),
+    )
+
+
+def failures_counted(each: Floats) -> Floats:
+    """NME of each face (n,) with `FAILED_NME` for those without a prediction (inf)."""
     return np.where(np.isinf(each), accuracy.FAILED_NME, each)
 
 
-def _share_above(each: Floats, threshold: float) -> Floats:
+def failed_of_each(each: Floats, threshold: float) -> Floats:
+    """(n,) 100 for a failed face, else 0: their mean is the failure rate; NaN stays."""
     return np.where(np.isnan(each), np.nan, (each > threshold) * 100.0)
 
 
-def _spreads(faces: EvaluatedFaces, scale: Floats) -> dict[str, Floats]:
-    """|Sigma|^(1/2) in pixels squared, of the box, and in pixels of the network's input."""
+def _classes(faces: EvaluatedFaces, errors: Floats, scale: Floats) -> dict[str, ClassMetrics]:
     if faces.covariance is None:
-        return {}
+        return visibility.visibility_classes(faces.classes, faces.visibility, errors)
     root = uncertainty.spread_root(faces.covariance)
-    spreads = {"spread": root, "spread_box": root / scale[:, None] ** 2}
-    if faces.heatmap_pixel is not None:
-        unit = faces.heatmap_pixel / INPUT_PER_HEATMAP
-        spreads["spread_input"] = root / unit[:, None] ** 2
-    return spreads
+    paper = None if faces.paper_pixel is None else root / faces.paper_pixel[:, None] ** 2
+    return visibility.visibility_classes(
+        faces.classes, faces.visibility, errors,
+        spread_pixel=root, spread_box=root / scale[:, None] ** 2, spread_paper=paper,
+    )  # fmt: skip
 
 
 def _uncertainties(
     faces: EvaluatedFaces, scale: Floats, resamples: int, seed: int
-) -> dict[str, Any]:
+) -> UncertaintyMetrics:
     assert faces.covariance is not None
     likelihood = faces.likelihood
     given = (faces.predicted, faces.covariance, faces.truth)
     z = uncertainty.whitened(*given, faces.visible)
-    radius = uncertainty.radii(*given, faces.visible)
-    covered = uncertainty.coverage(radius, likelihood)
-    correlation = {
-        str(per_bin): {
-            entry: bins.pearson
-            for entry, bins in uncertainty.residual_bins(
-                *given, faces.visible, scale=scale, per_bin=per_bin
-            ).items()
-        }
+    curve = uncertainty.coverage_curve(uncertainty.radii(*given, faces.visible), likelihood)
+    bins = {
+        per_bin: uncertainty.residual_bins(*given, faces.visible, scale=scale, per_bin=per_bin)
         for per_bin in PER_BIN
     }
     published = uncertainty.residual_bins(
         *given, faces.visible, scale=scale, discard=0.1, leftover="drop"
     )
-    result: dict[str, Any] = {
-        "likelihood": likelihood,
-        "usable_landmarks": len(z),
-        "nll": _likelihoods(faces, scale, resamples, seed),
-        "pearson": correlation,
-        "pearson_published": {entry: bins.pearson for entry, bins in published.items()},
-        "kl": uncertainty.whitened_kl(z, likelihood),
-        "kl_published": uncertainty.whitened_kl(z, likelihood, method="published"),
-        "coverage": {
-            "error": covered.error,
-            "bias": covered.bias,
-            "at": {
-                f"{level:g}": float(np.interp(level, covered.wanted, covered.observed))
-                for level in LEVELS
+    return UncertaintyMetrics(
+        likelihood=likelihood,
+        usable_landmarks=len(z),
+        nll=_likelihoods(faces, scale, resamples, seed),
+        pearson={per_bin: _correlations(entries) for per_bin, entries in bins.items()},
+        pearson_published=_correlations(published),
+        kl=uncertainty.whitened_kl(z, likelihood),
+        kl_published=uncertainty.whitened_kl(z, likelihood, method="published"),
+        coverage=CoverageMetrics(
+            error=curve.error,
+            bias=curve.bias,
+            at={
+                f"{level:g}": float(np.interp(level, curve.wanted, curve.observed))
+                for level in COVERAGE_LEVELS
             },
-        },
-    }
-    deviation = uncertainty.smallest_deviation(faces.covariance, faces.heatmap_pixel)
-    if len(deviation):
-        result["smallest_deviation"] = {
-            "unit": "pixel" if faces.heatmap_pixel is None else "heat-map pixel",
-            "median": np.median(deviation),
-            "below_one": np.mean(deviation < 1.0),
-        }
-    return result
+        ),
+        smallest_deviation=_smallest_deviation(faces),
+    )
 
 
-def _likelihoods(faces: EvaluatedFaces, scale: Floats, resamples: int, seed: int) -> dict[str, Any]:
+def _correlations(bins: dict[str, uncertainty.ResidualBins]) -> CorrelationMetrics:
+    return CorrelationMetrics(**{entry: points.pearson for entry, points in bins.items()})
+
+
+def _smallest_deviation(faces: EvaluatedFaces) -> SmallestDeviation | None:
+    assert faces.covariance is not None
+    values = uncertainty.smallest_deviation(faces.covariance, faces.paper_heatmap_pixel)
+    if not len(values):
+        return None
+    return SmallestDeviation(
+        unit="pixel" if faces.paper_pixel is None else "paper",
+        median=float(np.median(values)),
+        below_one=float(np.mean(values < 1.0)),
+    )
+
+
+def _likelihoods(
+    faces: EvaluatedFaces, scale: Floats, resamples: int, seed: int
+) -> LikelihoodMetrics:
     """Mean negative log-likelihoods per landmark; images are drawn again, landmarks pooled."""
     assert faces.covariance is not None
-    nats: dict[tuple[str, str], Floats] = {}
-    names: tuple[LikelihoodName, ...] = ("laplace", "gauss")
-    for name in names:
+    units: dict[str, Floats] = {"pixel": np.ones(len(faces)), "box": scale}
+    if faces.paper_heatmap_pixel is not None:
+        units["paper"] = faces.paper_heatmap_pixel
+    nats = []
+    for name in LIKELIHOODS:
         pixel = uncertainty.negative_log_likelihood(
             faces.predicted, faces.covariance, faces.truth, name, faces.visible
         )
-        nats[name, "pixel"] = pixel
-        nats[name, "box"] = pixel - 2.0 * np.log(scale)[:, None]
-        if faces.heatmap_pixel is not None:
-            nats[name, "heatmap"] = pixel - 2.0 * np.log(faces.heatmap_pixel)[:, None]
-    known = [~np.isnan(values) for values in nats.values()]
-    sums = [np.where(k, v, 0.0).sum(axis=1) for k, v in zip(known, nats.values(), strict=True)]
+        nats += [pixel - 2.0 * np.log(unit)[:, None] for unit in units.values()]
+    known = [~np.isnan(values) for values in nats]
+    sums = [np.where(k, v, 0.0).sum(axis=1) for k, v in zip(known, nats, strict=True)]
     counts = [k.sum(axis=1) for k in known]
-    intervals = bootstrap_columns(
-        np.stack(sums, axis=1), np.stack(counts, axis=1), resamples=resamples, seed=seed
+    drawn = iter(
+        bootstrap_columns(
+            np.stack(sums, axis=1), np.stack(counts, axis=1), resamples=resamples, seed=seed
+        )
     )
-    result: dict[str, Any] = {name: {} for name in names}
-    for (which, unit), interval in zip(nats, intervals, strict=True):
-        result[which][unit] = interval._asdict()
-    if faces.heatmap_pixel is not None:
-        shift = math.log(2.0 * math.pi)
-        chosen = Interval(**result[faces.likelihood]["heatmap"])
-        result["published"] = Interval(*(value - shift for value in chosen))._asdict()
-    return result
+    found: dict[LikelihoodName, UnitIntervals] = {
+        name: UnitIntervals(**{unit: next(drawn) for unit in units}) for name in LIKELIHOODS
+    }
+    own = found[faces.likelihood].paper
+    return LikelihoodMetrics(
+        laplace=found["laplace"],
+        gauss=found["gauss"],
+        published=None if own is None else own.shifted(-math.log(2.0 * math.pi)),
+    )
 
 
-def _trust(faces: EvaluatedFaces, errors: Floats) -> dict[str, Any]:
+def _selective(faces: EvaluatedFaces, errors: Floats) -> dict[str, SelectiveMetrics]:
     """Failure detection per face (NME box) and per landmark (its error)."""
     assert faces.covariance is not None
     each = accuracy.average_errors(errors)
@@ -282,61 +275,28 @@ def _trust(faces: EvaluatedFaces, errors: Floats) -> dict[str, Any]:
         ("landmark", errors.ravel(), lengths.ravel()),
     ):
         curve = selective.risk_coverage(risk, spread)
-        result[name] = {
-            "aurc": curve.aurc,
-            "best": curve.best,
-            "excess": curve.excess,
-            "auroc": {
-                f"{cutoff:g}": selective.failure_auroc(risk, spread, cutoff) for cutoff in CUTOFFS
-            },
-        }
+        result[name] = SelectiveMetrics(
+            aurc=curve.aurc,
+            best=curve.best,
+            excess=curve.excess,
+            auroc={cutoff: selective.failure_auroc(risk, spread, cutoff) for cutoff in CUTOFFS},
+        )
     return result
 
 
-def _visibility(faces: EvaluatedFaces) -> dict[str, Any]:
+def _visibility(faces: EvaluatedFaces) -> VisibilityMetrics:
     assert faces.visibility is not None
     score, truth = visibility.labelled(faces.visibility, faces.classes)
     pair = (faces.visibility, faces.classes)
-    return {
-        "landmarks": len(score),
-        "unpredicted": int((faces.classes >= 0).sum()) - len(score),
-        "hidden": int((~truth).sum()),
-        "accuracy": float(
-            np.sum(visibility.is_called_visible(score) == truth) / (faces.classes >= 0).sum()
-        ),
-        "auroc": visibility.roc(*pair).area,
-        "average_precision": visibility.precision_recall(*pair).area,
-        "average_precision_hidden": visibility.precision_recall(*pair, "hidden").area,
-        "brier": visibility.brier(*pair),
-        "calibration_error": visibility.visibility_reliability(*pair).error,
-    }
-
-
-def plain(value: Any) -> Any:
-    """Numbers, strings, lists and dictionaries only; NaN and infinity as None."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
-
-
-def look_up(metrics: Mapping[str, Any], path: str) -> Any:
-    """The value at a path like "accuracy.box.auc.7", or the first of several joined by "|".
-
-    None where there is none.
-
-    >>> look_up({"accuracy": {"box": {"nme": {"value": 2.0, "low": 1.9}}}}, "accuracy.box.nme")
-    2.0
-    """
-    for option in path.split("|"):
-        place: Any = metrics
-        for key in option.split("."):
-            place = place.get(key) if isinstance(place, Mapping) else None
-        if place is not None:
-            return place["value"] if isinstance(place, Mapping) and "value" in place else place
-    return None
+    asked = int((faces.classes >= 0).sum())
+    return VisibilityMetrics(
+        landmarks=len(score),
+        unpredicted=asked - len(score),
+        hidden=int((~truth).sum()),
+        accuracy=float(np.sum(visibility.is_called_visible(score) == truth) / asked),
+        auroc=visibility.roc(*pair).area,
+        average_precision=visibility.precision_recall(*pair).area,
+        average_precision_hidden=visibility.precision_recall(*pair, "hidden").area,
+        brier=visibility.brier(*pair),
+        calibration_error=visibility.visibility_reliability(*pair).error,
+    )

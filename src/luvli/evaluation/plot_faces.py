@@ -1,4 +1,4 @@
-"""Pictures with landmarks drawn over them: Figures 1, 3, 10 and 11 of the paper."""
+"""Images with landmarks drawn over them: Figures 1, 3, 10 and 11 of the paper."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from luvli.evaluation.accuracy import markup_for
 from luvli.evaluation.plots import _draw_ellipses, _face_axis, _figure
+from luvli.markup import markup_for
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,7 +20,7 @@ TRUTH, PREDICTED, ELLIPSE, COVERED = "#00e63d", "#ffd400", "#1e66ff", "#ff2a2a"
 """the paper's colours: green labels, yellow predictions, blue ellipses, red occluded"""
 
 
-def faces_figure(
+def plot_faces(
     images: Sequence[NDArray[np.uint8]],
     predicted: ArrayLike,
     truth: ArrayLike | None = None,
@@ -59,17 +59,17 @@ def faces_figure(
     return figure
 
 
-def labels_figure(
+def plot_labels(
     images: Sequence[NDArray[np.uint8]],
     truth: ArrayLike,
     classes: ArrayLike,
     markup: str | None = None,
     pairs: int = 3,
 ) -> Figure:
-    """Figures 3 and 11: labels by visibility class, with a face schematic beside each picture.
+    """Figures 3 and 11: labels by visibility class, with a face schematic beside each image.
 
     Unoccluded green, externally occluded red; self-occluded landmarks, which have no place in
-    the picture, are black circles in the schematic.
+    the image, are black circles in the schematic.
     """
     points = np.asarray(truth, dtype=np.float64)
     labels = np.asarray(classes)
@@ -80,10 +80,10 @@ def labels_figure(
         for axis in flat:
             axis.axis("off")
         for i, image in enumerate(images):
-            picture, drawing = flat[2 * i], flat[2 * i + 1]
-            _crop(picture, image, points[i])
+            photo, drawing = flat[2 * i], flat[2 * i + 1]
+            _crop(photo, image, points[i])
             for kind, colour in ((1, TRUTH), (2, COVERED)):
-                picture.scatter(*points[i][labels[i] == kind].T, s=7, color=colour, linewidth=0)
+                photo.scatter(*points[i][labels[i] == kind].T, s=7, color=colour, linewidth=0)
                 drawing.scatter(
                     *chosen.schematic[labels[i] == kind].T, s=9, color=colour, linewidth=0
                 )
@@ -96,7 +96,7 @@ def labels_figure(
 
 
 def _crop(axis: Any, image: NDArray[np.uint8], points: Floats) -> None:
-    """Show the picture around the points, at least half a face of margin."""
+    """Show the image around the points, at least half a face of margin."""
     axis.imshow(image)
     located = points[np.isfinite(points).all(axis=1)]
     if not len(located):

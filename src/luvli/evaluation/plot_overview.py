@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def overview_figure() -> Figure:
+def plot_overview() -> Figure:
     """One U-net with its three heads, and the loss that ties them together.
 
     Boxes are computations, the words beside the arrows are what passes along them.

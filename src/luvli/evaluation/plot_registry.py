@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Options:
+class PlotOptions:
     """What can be chosen about a figure."""
 
     normalizer: accuracy.Normalizer = "box"
@@ -40,50 +40,73 @@ class Options:
     count: int = 8
     """faces to show where single ones are shown"""
     images: Path | None = None
-    """folder to look for pictures in, if not where the predictions say"""
+    """folder to look for images in, if not where the predictions say"""
 
 
 @dataclass(frozen=True)
-class Entry:
+class Plot:
     """A figure: its numbers in the paper, what it shows, what it needs, how it is drawn."""
 
     title: str
-    draw: Callable[[Sequence[EvaluatedFaces], Options], Figure]
+    draw: Callable[[Sequence[EvaluatedFaces], PlotOptions], Figure]
     numbers: tuple[int, ...] = ()
     needs: tuple[str, ...] = ()
     several: bool = False
     """whether several methods can be shown in one figure"""
 
 
-def draw(name: str, sets: Sequence[EvaluatedFaces], options: Options | None = None) -> Figure:
+def draw_plot(
+    name: str, sets: Sequence[EvaluatedFaces], options: PlotOptions | None = None
+) -> Figure:
     """The figure with this name or number in the paper, for one or several methods."""
-    key = figure_name(name)
-    entry = FIGURES[key]
+    key = plot_name(name)
+    entry = PLOTS[key]
     if len(sets) > 1 and not entry.several:
         raise InputError(f"figure {key} shows one method: give one file of predictions.")
     for faces in sets:
         for field in entry.needs:
             if getattr(faces, field) is None:
+                why = "was not trained" if field in faces.untrained else "the predictions lack"
                 raise InputError(
-                    f"figure {key} needs {field}, which the predictions of {faces.method} lack."
+                    f"figure {key} needs {field}, which {why}: {faces.method} cannot be shown."
                 )
-    return entry.draw(sets, options or Options())
+    if key == "visibility" and not _two_classes(sets[0]):
+        raise InputError(
+            f"figure {key} needs both visible and self-occluded labels: those of "
+            f"{sets[0].method} have one kind only."
+        )
+    return entry.draw(with_distinct_methods(sets), options or PlotOptions())
 
 
-def figure_name(name: str) -> str:
+def with_distinct_methods(sets: Sequence[EvaluatedFaces]) -> list[EvaluatedFaces]:
+    """The same sets, methods of one name numbered, so that each has a curve of its own."""
+    names = [faces.method for faces in sets]
+    return [
+        replace(faces, method=f"{faces.method} ({names[: i + 1].count(faces.method)})")
+        if names.count(faces.method) > 1
+        else faces
+        for i, faces in enumerate(sets)
+    ]
+
+
+def _two_classes(faces: EvaluatedFaces) -> bool:
+    return len(np.unique(faces.classes[faces.classes >= 0] > 0)) == 2
+
+
+def plot_name(name: str) -> str:
     """A figure's name from its name or its number in the paper.
 
-    >>> figure_name("4")
+    >>> plot_name("4")
     'residuals'
     """
-    for key, entry in FIGURES.items():
+    for key, entry in PLOTS.items():
         if name.lower() in (key, *map(str, entry.numbers)):
             return key
-    raise unknown_choice("figure", name, FIGURES)
+    raise unknown_choice("figure", name, PLOTS)
 
 
-def applicable(faces: EvaluatedFaces) -> list[str]:
-    """The figures that can be made of these predictions alone, without pictures."""
+def applicable_plots(faces: EvaluatedFaces) -> list[str]:
+    """The figures that can be made of these predictions alone, without images."""
     predicted = np.asarray(np.isfinite(faces.predicted).all(axis=2))
     drawn = ["ced"] if faces.visible.any() else []
     if faces.visible.any() and metrics.known_markup(faces):
@@ -93,16 +116,16 @@ def applicable(faces: EvaluatedFaces) -> list[str]:
         drawn.append("risk-coverage")
         if metrics.known_markup(faces) and predicted.all(axis=1).any():
             drawn += ["mean-ellipses", "individual-ellipses"]
-    if faces.visibility is not None and len(np.unique(faces.classes[faces.classes >= 0] > 0)) == 2:
+    if faces.visibility is not None and _two_classes(faces):
         drawn.append("visibility")
     return drawn
 
 
-def _label(options: Options) -> str:
+def _label(options: PlotOptions) -> str:
     return f"NME {options.normalizer} (%)"
 
 
-def _errors(faces: EvaluatedFaces, options: Options) -> NDArray[np.float64]:
+def _errors(faces: EvaluatedFaces, options: PlotOptions) -> NDArray[np.float64]:
     return accuracy.nme(
         faces.predicted, faces.truth, options.normalizer, faces.visible,
         boxes=faces.boxes, markup=faces.markup,
@@ -113,12 +136,12 @@ def _given(faces: EvaluatedFaces) -> tuple[Any, Any, Any, Any]:
     return faces.predicted, faces.covariance, faces.truth, faces.visible
 
 
-def _ced(sets: Sequence[EvaluatedFaces], options: Options) -> Figure:
+def _ced(sets: Sequence[EvaluatedFaces], options: PlotOptions) -> Figure:
     curves = {faces.method: _errors(faces, options) for faces in sets}
-    return plots.ced_figure(curves, options.cutoff, _label(options))
+    return plots.plot_ced(curves, options.cutoff, _label(options))
 
 
-def _residuals(sets: Sequence[EvaluatedFaces], options: Options) -> Figure:
+def _residuals(sets: Sequence[EvaluatedFaces], options: PlotOptions) -> Figure:
     faces = sets[0]
     bins = uncertainty.residual_bins(
         *_given(faces),
@@ -127,101 +150,103 @@ def _residuals(sets: Sequence[EvaluatedFaces], options: Options) -> Figure:
         discard=0.1 if options.published else 0.0,
         leftover="drop" if options.published else "share",
     )
-    return plots.residual_figure(bins)
+    return plots.plot_residual(bins)
 
 
-def _smallest(sets: Sequence[EvaluatedFaces], options: Options) -> Figure:
+def _smallest(sets: Sequence[EvaluatedFaces], options: PlotOptions) -> Figure:
     faces = sets[0]
     assert faces.covariance is not None
-    unit = "image pixels" if faces.heatmap_pixel is None else "heat-map pixels"
-    values = uncertainty.smallest_deviation(faces.covariance, faces.heatmap_pixel)
-    return plots.smallest_deviation_figure(values, unit)
+    unit = "image pixels" if faces.paper_pixel is None else plots.HEATMAP_PIXELS
+    values = uncertainty.smallest_deviation(faces.covariance, faces.paper_heatmap_pixel)
+    return plots.plot_smallest_deviation(values, unit)
 
 
-def _rank(sets: Sequence[EvaluatedFaces], options: Options) -> Figure:
+def _rank(sets: Sequence[EvaluatedFaces], options: PlotOptions) -> Figure:
     curves = {
         faces.method: selective.nme_by_rank(_errors(faces, options), metrics.face_spread(faces))
         for faces in sets
     }
-    return plots.rank_figure(curves, _label(options))
+    return plots.plot_rank(curves, _label(options))
 
 
-def _whitened(sets: Sequence[EvaluatedFaces], options: Options) -> Figure:
+def _whitened(sets: Sequence[EvaluatedFaces], options: PlotOptions) -> Figure:
     z = uncertainty.whitened(*_given(sets[0]))
     divergence = uncertainty.whitened_kl(z, sets[0].likelihood)
-    return plots.whitened_figure(z, sets[0].likelihood, divergence)
+    return plots.plot_whitened(z, sets[0].likelihood, divergence)
 
 
-def _mean_ellipses(sets: Sequence[EvaluatedFaces], options: Options) -> Figure:
+def _mean_ellipses(sets: Sequence[EvaluatedFaces], options: PlotOptions) -> Figure:
     faces = sets[0]
     assert faces.covariance is not None
     mean = uncertainty.mean_ellipses(faces.predicted, faces.covariance, faces.markup)
-    return plots.mean_ellipse_figure(mean)
+    return plots.plot_mean_ellipse(mean)
 
 
-def _individual(sets: Sequence[EvaluatedFaces], options: Options) -> Figure:
+def _individual(sets: Sequence[EvaluatedFaces], options: PlotOptions) -> Figure:
     faces = sets[0]
     assert faces.covariance is not None
     mean = uncertainty.mean_ellipses(faces.predicted, faces.covariance, faces.markup)
     points, spread = uncertainty.normalized_faces(faces.predicted, faces.covariance, faces.markup)
     chosen = _spaced(len(points), options.count)
-    return plots.individual_ellipses_figure(points[chosen], spread[chosen], mean, faces.markup)
+    return plots.plot_individual_ellipses(points[chosen], spread[chosen], mean, faces.markup)
 
 
-def _coverage(sets: Sequence[EvaluatedFaces], options: Options) -> Figure:
+def _coverage(sets: Sequence[EvaluatedFaces], options: PlotOptions) -> Figure:
     curves = {
-        faces.method: uncertainty.coverage(uncertainty.radii(*_given(faces)), faces.likelihood)
+        faces.method: uncertainty.coverage_curve(
+            uncertainty.radii(*_given(faces)), faces.likelihood
+        )
         for faces in sets
     }
-    return plots.coverage_figure(curves)
+    return plots.plot_coverage(curves)
 
 
-def _visibility(sets: Sequence[EvaluatedFaces], options: Options) -> Figure:
+def _visibility(sets: Sequence[EvaluatedFaces], options: PlotOptions) -> Figure:
     faces = sets[0]
     assert faces.visibility is not None
     pair = (faces.visibility, faces.classes)
-    return plots.visibility_figure(
+    return plots.plot_visibility(
         seen.roc(*pair), seen.precision_recall(*pair, "hidden"), seen.visibility_reliability(*pair)
     )
 
 
-def _risk(sets: Sequence[EvaluatedFaces], options: Options) -> Figure:
+def _risk(sets: Sequence[EvaluatedFaces], options: PlotOptions) -> Figure:
     curves = {
         faces.method: selective.risk_coverage(_errors(faces, options), metrics.face_spread(faces))
         for faces in sets
     }
-    return plots.risk_coverage_figure(curves, _label(options))
+    return plots.plot_risk_coverage(curves, _label(options))
 
 
-def _landmarks(sets: Sequence[EvaluatedFaces], options: Options) -> Figure:
+def _landmarks(sets: Sequence[EvaluatedFaces], options: PlotOptions) -> Figure:
     faces = sets[0]
     errors = accuracy.landmark_errors(
         faces.predicted, faces.truth, options.normalizer, faces.visible,
         boxes=faces.boxes, markup=faces.markup,
     )  # fmt: skip
-    return plots.landmark_figure(accuracy.per_landmark(errors), faces.markup, _label(options))
+    return plots.plot_landmark(accuracy.per_landmark(errors), faces.markup, _label(options))
 
 
-def _faces(sets: Sequence[EvaluatedFaces], options: Options) -> Figure:
-    faces, pictures = _with_pictures(sets[0], options)
-    return plot_faces.faces_figure(
-        pictures, faces.predicted, faces.truth, faces.covariance, faces.visibility
+def _faces(sets: Sequence[EvaluatedFaces], options: PlotOptions) -> Figure:
+    faces, images = _with_images(sets[0], options)
+    return plot_faces.plot_faces(
+        images, faces.predicted, faces.truth, faces.covariance, faces.visibility
     )
 
 
-def _labels(sets: Sequence[EvaluatedFaces], options: Options) -> Figure:
-    faces, pictures = _with_pictures(sets[0], options)
-    return plot_faces.labels_figure(pictures, faces.truth, faces.classes, faces.markup)
+def _labels(sets: Sequence[EvaluatedFaces], options: PlotOptions) -> Figure:
+    faces, images = _with_images(sets[0], options)
+    return plot_faces.plot_labels(images, faces.truth, faces.classes, faces.markup)
 
 
-def _overview(sets: Sequence[EvaluatedFaces], options: Options) -> Figure:
-    return plot_overview.overview_figure()
+def _overview(sets: Sequence[EvaluatedFaces], options: PlotOptions) -> Figure:
+    return plot_overview.plot_overview()
 
 
-def _with_pictures(
-    faces: EvaluatedFaces, options: Options
+def _with_images(
+    faces: EvaluatedFaces, options: PlotOptions
 ) -> tuple[EvaluatedFaces, list[NDArray[np.uint8]]]:
-    """Some faces, evenly spaced over the set, that have pictures."""
+    """Some faces, evenly spaced over the set, that have images."""
     found = []
     for name in faces.images:
         places = [Path(name)] if name else []
@@ -230,7 +255,7 @@ def _with_pictures(
         found.append(next((place for place in places if place.is_file()), None))
     there = [i for i, place in enumerate(found) if place is not None]
     if not there:
-        raise InputError("no picture of these faces was found: name their folder with --images.")
+        raise InputError("no image of these faces was found: name their folder with --images.")
     chosen = [there[i] for i in _spaced(len(there), options.count)]
     return faces.take(chosen), [read_image(place) for i in chosen if (place := found[i])]
 
@@ -239,35 +264,35 @@ def _spaced(total: int, wanted: int) -> list[int]:
     return sorted({int(i) for i in np.linspace(0, total - 1, min(wanted, total))})
 
 
-FIGURES: dict[str, Entry] = {
-    "ced": Entry("Cumulative error distribution", _ced, several=True),
-    "landmarks": Entry("Mean error of each landmark", _landmarks),
-    "residuals": Entry(
+PLOTS: dict[str, Plot] = {
+    "ced": Plot("Cumulative error distribution", _ced, several=True),
+    "landmarks": Plot("Mean error of each landmark", _landmarks),
+    "residuals": Plot(
         "Squared residuals against covariance", _residuals, (4,), ("covariance",)
     ),
-    "whitened": Entry(
+    "whitened": Plot(
         "Whitened labels and the standard density", _whitened, (7,), ("covariance",)
     ),
-    "coverage": Entry(
+    "coverage": Plot(
         "Labels inside the p-ellipse", _coverage, (), ("covariance",), several=True
     ),
-    "smallest-eigenvalue": Entry(
+    "smallest-eigenvalue": Plot(
         "Short half-axes of the ellipses", _smallest, (5,), ("covariance",)
     ),
-    "rank": Entry(
+    "rank": Plot(
         "Average NME against rank of uncertainty", _rank, (6,), ("covariance",), several=True
     ),
-    "risk-coverage": Entry(
+    "risk-coverage": Plot(
         "Mean error of the most certain faces", _risk, (), ("covariance",), several=True
     ),
-    "mean-ellipses": Entry(
+    "mean-ellipses": Plot(
         "Mean ellipses of all faces", _mean_ellipses, (8,), ("covariance",)
     ),
-    "individual-ellipses": Entry(
+    "individual-ellipses": Plot(
         "Ellipses of single faces over the mean", _individual, (9,), ("covariance",)
     ),
-    "visibility": Entry("Predicted visibility", _visibility, (), ("visibility",)),
-    "faces": Entry("Predictions drawn on pictures", _faces, (1, 10)),
-    "overview": Entry("The method: needs no predictions", _overview, (2,)),
-    "labels": Entry("Labels by visibility class", _labels, (3, 11)),
+    "visibility": Plot("Predicted visibility", _visibility, (), ("visibility",)),
+    "faces": Plot("Predictions drawn on images", _faces, (1, 10)),
+    "overview": Plot("The method: needs no predictions", _overview, (2,)),
+    "labels": Plot("Labels by visibility class", _labels, (3, 11)),
 }  # fmt: skip

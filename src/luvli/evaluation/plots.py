@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from luvli.errors import require
-from luvli.evaluation.accuracy import ced, markup_for
+from luvli.evaluation.accuracy import ced
 from luvli.evaluation.selective import RankCurve, RiskCoverage
-from luvli.evaluation.uncertainty import Coverage, LikelihoodName, MeanEllipses, ResidualBins
-from luvli.evaluation.visibility import Curve, Reliability
+from luvli.evaluation.uncertainty import CoverageCurve, LikelihoodName, MeanEllipses, ResidualBins
+from luvli.evaluation.visibility import DetectionCurve, Reliability
 from luvli.likelihood import covariance as algebra
 from luvli.likelihood import family
+from luvli.markup import markup_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,6 +33,8 @@ BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW = (
 )  # fmt: skip
 COLOURS = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY)
 """Okabe and Ito's palette"""
+HEATMAP_PIXELS = "heat-map pixels of the paper"
+
 STYLE: dict[str, Any] = {
     "font.size": 11,
     "axes.titlesize": 11,
@@ -64,7 +67,7 @@ def _figure(
         yield figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
-def ced_figure(
+def plot_ced(
     errors: Mapping[str, ArrayLike], cutoff: float = 7.0, label: str = "NME box (%)"
 ) -> Figure:
     """Cumulative error distributions of one or several methods up to `cutoff` percent."""
@@ -86,7 +89,7 @@ def ced_figure(
     return figure
 
 
-def residual_figure(bins: Mapping[str, ResidualBins], unit: str = "of the box, squared") -> Figure:
+def plot_residual(bins: Mapping[str, ResidualBins], unit: str = "of the box, squared") -> Figure:
     """Figure 4: mean squared residual against predicted covariance, one point for each bin."""
     titles = {"xx": "variance of x", "yy": "variance of y", "xy": "covariance of x, y"}
     symbols = {"xx": "\\Sigma_{xx}", "yy": "\\Sigma_{yy}", "xy": "\\Sigma_{xy}"}
@@ -116,18 +119,18 @@ def residual_figure(bins: Mapping[str, ResidualBins], unit: str = "of the box, s
     return figure
 
 
-def smallest_deviation_figure(deviations: ArrayLike, unit: str = "heat-map pixels") -> Figure:
+def plot_smallest_deviation(deviations: ArrayLike, unit: str = HEATMAP_PIXELS) -> Figure:
     """Figure 5: histogram of the ellipses' short half-axes, square root of the eigenvalue."""
     values = np.asarray(deviations, dtype=np.float64)
     with _figure(size=(5.2, 3.2)) as (figure, axes):
         axis = axes[0, 0]
-        far = 2.0 if unit == "heat-map pixels" else float(np.quantile(values, 0.995))
+        far = 2.0 if unit == HEATMAP_PIXELS else float(np.quantile(values, 0.995))
         edges = np.linspace(0, far, 81)
         axis.hist(values, bins=edges, density=True, color=BLUE)
         beyond = float(np.mean(values > far))
-        if unit == "heat-map pixels":
+        if unit == HEATMAP_PIXELS:
             axis.axvline(1.0, color="black", linewidth=1, linestyle="--")
-            below = f"{np.mean(values < 1) * 100:.1f} % below one pixel"
+            below = f"{np.mean(values < 1) * 100:.1f} % below one heat-map pixel"
             axis.text(0.97, 0.95, below, transform=axis.transAxes, va="top", ha="right")
         if beyond >= 0.0005:
             text = f"{beyond * 100:.1f} % beyond this range"
@@ -137,7 +140,7 @@ def smallest_deviation_figure(deviations: ArrayLike, unit: str = "heat-map pixel
     return figure
 
 
-def rank_figure(curves: Mapping[str, RankCurve], label: str = "NME box (%)") -> Figure:
+def plot_rank(curves: Mapping[str, RankCurve], label: str = "NME box (%)") -> Figure:
     """Figure 6: average NME of the faces, sorted by their predicted uncertainty."""
     with _figure() as (figure, axes):
         axis = axes[0, 0]
@@ -153,7 +156,7 @@ def rank_figure(curves: Mapping[str, RankCurve], label: str = "NME box (%)") -> 
     return figure
 
 
-def whitened_figure(
+def plot_whitened(
     whitened: ArrayLike,
     likelihood: LikelihoodName = "laplace",
     divergence: float | None = None,
@@ -197,7 +200,7 @@ def whitened_figure(
     return figure
 
 
-def mean_ellipse_figure(mean: MeanEllipses, sigma: float = 2.0) -> Figure:
+def plot_mean_ellipse(mean: MeanEllipses, sigma: float = 2.0) -> Figure:
     """Figure 8: mean face and log-Euclidean mean ellipses, in inter-ocular distances."""
     with _figure(size=(5.2, 5.2)) as (figure, axes):
         axis = axes[0, 0]
@@ -208,7 +211,7 @@ def mean_ellipse_figure(mean: MeanEllipses, sigma: float = 2.0) -> Figure:
     return figure
 
 
-def individual_ellipses_figure(
+def plot_individual_ellipses(
     points: ArrayLike,
     covariance: ArrayLike,
     mean: MeanEllipses,
@@ -235,7 +238,7 @@ def individual_ellipses_figure(
     return figure
 
 
-def coverage_figure(curves: Mapping[str, Coverage]) -> Figure:
+def plot_coverage(curves: Mapping[str, CoverageCurve]) -> Figure:
     """How many labels the p-ellipses hold, against p: a calibrated model is on the diagonal."""
     with _figure(size=(4.4, 4.2)) as (figure, axes):
         axis = axes[0, 0]
@@ -252,7 +255,9 @@ def coverage_figure(curves: Mapping[str, Coverage]) -> Figure:
     return figure
 
 
-def visibility_figure(roc: Curve, hidden: Curve, reliability: Reliability) -> Figure:
+def plot_visibility(
+    roc: DetectionCurve, hidden: DetectionCurve, reliability: Reliability
+) -> Figure:
     """ROC of "visible", precision-recall of "hidden", and reliability of the probability."""
     with _figure(1, 3, (3.7, 3.5)) as (figure, axes):
         first, second, third = axes[0]
@@ -274,7 +279,7 @@ def visibility_figure(roc: Curve, hidden: Curve, reliability: Reliability) -> Fi
     return figure
 
 
-def risk_coverage_figure(curves: Mapping[str, RiskCoverage], label: str = "NME box (%)") -> Figure:
+def plot_risk_coverage(curves: Mapping[str, RiskCoverage], label: str = "NME box (%)") -> Figure:
     """Mean error of what is kept when the most uncertain predictions are turned away."""
     with _figure() as (figure, axes):
         axis = axes[0, 0]
@@ -298,7 +303,7 @@ def risk_coverage_figure(curves: Mapping[str, RiskCoverage], label: str = "NME b
     return figure
 
 
-def landmark_figure(
+def plot_landmark(
     errors: ArrayLike, markup: str | None = None, label: str = "NME box (%)"
 ) -> Figure:
     """Mean error of each landmark on a drawn face."""

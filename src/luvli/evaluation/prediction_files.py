@@ -20,7 +20,7 @@ Arrays may come under these names (the first found counts; case does not matter)
 A csv needs a header: x_0, y_0, ... (x0, point_x_0, landmark_0_x and the like are understood,
 counted from 0 or 1), with `image` or `face_id` to match by, and, if there, visibility_0, ...
 and xx_0, xy_0, yy_0, ... A json is ours, a list of objects with `image` and points, or an
-object from picture name to points.
+object from image name to points.
 
 `ground_truth`, `means`, `cholesky`, `vis_gt` and `vis_estimated` are the arrays that the
 published evaluation saves, in pixels of the 256 x 256 crop: one file holds both sides then.
@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 
 from luvli.data.formats import guess_format, read_labels, read_pts
 from luvli.data.record import FaceRecord
-from luvli.data.sets.base import IMAGE_SUFFIXES
+from luvli.data.sets.source_files import IMAGE_SUFFIXES
 from luvli.errors import InputError
 from luvli.evaluation.evaluated_faces import read_parquet
 from luvli.files import read_text, unreadable
@@ -59,12 +59,11 @@ _VISIBILITY = ("visibility", "visibilities", "vis_estimated", "vis")
 _TRUTH = ("truth", "ground_truth", "gt")
 _CLASSES = ("classes", "visibility_class", "vis_gt")
 _NAMES = ("names", "name", "image", "images", "face_id")
-_HEATMAP_PIXEL = 4.0  # of the published arrays: a 256-pixel crop over 64 heat-map cells
 
 
 @dataclass(frozen=True)
-class Side:
-    """One side of the comparison, before the two are matched."""
+class FaceArrays:
+    """Predictions or labels of many faces, before the two are matched."""
 
     source: str
     points: Floats
@@ -73,13 +72,13 @@ class Side:
     visibility: Floats | None = None
     classes: NDArray[np.int8] | None = None
     boxes: Floats | None = None
-    heatmap_pixel: Floats | None = None
+    paper_pixel: Floats | None = None
     images: tuple[str, ...] = ()
     subsets: tuple[tuple[str, ...], ...] = ()
     markup: str | None = None
 
 
-def read_predictions(path: Path, signs: bool) -> tuple[Side, Side | None]:
+def read_predictions(path: Path, signs: bool) -> tuple[FaceArrays, FaceArrays | None]:
     """Predictions of any format, and the labels if the same file holds them.
 
     `signs`: whether negative pairs in .pts mean occlusion.
@@ -99,9 +98,9 @@ def read_predictions(path: Path, signs: bool) -> tuple[Side, Side | None]:
         return _from_arrays({"points": _load(path)}, path)
     if suffix == ".parquet":
         faces = read_parquet(path)
-        side = Side(
+        side = FaceArrays(
             str(path), faces.predicted, faces.names, faces.covariance, faces.visibility,
-            heatmap_pixel=faces.heatmap_pixel, images=faces.images, markup=faces.markup,
+            paper_pixel=faces.paper_pixel, images=faces.images, markup=faces.markup,
         )  # fmt: skip
         return side, None
     if suffix == ".csv":
@@ -111,7 +110,7 @@ def read_predictions(path: Path, signs: bool) -> tuple[Side, Side | None]:
     raise InputError(f"{path} is not npz, npy, csv, json, parquet or a folder: convert it.")
 
 
-def read_truth(path: Path, signs: bool) -> Side:
+def read_truth(path: Path, signs: bool) -> FaceArrays:
     """Labels of any format."""
     if not path.exists():
         raise unreadable(path)
@@ -124,7 +123,7 @@ def read_truth(path: Path, signs: bool) -> Side:
             tuple(name for name, mask in faces.subsets.items() if mask[i])
             for i in range(len(faces))
         )
-        return Side(
+        return FaceArrays(
             str(path), faces.truth, faces.names, classes=faces.classes, boxes=faces.boxes,
             images=faces.images, subsets=members, markup=faces.markup,
         )  # fmt: skip
@@ -135,14 +134,14 @@ def read_truth(path: Path, signs: bool) -> Side:
     return _from_records(read_labels(path), path)
 
 
-def _from_records(records: Sequence[FaceRecord], path: Path) -> Side:
+def _from_records(records: Sequence[FaceRecord], path: Path) -> FaceArrays:
     if not records:
         raise InputError(f"{path} has no faces: is it the right file?")
     sizes = {len(record.points) for record in records}
     if len(sizes) > 1:
         raise InputError(f"{path} mixes faces of {sorted(sizes)} points: score them one by one.")
     boxes = np.stack([np.full(4, np.nan) if r.box is None else r.box for r in records])
-    return Side(
+    return FaceArrays(
         str(path),
         np.stack([record.points for record in records]),
         unique_names(r.face_id for r in records),
@@ -154,7 +153,7 @@ def _from_records(records: Sequence[FaceRecord], path: Path) -> Side:
     )
 
 
-def _read_pts_folder(folder: Path, signs: bool) -> Side:
+def _read_pts_folder(folder: Path, signs: bool) -> FaceArrays:
     files = sorted(folder.rglob("*.pts"))
     if not files:
         raise InputError(f"{folder} holds no .pts (and no .npy) files: check the path.")
@@ -162,21 +161,23 @@ def _read_pts_folder(folder: Path, signs: bool) -> Side:
     sizes = {len(face.points) for face in faces}
     if len(sizes) > 1:
         raise InputError(f"{folder} mixes files of {sorted(sizes)} points: score them one by one.")
-    return Side(
+    return FaceArrays(
         str(folder),
         np.stack([face.points for face in faces]),
         tuple(file.relative_to(folder).with_suffix("").as_posix() for file in files),
         classes=np.stack([face.visibility for face in faces]),
-        images=tuple(_picture_beside(file) for file in files),
+        images=tuple(_image_beside(file) for file in files),
     )
 
 
-def _picture_beside(file: Path) -> str:
+def _image_beside(file: Path) -> str:
     beside = (file.with_suffix(suffix) for suffix in IMAGE_SUFFIXES)
-    return next((picture.as_posix() for picture in beside if picture.is_file()), "")
+    return next((image.as_posix() for image in beside if image.is_file()), "")
 
 
-def _from_arrays(arrays: Mapping[str, NDArray[Any]], path: Path) -> tuple[Side, Side | None]:
+def _from_arrays(
+    arrays: Mapping[str, NDArray[Any]], path: Path
+) -> tuple[FaceArrays, FaceArrays | None]:
     """The prediction in a set of named arrays, and the labels if they are there too."""
     lower = {key.lower(): value for key, value in arrays.items()}
 
@@ -202,21 +203,21 @@ def _from_arrays(arrays: Mapping[str, NDArray[Any]], path: Path) -> tuple[Side, 
     probability = pick(_VISIBILITY)
     published = "vis_estimated" in lower and "means" in lower
     classes = pick(_CLASSES)
-    side = Side(
+    side = FaceArrays(
         str(path),
         points,
         () if names is None else tuple(str(name) for name in names),
         None if covariance is None else _shaped(covariance, (*shape, 2, 2), "covariance", path),
         None if probability is None else _shaped(probability, shape, "visibility", path),
         None if classes is None else _shaped(classes, shape, "classes", path).astype(np.int8),
-        heatmap_pixel=np.full(shape[0], _HEATMAP_PIXEL) if published else None,
+        paper_pixel=np.ones(shape[0]) if published else None,
     )
     if labels is None:
         return side, None
-    return side, Side(str(path), _located(labels, path), side.names, classes=side.classes)
+    return side, FaceArrays(str(path), _located(labels, path), side.names, classes=side.classes)
 
 
-def _read_csv(path: Path) -> Side:
+def _read_csv(path: Path) -> FaceArrays:
     """One row for each face, see the module's text."""
     rows = list(csv.DictReader(io.StringIO(read_text(path))))
     header = [name for name in (rows[0] if rows else {}) if name]
@@ -244,7 +245,7 @@ def _read_csv(path: Path) -> Side:
         key = next((n for n in header if n.strip().lower() in names), None)
         return tuple((row.get(key) or "") if key else "" for row in rows)
 
-    return Side(
+    return FaceArrays(
         str(path),
         np.stack([column("x"), column("y")], axis=-1),
         unique_names(words("face_id", "name")),
@@ -273,7 +274,7 @@ def _numbered_columns(header: Sequence[str]) -> dict[str, list[str]]:
     return {word: [names[j] for j in sorted(names)] for word, names in found.items()}
 
 
-def _read_json(path: Path) -> Side:
+def _read_json(path: Path) -> FaceArrays:
     """Our JSON of faces, also as `luvli predict` writes it, or a plain list or mapping."""
     try:
         faces = _listed_faces(json.loads(read_text(path)))
@@ -290,7 +291,7 @@ def _read_json(path: Path) -> Side:
             f"{path} is not a JSON of faces with equally many points ({error}): "
             "write it with luvli predict, or convert it to csv or npz."
         ) from error
-    return Side(
+    return FaceArrays(
         str(path),
         _located(points, path),
         unique_names(str(face.get("face_id") or "") for face in faces),

@@ -6,16 +6,16 @@ from __future__ import annotations
 import base64
 import html
 import io
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from luvli.errors import InputError
 from luvli.evaluation import plot_registry
 from luvli.evaluation.evaluated_faces import EvaluatedFaces, write_parquet
-from luvli.evaluation.metrics import measure
-from luvli.evaluation.report_tables import Block, Section, heading, sections, summary
+from luvli.evaluation.metric_records import Metrics
+from luvli.evaluation.metrics import compute_metrics
+from luvli.evaluation.report_tables import ReportSection, TextTable, heading, sections, summary
 from luvli.evaluation.tables import markdown_table
 from luvli.files import PathLike, write_text
 
@@ -29,19 +29,19 @@ def write_report(
     *,
     resamples: int = 1000,
     seed: int = 0,
-) -> dict[str, Any]:
+) -> Metrics:
     """Measure everything, write the four files into `folder`, and return the metrics."""
     target = Path(folder)
     if target.exists() and not target.is_dir():
         raise InputError(f"{target} is a file: name a folder for the report.")
-    metrics = measure(faces, resamples=resamples, seed=seed)
-    names = plot_registry.applicable(faces)
-    pictures = {name: png(plot_registry.draw(name, [faces])) for name in names}
+    metrics = compute_metrics(faces, resamples=resamples, seed=seed)
+    names = plot_registry.applicable_plots(faces)
+    drawn = {name: png(plot_registry.draw_plot(name, [faces])) for name in names}
     parts = sections(metrics)
     write_parquet(target / "predictions.parquet", faces)
-    write_text(target / "report.md", as_markdown(metrics, parts))
-    write_text(target / "report.html", as_html(metrics, parts, pictures))
-    write_text(target / "metrics.json", json.dumps(metrics, indent=1, allow_nan=False) + "\n")
+    write_text(target / "report.md", report_markdown(metrics, parts))
+    write_text(target / "report.html", report_html(metrics, parts, drawn))
+    write_text(target / "metrics.json", metrics.to_json())
     return metrics
 
 
@@ -52,15 +52,15 @@ def png(figure: Figure) -> bytes:
     return stream.getvalue()
 
 
-def as_markdown(metrics: Mapping[str, Any], parts: Sequence[Section]) -> str:
-    """The report without figures."""
-    lines = [f"# {heading(metrics)}", summary(metrics), *metrics["notes"]]
+def report_markdown(metrics: Metrics, parts: Sequence[ReportSection]) -> str:
+    """The report without plots."""
+    lines = [f"# {heading(metrics)}", summary(metrics), *metrics.notes]
     for part in parts:
         lines.append(f"## {part.title}")
-        for block in part.blocks:
-            lines += [f"### {block.title}", markdown_table(block.head, block.rows)]
-            if block.note:
-                lines.append(block.note)
+        for table in part.tables:
+            lines += [f"### {table.title}", markdown_table(table.head, table.rows)]
+            if table.note:
+                lines.append(table.note)
     return "\n\n".join(lines) + "\n"
 
 
@@ -79,19 +79,19 @@ nav a{margin-right:1em}
 """
 
 
-def as_html(
-    metrics: Mapping[str, Any], parts: Sequence[Section], pictures: Mapping[str, bytes]
+def report_html(
+    metrics: Metrics, parts: Sequence[ReportSection], drawn: Mapping[str, bytes]
 ) -> str:
     """The report as one page that needs no other file."""
     esc = html.escape
     links = " ".join(f'<a href="#{esc(part.title)}">{esc(part.title)}</a>' for part in parts)
     body = [f"<h1>{esc(heading(metrics))}</h1>", f"<p>{esc(summary(metrics))}</p>"]
-    body += [f'<p class="note">{esc(note)}</p>' for note in metrics["notes"]]
+    body += [f'<p class="note">{esc(note)}</p>' for note in metrics.notes]
     body.append(f"<nav>{links}</nav>")
     for part in parts:
         body.append(f'<h2 id="{esc(part.title)}">{esc(part.title)}</h2>')
-        body += [html_table(block) for block in part.blocks]
-        body += [html_figure(name, pictures[name]) for name in part.figures if name in pictures]
+        body += [html_table(table) for table in part.tables]
+        body += [html_plot(name, drawn[name]) for name in part.plots if name in drawn]
     return page(heading(metrics), "\n".join(body))
 
 
@@ -105,26 +105,26 @@ def page(title: str, body: str) -> str:
     )
 
 
-def html_table(block: Block) -> str:
+def html_table(table: TextTable) -> str:
     """One table with heading and note."""
     esc = html.escape
-    head = "".join(f"<th>{esc(cell)}</th>" for cell in block.head)
+    head = "".join(f"<th>{esc(cell)}</th>" for cell in table.head)
     rows = "".join(
-        "<tr>" + "".join(f"<td>{esc(cell)}</td>" for cell in row) + "</tr>" for row in block.rows
+        "<tr>" + "".join(f"<td>{esc(cell)}</td>" for cell in row) + "</tr>" for row in table.rows
     )
-    note = f'<p class="note">{esc(block.note)}</p>' if block.note else ""
+    note = f'<p class="note">{esc(table.note)}</p>' if table.note else ""
     return (
-        f'<h3>{esc(block.title)}</h3><div class="wide"><table><thead><tr>{head}</tr></thead>'
+        f'<h3>{esc(table.title)}</h3><div class="wide"><table><thead><tr>{head}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div>{note}"
     )
 
 
-def html_figure(name: str, picture: bytes) -> str:
-    """One figure, its picture inside the page."""
-    entry = plot_registry.FIGURES[name]
+def html_plot(name: str, png_bytes: bytes) -> str:
+    """One plot, its image inside the page."""
+    entry = plot_registry.PLOTS[name]
     numbers = "".join(f" (figure {n} of the paper)" for n in entry.numbers)
     caption = html.escape(entry.title + numbers)
-    data = base64.b64encode(picture).decode("ascii")
+    data = base64.b64encode(png_bytes).decode("ascii")
     return (
         f'<figure><img alt="{caption}" src="data:image/png;base64,{data}">'
         f"<figcaption>{caption}</figcaption></figure>"

@@ -1,13 +1,20 @@
-"""What stands in a report: tables of text made from a metrics dictionary."""
+"""What stands in a report: tables of text made from measured `Metrics`."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from luvli.evaluation.accuracy import FAILED_NME
-from luvli.evaluation.metrics import look_up
+from luvli.evaluation.metric_records import (
+    AccuracyMetrics,
+    ClassMetrics,
+    Interval,
+    Metrics,
+    UncertaintyMetrics,
+)
+from luvli.evaluation.metrics import CUTOFFS
 from luvli.evaluation.tables import QUOTED, printed_blocks, published_tables, with_reports
 
 Rows = Sequence[Sequence[str]]
@@ -24,7 +31,7 @@ _CLASS = {
 
 
 @dataclass(frozen=True)
-class Block:
+class TextTable:
     """A table with its heading and a sentence that says how to read it."""
 
     title: str
@@ -34,54 +41,57 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Section:
-    """A part of the report: tables, then figures by name."""
+class ReportSection:
+    """A part of the report: tables, then plots by name."""
 
     title: str
-    blocks: Sequence[Block]
-    figures: Sequence[str] = ()
+    tables: Sequence[TextTable]
+    plots: Sequence[str] = ()
 
 
-def sections(metrics: Mapping[str, Any]) -> list[Section]:
-    """The whole report as tables of text, from a metrics dictionary."""
-    parts = [Section("Accuracy", accuracy_blocks(metrics), ("ced", "landmarks"))]
-    if "coverage" in metrics:
+def sections(metrics: Metrics) -> list[ReportSection]:
+    """The whole report as tables of text."""
+    parts = [ReportSection("Accuracy", accuracy_tables(metrics), ("ced", "landmarks"))]
+    if metrics.uncertainty is not None:
         parts.append(
-            Section(
+            ReportSection(
                 "Uncertainty",
-                [uncertainty_block(metrics), likelihood_block(metrics)],
+                [
+                    uncertainty_table(metrics.uncertainty, metrics.visible_landmarks),
+                    likelihood_table(metrics.uncertainty),
+                ],
                 (
                     "coverage", "residuals", "whitened", "smallest-eigenvalue",
                     "mean-ellipses", "individual-ellipses",
                 ),
             )
         )  # fmt: skip
-        parts.append(Section("Trust", [trust_block(metrics)], ("risk-coverage", "rank")))
-    blocks = [classes_block(metrics)]
-    if "visibility" in metrics:
-        blocks.append(visibility_block(metrics))
-    parts.append(Section("Visibility", blocks, ("visibility",)))
-    beside = published_blocks(metrics)
+        parts.append(ReportSection("Trust", [selective_table(metrics)], ("risk-coverage", "rank")))
+    tables = [classes_table(metrics.classes)]
+    if metrics.visibility is not None:
+        tables.append(visibility_table(metrics))
+    parts.append(ReportSection("Visibility", tables, ("visibility",)))
+    beside = published_text_tables(metrics)
     if beside:
-        parts.append(Section("Beside the paper", beside))
+        parts.append(ReportSection("Beside the paper", beside))
     return parts
 
 
-def accuracy_blocks(metrics: Mapping[str, Any]) -> list[Block]:
+def accuracy_tables(metrics: Metrics) -> list[TextTable]:
     """NME, AUC and failure rate of the whole set and its subsets; errors by face part."""
-    cutoffs = ("7", "8", "10")
     head = ["", "faces", "NME (%)", "NME visible (%)", "median"]
-    head += [f"{name} {c} %" for name in ("AUC", "FR") for c in cutoffs]
+    head += [f"{name} {cutoff} %" for name in ("AUC", "FR") for cutoff in CUTOFFS]
 
-    def rows(part: Mapping[str, Any], faces: int) -> list[list[str]]:
+    def rows(part: Mapping[str, AccuracyMetrics], faces: int) -> list[list[str]]:
         return [
             [
                 _KIND.get(kind, kind),
-                f"{faces - values['unmeasurable']:,}",
-                interval(values["nme"]),
-                interval(values["nme_vis"]),
-                number(values["median"]),
-                *(interval(values[name][c]) for name in ("auc", "fr") for c in cutoffs),
+                f"{faces - values.unmeasurable:,}",
+                interval(values.nme),
+                interval(values.nme_visible),
+                number(values.median),
+                *(interval(values.auc[cutoff]) for cutoff in CUTOFFS),
+                *(interval(values.failure_rate[cutoff]) for cutoff in CUTOFFS),
             ]
             for kind, values in part.items()
         ]
@@ -91,152 +101,163 @@ def accuracy_blocks(metrics: Mapping[str, Any]) -> list[Block]:
         "landmarks, NME visible by the visible ones. AUC is the exact area under the cumulative "
         "error distribution."
     )
-    if metrics["failed"]:
+    if metrics.failed:
         note += (
-            f" {len(metrics['failed'])} faces without a prediction count as {FAILED_NME:g} % in "
+            f" {len(metrics.failed)} faces without a prediction count as {FAILED_NME:g} % in "
             "the means, as failures in FR and as nothing in AUC: "
-            f"{listed_names(metrics['failed'])}."
+            f"{listed_names(metrics.failed)}."
         )
-    if metrics["unmeasurable"]:
+    if metrics.unmeasurable:
         note += (
-            f" {len(metrics['unmeasurable'])} faces have no measurable label and stand in no "
-            f"mean: {listed_names(metrics['unmeasurable'])}."
+            f" {len(metrics.unmeasurable)} faces have no measurable label and stand in no "
+            f"mean: {listed_names(metrics.unmeasurable)}."
         )
-    kinds = metrics["accuracy"]
     polyline = [
-        [_KIND.get(kind, kind), *(number(values["auc_polyline"][c]) for c in cutoffs)]
-        for kind, values in kinds.items()
+        [_KIND.get(kind, kind), *(number(values.auc_polyline[cutoff]) for cutoff in CUTOFFS)]
+        for kind, values in metrics.accuracy.items()
     ]
-    blocks = [
-        Block("Whole set", head, rows(kinds, metrics["faces"]), note),
-        Block(
+    tables = [
+        TextTable("Whole set", head, rows(metrics.accuracy, metrics.faces), note),
+        TextTable(
             "AUC as published (polyline)",
-            ["", *(f"AUC {c} %" for c in cutoffs)],
+            ["", *(f"AUC {cutoff} %" for cutoff in CUTOFFS)],
             polyline,
             "Straight lines between the steps and none from the origin: slightly larger.",
         ),
     ]
-    for name, part in metrics["subsets"].items():
-        title = f"Subset {name}: {part['faces']:,} faces"
-        blocks.append(Block(title, head, rows(part["accuracy"], part["faces"])))
-    if "per_group" in metrics:
-        groups = metrics["per_group"]
-        means = [["mean error (% of box)", *(number(groups[g]) for g in groups)]]
-        blocks.append(Block("Parts of the face", ["", *groups], means))
-    return blocks
+    for name, part in metrics.subsets.items():
+        title = f"Subset {name}: {part.faces:,} faces"
+        tables.append(TextTable(title, head, rows(part.accuracy, part.faces)))
+    if metrics.per_group:
+        means = [["mean error (% of box)", *map(number, metrics.per_group.values())]]
+        tables.append(TextTable("Parts of the face", ["", *metrics.per_group], means))
+    return tables
 
 
-def uncertainty_block(metrics: Mapping[str, Any]) -> Block:
-    """Calibration in numbers."""
-    covered = metrics["coverage"]
-    rows = [["calibration error of the ellipses", number(covered["error"], 4), "0"],
-            ["bias (below 0: ellipses too small)", number(covered["bias"], 4), "0"]]  # fmt: skip
+def uncertainty_table(values: UncertaintyMetrics, visible: int) -> TextTable:
+    """Calibration in numbers; `visible` landmarks were asked for."""
+    covered = values.coverage
+    rows = [["calibration error of the ellipses", number(covered.error, 4), "0"],
+            ["bias (below 0: ellipses too small)", number(covered.bias, 4), "0"]]  # fmt: skip
     rows += [
-        [f"labels inside the {float(p) * 100:g} % ellipse", f"{number(_percent(value))} %",
+        [f"labels inside the {float(p) * 100:g} % ellipse", f"{number(share * 100)} %",
          f"{float(p) * 100:g} %"]
-        for p, value in covered["at"].items()
+        for p, share in covered.at.items()
     ]  # fmt: skip
-    rows += [
-        [f"Pearson of {entry}, {count} landmarks in a bin", number(value), "1"]
-        for count, entries in metrics["pearson"].items()
-        for entry, value in entries.items()
-    ]
+    for count, correlation in values.pearson.items():
+        rows += [
+            [f"Pearson of {entry}, {count} landmarks in a bin", number(value), "1"]
+            for entry, value in correlation
+        ]
     rows += [
         [f"Pearson of {entry}, bins as published", number(value), "1"]
-        for entry, value in metrics["pearson_published"].items()
+        for entry, value in values.pearson_published
     ]
     rows += [
-        ["KL divergence of whitened labels (nats)", number(metrics["kl"], 4), "0"],
-        ["KL sum as published", number(metrics["kl_published"]), ""],
+        ["KL divergence of whitened labels (nats)", number(values.kl, 4), "0"],
+        ["KL sum as published", number(values.kl_published), ""],
     ]
-    small = metrics.get("smallest_deviation")
+    small = values.smallest_deviation
     if small:
-        rows.append([f"median short half-axis ({small['unit']}s)", number(small["median"]), ""])
-    return Block(
+        unit = {"pixel": "pixels", "paper": "the paper's heat-map pixels"}[small.unit]
+        rows.append([f"median short half-axis ({unit})", number(small.median), ""])
+    return TextTable(
         "Do the covariances tell the truth?", ["", "measured", "if right"], rows,
-        f"{metrics['usable_landmarks']:,} of {metrics['visible_landmarks']:,} visible landmarks "
-        f"have a predicted covariance, read as a {metrics['likelihood']} density.",
+        f"{values.usable_landmarks:,} of {visible:,} visible landmarks "
+        f"have a predicted covariance, read as a {values.likelihood} density.",
     )  # fmt: skip
 
 
-def likelihood_block(metrics: Mapping[str, Any]) -> Block:
+def likelihood_table(values: UncertaintyMetrics) -> TextTable:
     """Negative log-likelihoods in each unit."""
-    units = {"pixel": "pixels", "box": "box sizes", "heatmap": "heat-map pixels"}
-    nll = metrics["nll"]
-    present = [unit for unit in units if unit in nll["laplace"]]
+    nll = values.nll
+    units = {"pixel": "pixels", "box": "box sizes"}
+    if nll.laplace.paper is not None:
+        units["paper"] = "the paper's heat-map pixels"
     rows = [
-        [name, *(interval(nll[name][unit], 3) for unit in present)] for name in ("laplace", "gauss")
+        [name, *(interval(getattr(density, unit), 3) for unit in units)]
+        for name, density in (("laplace", nll.laplace), ("gauss", nll.gauss))
     ]
     note = "Nats per landmark, for coordinates in the unit named; lower is better."
-    if "published" in nll:
+    if nll.published is not None:
         note += (
-            f" As the paper prints it ({metrics['likelihood']}, heat-map pixels, without "
-            f"log 2π): {interval(nll['published'])}."
+            f" As the paper prints it ({values.likelihood}, 64 heat-map pixels across its crop of "
+            f"the face, without log 2π): {interval(nll.published)}."
         )
-    return Block(
-        "Negative log-likelihood of the labels", ["", *(units[u] for u in present)], rows, note
-    )
+    head = ["", *units.values()]
+    return TextTable("Negative log-likelihood of the labels", head, rows, note)
 
 
-def trust_block(metrics: Mapping[str, Any]) -> Block:
+def selective_table(metrics: Metrics) -> TextTable:
     """Failure detection."""
-    rows = []
-    for name, values in metrics["trust"].items():
-        rows.append(
-            [f"per {name}", number(values["aurc"], 3), number(values["best"], 3),
-             number(values["excess"], 3), *(number(v, 3) for v in values["auroc"].values())]
-        )  # fmt: skip
-    cutoffs = next(iter(metrics["trust"].values()))["auroc"]
-    head = ["", "AURC", "best possible", "excess", *(f"AUROC of error > {c} %" for c in cutoffs)]
-    return Block(
-        "Does the uncertainty find the errors?", head, rows,
+    rows = [
+        [f"per {name}", number(values.aurc, 3), number(values.best, 3),
+         number(values.excess, 3), *(number(value, 3) for value in values.auroc.values())]
+        for name, values in metrics.selective.items()
+    ]  # fmt: skip
+    head = ["", "AURC", "best possible", "excess"]
+    return TextTable(
+        "Does the uncertainty find the errors?",
+        [*head, *(f"AUROC of error > {cutoff} %" for cutoff in CUTOFFS)], rows,
         "AURC: mean error (% of box) of the most certain predictions, averaged over how many "
         "are kept. AUROC: chance that a failed prediction is the more uncertain one.",
     )  # fmt: skip
 
 
-def classes_block(metrics: Mapping[str, Any]) -> Block:
+_CLASS_COLUMNS = {
+    "landmarks": ("landmarks", 0, 1.0),
+    "mean_visibility": ("mean v̂", 3, 1.0),
+    "accuracy": ("accuracy of v̂ (%)", 2, 100.0),
+    "nme_box": ("NME box (%)", 2, 1.0),
+    "spread_pixel": ("|Σ|^½ (px²)", 2, 1.0),
+    "spread_paper": ("|Σ|^½ (px² of the paper's 256-px crop)", 2, 1.0),
+    "spread_box": ("|Σ|^½ of box (×10⁻⁴)", 2, 1e4),
+}
+"""field of `ClassMetrics`: heading, digits, factor"""
+
+
+def classes_table(classes: Mapping[str, ClassMetrics]) -> TextTable:
     """Table 9 of the paper for this set."""
-    columns = {
-        "landmarks": ("landmarks", 0, 1.0),
-        "mean_visibility": ("mean v̂", 3, 1.0),
-        "accuracy": ("accuracy", 3, 1.0),
-        "nme_box": ("NME box (%)", 2, 1.0),
-        "spread": ("|Σ|^½ (px²)", 2, 1.0),
-        "spread_input": ("|Σ|^½ (input px²)", 2, 1.0),
-        "spread_box": ("|Σ|^½ of box (×10⁻⁴)", 2, 1e4),
-    }
-    rows_of = metrics["classes"]
-    present = [key for key in columns if any(key in row for row in rows_of.values())]
-    rows = [
-        [_CLASS[name], *(_scaled(row.get(key), *columns[key][1:]) for key in present)]
-        for name, row in rows_of.items()
+    present = [
+        key
+        for key in _CLASS_COLUMNS
+        if any(getattr(row, key) is not None for row in classes.values())
     ]
+
+    def cell(row: ClassMetrics, key: str) -> str:
+        value = getattr(row, key)
+        _, digits, factor = _CLASS_COLUMNS[key]
+        if isinstance(value, int):
+            return f"{value:,}"
+        return number(None if value is None else value * factor, digits)
+
+    rows = [[_CLASS[name], *(cell(row, key) for key in present)] for name, row in classes.items()]
     note = "Landmarks pooled over faces; accuracy of v̂ > 0.5 meaning visible."
-    return Block("Types of landmarks", ["", *(columns[k][0] for k in present)], rows, note)
+    head = ["", *(_CLASS_COLUMNS[key][0] for key in present)]
+    return TextTable("Types of landmarks", head, rows, note)
 
 
-def visibility_block(metrics: Mapping[str, Any]) -> Block:
+def visibility_table(metrics: Metrics) -> TextTable:
     """Visible or self-occluded, as a detector."""
-    names = {
-        "accuracy": "accuracy at 0.5",
-        "auroc": "area under ROC",
-        "average_precision": "average precision (visible)",
-        "average_precision_hidden": "average precision (hidden)",
-        "brier": "Brier score",
-        "calibration_error": "calibration error",
-    }
-    values = metrics["visibility"]
-    rows = [[text, number(values[key], 4)] for key, text in names.items()]
-    note = f"{values['landmarks']:,} landmarks, {values['hidden']:,} of them hidden."
-    if values["unpredicted"]:
-        note += f" {values['unpredicted']:,} without prediction count as wrong in the accuracy."
-    return Block("Predicted visibility", ["", "measured"], rows, note)
+    values = metrics.visibility
+    assert values is not None
+    rows = [
+        ["accuracy at 0.5", number(values.accuracy, 4)],
+        ["area under ROC", number(values.auroc, 4)],
+        ["average precision (visible)", number(values.average_precision, 4)],
+        ["average precision (hidden)", number(values.average_precision_hidden, 4)],
+        ["Brier score", number(values.brier, 4)],
+        ["calibration error", number(values.calibration_error, 4)],
+    ]
+    note = f"{values.landmarks:,} landmarks, {values.hidden:,} of them hidden."
+    if values.unpredicted:
+        note += f" {values.unpredicted:,} without prediction count as wrong in the accuracy."
+    return TextTable("Predicted visibility", ["", "measured"], rows, note)
 
 
-def published_blocks(metrics: Mapping[str, Any]) -> list[Block]:
+def published_text_tables(metrics: Metrics) -> list[TextTable]:
     """The paper's tables that this report has a column of."""
-    blocks = []
+    tables = []
     for table in published_tables():
         mine = with_reports(table, [metrics])
         if len(mine.rows) == len(table.rows):
@@ -244,21 +265,26 @@ def published_blocks(metrics: Mapping[str, Any]) -> list[Block]:
         for group, head, rows in printed_blocks(mine):
             title = f"Table {table.number}: {table.title}" + (f", {group}" if group else "")
             note = QUOTED + (f" {table.note}." if table.note else "")
-            blocks.append(Block(title, ["", *head], [[name, *cells] for name, cells in rows], note))
-    return blocks
+            body = [[name, *cells] for name, cells in rows]
+            tables.append(TextTable(title, ["", *head], body, note))
+    return tables
 
 
-def number(value: Any, digits: int = 2) -> str:
-    """A number with fixed digits; a dash for nothing."""
-    return "-" if value is None else f"{float(value):.{digits}f}"
+def number(value: float | None, digits: int = 2) -> str:
+    """A number with fixed digits; a dash for nothing.
+
+    >>> number(3.14159), number(None), number(math.nan)
+    ('3.14', '-', '-')
+    """
+    return "-" if value is None or not math.isfinite(value) else f"{value:.{digits}f}"
 
 
-def interval(values: Mapping[str, Any], digits: int = 2) -> str:
+def interval(values: Interval, digits: int = 2) -> str:
     """A number with its interval in brackets."""
-    text = number(values["value"], digits)
-    if values["low"] is None:
+    text = number(values.value, digits)
+    if not math.isfinite(values.low):
         return text
-    return f"{text} [{number(values['low'], digits)}, {number(values['high'], digits)}]"
+    return f"{text} [{number(values.low, digits)}, {number(values.high, digits)}]"
 
 
 def listed_names(names: Sequence[str]) -> str:
@@ -267,62 +293,66 @@ def listed_names(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMES_SHOWN]) + more
 
 
-def _percent(value: float | None) -> float | None:
-    return None if value is None else value * 100
-
-
-def _scaled(value: Any, digits: int, factor: float) -> str:
-    if isinstance(value, int):
-        return f"{value:,}"
-    return number(None if value is None else value * factor, digits)
-
-
-def heading(metrics: Mapping[str, Any]) -> str:
+def heading(metrics: Metrics) -> str:
     """Title of a report."""
-    where = " ".join(part for part in (metrics["dataset"], metrics["subset"]) if part)
-    return f"{metrics['method']} on {where}" if metrics["dataset"] else str(metrics["method"])
+    where = " ".join(part for part in (metrics.dataset, metrics.subset) if part)
+    return f"{metrics.method} on {where}" if metrics.dataset else metrics.method
 
 
-def summary(metrics: Mapping[str, Any]) -> str:
+def summary(metrics: Metrics) -> str:
     """One line under the title."""
     text = (
-        f"{metrics['faces']:,} faces, {metrics['landmarks']} landmarks each, "
-        f"{metrics['visible_landmarks']:,} visible; {len(metrics['failed'])} without prediction."
+        f"{metrics.faces:,} faces, {metrics.landmarks} landmarks each, "
+        f"{metrics.visible_landmarks:,} visible; {len(metrics.failed)} without prediction."
     )
-    best = look_up(metrics, "accuracy.box.nme")
-    return text if best is None else f"NME box {best:.2f} %. {text}"
+    if metrics.untrained:
+        text += f" Not trained, so not reported: {', '.join(metrics.untrained)}."
+    if "box" not in metrics.accuracy:
+        return text
+    return f"NME box {metrics.accuracy['box'].nme.value:.2f} %. {text}"
 
 
-def summary_rows(metrics: Mapping[str, Any]) -> list[list[str]]:
-    """The figures that matter most, one to a line: for a terminal."""
+def summary_rows(metrics: Metrics) -> list[list[str]]:
+    """The metrics that matter most, one to a line: for a terminal."""
     rows = []
-    for kind, values in metrics["accuracy"].items():
-        rows.append([f"{_KIND.get(kind, kind)} (%)", interval(values["nme"])])
-        if values["nme_vis"]["value"] != values["nme"]["value"]:
-            rows.append([f"{_KIND.get(kind, kind)}, visible (%)", interval(values["nme_vis"])])
-        for cutoff in values["auc"]:
-            text = f"{interval(values['auc'][cutoff])}, FR {interval(values['fr'][cutoff])}"
+    for kind, values in metrics.accuracy.items():
+        rows.append([f"{_KIND.get(kind, kind)} (%)", interval(values.nme)])
+        if values.nme_visible.value != values.nme.value:
+            rows.append([f"{_KIND.get(kind, kind)}, visible (%)", interval(values.nme_visible)])
+        for cutoff in CUTOFFS:
+            text = f"{interval(values.auc[cutoff])}, FR {interval(values.failure_rate[cutoff])}"
             rows.append([f"  AUC {cutoff} %", text])
-    for name, part in metrics["subsets"].items():
-        if "box" in part["accuracy"]:
-            rows.append([f"NME box of {name} (%)", interval(part["accuracy"]["box"]["nme"])])
-    if "coverage" in metrics:
+    for name, part in metrics.subsets.items():
+        if "box" in part.accuracy:
+            rows.append([f"NME box of {name} (%)", interval(part.accuracy["box"].nme)])
+    if metrics.uncertainty is not None:
+        rows += _uncertainty_rows(metrics.uncertainty)
+        face = metrics.selective["face"]
+        rows.append(["AURC of faces", f"{number(face.aurc, 3)}, best {number(face.best, 3)}"])
+    if metrics.visibility is not None:
         rows += [
-            [f"NLL {name} ({unit})", interval(value, 3)]
-            for name in ("laplace", "gauss")
-            for unit, value in metrics["nll"][name].items()
+            [f"visibility {name.replace('_', ' ')}", number(value, 4)]
+            for name, value in metrics.visibility
+            if isinstance(value, float)
         ]
-        rows.append(["calibration error", number(metrics["coverage"]["error"], 4)])
-        inside = metrics["coverage"]["at"]
-        text = ", ".join(f"{number(_percent(value), 1)} %" for value in inside.values())
-        rows.append([f"labels inside {', '.join(f'{float(p) * 100:g}' for p in inside)} %", text])
-        for count, entries in metrics["pearson"].items():
-            text = ", ".join(number(value) for value in entries.values())
-            rows.append([f"Pearson xx, yy, xy (bins of {count})", text])
-        rows.append(["KL divergence (nats)", number(metrics["kl"], 4)])
-        face = metrics["trust"]["face"]
-        rows.append(["AURC of faces", f"{number(face['aurc'], 3)}, best {number(face['best'], 3)}"])
-    for key, value in metrics.get("visibility", {}).items():
-        if isinstance(value, float):
-            rows.append([f"visibility {key.replace('_', ' ')}", number(value, 4)])
+    rows += [[part, "not trained"] for part in metrics.untrained]
+    return rows
+
+
+def _uncertainty_rows(values: UncertaintyMetrics) -> list[list[str]]:
+    units = {"pixel": "pixels", "box": "box sizes", "paper": "the paper's heat-map pixels"}
+    rows = [
+        [f"NLL {name} ({units[unit]})", interval(value, 3)]
+        for name, density in (("laplace", values.nll.laplace), ("gauss", values.nll.gauss))
+        for unit, value in density
+        if value is not None
+    ]
+    rows.append(["calibration error", number(values.coverage.error, 4)])
+    inside = values.coverage.at
+    text = ", ".join(f"{number(share * 100, 1)} %" for share in inside.values())
+    rows.append([f"labels inside {', '.join(f'{float(p) * 100:g}' for p in inside)} %", text])
+    for count, correlation in values.pearson.items():
+        text = ", ".join(number(value) for _, value in correlation)
+        rows.append([f"Pearson xx, yy, xy (bins of {count})", text])
+    rows.append(["KL divergence (nats)", number(values.kl, 4)])
     return rows

@@ -8,23 +8,23 @@ from reports (`metrics.json`) of that data set.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from luvli.errors import InputError, unknown_choice
-from luvli.evaluation.metrics import look_up
-from luvli.files import PathLike, read_text
+from luvli.errors import unknown_choice
+from luvli.evaluation.metric_records import MetricRecord, Metrics, find_metric
+from luvli.files import PathLike
 
 AucMethod = Literal["step", "polyline"]
 Cell = float | int | str | None
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """One column: what stands above it, and where our own value comes from."""
 
     label: str
@@ -47,7 +47,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """One method. `quoted` rows are the paper's; the others were measured."""
 
     method: str
@@ -56,15 +56,15 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Table:
+class PublishedTable:
     """One table of the paper."""
 
     number: int
     name: str
     part: Literal["paper", "supplement"]
     title: str
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
+    columns: tuple[TableColumn, ...]
+    rows: tuple[TableRow, ...]
     note: str = ""
 
     @property
@@ -77,27 +77,27 @@ class Table:
 
 
 @cache
-def published_tables() -> tuple[Table, ...]:
+def published_tables() -> tuple[PublishedTable, ...]:
     """Every table, quoted rows only, in the order of the paper."""
     text = resources.files("luvli.evaluation").joinpath("published.json").read_text("utf-8")
     return tuple(
-        Table(
+        PublishedTable(
             number=table["number"],
             name=table["name"],
             part=table["part"],
             title=table["title"],
             note=table.get("note", ""),
             columns=tuple(
-                Column(**{**column, "also": tuple(column.get("also", ()))})
+                TableColumn(**{**column, "also": tuple(column.get("also", ()))})
                 for column in table["columns"]
             ),
-            rows=tuple(Row(row["method"], tuple(row["values"])) for row in table["rows"]),
+            rows=tuple(TableRow(row["method"], tuple(row["values"])) for row in table["rows"]),
         )
         for table in json.loads(text)["tables"]
     )
 
 
-def published_table(which: str | int) -> Table:
+def published_table(which: str | int) -> PublishedTable:
     """A table by its number in the paper or by its name.
 
     >>> published_table(4).name
@@ -113,8 +113,8 @@ def published_table(which: str | int) -> Table:
 
 
 def with_reports(
-    table: Table, reports: Iterable[Mapping[str, Any]], auc: AucMethod = "step"
-) -> Table:
+    table: PublishedTable, reports: Iterable[Metrics], auc: AucMethod = "step"
+) -> PublishedTable:
     """The table with one more row for each method that has a report for one of its columns.
 
     `auc` chooses between the exact area and the published polyline.
@@ -124,36 +124,32 @@ def with_reports(
         for i, column in enumerate(table.columns):
             value = _measured(column, report, auc)
             if value is not None:
-                cells = rows.setdefault(str(report.get("method")), [None] * len(table.columns))
+                cells = rows.setdefault(report.method, [None] * len(table.columns))
                 cells[i] = value
-    ours = tuple(Row(method, tuple(cells), quoted=False) for method, cells in rows.items())
-    return Table(
+    ours = tuple(TableRow(method, tuple(cells), quoted=False) for method, cells in rows.items())
+    return PublishedTable(
         table.number, table.name, table.part, table.title, table.columns, table.rows + ours,
         table.note,
     )  # fmt: skip
 
 
-def _measured(column: Column, report: Mapping[str, Any], auc: AucMethod) -> float | None:
-    if column.metric is None or report.get("dataset") != column.dataset:
+def _measured(column: TableColumn, report: Metrics, auc: AucMethod) -> float | None:
+    if column.metric is None or report.dataset != column.dataset:
         return None
     names = (column.subset, *column.also)
-    if report.get("subset") in names:
-        source: Any = report
-    else:
-        source = next((p for n, p in report.get("subsets", {}).items() if n in names), None)
+    source: MetricRecord | None = report
+    if report.subset not in names:
+        source = next((part for name, part in report.subsets.items() if name in names), None)
+        if not column.metric.startswith("accuracy."):
+            return None  # subsets have accuracies alone
     if source is None:
         return None
-    kinds = ("classes.", "nll.")
-    paths = "|".join(
-        path if path.startswith(kinds) else f"accuracy.{path}" for path in column.metric.split("|")
-    )
-    if auc == "polyline":
-        paths = paths.replace(".auc.", ".auc_polyline.")
-    value = look_up(source, paths)
-    return None if value is None else float(value) * column.scale
+    path = column.metric.replace(".auc.", ".auc_polyline.") if auc == "polyline" else column.metric
+    value = find_metric(source, path)
+    return None if value is None else value * column.scale
 
 
-def read_reports(places: Sequence[PathLike]) -> list[dict[str, Any]]:
+def read_reports(places: Sequence[PathLike]) -> list[Metrics]:
     """Every `metrics.json` in the folders given, at any depth; a file may be named itself."""
     files: list[Path] = []
     for place in map(Path, places):
@@ -161,24 +157,13 @@ def read_reports(places: Sequence[PathLike]) -> list[dict[str, Any]]:
             files += sorted(place.rglob("metrics.json"))
         else:
             files.append(place)
-    return [read_metrics(file) for file in files]
-
-
-def read_metrics(path: PathLike) -> dict[str, Any]:
-    """One `metrics.json`."""
-    try:
-        content = json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path} is not valid JSON ({error}): write the report again.") from error
-    if not isinstance(content, dict) or content.get("format") != "luvli-metrics":
-        raise InputError(f"{path} is not a luvli report: name a metrics.json or its folder.")
-    return content
+    return [Metrics.read(file) for file in files]
 
 
 # --- printing ----------------------------------------------------------------------------
 
 
-def as_dict(table: Table) -> dict[str, Any]:
+def table_json(table: PublishedTable) -> dict[str, Any]:
     """For JSON: everything, with the quoted rows marked."""
     return {
         "number": table.number,
@@ -194,7 +179,7 @@ def as_dict(table: Table) -> dict[str, Any]:
     }
 
 
-def as_markdown(table: Table) -> str:
+def table_markdown(table: PublishedTable) -> str:
     """GitHub-flavoured Markdown, one table for each group of columns."""
     parts = [f"### Table {table.number} ({table.part}): {table.title}"]
     for group, head, rows in printed_blocks(table):
@@ -209,7 +194,7 @@ def as_markdown(table: Table) -> str:
 QUOTED = "Quoted from the paper, except rows marked †, which were measured."
 
 
-def printed_rows(table: Table, indices: Sequence[int]) -> list[tuple[str, list[str]]]:
+def printed_rows(table: PublishedTable, indices: Sequence[int]) -> list[tuple[str, list[str]]]:
     """Method and cells as text; our own methods get a dagger, rows with nothing are left out."""
     result = []
     for row in table.rows:
@@ -221,7 +206,7 @@ def printed_rows(table: Table, indices: Sequence[int]) -> list[tuple[str, list[s
 
 
 def printed_blocks(
-    table: Table, widest: int = 8
+    table: PublishedTable, widest: int = 8
 ) -> list[tuple[str, list[str], list[tuple[str, list[str]]]]]:
     """Title, headings and rows of what to print: one block, or one for each group of columns
     if there are more than `widest`."""
@@ -240,7 +225,7 @@ def printed_blocks(
 _ARROWS = {"lower": " ↓", "higher": " ↑", None: ""}
 
 
-def _heading(column: Column, block: str, shared: bool) -> str:
+def _heading(column: TableColumn, block: str, shared: bool) -> str:
     """What stands above a column; what is the same for the whole block stands in its title."""
     group = "" if block or not column.group else f"{column.group}: "
     return f"{group}{column.label}{'' if shared else _ARROWS[column.better]}"

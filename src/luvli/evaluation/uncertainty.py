@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from luvli.errors import InputError, unknown_choice
-from luvli.evaluation.accuracy import markup_for, measured
+from luvli.evaluation.accuracy import measured
 from luvli.likelihood import covariance as algebra
 from luvli.likelihood import family
+from luvli.markup import markup_for
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -176,7 +177,7 @@ def pearson(x: ArrayLike, y: ArrayLike) -> float:
     a, b = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if len(a) < 2 or not a.std() or not b.std():
         return float("nan")
-    return float(np.mean((a - a.mean()) * (b - b.mean())) / (a.std() * b.std()))
+    return float(np.corrcoef(a, b)[0, 1])
 
 
 # --- the whole distribution (Figure 7) ---------------------------------------------------
@@ -230,7 +231,7 @@ def whitened_kl(
     return float(((a + 1e-7) * np.log((a + 1e-7) / (b + 1e-7))).sum())
 
 
-class Coverage(NamedTuple):
+class CoverageCurve(NamedTuple):
     """How many labels fall inside the ellipse that should hold a share p of them."""
 
     wanted: Floats
@@ -243,20 +244,20 @@ class Coverage(NamedTuple):
     """mean of observed - wanted: below 0 the ellipses are too small (overconfident)"""
 
 
-def coverage(
+def coverage_curve(
     radius: ArrayLike, likelihood: LikelihoodName = "laplace", levels: int = 200
-) -> Coverage:
+) -> CoverageCurve:
     """Reliability curve of the predicted ellipses from Mahalanobis distances (`radii`)."""
     distance = np.asarray(radius, dtype=np.float64).ravel()
     distance = distance[~np.isnan(distance)]
     wanted = np.linspace(0.0, 1.0, levels + 1)
     if not len(distance):
-        return Coverage(wanted, np.full(levels + 1, np.nan), float("nan"), float("nan"))
+        return CoverageCurve(wanted, np.full(levels + 1, np.nan), float("nan"), float("nan"))
     inside = np.sort(np.asarray(family(likelihood).radius_probability(distance)))
     observed = np.searchsorted(inside, wanted, side="right") / len(inside)
     gap = observed - wanted
     middle = (gap[1:] + gap[:-1]) / 2.0
-    return Coverage(wanted, observed, float(np.abs(middle).mean()), float(0.5 - inside.mean()))
+    return CoverageCurve(wanted, observed, float(np.abs(middle).mean()), float(0.5 - inside.mean()))
 
 
 # --- ellipses of many faces (Figures 5, 8, 9) --------------------------------------------

@@ -12,7 +12,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from luvli.errors import InputError, unknown_choice
+from luvli.errors import InputError, require, unknown_choice
+from luvli.evaluation.accuracy import mean_nme
+from luvli.evaluation.metric_records import ClassMetrics
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -27,7 +29,7 @@ CLASS_NAMES = {
 """the columns of Table 9, and both visible classes pooled"""
 
 
-class Curve(NamedTuple):
+class DetectionCurve(NamedTuple):
     """Points of a curve in the order of falling threshold, and the area or mean under it."""
 
     x: Floats
@@ -62,26 +64,28 @@ def visibility_classes(
     classes: ArrayLike,
     probability: ArrayLike | None = None,
     errors: ArrayLike | None = None,
-    spread: ArrayLike | None = None,
-    normalized_spread: ArrayLike | None = None,
     *,
+    spread_pixel: ArrayLike | None = None,
+    spread_box: ArrayLike | None = None,
+    spread_paper: ArrayLike | None = None,
     threshold: float = 0.5,
     rule: Rule = "above",
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, ClassMetrics]:
     """Table 9 of the paper: one entry for each class, landmarks pooled over all faces.
 
-    `errors` is `accuracy.landmark_errors` (percent of the box), `spread` is |Sigma|^(1/2) and
-    `normalized_spread` the same of Sigma / d^2. Self-occluded landmarks have no location, so
-    theirs are NaN. Landmarks without a prediction count as in `accuracy.mean_nme`, and as wrong
-    in the accuracy of v-hat.
+    `errors` is `accuracy.landmark_errors` (percent of the box), the spreads are |Sigma|^(1/2) in
+    the units of `ClassMetrics`. Self-occluded landmarks have no location, so theirs are NaN.
+    Landmarks without a prediction count as in `accuracy.mean_nme`, and as wrong in the
+    accuracy of v-hat.
     """
-    from luvli.evaluation.accuracy import mean_nme
-
     labels = np.asarray(classes)
-    result: dict[str, dict[str, Any]] = {}
+    spreads = {
+        "spread_pixel": spread_pixel, "spread_box": spread_box, "spread_paper": spread_paper
+    }  # fmt: skip
+    result: dict[str, ClassMetrics] = {}
     for name, members in CLASS_NAMES.items():
         chosen = np.isin(labels, members)
-        row: dict[str, Any] = {"landmarks": int(chosen.sum())}
+        row: dict[str, float] = {}
         if probability is not None:
             v = np.asarray(probability, dtype=np.float64)[chosen]
             called = is_called_visible(v, threshold, rule)
@@ -90,15 +94,15 @@ def visibility_classes(
             row["accuracy"] = _mean((right & ~np.isnan(v)).astype(np.float64))
         if errors is not None:
             row["nme_box"] = mean_nme(np.asarray(errors, dtype=np.float64)[chosen])
-        for key, values in (("spread", spread), ("spread_box", normalized_spread)):
+        for key, values in spreads.items():
             if values is not None:
                 located = np.nan if members == (0,) else np.asarray(values, np.float64)[chosen]
                 row[key] = _mean(np.atleast_1d(located))
-        result[name] = row
+        result[name] = ClassMetrics(landmarks=int(chosen.sum()), **row)
     return result
 
 
-def roc(probability: ArrayLike, classes: ArrayLike) -> Curve:
+def roc(probability: ArrayLike, classes: ArrayLike) -> DetectionCurve:
     """False-alarm rate (x) against detection rate (y) of "visible", with the area under it.
 
     >>> roc([0.9, 0.8, 0.3, 0.1], [1, 2, 0, 0]).area
@@ -112,12 +116,12 @@ def roc(probability: ArrayLike, classes: ArrayLike) -> Curve:
     x = np.concatenate([[0.0], alarms / negatives])
     y = np.concatenate([[0.0], hits / positives])
     area = float(((x[1:] - x[:-1]) * (y[1:] + y[:-1]) / 2.0).sum())
-    return Curve(x, y, np.concatenate([[np.inf], threshold]), area)
+    return DetectionCurve(x, y, np.concatenate([[np.inf], threshold]), area)
 
 
 def precision_recall(
     probability: ArrayLike, classes: ArrayLike, target: Literal["visible", "hidden"] = "visible"
-) -> Curve:
+) -> DetectionCurve:
     """Recall (x) against precision (y), with the average precision as the area.
 
     "hidden" asks how well self-occluded landmarks are found, which are the rare ones.
@@ -133,7 +137,7 @@ def precision_recall(
     recall = hits / visible.sum()
     precision = hits / (hits + alarms)
     area = float((np.diff(np.concatenate([[0.0], recall])) * precision).sum())
-    return Curve(recall, precision, threshold, area)
+    return DetectionCurve(recall, precision, threshold, area)
 
 
 def brier(probability: ArrayLike, classes: ArrayLike) -> float:
@@ -176,8 +180,7 @@ def auroc(score: ArrayLike, positive: ArrayLike) -> float:
     positives, negatives = int(chosen.sum()), int((~chosen).sum())
     if not positives or not negatives:
         return float("nan")
-    _, index, count = np.unique(values, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(count) - (count - 1) / 2.0)[index.ravel()]
+    ranks = require("scipy.stats", "train").rankdata(values)
     return float((ranks[chosen].sum() - positives * (positives + 1) / 2) / (positives * negatives))
 
 
@@ -199,8 +202,8 @@ def _counts(score: Floats, positive: Bools) -> tuple[Floats, Floats, Floats]:
     return hits, last + 1.0 - hits, sorted_score[last]
 
 
-def _no_curve() -> Curve:
-    return Curve(np.empty(0), np.empty(0), np.empty(0), float("nan"))
+def _no_curve() -> DetectionCurve:
+    return DetectionCurve(np.empty(0), np.empty(0), np.empty(0), float("nan"))
 
 
 def _mean(values: NDArray[Any]) -> float:

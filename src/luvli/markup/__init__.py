@@ -23,6 +23,8 @@ __all__ = [
     "convert",
     "get_markup",
     "is_markup",
+    "markup_by_size",
+    "markup_for",
     "markup_names",
     "mirrored",
     "register_markup",
@@ -49,6 +51,35 @@ def is_markup(name: str) -> bool:
 def markup_names() -> list[str]:
     """Every known point set."""
     return [*BUILDERS, *_registered]
+
+
+def markup_by_size(size: int) -> Markup | None:
+    """The built-in point set with this many landmarks, if there is one: no two have as many.
+
+    >>> markup_by_size(19).name, markup_by_size(5)
+    ('aflw19', None)
+    """
+    return next((get_markup(name) for name in BUILDERS if get_markup(name).size == size), None)
+
+
+def markup_for(size: int, name: str | None = None) -> Markup:
+    """The point set by name, or by its number of landmarks when no name is given.
+
+    >>> markup_for(98).name
+    'wflw98'
+    """
+    if name is not None:
+        chosen = get_markup(name)
+        if chosen.size != size:
+            raise InputError(f"markup {name} has {chosen.size} points, the arrays have {size}.")
+        return chosen
+    guess = markup_by_size(size)
+    if guess is None:
+        known = ", ".join(f"{get_markup(built_in).size}" for built_in in BUILDERS)
+        raise InputError(
+            f"no built-in markup has {size} points (they have {known}): name the markup."
+        )
+    return guess
 
 
 def register_markup(markup: Markup) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from luvli.data.formats import write_coco, write_csv, write_pts
+from luvli.data.formats.parquet import face_schema
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import LossWarning, require, unknown_choice
 from luvli.faces import FaceLandmarks
@@ -148,23 +149,7 @@ def _write_coco(path: Path, results: Iterable[Result]) -> None:
 def _write_parquet(path: Path, results: Iterable[Result]) -> None:
     arrow = require("pyarrow", "scale")
     parquet = require("pyarrow.parquet", "scale")
-    numbers = arrow.list_(arrow.float64())
-    schema = arrow.schema(
-        [
-            ("image", arrow.string()),
-            ("frame", arrow.int64()),
-            ("time", arrow.float64()),
-            ("track", arrow.int64()),
-            ("markup", arrow.string()),
-            ("score", arrow.float64()),
-            ("visibility_trained", arrow.bool_()),
-            ("box", numbers),
-            ("points", numbers),
-            ("covariance", numbers),
-            ("visibility", numbers),
-        ],
-        metadata={"luvli": "points x, y; covariance xx, xy, yx, yy of each landmark; image pixels"},
-    )
+    schema = face_schema()
     flat = ("box", "points", "covariance", "visibility")
     rows = (
         row | {name: np.asarray(row[name], dtype=np.float64).ravel() for name in flat}

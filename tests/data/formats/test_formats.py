@@ -16,7 +16,7 @@ from typer.testing import Result
 
 from luvli.data import FaceRecord, Visibility
 from luvli.data.formats import (
-    FORMATS,
+    LABEL_FORMATS,
     guess_format,
     read_coco,
     read_csv,
@@ -254,7 +254,7 @@ def test_damaged_files_read_or_raise_our_error(
 
 @given(content=st.binary(max_size=200))
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", LABEL_FORMATS)
 def test_random_bytes_raise_our_error(name: str, content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "a.bin"
     path.write_bytes(content)

@@ -1,6 +1,6 @@
 """Label files: one module for each format, `read_X` and `write_X` in each.
 
-`.pts` holds one face and no picture name, so `read_pts` gives `LabelledPoints`; all others
+`.pts` holds one face and no image name, so `read_pts` gives `LabelledPoints`; all others
 hold many faces and give lists of `FaceRecord`. `read_labels` and `write_labels` choose by
 the name of the format or by what the file looks like.
 """
@@ -11,10 +11,10 @@ from luvli.data.formats.cvat import read_cvat, write_cvat
 from luvli.data.formats.json import read_json, write_json
 from luvli.data.formats.labelme import read_labelme, write_labelme
 from luvli.data.formats.pts import read_pts, write_pts
-from luvli.data.formats.registry import FORMATS, guess_format, read_labels, write_labels
+from luvli.data.formats.registry import LABEL_FORMATS, guess_format, read_labels, write_labels
 
 __all__ = [
-    "FORMATS",
+    "LABEL_FORMATS",
     "guess_format",
     "read_coco",
     "read_csv",

@@ -84,15 +84,15 @@ def read_coco(path: PathLike) -> list[FaceRecord]:
 def write_coco(path: PathLike, records: Sequence[FaceRecord]) -> None:
     """Write faces, whole or not at all."""
     warn_if_predictions(path, records, "COCO")
-    pictures = {name: i for i, name in enumerate(dict.fromkeys(map(image_name, records)), 1)}
+    images = {name: i for i, name in enumerate(dict.fromkeys(map(image_name, records)), 1)}
     kinds = list(dict.fromkeys((r.markup, len(r.points)) for r in records))
     data = {
-        "images": [{"id": i, "file_name": name} for name, i in pictures.items()],
+        "images": [{"id": i, "file_name": name} for name, i in images.items()],
         "annotations": [
             _annotation(
                 number,
                 record,
-                pictures[image_name(record)],
+                images[image_name(record)],
                 kinds.index((record.markup, len(record.points))) + 1,
             )
             for number, record in enumerate(records, 1)

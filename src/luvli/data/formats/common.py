@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError, LossWarning
 from luvli.files import PathLike, read_text
-from luvli.markup import get_markup, is_markup, markup_names
+from luvli.markup import get_markup, is_markup, markup_by_size, markup_names
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -41,10 +41,8 @@ def parse_json(path: PathLike, model: type[Model], what: str) -> Model:
 
 def default_markup(count: int) -> str:
     """The built-in markup with this many points, or a name that says only the count."""
-    for name in markup_names():
-        if get_markup(name).size == count:
-            return name
-    return f"points{count}"
+    known = markup_by_size(count)
+    return known.name if known else f"points{count}"
 
 
 def landmark_names(markup: str, count: int) -> list[str]:
@@ -74,7 +72,7 @@ def warn_if_predictions(path: PathLike, records: Iterable[FaceRecord], title: st
 
 
 def image_name(record: FaceRecord) -> str:
-    """How a picture is called in a file: with forward slashes, on every system."""
+    """How an image is called in a file: with forward slashes, on every system."""
     return record.image.as_posix() if record.image else ""
 
 

@@ -1,7 +1,7 @@
 """CVAT for images 1.1 (XML): one skeleton for each face, one point in it for each landmark.
 
 A point's `occluded` flag is our externally occluded, its `outside` flag (no place in this
-picture) our self-occluded, and a point that is not in the file is unlabelled. A plain
+image) our self-occluded, and a point that is not in the file is unlabelled. A plain
 `<points>` shape with all landmarks in one list is read too. CVAT measures from the corner
 of the first pixel, whose centre is therefore (0.5, 0.5).
 """
@@ -87,10 +87,10 @@ def _skeleton(image: ET.Element, record: FaceRecord) -> None:
         ET.SubElement(face, "attribute", name="face_id").text = record.face_id
 
 
-def _faces(image: ET.Element, picture: Path | None) -> Iterator[FaceRecord]:
-    for skeleton in image.findall("skeleton"):
-        yield _from_skeleton(skeleton, picture)
-    for shape in image.findall("points"):
+def _faces(element: ET.Element, image: Path | None) -> Iterator[FaceRecord]:
+    for skeleton in element.findall("skeleton"):
+        yield _from_skeleton(skeleton, image)
+    for shape in element.findall("points"):
         places = _places(shape.get("points", ""))
         occluded = shape.get("occluded") == "1"
         kind = Visibility.EXTERNALLY_OCCLUDED if occluded else Visibility.UNOCCLUDED
@@ -98,12 +98,12 @@ def _faces(image: ET.Element, picture: Path | None) -> Iterator[FaceRecord]:
         yield FaceRecord(
             points=places,
             visibility=np.full(len(places), kind),
-            image=picture,
+            image=image,
             markup=_markup(label, len(places)),
         )
 
 
-def _from_skeleton(skeleton: ET.Element, picture: Path | None) -> FaceRecord:
+def _from_skeleton(skeleton: ET.Element, image: Path | None) -> FaceRecord:
     parts = skeleton.findall("points")
     given = [part.get("label", "") for part in parts]
     if len(set(given)) != len(given):
@@ -128,7 +128,7 @@ def _from_skeleton(skeleton: ET.Element, picture: Path | None) -> FaceRecord:
         (a.text or "" for a in skeleton.findall("attribute") if a.get("name") == "face_id"), ""
     )
     return FaceRecord(
-        points=points, visibility=classes, image=picture, markup=markup, face_id=face_id
+        points=points, visibility=classes, image=image, markup=markup, face_id=face_id
     )
 
 

@@ -1,6 +1,6 @@
-"""LabelMe JSON: one file for each picture, one point shape for each landmark.
+"""LabelMe JSON: one file for each image, one point shape for each landmark.
 
-Faces of a picture are told apart by `group_id`. The flag `occluded` is our externally
+Faces of an image are told apart by `group_id`. The flag `occluded` is our externally
 occluded. LabelMe has no shape without a place, so a self-occluded landmark is left out and
 reads back as unlabelled. LabelMe measures from the corner of the first pixel, whose centre
 is therefore (0.5, 0.5).
@@ -47,25 +47,25 @@ class _File(BaseModel):
 
 
 def read_labelme(path: PathLike) -> list[FaceRecord]:
-    """Read the point shapes of a picture, a record for each group; other shapes are ignored."""
+    """Read the point shapes of an image, a record for each group; other shapes are ignored."""
     data = parse_json(path, _File, "a LabelMe file")
     groups: dict[int | None, list[_Shape]] = {}
     for shape in data.shapes:
         if shape.shape_type == "point" and len(shape.points) == 1:
             groups.setdefault(shape.group_id, []).append(shape)
-    picture = Path(data.imagePath) if data.imagePath else None
+    image = Path(data.imagePath) if data.imagePath else None
     try:
-        return [_record(shapes, picture) for shapes in groups.values()]
+        return [_record(shapes, image) for shapes in groups.values()]
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
 
 
 def write_labelme(path: PathLike, records: Sequence[FaceRecord]) -> None:
-    """Write the faces of one picture, whole or not at all."""
-    pictures = {image_name(record) for record in records}
-    if len(pictures) > 1:
+    """Write the faces of one image, whole or not at all."""
+    images = {image_name(record) for record in records}
+    if len(images) > 1:
         raise InputError(
-            f"{path} was not written: a LabelMe file holds one picture, these are {len(pictures)}."
+            f"{path} was not written: a LabelMe file holds one image, these are {len(images)}."
         )
     warn_if_predictions(path, records, "LabelMe")
     hidden = sum(int((r.visibility == Visibility.SELF_OCCLUDED).sum()) for r in records)
@@ -81,7 +81,7 @@ def write_labelme(path: PathLike, records: Sequence[FaceRecord]) -> None:
         "shapes": [
             shape for number, record in enumerate(records) for shape in _shapes(number, record)
         ],
-        "imagePath": pictures.pop() if pictures else "",
+        "imagePath": images.pop() if images else "",
         "imageData": None,
         "imageHeight": None,
         "imageWidth": None,
@@ -104,11 +104,11 @@ def _shapes(number: int, record: FaceRecord) -> list[dict[str, Any]]:
     ]
 
 
-def _record(shapes: Sequence[_Shape], picture: Path | None) -> FaceRecord:
+def _record(shapes: Sequence[_Shape], image: Path | None) -> FaceRecord:
     given = [shape.label for shape in shapes]
     if len(set(given)) != len(given):
         raise InputError(
-            "two points have the same label: give each face of the picture its own group id."
+            "two points have the same label: give each face of the image its own group id."
         )
     holding = [m for m in markup_names() if set(given) <= set(get_markup(m).names)]
     order = list(get_markup(holding[0]).names) if holding else given
@@ -120,4 +120,4 @@ def _record(shapes: Sequence[_Shape], picture: Path | None) -> FaceRecord:
         occluded = (shape.flags or {}).get("occluded", False)
         classes[j] = Visibility.EXTERNALLY_OCCLUDED if occluded else Visibility.UNOCCLUDED
     markup = holding[0] if holding else markup_of_names(order)
-    return FaceRecord(points=points, visibility=classes, image=picture, markup=markup)
+    return FaceRecord(points=points, visibility=classes, image=image, markup=markup)

@@ -3,7 +3,7 @@
 MERL-RAV adds visibility by signs: both coordinates negative mean externally occluded, and
 the pair -1 -1 means self-occluded (no location). Files without such signs read as wholly
 unoccluded. The signed format cannot hold unlabelled landmarks, nor an externally occluded one
-left of or above the picture, whose coordinate is negative by itself.
+left of or above the image, whose coordinate is negative by itself.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def read_pts(path: PathLike, points: int | None = None, signed: bool = True) -> 
 
     `points`: the count the file must have (any if None). `signed`: whether a pair of
     negative coordinates means occlusion, as in MERL-RAV, or (False) a place left of and
-    above the picture, as in 300-W. One negative coordinate alone is always a place.
+    above the image, as in 300-W. One negative coordinate alone is always a place.
     """
     source = Path(path)
     raw = _parse(read_text(source), source)
@@ -64,7 +64,7 @@ def write_pts(path: PathLike, points: ArrayLike, visibility: ArrayLike | None = 
     outside = external & ~(places > 0).all(axis=1)
     if outside.any():
         warnings.warn(
-            f"{path}: .pts cannot say that a landmark outside the picture is externally "
+            f"{path}: .pts cannot say that a landmark outside the image is externally "
             "occluded; it is written as unoccluded.",
             LossWarning,
             stacklevel=2,

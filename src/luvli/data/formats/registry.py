@@ -17,8 +17,8 @@ from luvli.data.record import FaceRecord
 from luvli.errors import InputError, unknown_choice
 from luvli.files import PathLike, read_text
 
-Format = Literal["pts", "json", "csv", "coco", "cvat", "labelme"]
-FORMATS: tuple[str, ...] = get_args(Format)
+LabelFormat = Literal["pts", "json", "csv", "coco", "cvat", "labelme"]
+LABEL_FORMATS: tuple[str, ...] = get_args(LabelFormat)
 
 _PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".gif")
 
@@ -26,12 +26,12 @@ _PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".gif")
 def read_labels(path: PathLike, format: str | None = None) -> list[FaceRecord]:
     """Read a label file of any known format; `format` is guessed when None.
 
-    A `.pts` file becomes one record, with the picture of the same name beside it if there
+    A `.pts` file becomes one record, with the image of the same name beside it if there
     is one.
     """
     name = format or guess_format(path)
     if name not in _READERS:
-        raise unknown_choice("label format", name, FORMATS)
+        raise unknown_choice("label format", name, LABEL_FORMATS)
     return _READERS[name](path)
 
 
@@ -40,11 +40,11 @@ def write_labels(path: PathLike, records: Sequence[FaceRecord], format: str | No
     suffixes = {".pts": "pts", ".csv": "csv", ".xml": "cvat", ".json": "json"}
     name = format or suffixes.get(Path(path).suffix.lower())
     if name is None or name not in _WRITERS:
-        raise unknown_choice("label format", name or Path(path).suffix, FORMATS)
+        raise unknown_choice("label format", name or Path(path).suffix, LABEL_FORMATS)
     _WRITERS[name](path, records)
 
 
-def guess_format(path: PathLike) -> Format:
+def guess_format(path: PathLike) -> LabelFormat:
     """The format of a label file by its suffix and, for JSON, its first keys."""
     suffix = Path(path).suffix.lower()
     if suffix == ".pts":
@@ -60,7 +60,7 @@ def guess_format(path: PathLike) -> Format:
         return "coco" if '"annotations"' in text else "json"
     raise InputError(
         f"{path} has no known label suffix (.pts, .json, .csv, .xml): name its format, one of "
-        f"{', '.join(FORMATS)}."
+        f"{', '.join(LABEL_FORMATS)}."
     )
 
 
@@ -71,7 +71,7 @@ def _read_pts(path: PathLike) -> list[FaceRecord]:
         FaceRecord(
             points=face.points,
             visibility=face.visibility,
-            image=next((picture for picture in beside if picture.is_file()), None),
+            image=next((image for image in beside if image.is_file()), None),
             markup=default_markup(len(face.points)),
             face_id=Path(path).stem,
         )

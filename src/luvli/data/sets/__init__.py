@@ -26,7 +26,7 @@ from luvli.data.sets import (
     wflw,
     ytf68,
 )
-from luvli.data.sets.base import (
+from luvli.data.sets.definition import (
     DataWarning,
     FaceSet,
     Item,
@@ -47,7 +47,7 @@ __all__ = [
     "FaceSet",
     "Problem",
     "SetInfo",
-    "check_pictures",
+    "check_images",
     "get_set",
     "load_set",
     "nothing_there",
@@ -90,8 +90,8 @@ def load_set(
 
     `split` defaults to the set's first (usually "train"), `protocol` to the one that the
     files on disk are made for. With `images=False` only labels are read and records have no
-    picture. `off_image="invisible"` is the published code's reading of AFLW-19 and WFLW: a
-    landmark left of or above the picture counts as self-occluded.
+    image. `off_image="invisible"` is the published code's reading of AFLW-19 and WFLW: a
+    landmark left of or above the image counts as self-occluded.
 
     Bad data raises an `InputError` that names the first few problems and counts them; with
     `skip_bad=True` those faces are left out, a `DataWarning` says how many, and the result's
@@ -192,13 +192,13 @@ def refuse(problems: Iterable[Problem], where: str) -> InputError:
     )
 
 
-def check_pictures(
+def check_images(
     records: Iterable[FaceRecord],
     track: Callable[[Iterable[FaceRecord]], Iterable[FaceRecord]] = iter,
 ) -> Iterator[Problem]:
-    """Decode every picture: those that do not, and landmarks far outside those that do.
+    """Decode every image: those that do not, and landmarks far outside those that do.
 
-    `track` may wrap the records in a progress bar. The faces of one picture that follow
+    `track` may wrap the records in a progress bar. The faces of one image that follow
     each other share one decoding.
     """
     from luvli.image import read_image

@@ -20,18 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.data.record import FaceRecord, Visibility
-from luvli.data.sets.base import (
-    Item,
-    Pictures,
-    Problem,
-    Request,
-    SetInfo,
-    attempt,
-    mat_field,
-    missing_image,
-    read_mat,
-)
-from luvli.data.sets.hrnet import read_rows
+from luvli.data.sets.definition import Item, Problem, Request, SetInfo, attempt, missing_image
+from luvli.data.sets.hrnet import read_hrnet_rows
+from luvli.data.sets.source_files import ImageFolders, mat_field, read_mat
 from luvli.errors import InputError
 
 MAT = "AFLWinfo_release.mat"
@@ -56,11 +47,11 @@ def detect_aflw19(root: Path) -> str:
 def read_aflw19(request: Request) -> Iterator[Item]:
     """One split; the test faces with all 19 landmarks in sight are the subset frontal."""
     reader = _read_mat_release if request.protocol == "official" else _read_csv
-    pictures = Pictures(request.root / folder for folder in IMAGE_FOLDERS)
-    yield from reader(request, pictures)
+    images = ImageFolders(request.root / folder for folder in IMAGE_FOLDERS)
+    yield from reader(request, images)
 
 
-def _read_mat_release(request: Request, pictures: Pictures) -> Iterator[Item]:
+def _read_mat_release(request: Request, images: ImageFolders) -> Iterator[Item]:
     path = request.root / MAT
     content = attempt(path, partial(read_mat, path))
     if isinstance(content, Problem):
@@ -77,7 +68,7 @@ def _read_mat_release(request: Request, pictures: Pictures) -> Iterator[Item]:
         mask = np.asarray(masks[row]).astype(int)
         yield from _face(
             request,
-            pictures,
+            images,
             name=name,
             face_id=f"{name}#{row}",
             raw=np.asarray(points[row], dtype=np.float64).reshape(2, 19).T,
@@ -87,12 +78,12 @@ def _read_mat_release(request: Request, pictures: Pictures) -> Iterator[Item]:
         )
 
 
-def _read_csv(request: Request, pictures: Pictures) -> Iterator[Item]:
+def _read_csv(request: Request, images: ImageFolders) -> Iterator[Item]:
     frontal: set[tuple[str, bytes]] = set()
     if request.split == "test":
         path = request.root / CSV.format("test_frontal")
         if path.is_file():
-            frontal = {row.key for row in read_rows(path, 19) if not isinstance(row, Problem)}
+            frontal = {row.key for row in read_hrnet_rows(path, 19) if not isinstance(row, Problem)}
         else:
             yield Problem(
                 str(path),
@@ -103,13 +94,13 @@ def _read_csv(request: Request, pictures: Pictures) -> Iterator[Item]:
     if not source.is_file():
         yield Problem(str(source), "missing file", f"{source} is missing: download it.")
         return
-    for row in read_rows(source, 19):
+    for row in read_hrnet_rows(source, 19):
         if isinstance(row, Problem):
             yield row
             continue
         yield from _face(
             request,
-            pictures,
+            images,
             name=row.image,
             face_id=f"{row.image}#{row.line - 2}",
             raw=row.points,
@@ -121,7 +112,7 @@ def _read_csv(request: Request, pictures: Pictures) -> Iterator[Item]:
 
 def _face(
     request: Request,
-    pictures: Pictures,
+    images: ImageFolders,
     *,
     name: str,
     face_id: str,
@@ -133,8 +124,8 @@ def _face(
     subsets = ["frontal"] if frontal else []
     if not request.wants(*subsets):
         return
-    picture = pictures.find(name) if request.images else None
-    if request.images and picture is None:
+    image = images.find(name) if request.images else None
+    if request.images and image is None:
         yield missing_image(f"AFLW-19 face {face_id}", name)
         return
     labelled = (raw > 0).any(axis=1)
@@ -142,7 +133,7 @@ def _face(
         yield FaceRecord(
             points=raw - 1,
             visibility=np.where(labelled, Visibility.UNOCCLUDED, Visibility.UNLABELLED),
-            image=picture,
+            image=image,
             box=box - 1,
             box_kind="given",
             markup="aflw19",
@@ -172,7 +163,7 @@ INFO = SetInfo(
     },
     subsets=("frontal",),
     enlarge=1.25,
-    licence="research only, no redistribution (ask TU Graz for the pictures)",
+    licence="research only, no redistribution (ask TU Graz for the images)",
     layout="flickr/{0,2,3}/*.jpg with AFLWinfo_release.mat or face_landmarks_aflw_*.csv",
     detect=detect_aflw19,
 )

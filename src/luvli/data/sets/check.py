@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from luvli.data.record import FaceRecord
-from luvli.data.sets import SETS, check_pictures, get_set, read_set, wrong_folder
-from luvli.data.sets.base import PUBLISHED, FaceSet, Problem, SetInfo
+from luvli.data.sets import SETS, check_images, get_set, read_set, wrong_folder
+from luvli.data.sets.definition import PUBLISHED, FaceSet, Problem, SetInfo
 from luvli.files import PathLike
 
-Track = Callable[[Iterable[FaceRecord]], Iterable[FaceRecord]]
+TrackRecords = Callable[[Iterable[FaceRecord]], Iterable[FaceRecord]]
 
 
-class Row(NamedTuple):
+class CheckRow(NamedTuple):
     """One line of the table: a split, or a subset of one."""
 
     protocol: str
@@ -25,8 +25,8 @@ class Row(NamedTuple):
     """empty for the whole split"""
     labels: int
     """faces with a good label"""
-    pictures: int
-    """those of them whose picture is there"""
+    images: int
+    """those of them whose image is there"""
     paper: int | None
     """how many the paper has, where it says"""
 
@@ -41,28 +41,28 @@ class Row(NamedTuple):
         """The difference to the paper in words."""
         if self.paper is None:
             return ""
-        if self.pictures == self.paper:
+        if self.images == self.paper:
             return "as in the paper"
         if self.labels == self.paper:
-            return "pictures missing"
-        more = self.pictures - self.paper
+            return "images missing"
+        more = self.images - self.paper
         return f"{abs(more):,} {'more' if more > 0 else 'fewer'}"
 
 
 @dataclass(frozen=True)
-class Report:
+class SetCheck:
     """What `check_set` found."""
 
     name: str
     root: str
-    rows: tuple[Row, ...]
+    rows: tuple[CheckRow, ...]
     problems: tuple[Problem, ...]
     notes: tuple[str, ...]
 
     @property
     def complete(self) -> bool:
         """Nothing is wrong and nothing is missing."""
-        return not self.problems and all(row.paper in (None, row.pictures) for row in self.rows)
+        return not self.problems and all(row.paper in (None, row.images) for row in self.rows)
 
     def kinds(self) -> Counter[str]:
         """How many problems there are of each kind."""
@@ -80,16 +80,18 @@ class Report:
         }
 
 
-def check_set(name: str, root: PathLike, decode: bool = False, track: Track = iter) -> Report:
+def check_set(
+    name: str, root: PathLike, decode: bool = False, track: TrackRecords = iter
+) -> SetCheck:
     """Read every split of a data set, count, and list what is wrong.
 
-    Pictures are only looked up; with `decode` each is decoded too, and landmarks are
+    Images are only looked up; with `decode` each is decoded too, and landmarks are
     compared with its size. Raises `InputError` when nothing of the set is there.
     """
     info = get_set(name)
     path = Path(root)
     protocols = (info.detect(path),) if info.detect and path.is_dir() else info.protocols
-    rows: list[Row] = []
+    rows: list[CheckRow] = []
     problems: dict[Problem, None] = {}
     notes: dict[str, None] = {}
     faces: dict[str, FaceRecord] = {}
@@ -104,20 +106,20 @@ def check_set(name: str, root: PathLike, decode: bool = False, track: Track = it
     if not faces and kinds <= {"missing folder", "missing file"}:
         raise wrong_folder(name, root)
     if decode:
-        problems |= dict.fromkeys(check_pictures(list(faces.values()), track))
-    return Report(name, str(path), tuple(rows), tuple(problems), tuple(notes))
+        problems |= dict.fromkeys(check_images(list(faces.values()), track))
+    return SetCheck(name, str(path), tuple(rows), tuple(problems), tuple(notes))
 
 
-def _rows(info: SetInfo, root: Path, protocol: str, found: FaceSet) -> list[Row]:
-    pictures = found.subset_counts()
-    labels, total = pictures, len(found)
+def _rows(info: SetInfo, root: Path, protocol: str, found: FaceSet) -> list[CheckRow]:
+    images = found.subset_counts()
+    labels, total = images, len(found)
     if any(problem.kind == "missing image" for problem in found.problems):
         labelled = read_set(info.name, root, found.split, protocol=protocol, images=False)
         labels, total = labelled.subset_counts(), len(labelled)
     paper = info.expected.get(protocol, {})
-    whole = Row(protocol, found.split, "", total, len(found), paper.get(found.split))
+    whole = CheckRow(protocol, found.split, "", total, len(found), paper.get(found.split))
     parts = [
-        Row(protocol, found.split, subset, labels[subset], pictures[subset], size)
+        CheckRow(protocol, found.split, subset, labels[subset], images[subset], size)
         for subset in info.subsets
         if (size := paper.get(f"{found.split}/{subset}")) is not None
         or (not paper and labels[subset])
@@ -125,7 +127,7 @@ def _rows(info: SetInfo, root: Path, protocol: str, found: FaceSet) -> list[Row]
     return [whole, *parts]
 
 
-class Overview(NamedTuple):
+class SetOverview(NamedTuple):
     """One line of the paper's Table 1, and what of it this project reads."""
 
     name: str
@@ -140,16 +142,16 @@ class Overview(NamedTuple):
 
 
 _NOT_READ = (
-    Overview("", "COFW", 1345, 507, "29", "no", "no", "yes"),
-    Overview("", "AFLW", 20_000, 4386, "21", "yes", "yes", "no"),
-    Overview("", "AFLW-68", 20_000, 4386, "68", "yes", "no", "no"),
+    SetOverview("", "COFW", 1345, 507, "29", "no", "no", "yes"),
+    SetOverview("", "AFLW", 20_000, 4386, "21", "yes", "yes", "no"),
+    SetOverview("", "AFLW-68", 20_000, 4386, "68", "yes", "no", "no"),
 )
 
 
-def overview() -> list[Overview]:
+def overview() -> list[SetOverview]:
     """The sets this project reads, then the others of the paper's Table 1."""
     read = [
-        Overview(
+        SetOverview(
             info.name,
             info.title,
             info.train,

@@ -1,12 +1,12 @@
 """COFW-68: the 507 test faces of COFW with 68 points and occlusion flags.
 
-Pictures: `COFW_test_color.mat` (Matlab 7.3, that is HDF5; variable IsT, a cell of pictures)
+ImageFolders: `COFW_test_color.mat` (Matlab 7.3, that is HDF5; variable IsT, a cell of images)
 or the older `COFW_test.mat`. They are written once as PNG files into the cache folder, so
 that everything after the reader works on files. Labels: `test_annotations/N_points.mat` with
 Points (68, 2), counted from 1, and Occ (68 flags: externally occluded). Boxes of the iBUG
 detector: `cofw68_test_bboxes.mat` (x, y, width, height).
 
-Eight occluded landmarks lie left of or above their picture. Their coordinates are negative
+Eight occluded landmarks lie left of or above their image. Their coordinates are negative
 by themselves and stay so; nothing is mirrored.
 """
 
@@ -24,19 +24,16 @@ from numpy.typing import NDArray
 
 from luvli.data.cache import cache_root, file_state, whole_folder
 from luvli.data.record import FaceRecord, Visibility
-from luvli.data.sets.base import (
-    Folder,
+from luvli.data.sets.definition import (
     Item,
     Problem,
     Request,
     SetInfo,
     attempt,
-    mat_field,
     missing_folder,
     missing_image,
-    natural_key,
-    read_mat,
 )
+from luvli.data.sets.source_files import Folder, mat_field, natural_key, read_mat
 from luvli.errors import InputError, require
 
 PICTURES = ("COFW_test_color.mat", "COFW_test.mat")
@@ -56,29 +53,29 @@ def read_cofw68(request: Request) -> Iterator[Item]:
             yield read
         else:
             boxes = read
-    pictures = Folder(Path())
+    images = Folder(Path())
     if request.images:
         source = next((p for name in PICTURES for p in request.root.rglob(name)), None)
         if source is None:
             place = request.root / PICTURES[0]
             yield Problem(str(place), "missing file", f"{place} is missing: download it.")
         else:
-            extracted = attempt(source, partial(extract_pictures, source))
+            extracted = attempt(source, partial(extract_images, source))
             if isinstance(extracted, Problem):
                 yield extracted
             else:
-                pictures = Folder(extracted)
+                images = Folder(extracted)
     for label in labels:
         number = int(label.name.split("_")[0])
-        picture = pictures.image(f"{number:04d}") if request.images else None
-        if request.images and picture is None:
-            yield missing_image(label, f"picture {number} of {PICTURES[0]}")
+        image = images.image(f"{number:04d}") if request.images else None
+        if request.images and image is None:
+            yield missing_image(label, f"image {number} of {PICTURES[0]}")
             continue
-        yield attempt(label, partial(_record, label, picture, number, boxes.get(number)))
+        yield attempt(label, partial(_record, label, image, number, boxes.get(number)))
 
 
-def extract_pictures(source: Path) -> Path:
-    """Write the pictures of a COFW file as PNG into the cache; returns their folder.
+def extract_images(source: Path) -> Path:
+    """Write the images of a COFW file as PNG into the cache; returns their folder.
 
     Done once for each version of the file: the folder's name holds its size and date.
     """
@@ -88,12 +85,12 @@ def extract_pictures(source: Path) -> Path:
     from PIL import Image
 
     with whole_folder(target) as folder:
-        for number, picture in enumerate(_pictures(source), start=1):
-            Image.fromarray(picture).save(folder / f"{number:04d}.png", compress_level=1)
+        for number, image in enumerate(_images(source), start=1):
+            Image.fromarray(image).save(folder / f"{number:04d}.png", compress_level=1)
     return target
 
 
-def _pictures(source: Path) -> Iterator[NDArray[np.uint8]]:
+def _images(source: Path) -> Iterator[NDArray[np.uint8]]:
     with source.open("rb") as stream:
         head = stream.read(128)
     if b"MATLAB 7.3" not in head and not head.startswith(b"\x89HDF"):
@@ -124,7 +121,7 @@ def _read_boxes(path: Path) -> dict[int, NDArray[np.float64]]:
 
 
 def _record(
-    label: Path, picture: Path | None, number: int, box: NDArray[np.float64] | None
+    label: Path, image: Path | None, number: int, box: NDArray[np.float64] | None
 ) -> FaceRecord:
     content = read_mat(label)
     points = np.asarray(mat_field(label, content, "Points"), dtype=np.float64) - 1
@@ -132,7 +129,7 @@ def _record(
     return FaceRecord(
         points=points,
         visibility=np.where(occluded, Visibility.EXTERNALLY_OCCLUDED, Visibility.UNOCCLUDED),
-        image=picture,
+        image=image,
         box=box,
         box_kind="tight" if box is None else "detector",
         dataset="cofw68",

@@ -1,4 +1,4 @@
-"""Your own pictures: a folder with `.pts` files beside them, or with one COCO file.
+"""Your own images: a folder with `.pts` files beside them, or with one COCO file.
 
 The point set is told from the number of points (68, 98, 29 or 19), or declared in a small
 `markup.yaml` in the folder (see `read_markup`); then any number will do. Where the folder
@@ -19,22 +19,13 @@ from numpy.typing import NDArray
 
 from luvli.data.formats import read_pts
 from luvli.data.record import FaceRecord
-from luvli.data.sets.base import (
-    Item,
-    Problem,
-    Request,
-    SetInfo,
-    first_existing,
-    missing_folder,
-    natural_key,
-    read_pairs,
-)
+from luvli.data.sets.definition import Item, Problem, Request, SetInfo, missing_folder
+from luvli.data.sets.source_files import first_existing, natural_key, read_pairs
 from luvli.errors import InputError, require
 from luvli.files import read_text
-from luvli.markup import GROUPS, Markup, get_markup, is_markup, register_markup
+from luvli.markup import GROUPS, Markup, get_markup, is_markup, markup_by_size, register_markup
 
 MARKUP_FILE = "markup.yaml"
-BY_COUNT = {68: "ibug68", 98: "wflw98", 29: "cofw29", 19: "aflw19"}
 
 
 def read_folder(request: Request) -> Iterator[Item]:
@@ -57,12 +48,12 @@ def read_folder(request: Request) -> Iterator[Item]:
                 yield from _read_coco(folder / name, request, markup)
 
 
-def _record(label: Path, picture: Path | None, root: Path, markup: Markup | None) -> FaceRecord:
+def _record(label: Path, image: Path | None, root: Path, markup: Markup | None) -> FaceRecord:
     points, visibility = read_pts(label, points=markup.size if markup else None)
     return FaceRecord(
         points=points,
         visibility=visibility,
-        image=picture,
+        image=image,
         markup=markup.name if markup else _by_count(label, len(points)),
         dataset="folder",
         face_id=str(label.relative_to(root).with_suffix("")),
@@ -71,12 +62,13 @@ def _record(label: Path, picture: Path | None, root: Path, markup: Markup | None
 
 
 def _by_count(label: Path, count: int) -> str:
-    if count not in BY_COUNT:
+    known = markup_by_size(count)
+    if known is None:
         raise InputError(
             f"{label} has {count} points, which no built-in markup has: "
             f"declare yours in a {MARKUP_FILE} in the data folder."
         )
-    return BY_COUNT[count]
+    return known.name
 
 
 def _read_coco(path: Path, request: Request, markup: Markup | None) -> Iterator[Item]:
@@ -89,8 +81,8 @@ def _read_coco(path: Path, request: Request, markup: Markup | None) -> Iterator[
         return
     for number, record in enumerate(records):
         name = record.face_id or f"{path.stem}#{number}"
-        picture = _beside(path, record.image) if request.images else None
-        if request.images and picture is None:
+        image = _beside(path, record.image) if request.images else None
+        if request.images and image is None:
             yield Problem(
                 str(path),
                 "missing image",
@@ -99,7 +91,7 @@ def _read_coco(path: Path, request: Request, markup: Markup | None) -> Iterator[
             continue
         try:
             yield record.with_changes(
-                image=picture,
+                image=image,
                 markup=markup.name if markup else _by_count(path, len(record.points)),
                 dataset="folder",
                 face_id=name,
@@ -110,7 +102,7 @@ def _read_coco(path: Path, request: Request, markup: Markup | None) -> Iterator[
 
 
 def _beside(path: Path, name: Path | None) -> Path | None:
-    """A picture that a COCO file names, relative to the file's folder or its `images`."""
+    """An image that a COCO file names, relative to the file's folder or its `images`."""
     if name is None:
         return None
     return first_existing(path.parent, [str(name), f"images/{name}", name.name])
@@ -212,5 +204,5 @@ INFO = SetInfo(
     splits=("all", "train", "test"),
     checked=("all",),
     licence="yours",
-    layout="pictures with .pts files beside them, or a COCO .json; markup.yaml for other points",
+    layout="images with .pts files beside them, or a COCO .json; markup.yaml for other points",
 )

@@ -1,6 +1,6 @@
 """The csv files that came with HRNet for AFLW-19 and WFLW, which the paper's crops use.
 
-Columns: picture, scale, [box_size,] center_w, center_h, then x and y of each landmark. The
+Columns: image, scale, [box_size,] center_w, center_h, then x and y of each landmark. The
 box is the square of side 200 x scale around the centre.
 """
 
@@ -14,12 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from luvli.data.sets.base import Problem
+from luvli.data.sets.definition import Problem
 from luvli.errors import InputError
 from luvli.files import unreadable
 
 
-class Row(NamedTuple):
+class HrnetRow(NamedTuple):
     """One face, with coordinates as they stand in the file."""
 
     line: int
@@ -33,11 +33,11 @@ class Row(NamedTuple):
 
     @property
     def key(self) -> tuple[str, bytes]:
-        """Tells the faces of one picture apart, across files."""
+        """Tells the faces of one image apart, across files."""
         return self.image, self.points.tobytes()
 
 
-def read_rows(path: Path, landmarks: int) -> Iterator[Row | Problem]:
+def read_hrnet_rows(path: Path, landmarks: int) -> Iterator[HrnetRow | Problem]:
     """The faces of one file; a bad row is a problem that names its line."""
     try:
         stream = path.open(newline="", encoding="utf-8")
@@ -58,7 +58,7 @@ def read_rows(path: Path, landmarks: int) -> Iterator[Row | Problem]:
                 yield _parse(path, rows.line_num, row, columns, extra)
 
 
-def _parse(path: Path, line: int, row: list[str], columns: int, extra: int) -> Row | Problem:
+def _parse(path: Path, line: int, row: list[str], columns: int, extra: int) -> HrnetRow | Problem:
     place = f"{path} line {line}"
     if len(row) != columns:
         return Problem(
@@ -70,7 +70,7 @@ def _parse(path: Path, line: int, row: list[str], columns: int, extra: int) -> R
         return Problem(place, "bad label", f"{place} has a value that is no number: mend it.")
     half = 100 * numbers[0]
     centre = numbers[1 + extra : 3 + extra]
-    return Row(
+    return HrnetRow(
         line=line,
         image=row[0],
         points=numbers[3 + extra :].reshape(-1, 2),

@@ -1,4 +1,4 @@
-"""Menpo 2D, the training release: `.pts` beside the pictures, 68 points or 39 for profiles.
+"""Menpo 2D, the training release: `.pts` beside the images, 68 points or 39 for profiles.
 
 The paper tests on the 6,679 faces with 68 points (split `frontal`). The 39 points of the
 profile faces mean other places of the face, so they are a split of their own (`profile`,
@@ -14,7 +14,8 @@ from pathlib import Path
 
 from luvli.data.formats import read_pts
 from luvli.data.record import FaceRecord
-from luvli.data.sets.base import Item, Request, SetInfo, natural_key, read_pairs
+from luvli.data.sets.definition import Item, Request, SetInfo
+from luvli.data.sets.source_files import natural_key, read_pairs
 from luvli.errors import InputError
 
 SPLITS = {68: "frontal", 39: "profile"}
@@ -28,7 +29,7 @@ def read_menpo(request: Request) -> Iterator[Item]:
             yield from read_pairs(Path(folder), request, partial(_record, split=request.split))
 
 
-def _record(label: Path, picture: Path | None, split: str) -> FaceRecord | None:
+def _record(label: Path, image: Path | None, split: str) -> FaceRecord | None:
     points, visibility = read_pts(label, signed=False)
     count = len(points)
     if count not in SPLITS:
@@ -38,7 +39,7 @@ def _record(label: Path, picture: Path | None, split: str) -> FaceRecord | None:
     return FaceRecord(
         points=points,
         visibility=visibility,
-        image=picture,
+        image=image,
         markup=MARKUPS[count],
         dataset="menpo",
         face_id=label.stem,
@@ -61,5 +62,5 @@ INFO = SetInfo(
     expected={"published": {"frontal": 6679}},
     subsets=("frontal", "profile"),
     licence="research only, no redistribution",
-    layout="the training release: pictures with .pts files beside them",
+    layout="the training release: images with .pts files beside them",
 )

@@ -1,7 +1,7 @@
 """MERL-RAV: 19,314 faces of AFLW with 68 points and three visibility classes.
 
 Labels: `<pose>/<trainset|testset>/labels/imageNNNNN[_k].pts` for the poses frontal, lefthalf,
-righthalf, left and right, k telling the faces of one photograph apart. Pictures: those of
+righthalf, left and right, k telling the faces of one photograph apart. ImageFolders: those of
 AFLW in `aflw/flickr/{0,2,3}/imageNNNNN.jpg`, or beside the labels in a tree that the data
 set's own script has put together.
 
@@ -21,18 +21,16 @@ from pathlib import Path
 
 from luvli.data.formats import read_pts
 from luvli.data.record import FaceRecord
-from luvli.data.sets.base import (
-    Folder,
+from luvli.data.sets.definition import (
     Item,
     Note,
-    Pictures,
     Request,
     SetInfo,
     attempt,
-    first_existing,
     missing_folder,
     missing_image,
 )
+from luvli.data.sets.source_files import Folder, ImageFolders, first_existing
 
 SIZES: Mapping[str, tuple[int, int]] = {
     "frontal": (8778, 2195),
@@ -43,7 +41,7 @@ SIZES: Mapping[str, tuple[int, int]] = {
 }
 """the paper's Table 2: train, test"""
 
-GROUPS: Mapping[str, str] = {
+POSE_GROUPS: Mapping[str, str] = {
     "frontal": "frontal",
     "lefthalf": "half-profile",
     "righthalf": "half-profile",
@@ -70,20 +68,20 @@ def read_merl_rav(request: Request) -> Iterator[Item]:
             f"MERL-RAV: {len(shared):,} photographs have faces in both train and test of the "
             'published split; split="disjoint" or "train_disjoint" leaves them out.'
         )
-    pictures = _pictures(request.root)
+    images = _images(request.root)
     for pose, paths in files.items():
-        if not request.wants(pose, GROUPS[pose]):
+        if not request.wants(pose, POSE_GROUPS[pose]):
             continue
         if not paths:
             yield missing_folder(labels / pose / side, "label files of this pose")
         for label in paths:
             if request.split.endswith("disjoint") and photograph(label) in shared:
                 continue
-            picture = _picture(label, pictures) if request.images else None
-            if request.images and picture is None:
+            image = _image(label, images) if request.images else None
+            if request.images and image is None:
                 yield missing_image(label, f"aflw/flickr/{{0,2,3}}/{photograph(label)}.jpg")
                 continue
-            yield attempt(label, partial(_record, label, picture, pose))
+            yield attempt(label, partial(_record, label, image, pose))
 
 
 def photograph(label: Path) -> str:
@@ -107,28 +105,28 @@ def _label_files(folder: Path) -> list[Path]:
     return Folder(folder / "labels").ending(".pts") or Folder(folder).ending(".pts")
 
 
-def _pictures(root: Path) -> Pictures:
+def _images(root: Path) -> ImageFolders:
     places = ("aflw/flickr", "aflw/data/flickr", "flickr", "../aflw/flickr", "../aflw/data/flickr")
-    return Pictures(root / place / number for place in places for number in FLICKR)
+    return ImageFolders(root / place / number for place in places for number in FLICKR)
 
 
-def _picture(label: Path, pictures: Pictures) -> Path | None:
+def _image(label: Path, images: ImageFolders) -> Path | None:
     beside = label.with_suffix(".jpg")
-    return beside if beside.is_file() else pictures.find(f"{photograph(label)}.jpg")
+    return beside if beside.is_file() else images.find(f"{photograph(label)}.jpg")
 
 
-def _record(label: Path, picture: Path | None, pose: str) -> FaceRecord:
+def _record(label: Path, image: Path | None, pose: str) -> FaceRecord:
     points, visibility = read_pts(label, points=68)
     return FaceRecord(
         points=points,
         visibility=visibility,
-        image=picture,
+        image=image,
         dataset="merl_rav",
         face_id=label.stem,
         attributes={
             "pose": pose,
             "photograph": photograph(label),
-            "subsets": [*dict.fromkeys((pose, GROUPS[pose]))],
+            "subsets": [*dict.fromkeys((pose, POSE_GROUPS[pose]))],
         },
     )
 
@@ -139,7 +137,7 @@ def _expected() -> dict[str, int]:
         sizes[split] = sum(pair[column] for pair in SIZES.values())
         for subset in (*SIZES, "half-profile", "profile"):
             sizes[f"{split}/{subset}"] = sum(
-                pair[column] for pose, pair in SIZES.items() if subset in (pose, GROUPS[pose])
+                pair[column] for pose, pair in SIZES.items() if subset in (pose, POSE_GROUPS[pose])
             )
     return sizes
 
@@ -159,6 +157,6 @@ INFO = SetInfo(
     expected={"published": _expected()},
     checked=("train", "test"),
     subsets=(*SIZES, "half-profile", "profile"),
-    licence="labels for research use; AFLW pictures for research only, no redistribution",
+    licence="labels for research use; AFLW images for research only, no redistribution",
     layout="merl_rav_labels/<pose>/<trainset|testset>/labels/*.pts and aflw/flickr/{0,2,3}/*.jpg",
 )

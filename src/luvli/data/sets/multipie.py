@@ -1,8 +1,8 @@
-"""Multi-PIE: the 812 frontal pictures on which the paper draws its mean uncertainties.
+"""Multi-PIE: the 812 frontal images on which the paper draws its mean uncertainties.
 
 Camera 05_1, light 05, recording 01, sessions 1 to 4. Labels:
 `MPie_Labels/labels/051/SSS_NN_01_051_05_lm.mat`, variable `pts` (68, 2), counted from 1.
-Pictures: `Multi-PIE/data/sessionNN/multiview/SSS/01/05_1/SSS_NN_01_051_05.png`, or both kinds
+ImageFolders: `Multi-PIE/data/sessionNN/multiview/SSS/01/05_1/SSS_NN_01_051_05.png`, or both kinds
 of files together in one folder.
 """
 
@@ -16,20 +16,17 @@ from pathlib import Path
 import numpy as np
 
 from luvli.data.record import FaceRecord
-from luvli.data.sets.base import (
-    Folder,
+from luvli.data.sets.definition import (
     Item,
     Note,
     Request,
     SetInfo,
     all_visible,
     attempt,
-    first_existing,
-    mat_field,
     missing_folder,
     missing_image,
-    read_mat,
 )
+from luvli.data.sets.source_files import Folder, first_existing, mat_field, read_mat
 
 LABEL = re.compile(r"(?P<subject>\d{3})_(?P<session>0[1-4])_01_051_05_lm\.mat")
 LABEL_FOLDERS = ("MPie_Labels/labels/051", "labels/051", ".")
@@ -49,27 +46,27 @@ def read_multipie(request: Request) -> Iterator[Item]:
         if match is None:
             others += 1
             continue
-        picture = _picture(request.root, label, match) if request.images else None
-        if request.images and picture is None:
+        image = _image(request.root, label, match) if request.images else None
+        if request.images and image is None:
             yield missing_image(label, label.name.replace("_lm.mat", ".png"))
             continue
-        yield attempt(label, partial(_record, label, picture, match["session"]))
+        yield attempt(label, partial(_record, label, image, match["session"]))
     if others:
         yield Note(f"{folder}: {others} labels of other recordings or sessions are left out.")
 
 
-def _picture(root: Path, label: Path, match: re.Match[str]) -> Path | None:
+def _image(root: Path, label: Path, match: re.Match[str]) -> Path | None:
     name = label.name.replace("_lm.mat", ".png")
     tree = f"session{match['session']}/multiview/{match['subject']}/01/05_1/{name}"
     return first_existing(root, [name, *(f"{place}/{tree}" for place in IMAGE_FOLDERS)])
 
 
-def _record(label: Path, picture: Path | None, session: str) -> FaceRecord:
+def _record(label: Path, image: Path | None, session: str) -> FaceRecord:
     points = np.asarray(mat_field(label, read_mat(label), "pts"), dtype=np.float64) - 1
     return FaceRecord(
         points=points,
         visibility=all_visible(points),
-        image=picture,
+        image=image,
         dataset="multipie",
         face_id=label.name.removesuffix("_lm.mat"),
         attributes={"subsets": [f"session{session}"]},

@@ -1,4 +1,4 @@
-"""300-W: the pictures of LFPW, Helen, AFW and iBUG with 68 points, and the 600 test pictures.
+"""300-W: the images of LFPW, Helen, AFW and iBUG with 68 points, and the 600 test images.
 
 Protocol `split1` trains on 3,148 and tests on 689 faces (subsets `common` and `challenge`);
 `split2` trains on all 3,837 of them and tests on the 600 of the 300-W competition (subsets
@@ -18,21 +18,11 @@ from numpy.typing import NDArray
 
 from luvli.data.formats import read_pts
 from luvli.data.record import FaceRecord
-from luvli.data.sets.base import (
-    Item,
-    Problem,
-    Request,
-    SetInfo,
-    attempt,
-    first_existing,
-    mat_field,
-    missing_folder,
-    read_mat,
-    read_pairs,
-)
+from luvli.data.sets.definition import Item, Problem, Request, SetInfo, attempt, missing_folder
+from luvli.data.sets.source_files import first_existing, mat_field, read_mat, read_pairs
 
 
-class Part(NamedTuple):
+class SourcePart(NamedTuple):
     """One folder of 300-W."""
 
     name: str
@@ -42,17 +32,17 @@ class Part(NamedTuple):
     boxes: str | None = None
 
 
-def _ibug_part(name: str, size: int, *subsets: str) -> Part:
+def _ibug_part(name: str, size: int, *subsets: str) -> SourcePart:
     head = name.split("/")[0]
     places = (name, name.replace(head, head.upper()), f"300W/{name}", f"300w/{name}")
-    return Part(
+    return SourcePart(
         name, size, (head, *subsets), places, f"bounding_boxes_{name.replace('/', '_')}.mat"
     )
 
 
-def _test_part(folder: str, subset: str) -> Part:
+def _test_part(folder: str, subset: str) -> SourcePart:
     parents = ("", "300W/", "300w/", "300W/300W/", "300w/300w/", "300W_test/")
-    return Part(subset, 300, (subset,), tuple(parent + folder for parent in parents))
+    return SourcePart(subset, 300, (subset,), tuple(parent + folder for parent in parents))
 
 
 LFPW_TRAIN = _ibug_part("lfpw/trainset", 811)
@@ -64,7 +54,7 @@ IBUG = _ibug_part("ibug", 135, "challenge")
 INDOOR = _test_part("01_Indoor", "indoor")
 OUTDOOR = _test_part("02_Outdoor", "outdoor")
 
-PARTS: Mapping[tuple[str, str], tuple[Part, ...]] = {
+PARTS: Mapping[tuple[str, str], tuple[SourcePart, ...]] = {
     ("split1", "train"): (LFPW_TRAIN, HELEN_TRAIN, AFW),
     ("split1", "test"): (LFPW_TEST, HELEN_TEST, IBUG),
     ("split2", "train"): (LFPW_TRAIN, HELEN_TRAIN, AFW, LFPW_TEST, HELEN_TEST, IBUG),
@@ -95,7 +85,7 @@ def read_w300(request: Request) -> Iterator[Item]:
 
 
 def read_detector_boxes(path: Path) -> dict[str, NDArray[np.float64]]:
-    """Boxes (4,) of the iBUG detector by picture name without suffix or blanks.
+    """Boxes (4,) of the iBUG detector by image name without suffix or blanks.
 
     The file is a Matlab cell {1, n} of structs imgName, bb_detector, bb_ground_truth with
     x0, y0, x1, y1 counted from 1. (That of iBUG also holds rows of AFW at its end, so rows
@@ -110,7 +100,7 @@ def read_detector_boxes(path: Path) -> dict[str, NDArray[np.float64]]:
     return boxes
 
 
-def _box_file(root: Path, part: Part) -> Path | None:
+def _box_file(root: Path, part: SourcePart) -> Path | None:
     if part.boxes is None:
         return None
     return first_existing(root, [f"{folder}/{part.boxes}" for folder in BOX_FOLDERS])
@@ -121,14 +111,14 @@ def _key(stem: str) -> str:
 
 
 def _record(
-    label: Path, picture: Path | None, part: Part, boxes: Mapping[str, NDArray[np.float64]]
+    label: Path, image: Path | None, part: SourcePart, boxes: Mapping[str, NDArray[np.float64]]
 ) -> FaceRecord:
     points, visibility = read_pts(label, points=68, signed=False)
     box = boxes.get(_key(label.stem))
     return FaceRecord(
         points=points,
         visibility=visibility,
-        image=picture,
+        image=image,
         box=box,
         box_kind="tight" if box is None else "detector",
         dataset="w300",

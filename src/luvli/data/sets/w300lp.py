@@ -15,18 +15,16 @@ from pathlib import Path
 import numpy as np
 
 from luvli.data.record import FaceRecord
-from luvli.data.sets.base import (
-    Folder,
+from luvli.data.sets.definition import (
     Item,
     Request,
     SetInfo,
     all_visible,
     attempt,
-    mat_field,
     missing_folder,
     missing_image,
-    read_mat,
 )
+from luvli.data.sets.source_files import Folder, mat_field, read_mat
 from luvli.errors import InputError
 
 SIZES = {"AFW": 5207, "HELEN": 37676, "IBUG": 1786, "LFPW": 16556}
@@ -42,17 +40,17 @@ def read_w300lp(request: Request) -> Iterator[Item]:
         if not labels.is_dir():
             yield missing_folder(labels, f"{size:,} label files *{_SUFFIX}")
             continue
-        pictures = Folder(request.root / part)
+        images = Folder(request.root / part)
         for label in Folder(labels).ending(_SUFFIX):
             stem = label.name.removesuffix(_SUFFIX)
-            picture = pictures.image(stem) if request.images else None
-            if request.images and picture is None:
+            image = images.image(stem) if request.images else None
+            if request.images and image is None:
                 yield missing_image(label, f"{part}/{stem}.jpg")
                 continue
-            yield attempt(label, partial(_record, label, picture, part))
+            yield attempt(label, partial(_record, label, image, part))
 
 
-def _record(label: Path, picture: Path | None, part: str) -> FaceRecord:
+def _record(label: Path, image: Path | None, part: str) -> FaceRecord:
     raw = np.asarray(mat_field(label, read_mat(label), "pts_2d"), dtype=np.float64)
     if raw.shape != (68, 2):
         raise InputError(f"{label} has pts_2d of shape {raw.shape} instead of (68, 2).")
@@ -60,7 +58,7 @@ def _record(label: Path, picture: Path | None, part: str) -> FaceRecord:
     return FaceRecord(
         points=points,
         visibility=all_visible(points),
-        image=picture,
+        image=image,
         dataset="w300lp",
         face_id=label.name.removesuffix(_SUFFIX),
         attributes={"subsets": [part.lower()]},
@@ -87,5 +85,5 @@ INFO = SetInfo(
     },
     subsets=tuple(part.lower() for part in SIZES),
     licence="research only, no redistribution",
-    layout="AFW/, HELEN/, IBUG/, LFPW/ with pictures and landmarks/<the same>/*_pts.mat",
+    layout="AFW/, HELEN/, IBUG/, LFPW/ with images and landmarks/<the same>/*_pts.mat",
 )

@@ -1,7 +1,7 @@
 """WFLW: 98 points, 7,500 train and 2,500 test faces with six kinds of difficulty.
 
 Protocol `official`: `list_98pt_rect_attr_{train,test}.txt`, each line 196 coordinates, a
-rectangle x0 y0 x1 y1, six flags and the picture. Protocol `hrnet`: the csv files, whose boxes
+rectangle x0 y0 x1 y1, six flags and the image. Protocol `hrnet`: the csv files, whose boxes
 the paper uses; there is one csv for each test subset. Coordinates are taken as they stand:
 nothing says that WFLW counts from 1.
 """
@@ -15,17 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.data.record import FaceRecord
-from luvli.data.sets.base import (
-    Item,
-    Pictures,
-    Problem,
-    Request,
-    SetInfo,
-    all_visible,
-    first_existing,
-    missing_image,
-)
-from luvli.data.sets.hrnet import read_rows
+from luvli.data.sets.definition import Item, Problem, Request, SetInfo, all_visible, missing_image
+from luvli.data.sets.hrnet import read_hrnet_rows
+from luvli.data.sets.source_files import ImageFolders, first_existing
 from luvli.errors import InputError
 from luvli.files import read_text
 
@@ -52,15 +44,15 @@ def detect_wflw(root: Path) -> str:
 def read_wflw(request: Request) -> Iterator[Item]:
     """One split; in the official files the train faces have subsets too."""
     reader = _read_lists if request.protocol == "official" else _read_csv
-    pictures = Pictures(request.root / folder for folder in IMAGE_FOLDERS)
-    yield from reader(request, pictures)
+    images = ImageFolders(request.root / folder for folder in IMAGE_FOLDERS)
+    yield from reader(request, images)
 
 
 def _list_file(root: Path, split: str) -> Path | None:
     return first_existing(root, [f"{folder}/{LIST.format(split)}" for folder in LIST_FOLDERS])
 
 
-def _read_lists(request: Request, pictures: Pictures) -> Iterator[Item]:
+def _read_lists(request: Request, images: ImageFolders) -> Iterator[Item]:
     path = _list_file(request.root, request.split)
     if path is None:
         wanted = request.root / LIST_FOLDERS[0] / LIST.format(request.split)
@@ -84,7 +76,7 @@ def _read_lists(request: Request, pictures: Pictures) -> Iterator[Item]:
         subsets = [flag for flag, on in zip(FLAGS, values[200:206], strict=True) if on]
         yield from _face(
             request,
-            pictures,
+            images,
             name,
             number - 1,
             values[:196].reshape(98, 2),
@@ -93,13 +85,13 @@ def _read_lists(request: Request, pictures: Pictures) -> Iterator[Item]:
         )
 
 
-def _read_csv(request: Request, pictures: Pictures) -> Iterator[Item]:
+def _read_csv(request: Request, images: ImageFolders) -> Iterator[Item]:
     members: dict[str, set[tuple[str, bytes]]] = {}
     if request.split == "test":
         for flag in FLAGS:
             path = request.root / CSV.format(f"test_{flag}")
             if path.is_file():
-                rows = read_rows(path, 98)
+                rows = read_hrnet_rows(path, 98)
                 members[flag] = {row.key for row in rows if not isinstance(row, Problem)}
             else:
                 yield Problem(
@@ -111,17 +103,17 @@ def _read_csv(request: Request, pictures: Pictures) -> Iterator[Item]:
     if not source.is_file():
         yield Problem(str(source), "missing file", f"{source} is missing: download it.")
         return
-    for row in read_rows(source, 98):
+    for row in read_hrnet_rows(source, 98):
         if isinstance(row, Problem):
             yield row
             continue
         subsets = [flag for flag, keys in members.items() if row.key in keys]
-        yield from _face(request, pictures, row.image, row.line - 2, row.points, row.box, subsets)
+        yield from _face(request, images, row.image, row.line - 2, row.points, row.box, subsets)
 
 
 def _face(
     request: Request,
-    pictures: Pictures,
+    images: ImageFolders,
     name: str,
     row: int,
     points: NDArray[np.float64],
@@ -131,15 +123,15 @@ def _face(
     if not request.wants(*subsets):
         return
     face_id = f"{name}#{row}"
-    picture = pictures.find(name) if request.images else None
-    if request.images and picture is None:
+    image = images.find(name) if request.images else None
+    if request.images and image is None:
         yield missing_image(f"WFLW face {face_id}", name)
         return
     try:
         yield FaceRecord(
             points=points,
             visibility=all_visible(points),
-            image=picture,
+            image=image,
             box=box,
             box_kind="given",
             markup="wflw98",

@@ -1,6 +1,6 @@
 """Frames of YouTube Faces with 68 points that a model made; not a set of the paper.
 
-`training_frames_keypoints.csv` and `test_frames_keypoints.csv` (a picture, then x and y of
+`training_frames_keypoints.csv` and `test_frames_keypoints.csv` (an image, then x and y of
 68 points as whole pixels) beside the folders `training` and `test`. The labels follow their
 own habits at brows and nose bridge, sit about one pixel right of and below iBUG practice,
 and people of test also stand in training: fit for pre-training, not for measuring.
@@ -15,15 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from luvli.data.record import FaceRecord
-from luvli.data.sets.base import (
-    Folder,
-    Item,
-    Problem,
-    Request,
-    SetInfo,
-    all_visible,
-    missing_image,
-)
+from luvli.data.sets.definition import Item, Problem, Request, SetInfo, all_visible, missing_image
+from luvli.data.sets.source_files import Folder
 
 SHIFT = (0.0, 0.0)
 """Pixels added to x and y. Zero keeps the labels as they stand; a training that measures
@@ -39,13 +32,13 @@ def read_ytf68(request: Request) -> Iterator[Item]:
     if not path.is_file():
         yield Problem(str(path), "missing file", f"{path} is missing: copy it there.")
         return
-    pictures = set(Folder(request.root / folder).names)
+    images = set(Folder(request.root / folder).names)
     with path.open(newline="", encoding="utf-8") as stream:
         rows = csv.reader(stream)
         next(rows, None)
         for row in rows:
             place = f"{path} line {rows.line_num}"
-            if request.images and row[0] not in pictures:
+            if request.images and row[0] not in images:
                 yield missing_image(place, f"{folder}/{row[0]}")
                 continue
             try:

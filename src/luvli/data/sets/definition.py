@@ -7,12 +7,9 @@ never stops at a bad file and never skips one silently; `load_set` decides what 
 
 from __future__ import annotations
 
-import os
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar, overload
 
@@ -22,9 +19,8 @@ from numpy.typing import NDArray
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
 
-IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp")
 FAR = 1.0
-"""A landmark further outside the picture than this times the face's size is a mistake."""
+"""A landmark further outside the image than this times the face's size is a mistake."""
 PUBLISHED = "published"
 """name of the only protocol of a data set that has just one"""
 
@@ -71,7 +67,7 @@ class Request:
     protocol: str = PUBLISHED
     subset: str | None = None
     images: bool = True
-    """False reads the labels alone: no picture is looked for, and records have none"""
+    """False reads the labels alone: no image is looked for, and records have none"""
 
     def wants(self, *subsets: str) -> bool:
         """Whether faces that belong to these subsets are asked for."""
@@ -116,14 +112,9 @@ class SetInfo:
     detect: Callable[[Path], str] | None = None
     """tells the protocol from what is on disk, where two kinds of files hold the same set"""
 
-    @property
-    def in_paper(self) -> bool:
-        """Whether the paper trains or tests on it, or lists it."""
-        return bool(self.expected)
-
 
 def off_image_invisible(record: FaceRecord) -> FaceRecord:
-    """Landmarks left of or above the picture as self-occluded, as the published code reads
+    """Landmarks left of or above the image as self-occluded, as the published code reads
     AFLW-19 and WFLW, where a missing label is written as a coordinate of at most zero."""
     off = record.visible & (np.nan_to_num(record.points, nan=1.0) <= 0).any(axis=1)
     classes = np.where(off, Visibility.SELF_OCCLUDED, record.visibility)
@@ -196,141 +187,13 @@ def missing_folder(folder: Path, holds: str) -> Problem:
     )
 
 
-# --- files -----------------------------------------------------------------------------
-
-
-def first_existing(root: Path, names: Iterable[str]) -> Path | None:
-    """The first of several places, relative to `root`, that exists."""
-    return next((root / name for name in names if (root / name).exists()), None)
-
-
-def natural_key(name: str) -> tuple[tuple[int, int | str], ...]:
-    """Sorts image_2 before image_10."""
-    parts = re.split(r"(\d+)", name)
-    return tuple((0, int(part)) if part.isdigit() else (1, part) for part in parts)
-
-
-class Folder:
-    """The files of one folder, listed once: looking up thousands of names costs no more."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        try:
-            with os.scandir(path) as entries:
-                names = [entry.name for entry in entries if not entry.name.startswith(".")]
-        except OSError:
-            names = []
-        self.names = sorted(names, key=natural_key)
-        self._images = {
-            Path(name).stem: path / name
-            for name in names
-            if Path(name).suffix.lower() in IMAGE_SUFFIXES
-        }
-
-    def ending(self, suffix: str) -> list[Path]:
-        """The files whose name ends so, in natural order."""
-        return [self.path / name for name in self.names if name.lower().endswith(suffix)]
-
-    def image(self, stem: str) -> Path | None:
-        """The picture of this name, whatever its suffix."""
-        return self._images.get(stem)
-
-    @property
-    def images(self) -> list[Path]:
-        """Every picture, in natural order."""
-        return sorted(self._images.values(), key=lambda path: natural_key(path.name))
-
-
-class Pictures:
-    """Finds pictures by relative name under several roots; each folder is listed once."""
-
-    def __init__(self, roots: Iterable[Path]) -> None:
-        self.roots = [root for root in roots if root.is_dir()]
-        self._folders: dict[Path, frozenset[str]] = {}
-
-    def find(self, name: str) -> Path | None:
-        """The first root that holds `name`, for instance "0/image00002.jpg"."""
-        for root in self.roots:
-            path = root / name
-            if path.parent not in self._folders:
-                self._folders[path.parent] = frozenset(Folder(path.parent).names)
-            if path.name in self._folders[path.parent]:
-                return path
-        return None
-
-
-def read_pairs(
-    folder: Path,
-    request: Request,
-    make: Callable[[Path, Path | None], FaceRecord | None],
-) -> Iterator[Item]:
-    """A folder of `.pts` files with a picture of the same name beside each.
-
-    `make` turns (label, picture) into a record, or into None for one that is not wanted.
-    Mirror copies (`*_mirror`), which some archives of 300-W contain, are left out with a note.
-    """
-    files = Folder(folder)
-    mirrors = 0
-    seen: set[str] = set()
-    for label in files.ending(".pts"):
-        seen.add(label.stem)
-        if label.stem.endswith("_mirror"):
-            mirrors += 1
-            continue
-        picture = files.image(label.stem) if request.images else None
-        if request.images and picture is None:
-            yield missing_image(label, f"{label.stem}.jpg or .png")
-            continue
-        made = attempt(label, partial(make, label, picture))
-        if made is not None:
-            yield made
-    if request.images:
-        for picture in files.images:
-            if picture.stem not in seen and not picture.stem.endswith("_mirror"):
-                yield Problem(
-                    str(picture),
-                    "missing label",
-                    f"{picture} has no label: {picture.stem}.pts is not there; "
-                    "put it back or remove the picture.",
-                )
-    if mirrors:
-        yield Note(f"{folder}: {mirrors} mirror copies (*_mirror.pts) are left out.")
-
-
-def read_mat(path: Path) -> Mapping[str, NDArray[np.generic]]:
-    """A Matlab file (before version 7.3) as a dictionary of arrays."""
-    from luvli.errors import require
-
-    io = require("scipy.io", "train")
-    try:
-        return dict(io.loadmat(path))
-    except FileNotFoundError as error:
-        raise InputError(f"{path} does not exist: check the path.") from error
-    except Exception as error:  # scipy raises many kinds on damaged files
-        raise InputError(
-            f"{path} is not a readable Matlab file ({type(error).__name__}): download it again."
-        ) from error
-
-
-def mat_field(
-    path: Path, content: Mapping[str, NDArray[np.generic]], name: str
-) -> NDArray[np.generic]:
-    """One variable of a Matlab file, or one sentence that names it."""
-    if name not in content:
-        held = ", ".join(key for key in content if not key.startswith("__")) or "nothing"
-        raise InputError(
-            f"{path} has no variable {name!r} (it holds {held}): is it the right file?"
-        )
-    return content[name]
-
-
 def all_visible(points: NDArray[np.floating]) -> NDArray[np.int8]:
     """Visibility for a set without visibility labels: every located landmark counts as v = 1."""
     return np.where(np.isfinite(points).all(axis=1), 1, -1).astype(np.int8)
 
 
 def implausible(record: FaceRecord, size: tuple[int, int] | None = None) -> Problem | None:
-    """The problem of a face without any location, or with one far outside its picture."""
+    """The problem of a face without any location, or with one far outside its image."""
     located = record.points[record.visible]
     place = str(record.image or record.name)
     if not len(located):
@@ -348,7 +211,7 @@ def implausible(record: FaceRecord, size: tuple[int, int] | None = None) -> Prob
         return Problem(
             place,
             "far outside",
-            f"{record.name} ({place}) has a landmark far outside its picture: "
-            "check that label and picture belong together.",
+            f"{record.name} ({place}) has a landmark far outside its image: "
+            "check that label and image belong together.",
         )
     return None
