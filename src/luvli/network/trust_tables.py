@@ -1,0 +1,175 @@
+"""What a model file knows about when to trust the model: plain numbers, fitted by `luvli.trust`.
+
+Everything here is applied with numpy alone. Fitting is done by `luvli calibrate`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from math import inf
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from luvli.errors import InputError
+from luvli.faces import FaceLandmarks
+from luvli.network.face_features import ShapeModel, face_features, score_feature
+
+Floats = NDArray[np.float64]
+
+ALL_POSES = "all"
+JOINT = "joint"
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Additive(_Table):
+    """A sum of one broken line for each feature, and a constant.
+
+    Feature x counts as clip((x - centre) / spread, -limit, limit); its line bends at `knots`.
+    """
+
+    features: list[str]
+    centre: list[float]
+    spread: list[float]
+    knots: list[float]
+    """standardised places where every line may bend"""
+    slopes: list[list[float]]
+    """for each feature: the slope at the left, and the change of slope at each knot"""
+    constant: float
+    limit: float = 4.0
+
+    def __call__(self, features: ArrayLike) -> Floats:
+        """(n, d) features in the order of their names -> (n,)."""
+        return basis(features, self.centre, self.spread, self.knots, self.limit) @ np.concatenate(
+            [np.ravel(self.slopes), [self.constant]]
+        )
+
+
+def basis(
+    features: ArrayLike,
+    centre: ArrayLike,
+    spread: ArrayLike,
+    knots: ArrayLike,
+    limit: float = 4.0,
+) -> Floats:
+    """(n, d) features as the (n, d (1 + knots) + 1) terms that `Additive` sums."""
+    raw = np.atleast_2d(np.asarray(features, dtype=np.float64))
+    x = np.clip((raw - np.asarray(centre)) / np.asarray(spread), -limit, limit)
+    bends = np.maximum(x[:, :, None] - np.asarray(knots), 0.0)
+    terms = np.concatenate([x[:, :, None], bends], axis=2).reshape(len(x), -1)
+    return np.concatenate([terms, np.ones((len(x), 1))], axis=1)
+
+
+class ConfidenceTable(_Table):
+    """From what a prediction looks like to the probability that it succeeded."""
+
+    success: float = Field(default=5.0, gt=0)
+    """an alignment succeeded when its visible landmarks are off by less than this, on average,
+    in percent of the box (square root of the label box's area)"""
+    shape: ShapeModel
+    scored: Additive
+    """log-odds of success for faces with a detector's score"""
+    unscored: Additive
+    """for faces whose box was given without one"""
+    error: Additive
+    """log of the expected error in percent of the box, for faces with a score"""
+    error_unscored: Additive
+    largest_error: float = 50.0
+    """percent of the box: what counts for no alignment at all"""
+    faces: int = 0
+    """faces that it was fitted on"""
+    spoilt: int = 0
+    """and how many of them had been spoilt"""
+
+    def judge(self, face: FaceLandmarks) -> tuple[float, float]:
+        """Confidence (0..1) and expected error (percent of the box) of one face."""
+        sure, error = self.judge_features(
+            [np.append(face_features(face, self.shape), score_feature(face.score))]
+        )
+        return float(sure[0]), float(error[0])
+
+    def judge_features(self, features: ArrayLike) -> tuple[Floats, Floats]:
+        """The same for features (n, d + 1) of many faces, the score's last.
+
+        A face without locations (NaN) has confidence 0 and the largest error.
+        """
+        table = np.atleast_2d(np.asarray(features, dtype=np.float64))
+        located = np.isfinite(table[:, :-1]).all(axis=1)
+        scored = np.isfinite(table[:, -1])
+        safe = np.where(np.isfinite(table), table, 0.0)
+        odds = np.where(scored, self.scored(safe[:, : len(self.scored.features)]),
+                        self.unscored(safe[:, :-1]))  # fmt: skip
+        logs = np.where(scored, self.error(safe[:, : len(self.error.features)]),
+                        self.error_unscored(safe[:, :-1]))  # fmt: skip
+        sure = 1 / (1 + np.exp(-np.clip(odds, -30, 30)))
+        error = np.exp(np.clip(logs, -3.0, np.log(self.largest_error)))
+        return np.where(located, sure, 0.0), np.where(located, error, self.largest_error)
+
+
+class RegionTable(_Table):
+    """Mahalanobis radii of regions with a guarantee, by class of pose and group of landmarks."""
+
+    levels: list[float]
+    """coverages, ascending"""
+    groups: dict[str, list[int]]
+    radii: dict[str, dict[str, list[float | None]]]
+    """pose class ("all" among them) -> group (or "joint") -> radius for each level; None where
+    too few faces were seen for any promise"""
+    faces: dict[str, int]
+    """calibration faces of each class of pose"""
+
+    def radius(self, pose: str, coverage: float, joint: bool = False) -> Floats:
+        """(k,) radii that hold the truth with at least this probability; infinite if unknown.
+
+        A coverage between two levels takes the higher one; a pose class with few faces takes
+        the radii of all poses.
+        """
+        if not 0 < coverage < 1:
+            raise InputError(f"coverage must lie between 0 and 1, got {coverage}.")
+        rows = self.radii.get(pose, self.radii[ALL_POSES])
+        place = bisect_left(self.levels, coverage - 1e-9)
+        size = sum(len(group) for group in self.groups.values())
+        result = np.full(size, inf)
+        for name, group in self.groups.items():
+            row = rows[JOINT if joint else name]
+            value = row[place] if place < len(row) else None
+            result[group] = inf if value is None else value
+        return result
+
+
+class TriageTable(_Table):
+    """How many calibration faces are accepted and failed at each threshold of confidence."""
+
+    thresholds: list[float]
+    """descending"""
+    accepted: list[int]
+    failed: list[int]
+    faces: int
+    spoilt_share: float
+    """share of spoilt pictures among them"""
+
+
+class ShiftTable(_Table):
+    """What predictions of the calibration faces looked like."""
+
+    quantiles: dict[str, list[float]]
+    """by feature, ascending"""
+    faces: int
+
+
+class TrustTables(_Table):
+    """Everything that `luvli calibrate` adds to a model, beside the scale of its covariances."""
+
+    confidence: ConfidenceTable | None = None
+    regions: RegionTable | None = None
+    triage: TriageTable | None = None
+    shift: ShiftTable | None = None
+    trained_on: str = ""
+    """which photographs the model was trained on, as a `luvli.trust.seen.Seen` filter in
+    base64; "" where unknown"""
+    data: list[str] = []
+    """the calibration faces, in words"""

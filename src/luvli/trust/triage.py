@@ -1,0 +1,133 @@
+"""Triage with a bound: which faces to accept so that at most a wanted share of them failed.
+
+A face is accepted when its confidence reaches a threshold. Which one is decided by Learn then
+Test (Angelopoulos et al. 2021) on labelled calibration faces: thresholds of a grid that was
+fixed beforehand are tested from several starting points downwards, each start with its share
+of the error probability, and every threshold whose failures are too few to come from a
+failure rate above the wanted one (exact binomial test) may be used. With the stated
+probability, 95 % by default, the failure rate among accepted faces like the calibration faces
+is at most the wanted one.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from luvli.errors import InputError
+from luvli.network.trust_tables import TriageTable
+
+Floats = NDArray[np.float64]
+
+GRID = tuple(round(float(1 / (1 + math.exp(-x))), 6) for x in np.linspace(7.0, -4.0, 56))
+"""thresholds from 0.999 down to 0.018, evenly spaced in their logits"""
+STARTS = (10, 16, 22, 28)
+"""where in the grid the sequences of tests begin: confidences of 0.993, 0.978, 0.933, 0.818"""
+
+
+class Triage(NamedTuple):
+    """A threshold and what is known about it."""
+
+    threshold: float
+    """accept from this confidence on; infinite when nothing can be promised"""
+    accepted: int
+    """calibration faces above it"""
+    failed: int
+    """and failures among them"""
+    bound: float
+    """the failure rate that is not passed, with the stated confidence (Clopper-Pearson)"""
+
+
+def fit_triage(confidence: ArrayLike, failed: ArrayLike, spoilt_share: float) -> TriageTable:
+    """Count accepted and failed calibration faces at each threshold of the grid.
+
+    `confidence` (n,) must come from a model that did not see these faces.
+    """
+    sure = np.asarray(confidence, dtype=np.float64)
+    wrong = np.asarray(failed, dtype=bool)
+    if sure.shape != wrong.shape or sure.ndim != 1:
+        raise InputError(
+            f"confidence and failed must have one shape (n,), got {sure.shape} and {wrong.shape}."
+        )
+    inside = sure[None] >= np.array(GRID)[:, None]
+    return TriageTable(
+        thresholds=list(GRID),
+        accepted=inside.sum(axis=1).tolist(),
+        failed=(inside & wrong).sum(axis=1).tolist(),
+        faces=len(sure),
+        spoilt_share=round(float(spoilt_share), 4),
+    )
+
+
+def choose_threshold(
+    table: TriageTable, max_failure_rate: float, confidence: float = 0.95
+) -> Triage:
+    """The lowest threshold that keeps the promise, or one that accepts nothing.
+
+    >>> faces = np.linspace(0, 1, 2001)
+    >>> table = fit_triage(faces, faces < 0.2, 0.2)
+    >>> chosen = choose_threshold(table, 0.01)
+    >>> bool(0.19 < chosen.threshold < 0.3), chosen.bound <= 0.01
+    (True, True)
+    """
+    if not 0 < max_failure_rate < 1 or not 0 < confidence < 1:
+        raise InputError(
+            "the largest failure rate and its confidence must lie between 0 and 1, "
+            f"got {max_failure_rate} and {confidence}."
+        )
+    risk = (1.0 - confidence) / len(STARTS)
+    passed: list[int] = []
+    for start in STARTS:
+        for i in range(start, len(table.thresholds)):
+            if binomial_tail(table.failed[i], table.accepted[i], max_failure_rate) > risk:
+                break
+            passed.append(i)
+    if not passed:
+        return Triage(math.inf, 0, 0, math.nan)
+    best = max(passed)
+    accepted, failed = table.accepted[best], table.failed[best]
+    bound = min(upper_bound(failed, accepted, 1 - risk), max_failure_rate)
+    return Triage(table.thresholds[best], accepted, failed, bound)
+
+
+def faces_needed(max_failure_rate: float, confidence: float = 0.95) -> int:
+    """Accepted calibration faces without any failure that a promise takes at least.
+
+    >>> faces_needed(0.02), faces_needed(0.1)
+    (217, 42)
+    """
+    risk = (1.0 - confidence) / len(STARTS)
+    return math.ceil(math.log(risk) / math.log1p(-max_failure_rate))
+
+
+def binomial_tail(failures: int, n: int, rate: float) -> float:
+    """P(at most `failures` of n fail) at this failure rate: the p-value of "more than rate"."""
+    if failures >= n:
+        return 1.0
+    i = np.arange(failures + 1)
+    steps = np.log(np.arange(n, n - failures, -1.0)) - np.log(np.arange(1.0, failures + 1))
+    choose = np.concatenate([[0.0], np.cumsum(steps)])
+    logs = choose + i * math.log(rate) + (n - i) * math.log1p(-rate)
+    top = logs.max()
+    return float(min(1.0, math.exp(top) * np.exp(logs - top).sum()))
+
+
+def upper_bound(failures: int, n: int, confidence: float = 0.95) -> float:
+    """Clopper-Pearson: the failure rate that is not passed with this confidence.
+
+    >>> round(upper_bound(0, 100), 4)
+    0.0295
+    """
+    if n == 0 or failures >= n:
+        return 1.0
+    low, high = failures / n, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        if binomial_tail(failures, n, middle) > 1 - confidence:
+            low = middle
+        else:
+            high = middle
+    return high

@@ -1,0 +1,84 @@
+"""Head pose: exact on the mean head, calibrated on random ones, better with weights."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from luvli.errors import InputError
+from luvli.image.head_pose import euler_angles, head_pose, mean_head, rotation_matrix
+from luvli.markup import get_markup
+from luvli.synthetic.pose import Pose
+
+
+def _project(points: np.ndarray, angles: np.ndarray, distance: float, scale: float = 20.0):
+    turned = points @ rotation_matrix(*angles).T
+    flat = scale * turned[:, :2] / (1 - turned[:, 2:] / distance)
+    return flat * (1, -1) + (300, 200)
+
+
+def test_angles_are_those_of_the_renderer() -> None:
+    for angles in [(30, -10, 5), (-70, 20, -40), (100, 5, 10), (-115, -30, 60), (0, 80, 170)]:
+        matrix = rotation_matrix(*angles)
+        assert np.allclose(matrix, Pose(*angles).matrix)
+        assert euler_angles(matrix) == pytest.approx(angles)
+
+
+@pytest.mark.parametrize("angles", [(0, 0, 0), (25, -10, 15), (-60, 5, -30), (80, 15, 100)])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_mean_head_is_found_exactly(angles: tuple[float, ...], weighted: bool) -> None:
+    points = _project(mean_head().mean, np.array(angles), 120.0)  # the distance thought likeliest
+    covariance = np.tile(1e-4 * np.eye(2), (68, 1, 1)) if weighted else None
+    pose = head_pose(points, covariance)
+    assert np.allclose(pose[:3], angles, atol=0.02)
+
+
+def test_deviations_are_honest_and_weights_help() -> None:
+    """People differ as the model says; ten landmarks are far off and say so."""
+    rng = np.random.default_rng(2)
+    head = mean_head()
+    scores, weighted, alike = [], [], []
+    for _ in range(40):
+        angles = np.array([rng.uniform(-50, 50), rng.normal(0, 12), rng.normal(0, 15)])
+        person = head.mean + np.tensordot(rng.normal(size=len(head.modes)), head.modes, 1)
+        person = person + rng.normal(size=(68, 3)) * head.rest[:, None]
+        sigma = np.full(68, 1.0)
+        sigma[rng.choice(68, 10, replace=False)] = 25.0
+        points = _project(person, angles, rng.uniform(60, 400))
+        points = points + rng.normal(size=(68, 2)) * sigma[:, None]
+        covariance = sigma[:, None, None] ** 2 * np.eye(2)
+        pose = head_pose(points, covariance)
+        error = np.array(pose[:3]) - angles
+        scores.append(error / pose.deviation)
+        weighted.append(np.abs(error))
+        alike.append(np.abs(np.array(head_pose(points)[:3]) - angles))
+    spread = np.std(scores, axis=0)
+    assert (spread > 0.7).all() and (spread < 1.35).all()
+    assert (np.mean(weighted, axis=0) < 0.5 * np.mean(alike, axis=0)).all()
+
+
+def test_mirror_image_looks_the_other_way() -> None:
+    rng = np.random.default_rng(0)
+    points = _project(mean_head().mean, np.array([30.0, 8.0, 12.0]), 90.0)
+    points = points + rng.normal(0, 2, (68, 2))
+    covariance = np.tile(np.eye(2), (68, 1, 1))
+    flip = get_markup("ibug68").flip
+    mirrored = (points * (-1, 1))[flip]
+    one, other = head_pose(points, covariance), head_pose(mirrored, covariance)
+    assert np.allclose(
+        (one.yaw, one.pitch, one.roll), (-other.yaw, other.pitch, -other.roll), atol=0.3
+    )
+    assert one.direction[0] == pytest.approx(-other.direction[0], abs=0.01)
+
+
+def test_hidden_landmarks_do_not_count_and_too_few_give_nan() -> None:
+    points = _project(mean_head().mean, np.array([40.0, 0.0, 0.0]), 120.0)
+    visible = np.ones(68)
+    visible[:8] = 0.0
+    spoilt = points.copy()
+    spoilt[:8] += 500
+    covariance = np.tile(np.eye(2), (68, 1, 1))
+    assert head_pose(spoilt, covariance, visible).yaw == pytest.approx(40.0, abs=0.5)
+    assert np.isnan(head_pose(points, covariance, np.zeros(68)).yaw)
+    with pytest.raises(InputError, match="68 points"):
+        head_pose(points[:20])

@@ -1,0 +1,86 @@
+"""Triage: exact binomial bounds, and a promise that holds in simulated splits."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from luvli.errors import InputError
+from luvli.trust.triage import (
+    GRID,
+    binomial_tail,
+    choose_threshold,
+    faces_needed,
+    fit_triage,
+    upper_bound,
+)
+
+
+@pytest.mark.parametrize(("k", "n", "rate"), [(0, 50, 0.02), (3, 200, 0.05), (40, 1000, 0.03)])
+def test_tail_is_the_binomial_one(k: int, n: int, rate: float) -> None:
+    assert binomial_tail(k, n, rate) == pytest.approx(stats.binom.cdf(k, n, rate), rel=1e-9)
+
+
+@pytest.mark.parametrize(("k", "n"), [(0, 20), (1, 100), (17, 400)])
+def test_bound_is_clopper_pearson(k: int, n: int) -> None:
+    assert upper_bound(k, n, 0.95) == pytest.approx(stats.beta.ppf(0.95, k + 1, n - k), rel=1e-9)
+
+
+def test_edges_of_the_bounds() -> None:
+    assert binomial_tail(5, 5, 0.1) == 1.0
+    assert upper_bound(5, 5) == upper_bound(0, 0) == 1.0
+
+
+def test_the_promise_is_broken_in_at_most_5_percent_of_draws() -> None:
+    """Confidence is only loosely related to success; the true failure rate is known."""
+    rng = np.random.default_rng(0)
+    target, draws, n = 0.05, 200, 1500
+    dense = rng.normal(1.5, 2.0, 200_000)
+    odds_of_success = 1.2 * dense + 0.5
+    sure_dense = 1 / (1 + np.exp(-dense))
+    true_rate = 1 / (1 + np.exp(odds_of_success))
+    order = np.argsort(-sure_dense)
+    running = np.cumsum(true_rate[order]) / np.arange(1, len(order) + 1)
+    broken, accepted = 0, []
+    for _ in range(draws):
+        logits = rng.normal(1.5, 2.0, n)
+        failed = rng.random(n) < 1 / (1 + np.exp(1.2 * logits + 0.5))
+        sure = 1 / (1 + np.exp(-logits))
+        chosen = choose_threshold(fit_triage(sure, failed, 0.2), target)
+        if math.isinf(chosen.threshold):
+            continue
+        count = int((sure_dense >= chosen.threshold).sum())
+        broken += running[count - 1] > target
+        accepted.append((sure >= chosen.threshold).mean())
+    assert broken <= stats.binom.ppf(0.9999, draws, 0.05)
+    oracle = np.searchsorted(running > target, True) / len(running)
+    assert len(accepted) > 0.95 * draws
+    assert np.mean(accepted) > 0.75 * oracle  # and it accepts most of what could be
+
+
+def test_useless_confidence_accepts_nothing() -> None:
+    rng = np.random.default_rng(1)
+    table = fit_triage(rng.random(2000), rng.random(2000) < 0.3, 0.0)
+    chosen = choose_threshold(table, 0.02)
+    assert math.isinf(chosen.threshold)
+    assert chosen.accepted == 0
+
+
+def test_faces_needed_is_the_smallest_number_that_can_pass() -> None:
+    for rate in (0.02, 0.1):
+        n = faces_needed(rate)
+        for count, can in ((n, True), (n - 1, False)):
+            table = fit_triage(np.ones(count), np.zeros(count, bool), 0.0)
+            assert math.isfinite(choose_threshold(table, rate).threshold) == can
+
+
+def test_grid_descends_and_bad_input_is_refused() -> None:
+    assert (np.diff(GRID) < 0).all()
+    table = fit_triage(np.ones(10), np.zeros(10, bool), 0.0)
+    with pytest.raises(InputError, match="between 0 and 1"):
+        choose_threshold(table, 0.0)
+    with pytest.raises(InputError, match="one shape"):
+        fit_triage(np.ones(3), np.zeros(2, bool), 0.0)
