@@ -18,7 +18,8 @@ from rich.console import Console
 from rich.table import Table
 
 from luvli.files import write_text
-from luvli.image.head_pose import head_pose
+from luvli.image.box import Box
+from luvli.image.head_pose import head_pose, rotation_matrix
 from luvli.markup import get_markup
 from luvli.prediction.predictor import load
 from luvli.progress import track
@@ -90,7 +91,8 @@ def _pose(number: int) -> Pose:
 
 
 def measure(path: str, model: str, count: int) -> tuple[Floats, dict[str, Floats], Floats]:
-    """(n, 3) true angles, errors (n, 3) of each way, and predicted deviations (n, 3)."""
+    """(n, 3) true angles; errors (n, 4) of each way, the last the angle of the whole turn; and
+    predicted deviations (n, 3)."""
     predictor = load(model)
     head = load_head(path)
     truth, deviation = [], []
@@ -98,7 +100,7 @@ def measure(path: str, model: str, count: int) -> tuple[Floats, dict[str, Floats
     for i in track(range(count), "faces"):
         sample = render_face((MEASURED, i), head, 256, pose="mixed")
         boxes = predictor.detect(sample.image)
-        face = predictor.predict(sample.image, boxes[:1] or [sample.record.tight_box])[0]
+        face = predictor.predict(sample.image, boxes[:1] or [Box(*sample.record.tight_box)])[0]
         true = np.array(sample.pose)
         if abs(true[0]) > 90:
             continue  # the face itself is turned away
@@ -111,7 +113,9 @@ def measure(path: str, model: str, count: int) -> tuple[Floats, dict[str, Floats
         truth.append(true)
         deviation.append(poses["weighted"].deviation)
         for name, pose in poses.items():
-            errors[name].append((np.array(pose[:3]) - true + 180) % 360 - 180)
+            between = rotation_matrix(*pose[:3]).T @ sample.pose.matrix
+            angle = np.degrees(np.arccos(np.clip((np.trace(between) - 1) / 2, -1, 1)))
+            errors[name].append(np.append((np.array(pose[:3]) - true + 180) % 360 - 180, angle))
     return np.array(truth), {n: np.array(e) for n, e in errors.items()}, np.array(deviation)
 
 
@@ -122,7 +126,7 @@ def report(truth: Floats, errors: dict[str, Floats], deviation: Floats) -> None:
         ("all", 0, 90), ("up to 26 degrees", 0, 26), ("26 to 48", 26, 48), ("48 to 90", 48, 90)
     ):  # fmt: skip
         chosen = (size >= low) & (size < high)
-        table = Table("way", "yaw", "pitch", "roll", "median yaw, pitch, roll", title=(
+        table = Table("way", "yaw", "pitch", "roll", "whole turn", "medians", title=(
             f"{title}: {chosen.sum()} faces, mean absolute error in degrees"
         ))  # fmt: skip
         for name, error in errors.items():
@@ -130,7 +134,7 @@ def report(truth: Floats, errors: dict[str, Floats], deviation: Floats) -> None:
             middle = ", ".join(f"{value:.1f}" for value in np.nanmedian(part, axis=0))
             table.add_row(name, *(f"{value:.1f}" for value in np.nanmean(part, axis=0)), middle)
         Console().print(table)
-    inside = [np.nanmean(np.abs(errors["weighted"]) < k * deviation, axis=0) for k in (1, 2)]
+    inside = [np.nanmean(np.abs(errors["weighted"][:, :3]) < k * deviation, axis=0) for k in (1, 2)]
     for k, share in zip((1, 2), inside, strict=True):
         print(f"within {k} predicted deviations: " + ", ".join(f"{value:.0%}" for value in share))
 

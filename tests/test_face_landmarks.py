@@ -219,3 +219,72 @@ def test_the_short_way_makes_the_same_face(rng: np.random.Generator) -> None:
     assert same == face and same.to_dict() == face.to_dict()
     with pytest.raises(ValueError, match="read-only"):
         same.points[0] = 0.0
+
+
+def test_ellipses_of_a_coverage_know_the_likelihood() -> None:
+    """A sample of the model's own density falls inside as often as it should."""
+    from luvli.likelihood import family
+
+    rng = np.random.default_rng(0)
+    covariance = np.array([[[4.0, 1.0], [1.0, 2.0]]])
+    for name in ("laplace", "gauss"):
+        face = FaceLandmarks(
+            points=[[10.0, 20.0]], covariance=covariance, visibility=[1.0], box=[0, 0, 20, 20],
+            markup="mine1", likelihood=name,
+        )  # fmt: skip
+        ellipses = face.ellipses(coverage=0.8)
+        law = family(name).from_covariance(face.points, covariance)
+        drawn = law.sample(20_000, rng)[:, 0] - ellipses.centre[0]
+        turn = np.radians(ellipses.angle[0])
+        along = drawn @ np.array([np.cos(turn), np.sin(turn)])
+        across = drawn @ np.array([-np.sin(turn), np.cos(turn)])
+        inside = (along / ellipses.half_axes[0, 0]) ** 2 + (across / ellipses.half_axes[0, 1]) ** 2
+        assert (inside <= 1).mean() == pytest.approx(0.8, abs=0.012)
+        assert FaceLandmarks.from_dict(face.to_dict()) == face
+    with pytest.raises(InputError, match="likelihood"):
+        FaceLandmarks(
+            points=[[1.0, 2.0]], covariance=covariance, visibility=[1.0], box=[0, 0, 9, 9],
+            markup="mine1", likelihood="cauchy",
+        )  # fmt: skip
+
+
+def test_regions_scale_each_ellipse_and_stay_out_of_files() -> None:
+    from luvli.faces import RegionRadii
+
+    radii = RegionRadii(
+        np.array([0.5, 0.9]), np.array([[1.0, 2.0], [3.0, np.inf]]), np.array([4.0, 5.0])
+    )
+    face = FaceLandmarks(
+        points=np.zeros((2, 2)), covariance=np.tile(np.eye(2), (2, 1, 1)), visibility=[1, 1],
+        box=[0, 0, 9, 9], markup="mine2", regions=radii,
+    )  # fmt: skip
+    assert face.region(0.5).half_axes.tolist() == [[1, 1], [3, 3]]
+    assert face.region(0.6).half_axes[0].tolist() == [2, 2]  # the next higher level
+    assert np.isinf(face.region(0.9).half_axes[1]).all()
+    assert face.region(0.9, joint=True).half_axes.tolist() == [[5, 5], [5, 5]]
+    again = FaceLandmarks.from_dict(face.to_dict())
+    assert again == face and again.regions is None
+    with pytest.raises(InputError, match="luvli calibrate"):
+        again.region(0.9)
+    with pytest.raises(InputError, match="between 0 and 1"):
+        face.region(1.5)
+
+
+def test_head_pose_of_a_face() -> None:
+    from luvli.image.head_pose import mean_head
+
+    points = mean_head().mean[:, :2] * (10, -10) + 200  # seen from far away, straight ahead
+    face = FaceLandmarks(
+        points=points, covariance=np.tile(np.eye(2), (68, 1, 1)), visibility=np.ones(68),
+        box=[0, 0, 400, 400],
+    )  # fmt: skip
+    pose = face.head_pose()
+    assert (np.abs(pose[:3]) < 3 * pose.deviation + 0.5).all()
+    turned = face.transform([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0]]).head_pose()  # clockwise, as seen
+    assert turned.roll - pose.roll == pytest.approx(90, abs=1e-3)
+    small = FaceLandmarks(
+        points=[[1.0, 2.0]], covariance=[np.eye(2)], visibility=[1.0], box=[0, 0, 9, 9],
+        markup="mine1",
+    )  # fmt: skip
+    with pytest.raises(InputError, match="68 points"):
+        small.head_pose()

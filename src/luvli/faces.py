@@ -11,13 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from luvli.errors import InputError
 from luvli.image import affine as affines
+from luvli.image.head_pose import HeadPose, head_pose
+from luvli.likelihood import family
 from luvli.likelihood.covariance import spread
 from luvli.markup import get_markup, is_markup
 
@@ -33,6 +35,29 @@ class Ellipses(NamedTuple):
     """(k, 2), the longer one first"""
     angle: Floats
     """(k,) degrees from the x axis to the longer half-axis, turning towards +y; in [-90, 90)"""
+
+
+class RegionRadii(NamedTuple):
+    """How far regions with a guarantee reach around the landmarks of one face.
+
+    Mahalanobis radii, from the calibration faces of the same class of pose.
+    """
+
+    levels: Floats
+    """(L,) coverages, ascending"""
+    radii: Floats
+    """(k, L) for each landmark by itself; infinite where too few faces were seen"""
+    joint: Floats
+    """(L,) for all visible landmarks of the face at once"""
+
+    def at(self, coverage: float, joint: bool = False) -> Floats:
+        """(k,) radii for this coverage, or for the next higher level that is known."""
+        if not 0 < coverage < 1:
+            raise InputError(f"coverage must lie between 0 and 1, got {coverage}.")
+        place = int(np.searchsorted(self.levels, coverage - 1e-9))
+        if place == len(self.levels):
+            return np.full(len(self.radii), np.inf)
+        return np.full(len(self.radii), self.joint[place]) if joint else self.radii[:, place]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +94,10 @@ class FaceLandmarks:
     """calibrated probability that the alignment succeeded; None when the model does not tell"""
     expected_error: float | None = None
     """expected mean error of the landmarks, in percent of the box; None as above"""
+    likelihood: Literal["laplace", "gauss"] = "laplace"
+    """the density that the covariances belong to"""
+    regions: RegionRadii | None = None
+    """radii with a guarantee, of a calibrated model; they stay with the model, not in files"""
 
     def __post_init__(self) -> None:
         points = _array("points", self.points)
@@ -107,6 +136,7 @@ class FaceLandmarks:
             raise InputError(f"confidence must lie in 0..1, got {self.confidence}.")
         if self.expected_error is not None and not self.expected_error >= 0:
             raise InputError(f"expected_error must be at least 0, got {self.expected_error}.")
+        family(self.likelihood)  # refuses an unknown name
 
     @classmethod
     def _trusted(cls, **given: Any) -> FaceLandmarks:
@@ -128,7 +158,7 @@ class FaceLandmarks:
         """Equal when every number is; NaN equals NaN, so that empty results compare equal."""
         if not isinstance(other, FaceLandmarks):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in _DEFAULTS) and all(
+        return all(getattr(self, name) == getattr(other, name) for name in _NUMBERS) and all(
             np.array_equal(getattr(self, name), getattr(other, name), equal_nan=True)
             for name in ARRAYS
         )
@@ -178,17 +208,52 @@ class FaceLandmarks:
         )
         return [(names[j], float(sigma[j])) for j in np.argsort(-sigma)[:count]]
 
-    def ellipses(self, mahalanobis: float = 1.0) -> Ellipses:
+    def ellipses(self, mahalanobis: float = 1.0, coverage: float | None = None) -> Ellipses:
         """Curves of constant Mahalanobis distance around the landmarks.
 
-        `mahalanobis` = 1 is what the paper draws; `luvli.likelihood` gives the distance
-        that holds a wanted probability. Landmarks without a location give NaN.
+        `mahalanobis` = 1 is what the paper draws; with `coverage`, the ellipses hold that
+        probability if the model is right (its own likelihood is taken). `region` gives
+        ellipses with a guarantee. Landmarks without a location give NaN.
         """
+        if coverage is not None:
+            if not 0 < coverage < 1:
+                raise InputError(f"coverage must lie between 0 and 1, got {coverage}.")
+            mahalanobis = float(family(self.likelihood).radius_quantile(coverage))
+        return self._ellipses(np.full(len(self), mahalanobis))
+
+    def region(self, coverage: float = 0.9, joint: bool = False) -> Ellipses:
+        """Ellipses that hold the truth with at least this probability, whatever the model.
+
+        The guarantee is that of split conformal prediction: for faces like those that the
+        model was calibrated on (`luvli calibrate`), a visible landmark lies inside its ellipse
+        with at least probability `coverage`; with `joint`, all visible landmarks of the face
+        lie inside theirs at once. Infinite where the calibration faces were too few.
+        """
+        if self.regions is None:
+            raise InputError(
+                "this face comes from a model without guaranteed regions: calibrate the model "
+                "with luvli calibrate, or use ellipses(coverage=...), the model's own."
+            )
+        return self._ellipses(self.regions.at(coverage, joint))
+
+    def head_pose(self) -> HeadPose:
+        """Yaw, pitch and roll of the head in degrees with their covariance.
+
+        Landmarks count by covariance and visibility; see `luvli.image.head_pose`. Needs 68
+        points; NaN where too few are visible.
+        """
+        if len(self) != 68:
+            raise InputError(f"head pose needs the 68 points of ibug68, got {len(self)} points.")
+        return head_pose(
+            self.points, self.covariance, self.visibility if self.visibility_trained else None
+        )
+
+    def _ellipses(self, radius: Floats) -> Ellipses:
         known = ~np.isnan(self.covariance).any(axis=(1, 2))
         half_axes = np.full((len(self), 2), np.nan)
         angle = np.full(len(self), np.nan)
         values, vectors = np.linalg.eigh(self.covariance[known])  # ascending
-        half_axes[known] = mahalanobis * np.sqrt(values[:, ::-1])
+        half_axes[known] = radius[known, None] * np.sqrt(values[:, ::-1])
         longest = vectors[:, :, 1]
         degrees = np.degrees(np.arctan2(longest[:, 1], longest[:, 0]))
         angle[known] = (degrees + 90.0) % 180.0 - 90.0
@@ -224,6 +289,8 @@ class FaceLandmarks:
             told["confidence"] = self.confidence
         if self.expected_error is not None:
             told["expected_error"] = self.expected_error
+        if self.likelihood != "laplace":
+            told["likelihood"] = self.likelihood
         return {
             "markup": self.markup,
             "score": self.score,
@@ -241,7 +308,7 @@ class FaceLandmarks:
         missing = {"points", "covariance", "visibility", "box"} - set(data)
         if missing:
             raise InputError(f"a face needs the field {sorted(missing)[0]!r}, which is missing.")
-        return cls(**{name: data[name] for name in (*ARRAYS, *_DEFAULTS) if name in data})
+        return cls(**{name: data[name] for name in (*ARRAYS, *_NUMBERS) if name in data})
 
 
 ARRAYS = ("points", "covariance", "visibility", "box", "occlusion")
@@ -250,6 +317,8 @@ _DEFAULTS: dict[str, Any] = {
     made.name: made.default for made in fields(FaceLandmarks) if made.name not in ARRAYS
 }
 """the other fields"""
+_NUMBERS = [name for name in _DEFAULTS if name != "regions"]
+"""those that belong to the face itself and travel in files"""
 
 
 def _array(name: str, value: ArrayLike) -> Floats:

@@ -86,7 +86,7 @@ def head_pose(
         spread = np.asarray(covariance, dtype=np.float64)
         used &= np.isfinite(spread).all(axis=(1, 2))
     if used.sum() < FEWEST:
-        return HeadPose(*[float("nan")] * 3, np.full((3, 3), np.nan))
+        return HeadPose(np.nan, np.nan, np.nan, np.full((3, 3), np.nan))
     head = mean_head()
     model, seen = head.mean[used], places[used]
     noise = None
@@ -201,7 +201,8 @@ def _fit(
         normal = jacobian.T @ weights @ jacobian + prior
         gradient = jacobian.T @ weights @ residual
         gradient[6] += away * prior[6, 6]
-        move = np.linalg.solve(normal + damping * np.diag(np.diag(normal)), gradient)
+        damped = normal + damping * np.diag(np.diag(normal))
+        move = np.asarray(np.linalg.solve(damped, gradient), np.float64)
         trial = (_turn(move[:3]) @ state[0], state[1] + move[3:])
         trial[1][3] = np.clip(trial[1][3], 0.0, 1 / 25)
         left = (target - _project(*trial, model)[0]).ravel()
@@ -213,7 +214,7 @@ def _fit(
             best = new
         else:
             damping *= 10
-    inverse = np.linalg.inv(normal)
+    inverse = np.asarray(np.linalg.inv(normal), np.float64)
     if noise is None:
         free = max(2 * len(seen) - 7, 1)
         inverse = inverse * (residual @ residual / free)

@@ -5,16 +5,16 @@ Everything here is applied with numpy alone. Fitting is done by `luvli calibrate
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from math import inf
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from luvli.errors import InputError
-from luvli.faces import FaceLandmarks
-from luvli.network.face_features import ShapeModel, face_features, score_feature
+from luvli.faces import FaceLandmarks, RegionRadii
+from luvli.network.face_features import ShapeModel, face_features, pose_kind, score_feature
 
 Floats = NDArray[np.float64]
 
@@ -44,9 +44,9 @@ class Additive(_Table):
 
     def __call__(self, features: ArrayLike) -> Floats:
         """(n, d) features in the order of their names -> (n,)."""
-        return basis(features, self.centre, self.spread, self.knots, self.limit) @ np.concatenate(
-            [np.ravel(self.slopes), [self.constant]]
-        )
+        terms = basis(features, self.centre, self.spread, self.knots, self.limit)
+        weights = np.concatenate([np.ravel(self.slopes), [self.constant]])
+        return np.asarray(terms @ weights, dtype=np.float64)
 
 
 def basis(
@@ -122,23 +122,29 @@ class RegionTable(_Table):
     faces: dict[str, int]
     """calibration faces of each class of pose"""
 
-    def radius(self, pose: str, coverage: float, joint: bool = False) -> Floats:
-        """(k,) radii that hold the truth with at least this probability; infinite if unknown.
+    def for_pose(self, pose: str) -> RegionRadii:
+        """The radii for a face of this class of pose; those of all poses where few were seen."""
+        return self._by_pose[pose if pose in self.radii else ALL_POSES]
 
-        A coverage between two levels takes the higher one; a pose class with few faces takes
-        the radii of all poses.
-        """
-        if not 0 < coverage < 1:
-            raise InputError(f"coverage must lie between 0 and 1, got {coverage}.")
-        rows = self.radii.get(pose, self.radii[ALL_POSES])
-        place = bisect_left(self.levels, coverage - 1e-9)
+    def radius(self, pose: str, coverage: float, joint: bool = False) -> Floats:
+        """(k,) radii that hold the truth with at least this probability; infinite if unknown."""
+        return self.for_pose(pose).at(coverage, joint)
+
+    @cached_property
+    def _by_pose(self) -> dict[str, RegionRadii]:
         size = sum(len(group) for group in self.groups.values())
-        result = np.full(size, inf)
-        for name, group in self.groups.items():
-            row = rows[JOINT if joint else name]
-            value = row[place] if place < len(row) else None
-            result[group] = inf if value is None else value
-        return result
+        made = {}
+        for pose, rows in self.radii.items():
+            each = np.full((size, len(self.levels)), np.inf)
+            for name, group in self.groups.items():
+                each[group] = _numbers(rows[name])
+            each.setflags(write=False)
+            made[pose] = RegionRadii(np.array(self.levels), each, _numbers(rows[JOINT]))
+        return made
+
+
+def _numbers(row: list[float | None]) -> Floats:
+    return np.array([np.inf if value is None else value for value in row])
 
 
 class TriageTable(_Table):
@@ -173,3 +179,14 @@ class TrustTables(_Table):
     base64; "" where unknown"""
     data: list[str] = []
     """the calibration faces, in words"""
+
+    def apply(self, face: FaceLandmarks) -> FaceLandmarks:
+        """The same face with confidence, expected error and guaranteed regions."""
+        if face.is_empty:
+            return face
+        changes: dict[str, Any] = {}
+        if self.confidence is not None:
+            changes["confidence"], changes["expected_error"] = self.confidence.judge(face)
+        if self.regions is not None:
+            changes["regions"] = self.regions.for_pose(pose_kind(face))
+        return replace(face, **changes)

@@ -98,7 +98,7 @@ def fit_confidence(
                 f"a confidence takes at least {FEWEST} {what}, got {count}: label more faces."
             )
     if shape is None:
-        shape = fit_shape([faces[i].points for i in np.flatnonzero(plain & good)])
+        shape = fit_shape([faces[i].points for i in np.flatnonzero(plain & good).tolist()])
     table = feature_table(faces, shape)
     known &= np.isfinite(table[:, :-1]).all(axis=1)
     weight = np.ones(len(errors))
@@ -156,7 +156,7 @@ def fit_logistic(
         p = 1 / (1 + np.exp(-np.clip(terms @ beta, -30, 30)))
         gradient = terms.T @ (weight * (p - outcome)) + penalty * beta
         curve = (terms * (weight * p * (1 - p))[:, None]).T @ terms + np.diag(penalty + 1e-9)
-        step = np.linalg.solve(curve, gradient)
+        step = np.asarray(np.linalg.solve(curve, gradient), np.float64)
         length = 1.0
         while length > 1e-4 and cost(beta - length * step) > now:
             length /= 2
@@ -179,7 +179,7 @@ def fit_mean(
     penalty = _penalty(terms.shape[1], ridge)
     # start from least squares of the logarithms, then solve for E[error] = exp(terms beta)
     square = (terms * weight[:, None]).T @ terms + np.diag(penalty + 1e-9)
-    beta = np.linalg.solve(square, terms.T @ (weight * logs))
+    beta: Floats = np.asarray(np.linalg.solve(square, terms.T @ (weight * logs)), np.float64)
     truth = np.exp(logs)
 
     def cost(at: Floats) -> float:
@@ -191,7 +191,7 @@ def fit_mean(
         ratio = truth * np.exp(-np.clip(terms @ beta, -5, 8))
         gradient = terms.T @ (weight * (1 - ratio)) + penalty * beta
         curve = (terms * (weight * ratio)[:, None]).T @ terms + np.diag(penalty + 1e-9)
-        step = np.linalg.solve(curve, gradient)
+        step = np.asarray(np.linalg.solve(curve, gradient), np.float64)
         length = 1.0
         while length > 1e-4 and cost(beta - length * step) > now:
             length /= 2

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Literal, get_args
+from importlib import import_module
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +65,8 @@ def cut_scene(image: Picture, box: Box, points: Floats, side: int = SIDE) -> Sce
     """The window around one face, `side` pixels wide, as a scene of its own."""
     crop = Crop.from_box(box, side, WINDOW)
     corners = crop.to_crop([(box.x0, box.y0), (box.x1, box.y1)])
-    moved = Box(*corners.ravel().tolist(), score=box.score)
+    x0, y0, x1, y1 = corners.ravel().tolist()
+    moved = Box(x0, y0, x1, y1, box.score)
     return Scene(crop.warp(image), moved, (crop.to_crop(points),))
 
 
@@ -250,10 +252,10 @@ def _animal(scene: Scene, rng: Rng, others: Sequence[Scene]) -> Scene:
 @cache
 def _cat() -> Picture | None:
     try:
-        from skimage.data import chelsea
+        data: Any = import_module("skimage.data")
     except ImportError:
         return None
-    return np.asarray(chelsea(), np.uint8)
+    return np.asarray(data.chelsea(), np.uint8)
 
 
 def _no_face(scene: Scene, rng: Rng, others: Sequence[Scene]) -> Scene:
