@@ -16,6 +16,7 @@ from luvli.likelihood.laplace import Laplace
 from luvli.likelihood.mixed import Mixed
 
 if TYPE_CHECKING:
+    from luvli.likelihood.distillation import Teacher, distillation_loss
     from luvli.likelihood.heatmap import heatmap_loss, heatmap_targets
     from luvli.likelihood.loss import LossDifferences, LuvliLoss, luvli_loss
 
@@ -26,6 +27,8 @@ __all__ = [
     "LossDifferences",
     "LuvliLoss",
     "Mixed",
+    "Teacher",
+    "distillation_loss",
     "family",
     "heatmap_loss",
     "heatmap_targets",
@@ -34,6 +37,8 @@ __all__ = [
 
 _FAMILIES: dict[str, type[Elliptical]] = {"laplace": Laplace, "gauss": Gauss}
 _HOME = {
+    "Teacher": "distillation",
+    "distillation_loss": "distillation",
     "LossDifferences": "loss",
     "LuvliLoss": "loss",
     "luvli_loss": "loss",

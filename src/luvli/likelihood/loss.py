@@ -109,7 +109,7 @@ def luvli_loss(
     _check(outputs, target_points, visibility, visibility_mask, likelihood)
     if isinstance(reference, bool):
         reference = PUBLISHED if reference else PAPER
-    lambdas = _weights(weights, len(outputs), target_points)
+    lambdas = unet_weights(weights, len(outputs), target_points)
     labels = _Labels.of(target_points, visibility, visibility_mask, label_covariance)
     terms = [_terms(output, labels, likelihood, reference) for output in outputs]
     log_det, distance, seen = (torch.stack(part) for part in zip(*terms, strict=True))
@@ -201,7 +201,8 @@ def _mean(values: Tensor, counted: Tensor) -> Tensor:
     return torch.where(counted, values, 0.0).mean()
 
 
-def _weights(weights: Sequence[float] | None, unets: int, like: Tensor) -> Tensor:
+def unet_weights(weights: Sequence[float] | None, unets: int, like: Tensor) -> Tensor:
+    """lambda_i of eq. 14 as (K,), all 1 unless given, like `like` in type and place."""
     if weights is None:
         return torch.ones(unets, dtype=like.dtype, device=like.device)
     if len(weights) != unets:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from luvli.data.augment import Augmentation
 from luvli.data.dataset import CropDataset, collate
-from luvli.data.record import FaceRecord, Visibility
+from luvli.data.record import Visibility
 from luvli.image import affine as affines
 from luvli.markup import get_markup
 from luvli.prefetch import prefetch
@@ -20,6 +20,7 @@ from luvli.training.order import StageOrder
 from luvli.training.recipe import Recipe, Stage, VisibilityUse
 from luvli.training.sources import SourceFaces, load_source, name_hash
 
+Floats = NDArray[np.float64]
 Track = Callable[[Iterable[Any]], Iterable[Any]]
 
 
@@ -34,15 +35,38 @@ class Batch(NamedTuple):
     """(B, k) `Visibility` classes"""
     visibility_labelled: Tensor
     """(B, k) bool, whether the label says anything about visibility"""
-    covariance: Tensor | None
+    covariance: Tensor | None = None
     """(B, k, 2, 2) crop pixels squared, how unsure the label is; None when all are exact"""
+    teacher_points: Tensor | None = None
+    """(B, k, 2) crop pixels; None without a teacher"""
+    teacher_covariance: Tensor | None = None
+    """(B, k, 2, 2) crop pixels squared"""
+    teacher_visibility: Tensor | None = None
+    """(B, k) probability"""
+
+
+class TeacherLabel(NamedTuple):
+    """What a teacher says about one face, in image pixels."""
+
+    points: Floats
+    """(k, 2)"""
+    covariance: Floats
+    """(k, 2, 2)"""
+    visibility: Floats
+    """(k,) probability; 1 from a teacher that knows nothing of visibility"""
 
 
 class TrainingFaces:
     """Augmented crops of several sources, addressed by (source, round, index)."""
 
-    def __init__(self, crops: Sequence[CropDataset], uses: Sequence[VisibilityUse]) -> None:
-        self.crops, self.uses = list(crops), list(uses)
+    def __init__(
+        self,
+        crops: Sequence[CropDataset],
+        uses: Sequence[VisibilityUse],
+        teachers: Sequence[Mapping[str, TeacherLabel]] | None = None,
+    ) -> None:
+        """`teachers`: for each source, what a teacher says about its faces, by face id."""
+        self.crops, self.uses, self.teachers = list(crops), list(uses), teachers
         self.weighted = any(
             record.covariance is not None for crop in crops for record in crop.records
         )
@@ -51,7 +75,7 @@ class TrainingFaces:
         source, turn, index = (int(number) for number in draw)
         crops = self.crops[source]
         sample: dict[str, Any] = crops[turn, index]
-        record = crops.records[index]
+        record, affine = crops.records[index], sample["affine"]
         use = self.uses[source]
         if use == "frontal":
             use = "labelled" if is_frontal(record.points) else "ignore"
@@ -59,7 +83,16 @@ class TrainingFaces:
             sample["visibility"], use
         )
         if self.weighted:
-            sample["covariance"] = _moved_covariance(record, sample["affine"], crops.markup)
+            covariance = record.covariance
+            if covariance is None:  # an exact label
+                covariance = np.zeros((len(record.points), 2, 2))
+            sample["covariance"] = _move_covariance(covariance, affine, crops.markup)
+        if self.teachers is not None:
+            label = self.teachers[source][record.face_id]
+            names = _names_after(affine, crops.markup, len(label.points))
+            sample["teacher_points"] = affines.apply(affine, label.points)[names]
+            sample["teacher_covariance"] = _move_covariance(label.covariance, affine, crops.markup)
+            sample["teacher_visibility"] = label.visibility[names]
         return sample
 
 
@@ -89,26 +122,29 @@ def is_frontal(points: NDArray[np.float64], limit: float = 0.45) -> bool:
     return abs(2 * place - 1) < limit
 
 
-def _moved_covariance(
-    record: FaceRecord, affine: NDArray[np.float64], markup: str
-) -> NDArray[np.float32]:
-    """(k, 2, 2) the label's covariance in crop pixels; zeros for an exact label."""
-    if record.covariance is None:
-        return np.zeros((len(record.points), 2, 2), np.float32)
-    covariance = record.covariance
-    if affines.is_mirrored(affine):  # landmarks have changed their names
-        covariance = covariance[get_markup(markup).flip]
-    return np.nan_to_num(affines.push_covariance(affine, covariance)).astype(np.float32)
+def _names_after(affine: Floats, markup: str, landmarks: int) -> NDArray[np.intp]:
+    """(k,) which landmark of the image each one of the crop is: others, if it is mirrored."""
+    if affines.is_mirrored(affine):
+        return np.asarray(get_markup(markup).flip, dtype=np.intp)
+    return np.arange(landmarks)
+
+
+def _move_covariance(covariance: Floats, affine: Floats, markup: str) -> NDArray[np.float32]:
+    """(k, 2, 2) image pixels squared -> crop pixels squared; zeros where there is no label."""
+    named = covariance[_names_after(affine, markup, len(covariance))]
+    return np.nan_to_num(affines.push_covariance(affine, named)).astype(np.float32)
 
 
 def make_batch(samples: Sequence[dict[str, Any]]) -> Batch:
     """Stack samples of `TrainingFaces`."""
     tensors = collate(samples)
-    covariance = None
-    if "covariance" in samples[0]:
-        covariance = torch.from_numpy(np.stack([sample["covariance"] for sample in samples]))
+    more = {
+        name: torch.from_numpy(np.stack([sample[name] for sample in samples])).float()
+        for name in ("covariance", "teacher_points", "teacher_covariance", "teacher_visibility")
+        if name in samples[0]
+    }
     labelled = torch.from_numpy(np.stack([sample["visibility_labelled"] for sample in samples]))
-    return Batch(tensors["image"], tensors["points"], tensors["visibility"], labelled, covariance)
+    return Batch(tensors["image"], tensors["points"], tensors["visibility"], labelled, **more)
 
 
 def load_batches(faces: TrainingFaces, order: StageOrder, workers: int) -> Iterator[Batch]:
@@ -136,9 +172,14 @@ def has_hidden_landmarks(faces: TrainingFaces) -> bool:
 
 
 def training_faces(
-    recipe: Recipe, stage: Stage, faces: Mapping[str, SourceFaces], track: Track = iter
+    recipe: Recipe,
+    stage: Stage,
+    faces: Mapping[str, SourceFaces],
+    teachers: Mapping[str, Mapping[str, TeacherLabel]] | None = None,
+    track: Track = iter,
 ) -> TrainingFaces:
-    """The augmented crops of one stage."""
+    """The augmented crops of one stage; `teachers`: for each source what its teacher says, by
+    face id."""
     names = recipe.sources_of(stage)
     crops = []
     for name in names:
@@ -156,7 +197,9 @@ def training_faces(
                 track=track,
             )
         )
-    return TrainingFaces(crops, [faces[name].source.visibility for name in names])
+    uses = [faces[name].source.visibility for name in names]
+    labels = [teachers[name] for name in names] if teachers else None
+    return TrainingFaces(crops, uses, labels)
 
 
 def validation_crops(

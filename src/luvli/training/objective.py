@@ -8,7 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from luvli.likelihood import heatmap_loss, luvli_loss
+from luvli.likelihood import Teacher, distillation_loss, heatmap_loss, luvli_loss
+from luvli.likelihood.covariance import to_cholesky
 from luvli.network.config import NetworkConfig
 from luvli.network.model import LUVLi, UNetOutput
 from luvli.network.pixels import contrast_stretch, covariance_to_heatmap, crop_to_heatmap
@@ -27,10 +28,12 @@ class StageLosses(NamedTuple):
     """T2"""
     visibility: Tensor | None = None
     """cross-entropy"""
+    teacher: Tensor | None = None
+    """what the teacher's distribution costs"""
 
     def logged(self) -> dict[str, Tensor]:
         """The parts that there are, without their graph, by the names in the logs."""
-        named = zip(("loss", "T1", "T2", "visibility"), self, strict=True)
+        named = zip(("loss", "T1", "T2", "visibility", "teacher"), self, strict=True)
         return {name: value.detach() for name, value in named if value is not None}
 
 
@@ -71,11 +74,35 @@ def stage_losses(
         label_covariance=covariance,
         reference=stage.reference,
     )
-    return StageLosses(
+    losses = StageLosses(
         loss.total,
         loss.log_det[-1],
         loss.distance[-1],
         loss.visibility[-1] if stage.use_visibility else None,
+    )
+    if batch.teacher_points is None:
+        return losses
+    taught = distillation_loss(
+        outputs,
+        _teacher(batch, config),
+        likelihood=config.likelihood,
+        use_visibility=stage.use_visibility,
+        weights=weights,
+    )
+    share = stage.teacher_weight
+    total = (1 - share) * loss.total + share * taught.total
+    last = taught.location[-1] + taught.visibility[-1]
+    return losses._replace(total=total, teacher=last)
+
+
+def _teacher(batch: Batch, config: NetworkConfig) -> Teacher:
+    """The batch's teacher in heat-map pixels."""
+    points, covariance = batch.teacher_points, batch.teacher_covariance
+    assert points is not None and covariance is not None and batch.teacher_visibility is not None
+    return Teacher(
+        crop_to_heatmap(points, config.pixel_grid),
+        to_cholesky(covariance_to_heatmap(covariance)),
+        batch.teacher_visibility,
     )
 
 
@@ -92,7 +119,6 @@ def freeze_unused(network: LUVLi, stage: Stage) -> None:
         points=torch.full((1, landmarks, 2), size / 2),
         visibility=torch.ones(1, landmarks),
         visibility_labelled=torch.ones(1, landmarks, dtype=torch.bool),
-        covariance=None,
     )
     network.eval()  # leaves the running statistics alone
     outputs = network(network_input(batch.images, config))

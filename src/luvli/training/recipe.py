@@ -165,6 +165,12 @@ class Stage(StrictConfig):
     relabel: tuple[str, ...] = ()
     """sources whose training labels the stage's first weights make anew: self-training, for faces
     with weak labels or another convention; as `relabel` of a source, but by this very run"""
+    teacher: str | None = None
+    """shipped model or model file to learn from beside the labels (distillation): its points,
+    covariances and visibilities of every training face, as it sees the plain picture and its
+    mirror image"""
+    teacher_weight: float = Field(default=0.5, gt=0, le=1)
+    """loss = (1 - teacher_weight) * that of the labels + teacher_weight * that of the teacher"""
     optimizer: Annotated[RMSprop | AdamW, Field(discriminator="kind")] = RMSprop()
     schedule: Schedule = Steps()
     augmentation: Augmentation = Augmentation()
@@ -242,6 +248,10 @@ class Recipe(StrictConfig):
         if not self.data.sources:
             raise ValueError("a recipe needs at least one source of data")
         for name, stage in self.stages.items():
+            if stage.teacher is not None and stage.loss != "luvli":
+                raise ValueError(
+                    f"stages.{name}.teacher: only the loss luvli learns from a teacher"
+                )
             for source in stage.mixture or {}:
                 if source not in self.data.sources:
                     known = ", ".join(self.data.sources)

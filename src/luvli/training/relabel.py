@@ -1,10 +1,11 @@
-"""Self-training: a model's predictions as labels, weighed by its own covariances.
+"""A model's predictions as labels: for self-training, and for learning from a teacher.
 
-A face is asked about twice, as it is and mirrored; the label is the mean of both answers, and
-their disagreement is added to its covariance.
+A face is asked about twice, as it is and mirrored; the label is the mean of both predictions,
+and their disagreement is added to its covariance.
 
-A label of a model is the location plus noise; the loss adds the noise's covariance to the
-predicted one (`luvli_loss(label_covariance=...)`), so an unsure label pulls less.
+In self-training a label of a model is the location plus noise; the loss adds the noise's
+covariance to the predicted one (`luvli_loss(label_covariance=...)`), so an unsure label pulls
+less. A teacher's label is a distribution to be learnt as such (`distillation_loss`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +29,22 @@ from luvli.image import affine as affines
 from luvli.markup import get_markup, is_markup
 from luvli.models import find_model, model_names
 from luvli.network import LUVLi, load_model
+from luvli.training.batch import TeacherLabel
 from luvli.training.validate import predict_crops
 
 Floats = NDArray[np.float64]
-ANSWERS = ("points", "covariance", "visibility")
+
+
+class ModelLabels(NamedTuple):
+    """What a model says about n faces, in pixels of each one's image."""
+
+    points: Floats
+    """(n, k, 2)"""
+    covariance: Floats
+    """(n, k, 2, 2)"""
+    visibility: Floats
+    """(n, k) probability"""
+    visibility_trained: bool
 
 
 def relabel(
@@ -39,54 +53,78 @@ def relabel(
     """The same faces with the model's locations (image pixels) and covariances.
 
     Where the model's visibility was trained, a landmark that it calls invisible becomes
-    self-occluded; otherwise the old classes stay. Answers are kept in the cache folder, so that
-    other processes, and the same run when it is resumed, do not ask again.
+    self-occluded; otherwise the old classes stay.
+    """
+    labels = label_faces(records, model, box_noise, cache)
+    result = []
+    for i, record in enumerate(records):
+        seen = labels.visibility[i] > 0.5 if labels.visibility_trained else record.visible
+        result.append(
+            record.with_changes(
+                points=labels.points[i],
+                covariance=labels.covariance[i],
+                visibility=np.where(seen, Visibility.UNOCCLUDED, Visibility.SELF_OCCLUDED),
+                visibility_probability=labels.visibility[i],
+            )
+        )
+    return result
+
+
+def teacher_labels(
+    records: Sequence[FaceRecord], model: PathLike, box_noise: BoxNoise, cache: str | None = None
+) -> dict[str, TeacherLabel]:
+    """What a teacher says about each face, by its id."""
+    labels = label_faces(records, model, box_noise, cache)
+    seen = labels.visibility if labels.visibility_trained else np.ones_like(labels.visibility)
+    parts = zip(records, labels.points, labels.covariance, seen, strict=True)
+    named = {record.face_id: TeacherLabel(*label) for record, *label in parts}
+    if len(named) < len(records):
+        raise InputError("faces to learn from a teacher need ids of their own: some are the same.")
+    return named
+
+
+def label_faces(
+    records: Sequence[FaceRecord], model: PathLike, box_noise: BoxNoise, cache: str | None = None
+) -> ModelLabels:
+    """A model's predictions for labelled faces, each the mean of the face and its mirror image.
+
+    They are kept in the cache folder, so that other processes, and the same run when it is
+    resumed, do not ask again.
     """
     path = shipped_or_path(model)
     network, info = load_model(path)
     markups = {record.markup for record in records}
     if markups != {network.config.markup}:
         raise InputError(
-            f"{Path(model)} knows the markup {network.config.markup}, the faces to label again "
+            f"{Path(model)} knows the markup {network.config.markup}, the faces to label "
             f"have {', '.join(sorted(markups))}: use a model of the same markup."
         )
+    trained = network.config.visibility_trained
     store = Path(cache or cache_root()) / f"labels-{_key(path, records, box_noise)}.npz"
     if store.is_file():
         with np.load(store) as kept:
-            points, covariance, visibility = (kept[name] for name in ANSWERS)
-    else:
-        enlarge = float(info.get("enlarge", 1.1))
-        answers = []
-        for mirrored in (False, True) if is_markup(network.config.markup) else (False,):
-            flip = Augmentation.recipe("none").model_copy(update={"flip": float(mirrored)})
-            crops = CropDataset(
-                records,
-                network.config.input_size,
-                enlarge=enlarge,
-                augmentation=flip,
-                box_noise=box_noise,
-                cache=cache or True,
-            )
-            answers.append(_in_image_pixels(network, crops))
-        points, covariance, visibility = _combined(answers)
-        with whole_file(store) as place:
-            np.savez(place, points=points, covariance=covariance, visibility=visibility)
-    result = []
-    for i, record in enumerate(records):
-        seen = visibility[i] > 0.5 if network.config.visibility_trained else record.visible
-        result.append(
-            record.with_changes(
-                points=points[i],
-                covariance=covariance[i],
-                visibility=np.where(seen, Visibility.UNOCCLUDED, Visibility.SELF_OCCLUDED),
-                visibility_probability=visibility[i],
-            )
+            return ModelLabels(kept["points"], kept["covariance"], kept["visibility"], trained)
+    enlarge = float(info.get("enlarge", 1.1))
+    views = []
+    for mirrored in (False, True) if is_markup(network.config.markup) else (False,):
+        flip = Augmentation.recipe("none").model_copy(update={"flip": float(mirrored)})
+        crops = CropDataset(
+            records,
+            network.config.input_size,
+            enlarge=enlarge,
+            augmentation=flip,
+            box_noise=box_noise,
+            cache=cache or True,
         )
-    return result
+        views.append(_in_image_pixels(network, crops))
+    points, covariance, visibility = _combined(views)
+    with whole_file(store) as place:
+        np.savez(place, points=points, covariance=covariance, visibility=visibility)
+    return ModelLabels(points, covariance, visibility, trained)
 
 
 def _key(model: Path, records: Sequence[FaceRecord], box_noise: BoxNoise) -> str:
-    """Tells the answers of one model about some faces from all others."""
+    """Tells the predictions of one model about some faces from all others."""
     digest = hashlib.sha256(model.read_bytes())
     for record in records:
         state = "" if record.image is None else file_state(record.image)
@@ -110,11 +148,11 @@ def _in_image_pixels(network: LUVLi, crops: CropDataset) -> tuple[Floats, Floats
     return points, covariance, visibility
 
 
-def _combined(answers: Sequence[tuple[Floats, Floats, Floats]]) -> tuple[Floats, Floats, Floats]:
-    """Mean of several answers about the same faces; their scatter adds to the covariance."""
-    points, covariance, visibility = (np.stack(part) for part in zip(*answers, strict=True))
+def _combined(views: Sequence[tuple[Floats, Floats, Floats]]) -> tuple[Floats, Floats, Floats]:
+    """Mean of several views of the same faces; their scatter adds to the covariance."""
+    points, covariance, visibility = (np.stack(part) for part in zip(*views, strict=True))
     off = points - points.mean(axis=0)
-    scatter = np.einsum("anki,ankj->nkij", off, off) / len(answers)
+    scatter = np.einsum("anki,ankj->nkij", off, off) / len(views)
     return points.mean(axis=0), _symmetric(covariance.mean(axis=0) + scatter), visibility.mean(0)
 
 

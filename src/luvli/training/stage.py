@@ -7,7 +7,7 @@ what they did.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from luvli.network import LUVLi, build, load_weights_into, save_model
 from luvli.progress import track
 from luvli.training.batch import (
     Batch,
+    TeacherLabel,
     has_hidden_landmarks,
     load_batches,
     training_faces,
@@ -34,7 +35,7 @@ from luvli.training.objective import StageLosses, freeze_unused, network_input, 
 from luvli.training.optimizer import make_optimizer, moving_average, set_lr
 from luvli.training.order import StageOrder, faces_per_epoch
 from luvli.training.recipe import Recipe
-from luvli.training.relabel import relabel, shipped_or_path
+from luvli.training.relabel import relabel, shipped_or_path, teacher_labels
 from luvli.training.run_log import Divergence, LossMeter, RunLog
 from luvli.training.schedule import lr_factor
 from luvli.training.sources import SourceFaces
@@ -267,7 +268,8 @@ class StageTrainer:
             )
         with fabric.rank_zero_first(local=True):
             size = self.config.input_size
-            self.faces = training_faces(self.recipe, stage, self._labelled_faces(), _shown)
+            faces = self._labelled_faces()
+            self.faces = training_faces(self.recipe, stage, faces, self._teachers(faces), _shown)
             self.watched = validation_crops(self.recipe, size, self.run.faces, _shown)
         names = self.recipe.sources_of(stage)
         sizes = {name: len(c) for name, c in zip(names, self.faces.crops, strict=True)}
@@ -297,6 +299,19 @@ class StageTrainer:
                 faces[name] = replace(faces[name], train=tuple(labelled))
                 self.log.say(f"{name}: {len(labelled)} faces labelled by {teacher}")
         return faces
+
+    def _teachers(
+        self, faces: Mapping[str, SourceFaces]
+    ) -> dict[str, dict[str, TeacherLabel]] | None:
+        """What the stage's teacher says about the faces of each source, if it has one."""
+        if self.stage.teacher is None:
+            return None
+        labels = {}
+        for name in self.recipe.sources_of(self.stage):
+            noise, cache = faces[name].source.box_noise, self.recipe.data.cache
+            labels[name] = teacher_labels(faces[name].train, self.stage.teacher, noise, cache)
+            self.log.say(f"{name}: {len(labels[name])} faces predicted by {self.stage.teacher}")
+        return labels
 
     def _make_network(self, weights: Weights | None, checkpoint: dict[str, Any] | None) -> None:
         stage, fabric = self.stage, self.fabric
