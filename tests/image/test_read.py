@@ -159,6 +159,19 @@ def test_bad_files_get_one_sentence_and_exit_code_2(
     assert not (tmp_path / "out").exists()
 
 
+def test_postscript_by_another_name_is_never_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pillow would hand it to Ghostscript; only formats of the list are opened."""
+    path = tmp_path / "a.jpg"
+    path.write_text("%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 64 64\n%%EndComments\nshowpage\n")
+    monkeypatch.setattr("subprocess.check_call", lambda *_, **__: pytest.fail("a program was run"))
+    Image.init()
+    assert "EPS" in Image.OPEN
+    with pytest.raises(InputError, match="known format"):
+        read_image(path)
+
+
 def test_the_size_limit_is_checked_before_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
     """A header that promises more than the limit is refused though its pixels are absent."""
     data = bytearray(encoded(Image.new("L", (8, 8)), "PNG"))

@@ -1,15 +1,15 @@
-"""Any picture as uint8 RGB, upright; anything else as one clear sentence."""
+"""Any image as uint8 RGB, upright; anything else as one clear sentence."""
 
 from __future__ import annotations
 
 import io
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, UnidentifiedImageError
 
 from luvli.errors import InputError
 from luvli.files import PathLike, unreadable
@@ -20,19 +20,43 @@ Picture = NDArray[np.uint8]
 ImageSource = PathLike | bytes | NDArray[Any]
 
 MAX_SIDE = 20_000
-"""Longest side, in pixels, that `read_image` accepts; above it a picture is refused unread."""
+"""Longest side, in pixels, that `read_image` accepts; above it an image is refused unread."""
 MAX_PIXELS = 150_000_000
 """Largest number of pixels that `read_image` accepts."""
 MIN_SIDE = 2
 """Shortest side, in pixels, that `read_image` accepts."""
 
+FORMATS = (
+    *("BMP", "GIF", "JPEG", "PPM", "PNG"),
+    *("AVIF", "DIB", "HEIF", "ICO", "JPEG2000", "MPO", "PCX", "SGI", "TGA", "TIFF", "WEBP"),
+)
+"""formats that are read; HEIF and AVIF where Pillow has them"""
+_COMMON = 5
+"""those at the beginning of `FORMATS` that Pillow knows without looking for more"""
+
 _BACKGROUND = (255, 255, 255)  # what shows through transparent pixels, as in most viewers
+
+_STRIP = 1 << 19
+"""pixels that are converted at a time"""
+
+_ORIENTATION = 0x0112
+_TURNS = {
+    1: (False, False, False),
+    2: (False, True, False),
+    3: (False, True, True),
+    4: (False, False, True),
+    5: (True, False, False),
+    6: (True, True, False),
+    7: (True, True, True),
+    8: (True, False, True),
+}
+"""EXIF orientation -> sides swapped, then mirrored in x, mirrored in y"""
 
 
 def read_image(source: ImageSource) -> Picture:
-    """Read a picture from a path, from the bytes of a file, or from an array.
+    """Read an image from a path, from the bytes of a file, or from an array.
 
-    Files: everything Pillow reads; the EXIF orientation is applied, transparency is laid on
+    Files: the formats of `FORMATS`; the EXIF orientation is applied, transparency is laid on
     white, 16-bit values are scaled to 8 bits, CMYK and palettes become RGB, and of an
     animation the first frame is taken. Arrays: (H, W), (H, W, 1), (H, W, 3) RGB or
     (H, W, 4) RGBA; uint8, uint16, bool, or floats in 0..1.
@@ -40,29 +64,56 @@ def read_image(source: ImageSource) -> Picture:
     Returns a fresh uint8 array (H, W, 3). Raises `InputError` with one sentence otherwise.
     """
     if isinstance(source, np.ndarray):
-        return _from_array(source, "the array")
+        pixels = from_array(source)
+        return pixels.copy() if pixels is source else pixels
+    return read_reduced(source, 1).image
+
+
+class Reduced(NamedTuple):
+    """An image decoded with fewer pixels than its file holds."""
+
+    image: Picture
+    affine: NDArray[np.float64]
+    """(2, 3) pixels of the whole image -> pixels of this one"""
+    factor: int
+    """pixels of the whole image along one of this one: 1, 2, 4 or 8"""
+    size: tuple[int, int]
+    """width and height of the whole image, upright"""
+
+
+def read_reduced(source: PathLike | bytes, factor: int, least: int = 0) -> Reduced:
+    """Read a file with one pixel for `factor` x `factor` of it, as far as its format allows.
+
+    JPEG files can be decoded at 1/2, 1/4 and 1/8, in less time and memory, each pixel the
+    mean of those it stands for; others are read whole. With `least` the longest side keeps at
+    least so many pixels.
+    """
     if isinstance(source, bytes | bytearray | memoryview):
-        return _decode(io.BytesIO(bytes(source)), "the image data", len(source))
+        return _decode(io.BytesIO(source), "the image data", len(source), factor, least)
     path = Path(source)
     try:
         size = path.stat().st_size
         with path.open("rb") as stream:
-            return _decode(stream, str(path), size)
+            return _decode(stream, str(path), size, factor, least)
     except OSError as error:
         raise unreadable(path, error) from error
 
 
-def _decode(stream: Any, name: str, size: int) -> Picture:
+def _decode(stream: Any, name: str, size: int, factor: int, least: int) -> Reduced:
     if size == 0:
         raise InputError(f"{name} is empty (0 bytes): copy or download it again.")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow's own size warning; ours is the limit
-            with Image.open(stream) as image:
+            with _open(stream) as image:
                 _check_size(image.width, image.height, name)
+                whole = image.size
+                factor = min(factor, max(whole) // max(least, 1)) or 1
+                wanted = max(1, whole[0] // factor), max(1, whole[1] // factor)
+                drafted = image.draft(image.mode, wanted)  # None where the format cannot
                 image.load()
-                upright = _upright(image)
-                return _from_array(_as_array(upright), name)
+                factor = round(whole[0] / drafted[1][2]) if drafted else 1
+                return _upright(image, whole, factor, name)
     except InputError:
         raise
     except UnidentifiedImageError as error:
@@ -79,11 +130,40 @@ def _decode(stream: Any, name: str, size: int) -> Picture:
         ) from error
 
 
-def _upright(image: Image.Image) -> Image.Image:
+def _open(stream: Any) -> Image.Image:
+    """Pillow knows formats that it hands to other programs; only those of the list are tried."""
     try:
-        return ImageOps.exif_transpose(image)
+        return Image.open(stream, formats=FORMATS[:_COMMON])
+    except UnidentifiedImageError:
+        Image.init()  # the readers of the other formats, which take a while to import
+        stream.seek(0)
+        return Image.open(stream, formats=[name for name in FORMATS if name in Image.OPEN])
+
+
+def _upright(image: Image.Image, whole: tuple[int, int], factor: int, name: str) -> Reduced:
+    """The pixels in an array, written once, strip by strip, turned as EXIF says."""
+    try:
+        turn = _TURNS.get(image.getexif().get(_ORIENTATION, 1), _TURNS[1])
     except Exception:  # a broken EXIF block does not make the pixels unreadable
-        return image
+        turn = _TURNS[1]
+    width, height = image.size
+    # The last pixel of a reduced image may stand for fewer than `factor`.
+    rest = np.array([whole[0] - width * factor, whole[1] - height * factor])
+    swapped, mirror_x, mirror_y = turn
+    upright: Picture = np.empty((width, height, 3) if swapped else (height, width, 3), np.uint8)
+    stored = upright[:: -1 if mirror_y else 1, :: -1 if mirror_x else 1]
+    if swapped:
+        stored, rest, whole = stored.transpose(1, 0, 2), rest[::-1], whole[::-1]
+    rows = max(1, _STRIP // width)
+    for start in range(0, height, rows):
+        stop = min(start + rows, height)
+        part = image if stop - start == height else image.crop((0, start, width, stop))
+        stored[start:stop] = from_array(_as_array(part), name, check_size=False)
+    # Pixel x stands for factor * x to factor * (x + 1) of the whole, counted from its start, or,
+    # in a mirrored one, from its end.
+    shift = np.where([mirror_x, mirror_y], rest, 0.0)
+    affine = np.column_stack([np.eye(2) / factor, (0.5 - shift) / factor - 0.5])
+    return Reduced(upright, affine, factor, (whole[0], whole[1]))
 
 
 def _as_array(image: Image.Image) -> NDArray[Any]:
@@ -95,23 +175,25 @@ def _as_array(image: Image.Image) -> NDArray[Any]:
         return np.asarray(image)
     if image.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in image.info:
         return np.asarray(image.convert("RGBA"))
-    return np.asarray(image.convert("RGB"))
+    return np.asarray(image if image.mode == "RGB" else image.convert("RGB"))
 
 
-def _from_array(array: NDArray[Any], name: str) -> Picture:
+def from_array(array: NDArray[Any], name: str = "the array", check_size: bool = True) -> Picture:
+    """An array of any allowed kind as uint8 RGB; the array itself where it is that already."""
     if array.ndim == 3 and array.shape[2] == 1:
         array = array[:, :, 0]
     if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (3, 4)):
         raise InputError(
             f"{name} must have shape (H, W), (H, W, 3) or (H, W, 4), got {array.shape}."
         )
-    _check_size(array.shape[1], array.shape[0], name)
+    if check_size:
+        _check_size(array.shape[1], array.shape[0], name)
     pixels = _to_uint8(array, name)
     if pixels.ndim == 2:
         return np.repeat(pixels[:, :, None], 3, axis=2)
     if pixels.shape[2] == 4:
         return _flatten(pixels)
-    return pixels.copy()
+    return pixels
 
 
 def _to_uint8(array: NDArray[Any], name: str) -> Picture:
