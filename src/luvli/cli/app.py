@@ -22,6 +22,7 @@ from luvli.cli import (
     models,
     predict,
     score,
+    serve,
     table,
     train,
 )
@@ -78,6 +79,7 @@ app.command()(compare.compare)
 app.command()(table.table)
 app.command()(figure.figure)
 app.command()(train.train)
+app.command()(serve.serve)
 
 
 def main() -> None:

@@ -29,10 +29,15 @@ _ABOUT = ("image", "dataset", "face_id", "markup", *_BOX, "box_kind", "score", "
 
 def write_csv(path: PathLike, records: Sequence[FaceRecord]) -> None:
     """Write faces of one markup, whole or not at all; nothing is lost."""
+    write_text(path, csv_text(records, str(path)))
+
+
+def csv_text(records: Sequence[FaceRecord], name: str = "the table") -> str:
+    """Faces of one markup as the text of a file; `name` is for the error."""
     kinds = {(record.markup, len(record.points)) for record in records}
     if len(kinds) > 1:
         names = ", ".join(sorted(name for name, _ in kinds))
-        raise InputError(f"{path} was not written: a CSV holds one markup, these are {names}.")
+        raise InputError(f"{name} was not written: a CSV holds one markup, these are {names}.")
     count = kinds.pop()[1] if kinds else 0
     predicted = any(record.covariance is not None for record in records)
     probable = any(record.visibility_probability is not None for record in records)
@@ -45,7 +50,7 @@ def write_csv(path: PathLike, records: Sequence[FaceRecord]) -> None:
     writer = csv.DictWriter(text, header, restval="", lineterminator="\n")
     writer.writeheader()
     writer.writerows(_row(record) for record in records)
-    write_text(path, text.getvalue())
+    return text.getvalue()
 
 
 def read_csv(path: PathLike) -> list[FaceRecord]:

@@ -1,0 +1,146 @@
+"""Micro-batching: faces of several requests share a call of the network.
+
+One call runs at a time. While it runs, faces gather; when it ends, they go together. When the
+network is free and a face arrives, it goes at once if nobody else is being prepared. Otherwise
+it waits for those, for as long as faces have lately taken to follow each other, and never longer
+than `patience`. So a lone client never waits, and a crowd is served in batches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+MEMORY = 0.2
+"""weight of the newest interval between two arrivals in the running mean"""
+
+
+@dataclass
+class _Job(Generic[Item, Result]):
+    items: Sequence[Item]
+    done: asyncio.Future[list[Result]]
+
+
+class Batcher(Generic[Item, Result]):
+    """Gathers items of concurrent callers for one function of many items.
+
+    Belongs to one event loop. `run` is called in `executor`, never twice at the same time.
+    """
+
+    def __init__(
+        self,
+        run: Callable[[list[Item]], list[Result]],
+        executor: Executor,
+        max_batch: int = 16,
+        patience: float = 0.003,
+        watch: Callable[[int, float], None] = lambda size, seconds: None,
+    ) -> None:
+        """`patience` in seconds; `watch` is told the size and the seconds of each call."""
+        self._run = run
+        self._executor = executor
+        self._max_batch = max_batch
+        self._patience = patience
+        self._watch = watch
+        self._waiting: deque[_Job[Item, Result]] = deque()
+        self._running = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._coming = 0
+        self._interval = patience  # mean time between arrivals, in seconds
+        self._last_arrival = 0.0
+
+    @property
+    def queued(self) -> int:
+        """Items that wait for a call."""
+        return sum(len(job.items) for job in self._waiting)
+
+    def announce(self) -> None:
+        """A caller is being prepared and will bring items soon, or `withdraw`."""
+        self._coming += 1
+
+    def withdraw(self) -> None:
+        """The announced caller will not come."""
+        self._coming -= 1
+        self._consider()
+
+    async def __call__(self, items: Sequence[Item], announced: bool = False) -> list[Result]:
+        """The results of `items`, in their order. A cancelled caller leaves the queue."""
+        if not items:
+            if announced:
+                self.withdraw()
+            return []
+        self._coming -= announced
+        now = time.monotonic()
+        since = min(now - self._last_arrival, 1.0)
+        self._interval += MEMORY * (since - self._interval)
+        self._last_arrival = now
+        job = _Job(items, asyncio.get_running_loop().create_future())
+        self._waiting.append(job)
+        self._consider()
+        try:
+            return await job.done
+        except asyncio.CancelledError:
+            if job in self._waiting:
+                self._waiting.remove(job)
+            raise
+
+    def wait(self) -> float:
+        """Seconds that the items at hand should still wait for others; 0: go."""
+        if self._coming == 0 or self.queued >= self._max_batch or self._interval > self._patience:
+            return 0.0
+        return min(self._patience, 2 * self._interval)
+
+    def _consider(self) -> None:
+        if self._running or not self._waiting:
+            return
+        seconds = self.wait()
+        if seconds <= 0:
+            self._go()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._go)
+
+    def _go(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._running:
+            return
+        jobs: list[_Job[Item, Result]] = []
+        size = 0
+        # a caller's items stay together; one with more than a batch goes alone
+        while self._waiting and (not jobs or size + len(self._waiting[0].items) <= self._max_batch):
+            jobs.append(self._waiting.popleft())
+            size += len(jobs[-1].items)
+        if not jobs:
+            return
+        self._running = True
+        asyncio.get_running_loop().create_task(self._call(jobs))
+
+    async def _call(self, jobs: list[_Job[Item, Result]]) -> None:
+        items = [item for job in jobs for item in job.items]
+        start = time.monotonic()
+        try:
+            results = await asyncio.get_running_loop().run_in_executor(
+                self._executor, self._run, items
+            )
+        except BaseException as error:
+            for job in jobs:
+                if not job.done.done():
+                    job.done.set_exception(error)
+        else:
+            remaining = iter(results)
+            for job in jobs:
+                share = [next(remaining) for _ in job.items]
+                if not job.done.done():
+                    job.done.set_result(share)
+            self._watch(len(items), time.monotonic() - start)
+        finally:
+            self._running = False
+            self._consider()

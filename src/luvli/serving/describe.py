@@ -1,0 +1,113 @@
+"""What the server says about its models, and how it writes answers: JSON, CSV or a drawing."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from luvli import __version__
+from luvli.data.formats.csv import csv_text
+from luvli.drawing.faces import draw_faces, readable_enlargement
+from luvli.errors import InputError
+from luvli.faces import FaceLandmarks
+from luvli.image.read import Picture
+from luvli.likelihood import family
+from luvli.markup import get_markup, is_markup
+from luvli.models import read_card
+from luvli.prediction.predictor import Predictor
+from luvli.prediction.result import Result
+from luvli.prediction.write import record
+from luvli.serving.engine import Answer
+
+COVERAGES = tuple(range(50, 100))
+"""percent: what an ellipse can be asked to hold on the page"""
+
+
+def describe_model(predictor: Predictor) -> dict[str, Any]:
+    """What a client needs to know of a model, and the page to draw its faces."""
+    info = predictor.info
+    config = info.config
+    about: dict[str, Any] = {
+        "name": info.name,
+        "version": info.version,
+        "licence": info.licence,
+        "landmarks": config.landmarks,
+        "markup": config.markup,
+        "likelihood": config.likelihood,
+        "visibility_trained": config.visibility_trained,
+        "calibrated": info.calibration is not None,
+        "radius": ellipse_radii(config.likelihood),
+    }
+    if is_markup(config.markup):
+        markup = get_markup(config.markup)
+        about |= {
+            "names": list(markup.names),
+            "groups": {name: list(members) for name, members in markup.groups.items()},
+            "edges": [list(edge) for edge in markup.edges],
+            "schematic": markup.schematic.round(4).tolist(),
+        }
+    try:
+        card = read_card(info.name)
+    except InputError:
+        return about
+    return about | {"summary": card.summary, "limits": card.limits}
+
+
+def ellipse_radii(likelihood: Any) -> dict[str, float]:
+    """percent -> Mahalanobis radius of the ellipse that holds so much, by the model's own law.
+
+    >>> ellipse_radii("laplace")["95"]
+    2.738865
+    """
+    quantile = family(likelihood).radius_quantile
+    return {str(percent): round(float(quantile(percent / 100)), 6) for percent in COVERAGES}
+
+
+def answer_fields(answer: Answer, predictor: Predictor) -> dict[str, Any]:
+    """The JSON object of one picture."""
+    return {
+        "faces": [face.to_dict() for face in answer.faces],
+        "width": answer.width,
+        "height": answer.height,
+        "model": predictor.info.name,
+        "version": __version__,
+        "faces_left_out": answer.left_out,
+        "timings": answer.timings,
+    }
+
+
+def to_json(value: Any) -> bytes:
+    """Compact, and without NaN, which is no JSON."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+
+
+def to_csv(pictures: list[tuple[str, list[FaceLandmarks]]]) -> bytes:
+    """The project's CSV, one row for each face of the named pictures."""
+    results = [Result(name, tuple(faces)) for name, faces in pictures]
+    records = [record(face, result, None) for result in results for face in result.faces]
+    return csv_text(records).encode()
+
+
+def to_png(
+    image: Picture, faces: list[FaceLandmarks], predictor: Predictor, coverage: float | None
+) -> bytes:
+    """The drawing; small faces are enlarged so that they can be looked at."""
+    drawn = draw_faces(
+        image,
+        faces,
+        coverage=coverage,
+        likelihood=predictor.info.config.likelihood,
+        enlarge=readable_enlargement(image, faces),
+    )
+    stream = io.BytesIO()
+    Image.fromarray(drawn).save(stream, "PNG", compress_level=1)
+    return stream.getvalue()
+
+
+def page_folder() -> Path:
+    """The static files of the page."""
+    return Path(__file__).parent / "page"

@@ -1,0 +1,242 @@
+"""The work of the server: admission, decoding and detection in threads, shared network calls."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from luvli.errors import InputError
+from luvli.faces import FaceLandmarks
+from luvli.image.box import Box
+from luvli.image.crop import Crop
+from luvli.image.detect import MIN_SCORE
+from luvli.image.read import Picture
+from luvli.prediction.predictor import Predictor, load
+from luvli.serving.batching import Batcher
+from luvli.serving.errors import Refused, busy, too_large, unusable
+from luvli.serving.metrics import Metrics
+from luvli.serving.settings import ServerSettings, core_count
+from luvli.serving.upload import decode
+
+
+class Face(NamedTuple):
+    """One face on its way into the network."""
+
+    pixels: Picture
+    crop: Crop
+    box: Box
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a request may choose."""
+
+    model: str | None = None
+    boxes: Sequence[Sequence[float]] | None = None
+    """tight landmark boxes of this picture; None: look for faces"""
+    min_score: float = MIN_SCORE
+
+
+@dataclass
+class Answer:
+    """The faces of one picture."""
+
+    faces: list[FaceLandmarks]
+    width: int
+    height: int
+    left_out: int
+    """faces beyond `max_faces`"""
+    timings: dict[str, float] = field(default_factory=dict)
+    """milliseconds: decode, detect, network (with waiting), total"""
+
+
+@dataclass
+class _Prepared:
+    width: int
+    height: int
+    faces: list[Face]
+    left_out: int
+    timings: dict[str, float]
+
+
+class Served:
+    """A loaded model with its queue."""
+
+    def __init__(
+        self, predictor: Predictor, settings: ServerSettings, metrics: Metrics, name: str
+    ) -> None:
+        self.predictor = predictor
+        self.name = name
+        """what requests call it"""
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"network-{name}")
+
+        def watch(size: int, seconds: float) -> None:
+            metrics.observe("luvli_batch_faces", size)
+            metrics.observe("luvli_network_seconds", seconds)
+
+        limits = settings.limits
+        self.batcher: Batcher[Face, FaceLandmarks] = Batcher(
+            self._run, self._thread, limits.max_batch, limits.patience_ms / 1e3, watch
+        )
+
+    def _run(self, faces: list[Face]) -> list[FaceLandmarks]:
+        pixels, crops, boxes = (list(column) for column in zip(*faces, strict=True))
+        return self.predictor.run(pixels, crops, boxes)
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+class Engine:
+    """Everything of a server process that outlives a request."""
+
+    def __init__(self, settings: ServerSettings, metrics: Metrics | None = None) -> None:
+        self.settings = settings
+        self.metrics = metrics or Metrics()
+        self.ready = False
+        threads = settings.threads or core_count()
+        self.pool = ThreadPoolExecutor(threads, thread_name_prefix="prepare")
+        self.models: dict[str, Served] = {}
+        for name in settings.models:
+            predictor = load(name, threads=threads)
+            label = predictor.info.name
+            if label in self.models:
+                raise InputError(f"two of the models are called {label}: serve one of them.")
+            self.models[label] = Served(predictor, settings, self.metrics, label)
+        self._in_flight = 0
+        self._by_client: Counter[str] = Counter()
+        self._buffered = 0
+        self.streams = 0
+        """open streams"""
+
+    def warm_up(self) -> None:
+        """One call of the detector and of each network, so that the first request is not slow."""
+        import numpy as np
+
+        for served in self.models.values():
+            picture = np.full((160, 160, 3), 127, np.uint8)
+            served.predictor.detect(picture)
+            served.predictor.predict(picture, boxes=[[40, 40, 120, 120]])
+        self.ready = True
+
+    def model(self, name: str | None) -> Served:
+        """A model by the name a request gave; the first one by default."""
+        if not name:
+            return next(iter(self.models.values()))
+        if name not in self.models:
+            raise Refused(
+                404,
+                "unknown_model",
+                f"there is no such model here; choose one of {', '.join(self.models)}.",
+            )
+        return self.models[name]
+
+    # -- admission -------------------------------------------------------------------------
+
+    @contextmanager
+    def place(self, client: str) -> Iterator[None]:
+        """A place in the queue for the duration of a request, or 503 or 429 at once."""
+        limits = self.settings.limits
+        if self._in_flight >= limits.max_requests:
+            raise busy()
+        if limits.max_client_requests and self._by_client[client] >= limits.max_client_requests:
+            raise Refused(
+                429,
+                "too_many_requests",
+                f"you have {limits.max_client_requests} requests in work already: wait for them.",
+                retry_after=1,
+            )
+        self._in_flight += 1
+        self._by_client[client] += 1
+        self.metrics.add("luvli_requests_in_flight", 1)
+        try:
+            yield
+        finally:
+            self._in_flight -= 1
+            self._by_client[client] -= 1
+            if not self._by_client[client]:
+                del self._by_client[client]
+            self.metrics.add("luvli_requests_in_flight", -1)
+
+    @contextmanager
+    def buffer(self, size: int) -> Iterator[None]:
+        """Room in memory for a body of `size` bytes, or 503 at once."""
+        if self._buffered + size > self.settings.limits.max_buffered_bytes:
+            raise busy()
+        self._buffered += size
+        self.metrics.add("luvli_buffered_bytes", size)
+        try:
+            yield
+        finally:
+            self._buffered -= size
+            self.metrics.add("luvli_buffered_bytes", -size)
+
+    # -- prediction ------------------------------------------------------------------------
+
+    async def predict(self, name: str, data: bytes, options: Options) -> Answer:
+        """The faces of one picture. Cancelling it frees its place in every queue."""
+        start = time.monotonic()
+        served = self.model(options.model)
+        served.batcher.announce()
+        try:
+            prepared = await self.in_thread(self._prepare, served.predictor, name, data, options)
+        except BaseException:
+            served.batcher.withdraw()
+            raise
+        before = time.monotonic()
+        faces = await served.batcher(prepared.faces, announced=True)
+        now = time.monotonic()
+        self.metrics.add("luvli_pictures_total")
+        self.metrics.add("luvli_faces_total", len(faces))
+        timings = prepared.timings | {
+            "network": round((now - before) * 1e3, 3),
+            "total": round((now - start) * 1e3, 3),
+        }
+        return Answer(faces, prepared.width, prepared.height, prepared.left_out, timings)
+
+    async def in_thread(self, work: Any, *arguments: Any) -> Any:
+        """Run `work` in the pool; cancelled before it began, it never does."""
+        return await asyncio.get_running_loop().run_in_executor(self.pool, work, *arguments)
+
+    def _prepare(self, predictor: Predictor, name: str, data: bytes, options: Options) -> _Prepared:
+        limits = self.settings.limits
+        start = time.monotonic()
+        image = decode(data, limits, name)
+        decoded = time.monotonic()
+        if options.boxes is None:
+            boxes = predictor.detect(image, min_score=options.min_score)
+        else:
+            boxes = _given_boxes(options.boxes, limits.max_faces)
+        left_out = max(0, len(boxes) - limits.max_faces)
+        boxes = boxes[: limits.max_faces]
+        detected = time.monotonic()
+        crops = [predictor.crop(box) for box in boxes]
+        faces = [Face(crop.warp(image), crop, box) for crop, box in zip(crops, boxes, strict=True)]
+        timings = {
+            "decode": round((decoded - start) * 1e3, 3),
+            "detect": round((detected - decoded) * 1e3, 3),
+        }
+        height, width = image.shape[:2]
+        return _Prepared(width, height, faces, left_out, timings)
+
+    def close(self) -> None:
+        """Let the threads go."""
+        self.ready = False
+        self.pool.shutdown(wait=False, cancel_futures=True)
+        for served in self.models.values():
+            served.close()
+
+
+def _given_boxes(rows: Sequence[Sequence[float]], most: int) -> list[Box]:
+    if len(rows) > most:
+        raise too_large(f"there are {len(rows)} boxes, the limit is {most}.")
+    try:
+        return [Box(*row) for row in rows]
+    except (InputError, TypeError) as error:
+        raise unusable(f"the boxes cannot be used: {error}") from error
