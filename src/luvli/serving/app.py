@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import FastAPI, Query, Request, WebSocket
 from fastapi.exceptions import RequestValidationError
@@ -129,6 +129,10 @@ def create_app(engine: Engine) -> Guard:
             float | None,
             Query(gt=0, lt=1, description="Share that the ellipses of the drawing hold."),
         ] = None,
+        regions: Annotated[
+            bool,
+            Query(description="Also give the radii of ellipses that hold a guarantee."),
+        ] = False,
     ) -> Response:
         kind = _wanted(request.headers.get("accept", "*/*"))
         limits = settings.limits
@@ -142,7 +146,9 @@ def create_app(engine: Engine) -> Guard:
             upload = parse_upload(body, request.headers.get("content-type", ""), limits)
             del body
             options = _options(upload, model, boxes or upload.fields.get("boxes"), min_score)
-            work = asyncio.ensure_future(_answer(engine, upload, options, kind, coverage))
+            work = asyncio.ensure_future(
+                _answer(engine, upload, options, _Wanted(kind, coverage, regions))
+            )
             return await _unless_gone(request, work, limits.request_seconds)
 
     @app.get("/v1/models", response_model=ModelsBody, summary="The models and the limits")
@@ -195,6 +201,14 @@ class _PageFiles(StaticFiles):
         return response
 
 
+class _Wanted(NamedTuple):
+    """What the answer should be."""
+
+    kind: str
+    coverage: float | None
+    regions: bool
+
+
 def _wanted(accept: str) -> str:
     """The kind of answer: the first one of ours in the Accept header."""
     for word in accept.split(","):
@@ -239,11 +253,11 @@ def _is_nested(rows: Any) -> bool:
 
 
 async def _answer(
-    engine: Engine, upload: Upload, options: list[Options], kind: str, coverage: float | None
+    engine: Engine, upload: Upload, options: list[Options], wanted: _Wanted
 ) -> Response:
     predictor = engine.model(options[0].model).predictor
     several = len(upload.files) > 1
-    if kind == "png" and several:
+    if wanted.kind == "png" and several:
         raise unusable("a drawing is made of one picture: send one, or ask for JSON.")
     answers: list[Answer] = await asyncio.gather(
         *(
@@ -251,16 +265,16 @@ async def _answer(
             for (name, data), option in zip(upload.files, options, strict=True)
         )
     )
-    if kind == "png":
+    if wanted.kind == "png":
         drawing = await engine.in_thread(
-            _draw, engine, upload.files[0], answers[0], predictor, coverage
+            _draw, engine, upload.files[0], answers[0], predictor, wanted.coverage
         )
         return Response(drawing, media_type="image/png")
-    if kind == "csv":
+    if wanted.kind == "csv":
         names = [name for name, _ in upload.files]
         table = to_csv([(n, a.faces) for n, a in zip(names, answers, strict=True)])
         return Response(table, media_type="text/csv")
-    fields = [answer_fields(answer, predictor) for answer in answers]
+    fields = [answer_fields(answer, predictor, wanted.regions) for answer in answers]
     return Response(to_json(fields if several else fields[0]), media_type="application/json")
 
 

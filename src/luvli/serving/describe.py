@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from PIL import Image
 
 from luvli import __version__
@@ -67,10 +68,23 @@ def ellipse_radii(likelihood: Any) -> dict[str, float]:
     return {str(percent): round(float(quantile(percent / 100)), 6) for percent in COVERAGES}
 
 
-def answer_fields(answer: Answer, predictor: Predictor) -> dict[str, Any]:
+def face_fields(face: FaceLandmarks, regions: bool) -> dict[str, Any]:
+    """The JSON object of one face; with `regions`, also the radii that hold a guarantee, where
+    the model was calibrated for it: `levels` (L,) and `radii` (L, k), null for infinite."""
+    fields = face.to_dict()
+    if regions and face.regions is not None:
+        radii = face.regions.radii.T
+        fields["guaranteed"] = {
+            "levels": face.regions.levels.tolist(),
+            "radii": np.where(np.isfinite(radii), radii.round(4), None).tolist(),
+        }
+    return fields
+
+
+def answer_fields(answer: Answer, predictor: Predictor, regions: bool) -> dict[str, Any]:
     """The JSON object of one picture."""
     return {
-        "faces": [face.to_dict() for face in answer.faces],
+        "faces": [face_fields(face, regions) for face in answer.faces],
         "width": answer.width,
         "height": answer.height,
         "model": predictor.info.name,

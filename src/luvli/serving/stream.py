@@ -20,13 +20,15 @@ from luvli.faces import FaceLandmarks
 from luvli.image.detect import MIN_SCORE
 from luvli.prediction.smooth import Smoother
 from luvli.prediction.track import Follower
-from luvli.serving.describe import to_json
+from luvli.serving.describe import face_fields, to_json
 from luvli.serving.engine import Engine
 from luvli.serving.errors import Refused, unusable
 from luvli.serving.upload import decode
 
 TRY_LATER = 1013
 PROTOCOL = "luvli"
+NAMES = ("model", "smooth", "regions", "min_score")
+"""options of a stream"""
 
 
 @dataclass
@@ -36,22 +38,27 @@ class _Viewer:
     engine: Engine
     model: str | None = None
     smooth: bool = True
+    regions: bool = False
     min_score: float = MIN_SCORE
     smoothers: dict[int, Smoother] = field(default_factory=dict)
     follower: Follower | None = None
 
     def choose(self, options: Any) -> None:
         """Options of a text message; unknown ones are refused."""
-        if not isinstance(options, dict) or set(options) - {"model", "smooth", "min_score"}:
-            raise unusable("options are a JSON object with model, smooth and min_score.")
+        if not isinstance(options, dict) or set(options) - {*NAMES}:
+            raise unusable(f"options are a JSON object with {', '.join(NAMES)}.")
         model = options.get("model", self.model)
-        smooth, score = options.get("smooth", self.smooth), options.get("min_score", self.min_score)
-        if not (model is None or isinstance(model, str)) or not isinstance(smooth, bool):
-            raise unusable("model must be a name and smooth true or false.")
+        smooth, regions = options.get("smooth", self.smooth), options.get("regions", self.regions)
+        score = options.get("min_score", self.min_score)
+        if not (model is None or isinstance(model, str)):
+            raise unusable("model must be a name.")
+        if not isinstance(smooth, bool) or not isinstance(regions, bool):
+            raise unusable("smooth and regions must be true or false.")
         if not isinstance(score, int | float) or not 0 <= score <= 1:
             raise unusable("min_score must be a number from 0 to 1.")
         self.engine.model(model)
-        self.model, self.smooth, self.min_score = model, smooth, float(score)
+        self.model, self.smooth, self.regions = model, smooth, regions
+        self.min_score = float(score)
         self.follower = None
         self.smoothers.clear()
 
@@ -68,7 +75,7 @@ class _Viewer:
         for number in set(self.smoothers) - set(tracks):
             del self.smoothers[number]
         return {
-            "faces": [face.to_dict() for face in faces],
+            "faces": [face_fields(face, self.regions) for face in faces],
             "tracks": tracks,
             "width": image.shape[1],
             "height": image.shape[0],

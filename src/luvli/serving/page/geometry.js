@@ -83,10 +83,12 @@ export function isOccluded(face, j) {
   return face.occlusion[j] > 0.5 && face.visibility[j] > 0.5;
 }
 
-/** Mahalanobis radius of landmark j's ellipse. */
+/** Mahalanobis radius of landmark j's ellipse; infinite where nothing can be guaranteed. */
 export function radiusOf(face, j, model, settings) {
   if (settings.region === "guaranteed" && face.guaranteed) {
-    return face.guaranteed[String(settings.coverage)][j];
+    const { levels, radii } = face.guaranteed;
+    const place = levels.findIndex((level) => level >= settings.coverage / 100 - 1e-9);
+    return place < 0 ? Infinity : (radii[place][j] ?? Infinity);
   }
   return model.radius[String(settings.coverage)];
 }

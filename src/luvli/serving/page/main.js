@@ -193,7 +193,7 @@ function choose(number, landmark, approach = false) {
     if (approach) {
       const { a } = ellipse(current, landmark, radiusOf(current, landmark, model(), state.settings));
       const [x, y] = current.points[landmark];
-      const reach = Math.max(3 * a, 0.16 * (current.box[2] - current.box[0]));
+      const reach = Math.max(Number.isFinite(a) ? 3 * a : 0, 0.16 * (current.box[2] - current.box[0]));
       view.show([x - reach, y - reach, x + reach, y + reach], 1.2);
     } else {
       view.reveal(current.points[landmark]);
@@ -232,8 +232,8 @@ function refresh() {
   $("camera").querySelector("use").setAttribute("href", state.live ? "#i-stop" : "#i-camera");
   refreshStrip();
   refreshPanel(true);
+  applySettings();
   view.draw();
-  placeTip();
 }
 
 function refreshStrip() {
@@ -295,7 +295,7 @@ function applySettings() {
   for (const name of ["points", "ellipses", "lines", "boxes"]) $(`show-${name}`).checked = settings[name];
   $("colour").value = settings.colour;
   if (settings.model) $("model").value = settings.model;
-  const guaranteed = faces().some((known) => known.guaranteed) || model().guaranteed;
+  const guaranteed = faces().some((known) => known.guaranteed);
   $("region").hidden = !guaranteed;
   document.querySelector(`input[name="region"][value="${settings.region}"]`).checked = true;
   $("coverage-words").textContent = guaranteed && settings.region === "guaranteed"

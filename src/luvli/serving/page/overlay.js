@@ -37,6 +37,7 @@ function drawFace(context, face, number, count, place, scale, look) {
 function drawEllipse(context, face, j, place, scale, unit, { model, settings }) {
   const [x, y] = place(face.points[j]);
   const { a, b, angle } = ellipse(face, j, radiusOf(face, j, model, settings));
+  if (!Number.isFinite(a)) return;
   const colour = colourOf(face, j, model, settings.colour);
   const alpha = opacity(face, j);
   context.beginPath();
@@ -88,7 +89,7 @@ function drawChosen(context, face, j, place, scale, unit, look) {
   context.shadowColor = "rgba(0,0,0,0.8)";
   context.shadowBlur = 6;
   context.beginPath();
-  context.ellipse(x, y, a * scale, b * scale, angle, 0, 2 * Math.PI);
+  if (Number.isFinite(a)) context.ellipse(x, y, a * scale, b * scale, angle, 0, 2 * Math.PI);
   context.stroke();
   context.beginPath();
   context.arc(x, y, 4.2 * unit, 0, 2 * Math.PI);

@@ -141,7 +141,7 @@ export function renderTip(root, face, model, j, radius) {
   const facts = [
     ["place", `${x.toFixed(1)}, ${y.toFixed(1)} px`],
     ["sigma", `${sigma(face, j).toFixed(2)} px`],
-    ["ellipse", `${(2 * a).toFixed(1)} × ${(2 * b).toFixed(1)} px`],
+    ["ellipse", Number.isFinite(a) ? `${(2 * a).toFixed(1)} × ${(2 * b).toFixed(1)} px` : "no guarantee"],
   ];
   if (face.visibility_trained !== false) facts.push(["visible", percent(face.visibility[j])]);
   if (face.occlusion && face.occlusion_trained !== false) facts.push(["occluded", percent(face.occlusion[j])]);

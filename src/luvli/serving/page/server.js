@@ -54,7 +54,7 @@ export async function fetchModels() {
 
 /** The answer for one picture: an object, or the text of a CSV. */
 export async function predict(blob, model, kind, words) {
-  const query = new URLSearchParams(model ? { model } : {});
+  const query = new URLSearchParams({ regions: true, ...(model ? { model } : {}) });
   const options = { method: "POST", body: blob, headers: { Accept: kind, "Content-Type": "application/octet-stream" } };
   const response = await request(`/v1/predict?${query}`, options, words);
   return kind === "text/csv" ? response.text() : response.json();
@@ -69,7 +69,7 @@ export class Stream {
     this.sent = 0;
     this.inFlight = 0;
     this.socket.onopen = () => {
-      if (model) this.socket.send(JSON.stringify({ model }));
+      this.socket.send(JSON.stringify({ regions: true, ...(model ? { model } : {}) }));
       this.open = true;
     };
     this.socket.onmessage = (event) => {
