@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from PIL import Image
 
 from luvli import __version__
@@ -73,10 +73,10 @@ def face_fields(face: FaceLandmarks, regions: bool) -> dict[str, Any]:
     the model was calibrated for it: `levels` (L,) and `radii` (L, k), null for infinite."""
     fields = face.to_dict()
     if regions and face.regions is not None:
-        radii = face.regions.radii.T
+        rows = face.regions.radii.T.tolist()
         fields["guaranteed"] = {
             "levels": face.regions.levels.tolist(),
-            "radii": np.where(np.isfinite(radii), radii.round(4), None).tolist(),
+            "radii": [[round(r, 4) if math.isfinite(r) else None for r in row] for row in rows],
         }
     return fields
 
