@@ -1,0 +1,108 @@
+"""Release a trained model: calibrate it on held-out faces, measure it on others, write its card.
+
+    python tools/release_model.py runs/luvli-68 --data DATA           measure only
+    python tools/release_model.py runs/luvli-68 --data DATA --ship    and put it in the package
+    python tools/release_model.py runs/luvli-68/luvli.safetensors --data DATA --choose
+                         only the error on the photographs that are for choosing between models
+
+The run's own recipe says which faces were held out (`measure_model.py`). An unfinished run is
+measured at its last checkpoint, with its averaged weights.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from luvli import __version__, load
+from luvli.files import write_text
+from luvli.models import FOLDER, ModelCard
+from luvli.network import NetworkConfig, build, load_model, save_model
+from luvli.prediction.export import export_onnx
+from luvli.training.checkpoint import latest_checkpoint, result_weights
+from luvli.training.recipe import Recipe
+from luvli.training.recipe_files import make_recipe
+from measure_model import calibrate, choose, held_out, measure
+from model_card import make_card
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("run", type=Path, help="training run, or a model file of one")
+    parser.add_argument("--data", type=Path, required=True, help="the run's data.root")
+    parser.add_argument("--ship", action="store_true", help="write the model into the package")
+    parser.add_argument("--choose", action="store_true", help="do not touch what is reported on")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        model = Path(place) / "model.safetensors"
+        recipe, progress = snapshot(options.run, model)
+        recipe = with_root(recipe, str(options.data))
+        faces = held_out(recipe)
+        if options.choose:
+            choose(load(model, "torch", threads=1), faces.to_choose_by)
+            return
+        crossed = calibrate(model, faces.photographs)
+        tables = measure(model, faces, crossed, recipe)
+        card = make_card(recipe, model, progress, len(faces.photographs), tables)
+        Console().print(card.markdown())
+        if options.ship:
+            ship(model, recipe.name, card)
+
+
+def with_root(recipe: Recipe, root: str, **changes: Any) -> Recipe:
+    """The recipe with its data in another folder."""
+    data = recipe.data.model_copy(update={"root": root, **changes})
+    return recipe.model_copy(update={"data": data})
+
+
+def snapshot(run: Path, target: Path) -> tuple[Recipe, str]:
+    """The finished model of a run, or the averaged weights of its last checkpoint."""
+    finished = run if run.is_file() else run / "model.safetensors"
+    if finished.is_file():
+        network, trained = load_model(finished)
+        recipe = make_recipe(trained["recipe"], str(finished))
+        save_model(target, network, model_info(recipe, "1.0") | {"steps": trained["steps"]})
+        return recipe, "trained to its end"
+    checkpoint = latest_checkpoint(run / "checkpoints")
+    if checkpoint is None:
+        raise SystemExit(f"{run} has no checkpoint")
+    recipe = make_recipe(checkpoint["recipe"], str(run))
+    network = build(NetworkConfig.model_validate(recipe.network.model_dump()))
+    network.load_state_dict(result_weights(checkpoint))
+    save_model(target, network, model_info(recipe, "0.1"))
+    stage_name = checkpoint["counter"]["stage"]
+    stage = recipe.stages[stage_name]
+    seen = checkpoint["counter"]["step"] * stage.batch_size
+    return recipe, f"not yet trained to its end: {seen:,} faces into stage {stage_name}"
+
+
+def model_info(recipe: Recipe, version: str) -> dict[str, Any]:
+    """What the model file tells about itself; the recipe without places on this machine."""
+    return {
+        "name": recipe.name,
+        "licence": recipe.licence,
+        "version": version,
+        "enlarge": float(recipe.data.enlarge),
+        "recipe": with_root(recipe, "DATA", cache=None).model_dump(mode="json"),
+        "luvli": __version__,
+    }
+
+
+def ship(model: Path, name: str, card: ModelCard) -> None:
+    """The three files of a shipped model, into the package."""
+    target = FOLDER / f"{name}.safetensors"
+    target.write_bytes(model.read_bytes())
+    found = export_onnx(target, FOLDER / f"{name}.onnx")
+    write_text(FOLDER / f"{name}.json", card.model_dump_json(indent=1) + "\n")
+    write_text(DOCS / f"{name}.md", card.markdown())
+    print(f"shipped as {name}; ONNX differs from PyTorch by {found.pixels:.1g} px at most")
+
+
+if __name__ == "__main__":
+    main()
