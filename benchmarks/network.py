@@ -67,7 +67,7 @@ class Plain(LUVLi):
                 new = written[f"up{j}"] = unet.up[j].layer(torch.cat(seen, 1))
                 x = unet.up[j].ahead(torch.cat([*seen, new], 1))
             history.append(written)
-            outputs.append(self._answer(trunk.heads[i](x), bottleneck))
+            outputs.append(self._estimate(trunk.heads[i](x), bottleneck))
         return outputs
 
 

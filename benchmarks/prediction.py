@@ -24,9 +24,9 @@ from luvli.errors import require
 from luvli.image.box import Box
 from luvli.image.read import Picture, read_image
 from luvli.models import model_names
+from luvli.network.backend import INPUT, OUTPUTS
 from luvli.prediction.batch_job import Run, Settings
 from luvli.prediction.input_files import Input
-from luvli.prediction.onnx_backend import INPUT, OUTPUTS
 from luvli.prediction.predictor import load
 from luvli.prediction.video import VideoWriter
 

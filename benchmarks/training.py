@@ -33,8 +33,9 @@ from luvli.cli.tables import print_table
 from luvli.data.formats import write_pts
 from luvli.markup import get_markup
 from luvli.network import LUVLi, NetworkConfig, build
+from luvli.network.inference import network_input
 from luvli.training.batch import Batch, load_batches, training_faces
-from luvli.training.objective import network_input, stage_losses
+from luvli.training.objective import stage_losses
 from luvli.training.optimizer import make_optimizer
 from luvli.training.order import StageOrder
 from luvli.training.recipe import AdamW, Recipe, Stage

@@ -26,12 +26,13 @@ from luvli.evaluation.uncertainty import radii
 from luvli.markup import get_markup
 from luvli.models import CardTable
 from luvli.network import load_model, save_model
+from luvli.network.calibration import Calibration
 from luvli.prediction.export import export_onnx
 from luvli.prediction.predictor import Predictor
 from luvli.training.batch import is_frontal
 from luvli.training.recipe import Recipe
 from luvli.training.sources import load_source
-from luvli.trust.calibrate import Calibration, coverage, fit
+from luvli.trust.calibrate import coverage, fit
 
 Floats = NDArray[np.float64]
 LEVELS = (0.5, 0.8, 0.95)

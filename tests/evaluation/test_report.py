@@ -21,9 +21,9 @@ from luvli.evaluation.report_tables import interval
 from luvli.faces import FaceLandmarks
 from luvli.image.box import Box
 from luvli.markup import get_markup
+from luvli.network.backend import CropPrediction
 from luvli.network.config import NetworkConfig
 from luvli.network.model_info import ModelInfo
-from luvli.prediction.onnx_backend import CropAnswer
 from luvli.prediction.predictor import Predictor
 
 FILES = ["metrics.json", "predictions.parquet", "report.html", "report.md"]
@@ -242,7 +242,7 @@ class SameFace:
         middle = (LOW + HIGH) / 2
         points = (SHAPE - middle) / longer * 64 / self.info.enlarge + 31.5
         n = len(crops)
-        return CropAnswer(
+        return CropPrediction(
             np.tile(points, (n, 1, 1)), np.tile(np.eye(2), (n, 68, 1, 1)), np.full((n, 68), 0.9)
         )
 

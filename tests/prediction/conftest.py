@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from luvli.image.box import Box
 from luvli.markup import get_markup
+from luvli.network.backend import CropPrediction
 from luvli.network.config import NetworkConfig
 from luvli.network.model_info import ModelInfo
-from luvli.prediction.onnx_backend import CropAnswer
 from luvli.prediction.predictor import Predictor
 
 SIZE = 64
@@ -72,7 +72,7 @@ class DiscBackend:
         self.rng = np.random.default_rng(0)
         self.calls: list[int] = []
 
-    def __call__(self, crops: NDArray[np.uint8]) -> CropAnswer:
+    def __call__(self, crops: NDArray[np.uint8]) -> CropPrediction:
         self.calls.append(len(crops))
         points, spreads = [], []
         for crop in crops:
@@ -85,7 +85,7 @@ class DiscBackend:
             points.append(places + self.rng.normal(0, self.noise, SHAPE.shape))
             spreads.append(max(self.noise, 0.3) if total > 20 else 20.0)
         covariance = np.square(spreads)[:, None, None, None] * np.tile(np.eye(2), (68, 1, 1))
-        return CropAnswer(
+        return CropPrediction(
             np.asarray(points, np.float32),
             covariance.astype(np.float32),
             np.full((len(crops), 68), 0.95, np.float32),

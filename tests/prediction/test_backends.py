@@ -47,13 +47,14 @@ def test_backends_agree_in_image_pixels(tiny: dict[str, Path]) -> None:
         {"mean_estimator": "direct"},
         {"reference": True},
         {"landmarks": 5, "markup": "mine5", "likelihood": "gauss"},
+        {"occlusion": True},
     ],
     ids=lambda change: ",".join(change) or "default",
 )
 def test_graph_stands_for_every_configuration(change: dict, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="needs PyTorch")
     from luvli.network import build
-    from luvli.network.inference import Deployed
+    from luvli.network.inference import CropPredictor
     from luvli.prediction.export import check, export_network
 
     torch.manual_seed(3)
@@ -63,7 +64,7 @@ def test_graph_stands_for_every_configuration(change: dict, tmp_path: Path) -> N
     scatter_statistics(network)
     info = ModelInfo(name="one", config=config)
     export_network(network, info, tmp_path / "one.onnx")
-    found = check(Deployed(network, info).eval(), OnnxBackend(tmp_path / "one.onnx"), noise(7))
+    found = check(CropPredictor(network, info), OnnxBackend(tmp_path / "one.onnx"), noise(7))
     assert found.pixels < 1e-3
     assert found.covariance < 1e-4
     assert found.visibility < 1e-5

@@ -9,9 +9,10 @@ import torch
 
 from luvli.likelihood import heatmap_loss, luvli_loss
 from luvli.network import LUVLi, NetworkConfig, build
+from luvli.network.inference import network_input
 from luvli.network.pixels import crop_to_heatmap
 from luvli.training.batch import Batch
-from luvli.training.objective import StageLosses, freeze_unused, network_input, stage_losses
+from luvli.training.objective import StageLosses, freeze_unused, stage_losses
 from luvli.training.recipe import Stage
 from luvli.training.run_log import Divergence, LossMeter
 

@@ -15,7 +15,7 @@ from luvli.network import NetworkConfig
 from luvli.training.validate import (
     COLUMNS,
     TILE,
-    CropPredictions,
+    LabelledPredictions,
     ValidationMetrics,
     mean_shape_nme,
     rank_correlation,
@@ -25,7 +25,7 @@ from luvli.training.validate import (
 
 
 @pytest.fixture
-def answers(rng: np.random.Generator) -> CropPredictions:
+def answers(rng: np.random.Generator) -> LabelledPredictions:
     images, points, classes = zip(*(draw_face(seed) for seed in range(7)), strict=True)
     truth, kinds = np.stack(points), np.stack(classes)
     truth[kinds == 0] = np.nan
@@ -34,10 +34,10 @@ def answers(rng: np.random.Generator) -> CropPredictions:
     covariance = spread[..., None, None] ** 2 * np.eye(2)
     seen = np.where(kinds > 0, 0.9, 0.2)
     affines = np.tile(np.eye(2, 3), (7, 1, 1))
-    return CropPredictions(list(images), found, covariance, seen, truth, kinds, affines)
+    return LabelledPredictions(list(images), found, covariance, seen, truth, kinds, affines)
 
 
-def test_metrics_by_hand(answers: CropPredictions) -> None:
+def test_metrics_by_hand(answers: LabelledPredictions) -> None:
     metrics = validation_metrics(answers, NetworkConfig(likelihood="gauss"), True, mean_shape=9.0)
     by_hand, eyes = [], []
     for i in range(7):
@@ -62,12 +62,12 @@ def test_metrics_by_hand(answers: CropPredictions) -> None:
     assert metrics.nll == pytest.approx(-np.mean(density))
 
 
-def test_heatmap_stages_say_nothing_of_cen_and_ven(answers: CropPredictions) -> None:
+def test_heatmap_stages_say_nothing_of_cen_and_ven(answers: LabelledPredictions) -> None:
     metrics = validation_metrics(answers, NetworkConfig(), with_likelihood=False)
     assert set(metrics.known()) == {"nme_box", "nme_interocular"}
 
 
-def test_rank_correlation_is_spearmans(answers: CropPredictions) -> None:
+def test_rank_correlation_is_spearmans(answers: LabelledPredictions) -> None:
     seen = answers.classes > 0
     size = [
         np.sqrt(np.prod(np.ptp(face[here], axis=0)))
@@ -90,7 +90,7 @@ def test_the_mean_shape_is_a_guess_without_a_picture() -> None:
     assert mean_shape_nme([alike], alike) == pytest.approx(0, abs=1e-9)
 
 
-def test_the_validation_sheet_shows_labels_and_predictions(answers: CropPredictions) -> None:
+def test_the_validation_sheet_shows_labels_and_predictions(answers: LabelledPredictions) -> None:
     sheet = validation_sheet([answers, answers], "ibug68", True, faces=14)
     assert sheet.shape == (3 * TILE, COLUMNS * TILE, 3)
     unseen = replace(answers, visibility=np.zeros((7, 68)))

@@ -9,7 +9,8 @@ from luvli.errors import InputError
 from luvli.evaluation.uncertainty import radii
 from luvli.likelihood import Gauss, Laplace, family
 from luvli.markup import get_markup
-from luvli.trust.calibrate import LEVELS, Calibration, coverage, fit
+from luvli.network.calibration import Calibration
+from luvli.trust.calibrate import LEVELS, coverage, fit
 
 
 def world(

@@ -159,7 +159,7 @@ class CropDataset:
         image = read_image(record.image)
         size = (image.shape[1], image.shape[0])
         if self.convention == "reference":
-            turn = float(np.degrees(np.arctan2(affine[0, 1], affine[0, 0])))
+            turn = float(np.degrees(np.arctan2(-affine[1, 0], affine[1, 1])))  # mirrored or not
             return Crop(affine, self.size, turn, "reference").warp(image), size
         return warp_affine(image, affine, self.size), size
 

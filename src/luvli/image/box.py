@@ -87,6 +87,18 @@ class Box:
         overlap = width * height
         return overlap / (self.width * self.height + other.width * other.height - overlap)
 
+    def moved(self, shift: tuple[float, float], growth: float = 1.0) -> Box:
+        """Its centre moved by `shift`, in units of the longer side, and all sides `growth` times
+        as long.
+
+        >>> tuple(Box(0, 0, 10, 20).moved((0.5, 0.0), 2.0))
+        (5.0, -10.0, 25.0, 30.0)
+        """
+        longer = max(self.width, self.height)
+        x, y = self.centre[0] + longer * shift[0], self.centre[1] + longer * shift[1]
+        half_width, half_height = growth * self.width / 2, growth * self.height / 2
+        return Box(x - half_width, y - half_height, x + half_width, y + half_height, self.score)
+
     def scaled(self, factor: float) -> Box:
         """The same box in a picture resized by `factor` (pixel centres kept in place)."""
         x0, y0, x1, y1 = ((edge + 0.5) * factor - 0.5 for edge in self)

@@ -122,7 +122,9 @@ class Crop:
         """
         if self.convention == "reference":
             centre = self.to_image([[self.size / 2, self.size / 2]])[0]
-            return reference_warp(image, centre, self.size / self.scale, self.rotation, self.size)
+            side = self.size / self.scale
+            pixels = reference_warp(image, centre, side, self.rotation, self.size)
+            return pixels[:, ::-1] if affines.is_mirrored(self.affine) else pixels
         return warp_affine(image, self.affine, self.size)
 
 

@@ -65,6 +65,10 @@ class NetworkConfig(BaseModel):
     """name of the point set"""
     visibility_trained: bool = True
     """False when no visibility labels were seen, so that `visibility` means nothing"""
+    occlusion: bool = False
+    """whether a third linear layer beside CEN and VEN tells what something else covers"""
+    occlusion_trained: bool = True
+    """False when no labels of occlusion were seen; means nothing without `occlusion`"""
 
     reference: bool = False
     """behave like the published code where it differs from the paper"""

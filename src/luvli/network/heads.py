@@ -1,4 +1,5 @@
-"""Mean estimator, Cholesky Estimator Network (CEN) and Visibility Estimator Network (VEN).
+"""Mean estimator, Cholesky Estimator Network (CEN), Visibility Estimator Network (VEN) and its
+twin for occlusion.
 
 All numbers are in heat-map pixels; `luvli.network.pixels` converts to crop pixels.
 """
@@ -93,7 +94,11 @@ class CholeskyEstimator(nn.Module):
 
 
 class VisibilityEstimator(nn.Module):
-    """VEN: one linear layer from the bottleneck to the logit of each landmark's visibility."""
+    """VEN: one linear layer from the bottleneck to the logit of each landmark's visibility.
+
+    The paper has no network for occlusion by hands, hair or glasses; ours, where it is wanted,
+    is a second one of these.
+    """
 
     def __init__(self, inputs: int, landmarks: int) -> None:
         super().__init__()

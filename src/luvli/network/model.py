@@ -30,17 +30,20 @@ class UNetOutput(NamedTuple):
     """(B, N_p) probability of being visible"""
     visibility_logit: Tensor
     """(B, N_p) the same before the sigmoid; losses use it, because it does not saturate"""
+    occlusion_logit: Tensor | None = None
+    """(B, N_p) of being covered by something in front of the face; None unless
+    `NetworkConfig.occlusion`"""
 
 
 class LUVLi(nn.Module):
     """The whole network: images (B, 3, S, S), RGB in 0..1 -> one `UNetOutput` for each U-net.
 
-    The last U-net's output is the answer; the others are there for training.
+    The last U-net's output is the prediction; the others are there for training.
 
     >>> network = build(NetworkConfig(
     ...     unets=2, channels=8, neck=1, growth=4, landmarks=5, input_size=64, markup="mine5"))
-    >>> answer = network.eval()(torch.zeros(1, 3, 64, 64))[-1]
-    >>> tuple(answer.mean.shape), tuple(answer.cholesky.shape), tuple(answer.visibility.shape)
+    >>> last = network.eval()(torch.zeros(1, 3, 64, 64))[-1]
+    >>> tuple(last.mean.shape), tuple(last.cholesky.shape), tuple(last.visibility.shape)
     ((1, 5, 2), (1, 5, 3), (1, 5))
     """
 
@@ -55,11 +58,17 @@ class LUVLi(nn.Module):
             direct=config.mean_estimator == "direct",
         )
         self.visibility = VisibilityEstimator(config.bottleneck_size, config.landmarks)
+        # drawn last: without it, a seed gives the same network as ever
+        self.occlusion = (
+            VisibilityEstimator(config.bottleneck_size, config.landmarks)
+            if config.occlusion
+            else None
+        )
 
     def forward(self, images: Tensor) -> list[UNetOutput]:
-        return [self._answer(*features) for features in self.trunk(images)]
+        return [self._estimate(*features) for features in self.trunk(images)]
 
-    def _answer(self, heatmaps: Tensor, bottleneck: Tensor) -> UNetOutput:
+    def _estimate(self, heatmaps: Tensor, bottleneck: Tensor) -> UNetOutput:
         config = self.config
         raw = self.cholesky(bottleneck).float()
         logit = self.visibility(bottleneck).float()
@@ -70,7 +79,8 @@ class LUVLi(nn.Module):
                 heatmaps, config.mean_estimator, tau=config.tau, epsilon=config.mean_epsilon
             )
         cholesky = cholesky_entries(raw[..., :3], config.cholesky_floor)
-        return UNetOutput(heatmaps, mean, cholesky, torch.sigmoid(logit), logit)
+        covered = None if self.occlusion is None else self.occlusion(bottleneck).float()
+        return UNetOutput(heatmaps, mean, cholesky, torch.sigmoid(logit), logit, covered)
 
 
 def build(config: NetworkConfig, *, recompute: bool = False) -> LUVLi:

@@ -6,11 +6,15 @@ import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from luvli.errors import InputError
+from luvli.image.box import Box
+from luvli.image.crop import Convention, Crop
+from luvli.network.calibration import Calibration
 from luvli.network.config import NetworkConfig
-from luvli.trust.calibrate import Calibration
 
 FORMAT = "luvli-onnx-1"
 """changes when old readers could no longer read a file"""
@@ -37,19 +41,42 @@ class ModelInfo(BaseModel):
     precision: Literal["float32", "int8"] = "float32"
 
     @property
-    def crop_convention(self) -> Literal["pixel-centre", "reference"]:
+    def crop_convention(self) -> Convention:
         """How boxes become crops: ours, or, for imported checkpoints, the published code's."""
         return "reference" if self.config.contrast_stretch else "pixel-centre"
+
+    @property
+    def occlusion_trained(self) -> bool:
+        """Whether the model tells which landmarks something covers, and learnt it."""
+        return self.config.occlusion and self.config.occlusion_trained
+
+    def crop_for(self, box: Box) -> Crop:
+        """The window on an image that the model wants to see for a face in `box`."""
+        return Crop.from_box(
+            box, self.config.input_size, self.enlarge, convention=self.crop_convention
+        )
+
+    @property
+    def cholesky_factors(self) -> NDArray[np.float64]:
+        """(k,) what the calibration multiplies lengths by, as Cholesky entries; 1 without one."""
+        k = self.config.landmarks
+        if self.calibration is None:
+            return np.ones(k)
+        if len(self.calibration.scale) != k:
+            raise InputError(
+                f"the calibration of {self.name} is for {len(self.calibration.scale)} landmarks, "
+                f"the network has {k}: calibrate it again."
+            )
+        return np.sqrt(self.calibration.scale)
 
     @classmethod
     def from_training(cls, name: str, config: NetworkConfig, info: Mapping[str, Any]) -> ModelInfo:
         """From a safetensors file's configuration and free-form info.
 
-        Known keys: `enlarge` (or `box_scale`, of imported checkpoints), `calibration`,
-        `licence`, `version`, `name`.
+        Known keys: `enlarge`, `calibration`, `licence`, `version`, `name`.
         """
         calibration = info.get("calibration")
-        enlarge = info.get("enlarge", info.get("box_scale", DEFAULT_ENLARGE))
+        enlarge = info.get("enlarge", DEFAULT_ENLARGE)
         try:
             return cls(
                 name=str(info.get("name") or name),
@@ -77,6 +104,7 @@ class ModelInfo(BaseModel):
             "markup": config.markup,
             "likelihood": config.likelihood,
             "visibility_trained": str(config.visibility_trained).lower(),
+            "occlusion_trained": str(self.occlusion_trained).lower(),
             "calibrated": str(self.calibration is not None).lower(),
         }
         return {"format": FORMAT, "luvli": self.model_dump_json(), **plain}

@@ -81,7 +81,7 @@ def read_official(path: PathLike) -> OfficialCheckpoint:
         "parameters": sum(t.numel() for n, t in state.items() if "running_" not in n),
         "epoch": _last_epoch(outer),
         # how the published code enlarged face boxes before cropping
-        "box_scale": 1.25 if config.landmarks in (19, 98) else 1.1,
+        "enlarge": 1.25 if config.landmarks in (19, 98) else 1.1,
     }
     return OfficialCheckpoint(config, tensors, info)
 

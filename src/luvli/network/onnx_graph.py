@@ -3,7 +3,7 @@
 PyTorch's own exporter takes half a minute, needs one more package, and changes from version
 to version. This network has one kind of layer, so its graph is written by hand, and
 `luvli.prediction.export` compares it with PyTorch before a file appears. Only what the last
-U-net's answer needs is written.
+U-net's prediction needs is written.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from luvli.network.backend import INPUT, OCCLUSION, OUTPUTS
 from luvli.network.dunet import Block, NormReluConv, UNet
 from luvli.network.model import LUVLi
 from luvli.network.model_info import ModelInfo
 from luvli.network.pixels import STRIDE, heatmap_to_crop
-from luvli.prediction.onnx_backend import INPUT, OUTPUTS
 
 OPSET = 17
 IR_VERSION = 8
@@ -34,12 +34,13 @@ def build_graph(network: LUVLi, info: ModelInfo) -> Any:
     graph = _Graph()
     with torch.no_grad():
         heatmaps, bottleneck = _trunk(graph, network, _images(graph, network))
-        points, covariance, visibility = _answer(graph, network, info, heatmaps, bottleneck)
-    for made, name in zip((points, covariance, visibility), OUTPUTS, strict=True):
-        graph.node("Identity", [made], name=name)
+        made = _predictions(graph, network, info, heatmaps, bottleneck)
+    names = (*OUTPUTS, OCCLUSION)[: len(made)]
+    for result, name in zip(made, names, strict=True):
+        graph.node("Identity", [result], name=name)
     k, side = config.landmarks, config.input_size
     kind = onnx.TensorProto
-    shapes = ((k, 2), (k, 2, 2), (k,))
+    shapes = ((k, 2), (k, 2, 2), (k,), (k,))
     proto = onnx.helper.make_model(
         onnx.helper.make_graph(
             graph.nodes,
@@ -47,7 +48,7 @@ def build_graph(network: LUVLi, info: ModelInfo) -> Any:
             [onnx.helper.make_tensor_value_info(INPUT, kind.UINT8, ["faces", side, side, 3])],
             [
                 onnx.helper.make_tensor_value_info(name, kind.FLOAT, ["faces", *shape])
-                for name, shape in zip(OUTPUTS, shapes, strict=True)
+                for name, shape in zip(names, shapes, strict=False)
             ],
             graph.constants,
         ),
@@ -210,10 +211,11 @@ def _unet(
     return x, before, after, features + rising
 
 
-def _answer(
+def _predictions(
     graph: _Graph, network: LUVLi, info: ModelInfo, heatmaps: str, bottleneck: str
-) -> tuple[str, str, str]:
-    """Points, covariances and visibilities in crop pixels: `LUVLi` and `Deployed`."""
+) -> list[str]:
+    """Points, covariances, visibilities and, if there is one, occlusions, in crop pixels: the
+    way of `LUVLi` and `CropPredictor`."""
     config = network.config
     direct = config.mean_estimator == "direct"
     raw = graph.reshape(
@@ -223,10 +225,7 @@ def _answer(
     points = graph.add(
         graph.times(mean, float(STRIDE)), float(heatmap_to_crop(0.0, config.pixel_grid))
     )
-    scale = np.ones(config.landmarks)
-    if info.calibration is not None:
-        scale = np.sqrt(info.calibration.scale)
-    unit = graph.constant(STRIDE * scale[:, None])  # (k, 1), for N x k x 1
+    unit = graph.constant(STRIDE * info.cholesky_factors[:, None])  # (k, 1), for N x k x 1
     rest = 1.0 + config.cholesky_floor
     diagonal = graph.add(graph.node("Elu", [graph.columns(raw, 0, 3)]), rest)
     l11 = graph.times(graph.columns(diagonal, 0, 1), unit)
@@ -235,8 +234,9 @@ def _answer(
     xx, xy = graph.times(l11, l11), graph.times(l11, l21)
     yy = graph.add(graph.times(l21, l21), graph.times(l22, l22))
     covariance = graph.reshape(graph.join([xx, xy, xy, yy], axis=2), -1, config.landmarks, 2, 2)
-    logit = graph.linear(bottleneck, network.visibility.linear)
-    return points, covariance, graph.node("Sigmoid", [logit])
+    estimators = [network.visibility, network.occlusion]
+    logits = [graph.linear(bottleneck, e.linear) for e in estimators if e is not None]
+    return [points, covariance, *(graph.node("Sigmoid", [logit]) for logit in logits)]
 
 
 def _mean(graph: _Graph, network: LUVLi, heatmaps: str) -> str:

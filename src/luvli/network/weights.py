@@ -118,6 +118,7 @@ def load_weights_into(network: LUVLi, path: PathLike) -> list[str]:
 _HEADS = {
     "cholesky.": "CEN",
     "visibility.": "VEN",
+    "occlusion.": "occlusion head",
     "trunk.heads.": "heat-map heads",
 }
 

@@ -6,21 +6,19 @@ import copy
 import logging
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 
 from luvli.errors import InputError, require
 from luvli.files import PathLike, whole_file
 from luvli.image.read import Picture
-from luvli.network.inference import Deployed
+from luvli.network.backend import INPUT, CropPrediction
+from luvli.network.inference import CropPredictor
 from luvli.network.model import LUVLi
 from luvli.network.model_info import ModelInfo
 from luvli.network.onnx_graph import build_graph
-from luvli.network.weights import load_model
-from luvli.prediction.onnx_backend import INPUT, CropAnswer, OnnxBackend
+from luvli.prediction.onnx_backend import OnnxBackend
 
 PIXEL_TOLERANCE = 1e-3
 """largest difference of a location between the two backends, in crop pixels"""
@@ -36,28 +34,28 @@ class Difference(NamedTuple):
     covariance: float
     """relative to the largest entry of each covariance"""
     visibility: float
+    """of visibility and, where there is one, of occlusion"""
 
 
 def export_onnx(model: PathLike, target: PathLike) -> Difference:
-    """Write a safetensors model as ONNX; the file appears only if it gives the same answers.
+    """Write a safetensors model as ONNX; the file appears only if it predicts the same.
 
     Input `crops` (B, S, S, 3) uint8 RGB; outputs `landmarks` (B, k, 2) and `covariance`
-    (B, k, 2, 2) in crop pixels, `visibility` (B, k). B is free. The calibration is inside.
+    (B, k, 2, 2) in crop pixels, `visibility` (B, k) and, where the network has it, `occlusion`
+    (B, k). B is free. The calibration is inside.
     """
-    network, info = load_model(model)
-    return export_network(
-        network, ModelInfo.from_training(Path(model).stem, network.config, info), target
-    )
+    loaded = CropPredictor.load(model)
+    return export_network(loaded.network, loaded.info, target)
 
 
 def export_network(network: LUVLi, info: ModelInfo, target: PathLike) -> Difference:
     """As `export_onnx`, for a network in memory."""
     onnx = require("onnx", "train")
-    deployed = Deployed(network, info).eval()
+    model = CropPredictor(network.eval(), info)
     crops = test_crops(info.config.input_size)
     with whole_file(target) as temporary:
-        onnx.save(build_graph(network.eval(), info), temporary)
-        found = check(deployed, OnnxBackend(temporary), crops)
+        onnx.save(build_graph(network, info), temporary)
+        found = check(model, OnnxBackend(temporary), crops)
         if not (
             found.pixels <= PIXEL_TOLERANCE
             and found.covariance <= COVARIANCE_TOLERANCE
@@ -70,32 +68,34 @@ def export_network(network: LUVLi, info: ModelInfo, target: PathLike) -> Differe
     return found
 
 
-def check(deployed: Deployed, backend: OnnxBackend, crops: Picture) -> Difference:
+def check(model: CropPredictor, backend: OnnxBackend, crops: Picture) -> Difference:
     """Largest differences between PyTorch and ONNX on the same crops.
 
     On crops without a face some heat maps are all but empty, and the mean of next to nothing
     is lost in rounding. Locations count where PyTorch agrees with itself in double precision
     to a tenth of the tolerance.
     """
-    images = torch.from_numpy(crops)
-    with torch.inference_mode():
-        single = CropAnswer(*(answer.numpy() for answer in deployed(images)))
-        exact = copy.deepcopy(deployed).double()(images)[0].numpy()
-    other = backend(crops)
-    steady = np.abs(single.points - exact) <= PIXEL_TOLERANCE / 10
+    single, other = model(crops), backend(crops)
+    exact = CropPredictor(copy.deepcopy(model.network).double(), model.info)(crops)
+    steady = np.abs(single.points - exact.points) <= PIXEL_TOLERANCE / 10
     other = other._replace(points=np.where(steady, other.points, single.points))
     if steady.mean() < 0.5:
         raise InputError("the network's heat maps are empty: train it before you export it.")
     return difference(single, other)
 
 
-def difference(one: CropAnswer, other: CropAnswer) -> Difference:
-    """Largest differences between two answers to the same crops."""
+def difference(one: CropPrediction, other: CropPrediction) -> Difference:
+    """Largest differences between two predictions about the same crops."""
+    chances = [np.abs(one.visibility - other.visibility).max()]
+    if one.occlusion is not None and other.occlusion is not None:
+        chances.append(np.abs(one.occlusion - other.occlusion).max())
+    elif one.occlusion is not other.occlusion:
+        chances.append(np.inf)  # only one of them tells
     size = np.abs(one.covariance).max(axis=(-1, -2), keepdims=True)
     return Difference(
         float(np.abs(one.points - other.points).max()),
         float((np.abs(one.covariance - other.covariance) / size).max()),
-        float(np.abs(one.visibility - other.visibility).max()),
+        float(max(chances)),
     )
 
 

@@ -6,34 +6,19 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from luvli.errors import InputError, unknown_choice
 from luvli.files import PathLike, unreadable
 from luvli.image.read import Picture
+from luvli.network.backend import INPUT, OCCLUSION, OUTPUTS, CropPrediction
 from luvli.network.model_info import ModelInfo
 
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 
 CHUNK = 4
 """Faces in one call of the runtime: as many as keep the network's tensors in the cache."""
-
-INPUT = "crops"
-OUTPUTS = ("landmarks", "covariance", "visibility")
-
-
-class CropAnswer(NamedTuple):
-    """What a model says about B crops, in crop pixels."""
-
-    points: NDArray[np.float32]
-    """(B, k, 2) x, y"""
-    covariance: NDArray[np.float32]
-    """(B, k, 2, 2)"""
-    visibility: NDArray[np.float32]
-    """(B, k)"""
 
 
 class OnnxBackend:
@@ -75,12 +60,13 @@ class OnnxBackend:
         names = {node.name for node in session.get_outputs()}
         if not names.issuperset(OUTPUTS):
             raise InputError(f"{source} lacks the outputs {', '.join(OUTPUTS)}: export it again.")
+        self._outputs = [*OUTPUTS, *([OCCLUSION] if OCCLUSION in names else [])]
         self.threads = thread_count(threads)
         self.session = session
         self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
 
-    def __call__(self, crops: Picture) -> CropAnswer:
-        """uint8 RGB crops (B, S, S, 3) -> answers in crop pixels."""
+    def __call__(self, crops: Picture) -> CropPrediction:
+        """uint8 RGB crops (B, S, S, 3) -> predictions in crop pixels."""
         crops = np.ascontiguousarray(crops)
         if len(crops) <= 1 or self._pool is None:
             parts = [self._run(crops[i : i + CHUNK]) for i in range(0, max(len(crops), 1), CHUNK)]
@@ -89,12 +75,10 @@ class OnnxBackend:
             parts = list(
                 self._pool.map(self._run, (crops[i : i + size] for i in range(0, len(crops), size)))
             )
-        if len(parts) == 1:
-            return parts[0]
-        return CropAnswer(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+        return CropPrediction.join(parts)
 
-    def _run(self, crops: Picture) -> CropAnswer:
-        return CropAnswer(*self.session.run(OUTPUTS, {INPUT: crops}))
+    def _run(self, crops: Picture) -> CropPrediction:
+        return CropPrediction(*self.session.run(self._outputs, {INPUT: crops}))
 
 
 def thread_count(threads: int | None) -> int:

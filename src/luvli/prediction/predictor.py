@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from luvli.errors import InputError, require
 from luvli.faces import FaceLandmarks
@@ -18,28 +18,20 @@ from luvli.image.detect import MIN_SCORE, Detector, detect_faces, get_detector
 from luvli.image.read import ImageSource, Picture, read_image
 from luvli.markup import get_markup, is_markup
 from luvli.models import find_model
+from luvli.network.backend import Backend
 from luvli.network.model_info import ModelInfo
-from luvli.prediction.onnx_backend import CropAnswer, OnnxBackend
+from luvli.prediction.onnx_backend import OnnxBackend
 
-Backend = Literal["onnx", "torch"]
+BackendName = Literal["onnx", "torch"]
 Boxes = Sequence[Box | Sequence[float]] | NDArray[np.float64]
 
 BATCH = 32
 """faces that go through the network together in `predict_batch`"""
 
 
-class Runs(Protocol):
-    """What a backend offers; it must be safe to call from several threads."""
-
-    info: ModelInfo
-    threads: int
-
-    def __call__(self, crops: Picture) -> CropAnswer: ...
-
-
 def load(
     model: PathLike = "luvli-68",
-    backend: Backend = "onnx",
+    backend: BackendName = "onnx",
     threads: int | None = None,
     providers: Sequence[str] | None = None,
 ) -> Predictor:
@@ -52,9 +44,9 @@ def load(
     path = find_model(model, backend)
     if backend == "torch":
         require("torch", "train")
-        from luvli.prediction.torch_backend import TorchBackend
+        from luvli.network.inference import CropPredictor
 
-        return Predictor(TorchBackend(path, threads, providers))
+        return Predictor(CropPredictor.load(path, threads, (providers or ("cpu",))[0]))
     return Predictor(OnnxBackend(path, threads, providers))
 
 
@@ -64,7 +56,7 @@ class Predictor:
     Safe to share between threads. All results are in image pixels.
     """
 
-    def __init__(self, backend: Runs, detector: Detector | None = None) -> None:
+    def __init__(self, backend: Backend, detector: Detector | None = None) -> None:
         """`detector` finds faces where no boxes are given; YuNet by default."""
         self.backend = backend
         self.detector = detector
@@ -145,27 +137,24 @@ class Predictor:
 
     def crop(self, box: Box) -> Crop:
         """The window on the picture that the model wants to see for a face in `box`."""
-        info = self.info
-        return Crop.from_box(
-            box, info.config.input_size, info.enlarge, convention=info.crop_convention
-        )
+        return self.info.crop_for(box)
 
     def run(
         self, pixels: Sequence[Picture], crops: Sequence[Crop], boxes: Sequence[Box]
     ) -> list[FaceLandmarks]:
-        """Crops' pixels through the network, and its answers back to image pixels."""
+        """Crops' pixels through the network, and its predictions back to image pixels."""
         faces: list[FaceLandmarks] = []
         for start in range(0, len(pixels), BATCH):
             part = slice(start, start + BATCH)
-            answers = self.backend(np.stack(pixels[part]))
+            found = self.backend(np.stack(pixels[part]))
             faces += [
-                self._face(crop, box, *answer)
-                for crop, box, *answer in zip(crops[part], boxes[part], *answers, strict=True)
+                self._face(crop, box, *(None if values is None else values[i] for values in found))
+                for i, (crop, box) in enumerate(zip(crops[part], boxes[part], strict=True))
             ]
         return faces
 
     def _face(
-        self, crop: Crop, box: Box, points: ArrayLike, covariance: ArrayLike, visibility: ArrayLike
+        self, crop: Crop, box: Box, points: Any, covariance: Any, visibility: Any, occlusion: Any
     ) -> FaceLandmarks:
         config = self.info.config
         return FaceLandmarks._trusted(
@@ -176,6 +165,8 @@ class Predictor:
             score=box.score,
             markup=config.markup,
             visibility_trained=config.visibility_trained,
+            occlusion=None if occlusion is None else np.asarray(occlusion, np.float64),
+            occlusion_trained=self.info.occlusion_trained,
         )
 
 

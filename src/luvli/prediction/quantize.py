@@ -22,11 +22,12 @@ from luvli.files import PathLike
 from luvli.image.box import Box
 from luvli.image.read import Picture, read_image
 from luvli.markup import get_markup, is_markup
+from luvli.network.calibration import Calibration
 from luvli.network.weights import load_model, save_model
 from luvli.prediction.export import export_onnx, quantize
 from luvli.prediction.input_files import Inputs
 from luvli.prediction.predictor import Predictor, load
-from luvli.trust.calibrate import Calibration, coverage, fit
+from luvli.trust.calibrate import coverage, fit
 
 Floats = NDArray[np.float64]
 QUANTIZING_FACES = 64

@@ -11,8 +11,9 @@ from torch import Tensor
 from luvli.likelihood import Teacher, distillation_loss, heatmap_loss, luvli_loss
 from luvli.likelihood.covariance import to_cholesky
 from luvli.network.config import NetworkConfig
+from luvli.network.inference import network_input
 from luvli.network.model import LUVLi, UNetOutput
-from luvli.network.pixels import contrast_stretch, covariance_to_heatmap, crop_to_heatmap
+from luvli.network.pixels import covariance_to_heatmap, crop_to_heatmap
 from luvli.training.batch import Batch
 from luvli.training.recipe import Stage
 
@@ -35,15 +36,6 @@ class StageLosses(NamedTuple):
         """The parts that there are, without their graph, by the names in the logs."""
         named = zip(("loss", "T1", "T2", "visibility", "teacher"), self, strict=True)
         return {name: value.detach() for name, value in named if value is not None}
-
-
-def network_input(images: Tensor, config: NetworkConfig) -> Tensor:
-    """uint8 crops (B, 3, S, S) as the network wants them: 0..1, stretched if it asks for it.
-
-    Channels last in memory: convolutions are a fifth faster on CPUs that way.
-    """
-    scaled = images.contiguous(memory_format=torch.channels_last).float() / 255
-    return contrast_stretch(scaled) if config.contrast_stretch else scaled
 
 
 def stage_losses(

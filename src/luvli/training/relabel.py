@@ -28,9 +28,10 @@ from luvli.files import PathLike, whole_file
 from luvli.image import affine as affines
 from luvli.markup import get_markup, is_markup
 from luvli.models import find_model, model_names
-from luvli.network import LUVLi, load_model
+from luvli.network.backend import Backend
+from luvli.network.inference import CropPredictor
 from luvli.training.batch import TeacherLabel
-from luvli.training.validate import predict_crops
+from luvli.training.validate import predict_dataset
 
 Floats = NDArray[np.float64]
 
@@ -92,31 +93,31 @@ def label_faces(
     resumed, do not ask again.
     """
     path = shipped_or_path(model)
-    network, info = load_model(path)
+    predictor = CropPredictor.load(path)
+    info = predictor.info
     markups = {record.markup for record in records}
-    if markups != {network.config.markup}:
+    if markups != {info.config.markup}:
         raise InputError(
-            f"{Path(model)} knows the markup {network.config.markup}, the faces to label "
+            f"{Path(model)} knows the markup {info.config.markup}, the faces to label "
             f"have {', '.join(sorted(markups))}: use a model of the same markup."
         )
-    trained = network.config.visibility_trained
+    trained = info.config.visibility_trained
     store = Path(cache or cache_root()) / f"labels-{_key(path, records, box_noise)}.npz"
     if store.is_file():
         with np.load(store) as kept:
             return ModelLabels(kept["points"], kept["covariance"], kept["visibility"], trained)
-    enlarge = float(info.get("enlarge", 1.1))
     views = []
-    for mirrored in (False, True) if is_markup(network.config.markup) else (False,):
+    for mirrored in (False, True) if is_markup(info.config.markup) else (False,):
         flip = Augmentation.recipe("none").model_copy(update={"flip": float(mirrored)})
         crops = CropDataset(
             records,
-            network.config.input_size,
-            enlarge=enlarge,
+            info.config.input_size,
+            enlarge=info.enlarge,
             augmentation=flip,
             box_noise=box_noise,
-            cache=cache or True,
+            convention=info.crop_convention,
         )
-        views.append(_in_image_pixels(network, crops))
+        views.append(_in_image_pixels(predictor, crops))
     points, covariance, visibility = _combined(views)
     with whole_file(store) as place:
         np.savez(place, points=points, covariance=covariance, visibility=visibility)
@@ -125,7 +126,7 @@ def label_faces(
 
 def _key(model: Path, records: Sequence[FaceRecord], box_noise: BoxNoise) -> str:
     """Tells the predictions of one model about some faces from all others."""
-    digest = hashlib.sha256(model.read_bytes())
+    digest = hashlib.sha256(b"calibrated labels" + model.read_bytes())
     for record in records:
         state = "" if record.image is None else file_state(record.image)
         digest.update(f"{state} {record.face_id} {record.box} {box_noise}".encode())
@@ -133,16 +134,16 @@ def _key(model: Path, records: Sequence[FaceRecord], box_noise: BoxNoise) -> str
     return digest.hexdigest()[:24]
 
 
-def _in_image_pixels(network: LUVLi, crops: CropDataset) -> tuple[Floats, Floats, Floats]:
+def _in_image_pixels(model: Backend, crops: CropDataset) -> tuple[Floats, Floats, Floats]:
     """Points (n, k, 2), covariances (n, k, 2, 2) and visibilities (n, k) in each picture."""
-    found = predict_crops(network, crops)
+    found = predict_dataset(model, crops)
     back = affines.invert(found.affines)
     points = affines.apply(back, found.points)
     covariance = affines.push_covariance(back, found.covariance)
     visibility = found.visibility.copy()
     mirrored = affines.is_mirrored(back)
     if mirrored.any():  # left and right have changed names
-        flip = get_markup(network.config.markup).flip
+        flip = get_markup(model.info.config.markup).flip
         for values in (points, covariance, visibility):
             values[mirrored] = values[mirrored][:, flip]
     return points, covariance, visibility

@@ -20,6 +20,7 @@ from luvli import __version__
 from luvli.data.boxes import get_enlargement
 from luvli.errors import InputError
 from luvli.network import LUVLi, build, load_weights_into, save_model
+from luvli.network.inference import CropPredictor, network_input
 from luvli.progress import track
 from luvli.training.batch import (
     Batch,
@@ -31,7 +32,7 @@ from luvli.training.batch import (
 )
 from luvli.training.checkpoint import random_states, restore_random_states, save_checkpoint
 from luvli.training.distributed import RunOptions, Stop, Stopped, prepare_norms, set_training_mode
-from luvli.training.objective import StageLosses, freeze_unused, network_input, stage_losses
+from luvli.training.objective import StageLosses, freeze_unused, stage_losses
 from luvli.training.optimizer import make_optimizer, moving_average, set_lr
 from luvli.training.order import StageOrder, faces_per_epoch
 from luvli.training.recipe import Recipe
@@ -42,7 +43,7 @@ from luvli.training.sources import SourceFaces
 from luvli.training.validate import (
     ValidationMetrics,
     mean_shape_nme,
-    predict_crops,
+    predict_dataset,
     validation_metrics,
     validation_sheet,
 )
@@ -196,7 +197,7 @@ class StageTrainer:
             judged.load_state_dict(self.result())
             shown = []
             for name, crops in self.watched.items():
-                predictions = predict_crops(judged, crops)
+                predictions = predict_dataset(CropPredictor(judged), crops)
                 metrics = self.run.validation[name] = validation_metrics(
                     predictions,
                     self.config,

@@ -7,11 +7,10 @@ from dataclasses import asdict, dataclass
 from math import isfinite
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from luvli.data.augment import Geometry, place_crop
-from luvli.data.dataset import CropDataset, collate
+from luvli.data.dataset import CropDataset, CropSample
 from luvli.drawing.faces import draw_face
 from luvli.evaluation.accuracy import landmark_errors, mean_nme, nme, normalizers
 from luvli.evaluation.uncertainty import negative_log_likelihood, spread_root
@@ -19,12 +18,9 @@ from luvli.evaluation.visibility import is_called_visible, labelled
 from luvli.faces import FaceLandmarks
 from luvli.image import affine as affines
 from luvli.image.read import Picture
-from luvli.likelihood import covariance as cov
 from luvli.markup import get_markup, is_markup
+from luvli.network.backend import Backend, CropPrediction
 from luvli.network.config import NetworkConfig
-from luvli.network.model import LUVLi
-from luvli.network.pixels import covariance_to_crop, heatmap_to_crop
-from luvli.training.objective import network_input
 
 Floats = NDArray[np.float64]
 
@@ -35,7 +31,7 @@ FACES = 12
 
 
 @dataclass(frozen=True)
-class CropPredictions:
+class LabelledPredictions:
     """Predictions and labels of n faces, in crop pixels."""
 
     images: list[Picture]
@@ -53,32 +49,25 @@ class CropPredictions:
     """(n, 2, 3) from picture to crop pixels"""
 
 
-@torch.no_grad()
-def predict_crops(network: LUVLi, crops: CropDataset, batch_size: int = 32) -> CropPredictions:
-    """The last U-net's prediction for every face of `crops`."""
-    config = network.config
-    device = next(network.parameters()).device
-    was_training = network.training
-    network.eval()
-    images: list[Picture] = []
-    parts: list[tuple[NDArray[np.floating], ...]] = []
-    truths, classes, affines = [], [], []
+def predict_dataset(
+    model: Backend, crops: CropDataset, batch_size: int = 32
+) -> LabelledPredictions:
+    """The model's prediction for every face of `crops`."""
+    samples: list[CropSample] = []
+    parts: list[CropPrediction] = []
     for start in range(0, len(crops), batch_size):
-        samples = [crops[i] for i in range(start, min(start + batch_size, len(crops)))]
-        images += [sample["image"] for sample in samples]
-        truths += [sample["points"] for sample in samples]
-        classes += [sample["visibility"] for sample in samples]
-        affines += [sample["affine"] for sample in samples]
-        output = network(network_input(collate(samples)["image"].to(device), config))[-1]
-        points = heatmap_to_crop(output.mean, config.pixel_grid)
-        covariance = covariance_to_crop(cov.from_cholesky(output.cholesky))
-        found = (points, covariance, output.visibility)
-        parts.append(tuple(tensor.double().cpu().numpy() for tensor in found))
-    network.train(was_training)
-    points, covariance, visibility = (np.concatenate(part) for part in zip(*parts, strict=True))
-    truth = np.stack(truths).astype(np.float64)
-    return CropPredictions(
-        images, points, covariance, visibility, truth, np.stack(classes), np.stack(affines)
+        batch = [crops[i] for i in range(start, min(start + batch_size, len(crops)))]
+        parts.append(model(np.stack([sample["image"] for sample in batch])))
+        samples += batch
+    found = CropPrediction.join(parts)
+    return LabelledPredictions(
+        [sample["image"] for sample in samples],
+        found.points.astype(np.float64),
+        found.covariance.astype(np.float64),
+        found.visibility.astype(np.float64),
+        np.stack([sample["points"] for sample in samples]).astype(np.float64),
+        np.stack([sample["visibility"] for sample in samples]),
+        np.stack([sample["affine"] for sample in samples]),
     )
 
 
@@ -126,7 +115,7 @@ class ValidationMetrics:
 
 
 def validation_metrics(
-    predictions: CropPredictions,
+    predictions: LabelledPredictions,
     config: NetworkConfig,
     with_likelihood: bool,
     mean_shape: float | None = None,
@@ -160,7 +149,7 @@ def validation_metrics(
     return ValidationMetrics(nme_box=box, **metrics)
 
 
-def rank_correlation(predictions: CropPredictions) -> float:
+def rank_correlation(predictions: LabelledPredictions) -> float:
     """Spearman's correlation of predicted spread and actual error over all labelled landmarks."""
     from scipy.stats import spearmanr
 
@@ -196,7 +185,7 @@ def _eyes(truth: Floats, visible: NDArray[np.bool_], markup: str) -> Floats:
 
 
 def validation_sheet(
-    sets: Sequence[CropPredictions], markup: str, visibility_trained: bool, faces: int = FACES
+    sets: Sequence[LabelledPredictions], markup: str, visibility_trained: bool, faces: int = FACES
 ) -> Picture:
     """The first faces of each set in equal parts, `COLUMNS` in a row.
 
@@ -218,7 +207,7 @@ def validation_sheet(
 
 
 def _tile(
-    predictions: CropPredictions, index: int, markup: str, visibility_trained: bool
+    predictions: LabelledPredictions, index: int, markup: str, visibility_trained: bool
 ) -> Picture:
     """One face, enlarged to `TILE` pixels."""
     import cv2

@@ -16,11 +16,11 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from pydantic import BaseModel, ConfigDict, Field
 
 from luvli.errors import InputError
 from luvli.evaluation.uncertainty import radii
 from luvli.likelihood import family
+from luvli.network.calibration import Calibration
 
 Floats = NDArray[np.float64]
 LikelihoodName = Literal["laplace", "gauss"]
@@ -30,35 +30,6 @@ LEVELS = (0.5, 0.8, 0.95)
 
 PRIOR_FACES = 100.0
 """A landmark's own factor counts as much as its group's when it was seen this many times."""
-
-
-class Calibration(BaseModel):
-    """One factor for the covariance of each landmark, and how it was found."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    scale: list[float] = Field(min_length=1)
-    """k factors, all above 0, for covariances (their square roots are for lengths)"""
-    faces: int = Field(default=0, ge=0)
-    """held-out faces that it was fitted on"""
-    before: dict[str, float] = {}
-    """coverage on those faces before, by level ("0.5": 0.41, ...)"""
-    after: dict[str, float] = {}
-    """coverage on those faces after; judge it on others"""
-
-    def apply(self, covariance: ArrayLike) -> Floats:
-        """Covariances (..., k, 2, 2), any unit -> calibrated ones.
-
-        >>> Calibration(scale=[4.0]).apply([np.eye(2)]).tolist()
-        [[[4.0, 0.0], [0.0, 4.0]]]
-        """
-        array = np.asarray(covariance, dtype=np.float64)
-        if array.shape[-3:] != (len(self.scale), 2, 2):
-            raise InputError(
-                f"this calibration is for covariances of shape (..., {len(self.scale)}, 2, 2), "
-                f"got {array.shape}."
-            )
-        return np.asarray(array * np.asarray(self.scale)[:, None, None], dtype=np.float64)
 
 
 def fit(

@@ -53,10 +53,8 @@ def place_crop(
     box: Box, size: int, enlarge: float, geometry: Geometry, convention: Convention = "pixel-centre"
 ) -> Floats:
     """(2, 3) affine from image to crop pixels, mirror included."""
-    side = max(box.width, box.height)
-    centre = (box.centre[0] + side * geometry.shift[0], box.centre[1] + side * geometry.shift[1])
-    whole = side * enlarge * geometry.scale * geometry.growth
-    affine = Crop.from_square(centre, whole, size, geometry.rotation, convention).affine
+    moved = box.moved(geometry.shift, geometry.scale * geometry.growth)
+    affine = Crop.from_box(moved, size, enlarge, geometry.rotation, convention).affine
     if not geometry.mirrored:
         return affine
     width = size + 1 if convention == "reference" else size  # its middle is size / 2

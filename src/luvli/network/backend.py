@@ -1,0 +1,51 @@
+"""What every way of running a model gives and takes. Needs no PyTorch."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luvli.image.read import Picture
+from luvli.network.model_info import ModelInfo
+
+INPUT = "crops"
+OUTPUTS = ("landmarks", "covariance", "visibility")
+OCCLUSION = "occlusion"
+"""names in an ONNX graph; the last output only where the network has it"""
+
+
+class CropPrediction(NamedTuple):
+    """What a model says about B crops, in crop pixels."""
+
+    points: NDArray[np.floating]
+    """(B, k, 2) x, y"""
+    covariance: NDArray[np.floating]
+    """(B, k, 2, 2), calibrated"""
+    visibility: NDArray[np.floating]
+    """(B, k) probability of not being hidden by the head itself"""
+    occlusion: NDArray[np.floating] | None = None
+    """(B, k) probability of being covered by something; None where the network does not tell"""
+
+    @classmethod
+    def join(cls, parts: list[CropPrediction]) -> CropPrediction:
+        """Batches, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        columns = zip(*parts, strict=True)
+        return cls(*(None if c[0] is None else np.concatenate(c) for c in columns))  # type: ignore[arg-type]
+
+
+class Backend(Protocol):
+    """A model that can be run. It must be safe to call from several threads."""
+
+    @property
+    def info(self) -> ModelInfo: ...
+
+    @property
+    def threads(self) -> int: ...
+
+    def __call__(self, crops: Picture) -> CropPrediction:
+        """uint8 RGB crops (B, S, S, 3), as `info.crop_for` cuts them -> predictions."""
+        ...
