@@ -6,7 +6,7 @@
 
 The folder holds pictures with `.pts` files of 68 points beside them. The figures are those
 of a map fitted on the other four fifths, so no face is measured with a map that saw it. The
-shipped map is fitted without the 120 photographs that recipes/luvli-68.yaml holds out.
+shipped map is fitted without the 120 photographs that recipes/luvli-68-1.0.yaml holds out.
 """
 
 from __future__ import annotations

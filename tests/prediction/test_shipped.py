@@ -24,6 +24,7 @@ from luvli.prediction.predictor import Predictor
 from luvli.prediction.track import Follower, follow, smoothed
 from luvli.prediction.video import Frame
 from luvli.synthetic import render_face
+from luvli.training.recipe import Recipe
 from luvli.training.recipe_files import make_recipe, read_recipe
 from luvli.training.sources import load_source
 from luvli.trust.calibrate import coverage
@@ -31,12 +32,19 @@ from luvli.trust.calibrate import coverage
 ROOT = Path(__file__).parents[2]
 
 
+def own_recipe() -> Recipe:
+    """The recipe that the shipped model was trained with, as its file tells it."""
+    _, info = load_model(FOLDER / "luvli-68.safetensors")
+    return make_recipe(info["recipe"], "the shipped model")
+
+
 @pytest.fixture(scope="module")
 def photographs(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> list[FaceRecord]:
     """The held-out LFPW photographs that nothing was calibrated on."""
     cache = tmp_path_factory.mktemp("cache")
-    settings = [f"data.root={shared / 'data'}", f"data.cache={cache}"]
-    recipe = read_recipe(ROOT / "recipes/luvli-68.yaml", settings)
+    recipe = own_recipe()
+    data = {"root": str(shared / "data"), "cache": str(cache)}
+    recipe = recipe.model_copy(update={"data": recipe.data.model_copy(update=data)})
     as_published = recipe.data.sources["lfpw"].model_copy(update={"offset": (0.0, 0.0)})
     held_out = load_source("lfpw", as_published, recipe.data).held_out
     ordered = sorted(held_out, key=lambda r: hashlib.sha256(r.face_id.encode()).hexdigest())
@@ -114,10 +122,11 @@ def test_visibility_on_a_head_that_it_never_saw(shipped: Predictor) -> None:
 
 
 def test_model_files_tell_their_recipe_and_no_place_of_a_machine(shipped: Predictor) -> None:
-    _, info = load_model(FOLDER / "luvli-68.safetensors")
-    recipe = make_recipe(info["recipe"], "the shipped model")
+    recipe = own_recipe()
     assert recipe.data.root == "DATA" and recipe.data.cache is None
-    assert list(recipe.stages) == list(read_recipe(ROOT / "recipes/luvli-68.yaml").stages)
+    card = read_card("luvli-68")
+    (named,) = [word for word in card.recipe.replace(",", "").split() if word.endswith(".yaml")]
+    assert list(recipe.stages) == list(read_recipe(ROOT / named).stages)
 
 
 def test_the_page_shows_the_card() -> None:

@@ -121,14 +121,25 @@ def test_each_ablation_changes_what_its_row_says_and_nothing_else() -> None:
     assert paper("ablation/four-unets").network.unets == 4
 
 
-def test_our_own_recipes_use_what_the_paper_did_not() -> None:
-    recipe = read_recipe(FOLDER / "luvli-68.yaml")
-    assert next(iter(recipe.stages.values())).loss == "heatmap"
+@pytest.mark.parametrize("name", ["luvli-68-1.0", "luvli-68", "luvli-68-large", "luvli-68-fast"])
+def test_our_own_recipes_use_what_the_paper_did_not(name: str) -> None:
+    recipe = read_recipe(FOLDER / f"{name}.yaml")
+    assert recipe.name == name
+    assert all(source.hold_out for source in recipe.data.sources.values())
     for stage in recipe.stages.values():
         assert isinstance(stage.optimizer, AdamW)
         assert stage.schedule.kind == "cosine"
         assert stage.ema and stage.clip_grad_norm and stage.augmentation.flip == 0.5
     assert "research only" in recipe.licence
+
+
+def test_our_models_hold_out_the_same_faces() -> None:
+    """A teacher must not have learnt what its student is judged by, nor the other way round."""
+    models = [read_recipe(FOLDER / f"luvli-68{more}.yaml") for more in ("", "-large", "-fast")]
+    for recipe in models[1:]:
+        assert recipe.data == models[0].data
+    assert models[2].stages["real"].teacher == "runs/luvli-68-large/model.safetensors"
+    assert models[0].init == "runs/luvli-68-1.0/model.safetensors"
 
 
 def test_the_documentation_lists_every_experiment() -> None:
