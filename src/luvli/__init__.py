@@ -12,8 +12,10 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
+from luvli._lazy import lazy
 from luvli.errors import InputError
 from luvli.faces import FaceLandmarks
 
@@ -25,26 +27,18 @@ __version__ = "0.1.0"
 
 __all__ = ["FaceLandmarks", "InputError", "Predictor", "__version__", "load", "predict"]
 
-_HOME = {"Predictor": "luvli.prediction.predictor", "load": "luvli.prediction.predictor"}
+__getattr__ = lazy(__name__, {"Predictor": "prediction.predictor", "load": "prediction.predictor"})
+# Silent unless the program that uses us asks: logging.basicConfig(level=logging.INFO)
+logging.getLogger(__name__).addHandler(logging.NullHandler())
+
 _loaded: dict[str, Any] = {}
 
 
 def predict(image: ImageSource, model: str = "luvli-68", **options: Any) -> list[FaceLandmarks]:
-    """The faces in one picture: `load(model).predict(image, **options)`, loaded only once."""
+    """The faces in one image: `load(model).predict(image, **options)`, loaded only once."""
     if model not in _loaded:
         from luvli.prediction.predictor import load
 
         _loaded[model] = load(model)
     faces: list[FaceLandmarks] = _loaded[model].predict(image, **options)
     return faces
-
-
-def __getattr__(name: str) -> Any:
-    """Names that need more than numpy are looked up on first use: importing stays quick."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value

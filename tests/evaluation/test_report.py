@@ -271,7 +271,7 @@ def small_set(tmp_path, monkeypatch):
         image = np.full((420, 420, 3), 0 if i == 3 else 90, np.uint8)
         Image.fromarray(image).save(tmp_path / f"set/f{i}.png")
     predictor = Predictor(SameFace(), HalfBlind(boxes))
-    monkeypatch.setattr(evaluate_model, "open_model", lambda model, device: predictor)
+    monkeypatch.setattr(evaluate_model, "load", lambda model, providers: predictor)
     return tmp_path / "set"
 
 
@@ -311,7 +311,7 @@ def test_evaluate_part_of_a_set_says_so(small_set):
 
 
 def test_a_model_of_another_markup_is_refused(small_set):
-    predictor = evaluate_model.open_model("m", "cpu")
+    predictor = evaluate_model.load("m", providers=["cpu"])
     record = FaceRecord(
         points=np.zeros((98, 2)),
         visibility=np.ones(98),
@@ -330,7 +330,7 @@ def test_a_face_with_nothing_labelled_has_nowhere_to_crop(small_set):
     record = FaceRecord(
         points=np.zeros((68, 2)), visibility=np.zeros(68), image=small_set / "f1.png"
     )
-    (prediction,) = evaluate_model.run_model(evaluate_model.open_model("m", "cpu"), [record])
+    (prediction,) = evaluate_model.run_model(evaluate_model.load("m", providers=["cpu"]), [record])
     assert prediction.is_empty
 
 

@@ -138,9 +138,9 @@ def test_untrained_visibility_is_said(tmp_path: Path, tiny: dict[str, Path]) -> 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda tiny, folder: luvli.load(tiny["torch"]), "luvli export .* --onnx"),
-        (lambda tiny, folder: luvli.load(tiny["onnx"], backend="torch"), "backend 'onnx'"),
-        (lambda tiny, folder: luvli.load("no-such-model"), "model 'no-such-model'"),
+        (lambda tiny, folder: luvli.load(tiny["torch"], backend="onnx"), "luvli export .* --onnx"),
+        (lambda tiny, folder: luvli.load(tiny["onnx"], backend="torch"), "is for ONNX Runtime"),
+        (lambda tiny, folder: luvli.load("no-such-model"), "'no-such-model'.*luvli-68.*onnx or"),
         (lambda tiny, folder: luvli.load(folder / "missing.onnx"), "does not exist"),
         (lambda tiny, folder: luvli.load(tiny["onnx"], backend="tensorflow"), "one of onnx, torch"),
         (lambda tiny, folder: luvli.load(tiny["onnx"], threads=0), "threads must be at least 1"),

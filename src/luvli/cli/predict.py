@@ -38,7 +38,9 @@ def predict(
     model: Annotated[
         str, typer.Option(help="A shipped model's name, or a model file.")
     ] = "luvli-68",
-    backend: Annotated[str, typer.Option(help="onnx, or torch for .safetensors.")] = "onnx",
+    backend: Annotated[
+        str | None, typer.Option(help="onnx or torch; by default the model file decides.")
+    ] = None,
     threads: Annotated[int | None, typer.Option(help="Processor threads; all by default.")] = None,
     provider: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     camera: Annotated[

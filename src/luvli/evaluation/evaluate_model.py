@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -18,9 +18,7 @@ from luvli.faces import FaceLandmarks
 from luvli.files import PathLike
 from luvli.image.box import Box
 from luvli.image.read import read_image
-
-if TYPE_CHECKING:
-    from luvli.prediction.predictor import Predictor
+from luvli.prediction.predictor import Predictor, load
 
 TrackRecords = Callable[[Iterable[FaceRecord]], Iterable[FaceRecord]]
 CropBy = Literal["paper", "reference", "tight", "detector"]
@@ -80,14 +78,6 @@ def _box(
     return crop_box(record, crop_by)
 
 
-def open_model(model: PathLike, device: str = "cpu") -> Predictor:
-    """A model by name or path; `.safetensors` runs with PyTorch, everything else with ONNX."""
-    from luvli.prediction.predictor import load
-
-    torch = Path(model).suffix == ".safetensors"
-    return load(model, "torch" if torch else "onnx", providers=[device])
-
-
 def evaluate_set(
     model: PathLike,
     dataset: str,
@@ -121,7 +111,7 @@ def evaluate_set(
         folder = Path(root)
         known = info.detect is not None and folder.is_dir()
         protocol = info.detect(folder) if known and info.detect else info.protocols[0]
-    predictor = open_model(model, device)
+    predictor = load(model, providers=[device])
     faces = load_set(dataset, root, split, subset=subset, protocol=protocol, skip_bad=skip_bad)
     records: Sequence[FaceRecord] = faces.records[:limit]
     predictions = list(run_model(predictor, track(records), way))

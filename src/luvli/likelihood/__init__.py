@@ -6,10 +6,10 @@ with gradients. The losses need PyTorch and are looked up on first use.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from luvli.errors import require, unknown_choice
+from luvli._lazy import lazy
+from luvli.errors import unknown_choice
 from luvli.likelihood.elliptical import Elliptical
 from luvli.likelihood.gauss import Gauss
 from luvli.likelihood.laplace import Laplace
@@ -36,15 +36,6 @@ __all__ = [
 ]
 
 _FAMILIES: dict[str, type[Elliptical]] = {"laplace": Laplace, "gauss": Gauss}
-_HOME = {
-    "Teacher": "distillation",
-    "distillation_loss": "distillation",
-    "LossDifferences": "loss",
-    "LuvliLoss": "loss",
-    "luvli_loss": "loss",
-    "heatmap_loss": "heatmap",
-    "heatmap_targets": "heatmap",
-}
 
 
 def family(name: Literal["laplace", "gauss"]) -> type[Elliptical]:
@@ -58,10 +49,16 @@ def family(name: Literal["laplace", "gauss"]) -> type[Elliptical]:
     return _FAMILIES[name]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    require("torch", "train")
-    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value  # next time without this function
-    return value
+__getattr__ = lazy(
+    __name__,
+    {
+        "Teacher": "distillation",
+        "distillation_loss": "distillation",
+        "LossDifferences": "loss",
+        "LuvliLoss": "loss",
+        "luvli_loss": "loss",
+        "heatmap_loss": "heatmap",
+        "heatmap_targets": "heatmap",
+    },
+    needs={"torch": "train"},
+)

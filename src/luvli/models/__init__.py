@@ -77,28 +77,27 @@ def model_names() -> list[str]:
     return sorted({path.stem for path in FOLDER.iterdir() if path.suffix in SUFFIXES.values()})
 
 
-def find_model(name_or_path: PathLike, backend: str) -> Path:
-    """The model file for a backend, from a shipped model's name or a path.
+def find_model(name_or_path: PathLike, backend: str | None = None) -> Path:
+    """A model file, from a shipped model's name or a path.
 
-    A path wins where a file of that name exists.
+    A path wins where a file of that name exists. Of a shipped model the ONNX file comes first,
+    because it needs no PyTorch; `backend` ("onnx" or "torch") asks for one kind of file.
     """
-    if backend not in SUFFIXES:
+    if backend is not None and backend not in SUFFIXES:
         raise unknown_choice("backend", backend, SUFFIXES)
-    text, suffix = str(name_or_path), SUFFIXES[backend]
     path = Path(name_or_path)
-    shipped = FOLDER / f"{text}{suffix}"
-    if not path.is_file() and "/" not in text and "\\" not in text and shipped.is_file():
-        return shipped
     if path.suffix in SUFFIXES.values() or path.exists():
-        return _check_kind(path, suffix, backend)
+        return _check_kind(path, backend)
+    wanted = SUFFIXES.values() if backend is None else [SUFFIXES[backend]]
+    for suffix in wanted:
+        shipped = FOLDER / f"{path}{suffix}"
+        if path.name == str(name_or_path) and shipped.is_file():
+            return shipped
     names = model_names()
+    files = f"the path of a model file ({' or '.join(SUFFIXES.values())})"
     if not names:
-        raise InputError(
-            f"there is no model {text!r}: no models are shipped with this copy of luvli; "
-            "give the path of an .onnx file."
-        )
-    error = unknown_choice("model", text, names)
-    raise InputError(f"{error} Or give the path of a model file.")
+        raise InputError(f"there is no model {str(path)!r}: none is shipped here; give {files}.")
+    raise InputError(f"{unknown_choice('model', path, names)} Or give {files}.")
 
 
 def read_card(name: str) -> ModelCard:
@@ -118,23 +117,23 @@ def _card(name: str) -> Path:
     return FOLDER / f"{name}.json"
 
 
-def _check_kind(path: Path, suffix: str, backend: str) -> Path:
+def _check_kind(path: Path, backend: str | None) -> Path:
     if not path.is_file():
         raise unreadable(path)
-    if path.suffix == suffix:
-        return path
-    if path.suffix == SUFFIXES["torch"]:
+    if path.suffix not in SUFFIXES.values():
         raise InputError(
-            f"{path} is for PyTorch: use backend 'torch', or write an ONNX file of it with "
-            f"luvli export {path} --onnx {path.with_suffix('.onnx').name}."
+            f"{path} is not a model file ({' or '.join(SUFFIXES.values())}): published checkpoints "
+            "are converted with luvli import-official."
         )
-    if path.suffix == SUFFIXES["onnx"]:
+    if backend is None or path.suffix == SUFFIXES[backend]:
+        return path
+    if backend == "onnx":
         raise InputError(
-            f"{path} is for ONNX Runtime: use backend 'onnx', or give the .safetensors file."
+            f"{path} is for PyTorch: leave the backend to the file, or write an ONNX file of it "
+            f"with luvli export {path} --onnx {path.with_suffix('.onnx').name}."
         )
     raise InputError(
-        f"{path} is not a model file ({' or '.join(SUFFIXES.values())}): published checkpoints "
-        "are converted with luvli import-official."
+        f"{path} is for ONNX Runtime: leave the backend to the file, or give the .safetensors file."
     )
 
 

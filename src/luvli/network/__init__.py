@@ -6,10 +6,9 @@ can be used where PyTorch is not installed.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from luvli.errors import require
+from luvli._lazy import lazy
 
 if TYPE_CHECKING:
     from luvli.network.config import NetworkConfig
@@ -19,20 +18,6 @@ if TYPE_CHECKING:
     from luvli.network.official import load_official, to_official
     from luvli.network.weights import load_model, load_weights_into, save_model
 
-_HOME = {
-    "LUVLi": "model",
-    "UNetOutput": "model",
-    "build": "model",
-    "NetworkConfig": "config",
-    "DUNet": "dunet",
-    "UNetFeatures": "dunet",
-    "spatial_mean": "heads",
-    "load_official": "official",
-    "to_official": "official",
-    "load_model": "weights",
-    "load_weights_into": "weights",
-    "save_model": "weights",
-}
 __all__ = [
     "LUVLi",
     "UNetOutput",
@@ -48,12 +33,22 @@ __all__ = [
     "save_model",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name != "NetworkConfig":
-        require("torch", "train")
-    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value  # next time without this function
-    return value
+__getattr__ = lazy(
+    __name__,
+    {
+        "LUVLi": "model",
+        "UNetOutput": "model",
+        "build": "model",
+        "NetworkConfig": "config",
+        "DUNet": "dunet",
+        "UNetFeatures": "dunet",
+        "spatial_mean": "heads",
+        "load_official": "official",
+        "to_official": "official",
+        "load_model": "weights",
+        "load_weights_into": "weights",
+        "save_model": "weights",
+    },
+    needs={"torch": "train"},
+    without={"NetworkConfig"},
+)

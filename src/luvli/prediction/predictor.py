@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from luvli.errors import InputError, require
+from luvli.errors import InputError
 from luvli.faces import FaceLandmarks
 from luvli.files import PathLike
 from luvli.image.box import Box
@@ -17,12 +17,10 @@ from luvli.image.crop import Crop
 from luvli.image.detect import MIN_SCORE, Detector, detect_faces, get_detector
 from luvli.image.read import ImageSource, Picture, read_image
 from luvli.markup import get_markup, is_markup
-from luvli.models import find_model
 from luvli.network.backend import Backend
 from luvli.network.model_info import ModelInfo
-from luvli.prediction.onnx_backend import OnnxBackend
+from luvli.prediction.backends import BackendName, open_backend
 
-BackendName = Literal["onnx", "torch"]
 Boxes = Sequence[Box | Sequence[float]] | NDArray[np.float64]
 
 BATCH = 32
@@ -31,23 +29,17 @@ BATCH = 32
 
 def load(
     model: PathLike = "luvli-68",
-    backend: BackendName = "onnx",
+    backend: BackendName | None = None,
     threads: int | None = None,
     providers: Sequence[str] | None = None,
 ) -> Predictor:
     """A model, ready to use: a shipped one by name, or one's own by path.
 
-    `backend` "onnx" needs no PyTorch and reads `.onnx`; "torch" reads `.safetensors`.
-    `threads` are all cores by default. `providers` is a list of "cpu" and "cuda", the
-    preferred one first.
+    The file decides what runs it: ONNX Runtime for `.onnx`, which needs no PyTorch, PyTorch for
+    `.safetensors`; of a shipped model, `backend` asks for one of them. `threads` are all cores
+    by default. `providers` is a list of "cpu" and "cuda", the preferred one first.
     """
-    path = find_model(model, backend)
-    if backend == "torch":
-        require("torch", "train")
-        from luvli.network.inference import CropPredictor
-
-        return Predictor(CropPredictor.load(path, threads, (providers or ("cpu",))[0]))
-    return Predictor(OnnxBackend(path, threads, providers))
+    return Predictor(open_backend(model, backend, threads, providers))
 
 
 class Predictor:

@@ -5,7 +5,9 @@ Nothing here is loaded before it is used: the renderer needs numba (the extra `t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from luvli._lazy import lazy
 
 if TYPE_CHECKING:
     from luvli.synthetic.faces import SyntheticFaces
@@ -14,22 +16,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Sample", "SyntheticFaces", "label_face", "load_head", "render_face", "synthesize"]
 
-_HOME = {
-    "Sample": "render",
-    "SyntheticFaces": "faces",
-    "label_face": "render",
-    "load_head": "render",
-    "render_face": "render",
-    "synthesize": "write",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    from luvli.errors import require
-
-    require("numba", "train")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+__getattr__ = lazy(
+    __name__,
+    {
+        "Sample": "render",
+        "SyntheticFaces": "faces",
+        "label_face": "render",
+        "load_head": "render",
+        "render_face": "render",
+        "synthesize": "write",
+    },
+    needs={"numba": "train"},
+)

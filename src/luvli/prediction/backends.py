@@ -1,0 +1,44 @@
+"""Which backend runs a model file: the one place that chooses."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Literal
+
+from luvli.errors import InputError
+from luvli.files import PathLike
+from luvli.models import find_model
+from luvli.network.backend import Backend
+
+BackendName = Literal["onnx", "torch"]
+"""ONNX Runtime for `.onnx`, PyTorch for `.safetensors`"""
+
+logger = logging.getLogger(__name__)
+
+
+def open_backend(
+    model: PathLike,
+    backend: BackendName | None = None,
+    threads: int | None = None,
+    providers: Sequence[str] | None = None,
+) -> Backend:
+    """A model by name or path, ready to run; the file decides how, unless `backend` does."""
+    path = find_model(model, backend)
+    if path.suffix == ".onnx":
+        from luvli.prediction.onnx_backend import OnnxBackend
+
+        opened: Backend = OnnxBackend(path, threads, providers)
+    else:
+        if find_spec("torch") is None:
+            raise InputError(
+                f"{path} runs with PyTorch, which is not installed: pip install 'luvli[train]', "
+                "or give the model's .onnx file."
+            )
+        from luvli.network.inference import CropPredictor
+
+        opened = CropPredictor.load(path, threads, (providers or ("cpu",))[0])
+    info = opened.info
+    logger.info("loaded %s %s from %s, %d threads", info.name, info.version, path, opened.threads)
+    return opened

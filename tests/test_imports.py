@@ -1,0 +1,84 @@
+"""What importing costs, and what it must not bring along."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import luvli
+from luvli.errors import InputError
+
+
+def after(code: str) -> dict[str, object]:
+    """Modules and processor seconds of a fresh interpreter that has run `code`."""
+    script = (
+        "import sys, time\n"
+        "before = time.process_time()\n"
+        f"{code}\n"
+        "spent = time.process_time() - before\n"
+        "import json\n"
+        "print(json.dumps({'modules': sorted(sys.modules), 'seconds': spent}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_importing_luvli_is_quick_and_brings_numpy_only() -> None:
+    found = after("import luvli")
+    loaded = {str(name).split(".")[0] for name in found["modules"]}  # type: ignore[attr-defined]
+    assert "numpy" in loaded
+    assert not loaded & {"cv2", "PIL", "onnxruntime", "pydantic", "torch", "scipy", "matplotlib"}
+    assert found["seconds"] < 0.3  # type: ignore[operator]
+
+
+def test_loading_a_model_brings_neither_torch_nor_readers_of_data_sets() -> None:
+    found = after("import luvli.prediction.predictor, luvli; luvli.load('luvli-68', threads=1)")
+    names = {str(name) for name in found["modules"]}  # type: ignore[attr-defined]
+    rooms = {".".join(name.split(".")[:2]) for name in names if name.startswith("luvli.")}
+    assert "luvli.prediction" in rooms
+    assert not rooms & {"luvli.data", "luvli.synthetic", "luvli.evaluation", "luvli.training"}
+    assert not {name.split(".")[0] for name in names} & {"torch", "safetensors", "matplotlib", "av"}
+
+
+def test_unknown_attributes_are_missing_as_in_any_module() -> None:
+    import luvli.image
+    import luvli.network
+
+    for module in (luvli, luvli.image, luvli.network):
+        with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+            module.nonsense  # noqa: B018
+        for name in module.__all__:
+            assert getattr(module, name) is not None
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import luvli.network
+    from luvli.prediction import backends
+
+    monkeypatch.delitem(luvli.network.__dict__, "build", raising=False)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(InputError, match=r"'torch'.*pip install 'luvli\[train\]'"):
+        luvli.network.build  # noqa: B018
+    monkeypatch.setattr(backends, "find_spec", lambda name: None)
+    (tmp_path / "m.safetensors").write_bytes(b"x")
+    with pytest.raises(InputError, match=r"m\.safetensors runs with PyTorch, which"):
+        luvli.load(tmp_path / "m.safetensors")
+
+
+def test_the_library_is_silent_until_asked(
+    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    luvli.load("luvli-68", threads=1)
+    assert capfd.readouterr() == ("", "")
+    with caplog.at_level(logging.INFO, logger="luvli"):
+        luvli.load("luvli-68", threads=1)
+    assert "loaded luvli-68" in caplog.text
