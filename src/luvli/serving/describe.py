@@ -62,7 +62,7 @@ def ellipse_radii(likelihood: Any) -> dict[str, float]:
     """percent -> Mahalanobis radius of the ellipse that holds so much, by the model's own law.
 
     >>> ellipse_radii("laplace")["95"]
-    2.738865
+    2.738871
     """
     quantile = family(likelihood).radius_quantile
     return {str(percent): round(float(quantile(percent / 100)), 6) for percent in COVERAGES}
