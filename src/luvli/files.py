@@ -1,9 +1,13 @@
-"""Outputs that appear whole or not at all."""
+"""Outputs that appear whole or not at all, in folders that one run at a time writes to."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-import tempfile
+import re
+import secrets
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +15,13 @@ from pathlib import Path
 from luvli.errors import InputError
 
 PathLike = str | os.PathLike[str]
+
+_TEMPORARY = re.compile(r"\.luvli-tmp-(\d+)-[0-9a-f]{12}(\.[^.]*)?$")
+"""files that are being written: the number of the process, something random, the suffix"""
+_STALE_SECONDS = 24 * 3600
+"""a file in the making that is older belongs to no living run, whatever its number says: the
+process may have run on another machine that shares the folder"""
+LOCK_NAME = ".luvli-lock"
 
 
 @contextmanager
@@ -25,19 +36,14 @@ def whole_file(path: PathLike) -> Iterator[Path]:
         raise InputError(f"{target} is a folder: give the name of a file to write.")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(
-            prefix=f".{target.stem}-", suffix=target.suffix, dir=target.parent
-        )
+        temporary = _new_temporary(target)
     except OSError as error:
         raise InputError(
             f"{target} cannot be written ({error.strerror}): choose another place."
         ) from error
-    os.close(handle)
-    temporary = Path(name)
     try:
         yield temporary
         _flush(temporary)
-        temporary.chmod(0o666 & ~_umask())  # mkstemp makes private files; outputs are ordinary ones
         temporary.replace(target)
     except OSError as error:
         raise InputError(
@@ -46,6 +52,107 @@ def whole_file(path: PathLike) -> Iterator[Path]:
         ) from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _new_temporary(target: Path) -> Path:
+    """An empty file beside the target, with the mode that ordinary new files have.
+
+    Its name is short whatever the target's is: a name may be as long as the file system allows.
+    """
+    name = f".luvli-tmp-{os.getpid()}-{secrets.token_hex(6)}{target.suffix}"
+    path = target.with_name(name)
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
+    return path
+
+
+def sweep_temporaries(folder: PathLike) -> int:
+    """Remove what killed runs left half-written in a folder -> how many files.
+
+    Files of processes that are still alive stay, unless they are a day old.
+    """
+    removed = 0
+    for path in Path(folder).glob(".luvli-tmp-*"):
+        match = _TEMPORARY.match(path.name)
+        if match is None:
+            continue
+        with contextlib.suppress(OSError):  # another run may have swept it
+            old = time.time() - path.stat().st_mtime > _STALE_SECONDS
+            if old or not _is_alive(int(match[1])):
+                path.unlink()
+                removed += 1
+    return removed
+
+
+def _is_alive(process: int) -> bool:
+    if sys.platform == "win32":
+        return True  # no cheap way to ask; such files go after a day
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+@contextmanager
+def folder_lock(folder: PathLike) -> Iterator[None]:
+    """Keep a second run out of an output folder; the kernel lets go of it when a run dies.
+
+    Where another run holds it, `InputError` says which. The lock file disappears at the end.
+    """
+    place = Path(folder)
+    path = place / LOCK_NAME
+    handle = _locked(path)
+    try:
+        os.ftruncate(handle, 0)
+        began = time.strftime("%Y-%m-%d %H:%M:%S")
+        os.write(handle, f"process {os.getpid()}, since {began}".encode())
+        sweep_temporaries(place)
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def _locked(path: Path) -> int:
+    """An open lock file that is ours alone."""
+    while True:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
+        except OSError as error:
+            raise InputError(
+                f"{path.parent} cannot be written ({error.strerror}): choose another --out."
+            ) from error
+        if not _try_lock(handle):
+            holder = os.read(handle, 200).decode("utf-8", "replace")
+            os.close(handle)
+            raise InputError(
+                f"{path.parent} is being written by another run ({holder or 'unknown'}): wait for "
+                "it, or choose another --out."
+            )
+        # the run before may have removed the very file that we waited for
+        with contextlib.suppress(OSError):
+            if os.path.samestat(os.fstat(handle), path.stat()):
+                return handle
+        os.close(handle)
+
+
+def _try_lock(handle: int) -> bool:
+    """Lock an open file without waiting; False where another process has it."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def write_text(path: PathLike, text: str) -> None:
@@ -80,9 +187,3 @@ def unreadable(path: PathLike, error: OSError | None = None) -> InputError:
 def _flush(path: Path) -> None:
     with path.open("rb+") as stream:
         os.fsync(stream.fileno())
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current

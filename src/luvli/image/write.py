@@ -1,7 +1,8 @@
-"""Writing pictures, whole or not at all."""
+"""Writing images, whole or not at all."""
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 from PIL import Image
@@ -12,9 +13,14 @@ from luvli.image.read import Picture
 
 
 def write_image(path: PathLike, image: Picture) -> None:
-    """Write an RGB picture; the suffix chooses the format."""
+    """Write an RGB image; the suffix chooses the format."""
     target = Path(path)
-    if target.suffix.lower() not in Image.registered_extensions():
-        raise InputError(f"{target} has no known picture suffix: use .png or .jpg.")
+    suffix = target.suffix.lower()
+    known = Image.registered_extensions()
+    if suffix not in known:
+        raise InputError(f"{target} has no known image suffix: use .png or .jpg.")
+    # Encoded in memory first: some encoders do not notice that a disk is full.
+    encoded = io.BytesIO()
+    Image.fromarray(image).save(encoded, known[suffix], quality=95)  # PNG ignores the quality
     with whole_file(target) as temporary:
-        Image.fromarray(image).save(temporary, quality=95)  # PNG has no quality and ignores it
+        temporary.write_bytes(encoded.getbuffer())
