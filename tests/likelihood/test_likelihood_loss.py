@@ -17,6 +17,7 @@ from luvli.likelihood import (
     heatmap_loss,
     heatmap_targets,
     luvli_loss,
+    occlusion_loss,
 )
 from luvli.network import UNetOutput
 
@@ -144,6 +145,25 @@ def test_labels_without_visibility_lose_that_term_only() -> None:
     assert luvli_loss(answers, MISSING, VISIBILITY, visibility_mask=everywhere).total == plain.total
     with pytest.raises(InputError, match="visibility_mask must be boolean"):
         luvli_loss(answers, MISSING, VISIBILITY, visibility_mask=everywhere.float())
+
+
+def test_occlusion_by_hand() -> None:
+    covered = torch.tensor([[True, False, False, True]] * 3)
+    mask = torch.tensor([[True, True, False, False], [False] * 4, [True, False, True, False]])
+    answers = []
+    for answer in outputs():
+        logit = torch.randn(3, 4, dtype=torch.float64).requires_grad_()
+        answers.append(answer._replace(occlusion_logit=logit))
+    loss = occlusion_loss(answers, covered, mask)
+    for unet, answer in enumerate(answers):
+        p = answer.occlusion_logit.detach().sigmoid().numpy()
+        terms = -np.log([p[0, 0], 1 - p[0, 1], p[2, 0], 1 - p[2, 2]])
+        assert loss[unet].item() == pytest.approx(terms.sum() / 12, rel=1e-12)
+    loss.sum().backward()
+    assert not answers[0].occlusion_logit.grad[~mask].any()
+    assert (answers[0].occlusion_logit.grad[mask] != 0).all()
+    with pytest.raises(InputError, match=r"network\.occlusion"):
+        occlusion_loss(outputs(), covered, mask)
 
 
 def test_mse_is_half_the_squared_distance() -> None:

@@ -142,6 +142,15 @@ def test_our_models_hold_out_the_same_faces() -> None:
     assert models[0].init == "runs/luvli-68-1.0/model.safetensors"
 
 
+def test_the_occlusion_head_is_added_to_the_same_faces_and_crops() -> None:
+    plain, more = (read_recipe(FOLDER / f"luvli-68{end}.yaml") for end in ("", "-occlusion"))
+    assert more.network == plain.network.model_copy(update={"occlusion": True})
+    assert more.stages["occlusion"].train_only == ("occlusion",)
+    for name, source in more.data.sources.items():
+        assert source.occlusion == ("labelled" if name == "merl" else "pasted")
+        assert source.model_copy(update={"occlusion": "ignore"}) == plain.data.sources[name]
+
+
 def test_the_documentation_lists_every_experiment() -> None:
     page = (FOLDER.parent / "docs/reproduce.md").read_text(encoding="utf-8")
     assert [path.name for path in PAPER if path.name not in page] == []

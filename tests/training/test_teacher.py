@@ -22,7 +22,7 @@ from luvli.training.checkpoint import list_checkpoints
 from luvli.training.distributed import RunOptions
 from luvli.training.loop import train
 from luvli.training.objective import network_input, stage_losses
-from luvli.training.recipe import Recipe, Stage
+from luvli.training.recipe import Recipe, Source, Stage
 from luvli.training.recipe_files import make_recipe
 from luvli.training.relabel import label_faces, teacher_labels
 from luvli.training.run_log import read_run_metrics
@@ -45,7 +45,7 @@ def test_a_teachers_labels_move_with_the_crop(crops: CropDataset, rng: np.random
     for record in crops.records:
         spread = rng.uniform(1, 3, (68, 1, 1)) * np.diag([4.0, 1.0])
         labels[record.face_id] = TeacherLabel(record.points, spread, rng.random(68))
-    faces = TrainingFaces([crops], ["labelled"], [labels])
+    faces = TrainingFaces([crops], [Source(set="folder")], [labels])
     turned = 0
     for turn in range(4):
         sample = faces[0, turn, 1]
@@ -69,7 +69,9 @@ def test_labels_and_teacher_share_the_loss(crops: CropDataset, small_recipe: Mak
         r.face_id: TeacherLabel(r.points + 2, np.tile(np.eye(2) * 3, (68, 1, 1)), np.full(68, 0.7))
         for r in records
     }
-    batch = make_batch([TrainingFaces([plain], ["labelled"], [labels])[0, 0, i] for i in range(2)])
+    batch = make_batch(
+        [TrainingFaces([plain], [Source(set="folder")], [labels])[0, 0, i] for i in range(2)]
+    )
     torch.manual_seed(0)
     network = build(small_recipe().network).eval()
     outputs = network(network_input(batch.images, network.config))

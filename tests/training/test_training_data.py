@@ -26,7 +26,7 @@ from luvli.training.batch import (
     make_batch,
     visibility_labels,
 )
-from luvli.training.recipe import Recipe
+from luvli.training.recipe import Recipe, Source
 from luvli.training.relabel import relabel
 from luvli.training.sources import group_of, hold_out, load_source, name_hash
 
@@ -131,7 +131,10 @@ def test_frontal_sets_teach_visibility_where_the_face_is_frontal(tmp_path: Path)
     Image.fromarray(np.zeros((100, 100, 3), np.uint8)).save(picture)
     faces = [record("x", points=50 + 30 * turned(yaw), image=picture) for yaw in (0.0, 40.0)]
     crops = CropDataset(faces, 64)
-    samples = [TrainingFaces([crops], ["frontal"])[0, 0, i] for i in range(2)]
+    samples = [
+        TrainingFaces([crops], [Source(set="folder", visibility="frontal")])[0, 0, i]
+        for i in range(2)
+    ]
     assert [sample["visibility_labelled"].all() for sample in samples] == [True, False]
 
 
@@ -157,10 +160,14 @@ def crops(small_recipe: MakeRecipe) -> CropDataset:
 
 
 def test_hidden_landmarks_are_noticed(crops: CropDataset) -> None:
-    assert has_hidden_landmarks(TrainingFaces([crops], ["labelled"]))
-    assert not has_hidden_landmarks(TrainingFaces([crops], ["ignore"]))
+    assert has_hidden_landmarks(TrainingFaces([crops], [Source(set="folder")]))
+    assert not has_hidden_landmarks(
+        TrainingFaces([crops], [Source(set="folder", visibility="ignore")])
+    )
     crops.records = [r for r in crops.records if r.visible.all()]
-    assert not has_hidden_landmarks(TrainingFaces([crops], ["paper"]))
+    assert not has_hidden_landmarks(
+        TrainingFaces([crops], [Source(set="folder", visibility="paper")])
+    )
 
 
 def test_pseudo_labels_are_kept(
@@ -183,7 +190,7 @@ def test_label_covariances_move_with_the_crop(crops: CropDataset, small_recipe: 
     known[0] = np.diag([9.0, 1.0])  # of one jaw end only: the mirror must take it to the other
     records = [r.with_changes(covariance=known) for r in crops.records]
     flipped = CropDataset(records, 64, enlarge=1.3, augmentation=stage.augmentation)
-    samples = [TrainingFaces([flipped], ["labelled"])[0, turn, 1] for turn in range(2)]
+    samples = [TrainingFaces([flipped], [Source(set="folder")])[0, turn, 1] for turn in range(2)]
     batch = make_batch(samples)
     assert batch.covariance is not None
     for sample, moved in zip(samples, batch.covariance.numpy(), strict=True):

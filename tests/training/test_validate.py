@@ -103,6 +103,20 @@ def test_the_validation_sheet_shows_labels_and_predictions(answers: LabelledPred
     assert green.sum() > 100
 
 
+def test_auroc_of_occlusion_counts_pairs(
+    answers: LabelledPredictions, rng: np.random.Generator
+) -> None:
+    classes = answers.classes.copy()
+    classes[(classes == 1) & (rng.random(classes.shape) < 0.1)] = 2
+    said = rng.random(classes.shape) + 0.3 * (classes == 2)
+    found = replace(answers, classes=classes, occlusion=said)
+    metrics = validation_metrics(found, NetworkConfig(), with_likelihood=False)
+    covered, seen = said[classes == 2], said[classes == 1]
+    assert metrics.occlusion_auroc == pytest.approx((covered[:, None] > seen).mean())
+    plain = replace(answers, occlusion=said)  # nothing is covered
+    assert validation_metrics(plain, NetworkConfig(), False).occlusion_auroc is None
+
+
 def test_metrics_are_readable() -> None:
     metrics = ValidationMetrics(nme_box=2.345, mean_shape_nme_box=9.0, hidden_found=0.5)
     assert str(metrics) == "NME_box 2.35 %, hidden found 0.500, mean shape NME_box 9.00 %"

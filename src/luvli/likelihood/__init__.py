@@ -18,7 +18,7 @@ from luvli.likelihood.mixed import Mixed
 if TYPE_CHECKING:
     from luvli.likelihood.distillation import Teacher, distillation_loss
     from luvli.likelihood.heatmap import heatmap_loss, heatmap_targets
-    from luvli.likelihood.loss import LossDifferences, LuvliLoss, luvli_loss
+    from luvli.likelihood.loss import LossDifferences, LuvliLoss, luvli_loss, occlusion_loss
 
 __all__ = [
     "Elliptical",
@@ -33,6 +33,7 @@ __all__ = [
     "heatmap_loss",
     "heatmap_targets",
     "luvli_loss",
+    "occlusion_loss",
 ]
 
 _FAMILIES: dict[str, type[Elliptical]] = {"laplace": Laplace, "gauss": Gauss}
@@ -57,6 +58,7 @@ __getattr__ = lazy(
         "LossDifferences": "loss",
         "LuvliLoss": "loss",
         "luvli_loss": "loss",
+        "occlusion_loss": "loss",
         "heatmap_loss": "heatmap",
         "heatmap_targets": "heatmap",
     },

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
 
 from luvli.errors import InputError, unknown_choice
 from luvli.likelihood import covariance as cov
@@ -117,6 +118,32 @@ def luvli_loss(
         seen = torch.zeros_like(seen)
     total = (lambdas * (log_det + distance + seen)).sum()
     return LuvliLoss(total, log_det, distance, seen)
+
+
+class OcclusionOutput(Protocol):
+    """The part of `luvli.network.UNetOutput` that `occlusion_loss` reads."""
+
+    @property
+    def occlusion_logit(self) -> Tensor | None: ...
+
+
+def occlusion_loss(outputs: Sequence[OcclusionOutput], occluded: Tensor, mask: Tensor) -> Tensor:
+    """(K,) cross-entropy of the third head for each U-net.
+
+    occluded (B, N_p): True where something in front of the face covers the landmark.
+    mask (B, N_p): False where the label does not tell; those contribute nothing.
+
+    Sums are divided by B * N_p, as in `luvli_loss`: the classes keep their true shares, so that
+    the head's probabilities are probabilities.
+    """
+    terms = []
+    for output in outputs:
+        if output.occlusion_logit is None:
+            raise InputError("this network has no occlusion head: set network.occlusion to true.")
+        logit = output.occlusion_logit
+        entropy = binary_cross_entropy_with_logits(logit, occluded.to(logit), reduction="none")
+        terms.append(_mean(entropy, mask))
+    return torch.stack(terms)
 
 
 class _Labels(NamedTuple):

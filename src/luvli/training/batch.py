@@ -17,7 +17,7 @@ from luvli.image import affine as affines
 from luvli.markup import get_markup
 from luvli.prefetch import prefetch
 from luvli.training.order import StageOrder
-from luvli.training.recipe import Recipe, Stage, VisibilityUse
+from luvli.training.recipe import OcclusionUse, Recipe, Source, Stage, VisibilityUse
 from luvli.training.sources import SourceFaces, load_source, name_hash
 
 Floats = NDArray[np.float64]
@@ -35,6 +35,9 @@ class Batch(NamedTuple):
     """(B, k) `Visibility` classes"""
     visibility_labelled: Tensor
     """(B, k) bool, whether the label says anything about visibility"""
+    occlusion_labelled: Tensor | None = None
+    """(B, k) bool, whether the label tells if something covers the landmark; what is covered has
+    the class externally occluded"""
     covariance: Tensor | None = None
     """(B, k, 2, 2) crop pixels squared, how unsure the label is; None when all are exact"""
     teacher_points: Tensor | None = None
@@ -62,10 +65,11 @@ class TrainingFaces:
     def __init__(
         self,
         crops: Sequence[CropDataset],
-        uses: Sequence[VisibilityUse],
+        uses: Sequence[Source],
         teachers: Sequence[Mapping[str, TeacherLabel]] | None = None,
     ) -> None:
-        """`teachers`: for each source, what a teacher says about its faces, by face id."""
+        """`uses`: the sources, which say what their labels teach. `teachers`: for each source,
+        what a teacher says about its faces, by face id."""
         self.crops, self.uses, self.teachers = list(crops), list(uses), teachers
         self.weighted = any(
             record.covariance is not None for crop in crops for record in crop.records
@@ -77,10 +81,14 @@ class TrainingFaces:
         sample: dict[str, Any] = crops[turn, index]
         record, affine = crops.records[index], sample["affine"]
         use = self.uses[source]
-        if use == "frontal":
-            use = "labelled" if is_frontal(record.points) else "ignore"
+        names = _names_after(affine, crops.markup, len(record.points))
+        before = record.visibility[names]
+        sample["occlusion_labelled"] = occlusion_labels(before, sample["visibility"], use.occlusion)
+        visibility: VisibilityUse = use.visibility
+        if visibility == "frontal":
+            visibility = "labelled" if is_frontal(record.points) else "ignore"
         sample["visibility"], sample["visibility_labelled"] = visibility_labels(
-            sample["visibility"], use
+            sample["visibility"], visibility
         )
         if self.weighted:
             covariance = record.covariance
@@ -89,7 +97,6 @@ class TrainingFaces:
             sample["covariance"] = _move_covariance(covariance, affine, crops.markup)
         if self.teachers is not None:
             label = self.teachers[source][record.face_id]
-            names = _names_after(affine, crops.markup, len(label.points))
             sample["teacher_points"] = affines.apply(affine, label.points)[names]
             sample["teacher_covariance"] = _move_covariance(label.covariance, affine, crops.markup)
             sample["teacher_visibility"] = label.visibility[names]
@@ -107,6 +114,19 @@ def visibility_labels(
     if use == "ignore":
         return np.where(hidden, np.int8(Visibility.UNLABELLED), classes), np.zeros_like(hidden)
     return classes, ~unlabelled
+
+
+def occlusion_labels(
+    before: NDArray[np.int8], after: NDArray[np.int8], use: OcclusionUse
+) -> NDArray[np.bool_]:
+    """(k,) whether a landmark teaches occlusion, by its class before and after augmentation."""
+    if use == "ignore":
+        return np.zeros(len(after), np.bool_)
+    seen, covered = after == Visibility.UNOCCLUDED, after == Visibility.EXTERNALLY_OCCLUDED
+    if use == "labelled":
+        return np.asarray(seen | covered)
+    pasted = covered & (before == Visibility.UNOCCLUDED)
+    return np.asarray((seen | pasted) & pasted.any())
 
 
 def is_frontal(points: NDArray[np.float64], limit: float = 0.45) -> bool:
@@ -143,8 +163,11 @@ def make_batch(samples: Sequence[dict[str, Any]]) -> Batch:
         for name in ("covariance", "teacher_points", "teacher_covariance", "teacher_visibility")
         if name in samples[0]
     }
-    labelled = torch.from_numpy(np.stack([sample["visibility_labelled"] for sample in samples]))
-    return Batch(tensors["image"], tensors["points"], tensors["visibility"], labelled, **more)
+    seen, covered = (
+        torch.from_numpy(np.stack([sample[name] for sample in samples]))
+        for name in ("visibility_labelled", "occlusion_labelled")
+    )
+    return Batch(tensors["image"], tensors["points"], tensors["visibility"], seen, covered, **more)
 
 
 def load_batches(faces: TrainingFaces, order: StageOrder, workers: int) -> Iterator[Batch]:
@@ -165,10 +188,21 @@ def has_hidden_landmarks(faces: TrainingFaces) -> bool:
     lowest = {"labelled": Visibility.SELF_OCCLUDED, "paper": Visibility.UNLABELLED}
     lowest["frontal"] = Visibility.SELF_OCCLUDED
     return any(
-        use != "ignore" and ((record.visibility <= 0) & (record.visibility >= lowest[use])).any()
+        ((record.visibility <= 0) & (record.visibility >= lowest[use.visibility])).any()
         for crops, use in zip(faces.crops, faces.uses, strict=True)
+        if use.visibility != "ignore"
         for record in crops.records
     )
+
+
+def has_covered_landmarks(faces: TrainingFaces) -> bool:
+    """Whether any label teaches that something can cover a landmark."""
+    for crops, use in zip(faces.crops, faces.uses, strict=True):
+        pastes = crops.augmentation.occluder > 0 or crops.augmentation.rectangle is not None
+        labels = any((r.visibility == Visibility.EXTERNALLY_OCCLUDED).any() for r in crops.records)
+        if (use.occlusion != "ignore" and pastes) or (use.occlusion == "labelled" and labels):
+            return True
+    return False
 
 
 def training_faces(
@@ -197,7 +231,7 @@ def training_faces(
                 track=track,
             )
         )
-    uses = [faces[name].source.visibility for name in names]
+    uses = [faces[name].source for name in names]
     labels = [teachers[name] for name in names] if teachers else None
     return TrainingFaces(crops, uses, labels)
 

@@ -22,7 +22,8 @@ from luvli.training.recipe import Recipe
 from luvli.training.recipe_files import make_recipe, write_recipe
 from luvli.training.run_log import RunLog
 from luvli.training.sources import SourceFaces, load_source
-from luvli.training.stage import MODEL, StageTrainer, StepCounter, TrainingRun
+from luvli.training.stage import StageTrainer, StepCounter, TrainingRun
+from luvli.training.stage_model import MODEL
 from luvli.training.validate import ValidationMetrics
 
 __all__ = ["RunOptions", "train"]

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from luvli.likelihood import Teacher, distillation_loss, heatmap_loss, luvli_loss
+from luvli.data.record import Visibility
+from luvli.likelihood import Teacher, distillation_loss, heatmap_loss, luvli_loss, occlusion_loss
 from luvli.likelihood.covariance import to_cholesky
 from luvli.network.config import NetworkConfig
 from luvli.network.inference import network_input
@@ -16,6 +17,8 @@ from luvli.network.model import LUVLi, UNetOutput
 from luvli.network.pixels import covariance_to_heatmap, crop_to_heatmap
 from luvli.training.batch import Batch
 from luvli.training.recipe import Stage
+
+LOGGED = ("loss", "T1", "T2", "visibility", "occlusion", "teacher")
 
 
 class StageLosses(NamedTuple):
@@ -29,12 +32,14 @@ class StageLosses(NamedTuple):
     """T2"""
     visibility: Tensor | None = None
     """cross-entropy"""
+    occlusion: Tensor | None = None
+    """cross-entropy of the occlusion head"""
     teacher: Tensor | None = None
     """what the teacher's distribution costs"""
 
     def logged(self) -> dict[str, Tensor]:
         """The parts that there are, without their graph, by the names in the logs."""
-        named = zip(("loss", "T1", "T2", "visibility", "teacher"), self, strict=True)
+        named = zip(LOGGED, self, strict=True)
         return {name: value.detach() for name, value in named if value is not None}
 
 
@@ -42,10 +47,43 @@ def stage_losses(
     stage: Stage, config: NetworkConfig, outputs: Sequence[UNetOutput], batch: Batch
 ) -> StageLosses:
     """The losses of one batch."""
-    target = crop_to_heatmap(batch.points, config.pixel_grid)
-    weights = None
+    weights = [1.0] * len(outputs)
     if stage.supervise == "last":
         weights = [0.0] * (len(outputs) - 1) + [1.0]
+    losses = _location_losses(stage, config, outputs, batch, weights)
+    if batch.teacher_points is not None:
+        taught = distillation_loss(
+            outputs,
+            _teacher(batch, config),
+            likelihood=config.likelihood,
+            use_visibility=stage.use_visibility,
+            weights=weights,
+        )
+        share = stage.teacher_weight
+        losses = losses._replace(
+            total=(1 - share) * losses.total + share * taught.total,
+            teacher=taught.location[-1] + taught.visibility[-1],
+        )
+    if stage.occlusion_weight:
+        assert batch.occlusion_labelled is not None
+        covered = batch.visibility == Visibility.EXTERNALLY_OCCLUDED
+        terms = occlusion_loss(outputs, covered, batch.occlusion_labelled)
+        added = (terms * terms.new_tensor(weights)).sum()
+        losses = losses._replace(
+            total=losses.total + stage.occlusion_weight * added, occlusion=terms[-1]
+        )
+    return losses
+
+
+def _location_losses(
+    stage: Stage,
+    config: NetworkConfig,
+    outputs: Sequence[UNetOutput],
+    batch: Batch,
+    weights: Sequence[float],
+) -> StageLosses:
+    """What the labels say of locations and visibility."""
+    target = crop_to_heatmap(batch.points, config.pixel_grid)
     if stage.loss == "heatmap":
         return StageLosses(
             heatmap_loss(
@@ -66,25 +104,12 @@ def stage_losses(
         label_covariance=covariance,
         reference=stage.reference,
     )
-    losses = StageLosses(
+    return StageLosses(
         loss.total,
         loss.log_det[-1],
         loss.distance[-1],
         loss.visibility[-1] if stage.use_visibility else None,
     )
-    if batch.teacher_points is None:
-        return losses
-    taught = distillation_loss(
-        outputs,
-        _teacher(batch, config),
-        likelihood=config.likelihood,
-        use_visibility=stage.use_visibility,
-        weights=weights,
-    )
-    share = stage.teacher_weight
-    total = (1 - share) * loss.total + share * taught.total
-    last = taught.location[-1] + taught.visibility[-1]
-    return losses._replace(total=total, teacher=last)
 
 
 def _teacher(batch: Batch, config: NetworkConfig) -> Teacher:
@@ -99,7 +124,8 @@ def _teacher(batch: Batch, config: NetworkConfig) -> Teacher:
 
 
 def freeze_unused(network: LUVLi, stage: Stage) -> None:
-    """Take parameters that the stage's loss does not reach out of training.
+    """Take parameters that the stage's loss does not reach, or its `train_only` leaves out, out
+    of training.
 
     A heat-map stage has no use for CEN and VEN, direct regression none for heat maps. Found
     by one backward pass: several processes must agree on what to wait for.
@@ -111,10 +137,12 @@ def freeze_unused(network: LUVLi, stage: Stage) -> None:
         points=torch.full((1, landmarks, 2), size / 2),
         visibility=torch.ones(1, landmarks),
         visibility_labelled=torch.ones(1, landmarks, dtype=torch.bool),
+        occlusion_labelled=torch.ones(1, landmarks, dtype=torch.bool),
     )
     network.eval()  # leaves the running statistics alone
     outputs = network(network_input(batch.images, config))
     stage_losses(stage, config, outputs, batch).total.backward()  # type: ignore[no-untyped-call]
-    for parameter in network.parameters():
-        parameter.requires_grad_(parameter.grad is not None)
+    for name, parameter in network.named_parameters():
+        chosen = not stage.train_only or name.split(".")[0] in stage.train_only
+        parameter.requires_grad_(chosen and parameter.grad is not None)
         parameter.grad = None

@@ -19,6 +19,8 @@ from luvli.training.strict_config import StrictConfig, check_keys
 
 LossName = Literal["heatmap", "luvli", "mse"]
 VisibilityUse = Literal["labelled", "paper", "ignore", "frontal"]
+OcclusionUse = Literal["labelled", "pasted", "ignore"]
+Head = Literal["trunk", "cholesky", "visibility", "occlusion"]
 BatchNorm = Literal["local", "sync", "frozen"]
 Positive = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(gt=0, lt=1)]
@@ -67,6 +69,12 @@ class Source(StrictConfig):
     teach nothing. `paper`: unlabelled ones are v = 0 (supplement A1). `ignore`: locations
     only. `frontal`: v = 1 for frontal faces (`is_frontal`), locations only for the others: for sets
     of frontal photographs without visibility labels, beside faces that have them."""
+    occlusion: OcclusionUse = "ignore"
+    """what the labels teach about things in front of the face, for stages with an
+    `occlusion_weight`. `labelled`: externally occluded landmarks are covered, unoccluded ones are
+    not, self-occluded ones teach nothing. `pasted`: for sets that do not tell, only crops into
+    which the augmentation pasted something teach; what it covers is covered, the rest of such a
+    face is not (a little of it may be, by its own hair or glasses). `ignore`: nothing."""
     offset: tuple[float, float] = (0.0, 0.0)
     """image pixels added to x and y of every label, for sets with a known shift"""
     boxes: Literal["labels", "detector"] = "labels"
@@ -156,6 +164,11 @@ class Stage(StrictConfig):
     """faces per step, over all processes"""
     use_visibility: bool = True
     """False leaves the visibility term out of `luvli` and `mse`"""
+    occlusion_weight: float = Field(default=0.0, ge=0)
+    """weight of the occlusion head's cross-entropy, which is added to the loss"""
+    train_only: tuple[Head, ...] = ()
+    """learn these parts alone; all other weights and statistics stay what they are, bit for bit.
+    So an occlusion head is added to a finished network: [occlusion]"""
     supervise: Literal["all", "last"] = "all"
     """which U-nets have a loss; lambda_i is 1 for each of them"""
     mixture: dict[str, float] | None = None
@@ -248,6 +261,10 @@ class Recipe(StrictConfig):
         if not self.data.sources:
             raise ValueError("a recipe needs at least one source of data")
         for name, stage in self.stages.items():
+            if stage.occlusion_weight and not self.network.occlusion:
+                raise ValueError(f"stages.{name}.occlusion_weight: needs network.occlusion: true")
+            if "occlusion" in stage.train_only and not stage.occlusion_weight:
+                raise ValueError(f"stages.{name}.train_only: occlusion needs an occlusion_weight")
             if stage.teacher is not None and stage.loss != "luvli":
                 raise ValueError(
                     f"stages.{name}.teacher: only the loss luvli learns from a teacher"
@@ -260,7 +277,10 @@ class Recipe(StrictConfig):
                 if source not in self.sources_of(stage):
                     known = ", ".join(self.sources_of(stage))
                     raise ValueError(f"stages.{name}.relabel: no source {source!r} among {known}")
-        if next(iter(self.stages.values())).relabel:
+        first = next(iter(self.stages.values()))
+        if first.train_only and self.init is None:
+            raise ValueError("the first stage cannot train_only a part: it has no init to keep")
+        if first.relabel:
             raise ValueError(
                 "the first stage cannot relabel: it has no trained weights to start from"
             )

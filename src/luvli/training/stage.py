@@ -16,16 +16,13 @@ import torch
 from torch import Tensor
 from torch.optim.swa_utils import AveragedModel
 
-from luvli import __version__
-from luvli.data.boxes import get_enlargement
 from luvli.errors import InputError
-from luvli.network import LUVLi, build, load_weights_into, save_model
+from luvli.network import LUVLi, build, load_weights_into
 from luvli.network.inference import CropPredictor, network_input
 from luvli.progress import track
 from luvli.training.batch import (
     Batch,
     TeacherLabel,
-    has_hidden_landmarks,
     load_batches,
     training_faces,
     validation_crops,
@@ -40,6 +37,13 @@ from luvli.training.relabel import relabel, shipped_or_path, teacher_labels
 from luvli.training.run_log import Divergence, LossMeter, RunLog
 from luvli.training.schedule import lr_factor
 from luvli.training.sources import SourceFaces
+from luvli.training.stage_model import (
+    check_start,
+    stage_norms,
+    stage_path,
+    trained_config,
+    write_stage_model,
+)
 from luvli.training.validate import (
     ValidationMetrics,
     mean_shape_nme,
@@ -48,7 +52,6 @@ from luvli.training.validate import (
     validation_sheet,
 )
 
-MODEL = "model.safetensors"
 LOG_SECONDS = 10.0
 AGREE_STEPS = 10
 """several processes ask each other about stop signals every so many steps"""
@@ -112,6 +115,7 @@ class StageTrainer:
         self.name = counter.stage
         self.stage = self.recipe.stages[self.name]
         self.config = self.recipe.stage_network(self.stage)
+        check_start(self.recipe, self.name, run.out)
         self._make_data()
         self._make_network(weights, checkpoint)
         self.meter = LossMeter(f"stage {self.name}", counter.first_loss)
@@ -120,7 +124,7 @@ class StageTrainer:
         """All remaining steps -> the weights that the stage ends with."""
         counter, steps_per_epoch = self.counter, self.order.steps_per_epoch
         self.log.begin_stage(self.name, self.order.steps, counter.step)
-        set_training_mode(self.network, self.stage.batch_norm)
+        set_training_mode(self.network, stage_norms(self.stage))
         batches = load_batches(self.faces, self.order, self.run.options.workers)
         saved = logged = time.monotonic()
         while counter.step < self.order.steps:
@@ -206,7 +210,8 @@ class StageTrainer:
                 )
                 self.log.validation(self.counter.global_step, epoch, name, metrics)
                 shown.append(predictions)
-            sheet = validation_sheet(shown, self.config.markup, self._visibility_is_trained())
+            trained = trained_config(self.recipe, self.name, self.run.out, self.faces)
+            sheet = validation_sheet(shown, trained.markup, trained.visibility_trained)
             self.log.sheet(self.counter.global_step, sheet)
         self.fabric.barrier()
 
@@ -238,27 +243,13 @@ class StageTrainer:
         )
 
     def write_model(self, weights: Weights) -> None:
-        """The stage's model file, and the run's if this was its last stage."""
-        if not self.fabric.is_global_zero:
-            return
-        network = build(
-            self.config.model_copy(update={"visibility_trained": self._visibility_is_trained()})
-        )
-        network.load_state_dict(weights)
-        info = {
-            "name": self.recipe.name,
-            "stage": self.name,
-            "steps": self.counter.global_step,
-            "licence": self.recipe.licence,
-            "enlarge": get_enlargement(self.recipe.data.enlarge),
-            "validation": {name: m.known() for name, m in self.run.validation.items()},
-            "recipe": self.recipe.model_dump(mode="json"),
-            "luvli": __version__,
-        }
-        last = self.name == list(self.recipe.stages)[-1]
-        path = self.run.out / (MODEL if last else f"{self.name}.safetensors")
-        save_model(path, network, info)
-        self.log.say(f"stage {self.name} is finished: {path}")
+        """The stage's model file, by the first process."""
+        if self.fabric.is_global_zero:
+            steps, metrics = self.counter.global_step, self.run.validation
+            path = write_stage_model(
+                self.recipe, self.name, self.run.out, self.faces, weights, steps, metrics
+            )
+            self.log.say(f"stage {self.name} is finished: {path}")
 
     def _make_data(self) -> None:
         stage, fabric = self.stage, self.fabric
@@ -291,7 +282,7 @@ class StageTrainer:
         faces = dict(self.run.faces)
         if self.stage.relabel:
             names = list(self.recipe.stages)
-            teacher = self.run.out / f"{names[names.index(self.name) - 1]}.safetensors"
+            teacher = stage_path(self.recipe, names[names.index(self.name) - 1], self.run.out)
             for name in self.stage.relabel:
                 source = faces[name].source
                 labelled = relabel(
@@ -328,7 +319,7 @@ class StageTrainer:
         freeze_unused(network, stage)
         on_cpu = fabric.device.type == "cpu"
         network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        network = prepare_norms(network, stage.batch_norm, fabric.world_size, on_cpu)
+        network = prepare_norms(network, stage_norms(self.stage), fabric.world_size, on_cpu)
         optimizer = make_optimizer(network, stage.optimizer)
         self.model, self.optimizer = fabric.setup(network, optimizer)
         self.network = network
@@ -339,13 +330,6 @@ class StageTrainer:
                 self.average.module.load_state_dict(checkpoint["average"])
                 self.average.n_averaged.fill_(checkpoint["average_updates"])
             restore_random_states(checkpoint["random"])
-
-    def _visibility_is_trained(self) -> bool:
-        return (
-            self.stage.loss != "heatmap"
-            and self.stage.use_visibility
-            and has_hidden_landmarks(self.faces)
-        )
 
     def _must_stop(self, stop: Stop) -> bool:
         if self.fabric.world_size == 1:

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from luvli.data.augment import Geometry, place_crop
 from luvli.data.dataset import CropDataset, CropSample
+from luvli.data.record import Visibility
 from luvli.drawing.faces import draw_face
 from luvli.evaluation.accuracy import landmark_errors, mean_nme, nme, normalizers
 from luvli.evaluation.uncertainty import negative_log_likelihood, spread_root
-from luvli.evaluation.visibility import is_called_visible, labelled
+from luvli.evaluation.visibility import auroc, is_called_visible, labelled
 from luvli.faces import FaceLandmarks
 from luvli.image import affine as affines
 from luvli.image.read import Picture
@@ -47,6 +48,8 @@ class LabelledPredictions:
     """(n, k) `Visibility`"""
     affines: Floats
     """(n, 2, 3) from picture to crop pixels"""
+    occlusion: Floats | None = None
+    """(n, k) probability; None where the network does not tell"""
 
 
 def predict_dataset(
@@ -68,6 +71,7 @@ def predict_dataset(
         np.stack([sample["points"] for sample in samples]).astype(np.float64),
         np.stack([sample["visibility"] for sample in samples]),
         np.stack([sample["affine"] for sample in samples]),
+        None if found.occlusion is None else found.occlusion.astype(np.float64),
     )
 
 
@@ -91,6 +95,8 @@ class ValidationMetrics:
     hidden_found: float | None = None
     """share of the self-occluded landmarks that are called invisible"""
     visible_found: float | None = None
+    occlusion_auroc: float | None = None
+    """of telling covered landmarks from those in plain sight"""
     mean_shape_nme_box: float | None = None
     """NME_box of always answering with the mean shape of the training faces"""
 
@@ -144,6 +150,10 @@ def validation_metrics(
             metrics["visibility_base_rate"] = float(max(seen.mean(), 1 - seen.mean()))
             metrics["hidden_found"] = float((~called[~seen]).mean())
             metrics["visible_found"] = float(called[seen].mean())
+    if predictions.occlusion is not None:
+        covered = predictions.classes == Visibility.EXTERNALLY_OCCLUDED
+        if covered.any() and (predictions.classes == Visibility.UNOCCLUDED).any():
+            metrics["occlusion_auroc"] = auroc(predictions.occlusion[visible], covered[visible])
     metrics = {name: v for name, v in metrics.items() if v is not None and isfinite(v)}
     box = mean_nme(nme(predictions.points, truth, "box", visible, "visible"))
     return ValidationMetrics(nme_box=box, **metrics)
