@@ -31,7 +31,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from luvli.likelihood import luvli_loss
 from luvli.network import LUVLi, NetworkConfig, UNetOutput, build
 
-VARIANTS = ("ours", "plain", "recompute")
+VARIANTS = ("ours", "plain", "activation_checkpointing")
 
 
 class Plain(LUVLi):
@@ -60,7 +60,7 @@ class Plain(LUVLi):
             seen = [x, *(then["neck"] for then in recent)]
             new = written["neck"] = unet.neck.layer(torch.cat(seen, 1))
             x = unet.neck.ahead(torch.cat([*seen, new], 1))
-            bottleneck = before if trunk.bottleneck == "before-neck" else x
+            bottleneck = before if trunk.bottleneck == "before" else x
             for j in (3, 2, 1, 0):
                 x = F.interpolate(x, scale_factor=2.0)
                 seen = [x, skips[j], *(then[f"up{j}"] for then in recent)]
@@ -74,7 +74,11 @@ class Plain(LUVLi):
 def make(variant: str, unets: int, size: int) -> LUVLi:
     torch.manual_seed(0)
     config = NetworkConfig(unets=unets, input_size=size)
-    return Plain(config) if variant == "plain" else build(config, recompute=variant == "recompute")
+    return (
+        Plain(config)
+        if variant == "plain"
+        else build(config, activation_checkpointing=variant == "activation_checkpointing")
+    )
 
 
 def training_step(network: LUVLi, batch: int) -> Callable[[], None]:

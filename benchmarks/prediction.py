@@ -131,7 +131,7 @@ def untrained(folder: Path) -> str:
     from luvli.prediction.export import export_onnx
 
     torch.manual_seed(0)
-    config = NetworkConfig(unets=2, channels=64, neck=4, growth=16, input_size=128)
+    config = NetworkConfig(unets=2, channels=64, bn_size=4, growth=16, input_size=128)
     save_model(folder / "fresh.safetensors", build(config), {"enlarge": 1.25})
     export_onnx(folder / "fresh.safetensors", folder / "fresh.onnx")
     return str(folder / "fresh.onnx")

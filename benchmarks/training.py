@@ -99,7 +99,7 @@ def choices_table(with_compile: bool) -> None:
         "as it is": training_step("ours"),
         "channels first in memory": training_step("ours", channels_last=False),
         "optimiser not fused": training_step("ours", fused=False),
-        "activations computed twice": training_step("ours", recompute=True),
+        "activations computed twice": training_step("ours", activation_checkpointing=True),
     }
     if with_compile:
         steps["torch.compile"] = training_step("ours", compiled=True)
@@ -126,7 +126,9 @@ def choices_table(with_compile: bool) -> None:
 def memory_table() -> None:
     rows = []
     for name in NETWORKS:
-        plain, less = (in_child("memory", name, how) for how in ("plain", "recompute"))
+        plain, less = (
+            in_child("memory", name, how) for how in ("plain", "activation_checkpointing")
+        )
         label = f"{name}, batch {BATCH[name]}"
         rows.append([label, f"{plain:.0f}", f"{less:.0f}", f"{less / plain:.2f}"])
     title = "Peak memory of a step, MB above the start of the process"
@@ -191,13 +193,13 @@ def training_step(
     name: str,
     channels_last: bool = True,
     fused: bool = True,
-    recompute: bool = False,
+    activation_checkpointing: bool = False,
     compiled: bool = False,
 ) -> Callable[[], Any]:
     """A function that does one step of the loop on a batch that is ready."""
     torch.manual_seed(0)
     config = NETWORKS[name]
-    network: LUVLi = build(config, recompute=recompute)
+    network: LUVLi = build(config, activation_checkpointing=activation_checkpointing)
     if channels_last:
         network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     optimizer = make_optimizer(network, STAGE.optimizer)
@@ -245,7 +247,7 @@ def peak_memory(name: str, how: str) -> float:
     """Megabytes that a step needs beyond what the process had before (run in its own process)."""
     torch.set_num_threads(1)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    training_step(name, recompute=how == "recompute")()
+    training_step(name, activation_checkpointing=how == "activation_checkpointing")()
     return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
 
 

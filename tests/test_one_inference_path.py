@@ -24,7 +24,7 @@ from luvli.network.config import NetworkConfig
 
 torch = pytest.importorskip("torch", reason="needs PyTorch to build networks")
 
-SMALL = {"unets": 1, "channels": 8, "neck": 1, "growth": 4, "input_size": 64}
+SMALL = {"unets": 1, "channels": 8, "bn_size": 1, "growth": 4, "input_size": 64}
 POINTS = 1e-3  # image pixels: float32 networks, run in batches of different sizes
 SHARE = 1e-4  # of a covariance
 

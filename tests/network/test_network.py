@@ -11,7 +11,7 @@ from luvli.errors import InputError
 from luvli.network import DUNet, NetworkConfig, build, to_official
 from luvli.network.pixels import contrast_stretch, crop_to_heatmap, heatmap_to_crop
 
-TINY = {"channels": 8, "neck": 2, "growth": 4, "landmarks": 5, "markup": "mine5"}
+TINY = {"channels": 8, "bn_size": 2, "growth": 4, "landmarks": 5, "markup": "mine5"}
 
 
 def tiny(**changes: object) -> NetworkConfig:
@@ -51,7 +51,7 @@ def test_size_of_smaller_networks(unets: int, parameters: int) -> None:
 def test_trunk_gives_both_bottlenecks() -> None:
     sizes = {k: v for k, v in TINY.items() if k != "markup"}
     after = DUNet(unets=2, input_size=128, **sizes).eval()
-    before = DUNet(unets=2, input_size=128, bottleneck="before-neck", **sizes).eval()
+    before = DUNet(unets=2, input_size=128, bottleneck="before", **sizes).eval()
     before.load_state_dict(after.state_dict())
     images = torch.rand(1, 3, 128, 128)
     for a, b in zip(after(images), before(images), strict=True):
@@ -63,7 +63,7 @@ def test_trunk_gives_both_bottlenecks() -> None:
 def test_coupling_reaches_back_as_far_as_the_order_says() -> None:
     """A dense layer is wider by the features of each U-net it looks back to."""
     for order in (0, 1, 2):
-        network = DUNet(unets=3, order=order, input_size=64, channels=8, neck=1, growth=4)
+        network = DUNet(unets=3, order=order, input_size=64, channels=8, bn_size=1, growth=4)
         widths = [unet.down[0].layer.squeeze.norm.num_features for unet in network.unets]
         assert widths == [8 + 4 * min(i, order) for i in range(3)]
 
@@ -79,7 +79,7 @@ def test_wrong_input_is_named() -> None:
 def test_recomputation_changes_nothing_but_memory() -> None:
     torch.manual_seed(0)
     plain = build(tiny(unets=3, order=2)).train()
-    saving = build(tiny(unets=3, order=2), recompute=True).train()
+    saving = build(tiny(unets=3, order=2), activation_checkpointing=True).train()
     saving.load_state_dict(plain.state_dict())
     images = torch.rand(2, 3, 64, 64)
     for network in (plain, saving):

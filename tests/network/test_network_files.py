@@ -26,7 +26,7 @@ from luvli.network import (
 )
 
 GOLDEN = Path(__file__).parent.parent / "data_golden" / "tiny_k3_o1_c5.pth.tar"
-SMALL = {"channels": 8, "neck": 2, "growth": 4, "landmarks": 5, "markup": "points5"}
+SMALL = {"channels": 8, "bn_size": 2, "growth": 4, "landmarks": 5, "markup": "points5"}
 
 
 def small(**changes: Any) -> NetworkConfig:
@@ -108,8 +108,8 @@ def test_missing_files(tmp_path: Path) -> None:
         {"unets": 3, "order": 2},
         {"unets": 4, "order": 0},
         {"unets": 4, "order": 3},
-        {"channels": 12, "growth": 3, "neck": 1},
-        {"channels": 6, "growth": 7, "neck": 5, "landmarks": 19, "markup": "aflw19"},
+        {"channels": 12, "growth": 3, "bn_size": 1},
+        {"channels": 6, "growth": 7, "bn_size": 5, "landmarks": 19, "markup": "aflw19"},
         {"landmarks": 98, "markup": "wflw98"},
         {"input_size": 128},
         {"input_size": 256},

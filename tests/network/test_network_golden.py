@@ -49,7 +49,7 @@ def golden(request: pytest.FixtureRequest) -> Any:
 def test_configuration_is_found_from_the_tensors(golden: Any) -> None:
     _, numbers, network, info, _, _ = golden
     config = network.config
-    found = [config.unets, config.landmarks, config.order, config.channels, config.neck]
+    found = [config.unets, config.landmarks, config.order, config.channels, config.bn_size]
     assert [*found, config.growth, config.input_size] == numbers["meta"].tolist()
     assert config.reference
     assert info["parameters"] == sum(p.numel() for p in network.parameters())

@@ -101,7 +101,7 @@ def test_cholesky_diagonal_is_elu_plus_one_plus_floor() -> None:
 def test_direct_regression_starts_at_the_centre() -> None:
     torch.manual_seed(0)
     config = NetworkConfig(
-        unets=1, channels=16, neck=1, growth=4, input_size=64, mean_estimator="direct"
+        unets=1, channels=16, bn_size=1, growth=4, input_size=64, mean_estimator="direct"
     )
     mean = build(config).eval()(torch.rand(1, 3, 64, 64))[0].mean
     assert (mean - 7.5).abs().max() < 3

@@ -107,7 +107,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
     folder = tmp_path_factory.mktemp("tiny")
     torch.manual_seed(0)
-    config = NetworkConfig(unets=2, channels=8, neck=1, growth=4, input_size=64)
+    config = NetworkConfig(unets=2, channels=8, bn_size=1, growth=4, input_size=64)
     network = build(config).eval()
     scatter_statistics(network)
     files = {"torch": folder / "tiny.safetensors", "onnx": folder / "tiny.onnx"}

@@ -58,7 +58,7 @@ def test_graph_stands_for_every_configuration(change: dict, tmp_path: Path) -> N
     from luvli.prediction.export import check, export_network
 
     torch.manual_seed(3)
-    small = {"unets": 1, "channels": 8, "neck": 1, "growth": 4, "input_size": 64}
+    small = {"unets": 1, "channels": 8, "bn_size": 1, "growth": 4, "input_size": 64}
     config = NetworkConfig(**(small | change))
     network = build(config).eval()
     scatter_statistics(network)
@@ -76,7 +76,7 @@ def test_a_wrong_graph_is_not_written(tmp_path: Path, monkeypatch: pytest.Monkey
     from luvli.prediction import export
 
     torch.manual_seed(3)
-    network = build(NetworkConfig(unets=1, channels=8, neck=1, growth=4, input_size=64)).eval()
+    network = build(NetworkConfig(unets=1, channels=8, bn_size=1, growth=4, input_size=64)).eval()
     monkeypatch.setattr(onnx_graph, "STRIDE", 4.01)
     with pytest.raises(InputError, match="ONNX and PyTorch differ"):
         export.export_network(
@@ -127,7 +127,7 @@ def test_untrained_visibility_is_said(tmp_path: Path, tiny: dict[str, Path]) -> 
     from luvli.prediction.export import export_onnx
 
     config = NetworkConfig(
-        unets=1, channels=8, neck=1, growth=4, input_size=64, visibility_trained=False
+        unets=1, channels=8, bn_size=1, growth=4, input_size=64, visibility_trained=False
     )
     save_model(tmp_path / "a.safetensors", build(config))
     export_onnx(tmp_path / "a.safetensors", tmp_path / "a.onnx")

@@ -53,7 +53,7 @@ def small_recipe(
         }
         content = {
             "name": "small",
-            "network": {"unets": 2, "channels": 8, "neck": 1, "growth": 4, "input_size": 64},
+            "network": {"unets": 2, "channels": 8, "bn_size": 1, "growth": 4, "input_size": 64},
             "data": {
                 "root": str(faces_folder),
                 "cache": cache,

@@ -100,7 +100,7 @@ def test_synchronised_norms_are_a_gpu_matter(small_recipe: MakeRecipe) -> None:
 
 
 def test_frozen_norms_keep_their_statistics() -> None:
-    config = NetworkConfig(unets=1, order=0, channels=8, neck=1, growth=4, input_size=64)
+    config = NetworkConfig(unets=1, order=0, channels=8, bn_size=1, growth=4, input_size=64)
     images = torch.rand(2, 3, 64, 64)
     for choice, changed in (("frozen", False), ("local", True)):
         network = build(config)

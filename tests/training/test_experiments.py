@@ -22,7 +22,7 @@ RECIPES = Path(__file__).resolve().parents[2] / "recipes/paper"
 SMALL = [
     "network.unets=2",
     "network.channels=8",
-    "network.neck=1",
+    "network.bn_size=1",
     "network.growth=4",
     "network.input_size=64",
 ]

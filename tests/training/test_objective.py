@@ -17,7 +17,7 @@ from luvli.training.recipe import Stage
 from luvli.training.run_log import Divergence, LossMeter
 
 CONFIG = NetworkConfig(
-    unets=2, channels=8, neck=1, growth=4, landmarks=5, input_size=64, markup="mine5"
+    unets=2, channels=8, bn_size=1, growth=4, landmarks=5, input_size=64, markup="mine5"
 )
 
 

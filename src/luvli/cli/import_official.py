@@ -41,7 +41,7 @@ def import_official(
     table = Table(title=f"{file.name}: {info['kind']}", show_header=False)
     for name, value in (
         ("U-nets, order of coupling", f"{config.unets}, {config.order}"),
-        ("channels, neck, growth", f"{config.channels}, {config.neck}, {config.growth}"),
+        ("channels, bn_size, growth", f"{config.channels}, {config.bn_size}, {config.growth}"),
         ("landmarks (markup)", f"{config.landmarks} ({config.markup})"),
         ("input", f"{config.input_size} x {config.input_size}"),
         ("mean estimator", config.mean_estimator),

@@ -10,13 +10,13 @@ from luvli.network.pixels import STRIDE, PixelGrid
 
 MeanEstimator = Literal["relu", "softmax", "tau-softmax", "direct"]
 Likelihood = Literal["laplace", "gauss"]
-Bottleneck = Literal["after-neck", "before-neck"]
+Bottleneck = Literal["after", "before"]
 
 POOLINGS = 4
 """each U-net halves its input four times more"""
 
 PUBLISHED: dict[str, Any] = {
-    "bottleneck": "before-neck",
+    "bottleneck": "before",
     "mean_epsilon": 1e-5,
     "cholesky_floor": 0.0,
     "pixel_grid": "corners",
@@ -32,9 +32,9 @@ class NetworkConfig(BaseModel):
     `PUBLISHED` to those of the published code; an option that is given keeps its value.
 
     >>> NetworkConfig(unets=4).bottleneck
-    'after-neck'
+    'after'
     >>> NetworkConfig(unets=4, reference=True).bottleneck
-    'before-neck'
+    'before'
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -45,8 +45,8 @@ class NetworkConfig(BaseModel):
     """how many earlier U-nets each dense layer sees; more than K-1 is the same as K-1"""
     channels: int = Field(default=128, ge=1)
     """C, the width of every trunk tensor"""
-    neck: int = Field(default=4, ge=1)
-    """the 1x1 convolution of a dense layer is neck * growth wide"""
+    bn_size: int = Field(default=4, ge=1)
+    """the 1x1 convolution of a dense layer is bn_size * growth wide (DenseNet's name for it)"""
     growth: int = Field(default=32, ge=1)
     """channels that each dense layer adds"""
     landmarks: int = Field(default=68, ge=1)
@@ -72,8 +72,8 @@ class NetworkConfig(BaseModel):
 
     reference: bool = False
     """behave like the published code where it differs from the paper"""
-    bottleneck: Bottleneck = "after-neck"
-    """what CEN and VEN read: the output of the neck block, or its input"""
+    bottleneck: Bottleneck = "after"
+    """what CEN and VEN read: the features after the bottleneck block, or those before it"""
     mean_epsilon: float = Field(default=0.0, ge=0)
     """added to both denominators of the mean estimator; a dead heat map then gives (0, 0)"""
     pixel_grid: PixelGrid = "centres"

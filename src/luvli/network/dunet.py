@@ -59,12 +59,12 @@ class Join(NormReluConv):
 
 
 class DenseLayer(nn.Module):
-    """1x1 down to neck * growth channels, then 3x3 to `growth` new ones."""
+    """1x1 down to bn_size * growth channels, then 3x3 to `growth` new ones."""
 
-    def __init__(self, inputs: int, neck: int, growth: int) -> None:
+    def __init__(self, inputs: int, bn_size: int, growth: int) -> None:
         super().__init__()
-        self.squeeze = NormReluConv(inputs, neck * growth)
-        self.grow = NormReluConv(neck * growth, growth, kernel=3)
+        self.squeeze = NormReluConv(inputs, bn_size * growth)
+        self.grow = NormReluConv(bn_size * growth, growth, kernel=3)
 
     def forward(self, x: Tensor) -> Tensor:
         return cast(Tensor, self.grow(self.squeeze(x)))
@@ -79,11 +79,11 @@ class Block(nn.Module):
     """
 
     def __init__(
-        self, inputs: int, channels: int, neck: int, growth: int, remembered: int, skip: bool
+        self, inputs: int, channels: int, bn_size: int, growth: int, remembered: int, skip: bool
     ) -> None:
         super().__init__()
         seen = inputs + remembered * growth
-        self.layer = DenseLayer(seen, neck, growth)
+        self.layer = DenseLayer(seen, bn_size, growth)
         self.ahead = NormReluConv(seen + growth, channels)
         self.skip = NormReluConv(seen + growth, channels) if skip else None
 
@@ -114,52 +114,71 @@ class UpBlock(Block):
 
 
 class UNet(nn.Module):
-    """One U-net: four blocks down, the neck, four blocks up."""
+    """One U-net: four blocks down, the bottleneck block (`neck`), four blocks up."""
 
     def __init__(
-        self, channels: int, neck: int, growth: int, remembered: int, recompute: bool
+        self,
+        channels: int,
+        bn_size: int,
+        growth: int,
+        remembered: int,
+        activation_checkpointing: bool,
     ) -> None:
         super().__init__()
-        sizes = {"channels": channels, "neck": neck, "growth": growth, "remembered": remembered}
+        sizes = {
+            "channels": channels,
+            "bn_size": bn_size,
+            "growth": growth,
+            "remembered": remembered,
+        }
         self.down = nn.ModuleList(DownBlock(channels, **sizes, skip=True) for _ in range(POOLINGS))
         self.neck = Block(channels, **sizes, skip=False)
         self.up = nn.ModuleList(UpBlock(2 * channels, **sizes, skip=False) for _ in range(POOLINGS))
-        self.recompute = recompute
+        self.activation_checkpointing = activation_checkpointing
 
     def forward(
         self, x: Tensor, memory: Sequence[Sequence[Tensor]]
     ) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:
-        """Input (B, C, H, H) -> output, bottleneck before and after the neck, dense features.
+        """Input (B, C, H, H) -> output, features before and after the neck, dense features.
 
         Dense features and memory are ordered down 0..3, neck, up 0..3.
         """
         features: list[Tensor] = []
         skips: list[Tensor] = []
         for j, block in enumerate(self.down):
-            new, x, skip = run(block, [x], memory[j], recompute=self.recompute)
+            new, x, skip = run(
+                block, [x], memory[j], activation_checkpointing=self.activation_checkpointing
+            )
             features.append(new)
             skips.append(skip)
-        before_neck = x
-        new, x = run(self.neck, [x], memory[POOLINGS], recompute=self.recompute)
+        before = x
+        new, x = run(
+            self.neck, [x], memory[POOLINGS], activation_checkpointing=self.activation_checkpointing
+        )
         features.append(new)
-        after_neck = x
+        after = x
         up_features: list[Tensor] = []
         for j in reversed(range(POOLINGS)):
             above = memory[POOLINGS + 1 + j]
-            new, x = run(self.up[j], [x, skips[j]], above, recompute=self.recompute)
+            new, x = run(
+                self.up[j],
+                [x, skips[j]],
+                above,
+                activation_checkpointing=self.activation_checkpointing,
+            )
             up_features.insert(0, new)
-        return x, before_neck, after_neck, features + up_features
+        return x, before, after, features + up_features
 
 
 class DUNet(nn.Module):
     """The trunk: images (B, 3, S, S), RGB in 0..1 -> one `UNetFeatures` for each U-net.
 
-    `bottleneck` chooses what is given as bottleneck: the output of the neck block (paper)
-    or its input (published code). With `recompute`, activations inside blocks are computed
-    a second time in the backward pass instead of being kept: up to half as much time again, a
-    fraction of the memory, the same numbers.
+    `bottleneck` chooses what is given as bottleneck: the features after the neck (paper)
+    or before it (published code). With `activation_checkpointing`, activations inside blocks are
+    computed a second time in the backward pass instead of being kept: up to half as much time
+    again, a fraction of the memory, the same numbers.
 
-    >>> trunk = DUNet(unets=2, channels=8, neck=1, growth=4, landmarks=5, input_size=64).eval()
+    >>> trunk = DUNet(unets=2, channels=8, bn_size=1, growth=4, landmarks=5, input_size=64).eval()
     >>> [tuple(f.shape) for f in trunk(torch.zeros(1, 3, 64, 64))[-1]]
     [(1, 5, 16, 16), (1, 8, 1, 1)]
     """
@@ -169,19 +188,19 @@ class DUNet(nn.Module):
         unets: int = 8,
         order: int = 1,
         channels: int = 128,
-        neck: int = 4,
+        bn_size: int = 4,
         growth: int = 32,
         landmarks: int = 68,
         input_size: int = 256,
         *,
-        bottleneck: Bottleneck = "after-neck",
-        recompute: bool = False,
+        bottleneck: Bottleneck = "after",
+        activation_checkpointing: bool = False,
     ) -> None:
         super().__init__()
         if input_size < 64 or input_size % 64:
             raise InputError(f"input_size must be a multiple of 64 pixels, got {input_size}.")
         self.order, self.input_size, self.bottleneck = order, input_size, bottleneck
-        self.recompute = recompute
+        self.activation_checkpointing = activation_checkpointing
         self.stem = nn.Sequential(
             nn.Conv2d(3, channels, 7, stride=2, padding=3, bias=False),
             nn.BatchNorm2d(channels),
@@ -189,7 +208,8 @@ class DUNet(nn.Module):
             nn.MaxPool2d(2),
         )
         self.unets = nn.ModuleList(
-            UNet(channels, neck, growth, min(i, order), recompute) for i in range(unets)
+            UNet(channels, bn_size, growth, min(i, order), activation_checkpointing)
+            for i in range(unets)
         )
         self.between = nn.ModuleList(
             Join(channels + min(i, order) * channels, channels) for i in range(1, unets)
@@ -197,18 +217,18 @@ class DUNet(nn.Module):
         self.heads = nn.ModuleList(NormReluConv(channels, landmarks) for _ in range(unets))
 
     @classmethod
-    def from_config(cls, config: NetworkConfig, *, recompute: bool = False) -> DUNet:
+    def from_config(cls, config: NetworkConfig, *, activation_checkpointing: bool = False) -> DUNet:
         """The trunk that a configuration describes."""
         return cls(
             config.unets,
             config.order,
             config.channels,
-            config.neck,
+            config.bn_size,
             config.growth,
             config.landmarks,
             config.input_size,
             bottleneck=config.bottleneck,
-            recompute=recompute,
+            activation_checkpointing=activation_checkpointing,
         )
 
     def forward(self, images: Tensor) -> list[UNetFeatures]:
@@ -225,14 +245,18 @@ class DUNet(nn.Module):
         for i, (unet, head) in enumerate(zip(self.unets, self.heads, strict=True)):
             if i > 0:
                 joined = [x, *_last(inputs, self.order)]
-                x = run(self.between[i - 1], joined, recompute=self.recompute)
+                x = run(
+                    self.between[i - 1],
+                    joined,
+                    activation_checkpointing=self.activation_checkpointing,
+                )
             inputs.append(x)
             remembered = _last(history, self.order)
             memory = [[then[b] for then in remembered] for b in range(2 * POOLINGS + 1)]
-            x, before_neck, after_neck, features = unet(x, memory)
+            x, before, after, features = unet(x, memory)
             history.append(features)
-            bottleneck = before_neck if self.bottleneck == "before-neck" else after_neck
-            heatmaps = run(head, x, recompute=self.recompute)
+            bottleneck = before if self.bottleneck == "before" else after
+            heatmaps = run(head, x, activation_checkpointing=self.activation_checkpointing)
             outputs.append(UNetFeatures(heatmaps, bottleneck))
         return outputs
 
@@ -241,9 +265,9 @@ def _last(items: list[Any], n: int) -> list[Any]:
     return items[-n:] if n else []
 
 
-def run(block: nn.Module, *inputs: Any, recompute: bool) -> Any:
-    """block(*inputs); with `recompute`, in training, only inputs and outputs are kept."""
-    if recompute and block.training and torch.is_grad_enabled():
+def run(block: nn.Module, *inputs: Any, activation_checkpointing: bool) -> Any:
+    """block(*inputs); with `activation_checkpointing`, in training, what is inside is not kept."""
+    if activation_checkpointing and block.training and torch.is_grad_enabled():
         contexts = partial(_recomputation, block)
         return checkpoint(block, *inputs, use_reentrant=False, context_fn=contexts)
     return block(*inputs)

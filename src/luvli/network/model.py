@@ -41,16 +41,16 @@ class LUVLi(nn.Module):
     The last U-net's output is the prediction; the others are there for training.
 
     >>> network = build(NetworkConfig(
-    ...     unets=2, channels=8, neck=1, growth=4, landmarks=5, input_size=64, markup="mine5"))
+    ...     unets=2, channels=8, bn_size=1, growth=4, landmarks=5, input_size=64, markup="mine5"))
     >>> last = network.eval()(torch.zeros(1, 3, 64, 64))[-1]
     >>> tuple(last.mean.shape), tuple(last.cholesky.shape), tuple(last.visibility.shape)
     ((1, 5, 2), (1, 5, 3), (1, 5))
     """
 
-    def __init__(self, config: NetworkConfig, *, recompute: bool = False) -> None:
+    def __init__(self, config: NetworkConfig, *, activation_checkpointing: bool = False) -> None:
         super().__init__()
         self.config = config
-        self.trunk = DUNet.from_config(config, recompute=recompute)
+        self.trunk = DUNet.from_config(config, activation_checkpointing=activation_checkpointing)
         self.cholesky = CholeskyEstimator(
             config.bottleneck_size,
             config.landmarks,
@@ -83,10 +83,10 @@ class LUVLi(nn.Module):
         return UNetOutput(heatmaps, mean, cholesky, torch.sigmoid(logit), logit, covered)
 
 
-def build(config: NetworkConfig, *, recompute: bool = False) -> LUVLi:
+def build(config: NetworkConfig, *, activation_checkpointing: bool = False) -> LUVLi:
     """A network with fresh weights.
 
-    `recompute` trades time for memory in training (see `DUNet`); it is a property of the
-    run, not of the model, and is not stored in model files.
+    `activation_checkpointing` trades time for memory in training (see `DUNet`); it is a property
+    of the run, not of the model, and is not stored in model files.
     """
-    return LUVLi(config, recompute=recompute)
+    return LUVLi(config, activation_checkpointing=activation_checkpointing)

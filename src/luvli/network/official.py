@@ -189,7 +189,7 @@ def _recognise(path: Path, state: Mapping[str, Tensor]) -> NetworkConfig:
             unets=unets,
             order=(seen - channels) // growth,
             channels=channels,
-            neck=width // growth,
+            bn_size=width // growth,
             growth=growth,
             landmarks=landmarks,
             input_size=4 * 2**POOLINGS * side,

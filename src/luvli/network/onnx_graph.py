@@ -174,7 +174,7 @@ def _trunk(graph: _Graph, network: LUVLi, images: str) -> tuple[str, str]:
         inputs.append(x)
         memory = list(zip(*_last(history, order), strict=True)) if _last(history, order) else []
         x, before, after, features = _unet(graph, unet, x, memory)
-        bottleneck = before if network.config.bottleneck == "before-neck" else after
+        bottleneck = before if network.config.bottleneck == "before" else after
         history.append(features)
     head = trunk.heads[-1]
     assert isinstance(head, NormReluConv)

@@ -109,7 +109,7 @@ def load_weights_into(network: LUVLi, path: PathLike) -> list[str]:
     if misfit:
         raise InputError(
             f"{source} belongs to another architecture ({misfit[0]} does not fit): "
-            "use the same order, channels, neck and growth, and no more U-nets."
+            "use the same order, channels, bn_size and growth, and no more U-nets."
         )
     network.load_state_dict(fitting, strict=False)
     return sorted({_part(name) for name in fresh})

@@ -308,7 +308,9 @@ class StageTrainer:
     def _make_network(self, weights: Weights | None, checkpoint: dict[str, Any] | None) -> None:
         stage, fabric = self.stage, self.fabric
         torch.manual_seed(self.recipe.seed * 1000 + list(self.recipe.stages).index(self.name))
-        network = build(self.config, recompute=self.run.options.activation_checkpointing)
+        network = build(
+            self.config, activation_checkpointing=self.run.options.activation_checkpointing
+        )
         if checkpoint is not None:
             network.load_state_dict(checkpoint["network"])
         elif weights is not None:
