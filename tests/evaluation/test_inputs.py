@@ -228,7 +228,7 @@ def test_without_names_the_order_counts_and_a_note_says_so(tmp_path, faces):
     np.savez(tmp_path / "t.npz", points=faces.truth)
     result = read_faces(tmp_path / "p.npz", tmp_path / "t.npz")
     assert np.array_equal(result.predicted, faces.predicted)
-    assert "matched by their order" in result.notes[0]
+    assert "matched by their ORDER" in result.notes[0]
     assert (result.classes == -1).sum() == np.isnan(faces.truth[..., 0]).sum()
 
 
@@ -274,10 +274,11 @@ def broken(name, content):
         ),
         (broken("p.csv", b"a,b\n1,2\n"), "no columns x_0"),
         (broken("p.csv", b""), "no columns x_0"),
-        (broken("p.csv", b"x_0,y_0\n1,two\n"), "not a number"),
+        (broken("p.csv", b"x_0,y_0\n1,two\n"), "line 2: could not convert"),
         (broken("p.json", b'{"faces": 3}'), "not a JSON of faces"),
-        (broken("p.json", b"nonsense"), "not a JSON of faces"),
-        (broken("p.txt", b"1 2 3"), "not npz, npy, csv, json, parquet"),
+        (broken("p.json", b"nonsense"), "not valid JSON"),
+        (broken("p.txt", b"1 2 3 a"), "pairs of coordinates"),
+        (broken("p.doc", b"1 2 3"), "is not npz, npy, csv, tsv, json"),
         (broken("p.npy", lambda p, f: np.save(p, np.array([{}], dtype=object))), "not a readable"),
     ],
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""`luvli convert`: label files from one format to another."""
+"""`luvli convert`: label files and folders from one format to another."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ import typer
 
 
 def convert(
-    source: Annotated[Path, typer.Argument(help="Label file to read.")],
+    source: Annotated[Path, typer.Argument(help="Label file to read, or a folder of them.")],
     target: Annotated[
-        Path, typer.Argument(help="Label file to write; its suffix chooses the format.")
+        Path,
+        typer.Argument(
+            help="Label file to write; its suffix chooses the format. A folder for formats with a "
+            "file for each face or image (pts, labelme)."
+        ),
     ],
     from_format: Annotated[
         str | None, typer.Option("--from", help="Format of the source, when it cannot be guessed.")
@@ -26,22 +30,22 @@ def convert(
         typer.Option("--markup", help="Also change the point set, e.g. wflw98 to ibug68."),
     ] = None,
 ) -> None:
-    """Convert landmark labels between pts, json, csv, coco, cvat and labelme.
+    """Convert landmark labels: pts, json, csv, coco, cvat, labelme, spiga, dlib, hrnet, star, ...
 
     Visibility is kept wherever the target can hold it; what it cannot hold is said aloud.
 
-    Example: `luvli convert faces.xml faces.json --to coco`
+    Examples: `luvli convert faces.xml faces.json --to coco`, `luvli convert labels/ faces.csv`,
+    `luvli convert faces.csv labels/ --to pts`
     """
-    from luvli.data.convert import change_markup
-    from luvli.data.formats import read_labels, write_labels
+    from luvli.data.convert import change_markup, read_label_tree, write_label_tree
     from luvli.errors import LossWarning
 
-    records = read_labels(source, from_format)
+    records = read_label_tree(source, from_format)
     if to_markup is not None:
         records = [change_markup(record, to_markup) for record in records]
     with warnings.catch_warnings(record=True) as losses:
         warnings.simplefilter("always", LossWarning)
-        write_labels(target, records, to_format)
-    for loss in losses:
-        typer.secho(f"luvli: {loss.message}", fg="yellow", err=True)
+        write_label_tree(target, records, to_format)
+    for sentence in dict.fromkeys(str(loss.message) for loss in losses):
+        typer.secho(f"luvli: {sentence}", fg="yellow", err=True)
     typer.echo(f"{len(records)} face{'' if len(records) == 1 else 's'} written to {target}")

@@ -11,12 +11,24 @@ import typer
 def score(
     predictions: Annotated[
         Path,
-        typer.Argument(help="npz, npy, csv, json or parquet file, or a folder of .pts or .npy."),
+        typer.Argument(help="npz, npy, csv, tsv, json, txt, xml, mat or parquet file, or a folder "
+                            "of .pts, .npy or .csv; docs/evaluation.md lists the layouts."),
     ],
     truth: Annotated[
         Path | None,
-        typer.Option(help="Labels: the same formats, also coco, cvat, labelme. Not needed when "
-                          "the predictions hold them."),
+        typer.Option(help="Labels: the same formats, also cvat and labelme. Not needed when the "
+                          "predictions hold them."),
+    ] = None,
+    data: Annotated[
+        tuple[str, Path] | None,
+        typer.Option(metavar="NAME FOLDER", help="A data set as the labels; see `luvli data`. Its "
+                                                 "images need not be there."),
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option(help="Split of --data; test, unless you say otherwise.")
+    ] = None,
+    protocol: Annotated[
+        str | None, typer.Option(help="Protocol of --data, e.g. split2 of w300.")
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the report; without it only a summary.")
@@ -49,6 +61,9 @@ def score(
     signs: Annotated[
         bool, typer.Option(help="Read negative coordinates in .pts as occlusion (MERL-RAV).")
     ] = True,
+    by_order: Annotated[
+        bool, typer.Option("--by-order", help="Match faces by their order even if it looks wrong.")
+    ] = False,
     resamples: Annotated[
         int, typer.Option(min=1, help="Bootstrap resamples for the intervals.")
     ] = 1000,
@@ -58,9 +73,11 @@ def score(
 
     Points are enough. Covariances (`covariance` or `cholesky`) and visibilities
     (`visibility`) are evaluated where the file has them. Faces are matched by name, or by
-    their order when one side has no names; a face without a prediction counts as a failure.
+    their order when one side has no names (said aloud, and refused where the errors are
+    absurd); a face without a prediction counts as a failure.
 
-    Example: `luvli score mine.npz --truth labels/ --dataset w300 --subset test --out report`
+    Examples: `luvli score mine.npz --truth labels/ --dataset w300 --subset test --out report`,
+    `luvli score results.json --data cofw68 data/cofw`
     """
     from luvli.cli.tables import print_table
     from luvli.evaluation.match import read_faces
@@ -71,7 +88,8 @@ def score(
 
     density = None if likelihood is None else likelihood_name(likelihood)
     faces = read_faces(
-        predictions, truth, one_based=one_based, signs=signs, given_boxes=given_boxes,
+        predictions, truth, data=data, split=split, protocol=protocol, one_based=one_based,
+        signs=signs, given_boxes=given_boxes, by_order=by_order,
         method=name or (None if predictions.suffix == ".parquet" else predictions.stem),
         dataset=dataset, subset=subset, markup=markup, likelihood=density,
     )  # fmt: skip
@@ -81,10 +99,14 @@ def score(
         metrics = write_report(out, faces, resamples=resamples)
     if json:
         typer.echo(metrics.to_json(), nl=False)
+        for note in metrics.notes:
+            if note.startswith("WARNING"):
+                typer.secho(note, fg="yellow", err=True)
         return
     typer.echo(f"{heading(metrics)}: {summary(metrics)}")
     for note in metrics.notes:
-        typer.echo(note)
+        loud = note.startswith("WARNING")
+        typer.secho(note, fg="yellow" if loud else None, bold=loud, err=loud)
     print_table(["metric", "value [95 % interval]"], summary_rows(metrics))
     if out is not None:
         typer.echo(f"report written to {out / 'report.html'}")

@@ -1,10 +1,24 @@
-"""A record in another markup."""
+"""Labels from one form to another: point sets, files, folders of files."""
 
 from __future__ import annotations
 
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
 import numpy as np
 
+from luvli.data.formats import (
+    FORMAT_SUFFIXES,
+    LABEL_FORMATS,
+    SINGLE_FORMATS,
+    read_labels,
+    write_labels,
+)
 from luvli.data.record import FaceRecord, Visibility
+from luvli.errors import InputError, LossWarning, unknown_choice
+from luvli.files import PathLike
 from luvli.markup import convert, sources
 
 
@@ -35,3 +49,66 @@ def change_markup(record: FaceRecord, target: str) -> FaceRecord:
         covariance=None,
         visibility_probability=None,
     )
+
+
+def read_label_tree(source: PathLike, format: str | None = None) -> list[FaceRecord]:
+    """The faces of a label file, or of all label files under a folder, in natural order."""
+    place = Path(source)
+    if not place.is_dir():
+        return read_labels(place, format)
+    suffixes = set(FORMAT_SUFFIXES.values()) if format is None else {_suffix(format)}
+    files = [file for file in sorted(place.rglob("*")) if file.suffix.lower() in suffixes]
+    if format is None and any(file.suffix == ".pts" for file in files):
+        files = [file for file in files if file.suffix == ".pts"]
+    if not files:
+        raise InputError(f"{place} holds no label files ({', '.join(sorted(suffixes))}).")
+    records = []
+    for file in files:
+        inside = file.parent.relative_to(place).as_posix()
+        folder = "" if inside == "." else f"{inside}/"
+        records += [
+            record.with_changes(face_id=f"{folder}{record.face_id}") if record.face_id else record
+            for record in read_labels(file, format)
+        ]
+    return records
+
+
+def write_label_tree(
+    target: PathLike, records: Sequence[FaceRecord], format: str | None = None
+) -> list[Path]:
+    """A label file, or for pts and LabelMe a folder with one for each face or image.
+
+    The files of a folder are called after the face (pts) or the image (LabelMe). A warning
+    that every file would repeat is given once, with the number of files.
+    """
+    place = Path(target)
+    if place.suffix or format not in (None, *SINGLE_FORMATS):
+        write_labels(place, records, format)
+        return [place]
+    if format is None:
+        raise InputError(f"{place} has no suffix: name the format with --to, one of pts, labelme.")
+    groups: dict[str, list[FaceRecord]] = {}
+    for number, record in enumerate(records):
+        stem = Path(record.image).stem if record.image else f"face{number}"
+        name = (record.face_id or stem) if format == "pts" else stem
+        name = name.replace("#", "_")
+        while format == "pts" and name in groups:
+            name = f"{name}-2"
+        groups.setdefault(name, []).append(record)
+    written, losses = [], Counter[str]()
+    for name, faces in groups.items():
+        path = place / f"{name}{SINGLE_FORMATS[format]}"
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", LossWarning)
+            write_labels(path, faces, format)
+        losses.update(str(loss.message).removeprefix(f"{path}: ") for loss in caught)
+        written.append(path)
+    for sentence, count in losses.items():
+        warnings.warn(f"{place} ({count:,} files): {sentence}", LossWarning, stacklevel=2)
+    return written
+
+
+def _suffix(format: str) -> str:
+    if format not in LABEL_FORMATS:
+        raise unknown_choice("label format", format, LABEL_FORMATS)
+    return FORMAT_SUFFIXES.get(format, ".mat")

@@ -1,8 +1,14 @@
-"""Predictions and labels of any origin, matched face by face."""
+"""Predictions and labels of any origin, matched face by face.
+
+By name wherever both sides have names: by face id, by COCO's image numbers, by image path, or
+by the last parts of the path, whichever has most in common. Several faces of one image are
+told apart by where they are. Without names the order decides, which is said aloud; an order
+that gives absurd errors is refused.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,52 +17,101 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.data.record import Visibility
-from luvli.errors import InputError
-from luvli.evaluation.accuracy import tight_boxes
+from luvli.data.sets import get_set, load_set
+from luvli.errors import InputError, require
+from luvli.evaluation.accuracy import nme, tight_boxes
 from luvli.evaluation.evaluated_faces import EvaluatedFaces, absolute_path, read_parquet
+from luvli.evaluation.face_arrays import FaceArrays, arrays_of_records, unique_names
 from luvli.evaluation.paper_units import paper_pixels
-from luvli.evaluation.prediction_files import FaceArrays, read_predictions, read_truth, unique_names
+from luvli.evaluation.prediction_files import read_predictions, read_truth
 from luvli.files import PathLike
+
+ABSURD = 25.0
+"""percent of the box: a median error above it means that the orders differ, not that a
+method is bad"""
+_NEAR = 1.0  # box sizes: a prediction further from a face of the same image is of another face
+
+Indices = NDArray[np.intp]
 
 
 def read_faces(
     predictions: PathLike,
     truth: PathLike | None = None,
     *,
+    data: tuple[str, PathLike] | None = None,
+    split: str | None = None,
+    protocol: str | None = None,
     one_based: bool = False,
     signs: bool = True,
     given_boxes: bool = False,
+    by_order: bool = False,
     **about: Any,
 ) -> EvaluatedFaces:
-    """Read predictions and labels from npz, npy folder, csv, json, parquet or a folder of .pts.
+    """Read predictions and labels, and match them.
 
-    `truth` may be left out when the predictions hold the labels too. `one_based` says that
-    the predictions (other than .pts, which always do) count pixels from 1. `signs` reads a
-    pair of negative coordinates in .pts as occlusion (MERL-RAV). `given_boxes` normalises by
-    the boxes in the label file instead of tight ones. `about`: method, dataset, subset,
-    markup, likelihood.
+    `truth` is a file or folder, `data` a data set's name and folder instead; both may be left
+    out when the predictions hold the labels too. `one_based` says that the predictions (other
+    than .pts, which always do) count pixels from 1. `signs` reads a pair of negative
+    coordinates in .pts as occlusion (MERL-RAV). `given_boxes` normalises by the boxes in the
+    label file instead of tight ones. `by_order` allows an order that looks wrong. `about`:
+    method, dataset, subset, markup, likelihood.
     """
     given = {name: value for name, value in about.items() if value is not None}
-    if truth is None and Path(predictions).suffix == ".parquet":
-        return replace(read_parquet(predictions), **given)
-    guess, held = read_predictions(Path(predictions), signs)
-    if one_based and Path(predictions).is_file():
+    source = Path(predictions)
+    if truth is None and data is None and _is_report(source):
+        return replace(read_parquet(source), **given)
+    guess, held = read_predictions(source, signs)
+    if one_based and source.is_file():
         guess = replace(guess, points=guess.points - 1.0)
-    labels = held if truth is None else read_truth(Path(truth), signs)
+    if data is not None:
+        labels: FaceArrays | None = read_data_truth(*data, split, protocol, given.get("subset"))
+        given = {"dataset": data[0]} | given
+    else:
+        labels = held if truth is None else read_truth(Path(truth), signs)
     if labels is None:
-        raise InputError(f"{predictions} holds no labels: give them with --truth.")
-    if not given_boxes:
-        labels = replace(labels, boxes=None)
-    return _match(guess, labels, given)
+        raise InputError(f"{predictions} holds no labels: give them with --truth or --data.")
+    return match_faces(guess, labels, given, given_boxes=given_boxes, by_order=by_order)
 
 
-def _match(guess: FaceArrays, labels: FaceArrays, about: Mapping[str, Any]) -> EvaluatedFaces:
+def read_data_truth(
+    name: str,
+    root: PathLike,
+    split: str | None = None,
+    protocol: str | None = None,
+    subset: str | None = None,
+) -> FaceArrays:
+    """The labels of a data set's test split (or the only one); images need not be there."""
+    info = get_set(name)
+    if split is None:
+        split = next((s for s in ("test", "all") if s in info.splits), info.splits[0])
+    part = subset if subset in info.subsets else None
+    faces = load_set(name, root, split, subset=part, protocol=protocol, images=False, skip_bad=True)
+    return arrays_of_records(faces.records, str(root))
+
+
+def _is_report(path: Path) -> bool:
+    if path.suffix.lower() != ".parquet" or not path.is_file():
+        return False
+    from luvli.data.formats.parquet import read_face_table
+
+    return "truth" in read_face_table(path).column_names
+
+
+def match_faces(
+    guess: FaceArrays,
+    labels: FaceArrays,
+    about: Mapping[str, Any],
+    *,
+    given_boxes: bool = False,
+    by_order: bool = False,
+) -> EvaluatedFaces:
+    """Both sides as one set: a row for each labelled face, NaN where it has no prediction."""
     if guess.points.shape[1] != labels.points.shape[1]:
         raise InputError(
             f"{guess.source} has {guess.points.shape[1]} landmarks and {labels.source} has "
             f"{labels.points.shape[1]}: both must have the same markup."
         )
-    index, notes = _rows(guess, labels)
+    index, notes = match_rows(guess, labels, by_order)
     there = index >= 0
 
     def taken(values: NDArray[Any] | None) -> Any:
@@ -68,53 +123,65 @@ def _match(guess: FaceArrays, labels: FaceArrays, about: Mapping[str, Any]) -> E
 
     classes = labels.classes
     if classes is None:
-        there_is = np.isfinite(labels.points).all(axis=2)
-        classes = np.where(there_is, Visibility.UNOCCLUDED, Visibility.UNLABELLED).astype(np.int8)
-    located = np.where((classes > 0)[..., None], labels.points, np.nan)
-    pixel = guess.paper_pixel
-    if pixel is not None:
-        pixel = taken(pixel)
-    else:
-        boxes = tight_boxes(located) if labels.boxes is None else labels.boxes
-        pixel = paper_pixels(boxes, about.get("dataset", ""))
+        labelled = np.isfinite(labels.points).all(axis=2)
+        classes = np.where(labelled, Visibility.UNOCCLUDED, Visibility.UNLABELLED).astype(np.int8)
+    truth = np.where((classes > 0)[..., None], labels.points, np.nan)
+    dataset = about.get("dataset", "") or labels.dataset
     parts = sorted({name for members in labels.subsets for name in members})
+    lengths = {} if labels.box_size is None else {"box_size": labels.box_size}
+    fields: dict[str, Any] = {
+        "markup": labels.markup or guess.markup, "dataset": dataset, "untrained": guess.untrained,
+    }  # fmt: skip
     return EvaluatedFaces(
         predicted=taken(guess.points),
-        truth=located,
+        truth=truth,
         classes=classes,
         covariance=taken(guess.covariance),
         visibility=taken(guess.visibility),
-        boxes=labels.boxes,
-        paper_pixel=pixel,
-        names=_display_names(labels) or guess.names,
+        boxes=labels.boxes if given_boxes else None,
+        paper_pixel=_paper_pixel(guess, labels, truth, dataset, taken),
+        lengths=lengths,
+        names=_display_names(labels) or _display_names(guess),
         images=tuple(map(absolute_path, labels.images or guess.images)),
         subsets={part: np.array([part in members for members in labels.subsets]) for part in parts},
-        notes=tuple(notes),
-        **({"markup": labels.markup or guess.markup} | dict(about)),
+        notes=(*guess.notes, *labels.notes, *notes),
+        **(fields | dict(about)),
     )
 
 
-def _rows(guess: FaceArrays, labels: FaceArrays) -> tuple[NDArray[np.intp], list[str]]:
-    """For each label the row of its prediction, -1 where there is none."""
+def _paper_pixel(
+    guess: FaceArrays,
+    labels: FaceArrays,
+    truth: NDArray[np.float64],
+    dataset: str,
+    taken: Callable[[NDArray[Any] | None], Any],
+) -> NDArray[np.float64]:
+    if guess.paper_pixel is not None:
+        return np.asarray(taken(guess.paper_pixel))
+    if labels.paper_pixel is not None:
+        return labels.paper_pixel
+    boxes = tight_boxes(truth)
+    if labels.boxes is not None and labels.box_kinds:
+        own = np.array([kind != "tight" for kind in labels.box_kinds])
+        boxes = np.where(own[:, None], labels.boxes, boxes)
+    return paper_pixels(boxes, dataset)
+
+
+# --- which prediction belongs to which label ---------------------------------------------
+
+
+def match_rows(
+    guess: FaceArrays, labels: FaceArrays, by_order: bool = False
+) -> tuple[Indices, list[str]]:
+    """For each label the row of its prediction, -1 where there is none; and what to say of it."""
     n, m = len(labels.points), len(guess.points)
     pairs = [(key(labels), key(guess)) for key in _KEYS]
-    alike = [(left, right) for left, right in pairs if left and right and set(left) & set(right)]
-    if alike:
-        left, right = max(alike, key=lambda pair: len(set(pair[0]) & set(pair[1])))
-        where = {name: i for i, name in enumerate(right)}
-        index = np.array([where.get(name, -1) for name in left], dtype=np.intp)
-        missing = [name for name, i in zip(left, index, strict=True) if i < 0]
-        notes = []
-        if missing:
-            notes.append(
-                f"{len(missing)} of {n} faces have no prediction and count as failures "
-                f"(the first is {missing[0]})."
-            )
-        if m > n - len(missing):
-            notes.append(f"{m - n + len(missing)} predictions have no label and are left out.")
-        return index, notes
-    named = [side.source for side in (guess, labels) if any(key(side) for key in _KEYS)]
-    if len(named) == 2:
+    shared = [len(set(left) & set(right)) if left and right else 0 for left, right in pairs]
+    if max(shared):
+        left, right = pairs[int(np.argmax(shared))]
+        return _by_name(guess, labels, left, right)
+    named = [side for side in (guess, labels) if any(key(side) for key in _KEYS)]
+    if len(named) == 2 and not by_order:
         raise InputError(
             f"no face of {guess.source} has the name of a face of {labels.source} "
             f"({_example(guess)} and {_example(labels)}, for instance): name them alike."
@@ -124,29 +191,109 @@ def _rows(guess: FaceArrays, labels: FaceArrays) -> tuple[NDArray[np.intp], list
             f"{guess.source} has {m} faces and {labels.source} has {n}: without names on both "
             "sides they must be the same faces in the same order."
         )
-    return np.arange(n), ["Predictions and labels were matched by their order."]
+    error = _median_error(guess, labels)
+    if error > ABSURD and not by_order:
+        raise InputError(
+            f"{guess.source} and {labels.source} have no names in common, and matched by their "
+            f"order the median error is {error:.0f} % of the face: the orders differ. Give both "
+            "sides names (or say --by-order if the method is that bad)."
+        )
+    return np.arange(n), [
+        "WARNING: predictions and labels were matched by their ORDER, because one side has no "
+        "names: if the orders differ, every number here is wrong."
+    ]
+
+
+def _median_error(guess: FaceArrays, labels: FaceArrays) -> float:
+    visible = None if labels.classes is None else labels.classes > 0
+    errors = nme(guess.points, labels.points, "box", visible, average="visible")
+    known = errors[~np.isnan(errors)]
+    return float(np.median(known)) if len(known) else 0.0
+
+
+def _by_name(
+    guess: FaceArrays, labels: FaceArrays, left: Sequence[str], right: Sequence[str]
+) -> tuple[Indices, list[str]]:
+    held: dict[str, list[int]] = {}
+    for row, name in enumerate(right):
+        held.setdefault(name, []).append(row)
+    wanted: dict[str, list[int]] = {}
+    for row, name in enumerate(left):
+        wanted.setdefault(name, []).append(row)
+    index = np.full(len(left), -1, dtype=np.intp)
+    for name, faces in wanted.items():
+        rows = held.get(name, [])
+        if len(faces) == len(rows) == 1:
+            index[faces[0]] = rows[0]
+        elif rows:
+            index[faces] = _nearest(labels.points[faces], guess.points[rows], rows)
+    missing = np.flatnonzero(index < 0)
+    notes = []
+    if len(missing):
+        notes.append(
+            f"{len(missing)} of {len(left)} faces have no prediction and count as failures "
+            f"(the first is {left[missing[0]]})."
+        )
+    unused = len(right) - int((index >= 0).sum())
+    if unused:
+        notes.append(f"{unused} predictions have no label and are left out.")
+    return index, notes
+
+
+def _nearest(
+    labels: NDArray[np.float64], guesses: NDArray[np.float64], rows: Sequence[int]
+) -> Indices:
+    """Faces of one image: each label its own prediction, the nearest ones of all together."""
+    optimize = require("scipy.optimize", "train")
+    boxes = tight_boxes(labels)
+    size = np.sqrt(np.prod(boxes[:, 2:] - boxes[:, :2], axis=1))
+    gap = np.linalg.norm(labels[:, None] - guesses[None], axis=3)
+    cost = np.nan_to_num(_mean_known(gap) / size[:, None], nan=1e6, posinf=1e6)
+    result = np.full(len(labels), -1, dtype=np.intp)
+    for i, j in zip(*optimize.linear_sum_assignment(cost), strict=True):
+        if cost[i, j] < _NEAR:
+            result[i] = rows[j]
+    return result
+
+
+def _mean_known(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    known = ~np.isnan(values)
+    count = known.sum(axis=-1)
+    total = np.where(known, values, 0.0).sum(axis=-1)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
 def _face_ids(side: FaceArrays) -> tuple[str, ...]:
     return unique_names(side.names)
 
 
+def _image_ids(side: FaceArrays) -> tuple[str, ...]:
+    return side.image_ids if side.image_ids and all(side.image_ids) else ()
+
+
 def _image_paths(side: FaceArrays) -> tuple[str, ...]:
-    return unique_names(side.images)
+    return side.images if side.images and all(side.images) else ()
 
 
-def _stems(side: FaceArrays) -> tuple[str, ...]:
-    """File names without folder and suffix, of the images or else of the names."""
-    source = side.images if side.images and all(side.images) else side.names
-    return unique_names(tuple(Path(name).stem for name in source))
+def _last_parts(count: int) -> Callable[[FaceArrays], tuple[str, ...]]:
+    """The last folders and the name without suffix, where they tell the images apart."""
+
+    def key(side: FaceArrays) -> tuple[str, ...]:
+        paths = _image_paths(side) or side.names
+        short = tuple("/".join(Path(path).with_suffix("").parts[-count:]) for path in paths)
+        return short if len(set(short)) == len(set(paths)) else ()
+
+    return key
 
 
-_KEYS: tuple[Callable[[FaceArrays], tuple[str, ...]], ...] = (_face_ids, _image_paths, _stems)
+_KEYS: tuple[Callable[[FaceArrays], tuple[str, ...]], ...] = (
+    _face_ids, _image_paths, _last_parts(3), _last_parts(2), _last_parts(1), _image_ids,
+)  # fmt: skip
 
 
 def _display_names(side: FaceArrays) -> tuple[str, ...]:
-    return _face_ids(side) or _stems(side) or side.names
+    return _face_ids(side) or unique_names(_last_parts(1)(side)) or unique_names(side.images)
 
 
 def _example(side: FaceArrays) -> str:
-    return repr((_face_ids(side) or _stems(side) or ("",))[0])
+    return repr((_face_ids(side) or _last_parts(1)(side) or side.images or ("",))[0])

@@ -1,8 +1,9 @@
 """Predictions and labels made by any program, read as arrays.
 
 Predictions are not labels: a landmark that a model calls invisible still has a predicted
-location, and it counts if the label says that the landmark is visible. That is why they are
-read here, as arrays, and not as `FaceRecord`s.
+location, and it counts if the label says that the landmark is visible. That is why our own
+JSON, CSV, COCO and parquet files are read here as they stand when they hold predictions.
+Every other layout is one of `luvli.data.formats` and is read there, for both sides.
 
 Arrays may come under these names (the first found counts; case does not matter):
 
@@ -15,12 +16,7 @@ Arrays may come under these names (the first found counts; case does not matter)
 | probability of visibility (n, k) | visibility, visibilities, vis_estimated, vis |
 | labels (n, k, 2) | truth, ground_truth, gt |
 | visibility class of the labels (n, k) | classes, visibility_class, vis_gt |
-| names (n) | names, name, image, images, face_id |
-
-A csv needs a header: x_0, y_0, ... (x0, point_x_0, landmark_0_x and the like are understood,
-counted from 0 or 1), with `image` or `face_id` to match by, and, if there, visibility_0, ...
-and xx_0, xy_0, yy_0, ... A json is ours, a list of objects with `image` and points, or an
-object from image name to points.
+| names (n) | names, name, face_id, and those of images: image, images, imgpath, ... |
 
 `ground_truth`, `means`, `cholesky`, `vis_gt` and `vis_estimated` are the arrays that the
 published evaluation saves, in pixels of the 256 x 256 crop: one file holds both sides then.
@@ -28,151 +24,275 @@ published evaluation saves, in pixels of the 256 x 256 crop: one file holds both
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from luvli.data.formats import guess_format, read_labels, read_pts
-from luvli.data.record import FaceRecord
-from luvli.data.sets.source_files import IMAGE_SUFFIXES
+from luvli.data.formats import guess_format, read_csv, read_labels, read_menpo_mat, read_pts
+from luvli.data.formats.columns import IMAGE_COLUMNS
+from luvli.data.formats.json import POINT_KEYS, parse_faces
+from luvli.data.formats.parquet import read_face_table
+from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
-from luvli.evaluation.evaluated_faces import read_parquet
+from luvli.evaluation.evaluated_faces import read_parquet, table_array
+from luvli.evaluation.face_arrays import (
+    FaceArrays,
+    Floats,
+    arrays_of_records,
+    located,
+    unique_names,
+)
+from luvli.evaluation.metric_records import TrainedPart
 from luvli.files import read_text, unreadable
+from luvli.image.read import IMAGE_SUFFIXES
 from luvli.likelihood import covariance as algebra
 
-Floats = NDArray[np.float64]
-
-_POINTS = (
-    "points", "predicted", "predictions", "landmarks", "means", "mean", "pred", "preds", "pts",
-    "keypoints",
-)  # fmt: skip
 _COVARIANCE = ("covariance", "covariances", "cov", "sigma")
 _VISIBILITY = ("visibility", "visibilities", "vis_estimated", "vis")
 _TRUTH = ("truth", "ground_truth", "gt")
 _CLASSES = ("classes", "visibility_class", "vis_gt")
-_NAMES = ("names", "name", "image", "images", "face_id")
-
-
-@dataclass(frozen=True)
-class FaceArrays:
-    """Predictions or labels of many faces, before the two are matched."""
-
-    source: str
-    points: Floats
-    names: tuple[str, ...] = ()
-    covariance: Floats | None = None
-    visibility: Floats | None = None
-    classes: NDArray[np.int8] | None = None
-    boxes: Floats | None = None
-    paper_pixel: Floats | None = None
-    images: tuple[str, ...] = ()
-    subsets: tuple[tuple[str, ...], ...] = ()
-    markup: str | None = None
+_NAMES = ("names", "name", "face_id", "images", *IMAGE_COLUMNS)
+_ARRAYS = (".npz", ".npy", ".parquet")
 
 
 def read_predictions(path: Path, signs: bool) -> tuple[FaceArrays, FaceArrays | None]:
     """Predictions of any format, and the labels if the same file holds them.
 
-    `signs`: whether negative pairs in .pts mean occlusion.
+    `signs`: whether negative pairs in .pts mean occlusion. A participant of MenpoBenchmark's
+    `.mat` is named behind the file: `semifrontal.mat#yang`.
     """
+    file, _, field = str(path).partition("#")
+    if field and file.endswith(".mat"):
+        faces = arrays_of_records(read_menpo_mat(file, field), str(path))
+        return _as_predictions(faces), arrays_of_records(read_menpo_mat(file), file)
     if not path.exists():
         raise unreadable(path)
     if path.is_dir():
-        arrays = sorted(path.glob("*.npy"))
-        if arrays:
-            return _from_arrays({a.stem: _load(a) for a in arrays}, path)
-        return _read_pts_folder(path, signs), None
+        return _read_folder(path, signs)
     suffix = path.suffix.lower()
-    if suffix == ".npz":
-        with _load(path) as content:
-            return _from_arrays({key: content[key] for key in content.files}, path)
-    if suffix == ".npy":
-        return _from_arrays({"points": _load(path)}, path)
-    if suffix == ".parquet":
-        faces = read_parquet(path)
-        side = FaceArrays(
-            str(path), faces.predicted, faces.names, faces.covariance, faces.visibility,
-            paper_pixel=faces.paper_pixel, images=faces.images, markup=faces.markup,
-        )  # fmt: skip
-        return side, None
-    if suffix == ".csv":
-        return _read_csv(path), None
+    if suffix in _ARRAYS:
+        return _read_arrays(path)
     if suffix == ".json":
-        return _read_json(path), None
-    raise InputError(f"{path} is not npz, npy, csv, json, parquet or a folder: convert it.")
+        kind = guess_format(path)
+        if kind == "coco":
+            return _read_coco(path), None
+        if kind == "json":
+            return _read_json(path), None
+    if suffix == ".csv" and guess_format(path) == "csv":
+        return _read_csv(path), None
+    try:
+        records = read_labels(path)
+    except InputError as error:
+        if "no known label suffix" in str(error):
+            raise InputError(
+                f"{path} is not npz, npy, csv, tsv, json, xml, txt, mat, parquet or a folder: "
+                "convert it."
+            ) from error
+        raise
+    return _as_predictions(arrays_of_records(records, str(path))), None
 
 
 def read_truth(path: Path, signs: bool) -> FaceArrays:
-    """Labels of any format."""
+    """Labels of any format that predictions come in, and of every label format."""
     if not path.exists():
         raise unreadable(path)
     suffix = path.suffix.lower()
-    if path.is_dir() and not any(path.glob("*.npy")):
-        return _read_pts_folder(path, signs)
     if suffix == ".parquet":
-        faces = read_parquet(path)
-        members = tuple(
-            tuple(name for name, mask in faces.subsets.items() if mask[i])
-            for i in range(len(faces))
-        )
-        return FaceArrays(
-            str(path), faces.truth, faces.names, classes=faces.classes, boxes=faces.boxes,
-            images=faces.images, subsets=members, markup=faces.markup,
-        )  # fmt: skip
-    if path.is_dir() or suffix in (".npz", ".npy"):
+        return _labels_of_report(path)
+    if path.is_dir() or suffix in _ARRAYS:
         side, held = read_predictions(path, signs)
-        return held or replace(side, covariance=None, visibility=None)
-    guess_format(path)  # says which formats there are
-    return _from_records(read_labels(path), path)
+        return held or replace(side, covariance=None, visibility=None, untrained=())
+    return arrays_of_records(read_labels(path), str(path))
 
 
-def _from_records(records: Sequence[FaceRecord], path: Path) -> FaceArrays:
-    if not records:
-        raise InputError(f"{path} has no faces: is it the right file?")
-    sizes = {len(record.points) for record in records}
-    if len(sizes) > 1:
-        raise InputError(f"{path} mixes faces of {sorted(sizes)} points: score them one by one.")
-    boxes = np.stack([np.full(4, np.nan) if r.box is None else r.box for r in records])
-    return FaceArrays(
-        str(path),
-        np.stack([record.points for record in records]),
-        unique_names(r.face_id for r in records),
-        classes=np.stack([record.visibility for record in records]),
-        boxes=None if np.isnan(boxes).any() else boxes,
-        images=tuple(r.image.as_posix() if r.image else "" for r in records),
-        subsets=tuple(tuple(r.attributes.get("subsets", ())) for r in records),
-        markup=records[0].markup,
-    )
+def _as_predictions(faces: FaceArrays) -> FaceArrays:
+    """Label formats know no probability: what they call hidden is no prediction of visibility."""
+    return replace(faces, classes=None, boxes=None)
 
 
-def _read_pts_folder(folder: Path, signs: bool) -> FaceArrays:
+# --- folders -----------------------------------------------------------------------------
+
+
+def _read_folder(folder: Path, signs: bool) -> tuple[FaceArrays, FaceArrays | None]:
+    arrays = sorted(folder.glob("*.npy"))
+    if arrays:
+        return _from_arrays({a.stem: _load(a) for a in arrays}, folder)
     files = sorted(folder.rglob("*.pts"))
-    if not files:
-        raise InputError(f"{folder} holds no .pts (and no .npy) files: check the path.")
+    if files:
+        return _from_pts(files, folder, signs), None
+    tables = sorted(folder.rglob("*.csv"))
+    if tables:  # OpenFace writes one for each image, named after it
+        records = [
+            record.with_changes(image=record.image or Path(table.stem))
+            for table in tables
+            for record in read_csv(table)
+        ]
+        return _as_predictions(arrays_of_records(records, str(folder))), None
+    labels = sorted(folder.rglob("*.json"))
+    if labels:
+        return arrays_of_records([r for f in labels for r in read_labels(f)], str(folder)), None
+    raise InputError(f"{folder} holds no .pts (and no .npy, .csv, .json) files: check the path.")
+
+
+def _from_pts(files: Sequence[Path], folder: Path, signs: bool) -> FaceArrays:
     faces = [read_pts(file, signed=signs) for file in files]
     sizes = {len(face.points) for face in faces}
     if len(sizes) > 1:
         raise InputError(f"{folder} mixes files of {sorted(sizes)} points: score them one by one.")
+    classes = np.stack([face.visibility for face in faces])
+    hidden = int((classes == Visibility.SELF_OCCLUDED).sum())
+    note = (
+        f"{folder}: {hidden:,} landmarks are called self-occluded, for which .pts has no location; "
+        "where their labels are visible they count as failures. Write json, csv or parquet."
+    )
     return FaceArrays(
         str(folder),
         np.stack([face.points for face in faces]),
         tuple(file.relative_to(folder).with_suffix("").as_posix() for file in files),
-        classes=np.stack([face.visibility for face in faces]),
+        classes=classes,
         images=tuple(_image_beside(file) for file in files),
+        notes=(note,) if hidden else (),
     )
 
 
 def _image_beside(file: Path) -> str:
     beside = (file.with_suffix(suffix) for suffix in IMAGE_SUFFIXES)
     return next((image.as_posix() for image in beside if image.is_file()), "")
+
+
+# --- tables and JSON ---------------------------------------------------------------------
+
+
+def _read_csv(path: Path) -> FaceArrays:
+    """Rows of points, ours or another program's; hidden landmarks keep their location."""
+    records = read_csv(path, hidden_points=True)
+    faces = _as_predictions(arrays_of_records(records, str(path)))
+    missing = np.isnan(faces.points).all(axis=(1, 2))
+    if missing.any():
+        note = f"{path}: {int(missing.sum())} rows without success have no prediction."
+        faces = replace(faces, notes=(note,))
+    points, notes = located(faces.points, path)
+    return replace(faces, points=points, notes=faces.notes + notes)
+
+
+def _read_json(path: Path) -> FaceArrays:
+    """Our JSON of faces, also as `luvli predict` writes it, or a plain list or mapping."""
+    faces = parse_faces(path)
+    try:
+        points = np.stack(
+            [np.array([_pair(p) for p in face["points"]], dtype=float) for face in faces]
+        )
+        covariance = _all_or_none(faces, "covariance")
+        untrained = _untrained(faces)
+        visibility = None if "visibility" in untrained else _all_or_none(faces, "visibility")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            f"{path} is not a JSON of faces with equally many points ({error}): "
+            "write it with luvli predict, or convert it to csv or npz."
+        ) from error
+    points, notes = located(points, path)
+    return FaceArrays(
+        str(path),
+        points,
+        unique_names(str(face.get("face_id") or "") for face in faces),
+        None if "covariance" in untrained else covariance,
+        visibility,
+        images=tuple(str(face.get("image") or "") for face in faces),
+        markup=faces[0].get("markup"),
+        untrained=untrained,
+        notes=notes,
+    )
+
+
+def _pair(point: Any) -> Any:
+    return (np.nan, np.nan) if point is None else [np.nan if v is None else v for v in point]
+
+
+def _untrained(faces: Sequence[Mapping[str, Any]]) -> tuple[TrainedPart, ...]:
+    parts: tuple[TrainedPart, ...] = ("covariance", "visibility")
+    return tuple(
+        part for part in parts if any(face.get(f"{part}_trained") is False for face in faces)
+    )
+
+
+def _all_or_none(faces: Sequence[Mapping[str, Any]], name: str) -> Floats | None:
+    if any(face.get(name) is None for face in faces):
+        return None
+    return np.array([face[name] for face in faces], dtype=np.float64)
+
+
+def _read_coco(path: Path) -> FaceArrays:
+    """COCO annotations as predictions: the location of every keypoint, whatever its flag."""
+    records: list[FaceRecord] = read_labels(path, "coco")
+    content = json.loads(read_text(path))
+    keypoints = [a["keypoints"] for a in content["annotations"] if a.get("keypoints")]
+    faces = _as_predictions(arrays_of_records(records, str(path)))
+    rows = np.array(keypoints, dtype=np.float64).reshape(len(records), -1, 3)
+    nowhere = (rows == 0).all(axis=2, keepdims=True)
+    return replace(faces, points=np.where(nowhere, np.nan, rows[..., :2]))
+
+
+# --- arrays ------------------------------------------------------------------------------
+
+
+def _read_arrays(path: Path) -> tuple[FaceArrays, FaceArrays | None]:
+    suffix = path.suffix.lower()
+    if suffix == ".npz":
+        with _load(path) as content:
+            return _from_arrays({key: content[key] for key in content.files}, path)
+    if suffix == ".npy":
+        return _from_arrays({"points": _load(path)}, path)
+    return _from_parquet(path), None
+
+
+def _from_parquet(path: Path) -> FaceArrays:
+    table = read_face_table(path)
+    columns = set(table.column_names)
+
+    def words(column: str) -> tuple[str, ...]:
+        if column not in columns:
+            return ()
+        return tuple("" if word is None else str(word) for word in table[column].to_pylist())
+
+    frames = words("frame")
+    images = words("image")
+    if frames and all(frames):  # faces of a video: its name does not tell them apart
+        images = tuple(f"{image}#{frame}" for image, frame in zip(images, frames, strict=True))
+    learnt = "visibility_trained" not in columns or all(table["visibility_trained"].to_pylist())
+    markups = {word for word in words("markup") if word}
+    pixel = table["paper_pixel"].to_numpy() if "paper_pixel" in columns else None
+    points, notes = located(table_array(table, "points"), path)
+    return FaceArrays(
+        str(path),
+        points,
+        unique_names(words("face_id")),
+        table_array(table, "covariance"),
+        table_array(table, "visibility") if learnt else None,
+        paper_pixel=pixel,
+        images=images,
+        markup=markups.pop() if len(markups) == 1 else None,
+        untrained=() if learnt else ("visibility",),
+        notes=notes,
+    )
+
+
+def _labels_of_report(path: Path) -> FaceArrays:
+    faces = read_parquet(path)
+    members = tuple(
+        tuple(name for name, mask in faces.subsets.items() if mask[i]) for i in range(len(faces))
+    )
+    return FaceArrays(
+        str(path), faces.truth, faces.names, classes=faces.classes, boxes=faces.boxes,
+        images=faces.images, subsets=members, markup=faces.markup, dataset=faces.dataset,
+        paper_pixel=faces.paper_pixel,
+    )  # fmt: skip
 
 
 def _from_arrays(
@@ -185,7 +305,7 @@ def _from_arrays(
         return next((lower[name] for name in names if name in lower), None)
 
     labels = pick(_TRUTH)
-    points = pick(_POINTS)
+    points = pick(POINT_KEYS)
     if points is None:
         points = labels
     if points is None and len(arrays) == 1:
@@ -194,8 +314,8 @@ def _from_arrays(
         raise InputError(
             f"{path} has no array of points: name it 'points' (it holds {', '.join(arrays)})."
         )
-    points = _located(points, path)
-    shape = points.shape[:2]
+    array, notes = located(points, path)
+    shape = array.shape[:2]
     names = pick(_NAMES)
     covariance = pick(_COVARIANCE)
     if covariance is None and "cholesky" in lower:
@@ -205,125 +325,18 @@ def _from_arrays(
     classes = pick(_CLASSES)
     side = FaceArrays(
         str(path),
-        points,
+        array,
         () if names is None else tuple(str(name) for name in names),
         None if covariance is None else _shaped(covariance, (*shape, 2, 2), "covariance", path),
         None if probability is None else _shaped(probability, shape, "visibility", path),
         None if classes is None else _shaped(classes, shape, "classes", path).astype(np.int8),
         paper_pixel=np.ones(shape[0]) if published else None,
+        notes=notes,
     )
     if labels is None:
         return side, None
-    return side, FaceArrays(str(path), _located(labels, path), side.names, classes=side.classes)
-
-
-def _read_csv(path: Path) -> FaceArrays:
-    """One row for each face, see the module's text."""
-    rows = list(csv.DictReader(io.StringIO(read_text(path))))
-    header = [name for name in (rows[0] if rows else {}) if name]
-    numbered = _numbered_columns(header)
-    count = len(numbered.get("x", ()))
-    if not count or len(numbered.get("y", ())) != count:
-        raise InputError(f"{path} has no columns x_0, y_0, ... with rows below: name its columns.")
-
-    def column(stem: str) -> Floats:
-        names = numbered.get(stem, [])
-        if len(names) != count:
-            return np.full((len(rows), count), np.nan)
-        try:
-            return np.array(
-                [[float(row[n]) if row.get(n) else np.nan for n in names] for row in rows]
-            )
-        except ValueError as error:
-            raise InputError(f"{path} has a cell that is not a number ({error}).") from error
-
-    xx, xy, yy = column("xx"), column("xy"), column("yy")
-    covariance = np.stack([xx, xy, xy, yy], axis=-1).reshape(len(rows), count, 2, 2)
-    probability = column("visibility")
-
-    def words(*names: str) -> tuple[str, ...]:
-        key = next((n for n in header if n.strip().lower() in names), None)
-        return tuple((row.get(key) or "") if key else "" for row in rows)
-
-    return FaceArrays(
-        str(path),
-        np.stack([column("x"), column("y")], axis=-1),
-        unique_names(words("face_id", "name")),
-        None if np.isnan(covariance).all() else covariance,
-        None if np.isnan(probability).all() else probability,
-        images=words("image", "image_name", "image_path", "file", "filename"),
-    )
-
-
-_NUMBERED = (
-    re.compile(r"^(?:[a-z]+_)?(x|y|xx|xy|yy|visibility)_?(\d+)$"),
-    re.compile(r"^(?:[a-z]+_)?(\d+)_?(x|y)$"),
-)
-
-
-def _numbered_columns(header: Sequence[str]) -> dict[str, list[str]]:
-    """Columns by what they hold, in the order of the landmark's number: x, y, xx, ..."""
-    found: dict[str, dict[int, str]] = {}
-    for name in header:
-        for pattern in _NUMBERED:
-            match = pattern.match(name.strip().lower())
-            if match:
-                word, digits = sorted(match.groups(), key=str.isdigit)
-                found.setdefault(word, {})[int(digits)] = name
-                break
-    return {word: [names[j] for j in sorted(names)] for word, names in found.items()}
-
-
-def _read_json(path: Path) -> FaceArrays:
-    """Our JSON of faces, also as `luvli predict` writes it, or a plain list or mapping."""
-    try:
-        faces = _listed_faces(json.loads(read_text(path)))
-        points = np.stack(
-            [np.array([p or (None, None) for p in face["points"]], dtype=float) for face in faces]
-        )
-        covariance = _all_or_none(faces, "covariance")
-        untrained = any(face.get("visibility_trained") is False for face in faces)
-        visibility = None if untrained else _all_or_none(faces, "visibility")
-    except (ValueError, KeyError, TypeError, AttributeError, StopIteration) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(
-            f"{path} is not a JSON of faces with equally many points ({error}): "
-            "write it with luvli predict, or convert it to csv or npz."
-        ) from error
-    return FaceArrays(
-        str(path),
-        _located(points, path),
-        unique_names(str(face.get("face_id") or "") for face in faces),
-        covariance,
-        visibility,
-        images=tuple(str(face.get("image") or "") for face in faces),
-        markup=faces[0].get("markup"),
-    )
-
-
-def _listed_faces(content: Any) -> list[dict[str, Any]]:
-    """Faces as a list of objects with `points`, whatever of the three forms they come in."""
-    if isinstance(content, dict) and "faces" not in content:
-        return [{"image": name, "points": points} for name, points in content.items()]
-    faces = content["faces"] if isinstance(content, dict) else content
-    key = next(name for name in _POINTS if name in faces[0]) if faces else "points"
-    return [{**face, "points": face[key]} for face in faces]
-
-
-def _all_or_none(faces: Sequence[Mapping[str, Any]], name: str) -> Floats | None:
-    if any(face.get(name) is None for face in faces):
-        return None
-    return np.array([face[name] for face in faces], dtype=np.float64)
-
-
-def unique_names(names: Iterable[str]) -> tuple[str, ...]:
-    """The names, or none at all where one is missing or stands twice."""
-    listed = tuple(names)
-    return listed if all(listed) and len(set(listed)) == len(listed) else ()
-
-
-# --- arrays ------------------------------------------------------------------------------
+    truth = FaceArrays(str(path), located(labels, path)[0], side.names, classes=side.classes)
+    return side, truth
 
 
 def _load(path: Path) -> Any:
@@ -333,15 +346,6 @@ def _load(path: Path) -> Any:
         raise InputError(
             f"{path} is not a readable numpy file ({error}): save plain number arrays."
         ) from error
-
-
-def _located(values: NDArray[Any], path: Path) -> Floats:
-    array = np.asarray(values, dtype=np.float64)
-    if array.ndim == 2 and array.shape[1] % 2 == 0:  # x0, y0, x1, y1, ...
-        array = array.reshape(len(array), -1, 2)
-    if array.ndim != 3 or array.shape[2] != 2 or not len(array):
-        raise InputError(f"{path}: points must have shape (n, k, 2), got {np.shape(values)}.")
-    return array
 
 
 def _squared(values: NDArray[Any], path: Path) -> Floats:

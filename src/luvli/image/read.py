@@ -34,6 +34,12 @@ FORMATS = (
 _COMMON = 5
 """those at the beginning of `FORMATS` that Pillow knows without looking for more"""
 
+IMAGE_SUFFIXES = (
+    ".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".gif", ".jpe", ".jfif", ".dib",
+    ".ppm", ".pgm", ".pbm", ".pnm", ".jp2", ".avif",
+)  # fmt: skip
+"""What the names of image files end with, in small letters; the usual ones first."""
+
 _BACKGROUND = (255, 255, 255)  # what shows through transparent pixels, as in most viewers
 
 _STRIP = 1 << 19

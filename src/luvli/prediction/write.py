@@ -65,11 +65,11 @@ def record(face: FaceLandmarks, result: Result, track: int | None) -> FaceRecord
     return FaceRecord.from_landmarks(face, Path(result.image), attributes=attributes)
 
 
-def _records(results: Iterable[Result]) -> Iterator[FaceRecord]:
+def _records(results: Iterable[Result]) -> Iterator[tuple[FaceRecord, FaceLandmarks]]:
     for result in results:
         tracks: tuple[int | None, ...] = result.tracks or (None,) * len(result.faces)
         for face, track in zip(result.faces, tracks, strict=True):
-            yield record(face, result, track)
+            yield record(face, result, track), face
 
 
 def _parts(items: Iterable[Any]) -> Iterator[list[Any]]:
@@ -96,7 +96,8 @@ def _write_csv(path: Path, results: Iterable[Result]) -> None:
     with path.open("w", encoding="utf-8", newline="") as stream:
         try:
             for part in _parts(_records(results)):
-                write_csv(piece, part)
+                records, faces = zip(*part, strict=True)
+                write_csv(piece, records, [face.points for face in faces])
                 with piece.open(encoding="utf-8", newline="") as lines:
                     if not empty:
                         next(lines)
@@ -122,9 +123,10 @@ def _write_coco(path: Path, results: Iterable[Result]) -> None:
         ):
             stream.write('{"annotations":[')
             for part in _parts(_records(results)):
+                records, faces = zip(*part, strict=True)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", LossWarning)  # the command says it once
-                    write_coco(piece, part)
+                    write_coco(piece, records, [face.points for face in faces])
                 data = json.loads(piece.read_text(encoding="utf-8"))
                 categories = categories or data["categories"]
                 by_id = {entry["id"]: entry["file_name"] for entry in data["images"]}

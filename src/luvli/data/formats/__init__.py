@@ -10,11 +10,21 @@ from luvli.data.formats.csv import read_csv, write_csv
 from luvli.data.formats.cvat import read_cvat, write_cvat
 from luvli.data.formats.json import read_json, write_json
 from luvli.data.formats.labelme import read_labelme, write_labelme
+from luvli.data.formats.menpo_mat import read_menpo_mat
 from luvli.data.formats.pts import read_pts, write_pts
-from luvli.data.formats.registry import LABEL_FORMATS, guess_format, read_labels, write_labels
+from luvli.data.formats.registry import (
+    FORMAT_SUFFIXES,
+    LABEL_FORMATS,
+    SINGLE_FORMATS,
+    guess_format,
+    read_labels,
+    write_labels,
+)
 
 __all__ = [
+    "FORMAT_SUFFIXES",
     "LABEL_FORMATS",
+    "SINGLE_FORMATS",
     "guess_format",
     "read_coco",
     "read_csv",
@@ -22,6 +32,7 @@ __all__ = [
     "read_json",
     "read_labelme",
     "read_labels",
+    "read_menpo_mat",
     "read_pts",
     "write_coco",
     "write_csv",

@@ -4,6 +4,12 @@ COCO's flag is 2 for a landmark in sight, 1 for a located one that is hidden, 0 
 without a label; these are our unoccluded, externally occluded and unlabelled. COCO has no
 word for "self-occluded", which is also written as 0; an extra field `visibility_class`, which
 other programs ignore, keeps the difference. Coordinates are pixel indices, as ours.
+
+Where no landmark of a file has the flag 2, as in mmpose's annotations of faces, 1 means no
+more than "labelled", and is read as unoccluded.
+
+COCO *results* are a list of {"image_id", "category_id", "keypoints": [x, y, score, ...],
+"score"}: they name no images, so they are matched with annotations by `image_id`.
 """
 
 from __future__ import annotations
@@ -14,14 +20,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel
+from numpy.typing import NDArray
+from pydantic import BaseModel, TypeAdapter
 
 from luvli.data.formats.common import (
+    default_markup,
     image_name,
     landmark_names,
     markup_of_names,
     parse_json,
     warn_if_predictions,
+    warn_lost,
 )
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
@@ -57,6 +66,17 @@ class _Annotation(BaseModel):
     visibility_class: list[int] | None = None
     face_id: str | None = None
     attributes: dict[str, Any] = {}
+    box_size: float | None = None  # mmpose's AFLW: the normaliser
+
+
+class _Result(BaseModel):
+    image_id: int
+    category_id: int = 1
+    keypoints: list[float]
+    score: float | None = None
+
+
+_RESULTS = TypeAdapter(list[_Result])
 
 
 class _File(BaseModel):
@@ -69,20 +89,31 @@ def read_coco(path: PathLike) -> list[FaceRecord]:
     """Read every annotation that has keypoints; plain boxes are passed over."""
     data = parse_json(path, _File, "a COCO keypoint file")
     images = {image.id: image.file_name for image in data.images}
+    flags = {flag for a in data.annotations if a.keypoints for flag in a.keypoints[2::3]}
+    classes = _CLASSES if 2 in flags else {**_CLASSES, 1: Visibility.UNOCCLUDED}
     names = {category.id: category.keypoints for category in data.categories}
     records = []
     for annotation in data.annotations:
         if annotation.keypoints is None:
             continue
         try:
-            records.append(_record(annotation, images, names.get(annotation.category_id, [])))
+            keypoints = names.get(annotation.category_id, [])
+            records.append(_record(annotation, images, keypoints, classes))
         except InputError as error:
             raise InputError(f"{path}, annotation {annotation.id}: {error}") from error
     return records
 
 
-def write_coco(path: PathLike, records: Sequence[FaceRecord]) -> None:
-    """Write faces, whole or not at all."""
+def write_coco(
+    path: PathLike,
+    records: Sequence[FaceRecord],
+    points: Sequence[NDArray[np.float64]] | None = None,
+) -> None:
+    """Write faces, whole or not at all.
+
+    `points` (k, 2) of each face, if given, are written for hidden landmarks too: a model has a
+    location for all of them. They keep the flag 0 and read as hidden again.
+    """
     warn_if_predictions(path, records, "COCO")
     images = {name: i for i, name in enumerate(dict.fromkeys(map(image_name, records)), 1)}
     kinds = list(dict.fromkeys((r.markup, len(r.points)) for r in records))
@@ -94,6 +125,7 @@ def write_coco(path: PathLike, records: Sequence[FaceRecord]) -> None:
                 record,
                 images[image_name(record)],
                 kinds.index((record.markup, len(record.points))) + 1,
+                record.points if points is None else points[number - 1],
             )
             for number, record in enumerate(records, 1)
         ],
@@ -113,12 +145,13 @@ def _category(number: int, markup: str, count: int) -> dict[str, Any]:
     }
 
 
-def _annotation(number: int, record: FaceRecord, image: int, category: int) -> dict[str, Any]:
+def _annotation(
+    number: int, record: FaceRecord, image: int, category: int, points: NDArray[np.float64]
+) -> dict[str, Any]:
     box = record.box if record.box is not None else record.tight_box
     keypoints: list[float] = []
-    for (x, y), kind in zip(record.points.tolist(), record.visibility, strict=True):
-        place = (x, y) if kind > Visibility.SELF_OCCLUDED else (0.0, 0.0)
-        keypoints += [*place, _FLAGS[Visibility(kind)]]
+    for (x, y), kind in zip(np.nan_to_num(points).tolist(), record.visibility, strict=True):
+        keypoints += [x, y, _FLAGS[Visibility(kind)]]
     fields = {
         "id": number,
         "image_id": image,
@@ -128,17 +161,66 @@ def _annotation(number: int, record: FaceRecord, image: int, category: int) -> d
         "num_keypoints": int(record.visible.sum()),
         "score": record.score,
         "face_id": record.face_id or None,
-        "attributes": dict(record.attributes) or None,
+        "attributes": {k: v for k, v in record.attributes.items() if k != "image_id"} or None,
     }
     if np.isfinite(box).all():
         x0, y0, x1, y1 = box.tolist()
         fields |= {"bbox": [x0, y0, x1 - x0, y1 - y0], "area": (x1 - x0) * (y1 - y0)}
-    if (record.visibility == Visibility.SELF_OCCLUDED).any():
+    plain = (record.visibility == Visibility.UNOCCLUDED).any()
+    if (record.visibility == Visibility.SELF_OCCLUDED).any() or not plain:
         fields["visibility_class"] = record.visibility.tolist()
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _record(annotation: _Annotation, images: dict[int, str], names: list[str]) -> FaceRecord:
+def read_coco_results(path: PathLike) -> list[FaceRecord]:
+    """Predictions in COCO's form of results; scores are kept as probabilities of visibility."""
+    records = []
+    for number, result in enumerate(parse_json(path, _RESULTS, "a COCO result file")):
+        values = np.array(result.keypoints, dtype=np.float64)
+        if values.size % 3 or not values.size:
+            raise InputError(
+                f"{path}, result {number}: keypoints has {values.size} numbers, not three for "
+                "each landmark."
+            )
+        rows = values.reshape(-1, 3)
+        records.append(
+            FaceRecord(
+                points=rows[:, :2],
+                visibility=np.full(len(rows), Visibility.UNOCCLUDED),
+                markup=default_markup(len(rows)),
+                attributes={"image_id": result.image_id},
+                score=result.score,
+            )
+        )
+    return records
+
+
+def write_coco_results(path: PathLike, records: Sequence[FaceRecord]) -> None:
+    """Predictions as COCO results; image ids are those of `attributes`, else running numbers."""
+    warn_lost(path, "COCO results hold no names of images and no covariances.")
+    numbers = {name: i for i, name in enumerate(dict.fromkeys(map(image_name, records)), 1)}
+    results = []
+    for record in records:
+        seen = record.visibility_probability
+        score = np.ones(len(record.points)) if seen is None else seen
+        rows = np.column_stack([np.nan_to_num(record.points), score])
+        results.append(
+            {
+                "image_id": record.attributes.get("image_id", numbers[image_name(record)]),
+                "category_id": 1,
+                "keypoints": rows.ravel().tolist(),
+                "score": 1.0 if record.score is None else record.score,
+            }
+        )
+    write_text(path, json.dumps(results) + "\n")
+
+
+def _record(
+    annotation: _Annotation,
+    images: dict[int, str],
+    names: list[str],
+    flags: dict[int, Visibility],
+) -> FaceRecord:
     if annotation.image_id not in images:
         raise InputError(f"there is no image with id {annotation.image_id}.")
     values = np.array(annotation.keypoints, dtype=np.float64)
@@ -149,13 +231,14 @@ def _record(annotation: _Annotation, images: dict[int, str], names: list[str]) -
         raise InputError(f"{len(rows)} keypoints, but the category has {len(names)} names.")
     if not np.isin(rows[:, 2], (0, 1, 2)).all():
         raise InputError("a visibility flag is not 0, 1 or 2.")
-    classes = np.array([_CLASSES[int(flag)] for flag in rows[:, 2]], dtype=np.int8)
+    classes = np.array([flags[int(flag)] for flag in rows[:, 2]], dtype=np.int8)
     if annotation.visibility_class is not None:
         if len(annotation.visibility_class) != len(rows) or not set(
             annotation.visibility_class
         ) <= set(Visibility):
             raise InputError("visibility_class does not fit the keypoints.")
         classes = np.array(annotation.visibility_class, dtype=np.int8)
+    sized = {} if annotation.box_size is None else {"box_size": annotation.box_size}
     box = None
     if annotation.bbox is not None:
         x, y, width, height = annotation.bbox
@@ -168,6 +251,6 @@ def _record(annotation: _Annotation, images: dict[int, str], names: list[str]) -
         box_kind="given",
         markup=markup_of_names(names or [str(j) for j in range(len(rows))]),
         face_id=annotation.face_id or "",
-        attributes=annotation.attributes,
+        attributes={**annotation.attributes, "image_id": annotation.image_id, **sized},
         score=annotation.score,
     )

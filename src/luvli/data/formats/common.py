@@ -7,11 +7,11 @@ import math
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError, LossWarning
@@ -19,13 +19,20 @@ from luvli.files import PathLike, read_text
 from luvli.markup import get_markup, is_markup, markup_by_size, markup_names
 
 Model = TypeVar("Model", bound=BaseModel)
+Parsed = TypeVar("Parsed")
 
 
-def parse_json(path: PathLike, model: type[Model], what: str) -> Model:
-    """Read a JSON file into a pydantic model, or say which field is wrong."""
+@overload
+def parse_json(path: PathLike, model: type[Model], what: str) -> Model: ...
+@overload
+def parse_json(path: PathLike, model: TypeAdapter[Parsed], what: str) -> Parsed: ...
+def parse_json(path: PathLike, model: Any, what: str) -> Any:
+    """Read a JSON file into a pydantic model or type, or say which field is wrong."""
     source = Path(path)
     try:
         data = json.loads(read_text(source))
+        if isinstance(model, TypeAdapter):
+            return model.validate_python(data)
         return model.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]

@@ -4,6 +4,10 @@ Columns: image, dataset, face_id, markup, box_x0, box_y0, box_x1, box_y1, box_ki
 attributes (JSON); then for each landmark j: x_j, y_j, class_j, and, when a model made the
 labels, visibility_j, xx_j, xy_j, yy_j. An empty cell means "not known". All faces of a file
 have the same markup.
+
+Tables of other programs are read too, as long as they have a header: see
+`luvli.data.formats.columns` for the names of columns. OpenFace's files are such tables; rows
+that it calls a failure (`success` 0) are faces without a location.
 """
 
 from __future__ import annotations
@@ -11,13 +15,19 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from luvli.data.formats.columns import (
+    FACE_COLUMNS,
+    IMAGE_COLUMNS,
+    column_named,
+    numbered_columns,
+)
 from luvli.data.formats.common import default_markup, image_name
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
@@ -27,12 +37,24 @@ _BOX = ("box_x0", "box_y0", "box_x1", "box_y1")
 _ABOUT = ("image", "dataset", "face_id", "markup", *_BOX, "box_kind", "score", "attributes")
 
 
-def write_csv(path: PathLike, records: Sequence[FaceRecord]) -> None:
-    """Write faces of one markup, whole or not at all; nothing is lost."""
-    write_text(path, csv_text(records, str(path)))
+def write_csv(
+    path: PathLike,
+    records: Sequence[FaceRecord],
+    points: Sequence[NDArray[np.float64]] | None = None,
+) -> None:
+    """Write faces of one markup, whole or not at all; nothing is lost.
+
+    `points` (k, 2) of each face, if given, are written for hidden landmarks too: a model has a
+    location for all of them. As labels they read as hidden again.
+    """
+    write_text(path, csv_text(records, str(path), points))
 
 
-def csv_text(records: Sequence[FaceRecord], name: str = "the table") -> str:
+def csv_text(
+    records: Sequence[FaceRecord],
+    name: str = "the table",
+    points: Sequence[NDArray[np.float64]] | None = None,
+) -> str:
     """Faces of one markup as the text of a file; `name` is for the error."""
     kinds = {(record.markup, len(record.points)) for record in records}
     if len(kinds) > 1:
@@ -49,31 +71,41 @@ def csv_text(records: Sequence[FaceRecord], name: str = "the table") -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, header, restval="", lineterminator="\n")
     writer.writeheader()
-    writer.writerows(_row(record) for record in records)
+    places = [record.points for record in records] if points is None else points
+    writer.writerows(map(_row, records, places))
     return text.getvalue()
 
 
-def read_csv(path: PathLike) -> list[FaceRecord]:
-    """Read faces; `class_j` may be missing (then a landmark with a place is unoccluded)."""
-    rows = csv.DictReader(io.StringIO(read_text(path)))
+def read_csv(path: PathLike, hidden_points: bool = False) -> list[FaceRecord]:
+    """Read faces; `class_j` may be missing (then a landmark with a place is unoccluded).
+
+    `hidden_points` reads predictions: classes are ignored, so that landmarks that a model
+    calls hidden keep their location.
+    """
+    source = Path(path)
+    rows = csv.DictReader(io.StringIO(read_text(source)), delimiter=_delimiter(source))
     try:
         header = list(rows.fieldnames or [])
     except csv.Error as error:
         raise InputError(f"{path} is not a CSV file ({error}): export it again.") from error
     if header == list(_ABOUT):
         return []  # written from no faces at all
-    count = sum(name.startswith("x_") for name in header)
-    missing = [f"{axis}_{j}" for j in range(count) for axis in "xy" if f"{axis}_{j}" not in header]
-    if not count or missing:
+    columns = numbered_columns(header)
+    count = len(columns.get("x", ()))
+    if not count or len(columns["y"]) != count:
         raise InputError(
-            f"{path} has no column {missing[0] if missing else 'x_0'}: "
-            "a luvli CSV needs x_0, y_0, x_1, y_1, ... in its first line."
+            f"{path} has no columns x_0, y_0, x_1, y_1, ... in its first line: name its columns so."
         )
+    about = {
+        "image": column_named(header, *IMAGE_COLUMNS),
+        "face_id": column_named(header, *FACE_COLUMNS),
+        "success": column_named(header, "success"),
+    }
     records = []
     try:
         for row in rows:
             try:
-                records.append(_record(row, count))
+                records.append(_record(row, columns, about, hidden_points))
             except (ValueError, TypeError) as error:  # InputError is a ValueError
                 raise InputError(f"{path}, line {rows.line_num}: {error}") from error
     except csv.Error as error:
@@ -81,7 +113,11 @@ def read_csv(path: PathLike) -> list[FaceRecord]:
     return records
 
 
-def _row(record: FaceRecord) -> dict[str, Any]:
+def _delimiter(path: Path) -> str:
+    return "\t" if path.suffix.lower() == ".tsv" else ","
+
+
+def _row(record: FaceRecord, points: NDArray[np.float64]) -> dict[str, Any]:
     box = record.box if record.box is not None else np.full(4, np.nan)
     row: dict[str, Any] = {
         "image": image_name(record),
@@ -93,7 +129,7 @@ def _row(record: FaceRecord) -> dict[str, Any]:
         "attributes": json.dumps(dict(record.attributes)) if record.attributes else "",
         **{name: _cell(edge) for name, edge in zip(_BOX, box, strict=True)},
     }
-    for j, (x, y) in enumerate(record.points):
+    for j, (x, y) in enumerate(points):
         row |= {f"x_{j}": _cell(x), f"y_{j}": _cell(y), f"class_{j}": int(record.visibility[j])}
         if record.visibility_probability is not None:
             row[f"visibility_{j}"] = _cell(record.visibility_probability[j])
@@ -103,12 +139,27 @@ def _row(record: FaceRecord) -> dict[str, Any]:
     return row
 
 
-def _record(row: Mapping[str, str | None], count: int) -> FaceRecord:
-    def column(stem: str) -> NDArray[np.float64]:
-        return np.array([_number(row.get(f"{stem}_{j}")) for j in range(count)])
+def _record(
+    row: Mapping[str, str | None],
+    columns: Mapping[str, Sequence[str]],
+    about: Mapping[str, str | None],
+    hidden_points: bool,
+) -> FaceRecord:
+    count = len(columns["x"])
+
+    def column(axis: str) -> NDArray[np.float64]:
+        names = columns.get(axis, ())
+        if len(names) != count:
+            return np.full(count, np.nan)
+        return np.array([_number(row.get(name)) for name in names])
+
+    def text(name: str) -> str:
+        return (row.get(about.get(name) or name) or "").strip()
 
     points = np.stack([column("x"), column("y")], axis=1)
-    classes = column("class")
+    if text("success") == "0":
+        points[:] = np.nan
+    classes = np.full(count, np.nan) if hidden_points else column("class")
     guessed = np.where(
         np.isfinite(points).all(axis=1), Visibility.UNOCCLUDED, Visibility.SELF_OCCLUDED
     )
@@ -119,7 +170,6 @@ def _record(row: Mapping[str, str | None], count: int) -> FaceRecord:
     xx, xy, yy = column("xx"), column("xy"), column("yy")
     covariance = np.stack([xx, xy, xy, yy], axis=1).reshape(-1, 2, 2)
     probability = column("visibility")
-    text: Callable[[str], str] = lambda name: row.get(name) or ""  # noqa: E731
     attributes = json.loads(text("attributes")) if text("attributes") else {}
     if not isinstance(attributes, dict):
         raise InputError("the attributes are not a JSON object.")

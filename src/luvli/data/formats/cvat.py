@@ -34,13 +34,7 @@ FIRST_PIXEL = 0.5
 
 def read_cvat(path: PathLike) -> list[FaceRecord]:
     """Read every skeleton and every list of points."""
-    text = read_text(path)
-    if "<!DOCTYPE" in text or "<!ENTITY" in text:
-        raise InputError(f"{path} has a document type, which CVAT does not write: export it again.")
-    try:
-        root = ET.fromstring(text)
-    except (ET.ParseError, ValueError) as error:
-        raise InputError(f"{path} is not valid XML ({error}): export it again.") from error
+    root = parse_xml(path)
     if root.tag != "annotations":
         raise InputError(f"{path} is not a CVAT file: export as 'CVAT for images 1.1'.")
     records = []
@@ -51,6 +45,17 @@ def read_cvat(path: PathLike) -> list[FaceRecord]:
         except ValueError as error:  # InputError is a ValueError
             raise InputError(f"{path}, image {name!r}: {error}") from error
     return records
+
+
+def parse_xml(path: PathLike) -> ET.Element:
+    """The first element of an XML file without document type, which could name other files."""
+    text = read_text(path)
+    if "<!DOCTYPE" in text or "<!ENTITY" in text:
+        raise InputError(f"{path} has a document type, which is not read: export it again.")
+    try:
+        return ET.fromstring(text)
+    except (ET.ParseError, ValueError) as error:
+        raise InputError(f"{path} is not valid XML ({error}): export it again.") from error
 
 
 def write_cvat(path: PathLike, records: Sequence[FaceRecord]) -> None:

@@ -7,6 +7,10 @@
        "visibility": [0.99, 0.02, ...],           a model's probability
        "covariance": [[[xx, xy], [xy, yy]], ...], "box": [x0, y0, x1, y1], ...}]}
 
+Plain lists and objects of other programs are read as well: [{"image": "a.jpg", "points": [[x,
+y], ...]}, ...] (the names of keys are those of `luvli.data.formats.columns`), [[[x, y], ...],
+...], or {"a.jpg": [[x, y], ...], ...}.
+
 The faces that `luvli predict` writes have no `visibility_class`; they read as visible where
 the probability is above one half.
 """
@@ -19,12 +23,19 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
-from luvli.data.formats.common import floats, image_name, listed, parse_json
+from luvli.data.formats.columns import IMAGE_COLUMNS
+from luvli.data.formats.common import default_markup, floats, image_name, listed
 from luvli.data.record import BoxKind, FaceRecord, Visibility
 from luvli.errors import InputError
-from luvli.files import PathLike, write_text
+from luvli.files import PathLike, read_text, write_text
+
+POINT_KEYS = (
+    "points", "predicted", "predictions", "landmarks", "means", "mean", "pred", "preds", "pts",
+    "keypoints",
+)  # fmt: skip
+"""what the key of a face's landmarks is called"""
 
 Pair = tuple[float | None, float | None]
 
@@ -45,19 +56,55 @@ class _Face(BaseModel):
     visibility_trained: bool = True
 
 
-class _File(BaseModel):
-    faces: list[_Face]
-
-
 def read_json(path: PathLike) -> list[FaceRecord]:
-    """Read the faces of a file in our JSON."""
+    """Read the faces of a file in our JSON, or of a plain list or object."""
     records = []
-    for number, face in enumerate(parse_json(path, _File, "a luvli JSON file").faces):
+    for number, face in enumerate(parse_faces(path)):
         try:
-            records.append(_record(face))
-        except InputError as error:
-            raise InputError(f"{path}, face {number}: {error}") from error
+            checked = _Face.model_validate(face)
+            records.append(_record(checked, "markup" not in face))
+        except (InputError, ValidationError) as error:
+            first = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
+            raise InputError(f"{path}, face {number}: {first}") from error
     return records
+
+
+def parse_faces(path: PathLike) -> list[dict[str, Any]]:
+    """The faces of a JSON file as objects with `points`, in whichever form they come.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp(), "a.json")
+    >>> _ = file.write_text('{"a.jpg": [[1, 2], [3, 4]]}')
+    >>> parse_faces(file)
+    [{'image': 'a.jpg', 'points': [[1, 2], [3, 4]]}]
+    """
+    try:
+        content = json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path} is not valid JSON ({error}): export it again.") from error
+    if isinstance(content, dict) and "faces" not in content:
+        faces = [{"image": name, "points": points} for name, points in content.items()]
+    else:
+        faces = content["faces"] if isinstance(content, dict) else content
+    ours = isinstance(content, dict) and "faces" in content
+    if not isinstance(faces, list) or not (faces or ours):
+        raise InputError(f"{path} is not a JSON of faces: it should be a list, or hold one.")
+    return [_plain(face, path) for face in faces]
+
+
+def _plain(face: Any, path: PathLike) -> dict[str, Any]:
+    if isinstance(face, list):
+        return {"points": face}
+    points = next((key for key in POINT_KEYS if isinstance(face, dict) and key in face), None)
+    if points is None:
+        raise InputError(
+            f"{path} is not a JSON of faces: a face has none of the keys {', '.join(POINT_KEYS)}."
+        )
+    image = next((str(face[key]) for key in IMAGE_COLUMNS if face.get(key)), None)
+    named = {"image": image} if image else {}
+    return {**face, "points": face[points], **named}
 
 
 def write_json(path: PathLike, records: Sequence[FaceRecord]) -> None:
@@ -88,7 +135,7 @@ def _fields(record: FaceRecord) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value not in (None, "", {})}
 
 
-def _record(face: _Face) -> FaceRecord:
+def _record(face: _Face, unnamed: bool) -> FaceRecord:
     points = floats([pair or (None, None) for pair in face.points]).reshape(-1, 2)
     probability = None if face.visibility is None else floats(face.visibility)
     if face.visibility_class is not None:
@@ -106,7 +153,7 @@ def _record(face: _Face) -> FaceRecord:
         image=Path(face.image) if face.image else None,
         box=None if face.box is None else floats(face.box),
         box_kind=face.box_kind,
-        markup=face.markup,
+        markup=default_markup(len(points)) if unnamed else face.markup,
         dataset=face.dataset,
         face_id=face.face_id,
         attributes=face.attributes,

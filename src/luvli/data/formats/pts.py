@@ -3,7 +3,8 @@
 MERL-RAV adds visibility by signs: both coordinates negative mean externally occluded, and
 the pair -1 -1 means self-occluded (no location). Files without such signs read as wholly
 unoccluded. The signed format cannot hold unlabelled landmarks, nor an externally occluded one
-left of or above the image, whose coordinate is negative by itself.
+left of or above the image, whose coordinate is negative by itself. Files without header and
+braces, a pair of numbers on each line, are read too.
 """
 
 from __future__ import annotations
@@ -84,7 +85,9 @@ def _parse(text: str, source: Path) -> NDArray[np.float64]:
     """The numbers between the braces, as they stand in the file, (k, 2)."""
     head, opened, rest = text.partition("{")
     body, closed, _ = rest.partition("}")
-    if not opened or not closed:
+    if not opened and not closed and ":" not in text:
+        head, body = "", text  # header and braces are left out by some programs
+    elif not opened or not closed:
         raise InputError(f"{source} has no {{ }} around its points: it is not a .pts file.")
     rows = [line.split() for line in body.splitlines() if line.strip()]
     try:

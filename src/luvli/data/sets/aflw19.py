@@ -4,6 +4,9 @@ Two sources of the same labels. Protocol `official`: `AFLWinfo_release.mat` with
 right, top, bottom), data (19 x, then 19 y), mask_new, nameList, and ra, the permutation whose
 first 20,000 are train. Protocol `hrnet`: the csv files. Both count from 1.
 
+The normaliser of NME_diag is the `box_size` column of the csv, which is the side of the square
+box (200 x scale); from the `.mat` it is the longer side of `bbox`.
+
 The landmarks that AFLW calls invisible (mask 0) do have locations here, so, as in the paper,
 they count as visible; the mask is kept in the attributes. A pair of non-positive numbers
 means that there is no label.
@@ -74,7 +77,10 @@ def _read_mat_release(request: Request, images: ImageFolders) -> Iterator[Item]:
             raw=np.asarray(points[row], dtype=np.float64).reshape(2, 19).T,
             box=np.array([left, top, right, bottom]),
             frontal=request.split == "test" and bool(mask.all()),
-            attributes={"mask": mask.tolist()},
+            attributes={
+                "mask": mask.tolist(),
+                "box_size": float(max(right - left, bottom - top)),
+            },
         )
 
 

@@ -1,4 +1,4 @@
-"""Your own images: a folder with `.pts` files beside them, or with one COCO file.
+"""Your own images: a folder with `.pts` files beside them, or with a label file that names them.
 
 The point set is told from the number of points (68, 98, 29 or 19), or declared in a small
 `markup.yaml` in the folder (see `read_markup`); then any number will do. Where the folder
@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from luvli.data.formats import read_pts
+from luvli.data.formats import read_labels, read_pts
+from luvli.data.formats.columns import numbered_columns
 from luvli.data.record import FaceRecord
 from luvli.data.sets.definition import Item, Problem, Request, SetInfo, missing_folder
 from luvli.data.sets.source_files import first_existing, natural_key, read_pairs
@@ -26,26 +27,43 @@ from luvli.files import read_text
 from luvli.markup import GROUPS, Markup, get_markup, is_markup, markup_by_size, register_markup
 
 MARKUP_FILE = "markup.yaml"
+RENDERED_SETTINGS = "synthetic.json"
+"""what `luvli data synthesize` keeps beside its faces; it holds no labels"""
 
 
 def read_folder(request: Request) -> Iterator[Item]:
-    """Every labelled face under the folder, `.pts` and COCO alike."""
+    """Every labelled face under the folder, `.pts` and label files alike."""
     declared = request.root / MARKUP_FILE
     markup = read_markup(declared) if declared.is_file() else None
-    start: Path | None = request.root
+    start, word = request.root, ""
     if request.split != "all":
-        start = first_existing(request.root, [request.split, f"{request.split}set"])
-    if start is None:
-        yield missing_folder(request.root / request.split, "the faces of this split")
-        return
+        part = first_existing(request.root, [request.split, f"{request.split}set"])
+        start, word = (part, "") if part else (request.root, request.split)
+    found = False
     for place, _, names in sorted(os.walk(start), key=lambda step: natural_key(step[0])):
         folder = Path(place)
-        if any(name.endswith(".pts") for name in names):
+        if any(name.endswith(".pts") for name in names) and not word:
+            found = True
             make = partial(_record, root=request.root, markup=markup)
             yield from read_pairs(folder, request, make)
         for name in sorted(names, key=natural_key):
-            if name.endswith(".json"):
-                yield from _read_coco(folder / name, request, markup)
+            if word in name and is_label_file(folder / name):
+                found = True
+                yield from _read_labels(folder / name, request, markup)
+    if word and not found:
+        yield missing_folder(request.root / request.split, "the faces of this split")
+
+
+def is_label_file(path: Path) -> bool:
+    """Whether a file names images and their landmarks: COCO, SPIGA, ours, CVAT, dlib, tables."""
+    suffix = path.suffix.lower()
+    if path.name == RENDERED_SETTINGS or suffix not in (".json", ".xml", ".csv", ".tsv"):
+        return False
+    if suffix in (".json", ".xml"):
+        return True
+    with path.open(encoding="utf-8", errors="replace") as stream:
+        header = next(stream, "").rstrip("\r\n").split("," if suffix == ".csv" else "\t")
+    return bool(numbered_columns(header)) or "center_w" in header
 
 
 def _record(label: Path, image: Path | None, root: Path, markup: Markup | None) -> FaceRecord:
@@ -71,11 +89,9 @@ def _by_count(label: Path, count: int) -> str:
     return known.name
 
 
-def _read_coco(path: Path, request: Request, markup: Markup | None) -> Iterator[Item]:
-    from luvli.data.formats import read_coco
-
+def _read_labels(path: Path, request: Request, markup: Markup | None) -> Iterator[Item]:
     try:
-        records = read_coco(path)
+        records = read_labels(path)
     except InputError as error:
         yield Problem(str(path), "bad label", str(error))
         return
@@ -95,17 +111,19 @@ def _read_coco(path: Path, request: Request, markup: Markup | None) -> Iterator[
                 markup=markup.name if markup else _by_count(path, len(record.points)),
                 dataset="folder",
                 face_id=name,
-                attributes={**record.attributes, "subsets": []},
+                attributes={**record.attributes, "subsets": record.attributes.get("subsets", [])},
             )
         except InputError as error:
             yield Problem(str(path), "bad label", f"{path}: face {name}: {error}")
 
 
 def _beside(path: Path, name: Path | None) -> Path | None:
-    """An image that a COCO file names, relative to the file's folder or its `images`."""
+    """An image that a label file names: from the file's folder, its `images`, or the `images`
+    beside an `annotations` folder, as mmpose keeps them."""
     if name is None:
         return None
-    return first_existing(path.parent, [str(name), f"images/{name}", name.name])
+    places = [str(name), f"images/{name}", f"../images/{name}", f"../{name}", name.name]
+    return first_existing(path.parent, places)
 
 
 def read_markup(path: Path) -> Markup:
@@ -204,5 +222,6 @@ INFO = SetInfo(
     splits=("all", "train", "test"),
     checked=("all",),
     licence="yours",
-    layout="images with .pts files beside them, or a COCO .json; markup.yaml for other points",
+    layout="images with .pts files beside them, or a label file (COCO, SPIGA, dlib, CVAT, csv); "
+    "markup.yaml for other points",
 )

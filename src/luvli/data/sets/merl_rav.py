@@ -77,7 +77,7 @@ def read_merl_rav(request: Request) -> Iterator[Item]:
         for label in paths:
             if request.split.endswith("disjoint") and photograph(label) in shared:
                 continue
-            image = _image(label, images) if request.images else None
+            image = _image(label, images, request.root) if request.images else None
             if request.images and image is None:
                 yield missing_image(label, f"aflw/flickr/{{0,2,3}}/{photograph(label)}.jpg")
                 continue
@@ -110,9 +110,16 @@ def _images(root: Path) -> ImageFolders:
     return ImageFolders(root / place / number for place in places for number in FLICKR)
 
 
-def _image(label: Path, images: ImageFolders) -> Path | None:
+def _image(label: Path, folders: ImageFolders, root: Path) -> Path | None:
+    """Beside the label, in AFLW's folders, or in the organised tree of the set's own project,
+    whose labels may lie apart in `merl_rav_labels`."""
     beside = label.with_suffix(".jpg")
-    return beside if beside.is_file() else images.find(f"{photograph(label)}.jpg")
+    if beside.is_file():
+        return beside
+    side = label.parent.parent if label.parent.name == "labels" else label.parent
+    organised = root / "merl_rav_organized" / side.parent.name / side.name / f"{label.stem}.jpg"
+    found = folders.find(f"{photograph(label)}.jpg")
+    return found or (organised if organised.is_file() else None)
 
 
 def _record(label: Path, image: Path | None, pose: str) -> FaceRecord:

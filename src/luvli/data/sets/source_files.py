@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 from luvli.data.record import FaceRecord
 from luvli.data.sets.definition import Item, Note, Problem, Request, attempt, missing_image
 from luvli.errors import InputError, require
-
-IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp")
-"""what the published data sets' images end with"""
+from luvli.image.read import IMAGE_SUFFIXES
 
 
 def first_existing(root: Path, names: Iterable[str]) -> Path | None:

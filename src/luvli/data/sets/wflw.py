@@ -1,6 +1,7 @@
 """WFLW: 98 points, 7,500 train and 2,500 test faces with six kinds of difficulty.
 
-Protocol `official`: `list_98pt_rect_attr_{train,test}.txt`, each line 196 coordinates, a
+Protocol `official`: `list_98pt_rect_attr_{train,test}.txt` (or the plain `list_98pt_test.txt`,
+without what follows the coordinates), each line 196 coordinates, a
 rectangle x0 y0 x1 y1, six flags and the image. Protocol `hrnet`: the csv files, whose boxes
 the paper uses; there is one csv for each test subset. Coordinates are taken as they stand:
 nothing says that WFLW counts from 1.
@@ -15,7 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import Item, Problem, Request, SetInfo, all_visible, missing_image
+from luvli.data.sets.definition import (
+    Item,
+    Note,
+    Problem,
+    Request,
+    SetInfo,
+    all_visible,
+    missing_image,
+)
 from luvli.data.sets.hrnet import read_hrnet_rows
 from luvli.data.sets.source_files import ImageFolders, first_existing
 from luvli.errors import InputError
@@ -25,10 +34,13 @@ FLAGS = ("largepose", "expression", "illumination", "makeup", "occlusion", "blur
 """the subsets, in the order of the flags in the official files"""
 SIZES = dict(zip(FLAGS, (326, 314, 698, 206, 736, 773), strict=True))
 
-LIST = "list_98pt_rect_attr_{}.txt"
+LISTS = ("list_98pt_rect_attr_{}.txt", "list_98pt_{}.txt")
+"""with rectangle and flags, or plain; the first that is there is read"""
 LIST_FOLDERS = (
     "WFLW_annotations/list_98pt_rect_attr_train_test",
     "list_98pt_rect_attr_train_test",
+    "WFLW_annotations/list_98pt_test",
+    "list_98pt_test",
     "WFLW_annotations",
     ".",
 )
@@ -49,38 +61,46 @@ def read_wflw(request: Request) -> Iterator[Item]:
 
 
 def _list_file(root: Path, split: str) -> Path | None:
-    return first_existing(root, [f"{folder}/{LIST.format(split)}" for folder in LIST_FOLDERS])
+    return first_existing(
+        root, [f"{folder}/{name.format(split)}" for name in LISTS for folder in LIST_FOLDERS]
+    )
 
 
 def _read_lists(request: Request, images: ImageFolders) -> Iterator[Item]:
     path = _list_file(request.root, request.split)
     if path is None:
-        wanted = request.root / LIST_FOLDERS[0] / LIST.format(request.split)
+        wanted = request.root / LIST_FOLDERS[0] / LISTS[0].format(request.split)
         yield Problem(str(wanted), "missing file", f"{wanted} is missing: unpack the annotations.")
         return
+    plain = "rect_attr" not in path.name
+    if plain:
+        yield Note(
+            f"{path} has no rectangles and flags: boxes are tight, and no face has a subset."
+        )
     for number, line in enumerate(read_text(path).splitlines(), start=1):
         if not line.strip():
             continue
         place = f"{path} line {number}"
-        words = line.split(maxsplit=206)
+        count = 196 if plain else 206
+        words = line.split(maxsplit=count)
         try:
-            values = np.array([float(word) for word in words[:206]])
-            name = words[206].strip()
+            values = np.array([float(word) for word in words[:count]])
+            name = words[count].strip()
         except (ValueError, IndexError):
             yield Problem(
                 place,
                 "bad label",
-                f"{place} does not hold 206 numbers and a file name: download the file again.",
+                f"{place} does not hold {count} numbers and a file name: download the file again.",
             )
             continue
-        subsets = [flag for flag, on in zip(FLAGS, values[200:206], strict=True) if on]
+        subsets = [flag for flag, on in zip(FLAGS, values[200:206], strict=False) if on]
         yield from _face(
             request,
             images,
             name,
             number - 1,
             values[:196].reshape(98, 2),
-            values[196:200],
+            None if plain else values[196:200],
             subsets,
         )
 
@@ -117,7 +137,7 @@ def _face(
     name: str,
     row: int,
     points: NDArray[np.float64],
-    box: NDArray[np.float64],
+    box: NDArray[np.float64] | None,
     subsets: list[str],
 ) -> Iterator[FaceRecord | Problem]:
     if not request.wants(*subsets):
@@ -133,7 +153,7 @@ def _face(
             visibility=all_visible(points),
             image=image,
             box=box,
-            box_kind="given",
+            box_kind="tight" if box is None else "given",
             markup="wflw98",
             dataset="wflw",
             face_id=face_id,

@@ -1,0 +1,111 @@
+"""dlib's XML (imglab): one box for each face, one part in it for each landmark.
+
+    <dataset><images><image file='a.jpg'>
+      <box top='10' left='20' width='90' height='95'><part name='00' x='31' y='44'/> ...
+
+Parts are in the order of their names (numbers), and a part that is not there is unlabelled.
+dlib counts pixels from 0. Boxes that are to be ignored, and boxes without parts, are passed
+over. What is written has whole pixels if `whole_pixels`, which dlib's own trainer asks for.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+
+from luvli.data.formats.common import (
+    default_markup,
+    image_name,
+    warn_if_predictions,
+    warn_lost,
+)
+from luvli.data.formats.cvat import parse_xml
+from luvli.data.record import FaceRecord, Visibility
+from luvli.errors import InputError
+from luvli.files import PathLike, write_text
+
+
+def read_dlib(path: PathLike) -> list[FaceRecord]:
+    """Read every box that has parts."""
+    root = parse_xml(path)
+    if root.tag != "dataset":
+        raise InputError(f"{path} is not a dlib file: its first element is not <dataset>.")
+    records = []
+    for image in root.iter("image"):
+        name = image.get("file", "")
+        for box in image.findall("box"):
+            if box.get("ignore") in ("1", "true") or box.find("part") is None:
+                continue
+            try:
+                records.append(_record(box, Path(name) if name else None))
+            except (ValueError, TypeError) as error:  # InputError is a ValueError
+                raise InputError(f"{path}, image {name!r}: {error}") from error
+    return records
+
+
+def write_dlib(path: PathLike, records: Sequence[FaceRecord], whole_pixels: bool = False) -> None:
+    """Write faces, whole or not at all."""
+    warn_if_predictions(path, records, "dlib")
+    hidden = sum(int((record.visibility == Visibility.SELF_OCCLUDED).sum()) for record in records)
+    covered = sum(int((record.visibility == 2).sum()) for record in records)
+    if hidden or covered:
+        warn_lost(
+            path,
+            f"dlib knows no visibility; {hidden} self-occluded landmarks are left out, {covered} "
+            "externally occluded ones are written as any other.",
+        )
+    root = ET.Element("dataset")
+    images = ET.SubElement(root, "images")
+    for name, faces in groupby(sorted(records, key=image_name), key=image_name):
+        image = ET.SubElement(images, "image", file=name)
+        for record in faces:
+            _box(image, record, whole_pixels)
+    ET.indent(root)
+    write_text(path, ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n")
+
+
+def _box(image: ET.Element, record: FaceRecord, whole_pixels: bool) -> None:
+    x0, y0, x1, y1 = record.tight_box if record.box is None else record.box
+    box = ET.SubElement(
+        image,
+        "box",
+        left=str(round(float(x0))),
+        top=str(round(float(y0))),
+        width=str(round(float(x1 - x0))),
+        height=str(round(float(y1 - y0))),
+    )
+    for number, (x, y) in enumerate(record.points.tolist()):
+        if np.isfinite([x, y]).all():
+            place = (round(x), round(y)) if whole_pixels else (x, y)
+            ET.SubElement(box, "part", name=f"{number:02d}", x=repr(place[0]), y=repr(place[1]))
+
+
+def _record(box: ET.Element, image: Path | None) -> FaceRecord:
+    parts = {part.get("name", ""): part for part in box.findall("part")}
+    if all(name.isdecimal() for name in parts):
+        count = max(map(int, parts)) + 1
+        if count > 10_000:
+            raise InputError(f"part {count - 1} is not a landmark number.")
+        order = {name: int(name) for name in parts}
+    else:
+        count, order = len(parts), {name: j for j, name in enumerate(parts)}
+    points = np.full((count, 2), np.nan)
+    for name, part in parts.items():
+        points[order[name]] = float(part.get("x", "")), float(part.get("y", ""))
+    located = np.isfinite(points).all(axis=1)
+    left, top, width, height = (
+        float(box.get(key, "nan")) for key in ("left", "top", "width", "height")
+    )
+    edges = np.array([left, top, left + width, top + height])
+    return FaceRecord(
+        points=points,
+        visibility=np.where(located, Visibility.UNOCCLUDED, Visibility.UNLABELLED),
+        image=image,
+        box=edges if np.isfinite(edges).all() else None,
+        box_kind="given",
+        markup=default_markup(count),
+    )

@@ -1,0 +1,85 @@
+"""SPIGA's JSON, of annotations and of results alike: a list of faces.
+
+    [{"imgpath": "images/01345.jpg", "bbox": [x, y, width, height], "headpose": [...],
+      "ids": [101, 102, ...], "landmarks": [[x, y], ...], "visible": [1.0, 0.0, ...]}, ...]
+
+`visible` 0 is a hidden landmark that has a location: our externally occluded. The numbers in
+`ids` are SPIGA's own names of the landmarks; they are neither needed nor written.
+Coordinates are taken as they stand.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from pydantic import BaseModel, TypeAdapter
+
+from luvli.data.formats.common import (
+    default_markup,
+    image_name,
+    parse_json,
+    warn_if_predictions,
+    warn_lost,
+)
+from luvli.data.record import FaceRecord, Visibility
+from luvli.errors import InputError
+from luvli.files import PathLike, write_text
+
+
+class _Face(BaseModel):
+    imgpath: str
+    landmarks: list[tuple[float, float]]
+    bbox: tuple[float, float, float, float] | None = None
+    visible: list[float] | None = None
+
+
+_FACES = TypeAdapter(list[_Face])
+
+
+def read_spiga(path: PathLike) -> list[FaceRecord]:
+    """Read annotations or results."""
+    return [_record(face, path) for face in parse_json(path, _FACES, "a SPIGA file")]
+
+
+def write_spiga(path: PathLike, records: Sequence[FaceRecord]) -> None:
+    """Write faces, whole or not at all; a landmark must have a location."""
+    warn_if_predictions(path, records, "SPIGA")
+    hidden = sum(int((~record.visible).sum()) for record in records)
+    if hidden:
+        warn_lost(
+            path, f"SPIGA cannot hold landmarks without a place; {hidden} are written at 0, 0."
+        )
+    faces = []
+    for record in records:
+        x0, y0, x1, y1 = (record.tight_box if record.box is None else record.box).tolist()
+        faces.append(
+            {
+                "imgpath": image_name(record) or record.face_id,
+                "bbox": [x0, y0, x1 - x0, y1 - y0],
+                "landmarks": np.nan_to_num(record.points).tolist(),
+                "visible": (record.visibility == Visibility.UNOCCLUDED).astype(float).tolist(),
+            }
+        )
+    write_text(path, json.dumps(faces) + "\n")
+
+
+def _record(face: _Face, path: PathLike) -> FaceRecord:
+    points = np.array(face.landmarks, dtype=np.float64)
+    seen = np.ones(len(points)) if face.visible is None else np.array(face.visible)
+    if seen.shape != (len(points),):
+        raise InputError(f"{path}, {face.imgpath}: {len(points)} landmarks, {len(seen)} visible.")
+    box = None
+    if face.bbox is not None:
+        x, y, width, height = face.bbox
+        box = np.array([x, y, x + width, y + height])
+    return FaceRecord(
+        points=points,
+        visibility=np.where(seen > 0, Visibility.UNOCCLUDED, Visibility.EXTERNALLY_OCCLUDED),
+        image=Path(face.imgpath) if face.imgpath else None,
+        box=box,
+        box_kind="tight" if box is None else "given",
+        markup=default_markup(len(points)),
+    )
