@@ -195,7 +195,7 @@ def test_score_compare_table_and_figure_in_a_row(luvli, tmp_path, faces, quick):
 def test_score_prints_json(luvli, tmp_path, faces):
     np.savez(tmp_path / "p.npz", points=faces.predicted, truth=faces.truth)
     done = luvli("score", tmp_path / "p.npz", "--json", "--resamples", 10)
-    assert json.loads(done.output)["faces"] == len(faces)
+    assert json.loads(done.stdout)["faces"] == len(faces)
 
 
 def test_lists_of_tables_and_figures(luvli):

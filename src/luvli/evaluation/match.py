@@ -175,6 +175,8 @@ def match_rows(
 ) -> tuple[Indices, list[str]]:
     """For each label the row of its prediction, -1 where there is none; and what to say of it."""
     n, m = len(labels.points), len(guess.points)
+    if guess.source == labels.source and n == m:  # one file with both, row by row
+        return np.arange(n), []
     pairs = [(key(labels), key(guess)) for key in _KEYS]
     shared = [len(set(left) & set(right)) if left and right else 0 for left, right in pairs]
     if max(shared):
