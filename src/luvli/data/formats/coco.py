@@ -175,7 +175,8 @@ def _annotation(
 def read_coco_results(path: PathLike) -> list[FaceRecord]:
     """Predictions in COCO's form of results; scores are kept as probabilities of visibility."""
     records = []
-    for number, result in enumerate(parse_json(path, _RESULTS, "a COCO result file")):
+    results = parse_json(path, _RESULTS, "a COCO result file")
+    for number, result in enumerate(results):
         values = np.array(result.keypoints, dtype=np.float64)
         if values.size % 3 or not values.size:
             raise InputError(

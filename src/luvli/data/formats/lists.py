@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -85,9 +85,8 @@ def read_star_tsv(path: PathLike) -> list[FaceRecord]:
         if points.size % 2:
             raise InputError(f"{place} has an odd number of coordinates: mend it.")
         scale, *centre = _numbers(cells[3:6], place)
-        tags = (
-            [] if len(cells) < 7 or not cells[6].strip() else _numbers(cells[6].split(","), place)
-        )
+        tagged = len(cells) > 6 and cells[6].strip()
+        tags = _numbers(cells[6].split(","), place) if tagged else np.zeros(0)
         subsets = [flag for flag, on in zip(WFLW_FLAGS, tags, strict=False) if on]
         name = cells[0].replace("\\", "/")
         records.append(
@@ -163,7 +162,7 @@ def _record(
     points: NDArray[np.float64],
     image: str,
     box: NDArray[np.float64] | None,
-    attributes: dict[str, object],
+    attributes: Mapping[str, object],
 ) -> FaceRecord:
     return FaceRecord(
         points=points,
@@ -203,7 +202,7 @@ def _same_size(path: PathLike, records: Sequence[FaceRecord]) -> NDArray[np.floa
             f"this list knows no visibility; {hidden} landmarks without a place are written at "
             f"0, 0, {covered} externally occluded ones as any other.",
         )
-    return np.nan_to_num(np.array([record.points for record in records]))
+    return np.array([np.nan_to_num(record.points) for record in records], dtype=np.float64)
 
 
 def _five_points(path: PathLike, points: NDArray[np.float64]) -> NDArray[np.float64]:
