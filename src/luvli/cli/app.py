@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from luvli import __version__
 from luvli.cli import (
+    calibrate,
     compare,
     convert,
     data,
@@ -79,6 +80,7 @@ app.command()(compare.compare)
 app.command()(table.table)
 app.command()(figure.figure)
 app.command()(train.train)
+app.command()(calibrate.calibrate)
 app.command()(serve.serve)
 
 

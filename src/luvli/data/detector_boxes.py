@@ -74,7 +74,9 @@ def _boxes_of_images(records: Sequence[FaceRecord], cache: Path) -> dict[str, li
             for image in track(images, "detecting faces", unit="images")
         }
         write_text(path, json.dumps(found))
+    # by their order, not their paths: the same files may be reached by another way
+    kept = json.loads(read_text(path)).values()
     return {
         image: [Box(*np.array(numbers, dtype=float)) for numbers in boxes]
-        for image, boxes in json.loads(read_text(path)).items()
+        for image, boxes in zip(images, kept, strict=True)
     }

@@ -15,6 +15,7 @@ from luvli.image.box import Box
 from luvli.image.crop import Convention, Crop
 from luvli.network.calibration import Calibration
 from luvli.network.config import NetworkConfig
+from luvli.network.trust_tables import TrustTables
 
 FORMAT = "luvli-onnx-1"
 """changes when old readers could no longer read a file"""
@@ -38,6 +39,8 @@ class ModelInfo(BaseModel):
     """side of the square crop / longer side of the tight landmark box"""
     calibration: Calibration | None = None
     """factors that the model's covariances are already multiplied by, inside the model"""
+    trust: TrustTables | None = None
+    """when to trust the model: confidence, guaranteed regions, triage (`luvli calibrate`)"""
     precision: Literal["float32", "int8"] = "float32"
 
     @property
@@ -73,9 +76,9 @@ class ModelInfo(BaseModel):
     def from_training(cls, name: str, config: NetworkConfig, info: Mapping[str, Any]) -> ModelInfo:
         """From a safetensors file's configuration and free-form info.
 
-        Known keys: `enlarge`, `calibration`, `licence`, `version`, `name`.
+        Known keys: `enlarge`, `calibration`, `trust`, `licence`, `version`, `name`.
         """
-        calibration = info.get("calibration")
+        calibration, trust = info.get("calibration"), info.get("trust")
         enlarge = info.get("enlarge", DEFAULT_ENLARGE)
         try:
             return cls(
@@ -85,6 +88,7 @@ class ModelInfo(BaseModel):
                 config=config,
                 enlarge=float(enlarge),
                 calibration=None if calibration is None else Calibration(**calibration),
+                trust=None if trust is None else TrustTables.model_validate(trust),
             )
         except (ValidationError, TypeError, ValueError) as error:
             raise InputError(
@@ -106,6 +110,7 @@ class ModelInfo(BaseModel):
             "visibility_trained": str(config.visibility_trained).lower(),
             "occlusion_trained": str(self.occlusion_trained).lower(),
             "calibrated": str(self.calibration is not None).lower(),
+            "confidence": str(bool(self.trust and self.trust.confidence)).lower(),
         }
         return {"format": FORMAT, "luvli": self.model_dump_json(), **plain}
 

@@ -5,7 +5,6 @@ Everything here is applied with numpy alone. Fitting is done by `luvli calibrate
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -189,4 +188,4 @@ class TrustTables(_Table):
             changes["confidence"], changes["expected_error"] = self.confidence.judge(face)
         if self.regions is not None:
             changes["regions"] = self.regions.for_pose(pose_kind(face))
-        return replace(face, **changes)
+        return FaceLandmarks._trusted(**{**vars(face), **changes})

@@ -148,8 +148,8 @@ class Predictor:
     def _face(
         self, crop: Crop, box: Box, points: Any, covariance: Any, visibility: Any, occlusion: Any
     ) -> FaceLandmarks:
-        config = self.info.config
-        return FaceLandmarks._trusted(
+        config, trust = self.info.config, self.info.trust
+        face = FaceLandmarks._trusted(
             points=crop.to_image(points),
             covariance=crop.covariance_to_image(covariance),
             visibility=np.clip(visibility, 0.0, 1.0, dtype=np.float64),
@@ -159,7 +159,9 @@ class Predictor:
             visibility_trained=config.visibility_trained,
             occlusion=None if occlusion is None else np.asarray(occlusion, np.float64),
             occlusion_trained=self.info.occlusion_trained,
+            likelihood=config.likelihood,
         )
+        return face if trust is None else trust.apply(face)
 
 
 def as_boxes(boxes: Boxes) -> list[Box]:

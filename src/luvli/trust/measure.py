@@ -158,7 +158,7 @@ def _spoilt(
         box = scene.box
         if kind == "wrong box":
             if rng.random() < 0.5:
-                box = Box(*box, score=cut.box.score)  # a detection that slipped
+                box = replace(box, score=cut.box.score)  # a detection that slipped
         else:
             found = predictor.detect(scene.image, min_score=FAINT)
             near = [other for other in found if other.iou(box) > 0.25]

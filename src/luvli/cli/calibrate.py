@@ -1,0 +1,126 @@
+"""`luvli calibrate`: confidence, guaranteed regions and triage, fitted on labelled faces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def calibrate(
+    model: Annotated[Path, typer.Argument(help="A .safetensors or .onnx model.")],
+    out: Annotated[Path, typer.Option(help="The calibrated model to write, of the same kind.")],
+    data: Annotated[
+        tuple[str, Path] | None,
+        typer.Option(metavar="NAME PATH", help="Data set of faces that the model was not trained "
+                     "on, and its folder; see `luvli data`."),
+    ] = None,
+    recipe: Annotated[
+        Path | None, typer.Option(help="Recipe of the model: its held-out faces are used.")
+    ] = None,
+    change: Annotated[
+        list[str] | None, typer.Option("--set", help="Change a value of the recipe: key=value.")
+    ] = None,
+    onnx: Annotated[
+        Path | None, typer.Option("--onnx", help="Also write a .safetensors model as ONNX.")
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="Split of the data sets.")] = None,
+    subset: Annotated[str | None, typer.Option(help="Only this part, e.g. profile.")] = None,
+    protocol: Annotated[str | None, typer.Option(help="Protocol of the data sets.")] = None,
+    success: Annotated[
+        float, typer.Option(help="An alignment succeeded below this mean error, % of the box.")
+    ] = 5.0,
+    spoilt: Annotated[
+        int, typer.Option(min=1, max=11, help="Spoilt versions that are made of each face.")
+    ] = 3,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only so many faces.")] = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Leave out faces with broken files.")
+    ] = False,
+) -> None:  # fmt: skip
+    """Fit what tells when to trust a model, on your own labelled faces, and keep it in the model.
+
+    Each face is predicted as it is and in spoilt versions (wrong box, turned, blurred, no face
+    ...). Fitted are the scale of the covariances, the confidence, the radii of regions with a
+    guarantee, the triage's counts, and what faces look like, to notice a shift. What is still
+    missing for which guarantee is said at the end.
+
+    Example: `luvli calibrate model.onnx --data merl_rav data/merl_rav --out better.onnx`
+    """
+    from luvli.cli.tables import print_table
+    from luvli.errors import InputError
+    from luvli.progress import track
+    from luvli.trust.calibrate_model import calibrate_model
+
+    if not data and recipe is None:
+        raise InputError("no faces to calibrate on: give --data NAME PATH, or --recipe.")
+    records: list[Any] = []
+    trained: list[Any] = []
+    about: list[str] = []
+    if recipe is not None:
+        _from_recipe(recipe, change or [], records, trained, about)
+    if data:
+        _from_set(*data, split, subset, protocol, skip_bad, records, about)
+    if limit is not None:
+        records = records[:: max(1, len(records) // limit)][:limit]
+    fitted = calibrate_model(
+        model, records, out, onnx=onnx, trained_on=trained, success=success,
+        spoilt_per_face=spoilt, data=about,
+        track=lambda items: track(items, "faces", len(records), unit="faces"),
+    )  # fmt: skip
+    if fitted.calibration is not None:
+        held = fitted.calibration
+        rows = [
+            [f"{float(level):.0%}", f"{held.before[level]:.1%}", f"{held.after[level]:.1%}"]
+            for level in held.before
+        ]
+        title = f"scale of the covariances, {held.faces:,} faces"
+        print_table(["should hold", "held before", "holds now"], rows, title=title)
+    for title, heads, rows in fitted.tables:
+        print_table(heads, rows, title=title)
+    for line in fitted.advice:
+        typer.echo(f"more faces needed: {line}")
+    for path in (out, onnx):
+        if path is not None:
+            typer.echo(str(path))
+
+
+def _from_recipe(
+    path: Path, changes: list[str], records: list[Any], trained: list[Any], about: list[str]
+) -> None:
+    """Held-out and training faces of every source of photographs."""
+    from luvli.errors import require
+
+    require("torch", "train")
+    from luvli.training.recipe_files import read_recipe
+    from luvli.training.sources import load_source
+
+    chosen = read_recipe(path, changes)
+    for name, source in chosen.data.sources.items():
+        if source.synthetic is not None:
+            continue
+        faces = load_source(name, source, chosen.data, chosen.network)
+        records += faces.held_out
+        trained += faces.train
+        about.append(f"{len(faces.held_out):,} held-out faces of {name}")
+
+
+def _from_set(
+    name: str,
+    folder: Path,
+    split: str | None,
+    subset: str | None,
+    protocol: str | None,
+    skip_bad: bool,
+    records: list[Any],
+    about: list[str],
+) -> None:
+    from luvli.data.cache import cache_root
+    from luvli.data.detector_boxes import with_detector_boxes
+    from luvli.data.sets import load_set
+
+    found = load_set(name, folder, split, subset=subset, protocol=protocol, skip_bad=skip_bad)
+    boxed = with_detector_boxes(found.records, cache_root())
+    records += boxed
+    about.append(f"{len(boxed):,} faces of {name}{f' ({subset})' if subset else ''}")

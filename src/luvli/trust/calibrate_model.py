@@ -1,0 +1,132 @@
+"""A model file in, the same model with its trust tables out."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from luvli.data.record import FaceRecord
+from luvli.errors import InputError, require
+from luvli.files import PathLike, whole_file
+from luvli.network.model_info import ModelInfo
+from luvli.prediction.predictor import load
+from luvli.trust.fit_tables import Fitted, fit_tables
+from luvli.trust.measure import measure_faces
+from luvli.trust.seen import Seen, photograph_name
+
+SEEN_SHARE = 0.05
+"""share of calibration faces that may look like training faces by chance"""
+
+Track = Callable[[Iterable[FaceRecord]], Iterable[FaceRecord]]
+
+
+def calibrate_model(
+    model: PathLike,
+    records: Sequence[FaceRecord],
+    out: PathLike,
+    *,
+    onnx: PathLike | None = None,
+    trained_on: Sequence[FaceRecord] = (),
+    success: float = 5.0,
+    spoilt_per_face: int = 3,
+    seed: int = 0,
+    data: Sequence[str] = (),
+    track: Track = iter,
+) -> Fitted:
+    """Fit calibration, confidence, regions and triage on held-out faces; write the model anew.
+
+    A `.safetensors` model also has its covariances scaled again, and may be written as `onnx`
+    at once; of an `.onnx` model, whose scale is inside, the tables alone are fitted. Nothing
+    is written unless everything fits.
+    """
+    source, target = Path(model), Path(out)
+    if source.suffix not in (".safetensors", ".onnx") or target.suffix != source.suffix:
+        raise InputError(
+            f"{target} must have the suffix of {source} (.safetensors or .onnx): choose another "
+            "name."
+        )
+    seen = Seen.of(map(photograph_name, trained_on)) if trained_on else None
+    work = _safetensors if source.suffix == ".safetensors" else _onnx
+    return work(source, records, target, onnx, seen, success, spoilt_per_face, seed, data, track)
+
+
+def refuse_training_faces(records: Sequence[FaceRecord], seen: Seen | None) -> None:
+    """Guarantees from faces that the model has learnt by heart would be worthless."""
+    if seen is None or not records:
+        return
+    known = sum(photograph_name(record) in seen for record in records)
+    if known > SEEN_SHARE * len(records):
+        raise InputError(
+            f"{known:,} of {len(records):,} faces are on photographs that the model was trained "
+            "on: calibrate on held-out faces (--recipe takes those of the training)."
+        )
+
+
+def _safetensors(
+    source: Path,
+    records: Sequence[FaceRecord],
+    target: Path,
+    onnx: PathLike | None,
+    seen: Seen | None,
+    success: float,
+    spoilt: int,
+    seed: int,
+    data: Sequence[str],
+    track: Track,
+) -> Fitted:
+    require("torch", "train")
+    from luvli.network.weights import load_model, save_model
+    from luvli.prediction.export import export_network, export_onnx
+
+    network, info = load_model(source)
+    before = ModelInfo.from_training(source.stem, network.config, info)
+    text = seen.to_text() if seen is not None else _known(before)
+    refuse_training_faces(records, Seen.from_text(text))
+    plain: dict[str, Any] = {k: v for k, v in info.items() if k not in ("calibration", "trust")}
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / f"{source.stem}.onnx"
+        export_network(network, ModelInfo.from_training(source.stem, network.config, plain), path)
+        measured = measure_faces(load(path), records, spoilt, seed, track)
+    fitted = fit_tables(measured, network.config, success, text, True, data)
+    assert fitted.calibration is not None
+    plain["calibration"] = fitted.calibration.model_dump()
+    plain["trust"] = fitted.trust.model_dump()
+    save_model(target, network, plain)
+    if onnx is not None:
+        export_onnx(target, onnx)
+    return fitted
+
+
+def _onnx(
+    source: Path,
+    records: Sequence[FaceRecord],
+    target: Path,
+    onnx: PathLike | None,
+    seen: Seen | None,
+    success: float,
+    spoilt: int,
+    seed: int,
+    data: Sequence[str],
+    track: Track,
+) -> Fitted:
+    package = require("onnx", "train")
+    if onnx is not None:
+        raise InputError(f"{source} is an ONNX file already: --out names what is written.")
+    predictor = load(source)
+    info = predictor.info
+    text = seen.to_text() if seen is not None else _known(info)
+    refuse_training_faces(records, Seen.from_text(text))
+    measured = measure_faces(predictor, records, spoilt, seed, track)
+    fitted = fit_tables(measured, info.config, success, text, False, data)
+    proto = package.load(source)
+    metadata = info.model_copy(update={"trust": fitted.trust}).to_metadata()
+    package.helper.set_model_props(proto, metadata)
+    with whole_file(target) as temporary:
+        package.save(proto, temporary)
+    return fitted
+
+
+def _known(info: ModelInfo) -> str:
+    return info.trust.trained_on if info.trust is not None else ""

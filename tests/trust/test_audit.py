@@ -1,0 +1,105 @@
+"""Audit: errors of every kind that are put in are found, and named."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from luvli.errors import InputError
+from luvli.faces import FaceLandmarks
+from luvli.trust.audit import ERROR_KINDS, audit, tail_score
+from luvli.trust.inject import inject_errors, spoil_label
+
+from .trust_faces import labelled_points, predicted_face, record
+
+
+@pytest.fixture(scope="module")
+def labelled():
+    rng = np.random.default_rng(0)
+    truths = [labelled_points(rng) for _ in range(400)]
+    faces = [predicted_face(points, 2.0, rng) for points in truths]
+    hidden = np.arange(68) < 8  # every fourth face is turned
+    records = []
+    for i, points in enumerate(truths):
+        made = record(points + rng.normal(0, 0.5, 2), f"face{i}")
+        if i % 4 == 0:
+            made = made.with_changes(visibility=np.where(hidden, 0, 1).astype(np.int8))
+            visibility = np.where(hidden, 0.03, 0.98)
+            faces[i] = FaceLandmarks(
+                points=faces[i].points, covariance=faces[i].covariance, visibility=visibility,
+                box=faces[i].box, score=0.9,
+            )  # fmt: skip
+        records.append(made)
+    return records, faces
+
+
+def test_injected_errors_come_first_with_their_names(labelled) -> None:
+    records, faces = labelled
+    wrong_records, wrong = inject_errors(records, 0.03, seed=1, shift=(0.08, 0.15))
+    suspects = audit(wrong_records, faces)
+    assert len(suspects) == len(records)
+    first = {suspect.index: suspect for suspect in suspects[: len(wrong)]}
+    assert len(set(first) & set(wrong)) >= 0.9 * len(wrong)
+    named = [first[i].kind == kind for i, kind in wrong.items() if i in first]
+    assert np.mean(named) >= 0.8
+
+
+@pytest.mark.parametrize("kind", ERROR_KINDS)
+def test_each_kind_is_found(labelled, kind) -> None:
+    records, faces = labelled
+    rng = np.random.default_rng(7)
+    made = list(records)
+    places = [8, 101, 202]
+    for i in places:
+        made[i] = spoil_label(records[i], kind, rng, records[5], (0.1, 0.1))
+    found = {suspect.index for suspect in audit(made, faces)[:4]}
+    assert found >= set(places)
+
+
+def test_a_clean_set_has_no_far_outlier(labelled) -> None:
+    records, faces = labelled
+    clean = audit(records, faces)
+    assert clean[0].suspicion < 25
+    assert np.median([suspect.suspicion for suspect in clean]) < 3
+    assert clean[0].sentence
+
+
+def test_uncertain_predictions_accuse_nobody() -> None:
+    """The same disagreement weighs less where the model says that it is unsure."""
+    rng = np.random.default_rng(3)
+    truths = [labelled_points(rng) for _ in range(120)]
+    faces = [predicted_face(points, 1.5, rng) for points in truths]
+    records = [record(points, f"face{i}") for i, points in enumerate(truths)]
+    unsure = FaceLandmarks(
+        points=faces[0].points + 8.0, covariance=faces[0].covariance * 100,
+        visibility=faces[0].visibility, box=faces[0].box,
+    )  # fmt: skip
+    sure = FaceLandmarks(
+        points=faces[1].points + 8.0, covariance=faces[1].covariance,
+        visibility=faces[1].visibility, box=faces[1].box,
+    )  # fmt: skip
+    suspects = {s.index: s for s in audit(records, [unsure, sure, *faces[2:]])}
+    assert suspects[1].suspicion > 3 * suspects[0].suspicion
+    assert suspects[1].kind == "shifted"
+
+
+def test_tail_scores_are_tail_probabilities() -> None:
+    """-log of the share above a value on an exponential sample; wrong labels move it little."""
+    rng = np.random.default_rng(0)
+    values = np.sort(rng.exponential(2.0, 20_000))
+    spoilt = tail_score(np.append(values, np.full(600, 500.0)))
+    for level in (0.9, 0.99, 0.999):
+        place = round(level * len(values))
+        assert tail_score(values)[place] == pytest.approx(-np.log(1 - level), rel=0.1)
+        assert spoilt[place] == pytest.approx(-np.log(1 - level), rel=0.3)
+    assert spoilt[-1] > 10 * spoilt[19_999]
+
+
+def test_bad_input(labelled) -> None:
+    records, faces = labelled
+    with pytest.raises(InputError, match="do not fit"):
+        audit(records, faces[:-1])
+    with pytest.raises(InputError, match="at least 50"):
+        audit(records[:20], faces[:20])
+    with pytest.raises(InputError, match="share"):
+        inject_errors(records, 0.0)

@@ -1,0 +1,133 @@
+"""`luvli calibrate`: tables in the model file, guarantees on new faces, refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from luvli.cli.app import app
+from luvli.data.record import FaceRecord
+from luvli.errors import InputError
+from luvli.models import find_model
+from luvli.network.config import NetworkConfig
+from luvli.prediction.predictor import load
+from luvli.trust import calibrate_model as module
+from luvli.trust.conformal import coverage_by
+from luvli.trust.fit_tables import check_measured, fit_tables, in_first_part, in_use
+from luvli.trust.seen import Seen, photograph_name
+from luvli.trust.triage import choose_threshold
+
+from .trust_faces import labelled_points, measured_faces, record
+
+CONFIG = NetworkConfig(landmarks=68, input_size=128)
+
+
+@pytest.fixture(scope="module")
+def measured():
+    return measured_faces(650, seed=1, spoilt=1)
+
+
+@pytest.fixture(scope="module")
+def fitted(measured):
+    return fit_tables(measured, CONFIG.model_copy(update={"visibility_trained": True}))
+
+
+def test_guarantees_hold_on_new_faces(fitted) -> None:
+    new = measured_faces(300, seed=9).scaled(fitted.calibration.scale)
+    plain = new.take(new.plain)
+    radii = plain.radii()
+    for coverage in (0.8, 0.9):
+        limits = fitted.trust.regions.radius("frontal", coverage)
+        share, _ = coverage_by(radii, limits)
+        assert share == pytest.approx(coverage, abs=0.03)
+        joint = fitted.trust.regions.radius("frontal", coverage, joint=True)
+        assert (radii <= joint).all(axis=1).mean() == pytest.approx(coverage, abs=0.07)
+    chosen = choose_threshold(fitted.trust.triage, 0.05)
+    used = new.take(in_use(new))
+    sure = np.array([fitted.trust.apply(face).confidence for face in used.faces])
+    accepted = sure >= chosen.threshold
+    assert (used.error[accepted] >= 5).mean() <= 0.05
+    assert accepted.mean() > 0.4
+
+
+def test_scale_makes_the_model_honest(measured, fitted) -> None:
+    """Laplacian errors of the said covariance need no scale."""
+    assert np.allclose(fitted.calibration.scale, 1.0, atol=0.3)
+
+
+def test_parts_share_no_photograph(measured) -> None:
+    first = in_first_part(measured.photograph, 0.5)
+    assert not set(measured.photograph[first]) & set(measured.photograph[~first])
+    assert 0.4 < first.mean() < 0.6
+    used = in_use(measured)
+    assert np.mean(~measured.plain[used]) == pytest.approx(0.2, abs=0.01)
+
+
+def test_tables_travel_in_the_model_file(measured, fitted, tmp_path, monkeypatch) -> None:
+    pytest.importorskip("onnx")
+    text = Seen.of(["d/t"]).to_text()
+    known = fitted._replace(trust=fitted.trust.model_copy(update={"trained_on": text}))
+    monkeypatch.setattr(module, "measure_faces", lambda *args: measured)
+    monkeypatch.setattr(module, "fit_tables", lambda *args: known)
+    source = find_model("luvli-68", "onnx")
+    target = tmp_path / "better.onnx"
+    faces = [record(labelled_points(np.random.default_rng(0)), "a")]
+    trained = [
+        FaceRecord(points=np.ones((68, 2)), visibility=np.ones(68), face_id="t", dataset="d")
+    ]
+    module.calibrate_model(source, faces, target, trained_on=trained)
+    predictor = load(target)
+    trust = predictor.info.trust
+    assert trust == known.trust
+    assert "d/t" in Seen.from_text(trust.trained_on)
+    image = np.random.default_rng(0).integers(0, 255, (200, 200, 3), dtype=np.uint8)
+    face = predictor.predict(image, [[50, 50, 150, 150]])[0]
+    assert 0 <= face.confidence <= 1 and face.expected_error > 0
+    assert np.isfinite(face.region(0.9).half_axes).all()
+    assert face.confidence == pytest.approx(trust.confidence.judge(face)[0])
+    again = type(face).from_dict(face.to_dict())
+    assert again.confidence == face.confidence
+    with pytest.raises(InputError, match="trained on"):
+        module.calibrate_model(target, trained, tmp_path / "other.onnx")
+    assert not (tmp_path / "other.onnx").exists()
+
+
+def test_seen_never_denies_and_seldom_lies() -> None:
+    names = [f"set/image{i}.jpg" for i in range(3000)]
+    seen = Seen.from_text(Seen.of(names).to_text())
+    assert all(name in seen for name in names)
+    assert np.mean([f"set/other{i}.jpg" in seen for i in range(5000)]) < 0.02
+    assert Seen.from_text("") is None
+    with pytest.raises(InputError, match="damaged"):
+        Seen.from_text("!")
+    assert photograph_name(record(np.ones((68, 2)), "f")) == "drawn/f"
+
+
+def test_sets_that_cannot_be_used_are_refused(measured) -> None:
+    trained = CONFIG.model_copy(update={"visibility_trained": True})
+    with pytest.raises(InputError, match=r"at least 300 labelled faces, got \d+"):
+        check_measured(measured.take(np.arange(100)), trained)
+    from dataclasses import replace
+
+    turned = tuple(
+        replace(face, visibility=np.where(np.arange(68) < 30, 0.02, 0.98))
+        for face in measured.faces
+    )
+    with pytest.raises(InputError, match="no visibility"):
+        check_measured(replace(measured, faces=turned), trained)
+
+
+def test_command_refuses_without_writing(tmp_path) -> None:
+    run = CliRunner().invoke
+    out = tmp_path / "new.onnx"
+    model = str(find_model("luvli-68", "onnx"))
+    for arguments, words in (
+        ([model, "--out", str(out)], "--data NAME PATH"),
+        ([model, "--out", str(out), "--data", "w301", str(tmp_path)], "w300"),
+        ([model, "--out", str(tmp_path / "a.txt"), "--data", "folder", str(tmp_path)], ""),
+    ):
+        result = run(app, ["calibrate", *arguments])
+        assert result.exit_code == 2
+        assert words in result.output + str(result.stderr)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,151 @@
+"""Confidence: features that do not depend on place and size, convex fits, honest numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+from luvli.errors import InputError
+from luvli.evaluation.confidence import confidence_bins, confidence_metrics, gain_share
+from luvli.faces import FaceLandmarks
+from luvli.network.face_features import (
+    FEATURES,
+    best_turn,
+    face_features,
+    normalised,
+    pose_kind,
+    score_feature,
+)
+from luvli.network.trust_tables import basis
+from luvli.trust.confidence import (
+    KNOTS,
+    RIDGE,
+    feature_table,
+    fit_confidence,
+    fit_logistic,
+    fit_mean,
+    fit_shape,
+)
+
+from .trust_faces import labelled_points, measured_faces, predicted_face
+
+
+@pytest.fixture(scope="module")
+def measured():
+    return measured_faces(300)
+
+
+@pytest.fixture(scope="module")
+def table(measured):
+    return fit_confidence(measured.faces, measured.error, ~measured.plain)
+
+
+def test_features_do_not_depend_on_place_and_size(table) -> None:
+    rng = np.random.default_rng(0)
+    face = predicted_face(labelled_points(rng), 3.0, rng)
+    moved = face.transform([[2.5, 0.0, -40.0], [0.0, 2.5, 17.0]])
+    assert np.allclose(face_features(face, table.shape), face_features(moved, table.shape))
+    turned = face.transform([[-1.0, 0.0, 0.0], [0.0, -1.0, 0.0]])  # upside down
+    tilt = FEATURES.index("tilt")
+    one, other = (face_features(f, table.shape)[tilt] for f in (face, turned))
+    assert one + other == pytest.approx(np.pi)
+
+
+def test_turns_are_measured_clockwise() -> None:
+    rng = np.random.default_rng(1)
+    shape = normalised(labelled_points(rng))
+    angle = 0.4
+    clockwise = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    assert best_turn(shape @ clockwise.T, shape) == pytest.approx(angle)
+
+
+def test_shape_model_knows_its_own_and_doubts_others() -> None:
+    rng = np.random.default_rng(2)
+    model = fit_shape([labelled_points(rng) for _ in range(200)])
+    own = [model.compare(labelled_points(rng)) for _ in range(50)]
+    wild = model.compare(rng.uniform(0, 100, (68, 2)))
+    assert max(residual for residual, _, _ in own) < 0.02
+    assert wild[0] > 0.3
+    assert np.mean([distance for _, distance, _ in own]) < 1.5
+    modes = np.array(model.modes).reshape(len(model.deviations), -1)
+    assert np.allclose(modes @ modes.T, np.eye(len(modes)), atol=1e-2)
+
+
+def test_confidence_finds_failures_and_means_what_it_says(table) -> None:
+    new = measured_faces(300, seed=5)
+    sure, expected = table.judge_features(feature_table(new.faces, table.shape))
+    found = confidence_metrics(sure, new.error, 5.0, expected)
+    assert found["auroc"] > 0.97
+    assert found["calibration_error"] < 0.05
+    assert found["expected_error"] == pytest.approx(found["error"], rel=0.1)
+    one = table.judge(new.faces[3])
+    assert one == pytest.approx((sure[3], expected[3]))
+
+
+def test_faces_without_a_score_have_a_model_of_their_own(measured, table) -> None:
+    from dataclasses import replace
+
+    face = replace(measured.faces[0], score=1.0)
+    assert np.isnan(score_feature(1.0))
+    assert 0 < table.judge(face)[0] < 1
+    assert table.judge(FaceLandmarks.empty("ibug68")) == (0.0, table.largest_error)
+
+
+def test_logistic_fit_is_the_minimum() -> None:
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(300, 2))
+    y = rng.random(300) < 1 / (1 + np.exp(-(x[:, 0] - np.maximum(x[:, 1], 0))))
+    weight = rng.uniform(0.5, 1.5, 300)
+    fitted = fit_logistic(x, y, weight, ["a", "b"])
+    terms = basis(x, fitted.centre, fitted.spread, KNOTS)
+    penalty = np.full(terms.shape[1], RIDGE)
+    penalty[-1] = 0
+
+    def cost(beta):
+        odds = terms @ beta
+        return weight @ (np.logaddexp(0, odds) - y * odds) + penalty @ beta**2 / 2
+
+    best = optimize.minimize(cost, np.zeros(terms.shape[1]), method="BFGS")
+    ours = np.append(np.ravel(fitted.slopes), fitted.constant)
+    assert cost(ours) <= best.fun + 1e-4
+    assert np.allclose(fitted(x), terms @ ours)
+
+
+def test_mean_fit_adds_up() -> None:
+    """A Gamma regression with a constant: fitted means sum to the observed ones."""
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(500, 1))
+    errors = np.exp(0.5 * x[:, 0]) * rng.gamma(3.0, 1 / 3.0, 500)
+    fitted = fit_mean(x, np.log(errors), np.ones(500), ["a"], ridge=1e-6)
+    ratio = errors / np.exp(fitted(x))
+    assert ratio.mean() == pytest.approx(1.0, abs=1e-3)
+
+
+def test_too_few_faces_are_refused(measured) -> None:
+    few = measured.take(np.arange(40))
+    with pytest.raises(InputError, match="at least 100"):
+        fit_confidence(few.faces, few.error, ~few.plain)
+
+
+def test_pose_is_told_by_hidden_landmarks() -> None:
+    rng = np.random.default_rng(0)
+    from dataclasses import replace
+
+    face = predicted_face(labelled_points(rng), 2.0, rng)
+    for hidden, kind in ((0, "frontal"), (10, "half-profile"), (34, "profile")):
+        visibility = np.ones(68)
+        visibility[:hidden] = 0.0
+        assert pose_kind(replace(face, visibility=visibility)) == kind
+    assert pose_kind(replace(face, visibility_trained=False)) == "all"
+
+
+def test_bins_and_gains_by_hand() -> None:
+    bins = confidence_bins([0.95, 0.97, 0.05], [True, False, False], bins=10)
+    assert bins.faces.tolist() == [1, 2]
+    assert bins.success.tolist() == [0.0, 0.5]
+    assert bins.error == pytest.approx(0.05 / 3 + 0.46 * 2 / 3)
+    assert gain_share([1.0, 2.0, 6.0], [3.0, 2.0, 1.0]) < 0
+    assert gain_share([1.0, 2.0, 6.0], [1.0, 1.0, 1.0]) == pytest.approx(0.0)
+    with pytest.raises(InputError, match="do not fit"):
+        confidence_bins([0.5], [True, False])
