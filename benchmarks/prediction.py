@@ -25,7 +25,7 @@ from luvli.image.box import Box
 from luvli.image.read import Picture, read_image
 from luvli.models import model_names
 from luvli.network.backend import INPUT, OUTPUTS
-from luvli.prediction.batch_job import Run, Settings
+from luvli.prediction.batch_job import BatchJob, JobSettings
 from luvli.prediction.input_files import Input
 from luvli.prediction.predictor import load
 from luvli.prediction.video import VideoWriter
@@ -115,7 +115,7 @@ def videos(model: str, count: int) -> list[list[str]]:
             ("followed, drawn, encoded", True, False),
             ("followed, smoothed, drawn, encoded", True, True),
         ):
-            run = Run(predictor, Settings(Path(place) / name, draw=draw, smooth=smooth))
+            run = BatchJob(predictor, JobSettings(Path(place) / name, draw=draw, smooth=smooth))
             start = time.perf_counter()
             run.video(Input(str(source), source.name))
             rate = count / (time.perf_counter() - start)

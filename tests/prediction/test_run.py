@@ -21,7 +21,7 @@ from luvli.data.formats import read_labels, read_pts
 from luvli.errors import InputError
 from luvli.image.read import read_image
 from luvli.image.write import write_image
-from luvli.prediction.batch_job import Run, Settings, Summary, predict_paths
+from luvli.prediction.batch_job import BatchJob, JobSettings, JobSummary, predict_paths
 from luvli.prediction.input_files import Inputs
 from luvli.prediction.journal import NAME
 from luvli.prediction.predictor import Predictor
@@ -54,8 +54,8 @@ def faces_in(path: Path) -> list[dict]:
     return json.loads(path.read_text())["faces"]
 
 
-def run(predictor: Predictor, source: Path, out: Path, **settings: object) -> Summary:
-    return predict_paths(predictor, Inputs([source]), Settings(out, **settings))  # type: ignore[arg-type]
+def run(predictor: Predictor, source: Path, out: Path, **settings: object) -> JobSummary:
+    return predict_paths(predictor, Inputs([source]), JobSettings(out, **settings))  # type: ignore[arg-type]
 
 
 def test_folder_in_json(discs: Predictor, folder: Path, tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_interrupted_run_goes_on(
     """Stopped in the middle, with half a line at the end of the journal as after a crash."""
     monkeypatch.setattr("luvli.prediction.batch_job.MAX_PICTURES", 1)
     out = tmp_path / "out"
-    first = Run(discs, Settings(out))
+    first = BatchJob(discs, JobSettings(out))
     done = list(islice(first.pictures(Inputs([folder])), 3))
     first.journal.close()
     assert names(out) == [NAME]  # nothing that looks finished
@@ -155,12 +155,12 @@ def test_other_settings_do_not_mix_with_an_unfinished_run(
     discs: Predictor, folder: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    Run(discs, Settings(out)).journal.close()
+    BatchJob(discs, JobSettings(out)).journal.close()
     with pytest.raises(InputError, match="unfinished run with other settings"):
-        Run(discs, Settings(out, min_score=0.9))
+        BatchJob(discs, JobSettings(out, min_score=0.9))
     (out / NAME).write_text("rubbish\nrubbish\n")
     with pytest.raises(InputError, match="other settings"):
-        Run(discs, Settings(out))
+        BatchJob(discs, JobSettings(out))
 
 
 def test_full_disk_loses_nothing(tiny: dict[str, Path], folder: Path, tmp_path: Path) -> None:
@@ -259,7 +259,7 @@ def test_a_hundred_thousand_entries_stream(discs: Predictor, tmp_path: Path) -> 
     listing = tracemalloc.get_traced_memory()[1]
     assert inputs.pictures == 100_000
     assert listing < 30e6
-    first = Run(discs, Settings(tmp_path / "out", format="csv"))
+    first = BatchJob(discs, JobSettings(tmp_path / "out", format="csv"))
     memory = []
     for count, _ in enumerate(first.pictures(inputs)):
         if count % 1000 == 999:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from luvli.errors import InputError
 from luvli.prediction import track as following
-from luvli.prediction.batch_job import Run, Settings
+from luvli.prediction.batch_job import BatchJob, JobSettings
 from luvli.prediction.input_files import Input
 from luvli.prediction.predictor import Predictor
 from luvli.prediction.result import Result
@@ -42,8 +42,8 @@ def frames(count: int, discs: list[tuple[float, float, float]]) -> Iterator[Fram
         yield Frame(i, i / 30, disc_picture(discs))
 
 
-def predict(predictor: Predictor, path: Path, out: Path, **settings: object) -> Run:
-    run = Run(predictor, Settings(out, **settings))  # type: ignore[arg-type]
+def predict(predictor: Predictor, path: Path, out: Path, **settings: object) -> BatchJob:
+    run = BatchJob(predictor, JobSettings(out, **settings))  # type: ignore[arg-type]
     run.video(Input(str(path), path.name))
     return run
 
@@ -261,7 +261,7 @@ def test_smoothed_video_draws_the_smoothed_faces(tmp_path: Path) -> None:
 
 def test_live_frames_are_smoothed_without_delay(tmp_path: Path) -> None:
     predictor = Predictor(DiscBackend(noise=0.8), DiscDetector())
-    run = Run(predictor, Settings(tmp_path / "out", draw=True, smooth=True))
+    run = BatchJob(predictor, JobSettings(tmp_path / "out", draw=True, smooth=True))
     run.camera(frames(40, [(100, 100, 30)]), "camera-0", 30.0)
     run.finish()
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
@@ -281,7 +281,7 @@ def test_ten_thousand_frames_in_constant_memory(tmp_path: Path) -> None:
     pictures = (disc_picture([(48 + 9 * np.sin(i / 20), 48, 14)], (96, 96)) for i in range(10_000))
     source = write_video(tmp_path / "long.mp4", ((i / 30, p) for i, p in enumerate(pictures)))
     predictor = Predictor(DiscBackend(), DiscDetector())
-    run = Run(predictor, Settings(tmp_path / "out", format="csv", draw=True, smooth=True))
+    run = BatchJob(predictor, JobSettings(tmp_path / "out", format="csv", draw=True, smooth=True))
     pages: list[int] = []
 
     def watch(items: Iterator[Frame], _: str, __: int | None) -> Iterator[Frame]:

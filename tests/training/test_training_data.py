@@ -11,10 +11,9 @@ import torch
 from PIL import Image
 
 from luvli.data.dataset import CropDataset
-from luvli.data.detector_boxes import matching_box, with_detector_boxes
+from luvli.data.detector_boxes import with_detector_boxes
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError
-from luvli.image import Box
 from luvli.markup import get_markup
 from luvli.network import build, save_model
 from luvli.synthetic import SyntheticFaces
@@ -205,15 +204,6 @@ def test_pseudo_labels_need_the_same_markup(tmp_path: Path, small_recipe: MakeRe
     save_model(tmp_path / "m.safetensors", build(config))
     with pytest.raises(InputError, match="markup wflw98"):
         relabel([record("x")], tmp_path / "m.safetensors", "none")
-
-
-def test_detector_boxes_belong_to_their_faces() -> None:
-    face = record("x")  # about 20..80 in x and y
-    own, other, wide = Box(15, 15, 85, 85), Box(200, 0, 300, 90), Box(0, 0, 300, 300)
-    assert matching_box(face, [other, wide, own]) is own
-    assert matching_box(face, [other, wide]) is wide
-    assert matching_box(face, [other]) is None
-    assert matching_box(face, []) is None
 
 
 def test_faces_that_the_detector_misses_are_counted(astronaut: np.ndarray, tmp_path: Path) -> None:

@@ -42,13 +42,14 @@ def export(
 
     require("torch", "train")
     from luvli.prediction.export import export_onnx
-    from luvli.prediction.quantize import calibrate_model, compare, quantize_with_images
+    from luvli.prediction.quantize import quantize_with_images
+    from luvli.trust.labelled_folder import calibrate_on_folder, quantization_cost
 
     if int8 and images is None:
         raise InputError("--int8 needs pictures of faces to set its ranges: add --images FOLDER.")
     source = find_model(model, "torch")
     if calibrate is not None:
-        fitted = calibrate_model(source, calibrate)
+        fitted = calibrate_on_folder(source, calibrate)
         rows = [
             [f"{float(level):.0%}", f"{fitted.before[level]:.1%}", f"{fitted.after[level]:.1%}"]
             for level in fitted.before
@@ -72,5 +73,5 @@ def export(
     if labels is None:
         typer.echo("What 8 bits cost was not measured: add --labels FOLDER.")
         return
-    title, rows = compare(source, onnx, labels)
+    title, rows = quantization_cost(source, onnx, labels)
     print_table(["", "32 bits", "8 bits"], rows, title=title)

@@ -62,7 +62,7 @@ def predict(
     from luvli.cli.predict_report import report, watch
     from luvli.errors import InputError
     from luvli.image.known_boxes import BoxesFromFile
-    from luvli.prediction.batch_job import Run, Settings, predict_paths
+    from luvli.prediction.batch_job import BatchJob, JobSettings, predict_paths
     from luvli.prediction.camera import camera_frames
     from luvli.prediction.input_files import Inputs
     from luvli.prediction.predictor import load
@@ -75,9 +75,9 @@ def predict(
     if boxes is not None:
         predictor.detector = BoxesFromFile(boxes)
     note = f"boxes {boxes}" if boxes else ""
-    settings = Settings(out, format, draw, coverage, smooth, min_score, note)
+    settings = JobSettings(out, format, draw, coverage, smooth, min_score, note)
     if camera is not None:
-        run = Run(predictor, settings)
+        run = BatchJob(predictor, settings)
         typer.echo("Ctrl-C ends the recording.", err=True)
         run.camera(watch(camera_frames(camera), "frames", None), f"camera-{camera}", 30.0)
         summary = run.finish()

@@ -12,7 +12,7 @@ from luvli.progress import track
 
 if TYPE_CHECKING:
     from luvli.faces import FaceLandmarks
-    from luvli.prediction.batch_job import Settings, Summary
+    from luvli.prediction.batch_job import JobSettings, JobSummary
 
 SHOWN_FAILURES = 20
 SHOWN_PICTURES = 12
@@ -25,7 +25,7 @@ def watch(items: Iterable[Any], description: str, total: int | None) -> Iterable
     )
 
 
-def report(summary: Summary, settings: Settings) -> None:
+def report(summary: JobSummary, settings: JobSettings) -> None:
     """Summary table, the pictures if they are few, failures, and where everything is."""
     from luvli.prediction.batch_job import FAILED
 

@@ -17,10 +17,8 @@ from luvli.errors import InputError
 from luvli.files import read_text, write_text
 from luvli.image import Box, detect_faces
 from luvli.image.detect import DETECTOR
+from luvli.image.match import best_match
 from luvli.progress import track
-
-INSIDE = 0.5
-"""share of a face's landmarks that must lie in a box for the two to belong together"""
 
 
 def with_detector_boxes(records: Sequence[FaceRecord], cache: Path) -> list[FaceRecord]:
@@ -31,7 +29,9 @@ def with_detector_boxes(records: Sequence[FaceRecord], cache: Path) -> list[Face
     boxes = _boxes_of_images(records, cache)
     found = []
     for record in records:
-        box = matching_box(record, boxes[str(record.image)])
+        box = None
+        if record.visible.any():
+            box = best_match(Box(*record.tight_box), boxes[str(record.image)])
         if box is not None:
             found.append(record.with_changes(box=box.array, box_kind="detector", score=box.score))
     if not found:
@@ -46,21 +46,6 @@ def with_detector_boxes(records: Sequence[FaceRecord], cache: Path) -> list[Face
             stacklevel=2,
         )
     return found
-
-
-def matching_box(record: FaceRecord, boxes: Sequence[Box]) -> Box | None:
-    """The box that holds most of the face's landmarks, if it holds at least half of them.
-
-    Of boxes that hold equally many, the smallest.
-    """
-    points = record.points[record.visible]
-
-    def fit(box: Box) -> tuple[float, float]:
-        low, high = box.array[:2], box.array[2:]
-        return float(((points >= low) & (points <= high)).all(axis=1).mean()), -box.size
-
-    best = max(boxes, key=fit, default=None)
-    return best if best is not None and fit(best)[0] >= INSIDE else None
 
 
 def _boxes_of_images(records: Sequence[FaceRecord], cache: Path) -> dict[str, list[Box]]:

@@ -17,6 +17,7 @@ from luvli.evaluation.evaluated_faces import EvaluatedFaces, from_records
 from luvli.faces import FaceLandmarks
 from luvli.files import PathLike
 from luvli.image.box import Box
+from luvli.image.match import best_match
 from luvli.image.read import read_image
 from luvli.prediction.predictor import Predictor, load
 
@@ -27,7 +28,6 @@ published code; `tight`: no noise; `detector`: what our own detector finds at th
 
 _WHOLE = {("w300", "split1"): "full", ("w300", "split2"): "test", ("menpo", ""): "frontal"}
 """what the paper calls the whole test set, where it is not simply all of it"""
-_OVERLAP = 0.2  # of a detection and the labelled face, as intersection over union
 _BATCH = 32
 
 
@@ -69,10 +69,7 @@ def _box(
     if not record.visible.any() and (record.box is None or crop_by in ("tight", "detector")):
         return None
     if crop_by == "detector":
-        tight = Box(*record.tight_box)
-        boxes = predictor.detect(image, str(record.image))
-        best = max(boxes, key=tight.iou, default=None)
-        return best if best and best.iou(tight) >= _OVERLAP else None
+        return best_match(Box(*record.tight_box), predictor.detect(image, str(record.image)))
     if crop_by == "tight":
         return Box(*record.tight_box)
     return crop_box(record, crop_by)

@@ -18,10 +18,9 @@ from torch import Tensor
 
 from luvli.errors import InputError
 from luvli.files import PathLike, unreadable
+from luvli.markup import markup_by_size
 from luvli.network.config import POOLINGS, NetworkConfig
 from luvli.network.model import LUVLi, build
-
-_MARKUPS = {68: "ibug68", 98: "wflw98", 29: "cofw29", 19: "aflw19"}
 
 
 class OfficialCheckpoint(NamedTuple):
@@ -185,6 +184,7 @@ def _recognise(path: Path, state: Mapping[str, Tensor]) -> NetworkConfig:
         cen = state.get("cholesky.fc_1.weight")
         rows, inputs = cen.shape if cen is not None else (3 * landmarks, 16 * channels)
         side = round((inputs / channels) ** 0.5)
+        known = markup_by_size(landmarks)
         return NetworkConfig(
             unets=unets,
             order=(seen - channels) // growth,
@@ -194,7 +194,7 @@ def _recognise(path: Path, state: Mapping[str, Tensor]) -> NetworkConfig:
             landmarks=landmarks,
             input_size=4 * 2**POOLINGS * side,
             mean_estimator="direct" if rows == 5 * landmarks else "relu",
-            markup=_MARKUPS.get(landmarks, f"points{landmarks}"),
+            markup=known.name if known else f"points{landmarks}",
             visibility_trained=False,
             reference=True,
         )

@@ -43,7 +43,7 @@ Watch = Callable[[Iterable[Any], str, int | None], Iterable[Any]]
 
 
 @dataclass(frozen=True)
-class Settings:
+class JobSettings:
     """What to write, and how to look."""
 
     out: Path
@@ -58,7 +58,7 @@ class Settings:
 
 
 @dataclass
-class Summary:
+class JobSummary:
     """What came of a run."""
 
     pictures: int = 0
@@ -88,18 +88,18 @@ class _Ready:
     error: str = ""
 
 
-class Run:
+class BatchJob:
     """One run; `pictures`, `videos` and `finish`, in this order, do the work.
 
     What is finished is noted in a journal; when the run is interrupted, the same run goes on
     from there.
     """
 
-    def __init__(self, predictor: Predictor, settings: Settings) -> None:
+    def __init__(self, predictor: Predictor, settings: JobSettings) -> None:
         check_format(settings.format)
         self.predictor = predictor
         self.settings = settings
-        self.summary = Summary()
+        self.summary = JobSummary()
         identity = {
             "model": predictor.info.name,
             "version": predictor.info.version,
@@ -314,7 +314,7 @@ class Run:
 
     # -- the end ---------------------------------------------------------------------------
 
-    def finish(self) -> Summary:
+    def finish(self) -> JobSummary:
         """Write the pictures' results from the journal, which then disappears."""
         settings = self.settings
         anything = any(not line.get("video") for line in self.journal.lines())
@@ -332,14 +332,14 @@ class Run:
 
 
 def predict_paths(
-    predictor: Predictor, inputs: Inputs, settings: Settings, watch: Watch = lambda i, _, __: i
-) -> Summary:
+    predictor: Predictor, inputs: Inputs, settings: JobSettings, watch: Watch = lambda i, _, __: i
+) -> JobSummary:
     """The whole of it: every picture and video of `inputs`, results in `settings.out`.
 
     Bad files are listed in the summary and do not stop the rest. When it is interrupted, or
     the disk is full, the journal stays and the same call goes on from there.
     """
-    run = Run(predictor, settings)
+    run = BatchJob(predictor, settings)
     try:
         for _ in watch(run.pictures(inputs), "pictures", inputs.pictures):
             pass

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import copy
-import logging
-import os
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from luvli.errors import InputError, require
 from luvli.files import PathLike, whole_file
 from luvli.image.read import Picture
-from luvli.network.backend import INPUT, CropPrediction
+from luvli.network.backend import CropPrediction
 from luvli.network.inference import CropPredictor
 from luvli.network.model import LUVLi
 from luvli.network.model_info import ModelInfo
@@ -111,53 +108,3 @@ def test_crops(size: int, count: int = 5) -> Picture:
     crops += rng.integers(-20, 21, crops.shape, dtype=np.int16)
     crops[-1] = 128
     return np.asarray(crops.clip(0, 255), dtype=np.uint8)
-
-
-def quantize(model: PathLike, target: PathLike, crops: Sequence[Picture]) -> None:
-    """Write an exported model with 8-bit convolutions, ranges taken from real crops.
-
-    `crops` are (S, S, 3) face crops, as `Predictor.crop` makes them; some fifty are enough.
-    The first convolution and the last two, which make the heat maps, stay at 32 bits: with
-    luvli-68 that is the difference between losing 0.2 points of NME and losing none. Weights
-    use 7 bits, because processors without VNNI add up pairs of products in 16.
-    """
-    import onnx
-    from onnxruntime import quantization
-
-    if len(crops) < 8:
-        raise InputError(
-            f"{len(crops)} face crops are too few to set 8-bit ranges: give a folder with at "
-            "least 8 faces, better 50."
-        )
-    info = OnnxBackend(model).info.model_copy(update={"precision": "int8"})
-    with whole_file(target) as temporary:
-        logging.disable(logging.WARNING)  # the quantizer's remarks are for its developers
-        try:
-            prepared = temporary.with_name(f"{temporary.name}.prepared")
-            try:
-                quantization.quant_pre_process(os.fspath(model), prepared, skip_symbolic_shape=True)
-                nodes = onnx.load(prepared, load_external_data=False).graph.node
-                layers = [node.name for node in nodes if node.op_type == "Conv"]
-                quantization.quantize_static(
-                    prepared,
-                    temporary,
-                    _Crops(crops, quantization.CalibrationDataReader),
-                    op_types_to_quantize=["Conv"],
-                    nodes_to_exclude=[layers[0], *layers[-2:]],
-                    per_channel=True,
-                    reduce_range=True,
-                    calibrate_method=quantization.CalibrationMethod.MinMax,
-                )
-            finally:
-                prepared.unlink(missing_ok=True)
-        finally:
-            logging.disable(logging.NOTSET)
-        proto = onnx.load(temporary)
-        onnx.helper.set_model_props(proto, info.to_metadata())
-        onnx.save(proto, temporary)
-
-
-def _Crops(crops: Sequence[Picture], base: type) -> Any:
-    """The runtime's calibration reader; its base class is imported only when needed."""
-    batches = iter([{INPUT: np.stack(crops[i : i + 1])} for i in range(len(crops))])
-    return type("CropReader", (base,), {"get_next": lambda self: next(batches, None)})()

@@ -16,17 +16,15 @@ from typing import NamedTuple
 
 from luvli.errors import InputError
 from luvli.files import PathLike
+from luvli.image.read import IMAGE_SUFFIXES
 
 # fmt: off
-PICTURES = frozenset((
-    ".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".bmp", ".dib", ".webp", ".tif", ".tiff", ".gif",
-    ".ppm", ".pgm", ".pbm", ".pnm", ".jp2", ".avif",
-))
-VIDEOS = frozenset((
+VIDEO_SUFFIXES = frozenset((
     ".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".ts", ".mts", ".m2ts",
     ".wmv", ".flv", ".3gp", ".ogv",
 ))
 # fmt: on
+FOUND_IN_FOLDERS = VIDEO_SUFFIXES.union(IMAGE_SUFFIXES)
 SORTED_AT_A_TIME = 10_000
 
 
@@ -38,7 +36,7 @@ class Input(NamedTuple):
 
     @property
     def is_video(self) -> bool:
-        return Path(self.path).suffix.lower() in VIDEOS
+        return Path(self.path).suffix.lower() in VIDEO_SUFFIXES
 
 
 class Inputs:
@@ -98,7 +96,7 @@ def _folder(folder: str, inside: str) -> Iterator[Input]:
                         continue
                     if is_folder:
                         deeper.append(name)
-                    elif os.path.splitext(name)[1].lower() in PICTURES | VIDEOS:  # noqa: PTH122
+                    elif os.path.splitext(name)[1].lower() in FOUND_IN_FOLDERS:  # noqa: PTH122
                         yield Input(os.path.join(folder, name), os.path.join(inside, name))  # noqa: PTH118
     except OSError as error:
         raise InputError(f"{folder} cannot be listed ({error.strerror}): check it.") from error

@@ -18,6 +18,7 @@ from luvli.errors import InputError
 from luvli.faces import FaceLandmarks
 from luvli.image.box import Box
 from luvli.image.detect import MIN_SCORE
+from luvli.image.match import best_match
 from luvli.image.read import Picture
 from luvli.prediction.predictor import Predictor
 from luvli.prediction.result import Result
@@ -30,8 +31,6 @@ THOROUGH_EVERY = 4
 """of so many looks one is at the whole frame; and every one when a face seems lost"""
 GLANCE = 480
 """longest side, in pixels, of the copy that the other looks are at"""
-SAME_FACE = 0.3
-"""intersection over union above which a detection and a followed face are one"""
 LOST_AFTER = 2
 """looks of the detector in a row that a face must be missed by to be given up"""
 DOUBTFUL = 0.12
@@ -86,8 +85,8 @@ class Follower:
         self._since_look = 0
         detected = self._detect(image, thorough)
         for track in self._tracks:
-            best = max(detected, key=track.box.iou, default=None)
-            if best is None or track.box.iou(best) < SAME_FACE:
+            best = best_match(track.box, detected)
+            if best is None:
                 track.missed += 1
                 track.doubtful = True
                 continue

@@ -10,9 +10,8 @@ import numpy as np
 
 from luvli.errors import InputError, require
 from luvli.files import read_text
+from luvli.image.read import IMAGE_SUFFIXES
 from luvli.synthetic.shade import TILE, noise_tile
-
-PHOTO_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".bmp"}
 
 
 def photographs(folder: str) -> tuple[Path, ...]:
@@ -28,9 +27,9 @@ def photographs(folder: str) -> tuple[Path, ...]:
         return tuple(listed)
     if not Path(folder).is_dir():
         raise InputError(f"{folder} is not a folder: give one with photographs.")
-    found = sorted(f for f in Path(folder).rglob("*") if f.suffix.lower() in PHOTO_SUFFIXES)
+    found = sorted(f for f in Path(folder).rglob("*") if f.suffix.lower() in IMAGE_SUFFIXES)
     if not found:
-        raise InputError(f"{folder} holds no photographs (jpg, png, webp or bmp).")
+        raise InputError(f"{folder} holds no photographs: give a folder with images.")
     return tuple(found)
 
 
