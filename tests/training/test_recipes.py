@@ -133,6 +133,37 @@ def test_our_own_recipes_use_what_the_paper_did_not(name: str) -> None:
     assert "research only" in recipe.licence
 
 
+def test_the_miniature_changes_what_the_papers_rows_change() -> None:
+    from luvli.training.experiments import read_experiments
+    from luvli.training.loop import changed_settings
+
+    rows = read_experiments(FOLDER / "mini/ablation", Path("runs"), ())
+    names = list(rows)
+    assert names.index("heatmap") < names.index("direct")  # what the others start from
+    best, base = rows["luvli"], paper("300w-split2-lp")
+    same = {"last-unet", "mse", "gauss-no-visibility", "gauss", "laplace-no-visibility"}
+    same |= {"direct", "softmax", "tau-softmax"}
+    for name in same:
+        mine = changed_settings(best.model_dump(), rows[name].model_dump())
+        theirs = changed_settings(base.model_dump(), paper(f"ablation/{name}").model_dump())
+        words = ("name", "about")
+        assert [c for c in mine if c[0] not in words] == [c for c in theirs if c[0] not in words]
+    assert rows["half-unets"].network.unets * 2 == best.network.unets
+    assert rows["scratch"].init is None
+    assert {row.init for name, row in rows.items() if name not in ("scratch", "heatmap")} == {
+        "runs/heatmap/model.safetensors"
+    }
+    for row in rows.values():
+        assert row.data == best.data  # the same faces, the same held out
+        assert [s.hold_out for s in row.data.sources.values()] == [0.1, 0.1]
+    scaled = [read_recipe(FOLDER / f"mini/{name}.yaml") for name in ("300w-split1", "merl-rav")]
+    for row in [*scaled, rows["heatmap"], best, rows["scratch"]]:
+        for name, stage in row.stages.items():
+            scratch = name == "heatmap" or row.name == "scratch"
+            expected = FROM_SCRATCH if scratch else FINE_TUNING
+            assert rates(stage) == pytest.approx(expected, rel=1e-12)
+
+
 def test_our_models_hold_out_the_same_faces() -> None:
     """A teacher must not have learnt what its student is judged by, nor the other way round."""
     models = [read_recipe(FOLDER / f"luvli-68{more}.yaml") for more in ("", "-large", "-fast")]

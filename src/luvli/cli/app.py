@@ -16,6 +16,7 @@ from luvli.cli import (
     demo,
     detect,
     evaluate,
+    experiments,
     export,
     figure,
     import_official,
@@ -81,6 +82,7 @@ app.command()(table.table)
 app.command()(figure.figure)
 app.command()(train.train)
 app.command()(calibrate.calibrate)
+app.add_typer(experiments.experiments, name="experiments")
 app.command()(serve.serve)
 
 

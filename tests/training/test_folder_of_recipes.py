@@ -1,0 +1,144 @@
+"""A folder of recipes: run in order, resumed, measured on the same faces, compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import Result
+
+from luvli.errors import InputError
+from luvli.training import experiments as running
+from luvli.training.recipe import Recipe
+from luvli.training.recipe_files import write_recipe
+from luvli.training.run_log import Divergence
+
+MakeRecipe = Callable[..., Recipe]
+Command = Callable[..., Result]
+
+
+def write_rows(folder: Path, errors: dict[str, np.ndarray], faces: int = 60) -> None:
+    names = np.array([f"mine/{i}" for i in range(faces)])
+    sources = np.array(["mine"] * (faces // 2) + ["other"] * (faces - faces // 2))
+    for row, nme in errors.items():
+        (folder / row).mkdir(parents=True)
+        nothing = np.full(faces, np.nan)
+        np.savez(
+            folder / row / running.HELD_OUT,
+            about=np.array(f"paper of {row}"),
+            **running.HeldOutErrors(names, sources, nme, nothing, nothing, nothing)._asdict(),
+        )
+
+
+def test_differences_are_paired(tmp_path: Path, rng: np.random.Generator) -> None:
+    """A small difference on very different faces: certain when paired, lost when not."""
+    base = rng.uniform(1, 20, 60)
+    worse = base + 0.2 + rng.normal(0, 0.1, 60)
+    write_rows(tmp_path, {"luvli": base, "worse": worse, "noise": base + rng.normal(0, 0.1, 60)})
+    (tmp_path / "gone").mkdir()
+    (tmp_path / "gone" / running.DIVERGED).write_text("it ran away")
+    rows = running.experiment_rows(tmp_path)
+    by_name = {row.name: row for row in rows}
+    assert rows[0].name == "luvli" and rows[0].difference is None
+    assert rows[-1].name == "gone" and rows[-1].nme_box is None
+    paired = by_name["worse"].difference
+    assert paired is not None
+    assert paired.difference == pytest.approx((worse - base).mean())
+    assert paired.low > 0.1 and paired.p_value < 0.01
+    same = by_name["noise"].difference
+    assert same is not None and same.low < 0 < same.high
+    assert by_name["worse"].by_source["other"] == pytest.approx(worse[30:].mean())
+    text = running.table_markdown(rows)
+    assert "paper of worse" in text and "ran away" in text
+    assert len({line.count("|") for line in text.splitlines()}) == 1
+    with pytest.raises(InputError, match="no finished row 'best'"):
+        running.experiment_rows(tmp_path, "best")
+    write_rows(tmp_path, {"fewer": base[:10]}, faces=10)
+    with pytest.raises(InputError, match="other faces"):
+        running.experiment_rows(tmp_path)
+
+
+def test_recipes_that_start_from_each_other(tmp_path: Path) -> None:
+    text = "name: x\ndata: {sources: {a: {set: folder}}}\nstages: {one: {loss: luvli}}\n"
+    for name, init in (("a", "b"), ("b", "c"), ("c", "null")):
+        (tmp_path / f"{name}.yaml").write_text(f"{text}init: {init}\n")
+    (tmp_path / "base.yaml").write_text("nothing: 1\n")
+    recipes = running.read_experiments(tmp_path, Path("runs"), ["seed=3"])
+    assert list(recipes) == ["c", "b", "a"]
+    assert [recipe.init for recipe in recipes.values()] == [
+        None,
+        "runs/c/model.safetensors",
+        "runs/b/model.safetensors",
+    ]
+    assert {recipe.seed for recipe in recipes.values()} == {3}
+    (tmp_path / "c.yaml").write_text(f"{text}init: a\n")
+    with pytest.raises(InputError, match="start from each other"):
+        running.read_experiments(tmp_path, Path("runs"))
+    with pytest.raises(InputError, match="holds no recipes"):
+        running.read_experiments(tmp_path / "nowhere", Path("runs"))
+
+
+@pytest.fixture
+def folder(small_recipe: MakeRecipe, tmp_path: Path) -> Path:
+    """Heat maps, the whole method, and one without visibility."""
+    place = tmp_path / "recipes"
+    place.mkdir()
+    stage = {"epochs": 1}
+    rows = {
+        "start": small_recipe(about="a start", stages={"heatmaps": stage, "luvli": None}),
+        "luvli": small_recipe(init="start", stages={"heatmaps": None, "luvli": stage}),
+        "no-visibility": small_recipe(
+            init="start", stages={"heatmaps": None, "luvli": {**stage, "use_visibility": False}}
+        ),
+    }
+    for name, recipe in rows.items():
+        (place / f"{name}.yaml").write_text(write_recipe(recipe))
+    return place
+
+
+@pytest.mark.slow
+def test_one_command_runs_resumes_and_writes_the_table(
+    luvli: Command, folder: Path, faces_folder: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "runs"
+    words = ("experiments", "run", folder, "--data", faces_folder, "--out", out)
+    first = luvli(*words, "--only", "start")
+    assert first.exit_code == 0, first.output
+    assert not (out / "luvli").exists() and not (out / "table.md").exists()
+    before = (out / "start/model.safetensors").stat().st_mtime_ns
+    again = luvli(*words)
+    assert again.exit_code == 0, again.output
+    assert (out / "start/model.safetensors").stat().st_mtime_ns == before  # not run again
+    table = (out / "table.md").read_text()
+    assert [line.split("|")[1].strip() for line in table.splitlines()[2:3]] == ["luvli"]
+    rows = {row.name: row for row in running.experiment_rows(out)}
+    assert set(rows) == {"luvli", "no-visibility", "start"}
+    assert np.isfinite(rows["luvli"].nll) and np.isfinite(rows["luvli"].hidden)
+    assert np.isnan(rows["no-visibility"].hidden) and np.isnan(rows["start"].nll)
+    kept = running._read_errors(out / "luvli" / running.HELD_OUT)[0]
+    assert len(kept.face) == 4
+    shown = luvli("experiments", "table", out, "--markdown")
+    assert shown.output == table
+    other = luvli(*words, "--set", "seed=1")
+    assert other.exit_code == 2 and "another recipe" in other.output
+    unknown = luvli(*words, "--only", "nothing")
+    assert unknown.exit_code == 2 and "start, luvli, no-visibility" in unknown.output
+
+
+def test_a_row_that_runs_away_does_not_stop_the_others(
+    folder: Path, faces_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def diverge(recipe: Recipe, place: Path, options: object) -> Path:
+        asked.append(place.name)
+        raise Divergence("stage x: the loss has run away")
+
+    monkeypatch.setattr(running, "train", diverge)
+    out = tmp_path / "runs"
+    for _ in range(2):  # the second time nothing is tried again
+        running.run_experiments(folder, out, [f"data.root={faces_folder}"], say=lambda _: None)
+        assert asked == ["start", "luvli", "no-visibility"]
+    assert "run away" in (out / "luvli" / running.DIVERGED).read_text()
