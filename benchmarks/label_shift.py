@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from luvli.data.record import FaceRecord
 from luvli.image.detect import YuNet
-from luvli.image.read import Picture, read_image
+from luvli.image.read import ImageArray, read_image
 from luvli.progress import track
 
 Floats = NDArray[np.float64]
@@ -66,7 +66,7 @@ def five_points(points: Floats) -> Floats:
     return np.stack([*eyes, points[30], points[48], points[54]])
 
 
-def shift(detector: YuNet, image: Picture, labelled: Floats) -> float | None:
+def shift(detector: YuNet, image: ImageArray, labelled: Floats) -> float | None:
     """Labels minus detector in x, pixels, mean of the five points."""
     rows = detector.detect_raw(image)
     if not len(rows):

@@ -22,7 +22,7 @@ from luvli.cli.tables import print_table
 from luvli.drawing.faces import draw_faces
 from luvli.errors import require
 from luvli.image.box import Box
-from luvli.image.read import Picture, read_image
+from luvli.image.read import ImageArray, read_image
 from luvli.models import model_names
 from luvli.network.backend import INPUT, OUTPUTS
 from luvli.prediction.batch_job import BatchJob, JobSettings
@@ -44,7 +44,7 @@ def median_ms(work: Callable[[], object], repeat: int) -> float:
     return statistics.median(times) * 1e3
 
 
-def astronaut() -> Picture:
+def astronaut() -> ImageArray:
     return read_image(require("skimage.data", "demo").astronaut())
 
 
@@ -87,7 +87,7 @@ def batches(model: str, repeat: int) -> list[list[str]]:
     return rows
 
 
-def moving(count: int) -> Iterator[Picture]:
+def moving(count: int) -> Iterator[ImageArray]:
     """A 640 x 480 view that wanders over the photograph."""
     photograph = astronaut()
     for i in range(count):

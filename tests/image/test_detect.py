@@ -18,17 +18,17 @@ from luvli.image import Box, detect_faces, get_detector, read_image
 from luvli.image.detect import box_features, tight_box
 from luvli.image.known_boxes import BoxesFromFile, WholeImage
 
-Picture = NDArray[np.uint8]
+ImageArray = NDArray[np.uint8]
 
 
 @pytest.fixture(scope="module")
-def face(astronaut: Picture) -> Box:
+def face(astronaut: ImageArray) -> Box:
     found = detect_faces(astronaut)
     assert len(found) == 1
     return found[0]
 
 
-def resized(image: Picture, factor: float) -> Picture:
+def resized(image: ImageArray, factor: float) -> ImageArray:
     method = cv2.INTER_AREA if factor < 1 else cv2.INTER_CUBIC
     return np.asarray(cv2.resize(image, None, fx=factor, fy=factor, interpolation=method))
 
@@ -39,13 +39,13 @@ def test_the_box_holds_eyes_nose_and_mouth_and_no_hair(face: Box) -> None:
 
 
 @pytest.mark.parametrize("factor", [0.12, 0.3, 2.0, 6.0])
-def test_any_size(astronaut: Picture, face: Box, factor: float) -> None:
+def test_any_size(astronaut: ImageArray, face: Box, factor: float) -> None:
     found = detect_faces(resized(astronaut, factor))
     assert len(found) == 1
     assert found[0].iou(face.scaled(factor)) > (0.6 if factor < 0.2 else 0.8)
 
 
-def test_several_faces_sorted_by_score(astronaut: Picture) -> None:
+def test_several_faces_sorted_by_score(astronaut: ImageArray) -> None:
     part = astronaut[40:300, 100:360]
     blurred = cv2.GaussianBlur(part, (0, 0), 3)
     canvas = np.concatenate([blurred, part, np.ascontiguousarray(part[:, ::-1])], axis=1)
@@ -55,7 +55,7 @@ def test_several_faces_sorted_by_score(astronaut: Picture) -> None:
     assert scores == sorted(scores, reverse=True)
 
 
-def test_a_small_face_in_a_large_picture(astronaut: Picture, face: Box) -> None:
+def test_a_small_face_in_a_large_picture(astronaut: ImageArray, face: Box) -> None:
     canvas = np.full((1500, 2400, 3), 120, np.uint8)
     small = resized(astronaut, 0.4)
     canvas[900 : 900 + len(small), 1700 : 1700 + small.shape[1]] = small
@@ -64,7 +64,7 @@ def test_a_small_face_in_a_large_picture(astronaut: Picture, face: Box) -> None:
     assert detect_faces(canvas)[0].iou(moved) > 0.6
 
 
-def test_a_face_cut_by_the_border(astronaut: Picture) -> None:
+def test_a_face_cut_by_the_border(astronaut: ImageArray) -> None:
     assert len(detect_faces(np.ascontiguousarray(astronaut[85:185, 175:275]))) == 1
 
 
@@ -74,7 +74,7 @@ def test_no_face_gives_an_empty_list(rng: np.random.Generator) -> None:
     assert detect_faces(np.zeros((2, 2, 3), np.uint8)) == []
 
 
-def test_mirror_image_gives_the_mirrored_box(astronaut: Picture, face: Box) -> None:
+def test_mirror_image_gives_the_mirrored_box(astronaut: ImageArray, face: Box) -> None:
     found = detect_faces(np.ascontiguousarray(astronaut[:, ::-1]))[0]
     assert found.iou(Box(511 - face.x1, face.y0, 511 - face.x0, face.y1)) > 0.9
 
@@ -100,13 +100,13 @@ def test_lfpw_faces_are_found_and_mapped(lfpw: Path) -> None:
     assert np.mean(overlaps) > 0.87
 
 
-def test_whole_image(astronaut: Picture) -> None:
+def test_whole_image(astronaut: ImageArray) -> None:
     assert get_detector("whole-image")(astronaut) == [Box(50.7, 50.7, 460.3, 460.3)]
     assert list(WholeImage(margin=0)(astronaut)[0]) == [-0.5, -0.5, 511.5, 511.5]
 
 
 @pytest.mark.parametrize("kind", ["csv", "mapping", "faces"])
-def test_boxes_from_a_file(kind: str, tmp_path: Path, astronaut: Picture) -> None:
+def test_boxes_from_a_file(kind: str, tmp_path: Path, astronaut: ImageArray) -> None:
     path = tmp_path / ("boxes.csv" if kind == "csv" else "boxes.json")
     if kind == "csv":
         path.write_text("image,x0,y0,x1,y1,score\na.png,1,2,30,40,0.5\na.png,5,6,70,80,0.9\n")
@@ -126,7 +126,9 @@ def test_boxes_from_a_file(kind: str, tmp_path: Path, astronaut: Picture) -> Non
     assert detector(astronaut, "b.png") == []
 
 
-def test_boxes_reach_detect_faces_by_the_pictures_name(tmp_path: Path, astronaut: Picture) -> None:
+def test_boxes_reach_detect_faces_by_the_pictures_name(
+    tmp_path: Path, astronaut: ImageArray
+) -> None:
     from luvli.image.write import write_image
 
     write_image(tmp_path / "a.png", astronaut)
@@ -150,7 +152,7 @@ def test_unknown_detector_lists_the_choices() -> None:
         get_detector("retina")
 
 
-def test_command(luvli: Callable[..., Result], tmp_path: Path, astronaut: Picture) -> None:
+def test_command(luvli: Callable[..., Result], tmp_path: Path, astronaut: ImageArray) -> None:
     from luvli.image.write import write_image
 
     write_image(tmp_path / "a.png", astronaut)

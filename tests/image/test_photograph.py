@@ -17,17 +17,17 @@ from luvli.image import Box, Crop, affine, read_image
 from luvli.image.photograph import Photograph
 from luvli.image.read import read_reduced
 
-Picture = NDArray[np.uint8]
+ImageArray = NDArray[np.uint8]
 
 
-def smooth(width: int, height: int) -> Picture:
+def smooth(width: int, height: int) -> ImageArray:
     """Soft colours that differ at every place, so that a shift by a pixel shows."""
     y, x = np.mgrid[:height, :width]
     red, green = 40 + 170 * x / width, 40 + 170 * y / height
     return np.dstack([red, green, 127 + 60 * np.sin(x / 40) * np.cos(y / 50)]).astype(np.uint8)
 
 
-def jpeg(image: Picture, orientation: int = 1) -> bytes:
+def jpeg(image: ImageArray, orientation: int = 1) -> bytes:
     buffer, exif = io.BytesIO(), Image.Exif()
     exif[0x0112] = orientation
     Image.fromarray(image).save(buffer, "JPEG", quality=98, subsampling=0, exif=exif)
@@ -69,7 +69,7 @@ def test_formats_that_cannot_be_reduced_are_read_whole() -> None:
 
 
 @pytest.mark.parametrize("side", [100, 333, 700])
-def test_crops_are_those_of_the_whole_image(side: float, astronaut: Picture) -> None:
+def test_crops_are_those_of_the_whole_image(side: float, astronaut: ImageArray) -> None:
     large = np.asarray(cv2.resize(astronaut, (2048, 2048), interpolation=cv2.INTER_CUBIC), np.uint8)
     data = jpeg(large)
     photograph = Photograph(data)
@@ -81,14 +81,14 @@ def test_crops_are_those_of_the_whole_image(side: float, astronaut: Picture) -> 
     assert np.abs(got.astype(int) - expected).mean() < 1.5
 
 
-def test_arrays_are_not_copied_and_not_written_to(astronaut: Picture) -> None:
+def test_arrays_are_not_copied_and_not_written_to(astronaut: ImageArray) -> None:
     photograph = Photograph(astronaut)
     assert photograph.whole() is astronaut
     assert photograph.overview(10).image is astronaut
     assert Photograph(astronaut[:, ::-1]).whole().flags.c_contiguous
 
 
-def test_a_large_photograph_takes_little_memory(tmp_path: Path, astronaut: Picture) -> None:
+def test_a_large_photograph_takes_little_memory(tmp_path: Path, astronaut: ImageArray) -> None:
     """24 megapixels with a large face: far below the 72 MB that its pixels take, whole."""
     path = tmp_path / "large.jpg"
     tall = cv2.resize(astronaut[:300, 30:430], (6000, 4000), interpolation=cv2.INTER_LINEAR)

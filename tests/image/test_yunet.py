@@ -19,8 +19,8 @@ from luvli.image import read_image, yunet
 from luvli.image.detect import detect_faces
 from luvli.image.yunet import WEIGHTS, Rows, YuNetNetwork, any_size, read_weights, without_doubles
 
-Picture = NDArray[np.uint8]
-Peer = Callable[[Picture], Rows]
+ImageArray = NDArray[np.uint8]
+Peer = Callable[[ImageArray], Rows]
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def opencv() -> Peer:
     path = Path(spec.submodule_search_locations[0]) / WEIGHTS
     net = cv2.FaceDetectorYN.create(str(path), "", (320, 320), 0.3, 0.3, 5000)
 
-    def detect(image: Picture) -> Rows:
+    def detect(image: ImageArray) -> Rows:
         net.setInputSize((image.shape[1], image.shape[0]))
         found = net.detect(np.ascontiguousarray(image[:, :, ::-1]))[1]
         rows = np.empty((0, 15)) if found is None else np.asarray(found, dtype=np.float64)
@@ -45,7 +45,7 @@ def opencv() -> Peer:
     return detect
 
 
-def same(network: YuNetNetwork, opencv: Peer, image: Picture) -> int:
+def same(network: YuNetNetwork, opencv: Peer, image: ImageArray) -> int:
     ours, theirs = without_doubles(network(image, 0.3)), opencv(image)
     np.testing.assert_allclose(ours, theirs, atol=0.01)
     return len(ours)
@@ -53,14 +53,14 @@ def same(network: YuNetNetwork, opencv: Peer, image: Picture) -> int:
 
 @pytest.mark.parametrize("size", [(320, 240), (512, 512), (203, 320), (640, 479), (33, 31)])
 def test_same_heads_points_and_scores_as_opencv(
-    network: YuNetNetwork, opencv: Peer, astronaut: Picture, size: tuple[int, int]
+    network: YuNetNetwork, opencv: Peer, astronaut: ImageArray, size: tuple[int, int]
 ) -> None:
     image = np.asarray(cv2.resize(astronaut, size, interpolation=cv2.INTER_AREA), np.uint8)
     assert same(network, opencv, image) >= (size[0] > 40)
 
 
 def test_same_as_opencv_on_many_faces(
-    network: YuNetNetwork, opencv: Peer, astronaut: Picture
+    network: YuNetNetwork, opencv: Peer, astronaut: ImageArray
 ) -> None:
     face = astronaut[20:260, 110:350]
     tiles = [cv2.resize(face, (side, side), interpolation=cv2.INTER_AREA) for side in (60, 90, 120)]
@@ -124,13 +124,13 @@ def test_weights_that_were_changed_are_refused(
 
 
 def test_small_faces_are_looked_for_when_asked_or_hinted(
-    astronaut: Picture, monkeypatch: pytest.MonkeyPatch
+    astronaut: ImageArray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One large face alone: one look. With small ones beside it, and with small_faces: two."""
     looks: list[tuple[int, ...]] = []
     run = YuNetNetwork.__call__
 
-    def counted(self: YuNetNetwork, image: Picture, min_score: float) -> Rows:
+    def counted(self: YuNetNetwork, image: ImageArray, min_score: float) -> Rows:
         looks.append(image.shape[:2])
         return run(self, image, min_score)
 

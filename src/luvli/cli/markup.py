@@ -11,7 +11,7 @@ import typer
 def markup(
     name: Annotated[str, typer.Argument(help="ibug68, wflw98, cofw29 or aflw19.")],
     out: Annotated[
-        Path | None, typer.Option(help="Picture to write; NAME.png if not given.")
+        Path | None, typer.Option(help="ImageArray to write; NAME.png if not given.")
     ] = None,
     size: Annotated[int, typer.Option(min=100, max=8000, help="Side in pixels.")] = 1200,
     json: Annotated[

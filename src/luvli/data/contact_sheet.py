@@ -17,7 +17,7 @@ from luvli.data.record import FaceRecord, Visibility
 from luvli.drawing.schematic import draw_schematic
 from luvli.errors import InputError
 from luvli.image import Crop, read_image
-from luvli.image.read import Picture
+from luvli.image.read import ImageArray
 from luvli.markup import get_markup, is_markup
 
 GREEN, RED = (0, 210, 0), (235, 20, 20)
@@ -32,7 +32,7 @@ def choose(count: int, wanted: int, seed: int) -> list[int]:
     return sorted(rng.permutation(count)[: min(wanted, count)].tolist())
 
 
-def label_sheet(records: Sequence[FaceRecord], columns: int = 4, size: int = 220) -> Picture:
+def label_sheet(records: Sequence[FaceRecord], columns: int = 4, size: int = 220) -> ImageArray:
     """Faces as labelled, each cut out `ENLARGE` times its tight box, `size` pixels high.
 
     A record without image shows its landmarks on grey.
@@ -50,7 +50,7 @@ def label_sheet(records: Sequence[FaceRecord], columns: int = 4, size: int = 220
 
 def sample_sheet(
     dataset: CropDataset, indices: Sequence[int], columns: int = 4, epoch: int = 0
-) -> Picture:
+) -> ImageArray:
     """Faces as a network in training sees them, with their landmarks."""
     cells = []
     for index in indices:
@@ -61,8 +61,8 @@ def sample_sheet(
 
 
 def draw_landmarks(
-    image: Picture, points: NDArray[np.floating], visibility: NDArray[np.int8]
-) -> Picture:
+    image: ImageArray, points: NDArray[np.floating], visibility: NDArray[np.int8]
+) -> ImageArray:
     """A copy with a dot for each located landmark (k, 2), in pixels of the image."""
     import cv2
 
@@ -78,11 +78,11 @@ def draw_landmarks(
 
 
 def _arrange(
-    cells: Sequence[tuple[Picture, NDArray[np.int8], str]],
+    cells: Sequence[tuple[ImageArray, NDArray[np.int8], str]],
     records: Sequence[FaceRecord],
     columns: int,
     size: int,
-) -> Picture:
+) -> ImageArray:
     """Rows of cells; with schematics if any landmark of the sheet is self-occluded."""
     if not cells:
         raise InputError("there are no faces to show.")
@@ -107,7 +107,7 @@ def _arrange(
     return sheet
 
 
-def _captioned(cell: Picture, name: str) -> Picture:
+def _captioned(cell: ImageArray, name: str) -> ImageArray:
     import cv2
 
     strip = np.full((CAPTION, cell.shape[1], 3), 255, np.uint8)

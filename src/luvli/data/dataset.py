@@ -34,7 +34,7 @@ from luvli.files import PathLike
 from luvli.image import Crop, read_image
 from luvli.image import affine as affines
 from luvli.image.crop import Convention, warp_affine
-from luvli.image.read import Picture
+from luvli.image.read import ImageArray
 from luvli.markup import get_markup
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class CropDataset:
             "index": np.int64(index),
         }
 
-    def _draw(self, index: int, affine: NDArray[np.float64]) -> tuple[Picture, tuple[int, int]]:
+    def _draw(self, index: int, affine: NDArray[np.float64]) -> tuple[ImageArray, tuple[int, int]]:
         """The crop's pixels, and the width and height of the image it comes from."""
         if self.patches is not None:
             row = int(self._rows[index])
@@ -164,7 +164,7 @@ class CropDataset:
         return warp_affine(image, affine, self.size), size
 
 
-def _warp(patch: Picture, affine: NDArray[np.float64], size: int) -> Picture:
+def _warp(patch: ImageArray, affine: NDArray[np.float64], size: int) -> ImageArray:
     """Plain bilinear: a patch is hardly finer than a crop, so that nothing can alias much."""
     import cv2
 

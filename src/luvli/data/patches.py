@@ -27,7 +27,7 @@ from luvli.data.sets.definition import implausible
 from luvli.errors import InputError
 from luvli.files import PathLike
 from luvli.image import Box, Crop, read_image
-from luvli.image.read import Picture
+from luvli.image.read import ImageArray
 
 VERSION = 1
 Track = Callable[[Iterable[Any]], Iterable[Any]]
@@ -55,7 +55,7 @@ class Patches:
     def __len__(self) -> int:
         return len(self.affine)
 
-    def __getitem__(self, index: int) -> Picture:
+    def __getitem__(self, index: int) -> ImageArray:
         """(P, P, 3) uint8, a view of the file."""
         if self._pixels is None:
             self._pixels = np.load(self.folder / "pixels.npy", mmap_mode="r")
@@ -120,7 +120,7 @@ def _build(
 
 def _cut(
     record: FaceRecord, box: Box, side: float, pixels: int
-) -> tuple[Picture, NDArray[np.float64], tuple[int, int]] | Problem:
+) -> tuple[ImageArray, NDArray[np.float64], tuple[int, int]] | Problem:
     if record.image is None:
         return Problem(record.name, "missing image", f"{record.name} has no image.")
     try:

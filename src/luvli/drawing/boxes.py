@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from luvli.image.box import Box
-from luvli.image.read import Picture
+from luvli.image.read import ImageArray
 
 _SHIFT = 4  # OpenCV draws at 1/16 of a pixel
 
 
-def draw_boxes(image: Picture, boxes: Sequence[Box]) -> Picture:
+def draw_boxes(image: ImageArray, boxes: Sequence[Box]) -> ImageArray:
     """A copy of the picture with each box and its score, sized to be read at any resolution."""
     import cv2
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from luvli.errors import InputError
 from luvli.faces import FaceLandmarks
-from luvli.image.read import Picture
+from luvli.image.read import ImageArray
 from luvli.likelihood import family
 from luvli.likelihood.covariance import to_cholesky
 
@@ -37,13 +37,13 @@ _CIRCLE = np.stack([np.cos(_TURN), np.sin(_TURN)])  # (2, 48)
 
 
 def draw_face(
-    image: Picture,
+    image: ImageArray,
     face: FaceLandmarks,
     truth: ArrayLike | None = None,
     coverage: float | None = None,
     mahalanobis: float = 1.0,
     likelihood: Literal["laplace", "gauss"] = "laplace",
-) -> Picture:
+) -> ImageArray:
     """A copy of the picture with one face's points, ellipses and, if given, labels (k, 2).
 
     Ellipses are at Mahalanobis distance `mahalanobis`, or, with `coverage`, where they hold
@@ -62,13 +62,13 @@ def draw_face(
 
 
 def draw_faces(
-    image: Picture,
+    image: ImageArray,
     faces: Sequence[FaceLandmarks],
     coverage: float | None = None,
     mahalanobis: float = 1.0,
     likelihood: Literal["laplace", "gauss"] = "laplace",
     enlarge: float = 1.0,
-) -> Picture:
+) -> ImageArray:
     """All faces of a picture on a copy of it, `enlarge` times as large."""
     radius = _radius(coverage, mahalanobis, likelihood)
     canvas = image.copy()
@@ -86,7 +86,7 @@ def draw_faces(
     return canvas
 
 
-def readable_enlargement(image: Picture, faces: Sequence[FaceLandmarks]) -> int:
+def readable_enlargement(image: ImageArray, faces: Sequence[FaceLandmarks]) -> int:
     """How many times to enlarge a small picture so that its smallest face can be looked at.
 
     Faces below 160 pixels ask for it; no picture grows beyond 1600 pixels.
@@ -106,7 +106,7 @@ def _radius(coverage: float | None, mahalanobis: float, likelihood: str) -> floa
     return float(family(likelihood).radius_quantile(coverage))  # type: ignore[arg-type]
 
 
-def _draw(canvas: Picture, face: FaceLandmarks, truth: ArrayLike | None, radius: float) -> None:
+def _draw(canvas: ImageArray, face: FaceLandmarks, truth: ArrayLike | None, radius: float) -> None:
     known = np.isfinite(face.points).all(axis=1)
     alpha = face.visibility if face.visibility_trained else np.ones(len(face))
     level = np.where(known, np.rint(alpha * LEVELS), 0).astype(int)
@@ -147,7 +147,9 @@ def _ellipses(points: Floats, covariance: Floats, radius: float) -> Floats:
     return np.asarray(points[:, None] + radius * offsets, dtype=np.float64)
 
 
-def _lines(canvas: Picture, curves: Floats, width: float, colour: Colour, opacity: float) -> None:
+def _lines(
+    canvas: ImageArray, curves: Floats, width: float, colour: Colour, opacity: float
+) -> None:
     import cv2
 
     # OpenCV's lines are whole pixels wide: thin ones are drawn large and shrunk, which also
@@ -163,7 +165,9 @@ def _lines(canvas: Picture, curves: Floats, width: float, colour: Colour, opacit
     _blend(canvas, mask, corner, zoom, colour, opacity)
 
 
-def _dots(canvas: Picture, points: Floats, radius: float, colour: Colour, opacity: float) -> None:
+def _dots(
+    canvas: ImageArray, points: Floats, radius: float, colour: Colour, opacity: float
+) -> None:
     """Filled circles with a thin dark rim, so that yellow is seen on skin and on white."""
     import cv2
 
@@ -179,7 +183,9 @@ def _dots(canvas: Picture, points: Floats, radius: float, colour: Colour, opacit
         _blend(canvas, mask, corner, zoom, paint, opacity * (0.5 if paint is DARK else 1.0))
 
 
-def _rings(canvas: Picture, points: Floats, radius: float, colour: Colour, opacity: float) -> None:
+def _rings(
+    canvas: ImageArray, points: Floats, radius: float, colour: Colour, opacity: float
+) -> None:
     """Circles that what lies below shows through, with the same dark rim."""
     around = points[:, None] + radius * _CIRCLE.T
     _lines(canvas, around, radius * 0.9, DARK, opacity / 2)
@@ -187,7 +193,7 @@ def _rings(canvas: Picture, points: Floats, radius: float, colour: Colour, opaci
 
 
 def _mask(
-    canvas: Picture, points: Floats, margin: float, zoom: int
+    canvas: ImageArray, points: Floats, margin: float, zoom: int
 ) -> tuple[NDArray[np.uint8] | None, NDArray[np.int64]]:
     """An empty mask, `zoom` times as fine, over the part of the canvas around the points."""
     height, width = canvas.shape[:2]
@@ -210,7 +216,7 @@ def _fixed(points: Floats) -> NDArray[np.int32]:
 
 
 def _blend(
-    canvas: Picture,
+    canvas: ImageArray,
     mask: NDArray[np.uint8],
     corner: NDArray[np.int64],
     zoom: int,

@@ -7,7 +7,7 @@ from collections.abc import Collection
 import numpy as np
 from numpy.typing import NDArray
 
-from luvli.image.read import Picture
+from luvli.image.read import ImageArray
 from luvli.markup import Markup
 
 _LINE = (150, 160, 175)
@@ -21,7 +21,7 @@ def draw_schematic(
     size: int = 1200,
     numbers: bool = True,
     hidden: Collection[int] = (),
-) -> Picture:
+) -> ImageArray:
     """The schematic of a markup on white, (size, size, 3).
 
     `numbers` writes each landmark's index beside it. Landmarks in `hidden` are black

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from luvli.errors import InputError, unknown_choice
 from luvli.image import affine as affines
 from luvli.image.box import Box
-from luvli.image.read import Picture
+from luvli.image.read import ImageArray
 from luvli.image.reference import reference_warp
 
 Convention = Literal["pixel-centre", "reference"]
@@ -114,7 +114,7 @@ class Crop:
         """Covariances (..., 2, 2) from crop to image pixels."""
         return affines.push_covariance(self.inverse, covariance)
 
-    def warp(self, image: Picture) -> Picture:
+    def warp(self, image: ImageArray) -> ImageArray:
         """The crop's pixels, (size, size, 3) uint8.
 
         Where the image is shrunk, each crop pixel averages the area that it covers, so
@@ -128,7 +128,7 @@ class Crop:
         return warp_affine(image, self.affine, self.size)
 
 
-def warp_affine(image: Picture, affine: NDArray[np.float64], size: int) -> Picture:
+def warp_affine(image: ImageArray, affine: NDArray[np.float64], size: int) -> ImageArray:
     """Draw `image` through `affine` (image -> crop pixels) on a black (size, size) square."""
     import cv2
 
@@ -141,8 +141,8 @@ def warp_affine(image: Picture, affine: NDArray[np.float64], size: int) -> Pictu
 
 
 def _shrink(
-    image: Picture, affine: NDArray[np.float64], size: int, scale: float
-) -> tuple[Picture, NDArray[np.float64]]:
+    image: ImageArray, affine: NDArray[np.float64], size: int, scale: float
+) -> tuple[ImageArray, NDArray[np.float64]]:
     """Shrink the part of the image that the crop shows, by areas, to the crop's resolution."""
     import cv2
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from luvli.errors import unknown_choice
 from luvli.image.box import Box
 from luvli.image.known_boxes import WholeImage
-from luvli.image.read import ImageSource, Picture, read_image
+from luvli.image.read import ImageArray, ImageSource, read_image
 from luvli.image.yunet import WEIGHTS, Rows, YuNetNetwork, without_doubles
 
 SMALL, LARGE = 320, 960
@@ -45,7 +45,7 @@ class Detector(Protocol):
     `name` is the image's path, for detectors that look boxes up; "" when it has none.
     """
 
-    def __call__(self, image: Picture, name: str = "") -> list[Box]: ...
+    def __call__(self, image: ImageArray, name: str = "") -> list[Box]: ...
 
 
 def detect_faces(
@@ -88,10 +88,10 @@ class YuNet:
         self.small_faces = small_faces
         self._network = _one_network()
 
-    def __call__(self, image: Picture, name: str = "") -> list[Box]:
+    def __call__(self, image: ImageArray, name: str = "") -> list[Box]:
         return [tight_box(row) for row in self.detect_raw(image)]
 
-    def detect_raw(self, image: Picture) -> Rows:
+    def detect_raw(self, image: ImageArray) -> Rows:
         """What YuNet finds, (n, 15) in image pixels, doubles left out, best score first."""
         longest = max(image.shape[:2])
         # Large images are shrunk once, and every look starts from there.
@@ -106,13 +106,13 @@ class YuNet:
             rows = without_doubles(np.concatenate([rows, *last]))
         return _moved(rows, image.shape[1] / start.shape[1], image.shape[0] / start.shape[0])
 
-    def _look(self, image: Picture, side: int, min_score: float) -> Rows:
+    def _look(self, image: ImageArray, side: int, min_score: float) -> Rows:
         """Candidates, in the image's pixels, when its longest side is shown as `side` pixels."""
         shown = _resized(image, side)
         rows = self._network(shown, min_score)
         return _moved(rows, image.shape[1] / shown.shape[1], image.shape[0] / shown.shape[0])
 
-    def _look_with_border(self, image: Picture) -> Rows:
+    def _look_with_border(self, image: ImageArray) -> Rows:
         """A face that is cut by the image's edge is found when there is something around it."""
         inner = _resized(image, round(BORDERED / (1 + 2 * BORDER)))
         edge = round(BORDER * max(inner.shape[:2]))
@@ -122,7 +122,7 @@ class YuNet:
         rows[:, 4:14] -= edge
         return _moved(rows, image.shape[1] / inner.shape[1], image.shape[0] / inner.shape[0])
 
-    def _look_brightened(self, image: Picture) -> Rows:
+    def _look_brightened(self, image: ImageArray) -> Rows:
         """Faces in the shade."""
         brighter = np.rint(255 * (np.arange(256) / 255) ** GAMMA).astype(np.uint8)
         shown = brighter[_resized(image, SMALL)]
@@ -130,7 +130,7 @@ class YuNet:
         return _moved(rows, image.shape[1] / shown.shape[1], image.shape[0] / shown.shape[0])
 
 
-def _resized(image: Picture, side: int) -> Picture:
+def _resized(image: ImageArray, side: int) -> ImageArray:
     """The image with a longest side of `side` pixels; no pixel is left out when it shrinks."""
     import cv2
 

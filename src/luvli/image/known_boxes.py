@@ -12,7 +12,7 @@ from typing import Any
 from luvli.errors import InputError
 from luvli.files import PathLike, read_text
 from luvli.image.box import Box
-from luvli.image.read import Picture
+from luvli.image.read import ImageArray
 
 
 class WholeImage:
@@ -27,7 +27,7 @@ class WholeImage:
             raise InputError(f"margin must lie in 0..0.5, got {margin}.")
         self.margin = margin
 
-    def __call__(self, image: Picture, name: str = "") -> list[Box]:
+    def __call__(self, image: ImageArray, name: str = "") -> list[Box]:
         height, width = image.shape[:2]
         x, y = self.margin * width, self.margin * height
         return [Box(x - 0.5, y - 0.5, width - x - 0.5, height - y - 0.5)]
@@ -53,7 +53,7 @@ class BoxesFromFile:
                 f"{self.path} is not a list of boxes ({error}): it needs image, x0, y0, x1, y1."
             ) from error
 
-    def __call__(self, image: Picture, name: str = "") -> list[Box]:
+    def __call__(self, image: ImageArray, name: str = "") -> list[Box]:
         for key in (name, Path(name).name):
             if key in self._boxes:
                 return sorted(self._boxes[key], key=lambda box: -box.score)

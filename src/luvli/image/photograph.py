@@ -6,7 +6,7 @@ import numpy as np
 
 from luvli.image import affine
 from luvli.image.crop import Crop
-from luvli.image.read import ImageSource, Picture, Reduced, from_array, read_reduced
+from luvli.image.read import ImageArray, ImageSource, Reduced, from_array, read_reduced
 
 COARSEST = 8
 """JPEG files can be decoded with one pixel for 8 x 8."""
@@ -28,7 +28,7 @@ class Photograph:
             size = pixels.shape[1], pixels.shape[0]
             self._finest = Reduced(pixels, np.eye(2, 3), 1, size)
 
-    def whole(self) -> Picture:
+    def whole(self) -> ImageArray:
         """All its pixels, (H, W, 3) RGB. The array may be the user's own: do not write to it."""
         return self._at(1).image
 
@@ -36,7 +36,7 @@ class Photograph:
         """The image with the fewest pixels that leave at least `least` on its longest side."""
         return self._at(COARSEST, least)
 
-    def warp(self, crop: Crop) -> Picture:
+    def warp(self, crop: Crop) -> ImageArray:
         """The pixels of a crop, (size, size, 3), from an image at least as fine as they are."""
         if crop.convention == "reference":
             return crop.warp(self.whole())

@@ -14,7 +14,7 @@ from PIL import Image, UnidentifiedImageError
 from luvli.errors import InputError
 from luvli.files import PathLike, unreadable
 
-Picture = NDArray[np.uint8]
+ImageArray = NDArray[np.uint8]
 """(H, W, 3) RGB"""
 
 ImageSource = PathLike | bytes | NDArray[Any]
@@ -59,7 +59,7 @@ _TURNS = {
 """EXIF orientation -> sides swapped, then mirrored in x, mirrored in y"""
 
 
-def read_image(source: ImageSource) -> Picture:
+def read_image(source: ImageSource) -> ImageArray:
     """Read an image from a path, from the bytes of a file, or from an array.
 
     Files: the formats of `FORMATS`; the EXIF orientation is applied, transparency is laid on
@@ -78,7 +78,7 @@ def read_image(source: ImageSource) -> Picture:
 class Reduced(NamedTuple):
     """An image decoded with fewer pixels than its file holds."""
 
-    image: Picture
+    image: ImageArray
     affine: NDArray[np.float64]
     """(2, 3) pixels of the whole image -> pixels of this one"""
     factor: int
@@ -156,7 +156,7 @@ def _upright(image: Image.Image, whole: tuple[int, int], factor: int, name: str)
     # The last pixel of a reduced image may stand for fewer than `factor`.
     rest = np.array([whole[0] - width * factor, whole[1] - height * factor])
     swapped, mirror_x, mirror_y = turn
-    upright: Picture = np.empty((width, height, 3) if swapped else (height, width, 3), np.uint8)
+    upright: ImageArray = np.empty((width, height, 3) if swapped else (height, width, 3), np.uint8)
     stored = upright[:: -1 if mirror_y else 1, :: -1 if mirror_x else 1]
     if swapped:
         stored, rest, whole = stored.transpose(1, 0, 2), rest[::-1], whole[::-1]
@@ -184,7 +184,7 @@ def _as_array(image: Image.Image) -> NDArray[Any]:
     return np.asarray(image if image.mode == "RGB" else image.convert("RGB"))
 
 
-def from_array(array: NDArray[Any], name: str = "the array", check_size: bool = True) -> Picture:
+def from_array(array: NDArray[Any], name: str = "the array", check_size: bool = True) -> ImageArray:
     """An array of any allowed kind as uint8 RGB; the array itself where it is that already."""
     if array.ndim == 3 and array.shape[2] == 1:
         array = array[:, :, 0]
@@ -202,7 +202,7 @@ def from_array(array: NDArray[Any], name: str = "the array", check_size: bool = 
     return pixels
 
 
-def _to_uint8(array: NDArray[Any], name: str) -> Picture:
+def _to_uint8(array: NDArray[Any], name: str) -> ImageArray:
     if array.dtype == np.uint8:
         return array
     if array.dtype == np.uint16:
@@ -218,7 +218,7 @@ def _to_uint8(array: NDArray[Any], name: str) -> Picture:
     )
 
 
-def _flatten(rgba: Picture) -> Picture:
+def _flatten(rgba: ImageArray) -> ImageArray:
     alpha = rgba[:, :, 3:].astype(np.float32) / 255
     mixed = rgba[:, :, :3] * alpha + np.array(_BACKGROUND, np.float32) * (1 - alpha)
     return np.asarray(np.rint(mixed), dtype=np.uint8)

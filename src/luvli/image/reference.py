@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from luvli.image.read import Picture
+from luvli.image.read import ImageArray
 
 
 def reference_warp(
-    image: Picture, centre: NDArray[np.float64], side: float, rotation: float, size: int
-) -> Picture:
+    image: ImageArray, centre: NDArray[np.float64], side: float, rotation: float, size: int
+) -> ImageArray:
     """The square of `side` image pixels around `centre`, as the published code cuts it.
 
     `rotation` in degrees, counter-clockwise as seen. Returns (size, size, 3) uint8.
@@ -78,7 +78,7 @@ def _resize(pixels: NDArray[np.float64], size: tuple[int, int]) -> NDArray[np.fl
     return np.asarray(resized, dtype=np.float64)
 
 
-def _stretch(pixels: NDArray[np.float64]) -> Picture:
+def _stretch(pixels: NDArray[np.float64]) -> ImageArray:
     """Contrast stretched to 0..255, jointly over the channels."""
     low, high = pixels.min(), pixels.max()
     spread = high - low if high > low else 1.0

@@ -9,10 +9,10 @@ from PIL import Image
 
 from luvli.errors import InputError
 from luvli.files import PathLike, whole_file
-from luvli.image.read import Picture
+from luvli.image.read import ImageArray
 
 
-def write_image(path: PathLike, image: Picture) -> None:
+def write_image(path: PathLike, image: ImageArray) -> None:
     """Write an RGB image; the suffix chooses the format."""
     target = Path(path)
     suffix = target.suffix.lower()

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.errors import InputError
-from luvli.image.read import Picture
+from luvli.image.read import ImageArray
 
 WEIGHTS = "face_detection_yunet_2023mar.onnx"
 DIGEST = "8f2383e4dd3cfbb4553ea8718107fc0423210dc964f9f4280604804ed2552fa4"
@@ -53,7 +53,7 @@ class YuNetNetwork:
         )
         self._outputs = [f"{head}_{stride}" for head in HEADS for stride in STRIDES]
 
-    def __call__(self, image: Picture, min_score: float) -> Rows:
+    def __call__(self, image: ImageArray, min_score: float) -> Rows:
         """The candidates in an image that is shown as it is, many for each face.
 
         The image is filled up with black, right and below, to a multiple of 32 pixels.

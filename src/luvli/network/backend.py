@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from luvli.image.read import Picture
+from luvli.image.read import ImageArray
 from luvli.network.model_info import ModelInfo
 
 INPUT = "crops"
@@ -46,6 +46,6 @@ class Backend(Protocol):
     @property
     def threads(self) -> int: ...
 
-    def __call__(self, crops: Picture) -> CropPrediction:
+    def __call__(self, crops: ImageArray) -> CropPrediction:
         """uint8 RGB crops (B, S, S, 3), as `info.crop_for` cuts them -> predictions."""
         ...

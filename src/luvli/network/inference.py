@@ -15,7 +15,7 @@ from torch import Tensor
 
 from luvli.errors import InputError, unknown_choice
 from luvli.files import PathLike
-from luvli.image.read import Picture
+from luvli.image.read import ImageArray
 from luvli.likelihood.covariance import from_cholesky
 from luvli.network.backend import CropPrediction
 from luvli.network.config import NetworkConfig
@@ -74,7 +74,7 @@ class CropPredictor:
     def threads(self) -> int:
         return torch.get_num_threads()
 
-    def __call__(self, crops: Picture) -> CropPrediction:
+    def __call__(self, crops: ImageArray) -> CropPrediction:
         """uint8 RGB crops (B, S, S, 3) -> predictions in crop pixels, float32."""
         network = self.network
         device = next(network.parameters()).device

@@ -19,7 +19,7 @@ from luvli.files import whole_file, write_text
 from luvli.image.box import Box
 from luvli.image.crop import Crop
 from luvli.image.detect import MIN_SCORE
-from luvli.image.read import Picture, read_image
+from luvli.image.read import ImageArray, read_image
 from luvli.image.write import write_image
 from luvli.prediction.input_files import Input, Inputs
 from luvli.prediction.journal import Journal
@@ -81,10 +81,10 @@ class _Ready:
 
     input: Input
     stem: Path
-    image: Picture | None = None
+    image: ImageArray | None = None
     boxes: list[Box] = field(default_factory=list)
     crops: list[Crop] = field(default_factory=list)
-    pixels: list[Picture] = field(default_factory=list)
+    pixels: list[ImageArray] = field(default_factory=list)
     error: str = ""
 
 
@@ -206,8 +206,8 @@ class BatchJob:
         return self.settings.out / stem
 
     def _drawn(
-        self, image: Picture, faces: tuple[FaceLandmarks, ...], enlarge: bool = False
-    ) -> Picture:
+        self, image: ImageArray, faces: tuple[FaceLandmarks, ...], enlarge: bool = False
+    ) -> ImageArray:
         return draw_faces(
             image,
             faces,
@@ -282,12 +282,12 @@ class BatchJob:
 
     def _results(
         self,
-        followed: Iterable[tuple[Result, Picture]],
+        followed: Iterable[tuple[Result, ImageArray]],
         writer: VideoWriter | None,
         offline: bool,
     ) -> Iterator[Result]:
         """Results in order, smoothed if wanted; drawn on the way if there is a writer."""
-        images: deque[Picture] = deque()  # at most one: with a writer nothing is held back
+        images: deque[ImageArray] = deque()  # at most one: with a writer nothing is held back
 
         def passed() -> Iterator[Result]:
             for result, image in followed:

@@ -9,7 +9,7 @@ import numpy as np
 
 from luvli.errors import InputError, require
 from luvli.files import PathLike, whole_file
-from luvli.image.read import Picture
+from luvli.image.read import ImageArray
 from luvli.network.backend import CropPrediction
 from luvli.network.inference import CropPredictor
 from luvli.network.model import LUVLi
@@ -65,7 +65,7 @@ def export_network(network: LUVLi, info: ModelInfo, target: PathLike) -> Differe
     return found
 
 
-def check(model: CropPredictor, backend: OnnxBackend, crops: Picture) -> Difference:
+def check(model: CropPredictor, backend: OnnxBackend, crops: ImageArray) -> Difference:
     """Largest differences between PyTorch and ONNX on the same crops.
 
     On crops without a face some heat maps are all but empty, and the mean of next to nothing
@@ -96,7 +96,7 @@ def difference(one: CropPrediction, other: CropPrediction) -> Difference:
     )
 
 
-def test_crops(size: int, count: int = 5) -> Picture:
+def test_crops(size: int, count: int = 5) -> ImageArray:
     """(count, size, size, 3) crops to compare backends on: blobs and grain, flat at the end."""
     import cv2
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from luvli.errors import InputError, unknown_choice
 from luvli.files import PathLike, unreadable
-from luvli.image.read import Picture
+from luvli.image.read import ImageArray
 from luvli.network.backend import INPUT, OCCLUSION, OUTPUTS, CropPrediction
 from luvli.network.model_info import ModelInfo
 
@@ -65,7 +65,7 @@ class OnnxBackend:
         self.session = session
         self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
 
-    def __call__(self, crops: Picture) -> CropPrediction:
+    def __call__(self, crops: ImageArray) -> CropPrediction:
         """uint8 RGB crops (B, S, S, 3) -> predictions in crop pixels."""
         crops = np.ascontiguousarray(crops)
         if len(crops) <= 1 or self._pool is None:
@@ -77,7 +77,7 @@ class OnnxBackend:
             )
         return CropPrediction.join(parts)
 
-    def _run(self, crops: Picture) -> CropPrediction:
+    def _run(self, crops: ImageArray) -> CropPrediction:
         return CropPrediction(*self.session.run(self._outputs, {INPUT: crops}))
 
 

@@ -15,7 +15,7 @@ from luvli.files import PathLike
 from luvli.image.box import Box
 from luvli.image.crop import Crop
 from luvli.image.detect import MIN_SCORE, Detector, detect_faces, get_detector
-from luvli.image.read import ImageSource, Picture, read_image
+from luvli.image.read import ImageArray, ImageSource, read_image
 from luvli.markup import get_markup, is_markup
 from luvli.network.backend import Backend
 from luvli.network.model_info import ModelInfo
@@ -64,7 +64,7 @@ class Predictor:
         """Name, licence, configuration, calibration."""
         return self.backend.info
 
-    def detect(self, image: Picture, name: str = "", min_score: float = MIN_SCORE) -> list[Box]:
+    def detect(self, image: ImageArray, name: str = "", min_score: float = MIN_SCORE) -> list[Box]:
         """Tight landmark boxes of the faces in a picture, best first."""
         detector = self.detector or get_detector("yunet")
         return detect_faces(image, min_score, lambda picture, _="": detector(picture, name))
@@ -90,7 +90,7 @@ class Predictor:
         if boxes is not None and len(boxes) != len(images):
             raise InputError(f"{len(images)} images need {len(images)} lists of boxes.")
         crops: list[Crop] = []
-        pixels: list[Picture] = []
+        pixels: list[ImageArray] = []
         found: list[list[Box]] = []
         for i, source in enumerate(images):
             name = str(source) if isinstance(source, str | os.PathLike) else ""
@@ -113,7 +113,7 @@ class Predictor:
         """
         size = self.info.config.input_size
         ways: list[Crop] = []
-        pixels: list[Picture] = []
+        pixels: list[ImageArray] = []
         boxes: list[Box] = []
         for source in crops:
             image = read_image(source)
@@ -132,7 +132,7 @@ class Predictor:
         return self.info.crop_for(box)
 
     def run(
-        self, pixels: Sequence[Picture], crops: Sequence[Crop], boxes: Sequence[Box]
+        self, pixels: Sequence[ImageArray], crops: Sequence[Crop], boxes: Sequence[Box]
     ) -> list[FaceLandmarks]:
         """Crops' pixels through the network, and its predictions back to image pixels."""
         faces: list[FaceLandmarks] = []

@@ -13,7 +13,7 @@ import numpy as np
 
 from luvli.errors import InputError
 from luvli.files import PathLike, whole_file
-from luvli.image.read import Picture, read_image
+from luvli.image.read import ImageArray, read_image
 from luvli.network.backend import INPUT
 from luvli.prediction.export import export_onnx
 from luvli.prediction.input_files import Inputs
@@ -30,7 +30,7 @@ def quantize_with_images(model: Path, target: PathLike, images: PathLike) -> Non
         full = Path(place) / f"{model.stem}.onnx"
         export_onnx(model, full)
         predictor = load(full)
-        crops: list[Picture] = []
+        crops: list[ImageArray] = []
         for item in Inputs([os.fspath(images)]):
             try:
                 image = read_image(item.path)
@@ -42,7 +42,7 @@ def quantize_with_images(model: Path, target: PathLike, images: PathLike) -> Non
         quantize(full, target, crops[:QUANTIZING_FACES])
 
 
-def quantize(model: PathLike, target: PathLike, crops: Sequence[Picture]) -> None:
+def quantize(model: PathLike, target: PathLike, crops: Sequence[ImageArray]) -> None:
     """Write an exported model with 8-bit convolutions, ranges taken from real crops.
 
     `crops` are (S, S, 3) face crops, as `Predictor.crop` makes them; some fifty are enough.
@@ -86,7 +86,7 @@ def quantize(model: PathLike, target: PathLike, crops: Sequence[Picture]) -> Non
         onnx.save(proto, temporary)
 
 
-def _Crops(crops: Sequence[Picture], base: type) -> Any:
+def _Crops(crops: Sequence[ImageArray], base: type) -> Any:
     """The runtime's calibration reader; its base class is imported only when needed."""
     batches = iter([{INPUT: np.stack(crops[i : i + 1])} for i in range(len(crops))])
     return type("CropReader", (base,), {"get_next": lambda self: next(batches, None)})()

@@ -19,7 +19,7 @@ from luvli.faces import FaceLandmarks
 from luvli.image.box import Box
 from luvli.image.detect import MIN_SCORE
 from luvli.image.match import best_match
-from luvli.image.read import Picture
+from luvli.image.read import ImageArray
 from luvli.prediction.predictor import Predictor
 from luvli.prediction.result import Result
 from luvli.prediction.smooth import Smoother
@@ -61,7 +61,7 @@ class Follower:
         self._since_look = 0
         self._next = 1
 
-    def __call__(self, image: Picture) -> list[tuple[int, FaceLandmarks]]:
+    def __call__(self, image: ImageArray) -> list[tuple[int, FaceLandmarks]]:
         """Track number and face, for each face of the next frame."""
         doubt = any(track.doubtful for track in self._tracks)
         if not self._tracks or doubt or self._since_look >= DETECT_EVERY:
@@ -78,7 +78,7 @@ class Follower:
         self._drop_doubles()
         return found
 
-    def _look(self, image: Picture) -> None:
+    def _look(self, image: ImageArray) -> None:
         lost = any(track.doubtful for track in self._tracks)
         thorough = lost or self.looks % THOROUGH_EVERY == 0
         self.looks += 1
@@ -100,7 +100,7 @@ class Follower:
             self._tracks.append(_Track(self._next, box))
             self._next += 1
 
-    def _detect(self, image: Picture, thorough: bool) -> list[Box]:
+    def _detect(self, image: ImageArray, thorough: bool) -> list[Box]:
         longest = max(image.shape[:2])
         if thorough or longest <= GLANCE:
             return self.predictor.detect(image, min_score=self.min_score)
@@ -120,7 +120,7 @@ class Follower:
         self._tracks = kept
 
 
-def _move(track: _Track, face: FaceLandmarks, image: Picture) -> None:
+def _move(track: _Track, face: FaceLandmarks, image: ImageArray) -> None:
     """The track's box for the next frame, from this frame's landmarks."""
     seen = face.visible()
     if seen.sum() < LEAST_SEEN:
@@ -189,7 +189,7 @@ def smoothed(results: Iterable[Result], offline: bool = True) -> Iterator[Result
 
 def follow(
     frames: Iterable[Frame], name: str, follower: Follower
-) -> Iterator[tuple[Result, Picture]]:
+) -> Iterator[tuple[Result, ImageArray]]:
     """Each frame's result together with the frame."""
     for frame in frames:
         found = follower(frame.image)

@@ -18,7 +18,7 @@ import numpy as np
 
 from luvli.errors import InputError, require
 from luvli.files import PathLike, unreadable
-from luvli.image.read import Picture
+from luvli.image.read import ImageArray
 
 MP4_FAMILY = (".mp4", ".m4v", ".mov")
 CLOCK = Fraction(1, 90_000)
@@ -32,7 +32,7 @@ class Frame(NamedTuple):
     """from 0"""
     time: float
     """seconds; grows from frame to frame"""
-    image: Picture
+    image: ImageArray
 
 
 class VideoReader:
@@ -122,7 +122,7 @@ def _duration(container: Any, stream: Any) -> float | None:
     return None
 
 
-def upright(frame: Any) -> Picture:
+def upright(frame: Any) -> ImageArray:
     """A decoded frame as RGB, turned as the file's display matrix says."""
     image = frame.to_ndarray(format="rgb24")
     quarter_turns = round(getattr(frame, "rotation", 0) / 90) % 4  # counter-clockwise
@@ -150,7 +150,7 @@ class VideoWriter:
         self._last = -1
         self._sound = _Sound(source, self._container) if source is not None else None
 
-    def write(self, image: Picture, time: float) -> None:
+    def write(self, image: ImageArray, time: float) -> None:
         """One frame, at `time` seconds."""
         av = require("av", "scale")
         height, width = image.shape[:2]

@@ -15,7 +15,7 @@ from luvli.data.formats.csv import csv_text
 from luvli.drawing.faces import draw_faces, readable_enlargement
 from luvli.errors import InputError
 from luvli.faces import FaceLandmarks
-from luvli.image.read import Picture
+from luvli.image.read import ImageArray
 from luvli.likelihood import family
 from luvli.markup import get_markup, is_markup
 from luvli.models import read_card
@@ -107,7 +107,7 @@ def to_csv(pictures: list[tuple[str, list[FaceLandmarks]]]) -> bytes:
 
 
 def to_png(
-    image: Picture, faces: list[FaceLandmarks], predictor: Predictor, coverage: float | None
+    image: ImageArray, faces: list[FaceLandmarks], predictor: Predictor, coverage: float | None
 ) -> bytes:
     """The drawing; small faces are enlarged so that they can be looked at."""
     drawn = draw_faces(

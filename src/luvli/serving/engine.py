@@ -16,7 +16,7 @@ from luvli.faces import FaceLandmarks
 from luvli.image.box import Box
 from luvli.image.crop import Crop
 from luvli.image.detect import MIN_SCORE
-from luvli.image.read import Picture
+from luvli.image.read import ImageArray
 from luvli.prediction.predictor import Predictor, load
 from luvli.serving.batching import Batcher
 from luvli.serving.errors import Refused, busy, too_large, unusable
@@ -28,7 +28,7 @@ from luvli.serving.upload import decode
 class Face(NamedTuple):
     """One face on its way into the network."""
 
-    pixels: Picture
+    pixels: ImageArray
     crop: Crop
     box: Box
 

@@ -17,7 +17,7 @@ from typing import Any
 from PIL import Image
 
 from luvli.errors import InputError
-from luvli.image.read import Picture, read_image
+from luvli.image.read import ImageArray, read_image
 from luvli.serving.errors import Refused, too_large, unusable
 from luvli.serving.settings import Limits
 
@@ -164,7 +164,7 @@ def picture_size(data: bytes, limits: Limits, name: str = "the picture") -> tupl
     return width, height
 
 
-def decode(data: bytes, limits: Limits, name: str = "the picture") -> Picture:
+def decode(data: bytes, limits: Limits, name: str = "the picture") -> ImageArray:
     """The pixels, upright, after every check."""
     picture_size(data, limits, name)
     try:

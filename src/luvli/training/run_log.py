@@ -14,7 +14,7 @@ from torch import Tensor
 
 from luvli.errors import InputError
 from luvli.files import write_text
-from luvli.image.read import Picture
+from luvli.image.read import ImageArray
 from luvli.image.write import write_image
 from luvli.training.objective import StageLosses
 from luvli.training.validate import ValidationMetrics
@@ -177,7 +177,7 @@ class RunLog:
         self._watched = f"  {name} NME {metrics.nme_box:.2f} %"
         self.say(f"{self._stage} epoch {epoch} done, {name}: {metrics}")
 
-    def sheet(self, global_step: int, image: Picture) -> None:
+    def sheet(self, global_step: int, image: ImageArray) -> None:
         """The validation faces of this moment: `validation.png`, and TensorBoard's history."""
         if self.active:
             write_image(self.folder / "validation.png", image)

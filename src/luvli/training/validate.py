@@ -18,7 +18,7 @@ from luvli.evaluation.uncertainty import negative_log_likelihood, spread_root
 from luvli.evaluation.visibility import auroc, is_called_visible, labelled
 from luvli.faces import FaceLandmarks
 from luvli.image import affine as affines
-from luvli.image.read import Picture
+from luvli.image.read import ImageArray
 from luvli.markup import get_markup, is_markup
 from luvli.network.backend import Backend, CropPrediction
 from luvli.network.config import NetworkConfig
@@ -35,7 +35,7 @@ FACES = 12
 class LabelledPredictions:
     """Predictions and labels of n faces, in crop pixels."""
 
-    images: list[Picture]
+    images: list[ImageArray]
     points: Floats
     """(n, k, 2)"""
     covariance: Floats
@@ -196,7 +196,7 @@ def _eyes(truth: Floats, visible: NDArray[np.bool_], markup: str) -> Floats:
 
 def validation_sheet(
     sets: Sequence[LabelledPredictions], markup: str, visibility_trained: bool, faces: int = FACES
-) -> Picture:
+) -> ImageArray:
     """The first faces of each set in equal parts, `COLUMNS` in a row.
 
     Labels are green, predictions yellow, ellipses blue; what is probably invisible fades.
@@ -218,7 +218,7 @@ def validation_sheet(
 
 def _tile(
     predictions: LabelledPredictions, index: int, markup: str, visibility_trained: bool
-) -> Picture:
+) -> ImageArray:
     """One face, enlarged to `TILE` pixels."""
     import cv2
 

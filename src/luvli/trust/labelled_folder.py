@@ -17,7 +17,7 @@ from luvli.evaluation.uncertainty import radii
 from luvli.files import PathLike
 from luvli.image.box import Box
 from luvli.image.match import best_match
-from luvli.image.read import Picture, read_image
+from luvli.image.read import ImageArray, read_image
 from luvli.markup import get_markup, is_markup
 from luvli.network.calibration import Calibration
 from luvli.network.weights import load_model, save_model
@@ -59,7 +59,7 @@ def predict_folder(predictor: Predictor, folder: PathLike) -> FolderPredictions:
     return FolderPredictions(*(np.stack(column) for column in zip(*rows, strict=True)))
 
 
-def _crop_box(predictor: Predictor, image: Picture, record: FaceRecord) -> Box:
+def _crop_box(predictor: Predictor, image: ImageArray, record: FaceRecord) -> Box:
     own = Box(*record.tight_box.tolist())
     return best_match(own, predictor.detect(image)) or own
 

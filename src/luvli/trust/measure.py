@@ -15,7 +15,7 @@ from luvli.errors import InputError
 from luvli.evaluation.uncertainty import radii
 from luvli.faces import FaceLandmarks
 from luvli.image.box import Box
-from luvli.image.read import Picture, read_image
+from luvli.image.read import ImageArray, read_image
 from luvli.prediction.predictor import Predictor
 from luvli.trust.spoil import FACELESS, SPOIL_KINDS, Scene, cut_scene, spoil
 
@@ -129,7 +129,7 @@ def measure_faces(
             )
         if record.image is None or not record.visible.any():
             continue
-        image: Picture = read_image(record.image)
+        image: ImageArray = read_image(record.image)
         box = crop_box(record)
         plain = Scene(image, box, (record.points,), PLAIN)
         batch.append((record, plain, cut_scene(image, box, record.points)))

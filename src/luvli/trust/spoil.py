@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from luvli.data.augment.occluders import draw_hand, draw_occluder
 from luvli.image.box import Box
 from luvli.image.crop import Crop
-from luvli.image.read import Picture
+from luvli.image.read import ImageArray
 
 Floats = NDArray[np.float64]
 Rng = np.random.Generator
@@ -53,7 +53,7 @@ SIDE = 224
 class Scene:
     """A picture, the box that alignment is given, and the labelled faces in the picture."""
 
-    image: Picture
+    image: ImageArray
     box: Box
     """where the face is thought to be; its score is the detector's, 1 where there was none"""
     faces: tuple[Floats, ...]
@@ -61,7 +61,7 @@ class Scene:
     kind: str = "plain"
 
 
-def cut_scene(image: Picture, box: Box, points: Floats, side: int = SIDE) -> Scene:
+def cut_scene(image: ImageArray, box: Box, points: Floats, side: int = SIDE) -> Scene:
     """The window around one face, `side` pixels wide, as a scene of its own."""
     crop = Crop.from_box(box, side, WINDOW)
     corners = crop.to_crop([(box.x0, box.y0), (box.x1, box.y1)])
@@ -250,7 +250,7 @@ def _animal(scene: Scene, rng: Rng, others: Sequence[Scene]) -> Scene:
 
 
 @cache
-def _cat() -> Picture | None:
+def _cat() -> ImageArray | None:
     try:
         data: Any = import_module("skimage.data")
     except ImportError:
@@ -312,7 +312,7 @@ def _box(centre: Floats, size: Floats) -> Box:
     return Box(*(centre - size / 2), *(centre + size / 2))
 
 
-def _picture(values: NDArray[np.generic] | object) -> Picture:
+def _picture(values: NDArray[np.generic] | object) -> ImageArray:
     return np.asarray(np.clip(np.asarray(values, dtype=np.float64), 0, 255), np.uint8)
 
 

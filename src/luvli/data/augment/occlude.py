@@ -12,7 +12,7 @@ from luvli.data.augment.config import Rectangle
 from luvli.data.augment.occluders import draw_occluder
 from luvli.data.record import Visibility
 from luvli.image import affine as affines
-from luvli.image.read import Picture
+from luvli.image.read import ImageArray
 
 Mask = NDArray[np.float32]
 """(H, W) 0..1, how much of each pixel is covered"""
@@ -34,21 +34,21 @@ def mark_covered(
     return np.where(covered, np.int8(Visibility.EXTERNALLY_OCCLUDED), visibility)
 
 
-def lay_over(image: Picture, texture: Picture, mask: Mask) -> Picture:
+def lay_over(image: ImageArray, texture: ImageArray, mask: Mask) -> ImageArray:
     """`texture` over `image`, mixed by `mask`."""
     cover = mask[:, :, None]
     return np.rint(image + (texture.astype(np.float32) - image) * cover).astype(np.uint8)
 
 
 def add_rectangle(
-    image: Picture,
+    image: ImageArray,
     points: NDArray[np.float64],
     visibility: NDArray[np.int8],
     config: Rectangle,
     affine: NDArray[np.float64],
     image_size: tuple[int, int],
     rng: np.random.Generator,
-) -> tuple[Picture, NDArray[np.int8]]:
+) -> tuple[ImageArray, NDArray[np.int8]]:
     """Fill a rectangle. `affine` (image -> crop) and `image_size` (width, height) place the
     published code's rectangle, which belongs to the whole picture."""
     import cv2
@@ -82,11 +82,11 @@ def _image_corners(image_size: tuple[int, int], rng: np.random.Generator) -> NDA
 
 
 def add_occluder(
-    image: Picture,
+    image: ImageArray,
     points: NDArray[np.float64],
     visibility: NDArray[np.int8],
     rng: np.random.Generator,
-) -> tuple[Picture, NDArray[np.int8]]:
+) -> tuple[ImageArray, NDArray[np.int8]]:
     """Draw a hand, hair or a thing over the face."""
     texture, mask = draw_occluder(image, rng)
     return lay_over(image, texture, mask), mark_covered(visibility, points, mask)

@@ -10,14 +10,14 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from luvli.image.read import Picture
+from luvli.image.read import ImageArray
 
-Drawn = tuple[Picture, NDArray[np.float32]]
+Drawn = tuple[ImageArray, NDArray[np.float32]]
 
 
-def draw_occluder(image: Picture, rng: np.random.Generator) -> Drawn:
+def draw_occluder(image: ImageArray, rng: np.random.Generator) -> Drawn:
     """One of the kinds, at random, sized for this crop and lit as it is."""
-    kinds: tuple[Callable[[Picture, np.random.Generator], Drawn], ...] = (
+    kinds: tuple[Callable[[ImageArray, np.random.Generator], Drawn], ...] = (
         draw_hand,
         draw_hair,
         draw_thing,
@@ -31,7 +31,7 @@ def draw_occluder(image: Picture, rng: np.random.Generator) -> Drawn:
     return lit, mask
 
 
-def draw_hand(image: Picture, rng: np.random.Generator) -> Drawn:
+def draw_hand(image: ImageArray, rng: np.random.Generator) -> Drawn:
     """A palm with two to four fingers, in the skin colour of the middle of the crop."""
     import cv2
 
@@ -71,7 +71,7 @@ def draw_hand(image: Picture, rng: np.random.Generator) -> Drawn:
     return _to_picture(texture), _soft(outline)
 
 
-def draw_hair(image: Picture, rng: np.random.Generator) -> Drawn:
+def draw_hair(image: ImageArray, rng: np.random.Generator) -> Drawn:
     """Strands that hang from the top or a side, as of a fringe."""
     import cv2
 
@@ -100,7 +100,7 @@ def draw_hair(image: Picture, rng: np.random.Generator) -> Drawn:
     return _to_picture(blended), _soft(outline)
 
 
-def draw_thing(image: Picture, rng: np.random.Generator) -> Drawn:
+def draw_thing(image: ImageArray, rng: np.random.Generator) -> Drawn:
     """A cup, a telephone, a microphone: a plain or striped shape that comes in from an edge."""
     import cv2
 
@@ -154,5 +154,5 @@ def _pixel(place: NDArray[np.float64]) -> tuple[int, int]:
     return x, y
 
 
-def _to_picture(values: NDArray[np.floating]) -> Picture:
+def _to_picture(values: NDArray[np.floating]) -> ImageArray:
     return np.asarray(np.clip(values, 0, 255), np.uint8)

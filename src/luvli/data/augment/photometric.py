@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.data.augment.config import Augmentation
-from luvli.image.read import Picture
+from luvli.image.read import ImageArray
 
 
-def change_colours(image: Picture, config: Augmentation, rng: np.random.Generator) -> Picture:
+def change_colours(image: ImageArray, config: Augmentation, rng: np.random.Generator) -> ImageArray:
     """Colour factors, then the degradations that `config` asks for, in the order of a camera.
 
     Light and colour first, then optics (blur), sensor (resolution), file (JPEG), and last
@@ -33,7 +33,7 @@ def change_colours(image: Picture, config: Augmentation, rng: np.random.Generato
     return image
 
 
-def scale_channels(image: Picture, factors: NDArray[np.float64]) -> Picture:
+def scale_channels(image: ImageArray, factors: NDArray[np.float64]) -> ImageArray:
     """Each channel times its factor, cut at 255."""
     import cv2
 
@@ -42,7 +42,7 @@ def scale_channels(image: Picture, factors: NDArray[np.float64]) -> Picture:
     return np.asarray(cv2.LUT(image, table[None]), dtype=np.uint8)
 
 
-def make_grey(image: Picture) -> Picture:
+def make_grey(image: ImageArray) -> ImageArray:
     """The luminance, in all three channels."""
     import cv2
 
@@ -50,7 +50,7 @@ def make_grey(image: Picture) -> Picture:
     return np.asarray(cv2.cvtColor(grey, cv2.COLOR_GRAY2RGB), dtype=np.uint8)
 
 
-def blur(image: Picture, rng: np.random.Generator) -> Picture:
+def blur(image: ImageArray, rng: np.random.Generator) -> ImageArray:
     """Out of focus (a Gaussian) or moved (a line), by up to 2 percent of the side."""
     import cv2
 
@@ -73,7 +73,7 @@ def motion_kernel(length: float, angle: float) -> NDArray[np.float32]:
     return np.asarray(kernel / kernel.sum(), np.float32)
 
 
-def lower_resolution(image: Picture, factor: float) -> Picture:
+def lower_resolution(image: ImageArray, factor: float) -> ImageArray:
     """Shrunk by `factor` and enlarged again; pixel centres stay where they were."""
     import cv2
 
@@ -85,7 +85,7 @@ def lower_resolution(image: Picture, factor: float) -> Picture:
     )
 
 
-def compress(image: Picture, quality: int) -> Picture:
+def compress(image: ImageArray, quality: int) -> ImageArray:
     """Through a JPEG file of this quality and back."""
     import cv2
 
@@ -94,7 +94,7 @@ def compress(image: Picture, quality: int) -> Picture:
     return np.ascontiguousarray(np.asarray(decoded, dtype=np.uint8)[:, :, ::-1])
 
 
-def stretch_contrast(image: Picture) -> Picture:
+def stretch_contrast(image: ImageArray) -> ImageArray:
     """The darkest value of any channel becomes 0, the brightest 255 (published code)."""
     low, high = int(image.min()), int(image.max())
     if low == high:
