@@ -140,7 +140,7 @@ def bad_files(folder: Path) -> dict[str, Path]:
         ("folder", "is a folder"),
         ("truncated", "truncated"),
         ("empty", "empty"),
-        ("text", "not a picture"),
+        ("text", "not an image"),
         ("one pixel", "1 x 1"),
         ("wide", "30000 x 40"),
     ],

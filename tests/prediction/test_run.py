@@ -60,7 +60,7 @@ def run(predictor: Predictor, source: Path, out: Path, **settings: object) -> Jo
 
 def test_folder_in_json(discs: Predictor, folder: Path, tmp_path: Path) -> None:
     summary = run(discs, folder, tmp_path / "out")
-    assert (summary.pictures, summary.faces, summary.without_face) == (6, 6, 2)
+    assert (summary.images, summary.faces, summary.without_face) == (6, 6, 2)
     (sentence,) = summary.failed
     assert "broken.png is damaged or truncated" in sentence
     rows = faces_in(tmp_path / "out/faces.json")
@@ -131,10 +131,10 @@ def test_interrupted_run_goes_on(
     discs: Predictor, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stopped in the middle, with half a line at the end of the journal as after a crash."""
-    monkeypatch.setattr("luvli.prediction.batch_job.MAX_PICTURES", 1)
+    monkeypatch.setattr("luvli.prediction.batch_job.MAX_IMAGES", 1)
     out = tmp_path / "out"
     first = BatchJob(discs, JobSettings(out))
-    done = list(islice(first.pictures(Inputs([folder])), 3))
+    done = list(islice(first.images(Inputs([folder])), 3))
     first.journal.close()
     assert names(out) == [NAME]  # nothing that looks finished
     with (out / NAME).open("a") as stream:
@@ -239,7 +239,7 @@ def test_a_large_folder_is_listed_once(tmp_path: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(os, "scandir", counting)
     inputs = Inputs([tmp_path])
-    assert inputs.pictures == 3000
+    assert inputs.images == 3000
     found = [item.name for item in inputs]
     assert found == sorted(found) and len(found) == 3000
     assert listed == 1
@@ -257,11 +257,11 @@ def test_a_hundred_thousand_entries_stream(discs: Predictor, tmp_path: Path) -> 
     tracemalloc.start()
     inputs = Inputs([tmp_path / "in"])
     listing = tracemalloc.get_traced_memory()[1]
-    assert inputs.pictures == 100_000
+    assert inputs.images == 100_000
     assert listing < 30e6
     first = BatchJob(discs, JobSettings(tmp_path / "out", format="csv"))
     memory = []
-    for count, _ in enumerate(first.pictures(inputs)):
+    for count, _ in enumerate(first.images(inputs)):
         if count % 1000 == 999:
             memory.append(tracemalloc.get_traced_memory()[0])
         if count == 3999:
@@ -284,7 +284,7 @@ def test_patterns_files_and_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert [v.path for v in inputs.videos] == ["./film.MP4"]
     (tmp_path / "empty").mkdir()
     for wrong in ("empty", "*.tiff"):
-        with pytest.raises(InputError, match="holds no picture or video"):
+        with pytest.raises(InputError, match="holds no image or video"):
             Inputs([wrong])
 
 

@@ -9,10 +9,10 @@ import typer
 
 
 def detect(
-    images: Annotated[list[Path], typer.Argument(help="Pictures to look at.")],
+    images: Annotated[list[Path], typer.Argument(help="Images to look at.")],
     min_score: Annotated[float, typer.Option(help="Leave out faces below this score.")] = 0.6,
     draw: Annotated[
-        Path | None, typer.Option(help="Folder for copies of the pictures with the boxes drawn.")
+        Path | None, typer.Option(help="Folder for copies of the images with the boxes drawn.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
@@ -47,4 +47,4 @@ def detect(
         for box in boxes
     ]
     rows += [[str(path), "no face", "", "", "", ""] for path, boxes in found if not boxes]
-    print_table(["picture", "x0", "y0", "x1", "y1", "score"], rows, title="faces")
+    print_table(["image", "x0", "y0", "x1", "y1", "score"], rows, title="faces")

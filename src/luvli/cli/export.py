@@ -15,7 +15,7 @@ def export(
         bool, typer.Option("--int8", help="8-bit convolutions; needs --images for their ranges.")
     ] = False,
     images: Annotated[
-        Path | None, typer.Option(help="Folder with pictures of faces, to set 8-bit ranges.")
+        Path | None, typer.Option(help="Folder with images of faces, to set 8-bit ranges.")
     ] = None,
     labels: Annotated[
         Path | None,
@@ -46,7 +46,7 @@ def export(
     from luvli.trust.labelled_folder import calibrate_on_folder, quantization_cost
 
     if int8 and images is None:
-        raise InputError("--int8 needs pictures of faces to set its ranges: add --images FOLDER.")
+        raise InputError("--int8 needs images of faces to set its ranges: add --images FOLDER.")
     source = find_model(model, "torch")
     if calibrate is not None:
         fitted = calibrate_on_folder(source, calibrate)

@@ -12,7 +12,7 @@ def predict(
     paths: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Pictures, videos, folders (with all below), or patterns like 'a/*.jpg'."
+            help="Images, videos, folders (with all below), or patterns like 'a/*.jpg'."
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for everything that is written.")] = Path(
@@ -22,7 +22,7 @@ def predict(
         str, typer.Option("--format", help="json, csv, parquet, pts or coco.")
     ] = "json",
     draw: Annotated[
-        bool, typer.Option("--draw", help="Also write pictures and videos with what was found.")
+        bool, typer.Option("--draw", help="Also write images and videos with what was found.")
     ] = False,
     coverage: Annotated[
         float | None,
@@ -68,7 +68,7 @@ def predict(
     from luvli.prediction.predictor import load
 
     if not paths and camera is None:
-        raise InputError("nothing to look at: give pictures, videos or folders, or --camera 0.")
+        raise InputError("nothing to look at: give images, videos or folders, or --camera 0.")
     inputs = Inputs(paths or [])
     backend_name: Any = backend
     predictor = load(model, backend_name, threads, [provider])

@@ -15,30 +15,28 @@ if TYPE_CHECKING:
     from luvli.prediction.batch_job import JobSettings, JobSummary
 
 SHOWN_FAILURES = 20
-SHOWN_PICTURES = 12
+SHOWN_IMAGES = 12
 
 
 def watch(items: Iterable[Any], description: str, total: int | None) -> Iterable[Any]:
     """Progress in pictures or frames per second."""
-    return track(
-        items, description, total, unit="pictures" if description == "pictures" else "frames"
-    )
+    return track(items, description, total, unit="images" if description == "images" else "frames")
 
 
 def report(summary: JobSummary, settings: JobSettings) -> None:
     """Summary table, the pictures if they are few, failures, and where everything is."""
     from luvli.prediction.batch_job import FAILED
 
-    if 0 < summary.pictures <= SHOWN_PICTURES:
+    if 0 < summary.images <= SHOWN_IMAGES:
         rows = [
             [result.image, f"{number}", f"{face.score:.2f}", *face_figures(face)]
             for result in summary.examples
             for number, face in enumerate(result.faces, 1)
         ]
         rows += [[r.image, "none", "", "", ""] for r in summary.examples if not r.faces]
-        print_table(["picture", "face", "score", "uncertainty", "hidden"], rows)
+        print_table(["image", "face", "score", "uncertainty", "hidden"], rows)
     counts = [
-        ("pictures", summary.pictures),
+        ("images", summary.images),
         ("of these without a face", summary.without_face),
         ("done by an earlier run", summary.resumed),
         ("videos", summary.videos),

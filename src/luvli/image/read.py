@@ -124,7 +124,7 @@ def _decode(stream: Any, name: str, size: int, factor: int, least: int) -> Reduc
         raise
     except UnidentifiedImageError as error:
         raise InputError(
-            f"{name} is not a picture in a known format: check it, or convert it to JPEG or PNG."
+            f"{name} is not an image in a known format: check it, or convert it to JPEG or PNG."
         ) from error
     except Image.DecompressionBombError as error:
         raise InputError(_too_large(name, "more pixels than can be counted safely")) from error
@@ -229,7 +229,7 @@ def _check_size(width: int, height: int, name: str) -> None:
         raise InputError(_too_large(name, f"{width} x {height} pixels"))
     if min(width, height) < MIN_SIDE:
         raise InputError(
-            f"{name} has only {width} x {height} pixels: give a picture of at least "
+            f"{name} has only {width} x {height} pixels: give an image of at least "
             f"{MIN_SIDE} x {MIN_SIDE}."
         )
 

@@ -30,7 +30,7 @@ from luvli.prediction.video import Frame, VideoReader, VideoWriter, output_suffi
 from luvli.prediction.write import SUFFIXES, check_format, write_pts_files, write_results
 from luvli.prefetch import prefetch
 
-MAX_PICTURES = 64
+MAX_IMAGES = 64
 """pictures that wait for the network together"""
 MAX_PIXELS = 50_000_000
 """and the pixels of them that are held in memory for drawing"""
@@ -61,7 +61,7 @@ class JobSettings:
 class JobSummary:
     """What came of a run."""
 
-    pictures: int = 0
+    images: int = 0
     without_face: int = 0
     faces: int = 0
     videos: int = 0
@@ -114,7 +114,7 @@ class BatchJob:
 
     # -- pictures --------------------------------------------------------------------------
 
-    def pictures(self, inputs: Iterable[Input]) -> Iterator[Input]:
+    def images(self, inputs: Iterable[Input]) -> Iterator[Input]:
         """Do all pictures; yields each input when it is done, one way or the other."""
         batch: list[_Ready] = []
         faces = pixels = 0
@@ -122,7 +122,7 @@ class BatchJob:
             batch.append(ready)
             faces += len(ready.crops)
             pixels += ready.image.size // 3 if ready.image is not None else 0
-            if faces >= BATCH or len(batch) >= MAX_PICTURES or pixels >= MAX_PIXELS:
+            if faces >= BATCH or len(batch) >= MAX_IMAGES or pixels >= MAX_PIXELS:
                 yield from self._flush(batch)
                 batch, faces, pixels = [], 0, 0
         yield from self._flush(batch)
@@ -189,7 +189,7 @@ class BatchJob:
             if len(summary.written) < 10:
                 summary.written.append(target)
         self.journal.add(result.to_line())
-        summary.pictures += 1
+        summary.images += 1
         summary.faces += len(result.faces)
         summary.without_face += not result.faces
         if len(summary.examples) < 20:
@@ -341,7 +341,7 @@ def predict_paths(
     """
     run = BatchJob(predictor, settings)
     try:
-        for _ in watch(run.pictures(inputs), "pictures", inputs.pictures):
+        for _ in watch(run.images(inputs), "images", inputs.images):
             pass
         for video in inputs.videos:
             run.video(video, watch)

@@ -50,18 +50,18 @@ class Inputs:
         self._spool = tempfile.SpooledTemporaryFile(  # noqa: SIM115  # lives as long as we do
             max_size=16 << 20, mode="w+", encoding="utf-8", errors="surrogateescape"
         )
-        self.pictures = 0
+        self.images = 0
         self.videos: list[Input] = []
         for path in paths:
-            count = self.pictures + len(self.videos)
+            count = self.images + len(self.videos)
             for found in _expand(os.fspath(path)):
                 if found.is_video:
                     self.videos.append(found)
                 else:
                     self._spool.write(f"{_escape(found.path)}\0{_escape(found.name)}\n")
-                    self.pictures += 1
-            if self.pictures + len(self.videos) == count:
-                raise InputError(f"{path} holds no picture or video: check the path.")
+                    self.images += 1
+            if self.images + len(self.videos) == count:
+                raise InputError(f"{path} holds no image or video: check the path.")
 
     def __iter__(self) -> Iterator[Input]:
         """The pictures."""
