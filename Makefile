@@ -10,7 +10,7 @@ demo: $(VENV)/.installed-demo
 	$(BIN)/luvli demo --out demo-output
 
 test: $(VENV)/.installed-dev lint
-	$(BIN)/python -m pytest -m "slow or not slow" --durations=10
+	$(BIN)/python -m pytest -m "slow or not slow" --numprocesses auto --maxprocesses 8 --dist worksteal --durations 10
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -14,6 +14,12 @@ from typer.testing import CliRunner, Result
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Tests side by side: one thread in each worker, or they only take turns on the cores."""
+    if config.getoption("numprocesses", None):
+        os.environ.setdefault("OMP_NUM_THREADS", "1")  # inherited by the workers
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of research data and golden vectors, which most machines do not have."""
