@@ -23,9 +23,9 @@ from luvli.image.head_pose import head_pose, rotation_matrix
 from luvli.markup import get_markup
 from luvli.prediction.predictor import load
 from luvli.progress import track
-from luvli.synthetic.pose import Pose
 from luvli.synthetic.render import label_face, load_head, render_face
-from luvli.synthetic.stage import neck_pivot
+from luvli.synthetic.scene.pose import Pose
+from luvli.synthetic.scene.stage import neck_pivot
 
 Floats = NDArray[np.float64]
 FITTED, MEASURED = 991, 992  # seeds

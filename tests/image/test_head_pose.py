@@ -8,7 +8,7 @@ import pytest
 from luvli.errors import InputError
 from luvli.image.head_pose import euler_angles, head_pose, mean_head, rotation_matrix
 from luvli.markup import get_markup
-from luvli.synthetic.pose import Pose
+from luvli.synthetic.scene.pose import Pose
 
 
 def _project(points: np.ndarray, angles: np.ndarray, distance: float, scale: float = 20.0):

@@ -16,8 +16,8 @@ from luvli.data.record import Visibility
 from luvli.errors import InputError
 from luvli.synthetic import SyntheticFaces, label_face, load_head, render_face
 from luvli.synthetic import render as render_module
-from luvli.synthetic.backdrop import photographs
-from luvli.synthetic.stage import Worn
+from luvli.synthetic.photographs import photographs
+from luvli.synthetic.scene.stage import Worn
 
 # Self-occluded landmarks in MERL-RAV, per cent.
 MERL_RAV = {"frontal": 1.00, "lefthalf": 10.11, "righthalf": 9.37, "left": 38.94, "right": 37.54}
@@ -95,10 +95,10 @@ def test_bad_arguments_get_a_sentence(arguments: dict[str, object], words: str) 
 def test_dark_glass_hides_eyes_and_clear_glass_does_not(
     opacity: float, expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from luvli.synthetic import objects
+    from luvli.synthetic.scene import worn_objects
 
     def dress(head, person, posed, occluders, rng):  # type: ignore[no-untyped-def]
-        frame, lenses = objects.glasses(posed.own[head.landmarks].astype(float), rng)
+        frame, lenses = worn_objects.glasses(posed.own[head.landmarks].astype(float), rng)
         return Worn([frame], [], lenses, opacity, (0.01, 0.01, 0.01))
 
     monkeypatch.setattr(render_module, "_dress", dress)
@@ -109,12 +109,12 @@ def test_dark_glass_hides_eyes_and_clear_glass_does_not(
 
 
 def test_a_mask_hides_the_mouth_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    from luvli.synthetic import objects
+    from luvli.synthetic.scene import worn_objects
 
     def dress(head, person, posed, occluders, rng):  # type: ignore[no-untyped-def]
         skin = np.unique(head.triangles[head.part == 0])
         points = posed.own[head.landmarks].astype(float)
-        return Worn([objects.mask(posed.own, skin, points, rng)], [])
+        return Worn([worn_objects.mask(posed.own, skin, points, rng)], [])
 
     monkeypatch.setattr(render_module, "_dress", dress)
     classes = render_face(22, size=128, pose=(0, 0, 0)).record.visibility

@@ -11,13 +11,14 @@ pytest.importorskip("numba")
 
 from luvli.markup import get_markup
 from luvli.synthetic import label_face, load_head
-from luvli.synthetic.head import Head
-from luvli.synthetic.labels import GRAZE, hidden_behind, outline, place_landmarks
-from luvli.synthetic.light import random_lights
-from luvli.synthetic.person import Person, random_person
-from luvli.synthetic.pose import Camera, Pose, aim
-from luvli.synthetic.raster import SAMPLES, draw_triangles, surface_depth, vertex_normals
-from luvli.synthetic.stage import Posed, Shot, neck_pivot, pose_head
+from luvli.synthetic.heads.head import Head
+from luvli.synthetic.people.person import Person, random_person
+from luvli.synthetic.raster.rays import surface_depth
+from luvli.synthetic.raster.zbuffer import SAMPLES, draw_triangles, vertex_normals
+from luvli.synthetic.scene.labels import GRAZE, hidden_behind, outline, place_landmarks
+from luvli.synthetic.scene.light import random_lights
+from luvli.synthetic.scene.pose import Camera, Pose, aim
+from luvli.synthetic.scene.stage import Posed, Shot, neck_pivot, pose_head
 
 
 def stand(head: Head, yaw: float, pitch: float = 0.0, roll: float = 0.0, neutral: bool = False):
@@ -100,7 +101,7 @@ def test_z_buffer_equals_testing_every_sample(rng: np.random.Generator) -> None:
 
 
 def test_normals_of_a_sphere() -> None:
-    from luvli.synthetic.shapes import ball
+    from luvli.synthetic.scene.shapes import ball
 
     mesh = ball((0, 0, 0), (2, 2, 2), (1, 1, 1))
     normals = np.zeros_like(mesh.vertices)

@@ -13,10 +13,10 @@ from luvli.data.formats import write_pts
 from luvli.errors import InputError
 from luvli.markup import get_markup
 from luvli.synthetic import load_head, render_face
-from luvli.synthetic.head import Head, Part
-from luvli.synthetic.ict import load_ict
-from luvli.synthetic.regions import BEARD, BROWS, LIPS, SCALP
-from luvli.synthetic.textures import random_texture
+from luvli.synthetic.heads.head import Head
+from luvli.synthetic.heads.ict import load_ict
+from luvli.synthetic.people.textures import random_texture
+from luvli.synthetic.raster.materials import BEARD, BROWS, LIPS, SCALP, Part
 
 
 @pytest.fixture(scope="module")

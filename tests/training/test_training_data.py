@@ -17,7 +17,7 @@ from luvli.errors import InputError
 from luvli.markup import get_markup
 from luvli.network import build, save_model
 from luvli.synthetic import SyntheticFaces
-from luvli.synthetic.backdrop import photographs
+from luvli.synthetic.photographs import photographs
 from luvli.training.batch import (
     TrainingFaces,
     has_hidden_landmarks,

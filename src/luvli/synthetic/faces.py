@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import overload
 
 from luvli.errors import InputError
-from luvli.synthetic.labels import JawConvention
-from luvli.synthetic.pose import PoseChoice
 from luvli.synthetic.render import Sample, load_head, render_face
+from luvli.synthetic.scene.labels import JawConvention
+from luvli.synthetic.scene.pose import PoseChoice
 
 
 @dataclass(frozen=True)

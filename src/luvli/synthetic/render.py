@@ -9,38 +9,39 @@ from pathlib import Path
 from typing import get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from luvli.data.record import FaceRecord
 from luvli.errors import unknown_choice
 from luvli.files import PathLike
-from luvli.synthetic import objects
-from luvli.synthetic.backdrop import backdrop
-from luvli.synthetic.hair import Skull
-from luvli.synthetic.head import Head, Part
-from luvli.synthetic.labels import JawConvention, Labels, place_landmarks, visibility
-from luvli.synthetic.lens import develop
-from luvli.synthetic.light import random_lights
-from luvli.synthetic.person import Person, random_person
-from luvli.synthetic.pose import Camera, Pose, PoseChoice, aim, check_pose, random_pose
-from luvli.synthetic.raster import SAMPLES
-from luvli.synthetic.scene import draw
-from luvli.synthetic.shade import PHOTO, TONE
-from luvli.synthetic.shapes import Mesh
-from luvli.synthetic.stage import Posed, Shot, Worn, pose_head
+from luvli.synthetic.arrays import Bytes, Doubles
+from luvli.synthetic.heads.head import Head
+from luvli.synthetic.heads.skull import Skull
+from luvli.synthetic.people.person import Person, random_person
+from luvli.synthetic.people.textures import random_texture
+from luvli.synthetic.raster.materials import PHOTO, TONE
+from luvli.synthetic.raster.zbuffer import SAMPLES
+from luvli.synthetic.scene import held_objects, worn_objects
+from luvli.synthetic.scene.backdrop import backdrop
+from luvli.synthetic.scene.draw import draw
+from luvli.synthetic.scene.labels import JawConvention, Labels, place_landmarks, visibility
+from luvli.synthetic.scene.lens import develop
+from luvli.synthetic.scene.light import random_lights
+from luvli.synthetic.scene.pose import Camera, Pose, PoseChoice, aim, check_pose, random_pose
+from luvli.synthetic.scene.shapes import Mesh
+from luvli.synthetic.scene.stage import Posed, Scene, Shot, Worn, pose_head
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
     """A rendered face and everything known of it."""
 
-    image: NDArray[np.uint8]
+    image: Bytes
     """(size, size, 3) RGB"""
     record: FaceRecord
     """the label: NaN where self-occluded, tight box, pose in the attributes"""
-    all_points: NDArray[np.float64]
+    all_points: Doubles
     """(68, 2) image pixels of all landmarks, hidden ones too"""
-    points_3d: NDArray[np.float64]
+    points_3d: Doubles
     """(68, 3) camera coordinates in centimetres: x right, y up, z to the camera"""
     pose: Pose
 
@@ -75,7 +76,8 @@ def render_face(
         person = _textured(model, person, str(textures), stream["texture"])
     worn = _dress(model, person, posed, occluders, stream["worn"])
     behind = backdrop(size, None if backgrounds is None else str(backgrounds), stream["background"])
-    drawn = draw(model, person, posed, shot, worn, camera, behind, jaw, stream["hair"])
+    scene = Scene(model, person, posed, shot, worn, camera)
+    drawn = draw(scene, behind, jaw, stream["hair"])
     image = develop(drawn.light, drawn.face, effects, stream["lens"])
     classes = visibility(drawn.labels, drawn.externally)
     record = FaceRecord(
@@ -148,10 +150,10 @@ def _stand(
 def load_head(name: str) -> Head:
     """The head called "procedural", or the ICT FaceKit model at a path; kept in memory."""
     if name == "procedural":
-        from luvli.synthetic.procedural import procedural_head
+        from luvli.synthetic.heads.procedural import procedural_head
 
         return procedural_head()
-    from luvli.synthetic.ict import load_ict
+    from luvli.synthetic.heads.ict import load_ict
 
     return load_ict(Path(name))
 
@@ -170,11 +172,19 @@ def _shot(pose: Pose, size: int, rng: np.random.Generator) -> Shot:
     )
 
 
+_HELD = (
+    (0.025, held_objects.microphone),
+    (0.02, held_objects.telephone),
+    (0.015, held_objects.block),
+)
+"""how often a thing comes before the face, and what makes it"""
+
+
 def _dress(
     head: Head, person: Person, posed: Posed, occluders: bool, rng: np.random.Generator
 ) -> Worn:
     points = posed.own[head.landmarks].astype(np.float64)
-    on_body = [objects.garment(posed.neck, rng)]
+    on_body = [worn_objects.garment(posed.neck, rng)]
     on_head: list[Mesh] = []
     if not occluders:
         return Worn(on_head, on_body)
@@ -182,30 +192,25 @@ def _dress(
     hat = rng.random() < 0.10
     if hat:
         brow = float(points[17:27, 1].mean())
-        on_head.append(objects.hat(Skull.around(head, posed.own), brow, rng))
+        on_head.append(worn_objects.hat(Skull.around(head, posed.own), brow, rng))
     if rng.random() < 0.20:
         sun = rng.random() < 0.25
-        frame, lenses = objects.glasses(points, rng)
+        frame, lenses = worn_objects.glasses(points, rng)
         on_head.append(frame)
         opacity = float(rng.uniform(0.90, 0.995) if sun else rng.uniform(0.0, 0.10))
         level = rng.uniform(0.0, 0.06) if sun else rng.uniform(0.3, 0.8)
         tint = (float(level), float(level), float(level))
     if rng.random() < 0.02:
-        skin = np.unique(head.triangles[head.part == Part.SKIN])
-        on_head.append(objects.mask(posed.own, skin, points, rng))
-    makers = {"hand": 0.045, "microphone": 0.025, "telephone": 0.02, "block": 0.015}
-    for name, chance in makers.items():
+        on_head.append(worn_objects.mask(posed.own, np.unique(head.skin), points, rng))
+    if rng.random() < 0.045:
+        on_head.append(held_objects.hand(points, person.skin.palette[TONE], rng))
+    for chance, make in _HELD:
         if rng.random() < chance:
-            if name == "hand":
-                on_head.append(objects.hand(points, person.skin.palette[TONE], rng))
-            else:
-                on_head.append(getattr(objects, name)(points, rng))
+            on_head.append(make(points, rng))
     return Worn(on_head, on_body, lenses, opacity, tint, hat)
 
 
 def _textured(head: Head, person: Person, folder: str, rng: np.random.Generator) -> Person:
-    from luvli.synthetic.textures import random_texture
-
     photo, tone = random_texture(head, folder, rng)
     numbers, palette = person.skin.numbers.copy(), person.skin.palette.copy()
     numbers[PHOTO] = 1.0

@@ -8,13 +8,15 @@ import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, NamedTuple
+
+import cv2
 
 from luvli.data.formats import write_pts
-from luvli.errors import InputError, require
+from luvli.errors import InputError
 from luvli.files import PathLike, read_text, whole_file, write_text
-from luvli.synthetic.backdrop import photographs
 from luvli.synthetic.faces import SyntheticFaces
+from luvli.synthetic.photographs import photographs
 from luvli.synthetic.render import load_head
 
 SETTINGS = "synthetic.json"
@@ -54,7 +56,7 @@ def synthesize(
         done = (_write(folder, faces, i, image_format) for i in missing)
         return _count(done, len(missing), track)
     context = multiprocessing.get_context("spawn")
-    with context.Pool(workers, _begin, (folder, faces, image_format)) as pool:
+    with context.Pool(workers, _begin, (_Job(folder, faces, image_format),)) as pool:
         done = pool.imap_unordered(_work, missing, chunksize=4)
         return _count(done, len(missing), track)
 
@@ -70,7 +72,7 @@ def _label(folder: Path, index: int) -> Path:
 
 def _settle(folder: Path, faces: SyntheticFaces, image_format: str) -> None:
     """Note the settings, or refuse to mix two kinds of faces in one folder."""
-    settings: dict[str, Any] = dataclasses.asdict(faces) | {"image_format": image_format}
+    settings: dict[str, object] = dataclasses.asdict(faces) | {"image_format": image_format}
     del settings["count"]  # a set may grow
     file = folder / SETTINGS
     if file.exists():
@@ -91,7 +93,6 @@ def _settle(folder: Path, faces: SyntheticFaces, image_format: str) -> None:
 
 
 def _write(folder: Path, faces: SyntheticFaces, index: int, image_format: str) -> int:
-    cv2 = require("cv2", "train")
     sample = faces[index]
     quality = [cv2.IMWRITE_JPEG_QUALITY, 95] if image_format == "jpg" else []
     with whole_file(folder / f"{index:06d}.{image_format}") as temporary:
@@ -101,15 +102,21 @@ def _write(folder: Path, faces: SyntheticFaces, index: int, image_format: str) -
     return index
 
 
-_job: Any = None
+class _Job(NamedTuple):
+    folder: Path
+    faces: SyntheticFaces
+    image_format: str
 
 
-def _begin(folder: Path, faces: SyntheticFaces, image_format: str) -> None:
-    global _job
-    require("cv2", "train").setNumThreads(1)  # the processes already use every core
-    _job = folder, faces, image_format
+_jobs: list[_Job] = []
+"""what this process was started for"""
+
+
+def _begin(job: _Job) -> None:
+    cv2.setNumThreads(1)  # the processes already use every core
+    _jobs[:] = [job]
 
 
 def _work(index: int) -> int:
-    folder, faces, image_format = _job
-    return _write(folder, faces, index, image_format)
+    (job,) = _jobs
+    return _write(job.folder, job.faces, index, job.image_format)

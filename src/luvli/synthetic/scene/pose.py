@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from luvli.errors import InputError, unknown_choice
+from luvli.synthetic.arrays import Doubles, Floats, Real
+
+Coordinates = TypeVar("Coordinates", Floats, Doubles)
 
 PoseClass = Literal["frontal", "lefthalf", "righthalf", "left", "right"]
 """MERL-RAV's classes; left and right are the person's own: "left" looks to the picture's right"""
@@ -28,7 +31,7 @@ class Pose(NamedTuple):
     roll: float
 
     @property
-    def matrix(self) -> NDArray[np.float64]:
+    def matrix(self) -> Doubles:
         """(3, 3) head to camera coordinates (x right, y up, z to the camera)."""
         a, b, c = np.radians(self)
         turn = np.array([[np.cos(a), 0, np.sin(a)], [0, 1, 0], [-np.sin(a), 0, np.cos(a)]])
@@ -85,7 +88,7 @@ def _within(
             return float(value)
 
 
-def check_pose(pose: Any) -> Pose:
+def check_pose(pose: Sequence[float]) -> Pose:
     """Three numbers as a `Pose`, or a sentence."""
     try:
         checked = Pose(*(float(angle) for angle in pose))
@@ -111,7 +114,7 @@ class Camera:
     centre_x: float
     centre_y: float
 
-    def project(self, points: Any, scale: float = 1.0) -> Any:
+    def project(self, points: Coordinates, scale: float = 1.0) -> Coordinates:
         """(..., 3) camera coordinates to (..., 3): x, y in pixels (times `scale`), inverse depth.
 
         With a `scale` of s, pixel centre (0, 0) becomes sample (s - 1) / 2, so that s x s
@@ -126,7 +129,9 @@ class Camera:
         return result
 
 
-def aim(points: Any, distance: float, size: int, fill: float, shift: Any) -> Camera:
+def aim(
+    points: Real, distance: float, size: int, fill: float, shift: tuple[float, float]
+) -> Camera:
     """A camera that sees the box around `points` (k, 3) with longer side `fill * size` pixels.
 
     The middle of the box falls on the middle of the picture, moved by `shift` (2,) pixels.

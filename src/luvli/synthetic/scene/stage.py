@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from luvli.synthetic.head import Head
-from luvli.synthetic.light import Lights
-from luvli.synthetic.person import Person
-from luvli.synthetic.pose import Pose
-from luvli.synthetic.raster import vertex_normals
-from luvli.synthetic.shapes import Mesh
-
-Floats = NDArray[np.float32]
-
+from luvli.synthetic.arrays import Bytes, Floats, Ints
+from luvli.synthetic.heads.head import Head
+from luvli.synthetic.people.person import Person
+from luvli.synthetic.raster.lights import Lights
+from luvli.synthetic.raster.zbuffer import vertex_normals
+from luvli.synthetic.scene.pose import Camera, Pose
+from luvli.synthetic.scene.shapes import Mesh
 
 LIPS_APART = 0.15
 """centimetres between the lips from which the inside of the mouth is drawn"""
@@ -56,11 +52,23 @@ class Posed:
     own: Floats
     own_normals: Floats
     camera: Floats
-    triangles: NDArray[np.int32]
-    part: NDArray[np.uint8]
+    triangles: Ints
+    part: Bytes
     eye_place: Floats
     neck: Floats
     """(3,) where the clothes begin, body coordinates"""
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """Everything that stands before the camera."""
+
+    head: Head
+    person: Person
+    posed: Posed
+    shot: Shot
+    worn: Worn
+    camera: Camera
 
 
 def pose_head(head: Head, person: Person, shot: Shot) -> Posed:
@@ -93,9 +101,10 @@ def neck_pivot(head: Head) -> Floats:
 class Turn:
     """Head (or body) coordinates to camera coordinates."""
 
-    def __init__(self, pose: Pose, pivot: Any) -> None:
+    def __init__(self, pose: Pose, pivot: Floats) -> None:
         self.matrix = pose.matrix.T.astype(np.float32)
         self.pivot = pivot
 
-    def __call__(self, points: Any) -> Any:
-        return (points - self.pivot) @ self.matrix + self.pivot
+    def __call__(self, points: Floats) -> Floats:
+        moved = (points - self.pivot) @ self.matrix + self.pivot
+        return np.asarray(moved, np.float32)

@@ -2,53 +2,33 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
+import cv2
 import numpy as np
 
-from luvli.errors import InputError, require
-from luvli.files import read_text
-from luvli.image.read import IMAGE_SUFFIXES
-from luvli.synthetic.shade import TILE, noise_tile
+from luvli.errors import InputError
+from luvli.synthetic.arrays import Doubles, Floats
+from luvli.synthetic.photographs import photographs
+from luvli.synthetic.raster.noise import TILE, noise_tile
 
 
-def photographs(folder: str) -> tuple[Path, ...]:
-    """The pictures in a folder, in order, or those that a .txt file names, one on each line.
-
-    A sentence when there are none.
-    """
-    if Path(folder).suffix == ".txt" and Path(folder).is_file():
-        listed = [Path(folder).parent / line for line in read_text(folder).split("\n") if line]
-        for file in listed:
-            if not file.is_file():
-                raise InputError(f"{folder} names {file}, which does not exist: take it out.")
-        return tuple(listed)
-    if not Path(folder).is_dir():
-        raise InputError(f"{folder} is not a folder: give one with photographs.")
-    found = sorted(f for f in Path(folder).rglob("*") if f.suffix.lower() in IMAGE_SUFFIXES)
-    if not found:
-        raise InputError(f"{folder} holds no photographs: give a folder with images.")
-    return tuple(found)
-
-
-def backdrop(size: int, folder: str | None, rng: np.random.Generator) -> Any:
+def backdrop(size: int, folder: str | None, rng: np.random.Generator) -> Floats:
     """(size, size, 3) linear RGB."""
     if folder is not None and rng.random() < 0.85:
         return _from_photograph(size, folder, rng)
     return _drawn(size, rng)
 
 
-def _drawn(size: int, rng: np.random.Generator) -> Any:
-    cv2 = require("cv2", "train")
+def _drawn(size: int, rng: np.random.Generator) -> Floats:
     level = rng.choice([0.02, 0.08, 0.2, 0.5, 0.9], p=[0.15, 0.2, 0.25, 0.2, 0.2])
     small = 64
 
-    def colour(spread: float = 0.45) -> Any:
-        return np.clip(
-            level * np.exp(rng.normal(0, spread)) * np.exp(rng.normal(0, 0.3, 3)), 0, 1.2
-        )
+    def colour(spread: float = 0.45) -> Doubles:
+        brightness = level * np.exp(rng.normal(0, spread))
+        tint = np.clip(brightness * np.exp(rng.normal(0, 0.3, 3)), 0, 1.2)
+        return np.asarray(tint, np.float64)
 
     across = np.linspace(-0.5, 0.5, small, dtype=np.float32)
     turn = rng.uniform(0, 2 * np.pi)
@@ -78,17 +58,16 @@ def _drawn(size: int, rng: np.random.Generator) -> Any:
         layer = np.roll(layer, rng.integers(0, TILE, 2), (0, 1))
         grown = cv2.resize(layer, (max(size, TILE), max(size, TILE)))[:size, :size]
         picture *= np.exp(rng.uniform(0.02, 0.16) * grown)[..., None]
-    return np.clip(picture, 0, None).astype(np.float32)
+    return np.asarray(np.clip(picture, 0, None), np.float32)
 
 
-@cache
+@lru_cache(maxsize=4)
 def _listed(folder: str) -> tuple[Path, ...]:
     return photographs(folder)
 
 
-def _from_photograph(size: int, folder: str, rng: np.random.Generator) -> Any:
+def _from_photograph(size: int, folder: str, rng: np.random.Generator) -> Floats:
     """A random patch of a random photograph, sometimes out of focus."""
-    cv2 = require("cv2", "train")
     files = _listed(folder)
     file = files[rng.integers(len(files))]
     image = cv2.imread(str(file), cv2.IMREAD_COLOR)
@@ -104,5 +83,5 @@ def _from_photograph(size: int, folder: str, rng: np.random.Generator) -> Any:
         patch = patch[:, ::-1]
     if rng.random() < 0.6:
         patch = cv2.GaussianBlur(patch, (0, 0), rng.uniform(0.5, 8) * size / 256)
-    linear: Any = (patch[..., ::-1].astype(np.float32) / 255) ** 2.2
+    linear = (patch[..., ::-1].astype(np.float32) / 255) ** 2.2
     return np.ascontiguousarray(linear)

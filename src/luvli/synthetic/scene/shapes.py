@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
-from luvli.synthetic.head import Part
-
-Floats = NDArray[np.float32]
+from luvli.synthetic.arrays import Floats, Ints, Real
+from luvli.synthetic.raster.materials import Part
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +16,7 @@ class Mesh:
     """An object: vertices (n, 3), triangles (t, 3), colours (n, 3) in linear RGB."""
 
     vertices: Floats
-    triangles: NDArray[np.int32]
+    triangles: Ints
     colour: Floats
     gloss: float = 0.1
     part: Part = Part.PLAIN
@@ -37,7 +35,7 @@ def join(meshes: list[Mesh]) -> Mesh:
     )
 
 
-def sheet(points: Any, colour: Any, closed: bool = False, **fields: Any) -> Mesh:
+def sheet(points: Real, colour: ArrayLike, closed: bool = False, gloss: float = 0.1) -> Mesh:
     """A grid of points (r, c, 3) as a surface; `closed` joins the last column to the first."""
     rows, columns = points.shape[:2]
     index = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
@@ -48,10 +46,12 @@ def sheet(points: Any, colour: Any, closed: bool = False, **fields: Any) -> Mesh
     triangles = np.concatenate([np.stack([a, d, c], 1), np.stack([a, c, b], 1)])
     flat = np.asarray(points, np.float32).reshape(-1, 3)
     colours = np.broadcast_to(np.asarray(colour, np.float32), (rows, columns, 3)).reshape(-1, 3)
-    return Mesh(flat, triangles.astype(np.int32), np.ascontiguousarray(colours), **fields)
+    return Mesh(flat, triangles.astype(np.int32), np.ascontiguousarray(colours), gloss)
 
 
-def tube(path: Any, radius: Any, colour: Any, sides: int = 8, **fields: Any) -> Mesh:
+def tube(
+    path: Real, radius: ArrayLike, colour: ArrayLike, sides: int = 8, gloss: float = 0.1
+) -> Mesh:
     """A round bar along `path` (p, 3) with the radius at each point; its ends are rounded."""
     path = np.asarray(path, np.float64)
     radius = np.broadcast_to(np.asarray(radius, np.float64), len(path))
@@ -80,10 +80,10 @@ def tube(path: Any, radius: Any, colour: Any, sides: int = 8, **fields: Any) -> 
         across[:, None] * np.cos(angle)[None, :, None]
         + other[:, None] * np.sin(angle)[None, :, None]
     )
-    return sheet(path[:, None] + radius[:, None, None] * ring, colour, closed=True, **fields)
+    return sheet(path[:, None] + radius[:, None, None] * ring, colour, closed=True, gloss=gloss)
 
 
-def ball(centre: Any, axes: Any, colour: Any, **fields: Any) -> Mesh:
+def ball(centre: Real, axes: ArrayLike, colour: ArrayLike, gloss: float = 0.1) -> Mesh:
     """An ellipsoid with half-axes `axes` (3,) along x, y, z."""
     latitude = np.linspace(0.02, np.pi - 0.02, 10)[:, None]
     longitude = np.linspace(0, 2 * np.pi, 16, endpoint=False)[None]
@@ -95,7 +95,7 @@ def ball(centre: Any, axes: Any, colour: Any, **fields: Any) -> Mesh:
         ],
         axis=-1,
     )
-    return sheet(np.asarray(centre) + unit * np.asarray(axes), colour, closed=True, **fields)
+    return sheet(np.asarray(centre) + unit * np.asarray(axes), colour, closed=True, gloss=gloss)
 
 
 def random_colour(rng: np.random.Generator, muted: float = 0.5) -> Floats:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
+import cv2
 import numpy as np
-from numpy.typing import NDArray
 
-from luvli.errors import require
+from luvli.synthetic.arrays import Bools, Bytes, Floats
 
 
-def develop(light: Any, face: Any, effects: bool, rng: np.random.Generator) -> NDArray[np.uint8]:
+def develop(light: Floats, face: Bools, effects: bool, rng: np.random.Generator) -> Bytes:
     """Linear RGB (h, w, 3) to uint8 sRGB.
 
     The exposure makes the face (`face`, at every fourth pixel) neither black nor white, more or
     less as a camera's automatics would; dark skin stays darker than light skin. With `effects`,
     blur, noise, low resolution and JPEG follow, each with the frequency of press photographs.
     """
-    cv2 = require("cv2", "train")
     picture = light
     sample, where = picture[::4, ::4], face
     level = float(sample[where].mean()) if where.any() else float(sample.mean())
@@ -26,26 +24,26 @@ def develop(light: Any, face: Any, effects: bool, rng: np.random.Generator) -> N
     if effects:
         warmth = rng.normal(0, 0.07)
         picture = picture * np.array([1 + warmth, 1, 1 - warmth], np.float32)
-        picture = _blur(cv2, picture, rng)
+        picture = _blur(np.ascontiguousarray(picture), rng)
     encoded = _tone_curve()[np.clip(picture * 1024, 0, 4095).astype(np.uint16)]
     if effects:
         contrast = rng.uniform(0.92, 1.35)
         offset = 0.5 - 0.5 * contrast + rng.normal(0, 0.025)
         colourful = 0.0 if rng.random() < 0.05 else rng.uniform(0.7, 1.2)
         mixing = contrast * (colourful * np.eye(3) + (1 - colourful) / 3)
-        encoded = cv2.transform(encoded, np.c_[mixing, np.full(3, offset)])
+        encoded = np.asarray(cv2.transform(encoded, np.c_[mixing, np.full(3, offset)]), np.float32)
         if rng.random() < 0.6:
             encoded = encoded + _grain(encoded.shape[0], rng)
     pixels = np.clip(encoded * 255 + 0.5, 0, 255).astype(np.uint8)
     if effects and rng.random() < 0.45:
         quality = int(np.clip(rng.normal(75, 18), 25, 98))
         _, packed = cv2.imencode(".jpg", pixels[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, quality])
-        pixels = cv2.imdecode(packed, cv2.IMREAD_COLOR)[..., ::-1]
+        pixels = np.asarray(cv2.imdecode(packed, cv2.IMREAD_COLOR), np.uint8)[..., ::-1]
     return np.ascontiguousarray(pixels)
 
 
 @cache
-def _tone_curve() -> Any:
+def _tone_curve() -> Floats:
     """sRGB value of linear light 0 to 4, with a shoulder: highlights fade to white."""
     light = (np.arange(4096) + 0.5) / 1024
     light = np.where(light > 0.7, 1 - 0.3 * np.exp(-(light - 0.7) / 0.3), light)
@@ -53,15 +51,15 @@ def _tone_curve() -> Any:
 
 
 @cache
-def _grain_sheet(coarse: bool) -> Any:
+def _grain_sheet(coarse: bool) -> Floats:
     """Noise to cut grain from: drawing 200,000 new numbers for each face costs more."""
     sheet = np.random.default_rng(1).standard_normal((768, 768, 3), dtype=np.float32)
     if coarse:  # demosaicing and denoising make grain coarse
-        sheet = 2 * require("cv2", "train").GaussianBlur(sheet, (0, 0), 0.8)
+        sheet = 2 * np.asarray(cv2.GaussianBlur(sheet, (0, 0), 0.8), np.float32)
     return sheet
 
 
-def _grain(size: int, rng: np.random.Generator) -> Any:
+def _grain(size: int, rng: np.random.Generator) -> Floats:
     strength = np.float32(rng.gamma(1.5, 0.009))
     sheet = _grain_sheet(bool(rng.random() < 0.5))
     if size > 384:
@@ -70,9 +68,8 @@ def _grain(size: int, rng: np.random.Generator) -> Any:
     return strength * sheet[y : y + size, x : x + size]
 
 
-def _blur(cv2: Any, picture: Any, rng: np.random.Generator) -> Any:
+def _blur(picture: Floats, rng: np.random.Generator) -> Floats:
     size = picture.shape[0]
-    picture = np.ascontiguousarray(picture, np.float32)
     choice = rng.random()
     if choice < 0.10:  # motion
         reach = max(3, int(size * rng.uniform(0.01, 0.035)))
@@ -83,12 +80,14 @@ def _blur(cv2: Any, picture: Any, rng: np.random.Generator) -> Any:
         a = tuple(int(v) for v in np.round((middle - end) * 16))
         b = tuple(int(v) for v in np.round((middle + end) * 16))
         cv2.line(kernel, a, b, 1.0, 1, cv2.LINE_AA, 4)
-        return cv2.filter2D(picture, -1, kernel / kernel.sum())
+        return np.asarray(cv2.filter2D(picture, -1, kernel / kernel.sum()), np.float32)
     if choice < 0.35:  # out of focus
-        return cv2.GaussianBlur(picture, (0, 0), rng.uniform(0.3, 2.2) * size / 256)
+        focus = rng.uniform(0.3, 2.2) * size / 256
+        return np.asarray(cv2.GaussianBlur(picture, (0, 0), focus), np.float32)
     if choice < 0.55:  # few pixels
         small = int(size * rng.uniform(0.25, 0.8))
-        picture = cv2.resize(picture, (small, small), interpolation=cv2.INTER_AREA)
+        coarse = cv2.resize(picture, (small, small), interpolation=cv2.INTER_AREA)
         way = cv2.INTER_CUBIC if rng.random() < 0.5 else cv2.INTER_LINEAR
-        return np.clip(cv2.resize(picture, (size, size), interpolation=way), 0, None)
+        large = np.asarray(cv2.resize(coarse, (size, size), interpolation=way), np.float32)
+        return np.clip(large, 0, None)
     return picture

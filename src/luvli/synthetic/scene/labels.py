@@ -8,15 +8,17 @@ skin), and a point that peeks out by less than that is not called hidden either.
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from luvli.data.record import Visibility
-from luvli.synthetic.head import Head
-from luvli.synthetic.pose import Camera
-from luvli.synthetic.raster import HAIR, SAMPLES, surface_depth
+from luvli.synthetic.arrays import Bools, Doubles, Floats, Ints, Real
+from luvli.synthetic.heads.head import Head
+from luvli.synthetic.raster.rays import surface_depth
+from luvli.synthetic.raster.zbuffer import SAMPLES, SCALP_HAIR
+from luvli.synthetic.scene.pose import Camera
 
 JawConvention = Literal["outline", "3d"]
 
@@ -31,19 +33,19 @@ CONTACT = 0.35
 class Labels(NamedTuple):
     """The truth about the 68 landmarks of one picture."""
 
-    points: NDArray[np.float64]
+    points: Doubles
     """(68, 2) image pixels, also for hidden landmarks"""
-    points_3d: NDArray[np.float64]
+    points_3d: Doubles
     """(68, 3) camera coordinates in centimetres (x right, y up, z to the camera)"""
-    self_occluded: NDArray[np.bool_]
+    self_occluded: Bools
     """(68,)"""
 
 
 def place_landmarks(
     head: Head,
-    vertices: Any,
-    screen: Any,
-    triangles: Any,
+    vertices: Floats,
+    screen: Floats,
+    triangles: Ints,
     camera: Camera,
     jaw: JawConvention,
 ) -> Labels:
@@ -69,9 +71,7 @@ def place_landmarks(
     return Labels(pixels, place, hidden)
 
 
-def outline(
-    head: Head, screen: Any
-) -> tuple[NDArray[np.int32], NDArray[np.bool_], NDArray[np.float64]]:
+def outline(head: Head, screen: Floats) -> tuple[Ints, Bools, Doubles]:
     """Slide jaw points to the visible contour.
 
     Returns (17,) vertices, (17,) whether no contour of the jaw is left, and (17, 2) a short
@@ -102,8 +102,8 @@ def outline(
 
 
 def hidden_behind(
-    points: Any, nearness: Any, screen: Any, triangles: Any, graze: Any
-) -> NDArray[np.bool_]:
+    points: Doubles, nearness: Real, screen: Floats, triangles: Ints, graze: Doubles | float
+) -> Bools:
     """(k,) whether a surface lies more than `graze` centimetres before each point."""
     found = np.zeros(len(points))
     surface_depth(np.ascontiguousarray(points, np.float64), screen, triangles, found)
@@ -113,13 +113,13 @@ def hidden_behind(
 
 
 def covered(
-    points: Any, depth: Any, nearness: Any, owner: Any, first: int, radius: float
-) -> NDArray[np.bool_]:
+    points: Doubles, depth: Doubles, nearness: Floats, owner: Ints, first: int, radius: float
+) -> Bools:
     """(k,) whether objects cover more than half of a small disc around each landmark.
 
     `points` (k, 2) in pixels, `depth` (k,) in centimetres; the samples of objects have an
-    `owner` (h, w) of `first` or more, or `HAIR`; `nearness` (h, w) holds their inverse depths.
-    Points outside the picture are not covered by anything.
+    `owner` (h, w) of `first` or more, or `SCALP_HAIR`; `nearness` (h, w) holds their inverse
+    depths. Points outside the picture are not covered by anything.
     """
     height, width = nearness.shape
     reach = int(np.ceil(radius * SAMPLES))
@@ -133,13 +133,13 @@ def covered(
     x, y = x.clip(0, width - 1), y.clip(0, height - 1)
     before = nearness[y, x] * (np.asarray(depth)[:, None] + CONTACT) > 1.0
     whose = owner[y, x]
-    hit = ((whose >= first) | (whose == HAIR)) & before & inside
+    hit = ((whose >= first) | (whose == SCALP_HAIR)) & before & inside
     share = hit.sum(axis=1) / np.maximum(inside.sum(axis=1), 1)
     within = (centre >= 0).all(axis=1) & (centre < (width, height)).all(axis=1)
     return np.asarray((share > 0.5) & within)
 
 
-def visibility(labels: Labels, externally: Any) -> NDArray[np.int8]:
+def visibility(labels: Labels, externally: Bools) -> NDArray[np.int8]:
     """(68,) `Visibility` classes; what the head hides counts before what an object hides."""
     classes = np.where(externally, Visibility.EXTERNALLY_OCCLUDED, Visibility.UNOCCLUDED)
     classes[labels.self_occluded] = Visibility.SELF_OCCLUDED

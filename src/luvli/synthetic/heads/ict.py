@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from luvli.errors import InputError
 from luvli.files import PathLike, read_text, unreadable
-from luvli.synthetic.head import Eyeball, Head, Part
+from luvli.synthetic.arrays import Bytes, Doubles, Floats, Ints
+from luvli.synthetic.heads.head import Eyeball, Head
+from luvli.synthetic.raster.materials import Part
 
 # The 68 Multi-PIE landmarks as vertices of the ICT topology.
 _LANDMARKS = [
@@ -39,10 +40,10 @@ _BEHIND = 7.0
 
 
 class _Raw(NamedTuple):
-    neutral: NDArray[np.float32]
-    faces: NDArray[np.int32]
-    identity: NDArray[np.float32]
-    expression: NDArray[np.float32]
+    neutral: Floats
+    faces: Ints
+    identity: Floats
+    expression: Floats
     names: tuple[str, ...]
 
 
@@ -90,7 +91,7 @@ def _assemble(raw: _Raw) -> Head:
     position = np.full(_VERTICES, -1, np.int64)
     position[kept] = np.arange(len(kept))
 
-    def flat(offsets: NDArray[np.float32]) -> NDArray[np.float32]:
+    def flat(offsets: Floats) -> Floats:
         return np.ascontiguousarray(offsets[:, kept].reshape(len(offsets), -1), np.float32)
 
     def ball(span: tuple[int, int], corners: tuple[int, int]) -> Eyeball:
@@ -111,9 +112,7 @@ def _assemble(raw: _Raw) -> Head:
     )
 
 
-def _coarsen(
-    raw: _Raw, triangles: NDArray[np.int32], part: NDArray[np.uint8]
-) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+def _coarsen(raw: _Raw, triangles: Ints, part: Bytes) -> tuple[Ints, Bytes]:
     """Merge vertices where the model is finer than a picture: everywhere but at the features.
 
     Vertices in one cell of a grid become the first of them; triangles that lose a corner go.
@@ -136,7 +135,7 @@ def _coarsen(
         cell[low:high] = width
     cell[x < 1e-3] = 0  # the seam between the halves stays as it is
     cell[_LANDMARKS] = 0
-    jaw: NDArray[np.float64] = np.zeros(len(place))
+    jaw: Doubles = np.zeros(len(place))
     if "jawOpen" in raw.names:
         jaw = (raw.expression[raw.names.index("jawOpen"), :, 1] < -1.0).astype(np.float64)
     merged = index.copy()
@@ -186,7 +185,7 @@ def _read_folder(folder: Path) -> _Raw:
         if file != base and not re.fullmatch(r"identity\d+", file.stem)
     )
 
-    def offsets(files: list[Path]) -> NDArray[np.float32]:
+    def offsets(files: list[Path]) -> Floats:
         shapes = []
         for file in files:
             shape, _ = _read_obj(file, with_faces=False)
@@ -207,7 +206,7 @@ def _read_folder(folder: Path) -> _Raw:
     )
 
 
-def _read_obj(path: Path, with_faces: bool) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+def _read_obj(path: Path, with_faces: bool) -> tuple[Floats, Ints]:
     """Vertices (n, 3) and, if asked for, faces (f, 4) with -1 in a triangle's last place."""
     vertices: list[list[str]] = []
     faces: list[list[int]] = []

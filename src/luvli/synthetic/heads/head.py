@@ -10,31 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import IntEnum
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from luvli.synthetic.regions import HairRoots, Regions, find_regions, scatter_roots
-
-Floats = NDArray[np.float32]
-Ints = NDArray[np.int32]
-
-
-class Part(IntEnum):
-    """What a triangle is made of: chooses its shading."""
-
-    SKIN = 0
-    EYE = 1
-    TEETH = 2
-    GUMS = 3
-    MOUTH = 4
-    """the inside of the mouth"""
-    CLOTH = 5
-    PLAIN = 6
-    """an object with colours of its own at the vertices"""
+from luvli.synthetic.arrays import Bytes, Floats, Ints
+from luvli.synthetic.heads.hair_roots import HairRoots, scatter_roots
+from luvli.synthetic.heads.jaw import find_jaw_paths
+from luvli.synthetic.heads.regions import Regions, find_regions, smoothstep
+from luvli.synthetic.heads.skull import SkullCells, sort_by_direction
+from luvli.synthetic.heads.unrolled import UnrolledSkin, unroll_surface
+from luvli.synthetic.raster.materials import Part
+from luvli.synthetic.raster.shadow import ambient_openness
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +41,7 @@ class Head:
     """(n, 3) centimetres"""
     triangles: Ints
     """(t, 3)"""
-    part: NDArray[np.uint8]
+    part: Bytes
     """(t,) `Part`"""
     identity: Floats
     """(i, n * 3) offsets for one standard deviation of each identity mode"""
@@ -67,15 +54,10 @@ class Head:
     eyeballs: tuple[Eyeball, ...]
 
     @cached_property
-    def closed(self) -> tuple[Ints, NDArray[np.uint8]]:
+    def closed(self) -> tuple[Ints, Bytes]:
         """Triangles and parts of the head with its mouth shut: no teeth, no gums."""
         shown = ~np.isin(self.part, (Part.TEETH, Part.GUMS))
         return np.ascontiguousarray(self.triangles[shown]), self.part[shown]
-
-    @cached_property
-    def shadowing(self) -> Ints:
-        """Triangles that throw shadows: the skin."""
-        return np.ascontiguousarray(self.triangles[self.part == Part.SKIN])
 
     @cached_property
     def regions(self) -> Regions:
@@ -85,14 +67,11 @@ class Head:
     @cached_property
     def roots(self) -> Mapping[str, HairRoots]:
         """Places on the skin from which hair grows: scalp, brows, beard, lashes."""
-        skin = self.triangles[self.part == Part.SKIN]
-        return scatter_roots(self.neutral, skin, self.landmarks, self.regions)
+        return scatter_roots(self.neutral, self.skin, self.landmarks, self.regions)
 
     @cached_property
     def openness(self) -> Floats:
         """(n,) how much of the sky each vertex sees, 0 to 1 (ambient occlusion)."""
-        from luvli.synthetic.light import ambient_openness
-
         closed = ambient_openness(self.neutral, self.triangles)
         inside = np.unique(self.triangles[np.isin(self.part, _INSIDE)])
         if len(inside) and "jawOpen" in self.expression_names:
@@ -103,25 +82,26 @@ class Head:
         return closed
 
     @cached_property
-    def unrolled(self) -> tuple[Any, Any, Any]:
-        """Place, normal and presence of the skin at each texel."""
-        from luvli.synthetic.textures import unroll_surface
-
-        return unroll_surface(self)
+    def skin(self) -> Ints:
+        """Triangles of skin."""
+        return np.ascontiguousarray(self.triangles[self.part == Part.SKIN])
 
     @cached_property
-    def skull_cells(self) -> tuple[Any, Any, Any, Any]:
-        """Skin vertices sorted by their direction from the middle of the skull."""
-        from luvli.synthetic.hair import sort_by_direction
+    def unrolled(self) -> UnrolledSkin:
+        """Place, normal and presence of the skin at each texel."""
+        return unroll_surface(self.neutral, self.skin, self.regions.texture)
 
-        return sort_by_direction(self)
+    @cached_property
+    def skull_cells(self) -> SkullCells:
+        """Skin vertices sorted by their direction from the middle of the skull."""
+        return sort_by_direction(self.neutral, self.skin, self.landmarks)
 
     @cached_property
     def stiffness(self) -> Floats:
         """(n,) 1 where the skin moves with the skull, 0 where it stays with the shoulders."""
         chin = self.neutral[self.landmarks[8]]
         height = self.neutral[:, 1] + 0.45 * self.neutral[:, 2] - (chin[1] + 0.45 * chin[2])
-        return np.asarray(_smoothstep(-11.0, -3.5, height), np.float32)
+        return np.asarray(smoothstep(-11.0, -3.5, height), np.float32)
 
     @cached_property
     def neck(self) -> tuple[Ints, Floats]:
@@ -132,11 +112,9 @@ class Head:
     @cached_property
     def jaw_paths(self) -> Ints:
         """(17, m) vertices from each jaw landmark inwards: where the outline can slide to."""
-        return _jaw_paths(self.neutral, self.triangles[self.part == Part.SKIN], self.landmarks)
+        return find_jaw_paths(self.neutral, self.skin, self.landmarks)
 
-    def deform(
-        self, identity: Floats | None = None, expression: Floats | None = None
-    ) -> NDArray[np.float32]:
+    def deform(self, identity: Floats | None = None, expression: Floats | None = None) -> Floats:
         """(n, 3) the head with identity coefficients (i,) and expression weights (e,)."""
         flat = self.neutral.reshape(-1).copy()
         if identity is not None:
@@ -159,7 +137,7 @@ class Head:
                     values[self.expression_names.index(full)] = value
         return values
 
-    def turn_eyes(self, vertices: Any, right_left: float, up: float) -> tuple[Any, Any]:
+    def turn_eyes(self, vertices: Floats, right_left: float, up: float) -> tuple[Floats, Floats]:
         """Turn the eyeballs of `vertices` (n, 3) by two angles in degrees (both eyes alike).
 
         Returns the vertices and, for each vertex, its place on the ball (n, 2) seen from the
@@ -183,44 +161,3 @@ class Head:
 
 
 _INSIDE = (Part.TEETH, Part.GUMS, Part.MOUTH)
-
-
-# How far towards the middle of the face the outline may slide, for the jaw points 0 to 8.
-_REACH = (0.36, 0.46, 0.56, 0.62, 0.64, 0.66, 0.66, 0.60, 0.0)
-
-
-def _smoothstep(low: float, high: float, value: Any) -> Any:
-    t = np.clip((value - low) / (high - low), 0, 1)
-    return t * t * (3 - 2 * t)
-
-
-def _jaw_paths(neutral: Floats, triangles: Ints, landmarks: Ints, steps: int = 24) -> Ints:
-    """Vertices of the skin nearest to a line from each jaw landmark to the middle of the face.
-
-    In a front view the way is level, or nearly so below the mouth. The last vertex is where an
-    annotator would no longer call it jaw.
-    """
-    from luvli.synthetic.raster import vertex_normals
-
-    normals = np.zeros_like(neutral)
-    vertex_normals(neutral, triangles, normals)
-    outer = np.unique(triangles)
-    outer = outer[
-        (normals[outer, 2] > -0.3) & (neutral[outer, 2] > neutral[landmarks[:17], 2].min() - 2)
-    ]
-    jaw = neutral[landmarks[:17]]
-    mouth = neutral[landmarks[48:68]].mean(axis=0)
-    paths = np.zeros((17, steps), np.int32)
-    for j in range(17):
-        height = jaw[j, 1]
-        # the chin's underside is no outline: points below the mouth rise a little on their way
-        target = np.array([0.0, height + 0.25 * max(mouth[1] - height, 0.0)])
-        line = jaw[j, :2] + np.linspace(0, _REACH[min(j, 16 - j)], steps)[:, None] * (
-            target - jaw[j, :2]
-        )
-        line = line.astype(np.float32)
-        distance = np.linalg.norm(neutral[outer, None, :2] - line[None], axis=2)
-        nearest = outer[distance.argmin(axis=0)]
-        nearest[0] = landmarks[j]
-        paths[j] = nearest
-    return paths

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
-from luvli.synthetic import shade as s
-from luvli.synthetic.head import Head
-from luvli.synthetic.style import Style, random_style
-
-Floats = NDArray[np.float32]
+from luvli.synthetic.arrays import Doubles, Floats
+from luvli.synthetic.heads.head import Head
+from luvli.synthetic.people.style import Style, random_style
+from luvli.synthetic.raster import materials as m
+from luvli.synthetic.raster.noise import TILE
 
 # Moods as full-strength weights; a face wears one at a random strength, and a little of all.
 _MOODS: tuple[tuple[float, dict[str, float]], ...] = (
@@ -57,7 +56,7 @@ class Person:
     expression: Floats
     gaze: tuple[float, float]
     """degrees to the picture's right and up, relative to the head"""
-    skin: s.Skin
+    skin: m.Skin
     style: Style
     lashes: float
     """length of the lashes in centimetres"""
@@ -96,18 +95,18 @@ def _mood(head: Head, gaze: tuple[float, float], rng: np.random.Generator) -> Fl
     return np.asarray(np.clip(weights, 0, 1.1), np.float32)
 
 
-def _calm(head: Head) -> Any:
+def _calm(head: Head) -> Floats:
     """Expressions that may be added a little to any mood: all but the wide ones."""
     wide = ("jawOpen", "mouthClose", "jawForward", "eyeBlink", "eyeLook", "cheekPuff")
     return np.array([not name.startswith(wide) for name in head.expression_names], np.float32)
 
 
-def linear(srgb: Any) -> Any:
+def linear(srgb: ArrayLike) -> Doubles:
     """sRGB values in 0..1 as linear light."""
     return np.asarray(srgb, np.float64) ** 2.2
 
 
-def _skin(style: Style, made_up: bool, rng: np.random.Generator) -> s.Skin:
+def _skin(style: Style, made_up: bool, rng: np.random.Generator) -> m.Skin:
     dark = float(np.clip(rng.beta(1.1, 1.5) * 5, 0, 5))
     if style.colour.max() > 0.1 and style.colour.max() / style.colour.min() > 1.5:
         dark = min(dark, rng.uniform(0, 1.6))  # fair and red hair goes with fair skin
@@ -123,34 +122,34 @@ def _skin(style: Style, made_up: bool, rng: np.random.Generator) -> s.Skin:
     brow = np.minimum(style.colour * rng.uniform(0.6, 1.2), 0.12) + rng.uniform(0.0, 0.12) * tone
     stubble = 0.35 * tone + 0.4 * np.minimum(style.colour, 0.1)
     palette = np.zeros((8, 3))
-    palette[s.TONE], palette[s.LIP_COLOUR], palette[s.STUBBLE_COLOUR] = tone, lips, stubble
-    palette[s.BROW_COLOUR], palette[s.SCALP_COLOUR] = brow, 0.8 * style.colour
-    palette[s.IRIS] = iris
-    palette[s.SCLERA] = np.array([0.58, 0.54, 0.51]) * rng.uniform(0.7, 1.05)
-    palette[s.TEETH] = np.array([0.70, 0.64, 0.52]) * rng.uniform(0.7, 1.1)
-    numbers = np.zeros(s.NUMBERS)
+    palette[m.TONE], palette[m.LIP_COLOUR], palette[m.STUBBLE_COLOUR] = tone, lips, stubble
+    palette[m.BROW_COLOUR], palette[m.SCALP_COLOUR] = brow, 0.8 * style.colour
+    palette[m.IRIS] = iris
+    palette[m.SCLERA] = np.array([0.58, 0.54, 0.51]) * rng.uniform(0.7, 1.05)
+    palette[m.TEETH_COLOUR] = np.array([0.70, 0.64, 0.52]) * rng.uniform(0.7, 1.1)
+    numbers = np.zeros(m.NUMBERS)
     shaven = style.beard == 0 and style.length < 14
-    numbers[s.LIP] = rng.uniform(0.5, 0.95) if made_up else rng.uniform(0.35, 0.8)
-    numbers[s.BLUSH] = rng.uniform(0.3, 1.5)
-    numbers[s.STUBBLE] = (
+    numbers[m.LIP] = rng.uniform(0.5, 0.95) if made_up else rng.uniform(0.35, 0.8)
+    numbers[m.BLUSH] = rng.uniform(0.3, 1.5)
+    numbers[m.STUBBLE] = (
         min(1.0, 0.4 + 0.4 * style.beard)
         if style.beard > 0
         else (rng.beta(1.2, 3.0) * 0.6 if shaven else 0.0)
     )
-    numbers[s.BROW] = rng.uniform(0.25, 0.75)
-    numbers[s.SOCKET] = rng.uniform(0.05, 0.38)
-    numbers[s.HAIR] = 0.0 if style.length <= 0 else min(1.0, 0.65 + 0.2 * style.length)
-    numbers[s.HAIRLINE] = style.hairline
-    numbers[s.LINER] = rng.uniform(0.7, 1.3) if made_up else rng.uniform(0.4, 0.9)
-    numbers[s.GLOSS] = rng.gamma(2.0, 0.06)
-    numbers[s.ROUGH] = rng.uniform(0.5, 1.6)
-    numbers[s.FRECKLE] = rng.uniform(0.3, 1.0) * (rng.random() < 0.15)
-    numbers[s.BUMP] = rng.uniform(0.01, 0.045)
-    numbers[s.IRIS_SIZE] = rng.uniform(0.40, 0.47)
-    numbers[s.PUPIL_SIZE] = rng.uniform(0.28, 0.55)
-    return s.Skin(
+    numbers[m.BROW] = rng.uniform(0.25, 0.75)
+    numbers[m.SOCKET] = rng.uniform(0.05, 0.38)
+    numbers[m.HAIR_COVER] = 0.0 if style.length <= 0 else min(1.0, 0.65 + 0.2 * style.length)
+    numbers[m.HAIRLINE] = style.hairline
+    numbers[m.LINER] = rng.uniform(0.7, 1.3) if made_up else rng.uniform(0.4, 0.9)
+    numbers[m.GLOSS] = rng.gamma(2.0, 0.06)
+    numbers[m.ROUGH] = rng.uniform(0.5, 1.6)
+    numbers[m.FRECKLE] = rng.uniform(0.3, 1.0) * (rng.random() < 0.15)
+    numbers[m.BUMP] = rng.uniform(0.01, 0.045)
+    numbers[m.IRIS_SIZE] = rng.uniform(0.40, 0.47)
+    numbers[m.PUPIL_SIZE] = rng.uniform(0.28, 0.55)
+    return m.Skin(
         numbers.astype(np.float32),
         palette.astype(np.float32),
-        rng.integers(0, s.TILE, 2).astype(np.int32),
+        rng.integers(0, TILE, 2).astype(np.int32),
         np.zeros((1, 1, 4), np.uint8),
     )

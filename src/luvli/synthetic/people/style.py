@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float32]
+from luvli.synthetic.arrays import Floats
 
 _ALBEDO = {  # linear RGB of hair
     "black": (0.014, 0.011, 0.010),

@@ -1,4 +1,4 @@
-"""Things around a face: clothes, hats, glasses, masks, hands, microphones, telephones.
+"""What people wear: clothes, hats, glasses, masks.
 
 All are small meshes in head (or body) coordinates. They hide landmarks from outside, so a
 landmark behind one is externally occluded: it keeps its place and counts as visible.
@@ -6,16 +6,17 @@ landmark behind one is externally occluded: it keeps its place and counts as vis
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
-from luvli.synthetic.hair import Skull
-from luvli.synthetic.head import Part
-from luvli.synthetic.shapes import Mesh, ball, join, random_colour, sheet, tube
+from luvli.synthetic.arrays import Doubles, Floats, Ints
+from luvli.synthetic.heads.skull import Skull
+from luvli.synthetic.raster.materials import Part
+from luvli.synthetic.scene.shapes import Mesh, join, random_colour, sheet, tube
 
 
-def garment(neck: Any, rng: np.random.Generator) -> Mesh:
+def garment(neck: Floats, rng: np.random.Generator) -> Mesh:
     """Shoulders and chest below the neck point (3,), in body coordinates."""
     high = rng.choice([0.0, 1.5, 4.0], p=[0.45, 0.35, 0.2])
     #        height, half-width, half-depth, forward
@@ -60,13 +61,8 @@ def garment(neck: Any, rng: np.random.Generator) -> Mesh:
     elif kind == "print":
         colour[rng.random(points.shape[:2]) < 0.25] = second
     place = np.stack([angle / (2 * np.pi) * 700 + 0 * y, (height[:, None] - y[0]) * 9], axis=-1)
-    return sheet(
-        points,
-        colour,
-        closed=True,
-        part=Part.CLOTH,
-        texture=place.reshape(-1, 2).astype(np.float32),
-    )
+    texture = place.reshape(-1, 2).astype(np.float32)
+    return replace(sheet(points, colour, closed=True), part=Part.CLOTH, texture=texture)
 
 
 def hat(skull: Skull, brow: float, rng: np.random.Generator) -> Mesh:
@@ -105,7 +101,7 @@ def hat(skull: Skull, brow: float, rng: np.random.Generator) -> Mesh:
     return join(parts)
 
 
-def glasses(points: Any, rng: np.random.Generator) -> tuple[Mesh, Mesh]:
+def glasses(points: Doubles, rng: np.random.Generator) -> tuple[Mesh, Mesh]:
     """Frame and lenses, fitted to the 68 landmarks (68, 3) in head coordinates."""
     colour = random_colour(rng) * 0.6
     metal = rng.random() < 0.35
@@ -116,7 +112,7 @@ def glasses(points: Any, rng: np.random.Generator) -> tuple[Mesh, Mesh]:
     turn = np.linspace(0, 2 * np.pi, 25)[:-1]
     frame: list[Mesh] = []
     lenses: list[Mesh] = []
-    ends: list[Any] = []
+    ends: list[tuple[Doubles, Doubles]] = []
     for eye in (slice(36, 42), slice(42, 48)):
         middle = points[eye].mean(axis=0)
         side = np.sign(middle[0])
@@ -140,7 +136,7 @@ def glasses(points: Any, rng: np.random.Generator) -> tuple[Mesh, Mesh]:
     return join(frame), join(lenses)
 
 
-def mask(vertices: Any, skin: Any, points: Any, rng: np.random.Generator) -> Mesh:
+def mask(vertices: Floats, skin: Ints, points: Doubles, rng: np.random.Generator) -> Mesh:
     """A cloth or surgical mask over nose, mouth and chin (sometimes under the nose)."""
     columns, rows = 23, 14
     side = np.linspace(-1, 1, columns)[None]
@@ -181,81 +177,3 @@ def mask(vertices: Any, skin: Any, points: Any, rng: np.random.Generator) -> Mes
         for at in (0, rows - 1):
             parts.append(tube(np.stack([grid[at, edge], ear]), 0.08, 0.9 * colour, 5, gloss=0.0))
     return join(parts)
-
-
-def hand(points: Any, tone: Any, rng: np.random.Generator) -> Mesh:
-    """Fingers and a palm before some part of the face, the arm coming from below."""
-    target = points[rng.choice([3, 4, 6, 8, 10, 12, 13, 51, 57, 30, 48, 54])]
-    out = target - np.array([0.0, target[1] * 0.3, -2.0])
-    out = out / np.linalg.norm(out)
-    knuckle = target + out * rng.uniform(1.0, 2.0) - np.array([0, rng.uniform(1, 4), 0])
-    up = np.array([rng.normal(0, 0.5), 1.0, rng.normal(0, 0.2)])
-    up /= np.linalg.norm(up)
-    across = np.cross(up, out)
-    across /= np.linalg.norm(across)
-    parts = []
-    bend = rng.uniform(-0.1, 0.6)
-    for k in range(4):
-        base = knuckle + across * (k - 1.5) * 1.75
-        reach = (5.5, 6.6, 6.2, 4.8)[k] * rng.uniform(0.85, 1.0)
-        spread = across * (k - 1.5) * rng.uniform(0.0, 0.25)
-        middle = base + (up + spread) * reach * 0.5
-        tip = middle + (up + spread - bend * out) * reach * 0.5
-        parts.append(tube(np.stack([base, middle, tip]), (0.95, 0.85, 0.68), tone, 10, gloss=0.05))
-    wrist = knuckle - up * 8.0 + out * 1.0
-    parts.append(
-        tube(np.stack([knuckle + across, wrist + across]), (2.2, 2.0), tone, 10, gloss=0.05)
-    )
-    parts.append(
-        tube(np.stack([knuckle - across, wrist - across]), (2.2, 2.0), tone, 10, gloss=0.05)
-    )
-    thumb = np.stack(
-        [wrist + across * 2, knuckle + across * 4.2, knuckle + across * 4.4 + up * 2.5]
-    )
-    parts.append(tube(thumb, (1.2, 1.0, 0.8), tone, 10, gloss=0.05))
-    sleeve = random_colour(rng)
-    parts.append(
-        tube(
-            np.stack([wrist, wrist - up * 14]),
-            (3.0, 4.2),
-            tone if rng.random() < 0.5 else sleeve,
-            12,
-        )
-    )
-    return join(parts)
-
-
-def microphone(points: Any, rng: np.random.Generator) -> Mesh:
-    """A microphone before mouth or chin, held from below."""
-    head = points[57] + np.array([rng.normal(0, 2.0), rng.uniform(-4, 0.5), rng.uniform(3.0, 6.0)])
-    colour = random_colour(rng) * 0.5
-    away = np.array([rng.normal(0, 0.6), -1.0, rng.uniform(0.0, 0.8)])
-    size = rng.uniform(1.8, 2.8)
-    stick = tube(
-        np.stack([head + away * size * 0.8, head + away * 22]), 0.55 * size, 0.5 * colour, 12
-    )
-    return join([ball(head, (size, size, size), colour), stick])
-
-
-def telephone(points: Any, rng: np.random.Generator) -> Mesh:
-    """A telephone held to one ear, or before the face."""
-    colour = random_colour(rng) * 0.4
-    side = rng.choice([-1, 1])
-    centre = np.array([side * (abs(points[0][0]) + 1.2), points[2][1] + rng.normal(0, 1), 1.5])
-    slab = tube(
-        centre + np.array([(0, 4.5, -1.5), (0, -6.0, 3.5)]),
-        rng.uniform(1.4, 2.0),
-        colour,
-        6,
-    )
-    return join([slab])
-
-
-def block(points: Any, rng: np.random.Generator) -> Mesh:
-    """A plain thing (cup, book, somebody's shoulder) that stands before a part of the face."""
-    target = points[rng.integers(0, 68)] + np.array([0, rng.uniform(-5, 1), rng.uniform(4, 10)])
-    axes = rng.uniform(1.5, 5.5, 3)
-    colour = random_colour(rng)
-    if rng.random() < 0.5:
-        return ball(target, axes, colour)
-    return tube(np.stack([target, target - (rng.normal(0, 4), 10, 0)]), axes[0] * 0.8, colour, 14)

@@ -1,0 +1,102 @@
+"""Places on the skin from which hair grows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from luvli.synthetic.arrays import Floats, Index, Ints, Real
+from luvli.synthetic.heads.regions import HEIGHT, SCALP_STEP, WIDTH, Regions, unroll
+from luvli.synthetic.raster.materials import BEARD, BROWS, SCALP
+
+
+@dataclass(frozen=True, eq=False)
+class HairRoots:
+    """m places on the mesh: corners of a triangle and weights that sum to 1."""
+
+    corners: Ints
+    """(m, 3) vertices"""
+    weights: Floats
+    """(m, 3)"""
+    strength: Floats
+    """(m,) how much inside its region; for the scalp, centimetres inside the hairline"""
+    place: Floats
+    """(m, 3) where the root is on the neutral head"""
+
+    def at(self, values: Floats, chosen: Index) -> Floats:
+        """Interpolate `values` (n, d) of the vertices at the chosen roots: (len(chosen), d)."""
+        corners, weights = self.corners[chosen], self.weights[chosen]
+        mixed: Floats = np.einsum("mk,mkd->md", weights, values[corners])
+        return mixed
+
+
+def scatter_roots(
+    neutral: Floats,
+    triangles: Ints,
+    landmarks: Ints,
+    regions: Regions,
+) -> Mapping[str, HairRoots]:
+    """Many fixed places for hair in each region, evenly spread over the surface."""
+    rng = np.random.default_rng(68)  # a property of the head, not of a face
+    corners = neutral[triangles]
+    area = np.linalg.norm(
+        np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1
+    )
+    texel = np.clip(regions.texture[triangles].mean(axis=1), 0, (WIDTH - 1, HEIGHT - 1))
+    value = regions.maps[texel[:, 1].astype(int), texel[:, 0].astype(int)].astype(np.float32)
+    inside = (value[:, SCALP] - 128) / SCALP_STEP
+    jaw, chin = neutral[landmarks[2]], neutral[landmarks[8]]
+    ear = (np.abs(corners[:, :, 0]).max(axis=1) > abs(jaw[0]) + 0.9) & (inside < 1.2)
+    above_neck = corners[:, :, 1].min(axis=1) > chin[1] - 4
+
+    def scatter(
+        density: Real, count: int, channel: int, measure: Callable[[Floats], Real], least: float
+    ) -> HairRoots:
+        chance = area * density
+        if chance.sum() == 0:
+            count = 0
+            chance = np.ones_like(chance)
+        index = rng.choice(len(triangles), 3 * count, p=chance / chance.sum())
+        split = np.sort(rng.random((len(index), 2)), axis=1)
+        weights = np.c_[split[:, 0], split[:, 1] - split[:, 0], 1 - split[:, 1]].astype(np.float32)
+        chosen = triangles[index]
+        place = np.einsum("mk,mkd->md", weights, neutral[chosen]).astype(np.float32)
+        # large triangles reach out of the region: what counts is the place itself
+        at = np.clip(unroll(place, regions.top), 0, (WIDTH - 1, HEIGHT - 1)).astype(int)
+        strength = measure(regions.maps[at[:, 1], at[:, 0], channel].astype(np.float32))
+        good = np.flatnonzero(strength > least)[:count]
+        return HairRoots(
+            chosen[good], weights[good], strength[good].astype(np.float32), place[good]
+        )
+
+    scalp = ((inside > -2.5) & ~ear).astype(np.float32)
+    brows = _spread(value[:, BROWS], corners, neutral[landmarks[17:27]])
+    beard = np.where((value[:, BEARD] > 40) & above_neck & ~ear, value[:, BEARD], 0)
+    return {
+        "scalp": scatter(scalp, 12000, SCALP, lambda v: (v - 128) / SCALP_STEP, -1.2),
+        "brows": scatter(brows, 1200, BROWS, lambda v: v / 255, 0.35),
+        "beard": scatter(beard, 6000, BEARD, lambda v: v / 255, 0.15),
+        "lashes": _lash_roots(neutral, landmarks),
+    }
+
+
+def _spread(value: Floats, corners: Floats, points: Floats) -> Floats:
+    """Chance of triangles: their own value, or a little when they lie near one of `points`."""
+    middle = corners.mean(axis=1)
+    near = np.linalg.norm(middle[:, None] - points[None], axis=2).min(axis=1) < 1.2
+    return np.where(near, np.maximum(value, 60), 0)
+
+
+def _lash_roots(neutral: Floats, landmarks: Ints) -> HairRoots:
+    """Along the upper lids, and fewer along the lower ones: on lines between landmarks."""
+    pairs = [(36, 37), (37, 38), (38, 39), (42, 43), (43, 44), (44, 45)] * 12
+    pairs += [(40, 41), (41, 36), (46, 47), (45, 46)] * 4
+    ends = landmarks[np.array(pairs)]
+    t = (np.arange(len(pairs)) * 0.618034 % 1).astype(np.float32)
+    weights = np.stack([1 - t, t, np.zeros_like(t)], axis=1)
+    corners = np.c_[ends, ends[:, 1]].astype(np.int32)
+    upper = np.arange(len(pairs)) < 72
+    place = np.einsum("mk,mkd->md", weights, neutral[corners]).astype(np.float32)
+    return HairRoots(corners, weights, np.where(upper, 1.0, 0.3).astype(np.float32), place)

@@ -1,0 +1,166 @@
+"""Where on a head skin is lip, brow, beard or scalp: found from its landmarks alone.
+
+The skin is unrolled onto a cylinder around the vertical axis of the head, a texture of
+`HEIGHT` x `WIDTH` texels (about 0.7 mm each at the front). The seam runs down the back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from luvli.synthetic.arrays import Bytes, Doubles, Floats, Ints, Real
+from luvli.synthetic.raster.materials import (
+    BEARD,
+    BROWS,
+    CHEEKS,
+    LIDS,
+    LIPS,
+    SCALP,
+    SHINE,
+    SOCKETS,
+)
+
+WIDTH, HEIGHT = 768, 512
+SPAN = 36.0
+"""centimetres from the top to the bottom of the texture"""
+SCALP_STEP = 20.0
+"""the scalp channel holds 128 + SCALP_STEP * (centimetres inside the hairline)"""
+
+# Hairline: height above the brows in units of the distance from brows to chin, by the angle
+# from the front in degrees: forehead, temple, sideburn, above and behind the ear, nape.
+_HAIRLINE = np.array(
+    [
+        *((0, 0.40), (30, 0.42), (42, 0.37), (50, 0.22), (55, 0.06), (58, -0.08), (60, -0.27)),
+        *((69, -0.30), (73, -0.06), (98, -0.04), (107, -0.5), (130, -0.85), (180, -0.95)),
+    ]
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Regions:
+    """The unrolled skin of one head."""
+
+    texture: Floats
+    """(n, 2) texel coordinates of the vertices, x and y"""
+    maps: Bytes
+    """(HEIGHT, WIDTH, 8) strength of each region, 0 to 255; see the channel names"""
+    top: float
+    """height in centimetres of the first texel row"""
+
+
+def smoothstep(low: float, high: float, value: Real) -> Doubles:
+    """0 below `low`, 1 above `high`, smooth between."""
+    t = np.clip((value - low) / (high - low), 0, 1)
+    return np.asarray(t * t * (3 - 2 * t), np.float64)
+
+
+def unroll(points: Real, top: float) -> Floats:
+    """(..., 3) centimetres to (..., 2) texels."""
+    angle = np.arctan2(points[..., 0], points[..., 2])
+    u = (angle / (2 * np.pi) + 0.5) * WIDTH
+    v = (top - points[..., 1]) / SPAN * HEIGHT
+    return np.stack([u, v], axis=-1).astype(np.float32)
+
+
+class _Painter:
+    """Paints region maps; places in texels, lengths in centimetres."""
+
+    texel = HEIGHT / SPAN
+
+    def __init__(self) -> None:
+        self.maps: Bytes = np.zeros((HEIGHT, WIDTH, 8), np.uint8)
+
+    def fill(self, channel: int, shapes: Sequence[Real], blur: float) -> None:
+        """Polygons with soft edges."""
+        layer = np.zeros((HEIGHT, WIDTH), np.uint8)
+        for shape in shapes:
+            cv2.fillPoly(layer, [np.round(shape * 16).astype(np.int32)], 255, cv2.LINE_AA, 4)
+        self._add(channel, cv2.GaussianBlur(layer, (0, 0), blur * self.texel))
+
+    def spot(self, channel: int, centre: Real, radius: tuple[float, float], value: int) -> None:
+        """A Gaussian spot."""
+        x, y = np.meshgrid(np.arange(WIDTH), np.arange(HEIGHT))
+        square = ((x - centre[0]) / (radius[0] * self.texel)) ** 2
+        square += ((y - centre[1]) / (radius[1] * self.texel)) ** 2
+        self._add(channel, (value * np.exp(-square / 2)).astype(np.uint8))
+
+    def line(self, channel: int, places: Real) -> None:
+        """A soft line of 4 texels."""
+        layer = np.zeros((HEIGHT, WIDTH), np.uint8)
+        path = np.round(places * 16).astype(np.int32)
+        cv2.polylines(layer, [path], False, 255, 4, cv2.LINE_AA, 4)
+        self._add(channel, cv2.GaussianBlur(layer, (0, 0), 1.2))
+
+    def _add(self, channel: int, layer: cv2.typing.MatLike) -> None:
+        self.maps[..., channel] = np.maximum(self.maps[..., channel], layer)
+
+
+def find_regions(neutral: Floats, landmarks: Ints) -> Regions:
+    """Texture coordinates and region maps of a head."""
+    top = float(neutral[:, 1].max()) + 1.0
+    points = neutral[landmarks].astype(np.float64)
+    flat = unroll(points, top)
+    painter = _Painter()
+    texel = painter.texel
+    painter.fill(LIPS, [flat[48:60]], 0.09)
+    for side in (flat[17:22], flat[22:27][::-1]):
+        thick = np.interp(np.arange(5), [0, 1.5, 4], [0.10, 0.26, 0.30]) * texel
+        above = side - np.c_[np.zeros(5), 0.75 * thick]
+        below = side + np.c_[np.zeros(5), 1.15 * thick]
+        painter.fill(BROWS, [np.concatenate([above, below[::-1]])], 0.10)
+    for outer, corner in ((2, 48), (14, 54)):
+        cheek = 0.5 * flat[outer] + 0.5 * flat[corner] - (0, 2.0 * texel)
+        painter.spot(CHEEKS, cheek, (1.6, 1.5), 200)
+    painter.spot(CHEEKS, flat[30], (0.9, 0.8), 170)
+    painter.spot(CHEEKS, flat[8], (1.2, 0.8), 90)
+    for eye in (flat[36:42], flat[42:48]):
+        middle = eye.mean(axis=0)
+        painter.spot(SOCKETS, middle + np.array([0, 0.5 * texel]), (1.5, 0.8), 180)
+        painter.spot(SOCKETS, middle - np.array([0, 0.6 * texel]), (1.3, 0.5), 150)
+    for upper_lid in (flat[36:40], flat[42:46]):
+        painter.line(LIDS, upper_lid)
+    painter.spot(SHINE, flat[30] - (0, 1.5 * texel), (0.8, 2.0), 230)
+    painter.spot(SHINE, (flat[21] + flat[22]) / 2 - (0, 2.2 * texel), (3.2, 1.6), 200)
+    for outer, corner in ((1, 39), (15, 42)):
+        between = 0.5 * flat[outer] + 0.5 * flat[corner] + (0, 1.0 * texel)
+        painter.spot(SHINE, between, (1.3, 0.8), 150)
+    _paint_beard(painter, flat)
+    painter.maps[..., SCALP] = _scalp_map(points, top)
+    return Regions(unroll(neutral, top), painter.maps, top)
+
+
+def _paint_beard(painter: _Painter, flat: Floats) -> None:
+    """Moustache, chin, cheeks up to a line from the sideburns to the corners of the mouth."""
+    texel, maps = painter.texel, painter.maps
+
+    def between(a: int, b: int, t: float, drop: float = 0.0) -> Real:
+        place: Real = (1 - t) * flat[a] + t * flat[b] + (0, drop * texel)
+        return place
+
+    outline = [*flat[1:16], between(15, 54, 0.3, 1.4), between(15, 54, 0.8), between(54, 35, 0.55)]
+    outline += [between(33, 51, 0.45), between(48, 31, 0.55), between(1, 48, 0.8)]
+    outline += [between(1, 48, 0.3, 1.4)]
+    below = [*flat[2:15], flat[14] + (0, 3.0 * texel), flat[8] + (0, 3.2 * texel)]
+    below += [flat[2] + (0, 3.0 * texel)]
+    painter.fill(BEARD, [np.array(outline), np.array(below)], 0.35)
+    gap = maps[..., LIPS].astype(np.int32)
+    maps[..., BEARD] = np.clip(maps[..., BEARD].astype(np.int32) - 2 * gap, 0, 255)
+
+
+def _scalp_map(points: Doubles, top: float) -> Bytes:
+    """(HEIGHT, WIDTH) how far inside the hairline each texel lies, see `SCALP_STEP`."""
+    brow = points[17:27, 1].mean()
+    size = brow - points[8, 1]
+    angle = np.abs((np.arange(WIDTH) / WIDTH - 0.5) * 360)
+    line = brow + size * np.interp(angle, _HAIRLINE[:, 0], _HAIRLINE[:, 1])
+    height = top - np.arange(HEIGHT) / HEIGHT * SPAN
+    hairy = (height[:, None] > line[None]).astype(np.uint8)
+    hairy = np.tile(hairy, 3)  # so that distances do not end at the seam
+    within = np.asarray(cv2.distanceTransform(hairy, cv2.DIST_L2, 5), np.float32)
+    inside = within - cv2.distanceTransform(1 - hairy, cv2.DIST_L2, 5)
+    centimetres = inside[:, WIDTH : 2 * WIDTH] * SPAN / HEIGHT
+    return np.asarray(np.clip(128 + SCALP_STEP * centimetres, 0, 255), np.uint8)

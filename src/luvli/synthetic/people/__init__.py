@@ -1,0 +1,1 @@
+"""Who is in the picture: shape, mood, skin and hair."""

@@ -1,0 +1,88 @@
+"""Skin from photographs: a face with 68 labelled points is unrolled onto the head's texture.
+
+The head is posed to the photograph by its landmarks; what the pose leaves over is warped away,
+so that every landmark's skin lands on the landmark (`texture_fit`). Broad light and shadow are
+divided out (`texture_finish`). Where the camera did not see the skin, the other half of the
+face, and then plain skin of the same tone, takes its place.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from luvli.data.formats import read_pts
+from luvli.errors import InputError
+from luvli.synthetic.arrays import Bytes, Doubles, Floats
+from luvli.synthetic.heads.head import Head
+from luvli.synthetic.heads.regions import HEIGHT, WIDTH
+from luvli.synthetic.people.texture_finish import Texture, face_window, finish_texture
+from luvli.synthetic.people.texture_fit import Fit, fit_head, residual_warp
+from luvli.synthetic.photographs import photographs
+
+_LINEAR: Floats = ((np.arange(256) / 255) ** 2.2).astype(np.float32)
+_COARSE = 8
+"""texels between the points at which the way to the photograph is computed"""
+
+
+def random_texture(head: Head, folder: str, rng: np.random.Generator) -> Texture:
+    """The skin of a random photograph in `folder`.
+
+    Photographs that are not labelled with 68 points, or turned too far, are passed over.
+    """
+    files = _labelled(folder)
+    for _ in range(40):
+        found = _texture(head, files[rng.integers(len(files))])
+        if found is not None:
+            return found
+    raise InputError(f"{folder} has hardly any frontal face with 68 points: add such photographs.")
+
+
+@lru_cache(maxsize=4)
+def _labelled(folder: str) -> tuple[Path, ...]:
+    files = tuple(file for file in photographs(folder) if file.with_suffix(".pts").exists())
+    if not files:
+        raise InputError(f"{folder} holds no photograph with a .pts file beside it.")
+    return files
+
+
+@lru_cache(maxsize=96)
+def _texture(head: Head, file: Path) -> Texture | None:
+    labelled = read_pts(file.with_suffix(".pts"), signed=False).points
+    image = cv2.imread(str(file), cv2.IMREAD_COLOR)
+    if image is None:
+        raise InputError(f"{file} does not decode: take it out of the folder of textures.")
+    if len(labelled) != 68 or np.ptp(labelled[:, 0]) < 60:
+        return None
+    fit = fit_head(head, labelled, max(image.shape[:2]))
+    if fit is None:
+        return None
+    colours, weight = _unrolled_photograph(head, fit, labelled, image[..., ::-1])
+    return finish_texture(head, _LINEAR[colours], weight)
+
+
+def _unrolled_photograph(
+    head: Head, fit: Fit, labelled: Doubles, image: cv2.typing.MatLike
+) -> tuple[Bytes, Floats]:
+    """(HEIGHT, WIDTH, 3) colours of the skin and (HEIGHT, WIDTH) how far they can be trusted."""
+    places, normals, seen = head.unrolled
+    columns, rows = np.meshgrid(np.arange(0, WIDTH, _COARSE), np.arange(0, HEIGHT, _COARSE))
+    target = fit.project(places[rows, columns].reshape(-1, 3))
+    anchor = fit.project(head.neutral[head.landmarks].astype(np.float64))
+    residual = residual_warp(anchor, labelled - anchor, target)
+    fine = (target + residual).reshape(*rows.shape, 2).astype(np.float32)
+    way = cv2.resize(fine, (WIDTH, HEIGHT), interpolation=cv2.INTER_LINEAR)
+    # resizing aligns cell edges; shift so that coarse sample k lies on texel 8 k
+    shift = -(_COARSE - 1) / 2
+    move = np.array([[1, 0, shift], [0, 1, shift]])
+    way = cv2.warpAffine(way, move, (WIDTH, HEIGHT), borderMode=cv2.BORDER_REPLICATE)
+    x, y = np.asarray(way[..., 0]), np.asarray(way[..., 1])
+    colours = cv2.remap(image, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    facing = np.clip((normals @ fit.rotation[2] * -1 - 0.45) / 0.25, 0, 1) * seen
+    height, width = image.shape[:2]
+    inside = (x >= 2) & (y >= 2) & (x < width - 3) & (y < height - 3)
+    weight = facing * inside * face_window(head)
+    return np.asarray(colours, np.uint8), weight.astype(np.float32)

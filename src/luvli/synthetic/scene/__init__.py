@@ -1,0 +1,1 @@
+"""What stands before the camera and around it: pose, light, objects, background, lens, labels."""
