@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 from luvli.errors import InputError
 from luvli.evaluation.metric_records import SubsetMetrics
 from luvli.evaluation.metrics import compute_metrics
 from luvli.evaluation.tables import (
+    footnotes,
+    paper_faces,
     printed_blocks,
     published_table,
     published_tables,
     read_reports,
     table_json,
     table_markdown,
+    with_later_methods,
     with_reports,
+    without_column,
 )
 
 LABELS = {
@@ -154,3 +159,78 @@ def test_reports_are_found_in_folders(tmp_path, report):
         read_reports([tmp_path])
     with pytest.raises(InputError, match="does not exist"):
         read_reports([tmp_path / "none"])
+
+
+def test_rows_say_how_many_faces_they_were_measured_on(report):
+    table = with_reports(published_table(8), [report])
+    assert table.rows[-1].faces[0] == 40
+    notes = footnotes(table)
+    assert "† mine: merl_rav all n = 40 (the paper: 3,865: not the same test)." in notes
+    assert "n = 40 (the paper: 3,865" in table_markdown(table)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "subset", "faces"),
+    [("w300", "test", 600), ("w300", "full", 689), ("w300", "challenge", 135),
+     ("cofw68", "all", 507),
+     ("menpo", "all", 6679), ("menpo", "frontal", 6679), ("aflw19", "full", 4386),
+     ("aflw19", "frontal", 1314), ("wflw", "all", 2500), ("wflw", "blur", 773),
+     ("merl_rav", "all", 3865), ("merl_rav", "half-profile", 601)],
+)  # fmt: skip
+def test_sizes_of_the_papers_tests(dataset, subset, faces):
+    assert paper_faces(dataset, subset) == faces
+
+
+def test_reports_that_fit_no_column_are_named(report):
+    assert without_column(published_table(8), [report]) == []
+    (sentence,) = without_column(published_table(4), [report])
+    assert "mine on merl_rav all fits no column" in sentence and "cofw68 all" in sentence
+
+
+def test_later_methods_stand_between_the_paper_and_ours_with_sources(report):
+    table = with_later_methods(with_reports(published_table(8), [report]))
+    assert [row.method for row in table.rows][-3:] == ["LUVLi (paper)", "SPIGA (2022)", "mine"]
+    later = [row for n in range(1, 14) for row in with_later_methods(published_table(n)).rows
+             if row.source]  # fmt: skip
+    assert len(later) >= 12
+    for row in later:
+        assert "arXiv" in row.source and "same test faces" in row.source
+    names = dict(printed_blocks(with_later_methods(published_table(3)))[0][2])
+    assert names["STAR (2023) ‡"] == ["2.52", "4.32", "2.87"]
+
+
+@pytest.mark.parametrize("side", [128, 256])
+def test_units_do_not_depend_on_the_size_of_the_crops(make_faces, side):
+    """A model of 128-pixel crops and one of 256, of the same predictions, fill the same cells."""
+    from dataclasses import replace
+
+    from luvli.data.record import FaceRecord
+    from luvli.evaluation.evaluated_faces import from_records
+    from luvli.faces import FaceLandmarks
+    from luvli.image.crop import Crop
+
+    faces = make_faces(20)
+    truth = np.where(np.isnan(faces.truth), faces.predicted, faces.truth)
+    records, predictions = [], []
+    for i in range(20):
+        record = FaceRecord(points=truth[i], visibility=np.ones(68), dataset="cofw68")
+        crop = Crop.from_box(record.tight_box, side, enlarge=1.3 if side == 128 else 1.1)
+        in_crop = crop.covariance_to_crop(faces.covariance[i])  # what such a network answers
+        predictions.append(
+            FaceLandmarks(
+                points=crop.to_image(crop.to_crop(faces.predicted[i])),
+                covariance=crop.covariance_to_image(in_crop),
+                visibility=np.ones(68), box=record.tight_box, visibility_trained=False,
+            )
+        )  # fmt: skip
+        records.append(record)
+    measured = compute_metrics(replace(from_records(records, predictions), method="m"), resamples=5)
+    row = with_reports(published_table(5), [measured]).rows[-1]
+    paper = Crop.from_box(records[0].tight_box, 256, 1.1)  # the paper's crop, by its own rule
+    root = np.sqrt(np.linalg.det(paper.covariance_to_crop(faces.covariance[0])))
+    ratio = measured.classes["unoccluded"].spread_paper / row.values[1]
+    assert ratio == 1.0
+    one = compute_metrics(from_records(records[:1], predictions[:1]), resamples=5)
+    assert one.classes["unoccluded"].spread_paper == pytest.approx(root.mean())
+    nats = one.uncertainty.nll.laplace
+    assert nats.paper.value == pytest.approx(nats.pixel.value + 2 * np.log(paper.scale / 4))

@@ -20,29 +20,53 @@ def table(
     polyline: Annotated[
         bool, typer.Option("--polyline", help="Our AUC as the published code computes it.")
     ] = False,
+    later: Annotated[
+        bool, typer.Option(help="Also methods published since the paper, with their sources.")
+    ] = True,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="Evaluate this model on --data first; may be given several times."),
+    ] = None,
+    data: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=FOLDER", help="Data set for --model; may be repeated."),
+    ] = None,
+    protocol: Annotated[
+        str | None, typer.Option(help="Protocol of --data, e.g. split2 of w300.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     md: Annotated[bool, typer.Option("--md", help="Print Markdown.")] = False,
-) -> None:
+) -> None:  # fmt: skip
     """Print a table of the paper or its supplement, with our rows below the quoted ones.
 
-    A row of ours (marked †) appears for each report of one of the table's data sets.
+    A row of ours (marked †) appears for each report of one of the table's data sets, with the
+    number of faces that it was measured on. With --model and --data the rows are measured now:
+    reports go to the first --reports folder, and are not made again if they are there.
 
-    Example: `luvli table split2 --reports reports`
+    Examples: `luvli table split2 --reports reports`,
+    `luvli table split2 --model luvli-68 --data w300=data/300w --reports reports`
     """
     import json as json_module
 
     from luvli.cli.tables import print_table
+    from luvli.errors import InputError
     from luvli.evaluation import tables
 
     if which is None:
         for entry in tables.published_tables():
             typer.echo(f"{entry.number:>2}  {entry.name:<20} {entry.title}")
         return
-    chosen = tables.with_reports(
-        tables.published_table(which),
-        tables.read_reports(reports or []),
-        "polyline" if polyline else "step",
-    )
+    plain = tables.published_table(which)
+    if model:
+        if not data or not reports:
+            raise InputError("--model needs --data NAME=FOLDER and --reports FOLDER.")
+        _evaluate(model, data, protocol, reports[0])
+    read = tables.read_reports(reports or [])
+    chosen = tables.with_reports(plain, read, "polyline" if polyline else "step")
+    if later:
+        chosen = tables.with_later_methods(chosen)
+    for sentence in tables.without_column(plain, read):
+        typer.secho(f"luvli: {sentence}", fg="yellow", err=True)
     if json:
         typer.echo(json_module.dumps(tables.table_json(chosen), ensure_ascii=False))
         return
@@ -53,4 +77,25 @@ def table(
     for group, head, rows_of in tables.printed_blocks(chosen, widest=0):
         body = [[method, *cells] for method, cells in rows_of]
         print_table(["method", *head], body, group)
-    typer.echo(tables.QUOTED + (f" {chosen.note}." if chosen.note else ""))
+    for note in tables.footnotes(chosen):
+        typer.echo(note)
+
+
+def _evaluate(models: list[str], sets: list[str], protocol: str | None, reports: Path) -> None:
+    from luvli.errors import InputError
+    from luvli.evaluation.evaluate_model import evaluate_set
+    from luvli.evaluation.report import write_report
+    from luvli.progress import track
+
+    for model in models:
+        for pair in sets:
+            name, _, root = pair.partition("=")
+            if not root:
+                raise InputError(f"--data {pair} names no folder: write {name}=FOLDER.")
+            folder = reports / f"{Path(model).stem}-{name}{f'-{protocol}' if protocol else ''}"
+            if not (folder / "metrics.json").is_file():
+                faces = evaluate_set(
+                    model, name, root, protocol=protocol,
+                    track=lambda records: track(records, "evaluating", unit="faces"),
+                )  # fmt: skip
+                write_report(folder, faces)

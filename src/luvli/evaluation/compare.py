@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.errors import InputError
-from luvli.evaluation import accuracy, plot_registry
+from luvli.evaluation import accuracy, distribution_scores, plot_registry, uncertainty
 from luvli.evaluation.bootstrap import paired_bootstrap
+from luvli.evaluation.conditional import LEVEL
 from luvli.evaluation.evaluated_faces import EvaluatedFaces, read_parquet
 from luvli.evaluation.metric_records import (
     AccuracyMetrics,
@@ -22,11 +23,12 @@ from luvli.evaluation.metric_records import (
     Metrics,
     UncertaintyMetrics,
 )
-from luvli.evaluation.metrics import failed_of_each, failures_counted
+from luvli.evaluation.metrics import box_scale, failed_of_each, failures_counted
 from luvli.evaluation.report import html_plot, html_table, page, png
 from luvli.evaluation.report_tables import TextTable, interval, number
 from luvli.evaluation.tables import markdown_table
 from luvli.files import PathLike, write_text
+from luvli.likelihood import family
 
 Floats = NDArray[np.float64]
 
@@ -47,6 +49,7 @@ class MethodDifference(NamedTuple):
     low: float
     high: float
     p_value: float
+    signed_rank: float
     faces: int
 
 
@@ -92,12 +95,16 @@ def paired_differences(
         if not len(mine):
             continue
         a, b = (_errors(faces, normalizer) for faces in (mine, theirs))
-        for name, value in (
-            (f"NME {normalizer} (%)", failures_counted),
-            (f"AUC {cutoff:g} %", lambda e: accuracy.area_of_each(e, cutoff)),
-            (f"FR {cutoff:g} %", lambda e: failed_of_each(e, cutoff)),
-        ):
-            paired = paired_bootstrap(value(a), value(b), resamples=resamples, seed=seed)
+        columns = {
+            f"NME {normalizer} (%)": (failures_counted(a), failures_counted(b)),
+            f"AUC {cutoff:g} %": tuple(accuracy.area_of_each(e, cutoff) for e in (a, b)),
+            f"FR {cutoff:g} %": tuple(failed_of_each(e, cutoff) for e in (a, b)),
+        }
+        if mine.covariance is not None and theirs.covariance is not None:
+            left, right = (_face_scores(faces) for faces in (mine, theirs))
+            columns |= {name: (left[name], right[name]) for name in left}
+        for name, (x, y) in columns.items():
+            paired = paired_bootstrap(x, y, resamples=resamples, seed=seed)
             result.append(MethodDifference(other.method, name, *paired, faces=len(mine)))
     return result
 
@@ -128,9 +135,10 @@ def comparison_tables(
         tables.append(
             TextTable(
                 f"Difference from {first}",
-                ["method", "metric", "faces in both", "difference", "p"],
+                ["method", "metric", "faces in both", "difference", "p (mean)", "p (signed ranks)"],
                 [_difference_cells(d) for d in found],
-                "Paired bootstrap over the faces that both methods were scored on.",
+                "Paired bootstrap over the faces that both methods were scored on, and Wilcoxon's "
+                "signed-rank test.",
             )
         )
     unpaired = {r.metrics.method for r in reports[1:]} - {d.method for d in found}
@@ -206,6 +214,29 @@ def _errors(faces: EvaluatedFaces, normalizer: accuracy.Normalizer) -> Floats:
     )  # fmt: skip
 
 
+def _face_scores(faces: EvaluatedFaces) -> dict[str, Floats]:
+    """Means over each face's usable landmarks (n,): NLL, energy score, how far coverage misses."""
+    assert faces.covariance is not None
+    given = (faces.predicted, faces.covariance, faces.truth)
+    scale = box_scale(faces)
+    nll = uncertainty.negative_log_likelihood(*given, faces.likelihood, faces.visible, scale=scale)
+    energy = distribution_scores.energy_score(*given, faces.likelihood, faces.visible)
+    limit = float(family(faces.likelihood).radius_quantile(LEVEL))
+    radius = uncertainty.radii(*given, faces.visible)
+    inside = np.where(np.isnan(radius), np.nan, radius <= limit)
+    return {
+        "NLL (box sizes)": _face_mean(nll),
+        "energy score (% of box)": _face_mean(energy) / scale * 100.0,
+        f"labels inside {LEVEL:.0%}": _face_mean(inside) * 100.0,
+    }
+
+
+def _face_mean(values: Floats) -> Floats:
+    known = ~np.isnan(values)
+    total = np.where(known, values, 0.0).sum(axis=1)
+    return np.where(known.any(axis=1), total / np.maximum(known.sum(axis=1), 1), np.nan)
+
+
 def _comparison_rows(
     normalizer: accuracy.Normalizer, cutoff: float
 ) -> dict[str, Callable[[Metrics], str]]:
@@ -237,6 +268,12 @@ def _comparison_rows(
                 (values.nll.laplace if values.likelihood == "laplace" else values.nll.gauss).box, 3
             )
         ),
+        "energy score (% of box) ↓": of_uncertainty(
+            lambda values: interval(values.scores.energy, 3)
+        ),
+        "width at 90 % coverage (% of box) ↓": of_uncertainty(
+            lambda values: interval(values.scores.width["0.9"], 3)
+        ),
         "KL ↓": of_uncertainty(lambda values: number(values.kl, 4)),
         "calibration error ↓": of_uncertainty(lambda values: number(values.coverage.error, 4)),
         "AURC ↓": lambda metrics: (
@@ -250,7 +287,8 @@ def _comparison_rows(
 
 def _difference_cells(d: MethodDifference) -> list[str]:
     ends = Interval(value=d.difference, low=d.low, high=d.high)
-    return [d.method, d.metric, f"{d.faces:,}", interval(ends), number(d.p_value, 4)]
+    return [d.method, d.metric, f"{d.faces:,}", interval(ends), number(d.p_value, 4),
+            number(d.signed_rank, 4)]  # fmt: skip
 
 
 def _plain(record: MetricRecord | None) -> Any:

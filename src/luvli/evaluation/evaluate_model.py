@@ -124,6 +124,7 @@ def evaluate_set(
         dataset=dataset,
         subset=subset or whole_name(dataset, protocol),
         likelihood=predictor.info.config.likelihood,
+        untrained=() if predictor.info.config.covariance_trained else ("covariance",),
         notes=tuple(notes),
     )
     return evaluated if given_boxes else evaluated.with_tight_boxes()

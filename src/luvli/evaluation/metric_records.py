@@ -53,6 +53,10 @@ class Interval(MetricRecord):
         """The interval of the same quantity plus a constant."""
         return Interval(value=self.value + by, low=self.low + by, high=self.high + by)
 
+    def scaled(self, by: float) -> Interval:
+        """The interval of the same quantity times a positive constant."""
+        return Interval(value=self.value * by, low=self.low * by, high=self.high * by)
+
 
 class AccuracyMetrics(MetricRecord):
     """Errors under one normaliser, in percent of it; keys of the mappings are percent too."""
@@ -136,6 +140,29 @@ class SmallestDeviation(MetricRecord):
     below_one: Number
 
 
+class DistributionScores(MetricRecord):
+    """Proper scores and sharpness, in percent of the labels' box, landmarks pooled."""
+
+    energy: Interval
+    """energy score: calibration and sharpness in one, a length in the plane"""
+    crps: Interval
+    """mean of the CRPS of x and of y"""
+    sharpness: Interval
+    """|Sigma|^(1/4): how sure, right or not"""
+    width: dict[str, Interval]
+    """mean radius of regions that hold a share of the labels, by that share: "0.9", ..."""
+
+
+class ConditionalCoverage(MetricRecord):
+    """Share of the labels inside the 90 % ellipse under one condition."""
+
+    kind: str
+    """part, subset, occlusion, face size or landmark"""
+    name: str
+    landmarks: int
+    coverage: Interval
+
+
 class UncertaintyMetrics(MetricRecord):
     """Whether predicted covariances tell the truth about the errors."""
 
@@ -149,6 +176,8 @@ class UncertaintyMetrics(MetricRecord):
     kl: Number
     kl_published: Number
     coverage: CoverageMetrics
+    scores: DistributionScores
+    conditional: tuple[ConditionalCoverage, ...] = ()
     smallest_deviation: SmallestDeviation | None = None
 
 

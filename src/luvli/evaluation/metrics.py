@@ -8,14 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.errors import InputError
-from luvli.evaluation import accuracy, selective, uncertainty, visibility
-from luvli.evaluation.bootstrap import bootstrap_columns
+from luvli.evaluation import accuracy, distribution_scores, selective, uncertainty, visibility
+from luvli.evaluation.bootstrap import bootstrap_columns, bootstrap_width
+from luvli.evaluation.conditional import all_conditions
 from luvli.evaluation.evaluated_faces import EvaluatedFaces
 from luvli.evaluation.metric_records import (
     AccuracyMetrics,
     ClassMetrics,
     CorrelationMetrics,
     CoverageMetrics,
+    DistributionScores,
     Interval,
     LikelihoodMetrics,
     Metrics,
@@ -35,6 +37,8 @@ CUTOFFS = (7, 8, 10)
 """percent: NME box, 300-W inter-ocular, WFLW"""
 COVERAGE_LEVELS = (0.5, 0.68, 0.9, 0.95)
 """probabilities of the ellipses whose coverage is listed"""
+WIDTH_LEVELS = (0.5, 0.9)
+"""shares of the labels at which widths are compared"""
 PER_BIN = (734, 36)
 """landmarks in one bin of Figure 4 of the paper, and of the remark below it"""
 
@@ -210,8 +214,35 @@ def _uncertainties(
                 for level in COVERAGE_LEVELS
             },
         ),
+        scores=_scores(faces, scale, resamples, seed),
+        conditional=tuple(all_conditions(faces, resamples, seed)),
         smallest_deviation=_smallest_deviation(faces),
     )
+
+
+def _scores(faces: EvaluatedFaces, scale: Floats, resamples: int, seed: int) -> DistributionScores:
+    """Scores in percent of the box; faces are drawn again, landmarks pooled."""
+    assert faces.covariance is not None
+    given = (faces.predicted, faces.covariance, faces.truth)
+    usable = uncertainty.usable(*given, faces.visible)
+    length = np.where(usable, distribution_scores.sharpness(faces.covariance, scale), np.nan) * 100
+    percent = 100.0 / scale[:, None]
+    columns = [
+        distribution_scores.energy_score(*given, faces.likelihood, faces.visible) * percent,
+        distribution_scores.crps(*given, faces.likelihood, faces.visible) * percent,
+        length,
+    ]
+    sums = np.stack([np.nansum(values, axis=1) for values in columns], axis=1)
+    counts = np.stack([(~np.isnan(values)).sum(axis=1) for values in columns], axis=1)
+    energy, crps, sharp = bootstrap_columns(sums, counts, resamples=resamples, seed=seed)
+    radius = uncertainty.radii(*given, faces.visible)
+    width = {
+        f"{level:g}": bootstrap_width(
+            radius, length, level, faces.likelihood, resamples=resamples, seed=seed
+        )
+        for level in WIDTH_LEVELS
+    }
+    return DistributionScores(energy=energy, crps=crps, sharpness=sharp, width=width)
 
 
 def _correlations(bins: dict[str, uncertainty.ResidualBins]) -> CorrelationMetrics:

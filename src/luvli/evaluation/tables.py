@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
+from luvli.data.sets import get_set
 from luvli.errors import unknown_choice
-from luvli.evaluation.metric_records import MetricRecord, Metrics, find_metric
+from luvli.evaluation.metric_records import Metrics, SubsetMetrics, find_metric
 from luvli.files import PathLike
 
 AucMethod = Literal["step", "polyline"]
@@ -48,11 +49,15 @@ class TableColumn:
 
 @dataclass(frozen=True)
 class TableRow:
-    """One method. `quoted` rows are the paper's; the others were measured."""
+    """One method. `quoted` rows are the paper's or a later one's; the others were measured."""
 
     method: str
     values: tuple[Cell, ...]
     quoted: bool = True
+    faces: tuple[int | None, ...] = ()
+    """how many each value was measured on"""
+    source: str = ""
+    """where a later method's values are from, and whether its protocol is the same"""
 
 
 @dataclass(frozen=True)
@@ -120,24 +125,86 @@ def with_reports(
     `auc` chooses between the exact area and the published polyline.
     """
     rows: dict[str, list[Cell]] = {}
+    faces: dict[str, list[int | None]] = {}
     for report in reports:
         for i, column in enumerate(table.columns):
-            value = _measured(column, report, auc)
-            if value is not None:
-                cells = rows.setdefault(report.method, [None] * len(table.columns))
-                cells[i] = value
-    ours = tuple(TableRow(method, tuple(cells), quoted=False) for method, cells in rows.items())
-    return PublishedTable(
-        table.number, table.name, table.part, table.title, table.columns, table.rows + ours,
-        table.note,
-    )  # fmt: skip
+            found = _measured(column, report, auc)
+            if found is not None:
+                empty: list[Any] = [None] * len(table.columns)
+                rows.setdefault(report.method, [*empty])[i] = found[0]
+                faces.setdefault(report.method, [*empty])[i] = found[1]
+    ours = tuple(
+        TableRow(method, tuple(cells), quoted=False, faces=tuple(faces[method]))
+        for method, cells in rows.items()
+    )
+    return replace(table, rows=table.rows + ours)
 
 
-def _measured(column: TableColumn, report: Metrics, auc: AucMethod) -> float | None:
+def with_later_methods(table: PublishedTable) -> PublishedTable:
+    """The table with methods published since, each with its source."""
+    text = resources.files("luvli.evaluation").joinpath("later_methods.json").read_text("utf-8")
+    later = []
+    for entry in json.loads(text)["methods"]:
+        values = entry["values"].get(str(table.number))
+        if values:
+            padded = (*values, *[None] * (len(table.columns) - len(values)))
+            source = f"{entry['source']}; {entry['protocol']}"
+            later.append(TableRow(entry["method"], padded, source=source))
+    measured = tuple(row for row in table.rows if not row.quoted)
+    quoted = tuple(row for row in table.rows if row.quoted)
+    return replace(table, rows=(*quoted, *later, *measured))
+
+
+def without_column(table: PublishedTable, reports: Iterable[Metrics]) -> list[str]:
+    """A sentence for each report that fills no column of the table."""
+    wanted = sorted({f"{c.dataset} {c.subset}" for c in table.columns if c.metric is not None})
+    listed = ", ".join(wanted) or "none, it is not filled from reports"
+    return [
+        f"{report.method} on {report.dataset or 'no named data set'} {report.subset} fits no "
+        f"column of this table, which are for: {listed}."
+        for report in reports
+        if all(_measured(column, report, "step") is None for column in table.columns)
+    ]
+
+
+def paper_faces(dataset: str, subset: str) -> int | None:
+    """How many faces the paper tests on, where the data set's description says."""
+    info = get_set(dataset)
+    for sizes in info.expected.values():
+        for split in ("test", "frontal"):
+            whole = subset in ("all", "full", "test") or (dataset == "menpo" and split == subset)
+            size = sizes.get(f"{split}/{subset}") or (sizes.get(split) if whole else None)
+            if size is not None and not (dataset == "w300" and subset == "test" and size == 689):
+                return size
+    return None
+
+
+def footnotes(table: PublishedTable) -> list[str]:
+    """What must be said below a table: how many faces ours were measured on, and sources."""
+    notes = [QUOTED + (f" {table.note}." if table.note else "")]
+    for row in table.rows:
+        if row.quoted:
+            continue
+        counts: dict[str, str] = {}
+        for column, faces in zip(table.columns, row.faces, strict=True):
+            if faces is not None and column.dataset and column.subset:
+                theirs = paper_faces(column.dataset, column.subset)
+                text = f"n = {faces:,}"
+                if theirs not in (None, faces):
+                    text += f" (the paper: {theirs:,}: not the same test)"
+                counts[f"{column.dataset} {column.subset}"] = text
+        listed = "; ".join(f"{name} {text}" for name, text in counts.items())
+        notes.append(f"† {row.method}: {listed}.")
+    notes += [f"‡ {row.method}: {row.source}." for row in table.rows if row.source]
+    return notes
+
+
+def _measured(column: TableColumn, report: Metrics, auc: AucMethod) -> tuple[float, int] | None:
+    """The value, and the number of faces that it is the mean of."""
     if column.metric is None or report.dataset != column.dataset:
         return None
     names = (column.subset, *column.also)
-    source: MetricRecord | None = report
+    source: Metrics | SubsetMetrics | None = report
     if report.subset not in names:
         source = next((part for name, part in report.subsets.items() if name in names), None)
         if not column.metric.startswith("accuracy."):
@@ -146,7 +213,7 @@ def _measured(column: TableColumn, report: Metrics, auc: AucMethod) -> float | N
         return None
     path = column.metric.replace(".auc.", ".auc_polyline.") if auc == "polyline" else column.metric
     value = find_metric(source, path)
-    return None if value is None else value * column.scale
+    return None if value is None else (value * column.scale, source.faces)
 
 
 def read_reports(places: Sequence[PathLike]) -> list[Metrics]:
@@ -173,7 +240,13 @@ def table_json(table: PublishedTable) -> dict[str, Any]:
         "note": table.note,
         "columns": [f"{c.group}: {c.label}" if c.group else c.label for c in table.columns],
         "rows": [
-            {"method": row.method, "quoted": row.quoted, "values": list(row.values)}
+            {
+                "method": row.method,
+                "quoted": row.quoted,
+                "values": list(row.values),
+                **({"faces": list(row.faces)} if row.faces else {}),
+                **({"source": row.source} if row.source else {}),
+            }
             for row in table.rows
         ],
     }
@@ -187,11 +260,11 @@ def table_markdown(table: PublishedTable) -> str:
             parts.append(f"**{group}**")
         body = [[method, *cells] for method, cells in rows]
         parts.append(markdown_table(["Method", *head], body))
-    parts.append(QUOTED + (f" {table.note}." if table.note else ""))
+    parts += footnotes(table)
     return "\n\n".join(parts) + "\n"
 
 
-QUOTED = "Quoted from the paper, except rows marked †, which were measured."
+QUOTED = "Quoted from the paper, except rows marked † (measured) and ‡ (published since)."
 
 
 def printed_rows(table: PublishedTable, indices: Sequence[int]) -> list[tuple[str, list[str]]]:
@@ -201,7 +274,8 @@ def printed_rows(table: PublishedTable, indices: Sequence[int]) -> list[tuple[st
         if all(row.values[i] is None for i in indices):
             continue
         cells = [table.columns[i].text(row.values[i]) for i in indices]
-        result.append((row.method if row.quoted else f"{row.method} †", cells))
+        mark = " ‡" if row.source else ""
+        result.append((f"{row.method}{mark}" if row.quoted else f"{row.method} †", cells))
     return result
 
 

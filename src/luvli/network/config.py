@@ -63,6 +63,9 @@ class NetworkConfig(BaseModel):
     """the distribution the network was, or will be, trained with"""
     markup: str = "ibug68"
     """name of the point set"""
+    covariance_trained: bool = True
+    """False when no likelihood was learnt (heat maps, mean squared error), so that covariances
+    mean nothing"""
     visibility_trained: bool = True
     """False when no visibility labels were seen, so that `visibility` means nothing"""
     occlusion: bool = False

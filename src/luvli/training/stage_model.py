@@ -78,7 +78,15 @@ def trained_config(recipe: Recipe, name: str, out: Path, faces: TrainingFaces) -
         occlusion = starting_model(recipe, name, out)[0].occlusion_trained
     else:
         occlusion = stage.occlusion_weight > 0 and has_covered_landmarks(faces)
-    trained = {"visibility_trained": visibility, "occlusion_trained": occlusion}
+    if _keeps(stage, "cholesky"):
+        covariance = starting_model(recipe, name, out)[0].covariance_trained
+    else:
+        covariance = stage.loss == "luvli"
+    trained = {
+        "covariance_trained": covariance,
+        "visibility_trained": visibility,
+        "occlusion_trained": occlusion,
+    }
     return recipe.stage_network(stage).model_copy(update=trained)
 
 

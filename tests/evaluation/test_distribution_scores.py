@@ -1,0 +1,125 @@
+"""Energy score, CRPS, widths and conditional coverage against simulation and closed forms."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from luvli.evaluation.bootstrap import bootstrap_width, paired_bootstrap
+from luvli.evaluation.conditional import all_conditions, conditional_coverage
+from luvli.evaluation.distribution_scores import (
+    crps,
+    energy_score,
+    sharpness,
+    standard_crps,
+    width_at_coverage,
+)
+from luvli.evaluation.uncertainty import radii
+from luvli.likelihood import family
+
+SIGMA = np.array([[4.0, 1.5], [1.5, 1.0]])
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gauss"])
+def test_crps_is_the_integral_of_its_definition(kind):
+    """CRPS(F, z) = integral of (F(t) - 1[t >= z])^2."""
+    t = np.linspace(-14, 14, 28001)
+    cdf = integrate.cumulative_simpson(family(kind).standard_marginal(t), x=t, initial=0)
+    for z in (0.0, 0.3, -1.7, 4.0):
+        wanted = integrate.simpson((cdf - (t >= z)) ** 2, x=t)
+        assert standard_crps(z, kind) == pytest.approx(wanted, abs=2e-3)
+
+
+def test_a_far_label_costs_its_distance():
+    assert standard_crps(1e4, "laplace") == pytest.approx(1e4, abs=1)
+    assert standard_crps(1e4, "gauss") == pytest.approx(1e4, abs=1)
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gauss"])
+def test_energy_score_by_simulation(kind):
+    rng = np.random.default_rng(0)
+    density = family(kind).from_covariance(np.zeros(2), SIGMA)
+    x, other = density.sample(400_000, rng), density.sample(400_000, rng)
+    pairs = np.linalg.norm(x - other, axis=1).mean() / 2
+    for label in ([0.0, 0.0], [1.0, -2.0], [9.0, 3.0]):
+        wanted = np.linalg.norm(x - label, axis=1).mean() - pairs
+        found = energy_score(np.zeros((1, 1, 2)), SIGMA[None, None], [[label]], kind)
+        assert found[0, 0] == pytest.approx(wanted, rel=5e-3)
+
+
+def test_the_true_spread_scores_best():
+    """Proper: neither a surer nor a more careful prediction scores better in the mean."""
+    rng = np.random.default_rng(1)
+    truth = family("laplace").from_covariance(np.zeros(2), SIGMA).sample(40_000, rng)[:, None]
+    zero = np.zeros_like(truth)
+
+    def score(factor, measure):
+        spread = np.broadcast_to(SIGMA * factor, (len(truth), 1, 2, 2))
+        return measure(zero, spread, truth).mean()
+
+    for measure in (energy_score, crps):
+        best = score(1.0, measure)
+        assert best < score(0.6, measure) and best < score(1.6, measure)
+
+
+def test_scores_turn_with_the_picture():
+    turn = np.array([[np.cos(0.7), -np.sin(0.7)], [np.sin(0.7), np.cos(0.7)]])
+    label = np.array([1.5, -0.4])
+    plain = energy_score(np.zeros((1, 1, 2)), SIGMA[None, None], [[label]])
+    turned = energy_score(
+        np.zeros((1, 1, 2)), (turn @ SIGMA @ turn.T)[None, None], [[turn @ label]]
+    )
+    assert turned == pytest.approx(plain, rel=1e-3)
+
+
+def test_sharpness_is_the_radius_of_the_equal_circle():
+    value = sharpness(SIGMA[None, None], [2.0])
+    area = np.pi * np.sqrt(np.linalg.det(SIGMA))
+    assert np.pi * (value[0, 0] * 2) ** 2 == pytest.approx(area)
+
+
+def test_width_at_equal_coverage_does_not_reward_overconfidence():
+    rng = np.random.default_rng(2)
+    radius = stats.gamma(2, scale=1 / np.sqrt(3)).rvs((500, 4), random_state=rng)
+    length = np.full((500, 4), 3.0)
+    honest = width_at_coverage(radius, length, 0.9)
+    bold = width_at_coverage(radius * 2, length / 2, 0.9)  # half the size, twice the distances
+    assert bold == pytest.approx(honest)
+    assert honest == pytest.approx(3.0 * family("laplace").radius_quantile(0.9), rel=0.05)
+    found = bootstrap_width(radius, length, 0.9, resamples=200)
+    assert found.low < honest < found.high and found.high - found.low < 0.15 * honest
+
+
+def test_conditional_coverage_finds_the_part_that_lies(make_faces):
+    faces = make_faces(120)
+    covariance = faces.covariance.copy()
+    covariance[:, :17] /= 9  # the jaw is three times too sure
+    rows = all_conditions(replace(faces, covariance=covariance), resamples=100)
+    by_part = {row.name: row.coverage for row in rows if row.kind == "part"}
+    assert by_part["jaw"].value < 0.6 and by_part["jaw"].high < 0.7
+    assert abs(by_part["eyes"].value - 0.9) < 0.02 and by_part["eyes"].low > 0.85
+    assert {row.kind for row in rows} == {"part", "subset", "occlusion", "face size", "landmark"}
+    sizes = [row for row in rows if row.kind == "face size"]
+    assert len(sizes) == 3
+    assert sum(row.landmarks for row in sizes) == faces.visible.sum()
+
+
+def test_conditions_pool_landmarks_and_draw_faces(make_faces):
+    faces = make_faces(30)
+    radius = radii(faces.predicted, faces.covariance, faces.truth, faces.visible)
+    limit = family("laplace").radius_quantile(0.8)
+    (row,) = conditional_coverage(radius, {"all": np.ones(68), "none": np.zeros(68)}, level=0.8)
+    known = ~np.isnan(radius)
+    assert row.coverage.value == pytest.approx((radius[known] <= limit).mean())
+    assert row.landmarks == known.sum()
+
+
+def test_paired_difference_has_wilcoxons_test_too():
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(1.0, 1, 80), rng.normal(0.4, 1, 80)
+    found = paired_bootstrap(a, b, resamples=200)
+    assert found.signed_rank == pytest.approx(stats.wilcoxon(a - b).pvalue)
+    assert paired_bootstrap(a, a).signed_rank == 1.0
