@@ -14,11 +14,11 @@ from luvli.evaluation.tables import (
     footnotes,
     paper_faces,
     printed_blocks,
+    published_json,
+    published_markdown,
     published_table,
     published_tables,
     read_reports,
-    table_json,
-    table_markdown,
     with_later_methods,
     with_reports,
     without_column,
@@ -144,9 +144,9 @@ def test_printing(report):
     ]  # fmt: skip
     assert all(method != "HR-Net" for method, _ in blocks[1][2])  # it has nothing there
     assert blocks[0][2][-1][0] == "mine †"
-    text = table_markdown(published_table(4))
+    text = published_markdown(published_table(4))
     assert "| SAN* | 2.86 | 2.95 | 3.50 | 59.7 | 61.9 | 51.9 |" in text and "| KDN |" in text
-    assert table_json(table)["rows"][-1]["quoted"] is False
+    assert published_json(table)["rows"][-1]["quoted"] is False
 
 
 def test_reports_are_found_in_folders(tmp_path, report):
@@ -166,7 +166,7 @@ def test_rows_say_how_many_faces_they_were_measured_on(report):
     assert table.rows[-1].faces[0] == 40
     notes = footnotes(table)
     assert "† mine: merl_rav all n = 40 (the paper: 3,865: not the same test)." in notes
-    assert "n = 40 (the paper: 3,865" in table_markdown(table)
+    assert "n = 40 (the paper: 3,865" in published_markdown(table)
 
 
 @pytest.mark.parametrize(

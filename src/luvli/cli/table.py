@@ -68,10 +68,10 @@ def table(
     for sentence in tables.without_column(plain, read):
         typer.secho(f"luvli: {sentence}", fg="yellow", err=True)
     if json:
-        typer.echo(json_module.dumps(tables.table_json(chosen), ensure_ascii=False))
+        typer.echo(json_module.dumps(tables.published_json(chosen), ensure_ascii=False))
         return
     if md:
-        typer.echo(tables.table_markdown(chosen), nl=False)
+        typer.echo(tables.published_markdown(chosen), nl=False)
         return
     typer.echo(f"Table {chosen.number} ({chosen.part}): {chosen.title}")
     for group, head, rows_of in tables.printed_blocks(chosen, widest=0):

@@ -230,7 +230,7 @@ def read_reports(places: Sequence[PathLike]) -> list[Metrics]:
 # --- printing ----------------------------------------------------------------------------
 
 
-def table_json(table: PublishedTable) -> dict[str, Any]:
+def published_json(table: PublishedTable) -> dict[str, Any]:
     """For JSON: everything, with the quoted rows marked."""
     return {
         "number": table.number,
@@ -252,7 +252,7 @@ def table_json(table: PublishedTable) -> dict[str, Any]:
     }
 
 
-def table_markdown(table: PublishedTable) -> str:
+def published_markdown(table: PublishedTable) -> str:
     """GitHub-flavoured Markdown, one table for each group of columns."""
     parts = [f"### Table {table.number} ({table.part}): {table.title}"]
     for group, head, rows in printed_blocks(table):

@@ -272,7 +272,7 @@ def table_cells(rows: Sequence[ExperimentRow]) -> tuple[list[str], list[list[str
         found = f"{row.nme_box.value:.2f} [{row.nme_box.low:.2f}, {row.nme_box.high:.2f}]"
         change, chance = "-", "-"
         if row.difference is not None:
-            value, low, high, p = row.difference
+            value, low, high, p, _ = row.difference
             change, chance = f"{value:+.2f} [{low:+.2f}, {high:+.2f}]", f"{p:.3f}"
         numbers = [_number(value, 3) for value in (row.nll, row.hidden, row.seen)]
         by_source = [f"{row.by_source[source]:.2f}" for source in sources]
