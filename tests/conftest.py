@@ -8,10 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from numpy.typing import NDArray
 from typer.testing import CliRunner, Result
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# A deadline for one example, in wall time, would test how busy the machine is.
+settings.register_profile("luvli", deadline=None)
+settings.load_profile("luvli")
 
 
 def pytest_configure(config: pytest.Config) -> None:
