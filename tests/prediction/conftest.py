@@ -25,8 +25,15 @@ from luvli.network.model_info import ModelInfo
 from luvli.prediction.predictor import Predictor
 
 SIZE = 64
-SHAPE = get_markup("ibug68").schematic
-SHAPE = (SHAPE - SHAPE.min(0)) / (SHAPE.max(0) - SHAPE.min(0)) * 2 - 1  # fills -1..1
+
+
+def shape_of(markup: str) -> NDArray[np.float64]:
+    """(k, 2) the markup's schematic face, so large that it fills -1..1."""
+    points = get_markup(markup).schematic
+    return (points - points.min(0)) / (points.max(0) - points.min(0)) * 2 - 1
+
+
+SHAPE = shape_of("ibug68")
 
 
 def disc_picture(
@@ -60,14 +67,14 @@ class DiscDetector:
 
 
 class DiscBackend:
-    """68 points spread over the disc in each crop; very unsure where there is none."""
+    """A markup's points spread over the disc in each crop; very unsure where there is none."""
 
     threads = 1
 
-    def __init__(self, noise: float = 0.0) -> None:
-        self.info = ModelInfo(
-            name="discs", config=NetworkConfig(unets=1, input_size=SIZE), enlarge=1.5
-        )
+    def __init__(self, noise: float = 0.0, markup: str = "ibug68") -> None:
+        self.shape = shape_of(markup)
+        config = NetworkConfig(unets=1, input_size=SIZE, landmarks=len(self.shape), markup=markup)
+        self.info = ModelInfo(name="discs", config=config, enlarge=1.5)
         self.noise = noise
         self.rng = np.random.default_rng(0)
         self.calls: list[int] = []
@@ -81,14 +88,16 @@ class DiscBackend:
             y, x = np.mgrid[: len(crop), : len(crop)]
             centre = np.array([(weight * x).sum(), (weight * y).sum()]) / max(total, 1e-9)
             radius = np.sqrt(total / np.pi) if total > 20 else SIZE / 3
-            places = centre + radius * SHAPE if total > 20 else SIZE / 2 + radius * SHAPE
-            points.append(places + self.rng.normal(0, self.noise, SHAPE.shape))
+            places = centre + radius * self.shape if total > 20 else SIZE / 2 + radius * self.shape
+            points.append(places + self.rng.normal(0, self.noise, self.shape.shape))
             spreads.append(max(self.noise, 0.3) if total > 20 else 20.0)
-        covariance = np.square(spreads)[:, None, None, None] * np.tile(np.eye(2), (68, 1, 1))
+        covariance = np.square(spreads)[:, None, None, None] * np.tile(
+            np.eye(2), (len(self.shape), 1, 1)
+        )
         return CropPrediction(
             np.asarray(points, np.float32),
             covariance.astype(np.float32),
-            np.full((len(crops), 68), 0.95, np.float32),
+            np.full((len(crops), len(self.shape)), 0.95, np.float32),
         )
 
 
