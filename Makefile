@@ -4,13 +4,17 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test coverage lint bench clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/luvli demo --out demo-output
 
 test: $(VENV)/.installed-dev lint
 	$(BIN)/python -m pytest -m "slow or not slow" --numprocesses auto --maxprocesses 8 --dist worksteal --durations 10
+
+# Apart from `test`, because tracing costs half as much again.
+coverage: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -m "slow or not slow" --numprocesses auto --maxprocesses 8 --dist worksteal --cov=luvli --cov-report=term:skip-covered
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -22,7 +26,7 @@ bench: $(VENV)/.installed-dev
 	@for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 clean:
-	rm -rf $(VENV) demo-output dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo-output dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
