@@ -245,3 +245,25 @@ def test_enlargements_are_named() -> None:
         get_enlargement("big")
     with pytest.raises(InputError, match="above 0"):
         get_enlargement(-1)
+
+
+def test_a_damaged_cache_is_made_again(records: list[FaceRecord], tmp_path: Path) -> None:
+    fresh = CropDataset(records, 64, cache=tmp_path / "cache")[0]["image"]
+    (folder,) = (tmp_path / "cache").iterdir()
+    for name in ("pixels.npy", "index.npz", "problems.json"):
+        content = (folder / name).read_bytes()
+        (folder / name).write_bytes(content[: len(content) // 2])
+        again = CropDataset(records, 64, cache=tmp_path / "cache")[0]["image"]
+        np.testing.assert_array_equal(again, fresh)
+
+
+def test_a_full_disk_is_a_sentence_before_anything_is_mapped(
+    records: list[FaceRecord], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(handle: int, offset: int, size: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
+    with pytest.raises(InputError, match="No space left"):
+        CropDataset(records, 64, cache=tmp_path / "cache")
+    assert list((tmp_path / "cache").iterdir()) == []

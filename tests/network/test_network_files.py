@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import struct
 from collections import OrderedDict
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
+from safetensors.torch import save_file
 
 from luvli.errors import InputError
 from luvli.network import (
@@ -340,3 +342,40 @@ def test_import_official_command(tmp_path: Path, luvli: Any) -> None:
     bad = luvli("import-official", out, "--out", tmp_path / "x")
     assert bad.exit_code == 2
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("change", [{"channels": 4000}, {"unets": 60}, {"landmarks": 9000}])
+def test_a_configuration_for_a_giant_is_refused_before_it_is_built(
+    tmp_path: Path, change: dict[str, int]
+) -> None:
+    """Weights of a tiny network under the configuration of one that takes gigabytes."""
+    network = build(
+        NetworkConfig(unets=1, channels=8, growth=4, input_size=64, landmarks=5, markup="points5")
+    )
+    path = tmp_path / "giant.safetensors"
+    config = network.config.model_copy(update=change).model_dump_json()
+    metadata = {"format": "luvli-model-1", "config": config, "info": "{}"}
+    save_file(network.state_dict(), path, metadata=metadata)
+    resource = pytest.importorskip("resource", reason="counts memory, where the system tells")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(InputError, match="do not fit its own configuration"):
+        load_model(path)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB on Linux
+
+
+def test_sizes_beyond_reason_are_refused_unbuilt(tmp_path: Path) -> None:
+    path = tmp_path / "absurd.safetensors"
+    config = NetworkConfig().model_dump() | {"unets": 10_000}
+    metadata = {"format": "luvli-model-1", "config": json.dumps(config), "info": "{}"}
+    save_file({"x": torch.zeros(1)}, path, metadata=metadata)
+    with pytest.raises(InputError, match="configuration that this version cannot read"):
+        load_model(path)
+
+
+def test_weights_that_are_not_numbers_are_refused(tmp_path: Path) -> None:
+    network = build(NetworkConfig(unets=1, input_size=64, **SMALL))
+    with torch.no_grad():
+        next(network.parameters()).view(-1)[0] = float("nan")
+    save_model(tmp_path / "nan.safetensors", network)
+    with pytest.raises(InputError, match="not numbers"):
+        load_model(tmp_path / "nan.safetensors")

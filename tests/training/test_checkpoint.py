@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import pickle
 from pathlib import Path
 
@@ -40,9 +42,32 @@ def test_the_newest_whole_one_is_used(tmp_path: Path) -> None:
         assert latest_checkpoint(tmp_path)["total"] == 1  # type: ignore[index]
     assert len(warned) == 2
     one.unlink()
-    with pytest.warns(CheckpointWarning):
-        assert latest_checkpoint(tmp_path) is None
+    with (
+        pytest.warns(CheckpointWarning),
+        pytest.raises(InputError, match="none of the 2 checkpoints"),
+    ):
+        latest_checkpoint(tmp_path)  # never a silent new beginning
     assert latest_checkpoint(tmp_path / "nowhere") is None
+
+
+def test_every_flipped_bit_is_noticed(tmp_path: Path) -> None:
+    path = save_checkpoint(tmp_path, 1, {"w": torch.ones(50)}, keep=1)
+    content = path.read_bytes()
+    rng = np.random.default_rng(0)
+    for place in rng.choice(8 * len(content), 200, replace=False).tolist():
+        changed = bytearray(content)
+        changed[place // 8] ^= 1 << place % 8
+        path.write_bytes(changed)
+        with pytest.raises(InputError):
+            load_checkpoint(path)
+
+
+def test_new_checkpoints_are_kept_before_damaged_later_ones(tmp_path: Path) -> None:
+    for step in (100, 200, 300):
+        save_checkpoint(tmp_path, step, {"total": step}, keep=3)
+    list_checkpoints(tmp_path)[-1].write_bytes(b"damaged")
+    save_checkpoint(tmp_path, 250, {"total": 250}, keep=1)
+    assert [path.name for path in list_checkpoints(tmp_path)] == ["step-00000250.ckpt"]
 
 
 class _Evil:
@@ -54,7 +79,12 @@ def test_code_inside_a_checkpoint_is_never_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    torch.save({"format": "luvli-checkpoint-2", "x": _Evil()}, tmp_path / "step-00000001.ckpt")
+    stream = io.BytesIO()
+    torch.save({"x": _Evil()}, stream)
+    content = stream.getvalue()
+    digest = hashlib.sha256(content).hexdigest()
+    path = tmp_path / "step-00000001.ckpt"
+    path.write_bytes(f"luvli-checkpoint-3 {digest}\n".encode() + content)
     (tmp_path / "step-00000002.ckpt").write_bytes(pickle.dumps(_Evil()))
     for path in list_checkpoints(tmp_path):
         with pytest.raises(InputError):

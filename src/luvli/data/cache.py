@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -61,3 +62,16 @@ def whole_folder(target: Path) -> Iterator[Path]:
         ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def allocate(path: Path) -> None:
+    """Reserve the disk space of a sparse file before it is mapped into memory.
+
+    Otherwise a disk that runs full ends the process with a bus error, not an exception.
+    """
+    size = path.stat().st_size
+    if hasattr(os, "posix_fallocate"):
+        with path.open("rb+") as stream:
+            os.posix_fallocate(stream.fileno(), 0, size)
+    elif shutil.disk_usage(path.parent).free < size:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

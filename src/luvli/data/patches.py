@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from luvli.data.cache import cache_root, file_state, whole_folder
+from luvli.data.cache import allocate, cache_root, file_state, whole_folder
 from luvli.data.record import FaceRecord
 from luvli.data.sets import Problem
 from luvli.data.sets.definition import implausible
@@ -82,10 +83,20 @@ def load_patches(
     in the result's `problems`; their patches are black.
     """
     target = Path(folder or cache_root()) / f"patches-{_key(records, boxes, side, pixels)}"
+    if target.is_dir() and not _is_whole(target, (len(records), pixels, pixels, 3)):
+        shutil.rmtree(target, ignore_errors=True)  # damaged: it costs time, not results
     if not target.is_dir():
         with whole_folder(target) as made:
             _build(made, records, boxes, side, pixels, track)
     return Patches(target)
+
+
+def _is_whole(folder: Path, shape: tuple[int, ...]) -> bool:
+    try:
+        pixels = np.load(folder / "pixels.npy", mmap_mode="r")
+        return len(Patches(folder)) == shape[0] and pixels.shape == shape
+    except Exception:  # every way to be damaged has an exception of its own
+        return False
 
 
 def _build(
@@ -100,6 +111,7 @@ def _build(
     stack = np.lib.format.open_memmap(
         folder / "pixels.npy", mode="w+", dtype=np.uint8, shape=(count, pixels, pixels, 3)
     )
+    allocate(folder / "pixels.npy")
     affine = np.zeros((count, 2, 3))
     image_size = np.zeros((count, 2), dtype=np.int64)
     good = np.ones(count, dtype=bool)

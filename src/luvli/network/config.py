@@ -37,21 +37,21 @@ class NetworkConfig(BaseModel):
     'before'
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    unets: int = Field(default=8, ge=1)
+    unets: int = Field(default=8, ge=1, le=64)
     """K, the number of U-nets in a row"""
-    order: int = Field(default=1, ge=0)
+    order: int = Field(default=1, ge=0, le=64)
     """how many earlier U-nets each dense layer sees; more than K-1 is the same as K-1"""
-    channels: int = Field(default=128, ge=1)
+    channels: int = Field(default=128, ge=1, le=4096)
     """C, the width of every trunk tensor"""
-    bn_size: int = Field(default=4, ge=1)
+    bn_size: int = Field(default=4, ge=1, le=64)
     """the 1x1 convolution of a dense layer is bn_size * growth wide (DenseNet's name for it)"""
-    growth: int = Field(default=32, ge=1)
+    growth: int = Field(default=32, ge=1, le=1024)
     """channels that each dense layer adds"""
-    landmarks: int = Field(default=68, ge=1)
+    landmarks: int = Field(default=68, ge=1, le=10000)
     """N_p"""
-    input_size: int = Field(default=256, ge=64, multiple_of=64)
+    input_size: int = Field(default=256, ge=64, le=2048, multiple_of=64)
     """side of the square crop, in crop pixels; heat maps have a quarter of it"""
     mean_estimator: MeanEstimator = "relu"
     """the function sigma of eq. 16, or "direct" regression from the bottleneck (ablation)"""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from pydantic import ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
@@ -45,13 +46,11 @@ def save_model(path: PathLike, network: LUVLi, info: Mapping[str, Any] | None = 
 def load_model(path: PathLike) -> tuple[LUVLi, dict[str, Any]]:
     """Read a file of `save_model`: the network, ready to predict (eval mode, CPU), and its info."""
     config, info, tensors = _read(Path(path))
+    bad = next((name for name, t in tensors.items() if not torch.isfinite(t).all()), None)
+    if bad is not None:
+        raise InputError(f"{path} holds weights that are not numbers ({bad}): fetch it again.")
     network = build(config)
-    try:
-        network.load_state_dict(tensors)
-    except RuntimeError as error:
-        raise InputError(
-            f"{path} holds weights that do not fit its own configuration: fetch or save it again."
-        ) from error
+    network.load_state_dict(tensors)
     return network.eval(), info
 
 
@@ -66,9 +65,11 @@ def _read(path: Path) -> tuple[NetworkConfig, dict[str, Any], dict[str, Tensor]]
                     f"{path} is not a luvli model of format {FORMAT}: "
                     "make one with luvli train or luvli import-official."
                 )
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             config = NetworkConfig.model_validate_json(metadata["config"])
             info = json.loads(metadata["info"])
+            names = list(file.keys())
+            _compare_shapes(path, config, {n: file.get_slice(n).get_shape() for n in names})
+            tensors = {name: file.get_tensor(name) for name in names}
     except (SafetensorError, OSError) as error:
         raise InputError(
             f"{path} is not a whole model file ({error}): "
@@ -83,6 +84,19 @@ def _read(path: Path) -> tuple[NetworkConfig, dict[str, Any], dict[str, Tensor]]
             "or save the model again."
         ) from error
     return config, info, tensors
+
+
+def _compare_shapes(path: Path, config: NetworkConfig, shapes: Mapping[str, list[int]]) -> None:
+    """Refuse a file whose configuration asks for another network than its weights are of.
+
+    Before anything of that size is made: the network is drawn up without memory first.
+    """
+    with torch.device("meta"):
+        wanted = {name: list(t.shape) for name, t in build(config).state_dict().items()}
+    if wanted != dict(shapes):
+        raise InputError(
+            f"{path} holds weights that do not fit its own configuration: fetch or save it again."
+        )
 
 
 def load_weights_into(network: LUVLi, path: PathLike) -> list[str]:

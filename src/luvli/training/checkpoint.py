@@ -1,7 +1,13 @@
-"""Checkpoints: whole or absent, the last few kept, corrupt ones passed over with a warning."""
+"""Checkpoints: whole or absent, the last few kept, corrupt ones passed over with a warning.
+
+A checkpoint begins with a line that names the format and the digest of everything after it:
+a single changed bit would otherwise load as other weights.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import io
 import re
 import warnings
 from collections.abc import Mapping
@@ -12,9 +18,9 @@ import numpy as np
 import torch
 
 from luvli.errors import InputError
-from luvli.files import whole_file
+from luvli.files import unreadable, whole_file
 
-FORMAT = "luvli-checkpoint-2"
+FORMAT = "luvli-checkpoint-3"
 _NAME = re.compile(r"step-(\d+)\.ckpt")
 
 
@@ -29,33 +35,62 @@ def list_checkpoints(folder: Path) -> list[Path]:
 
 
 def save_checkpoint(folder: Path, step: int, state: Mapping[str, Any], keep: int) -> Path:
-    """Write the state after `step` steps, then remove all but the last `keep` checkpoints."""
+    """Write the state after `step` steps, then remove all but the last `keep` checkpoints.
+
+    Checkpoints of later steps go too: the run would have gone on from them if they were whole.
+    """
     path = folder / f"step-{step:08d}.ckpt"
-    with whole_file(path) as temporary:
-        torch.save({"format": FORMAT, **state}, temporary)
-    for old in list_checkpoints(folder)[:-keep]:
+    content = io.BytesIO()
+    torch.save(dict(state), content)
+    with whole_file(path) as temporary, temporary.open("wb") as stream:
+        stream.write(_header(content.getbuffer()))
+        stream.write(content.getbuffer())
+    ours = [old for old in list_checkpoints(folder) if old.name <= path.name]
+    for old in set(list_checkpoints(folder)) - set(ours[-keep:]):
         old.unlink(missing_ok=True)
     return path
+
+
+def _header(content: bytes | memoryview) -> bytes:
+    return f"{FORMAT} {hashlib.sha256(content).hexdigest()}\n".encode()
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
     """Read one checkpoint. Only plain values and tensors are accepted, never code."""
     try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
+        header, _, content = path.read_bytes().partition(b"\n")
+    except OSError as error:
+        raise unreadable(path, error) from error
+    if not header.startswith(FORMAT.encode()):
+        raise InputError(f"{path} is not a checkpoint of this format ({FORMAT}).")
+    if header + b"\n" != _header(content):
+        raise InputError(f"{path} is damaged: its content does not match its digest.")
+    try:
+        state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises a different kind for every way to be broken
         raise InputError(f"{path} is not a whole checkpoint: {_first_line(error)}") from error
-    if not isinstance(state, dict) or state.get("format") != FORMAT:
+    if not isinstance(state, dict):
         raise InputError(f"{path} is not a checkpoint of this format ({FORMAT}).")
     return state
 
 
 def latest_checkpoint(folder: Path) -> dict[str, Any] | None:
-    """The newest checkpoint that can be read, or None; broken ones are named in a warning."""
-    for path in reversed(list_checkpoints(folder)):
+    """The newest checkpoint that can be read, or None where there is none at all.
+
+    Broken ones are named in a warning; if all are broken, that is an error, because to begin
+    anew in silence would throw away what people believe to be safe.
+    """
+    paths = list_checkpoints(folder)
+    for path in reversed(paths):
         try:
             return load_checkpoint(path)
         except InputError as error:
             warnings.warn(f"{error} The one before it is used.", CheckpointWarning, stacklevel=2)
+    if paths:
+        raise InputError(
+            f"none of the {len(paths)} checkpoints in {folder} can be read: move that folder away "
+            "to begin anew, or choose another --out."
+        )
     return None
 
 

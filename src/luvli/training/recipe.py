@@ -7,6 +7,7 @@ weights that the one before it ended with.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -24,6 +25,16 @@ Head = Literal["trunk", "cholesky", "visibility", "occlusion"]
 BatchNorm = Literal["local", "sync", "frozen"]
 Positive = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(gt=0, lt=1)]
+
+
+def _plain_name(name: str) -> str:
+    """Runs and stages give their names to files: no name may lead out of the run's folder."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name):
+        raise ValueError(
+            f"{name!r} cannot be a name: use up to 100 letters, digits, dots, dashes and "
+            "underscores, a letter or digit first"
+        )
+    return name
 
 
 def without_null(given: Any) -> Any:
@@ -243,6 +254,18 @@ class Recipe(StrictConfig):
     """only so many of the last checkpoints stay"""
     licence: str = ""
     """what the data allow the weights to be used for; goes into the model file"""
+
+    @field_validator("name")
+    @classmethod
+    def _is_a_name(cls, given: str) -> str:
+        return _plain_name(given)
+
+    @field_validator("stages")
+    @classmethod
+    def _have_names(cls, given: dict[str, Stage]) -> dict[str, Stage]:
+        for name in given:
+            _plain_name(name)
+        return given
 
     @field_validator("network", mode="before")
     @classmethod

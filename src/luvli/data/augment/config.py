@@ -24,7 +24,7 @@ def _check_range(name: str, values: Range, above: float | None) -> None:
 
 
 class _Settings(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Rectangle(_Settings):
