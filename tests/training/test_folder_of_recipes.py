@@ -124,7 +124,7 @@ def test_one_command_runs_resumes_and_writes_the_table(
     other = luvli(*words, "--set", "seed=1")
     assert other.exit_code == 2 and "another recipe" in other.output
     unknown = luvli(*words, "--only", "nothing")
-    assert unknown.exit_code == 2 and "start, luvli, no-visibility" in unknown.output
+    assert unknown.exit_code == 2 and "luvli, no-visibility, start" in unknown.output
 
 
 def test_a_row_that_runs_away_does_not_stop_the_others(

@@ -81,22 +81,34 @@ class ExperimentRow:
     seen: float
 
 
-def read_experiments(folder: Path, out: Path, overrides: Sequence[str] = ()) -> dict[str, Recipe]:
-    """The recipes of a folder by name, each after the one that it starts from."""
-    paths = sorted(path for path in folder.glob("*.yaml") if path.name != BASE)
+def read_experiments(
+    folder: Path, out: Path, overrides: Sequence[str] = (), only: Sequence[str] = ()
+) -> dict[str, Recipe]:
+    """The recipes of a folder by name, each after the one that it starts from.
+
+    With `only`, those alone; `overrides` need to fit no others.
+    """
+    paths = {path.stem: path for path in sorted(folder.glob("*.yaml")) if path.name != BASE}
     if not paths:
         raise InputError(f"{folder} holds no recipes: give a folder of .yaml files.")
-    recipes = {path.stem: read_recipe(path, overrides) for path in paths}
+    for name in only:
+        if name not in paths:
+            raise InputError(f"{folder} has no recipe {name!r}: it has {', '.join(paths)}.")
+    recipes = {
+        name: read_recipe(path, overrides if not only or name in only else ())
+        for name, path in paths.items()
+    }
     order: list[str] = []
     for name in recipes:
         _put(name, recipes, order, ())
-    ordered = {}
+    wanted = {}
     for name in order:
         recipe = recipes[name]
         if recipe.init in recipes:
             recipe = recipe.model_copy(update={"init": str(out / recipe.init / MODEL)})
-        ordered[name] = recipe
-    return ordered
+        if not only or name in only:
+            wanted[name] = recipe
+    return wanted
 
 
 def _put(name: str, recipes: dict[str, Recipe], order: list[str], above: tuple[str, ...]) -> None:
@@ -118,16 +130,11 @@ def run_experiments(
     say: Callable[[str], None] = print,
 ) -> None:
     """Train and measure every row that is not finished; `only` names those that are wanted."""
-    recipes = read_experiments(folder, out, overrides)
-    for name in only:
-        if name not in recipes:
-            raise InputError(f"{folder} has no recipe {name!r}: it has {', '.join(recipes)}.")
+    recipes = read_experiments(folder, out, overrides, only)
     options = options or RunOptions()
     resumed = RunOptions(**{**vars(options), "resume": True})
     for number, (name, recipe) in enumerate(recipes.items(), 1):
         place = out / name
-        if only and name not in only:
-            continue
         if (place / DIVERGED).is_file() or (place / HELD_OUT).is_file():
             _check_same(recipe, place)
             say(f"{name} ({number} of {len(recipes)}) is finished")
