@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from luvli import __version__
 from luvli.cli import (
+    benchmark,
     calibrate,
     compare,
     convert,
@@ -78,6 +79,7 @@ app.add_typer(data.data, name="data")
 app.command()(evaluate.evaluate)
 app.command()(score.score)
 app.command()(compare.compare)
+app.command()(benchmark.benchmark)
 app.command()(table.table)
 app.command()(figure.figure)
 app.command()(train.train)

@@ -1,0 +1,159 @@
+"""Methods that `luvli benchmark` can run: our models, known peers, and plug-ins of ten lines.
+
+A method is a function from an image and a box to landmarks:
+
+    def my_method(image, box):
+        # image: (H, W, 3) uint8 RGB; box: x0, y0, x1, y1 around the landmarks, image pixels
+        return points                      # (68, 2) image pixels, or None for no face
+
+Keep it in a module `mine.py` and name it `mine:my_method`. A method may return
+`luvli.FaceLandmarks` instead of points; then its uncertainty is evaluated too.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luvli.data.formats.mediapipe import CAVEAT, mesh_to_ibug68
+from luvli.errors import InputError
+from luvli.evaluation.metric_records import TrainedPart
+from luvli.evaluation.uncertainty import LikelihoodName
+from luvli.faces import FaceLandmarks
+
+Floats = NDArray[np.float64]
+Found = FaceLandmarks | Floats | None
+Method = Callable[[NDArray[np.uint8], Floats], Found]
+
+
+class NamedMethod(NamedTuple):
+    """A method with the name that tables and plots show."""
+
+    name: str
+    run: Method
+    notes: tuple[str, ...] = ()
+    likelihood: LikelihoodName = "laplace"
+    untrained: tuple[TrainedPart, ...] = ()
+
+
+def open_method(what: str) -> NamedMethod:
+    """A method by its name.
+
+    `dlib:PATH` (a shape predictor with 68 points), `mediapipe`, `face-alignment`, a plug-in
+    `module:function`, or one of our models by name or path.
+    """
+    kind, _, rest = what.partition(":")
+    if kind == "dlib":
+        return _dlib(rest)
+    if what == "mediapipe":
+        return _mediapipe()
+    if what == "face-alignment":
+        return _face_alignment()
+    if rest and not Path(what).exists() and kind.replace(".", "").isidentifier():
+        return _plug_in(kind, rest)
+    return _model(what)
+
+
+def _model(what: str) -> NamedMethod:
+    from luvli.prediction.predictor import load
+
+    predictor = load(what)
+    config = predictor.info.config
+    untrained: tuple[TrainedPart, ...] = () if config.covariance_trained else ("covariance",)
+
+    def run(image: NDArray[np.uint8], box: Floats) -> Found:
+        return predictor.predict(image, boxes=[list(map(float, box))])[0]
+
+    return NamedMethod(predictor.info.name, run, (), config.likelihood, untrained)
+
+
+def _plug_in(module: str, function: str) -> NamedMethod:
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found = getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError) as error:
+        raise InputError(
+            f"the plug-in {module}:{function} cannot be imported ({error}): keep {module}.py in "
+            "this folder, or install it."
+        ) from error
+    return NamedMethod(function, found)
+
+
+def _installed(module: str, package: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise InputError(f"{package} is not installed: pip install {package}.") from error
+
+
+def _dlib(path: str) -> NamedMethod:
+    dlib = _installed("dlib", "dlib")
+    if not Path(path).is_file():
+        raise InputError("name dlib's shape predictor: dlib:shape_predictor_68_face_landmarks.dat")
+    predictor = dlib.shape_predictor(path)
+
+    def run(image: NDArray[np.uint8], box: Floats) -> Found:
+        x0, y0, x1, y1 = (round(float(edge)) for edge in _detector_like(box))
+        shape = predictor(image, dlib.rectangle(x0, y0, x1, y1))
+        return np.array([(part.x, part.y) for part in shape.parts()], dtype=np.float64)
+
+    return NamedMethod("dlib", run)
+
+
+def _detector_like(box: Floats) -> Floats:
+    """dlib was trained with the squares of its own detector, which reach above the brows."""
+    x0, y0, x1, y1 = (float(edge) for edge in box)
+    side = max(x1 - x0, y1 - y0)
+    centre = (x0 + x1) / 2, (y0 + y1) / 2 - 0.08 * side
+    return np.array([centre[0] - side / 2, centre[1] - side / 2, centre[0] + side / 2,
+                     centre[1] + side / 2])  # fmt: skip
+
+
+def _mediapipe() -> NamedMethod:
+    mediapipe = _installed("mediapipe", "mediapipe")
+    mesh = mediapipe.solutions.face_mesh.FaceMesh(
+        static_image_mode=True, max_num_faces=1, refine_landmarks=True
+    )
+
+    def run(image: NDArray[np.uint8], box: Floats) -> Found:
+        left, top, part = _window(image, box, 1.8)
+        found = mesh.process(np.ascontiguousarray(part)).multi_face_landmarks
+        if not found:
+            return None
+        height, width = part.shape[:2]
+        points = np.array([(p.x * width - 0.5, p.y * height - 0.5) for p in found[0].landmark])
+        return mesh_to_ibug68(points) + np.array([left, top])
+
+    return NamedMethod("mediapipe", run, (CAVEAT,))
+
+
+def _window(
+    image: NDArray[np.uint8], box: Floats, enlarge: float
+) -> tuple[int, int, NDArray[np.uint8]]:
+    """The part of an image around a box: its left and top edge, and its pixels."""
+    x0, y0, x1, y1 = box
+    half = max(x1 - x0, y1 - y0) * enlarge / 2
+    cx, cy = (x0 + x1) / 2, (y0 + y1) / 2
+    left, top = max(0, int(cx - half)), max(0, int(cy - half))
+    return left, top, image[top : int(cy + half) + 1, left : int(cx + half) + 1]
+
+
+def _face_alignment() -> NamedMethod:
+    package = _installed("face_alignment", "face-alignment")
+    kinds = package.LandmarksType
+    flat = getattr(kinds, "TWO_D", None) or kinds._2D
+    network = package.FaceAlignment(flat, device="cpu", flip_input=False)
+
+    def run(image: NDArray[np.uint8], box: Floats) -> Found:
+        found = network.get_landmarks(image, detected_faces=[[*map(float, box), 1.0]])
+        return None if not found else np.asarray(found[0], dtype=np.float64)
+
+    return NamedMethod("face-alignment", run)
