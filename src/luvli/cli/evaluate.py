@@ -42,6 +42,16 @@ def evaluate(
     limit: Annotated[
         int | None, typer.Option(min=1, help="Only so many faces, to try it out.")
     ] = None,
+    mean_estimator: Annotated[
+        str | None,
+        typer.Option(help="Read locations off a .safetensors network's heat maps in another way: "
+                          "relu, softmax, tau-softmax or argmax (the paper's DU-Net rows)."),
+    ] = None,
+    covariance_estimator: Annotated[
+        str | None,
+        typer.Option(help="Where covariances come from: cen, or heatmap (which the paper found to "
+                          "fail)."),
+    ] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
 ) -> None:  # fmt: skip
     """Run a model over a test set; write report.html, report.md, metrics.json, predictions.
@@ -57,7 +67,8 @@ def evaluate(
     faces = evaluate_set(
         model, dataset, root, subset=subset, split=split, protocol=protocol, skip_bad=skip_bad,
         limit=limit, device=device,
-        crop_by=crop_by, method=name, given_boxes=given_boxes,
+        crop_by=crop_by, method=name, given_boxes=given_boxes, mean_estimator=mean_estimator,
+        covariance_estimator=covariance_estimator,
         track=lambda records: track(records, "evaluating", unit="faces"),
     )  # fmt: skip
     metrics = write_report(out, faces)

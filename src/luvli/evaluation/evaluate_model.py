@@ -89,13 +89,17 @@ def evaluate_set(
     crop_by: str = "paper",
     method: str | None = None,
     given_boxes: bool = False,
+    mean_estimator: str | None = None,
+    covariance_estimator: str | None = None,
     track: TrackRecords = iter,
 ) -> EvaluatedFaces:
     """Run `model` over one part of a data set.
 
     `split` defaults to "test" where the set has one, and to "all" for a folder of your own.
     `crop_by` is one of `CropBy`. `given_boxes` normalises by the data set's own boxes, not the
-    tight ones. `track` may wrap the records in a progress bar.
+    tight ones. `mean_estimator` and `covariance_estimator` read a `.safetensors` network's heat
+    maps in another way than it was saved with (`argmax`: the paper's DU-Net rows). `track` may
+    wrap the records in a progress bar.
     """
     info = get_set(dataset)
     way: CropBy | None = next((name for name in _ways() if name == crop_by), None)
@@ -108,11 +112,14 @@ def evaluate_set(
         folder = Path(root)
         known = info.detect is not None and folder.is_dir()
         protocol = info.detect(folder) if known and info.detect else info.protocols[0]
-    predictor = load(model, providers=[device])
+    predictor = _open(model, device, mean_estimator, covariance_estimator)
     faces = load_set(dataset, root, split, subset=subset, protocol=protocol, skip_bad=skip_bad)
     records: Sequence[FaceRecord] = faces.records[:limit]
     predictions = list(run_model(predictor, track(records), way))
     notes = [f"Faces were cropped by: {crop_by}."]
+    for what, chosen in (("Locations", mean_estimator), ("Covariances", covariance_estimator)):
+        if chosen is not None:
+            notes.append(f"{what} were read from the network by: {chosen}.")
     if faces.problems:
         notes.append(f"{len(faces.problems)} bad faces of the data set were skipped.")
     if limit is not None and limit < len(faces):
@@ -128,6 +135,22 @@ def evaluate_set(
         notes=tuple(notes),
     )
     return evaluated if given_boxes else evaluated.with_tight_boxes()
+
+
+def _open(
+    model: PathLike, device: str, mean_estimator: str | None, covariance_estimator: str | None
+) -> Predictor:
+    """The model, its heat maps read in another way where that is asked for."""
+    changes = {"mean_estimator": mean_estimator, "covariance_estimator": covariance_estimator}
+    changes = {name: value for name, value in changes.items() if value is not None}
+    if not changes:
+        return load(model, providers=[device])
+    if Path(model).suffix != ".safetensors":
+        raise InputError(f"{model} is no .safetensors file: only those can be read in other ways.")
+    from luvli.network.inference import CropPredictor
+
+    opened = CropPredictor.load(model, device=device)
+    return Predictor(opened.with_changes(**changes))
 
 
 def _ways() -> tuple[CropBy, ...]:

@@ -8,7 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from luvli.network.pixels import STRIDE, PixelGrid
 
-MeanEstimator = Literal["relu", "softmax", "tau-softmax", "direct"]
+MeanEstimator = Literal["relu", "softmax", "tau-softmax", "direct", "argmax"]
+CovarianceEstimator = Literal["cen", "heatmap"]
 Likelihood = Literal["laplace", "gauss"]
 Bottleneck = Literal["after", "before"]
 
@@ -54,7 +55,12 @@ class NetworkConfig(BaseModel):
     input_size: int = Field(default=256, ge=64, le=2048, multiple_of=64)
     """side of the square crop, in crop pixels; heat maps have a quarter of it"""
     mean_estimator: MeanEstimator = "relu"
-    """the function sigma of eq. 16, or "direct" regression from the bottleneck (ablation)"""
+    """the function sigma of eq. 16, or "direct" regression from the bottleneck (ablation), or
+    "argmax": the highest pixel, moved a quarter towards its higher neighbours, which is how a
+    plain DU-Net is read; it has no gradient, so that only heat-map losses train it"""
+    covariance_estimator: CovarianceEstimator = "cen"
+    """`heatmap`: second moments of the positive part of the heat maps, which the paper found to
+    say little about errors; kept so that anyone can see it"""
     tau: float = Field(default=0.02, gt=0)
     """temperature of "tau-softmax\""""
     cholesky_floor: float = Field(default=0.02, ge=0)

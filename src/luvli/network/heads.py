@@ -45,6 +45,58 @@ def spatial_mean(
     return first / (total + epsilon) / (total / (total + epsilon) + epsilon)
 
 
+def argmax_location(heatmaps: Tensor, *, corners: bool = False) -> Tensor:
+    """Highest pixel of heat maps (..., H, W) -> (..., 2) as x, y, to a quarter of a pixel.
+
+    Inside the border it is moved 0.25 towards the higher neighbour in x and in y. With `corners`
+    pixels are counted from the corner of the first one, as the published code does (+ 0.5).
+
+    >>> bump = torch.zeros(1, 4, 4)
+    >>> bump[0, 2, 1], bump[0, 2, 2] = 1.0, 0.5
+    >>> argmax_location(bump).tolist()
+    [[1.25, 2.0]]
+    """
+    height, width = heatmaps.shape[-2:]
+    flat = heatmaps.flatten(-2)
+    index = flat.argmax(-1)
+    x, y = index % width, index // width
+
+    def height_at(column: Tensor, row: Tensor) -> Tensor:
+        place = row.clamp(0, height - 1) * width + column.clamp(0, width - 1)
+        return flat.gather(-1, place[..., None])[..., 0]
+
+    inside = (x > 0) & (x < width - 1) & (y > 0) & (y < height - 1)
+    slope_x = height_at(x + 1, y) - height_at(x - 1, y)
+    slope_y = height_at(x, y + 1) - height_at(x, y - 1)
+    steps = torch.stack([slope_x, slope_y], dim=-1).sign() * 0.25
+    location = torch.stack([x, y], dim=-1).to(heatmaps.dtype)
+    location = location + torch.where(inside[..., None], steps, 0.0)
+    return location + 0.5 if corners else location
+
+
+def heatmap_cholesky(heatmaps: Tensor, floor: float = 0.02) -> Tensor:
+    """Spread of the positive part of heat maps (..., H, W) -> (..., 3) L11, L21, L22.
+
+    Central second moments in heat-map pixels, `floor`^2 added to both variances. A map with no
+    positive pixel is as wide as the whole map.
+    """
+    weights = F.relu(heatmaps.float())
+    dead = weights.sum((-2, -1), keepdim=True) <= 0
+    weights = torch.where(dead, torch.ones_like(weights), weights)
+    total = weights.sum((-2, -1))
+    x = torch.arange(weights.shape[-1], dtype=weights.dtype, device=weights.device)
+    y = torch.arange(weights.shape[-2], dtype=weights.dtype, device=weights.device)[:, None]
+    mean_x, mean_y = ((weights * axis).sum((-2, -1)) / total for axis in (x, y))
+    dx, dy = x - mean_x[..., None, None], y - mean_y[..., None, None]
+    xx, xy, yy = (
+        (weights * product).sum((-2, -1)) / total for product in (dx * dx, dx * dy, dy * dy)
+    )
+    first = (xx + floor**2).sqrt()
+    second = xy / first
+    third = (yy + floor**2 - second**2).clamp_min(floor**2).sqrt()
+    return torch.stack([first, second, third], dim=-1)
+
+
 def _moments(weights: Tensor) -> Tensor:
     """Weights (..., H, W) -> (..., 3): sums of w x, w y and w."""
     columns, rows = weights.sum(-2), weights.sum(-1)

@@ -8,9 +8,11 @@ information says (`ModelInfo.crop_for`).
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from pydantic import ValidationError
 from torch import Tensor
 
 from luvli.errors import InputError, unknown_choice
@@ -69,6 +71,27 @@ class CropPredictor:
         return cls(
             network.to(device), ModelInfo.from_training(Path(path).stem, network.config, info)
         )
+
+    def with_changes(self, **changes: Any) -> CropPredictor:
+        """The same weights under another configuration, e.g. `mean_estimator="argmax"`.
+
+        Covariances that come from heat maps were never trained, but say something.
+        """
+        fields = self.network.config.model_dump() | changes
+        if changes.get("covariance_estimator") == "heatmap":
+            fields["covariance_trained"] = True
+        try:
+            config = NetworkConfig(**fields)
+        except ValidationError as error:
+            raise InputError(f"{error.errors()[0]['msg']}: {changes}.") from error
+        network = LUVLi(config).to(next(self.network.parameters()).device)
+        try:
+            network.load_state_dict(self.network.state_dict())
+        except RuntimeError as error:
+            raise InputError(
+                f"{self.info.name} has other weights than {changes} needs: train it anew."
+            ) from error
+        return CropPredictor(network.eval(), self.info.model_copy(update={"config": config}))
 
     @property
     def threads(self) -> int:

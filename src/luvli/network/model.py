@@ -12,7 +12,9 @@ from luvli.network.dunet import DUNet
 from luvli.network.heads import (
     CholeskyEstimator,
     VisibilityEstimator,
+    argmax_location,
     cholesky_entries,
+    heatmap_cholesky,
     spatial_mean,
 )
 
@@ -74,11 +76,16 @@ class LUVLi(nn.Module):
         logit = self.visibility(bottleneck).float()
         if config.mean_estimator == "direct":
             mean = raw[..., 3:]
+        elif config.mean_estimator == "argmax":
+            mean = argmax_location(heatmaps, corners=config.pixel_grid == "corners")
         else:
             mean = spatial_mean(
                 heatmaps, config.mean_estimator, tau=config.tau, epsilon=config.mean_epsilon
             )
-        cholesky = cholesky_entries(raw[..., :3], config.cholesky_floor)
+        if config.covariance_estimator == "heatmap":
+            cholesky = heatmap_cholesky(heatmaps, config.cholesky_floor)
+        else:
+            cholesky = cholesky_entries(raw[..., :3], config.cholesky_floor)
         covered = None if self.occlusion is None else self.occlusion(bottleneck).float()
         return UNetOutput(heatmaps, mean, cholesky, torch.sigmoid(logit), logit, covered)
 

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from luvli.errors import InputError
 from luvli.network.backend import INPUT, OCCLUSION, OUTPUTS
 from luvli.network.dunet import Block, NormReluConv, UNet
 from luvli.network.model import LUVLi
@@ -217,6 +218,11 @@ def _predictions(
     """Points, covariances, visibilities and, if there is one, occlusions, in crop pixels: the
     way of `LUVLi` and `CropPredictor`."""
     config = network.config
+    if config.mean_estimator == "argmax" or config.covariance_estimator == "heatmap":
+        raise InputError(
+            f"{info.name} reads its heat maps by argmax or moments, which runs in PyTorch alone: "
+            "evaluate the .safetensors file."
+        )
     direct = config.mean_estimator == "direct"
     raw = graph.reshape(
         graph.linear(bottleneck, network.cholesky.linear), -1, config.landmarks, 5 if direct else 3
