@@ -117,3 +117,53 @@ def test_show_goes_on_only_with_skip_bad(luvli: Luvli, folder: Path, tmp_path: P
     assert accepted.exit_code == 0
     assert "1 problems skipped" in accepted.output
     assert out.is_file()
+
+
+def test_check_says_what_was_confirmed_on_real_files(luvli: Luvli, tmp_path: Path) -> None:
+    assert all(info.confirmed or name == "folder" for name, info in SETS.items())
+    write_pair(tmp_path, "a", face_points())
+    report = luvli("data", "check", "menpo", tmp_path)
+    assert "confirmed on real files: nothing" in report.output and "6,653" in report.output
+
+
+def test_export_writes_any_set_in_any_format(luvli: Luvli, folder: Path, tmp_path: Path) -> None:
+    for name, out in (("coco", "a.json"), ("dlib", "a.xml"), ("star", "a.tsv"), ("pts", "labels")):
+        done = luvli("data", "export", "folder", folder, "--out", tmp_path / out, "--format", name)
+        assert done.exit_code == 0, done.output
+        assert "6 faces of folder all written" in done.output
+    assert len(list((tmp_path / "labels").glob("*.pts"))) == 6
+    back = luvli("convert", tmp_path / "labels", tmp_path / "all.csv")
+    assert back.exit_code == 0 and "6 faces written" in back.output
+    again = luvli("convert", tmp_path / "all.csv", tmp_path / "again", "--to", "labelme")
+    assert again.exit_code == 0 and "self-occluded" in again.output
+    assert len(list((tmp_path / "again").glob("*.json"))) == 6
+    lost = luvli("data", "export", "folder", folder, "--out", tmp_path / "b.tsv")
+    assert "knows no visibility" in lost.output
+
+
+def test_rendered_faces_are_read_back(luvli: Luvli, tmp_path: Path) -> None:
+    """`luvli data synthesize` keeps its settings beside the faces; they are no labels."""
+    write_pair(tmp_path / "faces", "000000", face_points())
+    (tmp_path / "faces/synthetic.json").write_text('{"head": "procedural", "seed": 0}')
+    done = luvli("data", "check", "folder", tmp_path / "faces")
+    assert done.exit_code == 0, done.output
+
+
+def test_mmpose_trees_keep_images_beside_annotations(luvli: Luvli, tmp_path: Path) -> None:
+    write_pair(tmp_path / "images", "a", face_points())
+    (tmp_path / "images/a.pts").unlink()
+    keypoints = np.column_stack([face_points(), np.ones(68)]).ravel().tolist()
+    content = {
+        "images": [{"id": 1, "file_name": "a.jpg"}], "categories": [{"id": 1, "keypoints": []}],
+        "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "keypoints": keypoints}],
+    }  # fmt: skip
+    (tmp_path / "annotations").mkdir()
+    for split in ("train", "test"):
+        path = tmp_path / f"annotations/face_landmarks_{split}.json"
+        path.write_text(json.dumps(content))
+    done = luvli("data", "check", "folder", tmp_path, "--json")
+    assert json.loads(done.stdout)["rows"][0]["images"] == 2, done.output
+    shown = luvli(
+        "data", "show", "folder", tmp_path, "--split", "test", "--out", tmp_path / "s.png"
+    )
+    assert "1 of 1 faces" in shown.output

@@ -89,6 +89,8 @@ def check(
     print_table(headings, rows, title=f"{name} in {root}")
     for note in report.notes:
         typer.echo(f"note: {note}")
+    if report.confirmed:
+        typer.echo(f"confirmed on real files: {report.confirmed}")
     for kind, count in report.kinds().most_common():
         typer.echo(f"{count:,} x {kind}")
     for problem in report.problems[:show]:

@@ -58,6 +58,8 @@ class SetCheck:
     rows: tuple[CheckRow, ...]
     problems: tuple[Problem, ...]
     notes: tuple[str, ...]
+    confirmed: str = ""
+    """which numbers of the reader were seen on real files"""
 
     @property
     def complete(self) -> bool:
@@ -77,6 +79,7 @@ class SetCheck:
             "rows": [row._asdict() for row in self.rows],
             "problems": [asdict(problem) for problem in self.problems],
             "notes": list(self.notes),
+            "confirmed": self.confirmed,
         }
 
 
@@ -107,7 +110,7 @@ def check_set(
         raise wrong_folder(name, root)
     if decode:
         problems |= dict.fromkeys(check_images(list(faces.values()), track))
-    return SetCheck(name, str(path), tuple(rows), tuple(problems), tuple(notes))
+    return SetCheck(name, str(path), tuple(rows), tuple(problems), tuple(notes), info.confirmed)
 
 
 def _rows(info: SetInfo, root: Path, protocol: str, found: FaceSet) -> list[CheckRow]:

@@ -107,6 +107,9 @@ class SetInfo:
     licence: str = ""
     layout: str = ""
     """one line: what the folder must hold"""
+    confirmed: str = ""
+    """which of this reader's numbers and layouts were seen on real files, and which are from
+    papers and descriptions alone"""
     checked: tuple[str, ...] | None = None
     """the splits that `check_set` counts; None for all"""
     detect: Callable[[Path], str] | None = None

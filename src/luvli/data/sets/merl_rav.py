@@ -166,4 +166,6 @@ INFO = SetInfo(
     subsets=(*SIZES, "half-profile", "profile"),
     licence="labels for research use; AFLW images for research only, no redistribution",
     layout="merl_rav_labels/<pose>/<trainset|testset>/labels/*.pts and aflw/flickr/{0,2,3}/*.jpg",
+    confirmed="all 19,314 labels, their classes and the counts of Table 2 on the real files; "
+    "images of its training faces as crops.",
 )

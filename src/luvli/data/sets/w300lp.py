@@ -86,4 +86,5 @@ INFO = SetInfo(
     subsets=tuple(part.lower() for part in SIZES),
     licence="research only, no redistribution",
     layout="AFW/, HELEN/, IBUG/, LFPW/ with images and landmarks/<the same>/*_pts.mat",
+    confirmed="nothing: layout and counts are from its description and the paper.",
 )

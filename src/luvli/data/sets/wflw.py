@@ -189,4 +189,5 @@ INFO = SetInfo(
     layout="WFLW_images/ with WFLW_annotations/list_98pt_rect_attr_train_test/*.txt "
     "or face_landmarks_wflw_*.csv",
     detect=detect_wflw,
+    confirmed="nothing: layout and counts are from its authors' description.",
 )

@@ -71,4 +71,5 @@ INFO = SetInfo(
     read=read_ytf68,
     licence="research only",
     layout="training/, test/ and *_frames_keypoints.csv",
+    confirmed="all of it, on the real files.",
 )
