@@ -1,0 +1,66 @@
+"""`luvli predict --format X`, then `luvli score`: the same numbers whatever X is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from luvli.data.formats import write_json
+from luvli.data.record import FaceRecord
+from luvli.evaluation.match import read_faces
+from luvli.evaluation.metrics import accuracies
+from luvli.faces import FaceLandmarks
+from luvli.prediction.result import Result
+from luvli.prediction.write import FORMATS, SUFFIXES, write_pts_files, write_results
+
+
+@pytest.fixture
+def scene(tmp_path, make_faces):
+    """Eight images with a labelled face each; the model also finds a stranger in two of them,
+    and calls a tenth of the landmarks hidden."""
+    faces = make_faces(8)
+    truth = np.where(np.isnan(faces.truth), faces.predicted, faces.truth)
+    records, results = [], []
+    for i in range(8):
+        image = f"photos/p{i}.jpg"
+        records.append(FaceRecord(points=truth[i], visibility=np.ones(68), image=Path(image)))
+        seen = np.where(np.arange(68) % 10 == i, 0.1, 0.9)
+        face = FaceLandmarks(
+            points=faces.predicted[i], covariance=faces.covariance[i], visibility=seen,
+            box=[0, 0, 9, 9],
+        )  # fmt: skip
+        stranger = face.transform([[1, 0, 900], [0, 1, 0]])
+        results.append(Result(image, (face, stranger) if i in (2, 5) else (face,)))
+    write_json(tmp_path / "truth.json", records)
+    return results, faces, truth, tmp_path
+
+
+@pytest.mark.parametrize("name", [f for f in FORMATS if f != "pts"])
+def test_every_format_closes(scene, name):
+    results, faces, truth, folder = scene
+    path = folder / f"predictions{SUFFIXES[name]}"
+    write_results(path, results, name)
+    back = read_faces(path, folder / "truth.json")
+    assert back.predicted == pytest.approx(faces.predicted, abs=1e-9)  # hidden ones too
+    assert not back.failed.any()
+    assert back.notes == ("2 predictions have no label and are left out.",)
+    if name in ("json", "csv", "parquet"):
+        assert back.covariance == pytest.approx(faces.covariance)
+        assert back.visibility[2, 2] == pytest.approx(0.1)
+    expected = np.linalg.norm(faces.predicted - truth, axis=2).mean(axis=1)
+    size = np.sqrt(np.prod(np.ptp(truth, axis=1), axis=1))
+    found = accuracies(back, 1, 0)["box"].nme.value
+    assert found == pytest.approx((expected / size).mean() * 100)
+
+
+def test_pts_says_what_it_cannot_hold(scene):
+    results, faces, _, folder = scene
+    for result in results:
+        write_pts_files(folder / "pts" / result.image.split("/")[-1].removesuffix(".jpg"), result)
+    back = read_faces(folder / "pts", folder / "truth.json")
+    hidden = np.arange(68) % 10 == np.arange(8)[:, None]
+    assert np.isnan(back.predicted[hidden]).all()
+    assert back.predicted[~hidden] == pytest.approx(faces.predicted[~hidden], abs=1e-9)
+    assert "called self-occluded" in back.notes[0]
