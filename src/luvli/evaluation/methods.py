@@ -130,7 +130,7 @@ def _mediapipe() -> NamedMethod:
             return None
         height, width = part.shape[:2]
         points = np.array([(p.x * width - 0.5, p.y * height - 0.5) for p in found[0].landmark])
-        return mesh_to_ibug68(points) + np.array([left, top])
+        return np.asarray(mesh_to_ibug68(points) + np.array([left, top]))
 
     return NamedMethod("mediapipe", run, (CAVEAT,))
 
