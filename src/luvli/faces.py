@@ -94,6 +94,8 @@ class FaceLandmarks:
     """calibrated probability that the alignment succeeded; None when the model does not tell"""
     expected_error: float | None = None
     """expected mean error of the landmarks, in percent of the box; None as above"""
+    accepted: bool | None = None
+    """whether the triage accepts the face or leaves it for review; None when nobody asked"""
     likelihood: Literal["laplace", "gauss"] = "laplace"
     """the density that the covariances belong to"""
     regions: RegionRadii | None = None
@@ -132,6 +134,8 @@ class FaceLandmarks:
             object.__setattr__(self, name, None if value is None else float(value))
         for name in ("visibility_trained", "occlusion_trained"):
             object.__setattr__(self, name, bool(getattr(self, name)))
+        if self.accepted is not None:
+            object.__setattr__(self, "accepted", bool(self.accepted))
         if self.confidence is not None and not 0 <= self.confidence <= 1:
             raise InputError(f"confidence must lie in 0..1, got {self.confidence}.")
         if self.expected_error is not None and not self.expected_error >= 0:
@@ -191,6 +195,13 @@ class FaceLandmarks:
         """(k,) whether something covers each landmark with a probability above `threshold`;
         nowhere, where the model does not tell."""
         return self.occlusion > threshold
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether the alignment probably failed, or was left for review by the triage."""
+        if self.accepted is not None:
+            return not self.accepted
+        return self.confidence is not None and self.confidence < 0.5
 
     @property
     def uncertainty(self) -> Floats:
@@ -289,6 +300,8 @@ class FaceLandmarks:
             told["confidence"] = self.confidence
         if self.expected_error is not None:
             told["expected_error"] = self.expected_error
+        if self.accepted is not None:
+            told["accepted"] = self.accepted
         if self.likelihood != "laplace":
             told["likelihood"] = self.likelihood
         return {

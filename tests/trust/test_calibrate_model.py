@@ -10,27 +10,15 @@ from luvli.cli.app import app
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError
 from luvli.models import find_model
-from luvli.network.config import NetworkConfig
 from luvli.prediction.predictor import load
 from luvli.trust import calibrate_model as module
 from luvli.trust.conformal import coverage_by
-from luvli.trust.fit_tables import check_measured, fit_tables, in_first_part, in_use
+from luvli.trust.fit_tables import check_measured, in_first_part, in_use
 from luvli.trust.seen import Seen, photograph_name
 from luvli.trust.triage import choose_threshold
 
+from .conftest import CONFIG
 from .trust_faces import labelled_points, measured_faces, record
-
-CONFIG = NetworkConfig(landmarks=68, input_size=128)
-
-
-@pytest.fixture(scope="module")
-def measured():
-    return measured_faces(650, seed=1, spoilt=1)
-
-
-@pytest.fixture(scope="module")
-def fitted(measured):
-    return fit_tables(measured, CONFIG.model_copy(update={"visibility_trained": True}))
 
 
 def test_guarantees_hold_on_new_faces(fitted) -> None:
@@ -105,17 +93,18 @@ def test_seen_never_denies_and_seldom_lies() -> None:
 
 
 def test_sets_that_cannot_be_used_are_refused(measured) -> None:
-    trained = CONFIG.model_copy(update={"visibility_trained": True})
     with pytest.raises(InputError, match=r"at least 300 labelled faces, got \d+"):
-        check_measured(measured.take(np.arange(100)), trained)
+        check_measured(measured.take(np.arange(100)), CONFIG)
     from dataclasses import replace
 
-    turned = tuple(
-        replace(face, visibility=np.where(np.arange(68) < 30, 0.02, 0.98))
-        for face in measured.faces
-    )
+    def turn(points):
+        moved = points.copy()
+        moved[30] = moved[45]  # the nose at the left eye: a profile
+        return moved
+
+    turned = tuple(replace(face, points=turn(face.points)) for face in measured.faces)
     with pytest.raises(InputError, match="no visibility"):
-        check_measured(replace(measured, faces=turned), trained)
+        check_measured(replace(measured, faces=turned), CONFIG)
 
 
 def test_command_refuses_without_writing(tmp_path) -> None:

@@ -128,16 +128,31 @@ def test_too_few_faces_are_refused(measured) -> None:
         fit_confidence(few.faces, few.error, ~few.plain)
 
 
-def test_pose_is_told_by_hidden_landmarks() -> None:
-    rng = np.random.default_rng(0)
-    from dataclasses import replace
+@pytest.mark.parametrize(
+    ("yaw", "kind"), [(0, "frontal"), (15, "frontal"), (-32, "half-profile"), (65, "profile")]
+)
+def test_pose_is_told_by_the_nose(yaw: float, kind: str) -> None:
+    from luvli.image.head_pose import mean_head, rotation_matrix
 
-    face = predicted_face(labelled_points(rng), 2.0, rng)
-    for hidden, kind in ((0, "frontal"), (10, "half-profile"), (34, "profile")):
-        visibility = np.ones(68)
+    turned = mean_head().mean @ rotation_matrix(yaw, 0, 0).T
+    face = FaceLandmarks(
+        points=turned[:, :2] * (10, -10) + 300, covariance=np.tile(np.eye(2), (68, 1, 1)),
+        visibility=np.ones(68), box=[200, 200, 400, 400],
+    )  # fmt: skip
+    assert pose_kind(face) == kind
+    upside_down = face.transform([[-1.0, 0.0, 600.0], [0.0, -1.0, 600.0]])
+    assert pose_kind(upside_down) == kind
+
+
+def test_pose_of_other_points_is_told_by_hidden_ones() -> None:
+    for hidden, kind in ((0, "frontal"), (3, "half-profile"), (10, "profile")):
+        visibility = np.ones(20)
         visibility[:hidden] = 0.0
-        assert pose_kind(replace(face, visibility=visibility)) == kind
-    assert pose_kind(replace(face, visibility_trained=False)) == "all"
+        fields = {"points": np.random.default_rng(0).normal(size=(20, 2)), "markup": "mine20",
+                  "covariance": np.tile(np.eye(2), (20, 1, 1)), "box": [0, 0, 9, 9]}  # fmt: skip
+        assert pose_kind(FaceLandmarks(visibility=visibility, **fields)) == kind
+        unknown = FaceLandmarks(visibility=visibility, visibility_trained=False, **fields)
+        assert pose_kind(unknown) == "all"
 
 
 def test_bins_and_gains_by_hand() -> None:

@@ -28,6 +28,7 @@ from luvli.cli import (
     serve,
     table,
     train,
+    triage,
 )
 from luvli.errors import InputError
 
@@ -84,6 +85,7 @@ app.command()(table.table)
 app.command()(figure.figure)
 app.command()(train.train)
 app.command()(calibrate.calibrate)
+app.command()(triage.triage)
 app.add_typer(experiments.experiments, name="experiments")
 app.command()(serve.serve)
 

@@ -46,11 +46,16 @@ def predict(
     camera: Annotated[
         int | None, typer.Option(help="Number of a camera to use until Ctrl-C.")
     ] = None,
+    max_failure_rate: Annotated[
+        float | None,
+        typer.Option(help="Mark faces as accepted or for review, so that at most this share of "
+                          "the accepted failed, with 95 % confidence."),
+    ] = None,
     smooth: Annotated[
         bool,
         typer.Option("--smooth", help="Videos: smooth each point in time, by how sure it is."),
     ] = False,
-) -> None:
+) -> None:  # fmt: skip
     """Find faces and write their landmarks with covariance and visibility.
 
     Results of all pictures go to one file in OUT, `faces.json` for instance; each video has
@@ -75,6 +80,11 @@ def predict(
     if boxes is not None:
         predictor.detector = BoxesFromFile(boxes)
     note = f"boxes {boxes}" if boxes else ""
+    if max_failure_rate is not None:
+        from luvli.trust.triage import threshold_of
+
+        predictor.accept_from = threshold_of(predictor.info, max_failure_rate).threshold
+        note += f" accepted from {predictor.accept_from}"
     settings = JobSettings(out, format, draw, coverage, smooth, min_score, note)
     if camera is not None:
         run = BatchJob(predictor, settings)

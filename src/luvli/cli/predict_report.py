@@ -29,12 +29,12 @@ def report(summary: JobSummary, settings: JobSettings) -> None:
 
     if 0 < summary.images <= SHOWN_IMAGES:
         rows = [
-            [result.image, f"{number}", f"{face.score:.2f}", *face_figures(face)]
+            [result.image, f"{number}", f"{face.score:.2f}", trust(face), *face_figures(face)]
             for result in summary.examples
             for number, face in enumerate(result.faces, 1)
         ]
-        rows += [[r.image, "none", "", "", ""] for r in summary.examples if not r.faces]
-        print_table(["image", "face", "score", "uncertainty", "hidden"], rows)
+        rows += [[r.image, "none", *[""] * 4] for r in summary.examples if not r.faces]
+        print_table(["image", "face", "score", "confidence", "uncertainty", "hidden"], rows)
     counts = [
         ("images", summary.images),
         ("of these without a face", summary.without_face),
@@ -42,6 +42,8 @@ def report(summary: JobSummary, settings: JobSettings) -> None:
         ("videos", summary.videos),
         ("frames", summary.frames),
         ("faces", summary.faces),
+        ("accepted by the triage", summary.accepted),
+        ("for review", summary.for_review),
         ("failed", len(summary.failed)),
     ]
     shown = [[name, f"{count:,}"] for name, count in counts if count or name == "faces"]
@@ -58,6 +60,14 @@ def report(summary: JobSummary, settings: JobSettings) -> None:
         typer.echo(str(path))
     if settings.draw or settings.format == "pts":
         typer.echo(f"everything is in {settings.out}")
+
+
+def trust(face: FaceLandmarks) -> str:
+    """The confidence, and what the triage makes of it."""
+    if face.confidence is None:
+        return "not told"
+    verdict = {None: "", True: ", accepted", False: ", for review"}[face.accepted]
+    return f"{face.confidence:.2f}{verdict}"
 
 
 def face_figures(face: FaceLandmarks) -> list[str]:

@@ -27,6 +27,7 @@ Colour = tuple[int, int, int]
 YELLOW: Colour = (255, 222, 0)
 BLUE: Colour = (40, 120, 255)
 GREEN: Colour = (0, 215, 70)
+RED: Colour = (230, 40, 40)
 DARK: Colour = (20, 20, 30)
 
 LEVELS = 16
@@ -111,6 +112,7 @@ def _draw(canvas: ImageArray, face: FaceLandmarks, truth: ArrayLike | None, radi
     alpha = face.visibility if face.visibility_trained else np.ones(len(face))
     level = np.where(known, np.rint(alpha * LEVELS), 0).astype(int)
     covered = face.occluded()
+    dot = RED if face.doubtful else YELLOW
     unit = max(_size(face) / 160, 0.35)  # 1 for a face of 160 pixels
     if truth is not None:
         labels = np.asarray(truth, dtype=np.float64)
@@ -124,9 +126,24 @@ def _draw(canvas: ImageArray, face: FaceLandmarks, truth: ArrayLike | None, radi
             continue
         opacity = step / LEVELS
         curves = _ellipses(face.points[chosen], face.covariance[chosen], radius)
-        _lines(canvas, curves, 1.1 * unit, BLUE, opacity)
-        _dots(canvas, face.points[chosen & ~covered], 1.5 * unit, YELLOW, opacity)
-        _rings(canvas, face.points[chosen & covered], 1.7 * unit, YELLOW, opacity)
+        _lines(canvas, curves, 1.1 * unit, RED if face.doubtful else BLUE, opacity)
+        _dots(canvas, face.points[chosen & ~covered], 1.5 * unit, dot, opacity)
+        _rings(canvas, face.points[chosen & covered], 1.7 * unit, dot, opacity)
+    if face.doubtful:
+        _cross_out(canvas, face, unit)
+
+
+def _cross_out(canvas: ImageArray, face: FaceLandmarks, unit: float) -> None:
+    """A red frame with its diagonals around a face that is not to be trusted."""
+    x0, y0, x1, y1 = face.box
+    frame = np.array([(x0, y0), (x1, y0), (x1, y1), (x0, y1)])
+    sides = [(frame[i], frame[(i + 1) % 4]) for i in range(4)]
+    sides += [(frame[0], frame[2]), (frame[1], frame[3])]
+    steps = np.linspace(0, 1, 24)[:, None]
+    lines = [start + steps * (end - start) for start, end in sides]
+    # there and back again: lines are drawn closed
+    curves = np.stack([np.concatenate([line, line[::-1]]) for line in lines])
+    _lines(canvas, curves, 1.6 * unit, RED, 0.8)
 
 
 def _size(face: FaceLandmarks) -> float:

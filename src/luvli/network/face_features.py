@@ -20,8 +20,11 @@ Floats = NDArray[np.float64]
 
 PoseKind = Literal["frontal", "half-profile", "profile", "all"]
 
+OFFSET_HALF, OFFSET_PROFILE = 0.47, 0.95
+"""`nose_offset` from which a face is called half-profile, and profile: where the classes of
+MERL-RAV part"""
 HIDDEN_HALF, HIDDEN_PROFILE = 0.05, 0.28
-"""share of hidden landmarks from which a face is called half-profile, and profile"""
+"""the same by the share of hidden landmarks, for other point sets"""
 
 FEATURES = (
     "spread",
@@ -141,16 +144,34 @@ def score_feature(score: float) -> float:
 
 
 def pose_kind(face: FaceLandmarks) -> PoseKind:
-    """The class of pose as the prediction itself tells it: by the share of hidden landmarks.
+    """The class of pose as the prediction itself tells it.
 
-    "all" for a model whose visibility was not trained.
+    With 68 points by the place of the nose tip between the outer eye corners (`nose_offset`),
+    with others by the share of hidden landmarks; "all" where neither is known.
     """
-    if not face.visibility_trained or face.is_empty:
+    if face.is_empty:
         return "all"
-    hidden = float((1 - face.visibility).mean())
-    if hidden < HIDDEN_HALF:
+    if face.markup == "ibug68":
+        turned, half, profile = nose_offset(face.points), OFFSET_HALF, OFFSET_PROFILE
+    elif face.visibility_trained:
+        turned, half, profile = float((1 - face.visibility).mean()), HIDDEN_HALF, HIDDEN_PROFILE
+    else:
+        return "all"
+    if turned < half:
         return "frontal"
-    return "half-profile" if hidden < HIDDEN_PROFILE else "profile"
+    return "half-profile" if turned < profile else "profile"
+
+
+def nose_offset(points: ArrayLike) -> float:
+    """How far the nose tip lies from the middle of the outer eye corners, along their line.
+
+    0 in the middle, 1 at a corner, more beyond: it grows by about 0.022 for each degree that a
+    head is turned (measured on rendered heads).
+    """
+    place = np.asarray(points, dtype=np.float64)
+    across = place[45] - place[36]
+    share = float((place[30] - place[36]) @ across / max(float(across @ across), _TINY))
+    return abs(2 * share - 1)
 
 
 def _groups(face: FaceLandmarks) -> list[Sequence[int]]:

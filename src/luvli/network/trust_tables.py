@@ -179,13 +179,18 @@ class TrustTables(_Table):
     data: list[str] = []
     """the calibration faces, in words"""
 
-    def apply(self, face: FaceLandmarks) -> FaceLandmarks:
-        """The same face with confidence, expected error and guaranteed regions."""
+    def apply(self, face: FaceLandmarks, accept_from: float | None = None) -> FaceLandmarks:
+        """The same face with confidence, expected error and guaranteed regions.
+
+        With `accept_from`, faces of at least that confidence are accepted, others not.
+        """
         if face.is_empty:
             return face
         changes: dict[str, Any] = {}
         if self.confidence is not None:
             changes["confidence"], changes["expected_error"] = self.confidence.judge(face)
+            if accept_from is not None:
+                changes["accepted"] = changes["confidence"] >= accept_from
         if self.regions is not None:
             changes["regions"] = self.regions.for_pose(pose_kind(face))
         return FaceLandmarks._trusted(**{**vars(face), **changes})

@@ -64,6 +64,8 @@ class JobSummary:
     images: int = 0
     without_face: int = 0
     faces: int = 0
+    accepted: int = 0
+    for_review: int = 0
     videos: int = 0
     frames: int = 0
     resumed: int = 0
@@ -192,8 +194,15 @@ class BatchJob:
         summary.images += 1
         summary.faces += len(result.faces)
         summary.without_face += not result.faces
+        self._count(result)
         if len(summary.examples) < 20:
             summary.examples.append(result)
+
+    def _count(self, result: Result) -> None:
+        """What the triage decided, where it was asked."""
+        verdicts = [face.accepted for face in result.faces]
+        self.summary.accepted += verdicts.count(True)
+        self.summary.for_review += verdicts.count(False)
 
     def _stem(self, item: Input) -> Path:
         """Where outputs of one input go, without a suffix; no two inputs share it."""
@@ -269,6 +278,7 @@ class BatchJob:
             for result in self._results(followed, writer if online else None, offline):
                 spool.write(result.to_line() + "\n")
                 count, faces = count + 1, faces + len(result.faces)
+                self._count(result)
             if writer is not None and not online:
                 for frame, result in zip(
                     prefetch(VideoReader(item.path)), _read_lines(spool), strict=False

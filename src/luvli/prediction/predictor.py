@@ -52,6 +52,8 @@ class Predictor:
         """`detector` finds faces where no boxes are given; YuNet by default."""
         self.backend = backend
         self.detector = detector
+        self.accept_from: float | None = None
+        """confidence from which faces are accepted (`luvli.trust.triage`); None: not asked"""
         config = backend.info.config
         if is_markup(config.markup) and get_markup(config.markup).size != config.landmarks:
             raise InputError(
@@ -161,7 +163,7 @@ class Predictor:
             occlusion_trained=self.info.occlusion_trained,
             likelihood=config.likelihood,
         )
-        return face if trust is None else trust.apply(face)
+        return face if trust is None else trust.apply(face, self.accept_from)
 
 
 def as_boxes(boxes: Boxes) -> list[Box]:

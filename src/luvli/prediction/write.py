@@ -59,8 +59,15 @@ def write_pts_files(stem: Path, result: Result) -> list[Path]:
 
 
 def record(face: FaceLandmarks, result: Result, track: int | None) -> FaceRecord:
-    """A predicted face as a labelled one; frame, time and track become attributes."""
-    about = {"frame": result.frame, "time": result.time, "track": track}
+    """A predicted face as a labelled one; frame, time, track and trust become attributes."""
+    about = {
+        "frame": result.frame,
+        "time": result.time,
+        "track": track,
+        "confidence": face.confidence,
+        "expected_error": face.expected_error,
+        "accepted": face.accepted,
+    }
     attributes = {name: value for name, value in about.items() if value is not None}
     return FaceRecord.from_landmarks(face, Path(result.image), attributes=attributes)
 

@@ -27,14 +27,14 @@ from luvli.trust.confidence import feature_table, fit_confidence
 from luvli.trust.conformal import LEAST_FACES, faces_needed, fit_regions
 from luvli.trust.measure import Measured
 from luvli.trust.shift import fit_shift
-from luvli.trust.triage import choose_threshold, fit_triage
+from luvli.trust.triage import STARTS, choose_threshold, fit_triage
 from luvli.trust.triage import faces_needed as accepted_needed
 
 Bools = NDArray[np.bool_]
 Table = tuple[str, list[str], list[list[str]]]
 """title, headings, rows"""
 
-FIT_SHARE = 0.55
+FIT_SHARE = 0.5
 """share of the photographs that scale and confidence are fitted on"""
 FEWEST = 300
 """plain faces that a calibration takes in all"""
@@ -237,7 +237,7 @@ def triage_advice(table: TriageTable) -> list[str]:
     lines = []
     for rate in RATES:
         if math.isinf(choose_threshold(table, rate).threshold):
-            have = max(table.accepted[10], 1)
+            have = max(table.accepted[STARTS[-1]], 1)
             needed = accepted_needed(rate)
             if have < needed:
                 factor = needed / have

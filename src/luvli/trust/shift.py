@@ -23,6 +23,7 @@ Floats = NDArray[np.float64]
 
 KEPT = 256
 """order statistics that are kept of each feature"""
+DECIMALS = 5
 FEWEST = 20
 """faces below which nothing is tested"""
 
@@ -52,7 +53,7 @@ def fit_shift(features: Mapping[str, ArrayLike]) -> ShiftTable:
         faces = max(faces, len(known))
         if len(known) > KEPT:
             known = np.quantile(known, (np.arange(KEPT) + 0.5) / KEPT)
-        quantiles[name] = [round(float(value), 5) for value in known]
+        quantiles[name] = [round(float(value), DECIMALS) for value in known]
     return ShiftTable(quantiles=quantiles, faces=faces)
 
 
@@ -64,7 +65,7 @@ def find_shift(table: ShiftTable, features: Mapping[str, ArrayLike], level: floa
     distances: dict[str, float] = {}
     for name, reference in table.quantiles.items():
         values = np.asarray(features.get(name, ()), dtype=np.float64).ravel()
-        values = values[np.isfinite(values)]
+        values = np.round(values[np.isfinite(values)], DECIMALS)  # as those that were kept
         if len(values) < FEWEST or len(reference) < FEWEST:
             p_values[name] = distances[name] = math.nan
             continue
