@@ -41,14 +41,12 @@ class Batcher(Generic[Item, Result]):
         executor: Executor,
         max_batch: int = 16,
         patience: float = 0.003,
-        watch: Callable[[int, float], None] = lambda size, seconds: None,
     ) -> None:
-        """`patience` in seconds; `watch` is told the size and the seconds of each call."""
+        """`patience` in seconds."""
         self._run = run
         self._executor = executor
         self._max_batch = max_batch
         self._patience = patience
-        self._watch = watch
         self._waiting: deque[_Job[Item, Result]] = deque()
         self._running = False
         self._timer: asyncio.TimerHandle | None = None
@@ -60,6 +58,11 @@ class Batcher(Generic[Item, Result]):
     def queued(self) -> int:
         """Items that wait for a call."""
         return sum(len(job.items) for job in self._waiting)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nobody is running, waiting or on the way."""
+        return not (self._running or self._waiting or self._coming)
 
     def announce(self) -> None:
         """A caller is being prepared and will bring items soon, or `withdraw`."""
@@ -125,7 +128,6 @@ class Batcher(Generic[Item, Result]):
 
     async def _call(self, jobs: list[_Job[Item, Result]]) -> None:
         items = [item for job in jobs for item in job.items]
-        start = time.monotonic()
         try:
             results = await asyncio.get_running_loop().run_in_executor(
                 self._executor, self._run, items
@@ -140,7 +142,6 @@ class Batcher(Generic[Item, Result]):
                 share = [next(remaining) for _ in job.items]
                 if not job.done.done():
                     job.done.set_result(share)
-            self._watch(len(items), time.monotonic() - start)
         finally:
             self._running = False
             self._consider()

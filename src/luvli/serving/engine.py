@@ -74,20 +74,25 @@ class Served:
         self.predictor = predictor
         self.name = name
         """what requests call it"""
+        self.alone = False
+        """whether a request is in work that found nobody else"""
+        self._metrics = metrics
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"network-{name}")
-
-        def watch(size: int, seconds: float) -> None:
-            metrics.observe("luvli_batch_faces", size)
-            metrics.observe("luvli_network_seconds", seconds)
-
         limits = settings.limits
         self.batcher: Batcher[Face, FaceLandmarks] = Batcher(
-            self._run, self._thread, limits.max_batch, limits.patience_ms / 1e3, watch
+            self.run, self._thread, limits.max_batch, limits.patience_ms / 1e3
         )
 
-    def _run(self, faces: list[Face]) -> list[FaceLandmarks]:
+    def run(self, faces: list[Face]) -> list[FaceLandmarks]:
+        """The faces through the network, in their order."""
+        if not faces:
+            return []
+        start = time.monotonic()
         pixels, crops, boxes = (list(column) for column in zip(*faces, strict=True))
-        return self.predictor.run(pixels, crops, boxes)
+        answers = self.predictor.run(pixels, crops, boxes)
+        self._metrics.observe("luvli_batch_faces", len(faces))
+        self._metrics.observe("luvli_network_seconds", time.monotonic() - start)
+        return answers
 
     def close(self) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)
@@ -183,14 +188,17 @@ class Engine:
         """The faces of one picture. Cancelling it frees its place in every queue."""
         start = time.monotonic()
         served = self.model(options.model)
-        served.batcher.announce()
-        try:
-            prepared = await self.in_thread(self._prepare, served.predictor, name, data, options)
-        except BaseException:
-            served.batcher.withdraw()
-            raise
-        before = time.monotonic()
-        faces = await served.batcher(prepared.faces, announced=True)
+        if served.batcher.idle and not served.alone:
+            # nobody to share a call with: one thread does it all, without handing over
+            served.alone = True
+            try:
+                prepared, faces, before = await self.in_thread(
+                    self._prepare_and_run, served, name, data, options
+                )
+            finally:
+                served.alone = False
+        else:
+            prepared, faces, before = await self._in_company(served, name, data, options)
         now = time.monotonic()
         self.metrics.add("luvli_pictures_total")
         self.metrics.add("luvli_faces_total", len(faces))
@@ -199,6 +207,25 @@ class Engine:
             "total": round((now - start) * 1e3, 3),
         }
         return Answer(faces, prepared.width, prepared.height, prepared.left_out, timings)
+
+    async def _in_company(
+        self, served: Served, name: str, data: bytes, options: Options
+    ) -> tuple[_Prepared, list[FaceLandmarks], float]:
+        served.batcher.announce()
+        try:
+            prepared = await self.in_thread(self._prepare, served.predictor, name, data, options)
+        except BaseException:
+            served.batcher.withdraw()
+            raise
+        before = time.monotonic()
+        return prepared, await served.batcher(prepared.faces, announced=True), before
+
+    def _prepare_and_run(
+        self, served: Served, name: str, data: bytes, options: Options
+    ) -> tuple[_Prepared, list[FaceLandmarks], float]:
+        prepared = self._prepare(served.predictor, name, data, options)
+        before = time.monotonic()
+        return prepared, served.run(prepared.faces), before
 
     async def in_thread(self, work: Any, *arguments: Any) -> Any:
         """Run `work` in the pool; cancelled before it began, it never does."""

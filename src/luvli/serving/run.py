@@ -122,6 +122,7 @@ def serve(settings: ServerSettings, listening: socket.socket) -> None:
     limits = settings.limits
     config = uvicorn.Config(
         create_app(Engine(settings, metrics)),
+        loop="asyncio",
         http=bounded_protocol(limits),
         ws="websockets-sansio",
         ws_max_size=limits.max_bytes,

@@ -54,8 +54,9 @@ class Limits(BaseModel):
     """for the whole body to arrive; then 408. Headers get half of it"""
     send_seconds: float = Field(default=20.0, gt=0)
     """for a client to take its answer; then it is cut off"""
-    idle_seconds: float = Field(default=5.0, gt=0)
-    """that an idle connection is kept open"""
+    idle_seconds: float = Field(default=75.0, gt=0)
+    """that an idle connection is kept open: longer than load balancers keep theirs, which would
+    otherwise send requests into a closing one"""
     stream_idle_seconds: float = Field(default=60.0, gt=0)
     """without a frame after which a stream is closed"""
     drain_seconds: float = Field(default=30.0, gt=0)
