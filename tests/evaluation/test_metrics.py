@@ -16,7 +16,7 @@ from luvli.evaluation.evaluated_faces import (
     read_parquet,
     write_parquet,
 )
-from luvli.evaluation.metric_records import Metrics, SubsetMetrics, find_metric
+from luvli.evaluation.metric_records import EvaluationMetrics, SubsetMetrics, find_metric
 from luvli.evaluation.metrics import compute_metrics
 from luvli.faces import FaceLandmarks
 
@@ -97,7 +97,7 @@ def test_missing_predictions_are_named_and_counted(make_faces):
         before.accuracy["box"].failure_rate[10].value + 10
     )
     assert np.isfinite(result.selective["face"].aurc)
-    assert Metrics.model_validate_json(result.to_json()).to_json() == result.to_json()
+    assert EvaluationMetrics.model_validate_json(result.to_json()).to_json() == result.to_json()
 
 
 def test_a_face_without_visible_landmarks_is_named(make_faces):
@@ -117,7 +117,7 @@ def test_nothing_measurable_at_all(make_faces):
     )
     result = compute_metrics(gone, resamples=10)
     assert result.accuracy == {} and len(result.unmeasurable) == 2
-    assert Metrics.model_validate_json(result.to_json()).to_json() == result.to_json()
+    assert EvaluationMetrics.model_validate_json(result.to_json()).to_json() == result.to_json()
 
 
 def test_all_predictions_missing(make_faces):
@@ -131,7 +131,7 @@ def test_all_predictions_missing(make_faces):
     assert len(result.failed) == 3
     assert result.accuracy["box"].nme.value == 100
     assert result.accuracy["box"].auc[7].value == 0
-    assert Metrics.model_validate_json(result.to_json()).to_json() == result.to_json()
+    assert EvaluationMetrics.model_validate_json(result.to_json()).to_json() == result.to_json()
 
 
 def test_one_image_has_values_and_no_intervals(make_faces):

@@ -15,7 +15,7 @@ from luvli.data.record import FaceRecord
 from luvli.errors import InputError
 from luvli.evaluation import compare, evaluate_model
 from luvli.evaluation.evaluated_faces import from_records, read_parquet
-from luvli.evaluation.metric_records import Metrics
+from luvli.evaluation.metric_records import EvaluationMetrics
 from luvli.evaluation.report import write_report
 from luvli.evaluation.report_tables import interval
 from luvli.faces import FaceLandmarks
@@ -41,7 +41,7 @@ def report(tmp_path_factory, faces):
 def test_four_files_and_nothing_else(report):
     folder, metrics = report
     assert sorted(p.name for p in folder.iterdir()) == FILES
-    assert Metrics.read(folder / "metrics.json").to_json() == metrics.to_json()
+    assert EvaluationMetrics.read(folder / "metrics.json").to_json() == metrics.to_json()
 
 
 def test_the_page_needs_no_other_file(report):
@@ -173,7 +173,7 @@ def test_score_compare_table_and_figure_in_a_row(luvli, tmp_path, faces, quick):
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     assert "mine on merl_rav frontal: NME box" in done.output
-    metrics = Metrics.read(tmp_path / "r/metrics.json")
+    metrics = EvaluationMetrics.read(tmp_path / "r/metrics.json")
     table = luvli("table", "8", "--reports", tmp_path / "r", "--json")
     row = json.loads(table.output)["rows"][-1]
     assert row["method"] == "mine" and not row["quoted"]
@@ -281,7 +281,7 @@ def test_evaluate_runs_the_model_over_a_set(luvli, tmp_path, small_set, quick):
         "--crop-by", "detector",
     )  # fmt: skip
     assert done.exit_code == 0, done.output
-    metrics = Metrics.read(tmp_path / "r/metrics.json")
+    metrics = EvaluationMetrics.read(tmp_path / "r/metrics.json")
     assert metrics.faces == 10 and metrics.failed == ("f3",)
     assert metrics.dataset == "folder" and metrics.method == "same"
     assert metrics.accuracy["box"].nme_predicted < 0.01

@@ -13,13 +13,13 @@ import numpy as np
 from luvli.data.boxes import crop_box
 from luvli.data.record import FaceRecord
 from luvli.data.sets import load_set
+from luvli.data.sets.check import TrackRecords
 from luvli.errors import InputError
 from luvli.evaluation.accuracy import normalizer_name
 from luvli.evaluation.compare import StoredReport, comparison_tables
-from luvli.evaluation.evaluate_model import TrackRecords
 from luvli.evaluation.evaluated_faces import EvaluatedFaces, from_records
 from luvli.evaluation.methods import NamedMethod
-from luvli.evaluation.metric_records import Interval, Metrics
+from luvli.evaluation.metric_records import EvaluationMetrics, Interval
 from luvli.evaluation.metrics import compute_metrics
 from luvli.evaluation.plot_registry import PlotOptions, draw_plot, with_distinct_methods
 from luvli.evaluation.report import html_plot, html_table, page, png
@@ -34,7 +34,7 @@ class MethodResult(NamedTuple):
     """One method's predictions, metrics and time."""
 
     faces: EvaluatedFaces
-    metrics: Metrics
+    metrics: EvaluationMetrics
     milliseconds: tuple[float, ...]
     """of each face, image in memory, the first call left out"""
 

@@ -18,9 +18,9 @@ from luvli.evaluation.conditional import LEVEL
 from luvli.evaluation.evaluated_faces import EvaluatedFaces, read_parquet
 from luvli.evaluation.metric_records import (
     AccuracyMetrics,
+    EvaluationMetrics,
     Interval,
     MetricRecord,
-    Metrics,
     UncertaintyMetrics,
 )
 from luvli.evaluation.metrics import box_scale, failed_of_each, failures_counted
@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 class StoredReport(NamedTuple):
     """A report folder read back."""
 
-    metrics: Metrics
+    metrics: EvaluationMetrics
     faces: EvaluatedFaces
 
 
@@ -59,7 +59,7 @@ def read_report(folder: PathLike) -> StoredReport:
     if not place.is_dir():
         raise InputError(f"{place} is not a report folder: luvli evaluate and score make them.")
     return StoredReport(
-        Metrics.read(place / "metrics.json"), read_parquet(place / "predictions.parquet")
+        EvaluationMetrics.read(place / "metrics.json"), read_parquet(place / "predictions.parquet")
     )
 
 
@@ -239,18 +239,22 @@ def _face_mean(values: Floats) -> Floats:
 
 def _comparison_rows(
     normalizer: accuracy.Normalizer, cutoff: float
-) -> dict[str, Callable[[Metrics], str]]:
+) -> dict[str, Callable[[EvaluationMetrics], str]]:
     """What each row of the comparison shows of a method."""
 
-    def of_accuracy(get: Callable[[AccuracyMetrics], Interval]) -> Callable[[Metrics], str]:
-        def cell(metrics: Metrics) -> str:
+    def of_accuracy(
+        get: Callable[[AccuracyMetrics], Interval],
+    ) -> Callable[[EvaluationMetrics], str]:
+        def cell(metrics: EvaluationMetrics) -> str:
             values = metrics.accuracy.get(normalizer)
             return "-" if values is None else interval(get(values))
 
         return cell
 
-    def of_uncertainty(get: Callable[[UncertaintyMetrics], str]) -> Callable[[Metrics], str]:
-        def cell(metrics: Metrics) -> str:
+    def of_uncertainty(
+        get: Callable[[UncertaintyMetrics], str],
+    ) -> Callable[[EvaluationMetrics], str]:
+        def cell(metrics: EvaluationMetrics) -> str:
             if metrics.uncertainty is None:
                 return "not trained" if "covariance" in metrics.untrained else "-"
             return get(metrics.uncertainty)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Literal, get_args
@@ -12,6 +12,7 @@ import numpy as np
 from luvli.data.boxes import crop_box
 from luvli.data.record import FaceRecord
 from luvli.data.sets import get_set, load_set
+from luvli.data.sets.check import TrackRecords
 from luvli.errors import InputError, unknown_choice
 from luvli.evaluation.evaluated_faces import EvaluatedFaces, from_records
 from luvli.faces import FaceLandmarks
@@ -21,7 +22,6 @@ from luvli.image.match import best_match
 from luvli.image.read import read_image
 from luvli.prediction.predictor import Predictor, load
 
-TrackRecords = Callable[[Iterable[FaceRecord]], Iterable[FaceRecord]]
 CropBy = Literal["paper", "reference", "tight", "detector"]
 """`paper`: the data set's box, else the tight one with 5 % noise; `reference`: noise as in the
 published code; `tight`: no noise; `detector`: what our own detector finds at the face."""

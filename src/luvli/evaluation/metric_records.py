@@ -214,7 +214,7 @@ class SubsetMetrics(MetricRecord):
     accuracy: dict[str, AccuracyMetrics]
 
 
-class Metrics(MetricRecord):
+class EvaluationMetrics(MetricRecord):
     """Everything that was measured about one method on one test set."""
 
     format: Literal["luvli-metrics-2"] = _FORMAT
@@ -251,7 +251,7 @@ class Metrics(MetricRecord):
         return self.model_dump_json(indent=1) + "\n"
 
     @classmethod
-    def read(cls, path: PathLike) -> Metrics:
+    def read(cls, path: PathLike) -> EvaluationMetrics:
         """One `metrics.json`."""
         text = read_text(path)
         if f'"{_FORMAT}"' not in text:

@@ -1,4 +1,4 @@
-"""Every metric that applies to a set of evaluated faces, as one record (`Metrics`)."""
+"""Every metric that applies to a set of evaluated faces, as one record (`EvaluationMetrics`)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from luvli.evaluation.metric_records import (
     CorrelationMetrics,
     CoverageMetrics,
     DistributionScores,
+    EvaluationMetrics,
     Interval,
     LikelihoodMetrics,
-    Metrics,
     SelectiveMetrics,
     SmallestDeviation,
     SubsetMetrics,
@@ -43,7 +43,9 @@ PER_BIN = (734, 36)
 """landmarks in one bin of Figure 4 of the paper, and of the remark below it"""
 
 
-def compute_metrics(faces: EvaluatedFaces, *, resamples: int = 1000, seed: int = 0) -> Metrics:
+def compute_metrics(
+    faces: EvaluatedFaces, *, resamples: int = 1000, seed: int = 0
+) -> EvaluationMetrics:
     """All metrics, with intervals from `resamples` draws of the faces."""
     if not len(faces):
         raise InputError("there are no faces to evaluate: check the data set and subset.")
@@ -52,7 +54,7 @@ def compute_metrics(faces: EvaluatedFaces, *, resamples: int = 1000, seed: int =
     scale = box_scale(faces)
     spread = faces.covariance is not None
     hidden = faces.visibility is not None and (faces.classes == 0).any()
-    return Metrics(
+    return EvaluationMetrics(
         method=faces.method,
         dataset=faces.dataset,
         subset=faces.subset,

@@ -34,6 +34,7 @@ BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW = (
 COLOURS = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY)
 """Okabe and Ito's palette"""
 HEATMAP_PIXELS = "heat-map pixels of the paper"
+_PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}  # behind words on lines
 
 STYLE: dict[str, Any] = {
     "font.size": 11,
@@ -131,10 +132,12 @@ def plot_smallest_deviation(deviations: ArrayLike, unit: str = HEATMAP_PIXELS) -
         if unit == HEATMAP_PIXELS:
             axis.axvline(1.0, color="black", linewidth=1, linestyle="--")
             below = f"{np.mean(values < 1) * 100:.1f} % below one heat-map pixel"
-            axis.text(0.97, 0.95, below, transform=axis.transAxes, va="top", ha="right")
+            axis.text(
+                0.97, 0.95, below, transform=axis.transAxes, va="top", ha="right", bbox=_PAPER
+            )
         if beyond >= 0.0005:
             text = f"{beyond * 100:.1f} % beyond this range"
-            axis.text(0.97, 0.86, text, transform=axis.transAxes, va="top", ha="right")
+            axis.text(0.97, 0.86, text, transform=axis.transAxes, va="top", ha="right", bbox=_PAPER)
         axis.set(xlim=(0, far), ylabel="density")
         axis.set_xlabel(f"$\\sqrt{{\\lambda_{{min}}}}$ of $\\Sigma$ ({unit})")
     return figure

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from luvli.errors import InputError
 from luvli.evaluation import plot_registry
 from luvli.evaluation.evaluated_faces import EvaluatedFaces, write_parquet
-from luvli.evaluation.metric_records import Metrics
+from luvli.evaluation.metric_records import EvaluationMetrics
 from luvli.evaluation.metrics import compute_metrics
 from luvli.evaluation.report_tables import ReportSection, TextTable, heading, sections, summary
 from luvli.evaluation.tables import markdown_table
@@ -29,7 +29,7 @@ def write_report(
     *,
     resamples: int = 1000,
     seed: int = 0,
-) -> Metrics:
+) -> EvaluationMetrics:
     """Measure everything, write the four files into `folder`, and return the metrics."""
     target = Path(folder)
     if target.exists() and not target.is_dir():
@@ -52,7 +52,7 @@ def png(figure: Figure) -> bytes:
     return stream.getvalue()
 
 
-def report_markdown(metrics: Metrics, parts: Sequence[ReportSection]) -> str:
+def report_markdown(metrics: EvaluationMetrics, parts: Sequence[ReportSection]) -> str:
     """The report without plots."""
     lines = [f"# {heading(metrics)}", summary(metrics), *metrics.notes]
     for part in parts:
@@ -80,7 +80,7 @@ nav a{margin-right:1em}
 
 
 def report_html(
-    metrics: Metrics, parts: Sequence[ReportSection], drawn: Mapping[str, bytes]
+    metrics: EvaluationMetrics, parts: Sequence[ReportSection], drawn: Mapping[str, bytes]
 ) -> str:
     """The report as one page that needs no other file."""
     esc = html.escape

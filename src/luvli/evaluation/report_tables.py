@@ -1,4 +1,4 @@
-"""What stands in a report: tables of text made from measured `Metrics`."""
+"""What stands in a report: tables of text made from measured `EvaluationMetrics`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from luvli.evaluation.accuracy import FAILED_NME
 from luvli.evaluation.metric_records import (
     AccuracyMetrics,
     ClassMetrics,
+    EvaluationMetrics,
     Interval,
-    Metrics,
     UncertaintyMetrics,
 )
 from luvli.evaluation.metrics import CUTOFFS
@@ -23,7 +23,7 @@ from luvli.evaluation.tables import (
     with_reports,
 )
 
-Rows = Sequence[Sequence[str]]
+_Rows = Sequence[Sequence[str]]
 
 _NAMES_SHOWN = 20
 _LANDMARKS_SHOWN = 10
@@ -43,7 +43,7 @@ class TextTable:
 
     title: str
     head: Sequence[str]
-    rows: Rows
+    rows: _Rows
     note: str = ""
 
 
@@ -56,7 +56,7 @@ class ReportSection:
     plots: Sequence[str] = ()
 
 
-def sections(metrics: Metrics) -> list[ReportSection]:
+def sections(metrics: EvaluationMetrics) -> list[ReportSection]:
     """The whole report as tables of text."""
     parts = [ReportSection("Accuracy", accuracy_tables(metrics), ("ced", "landmarks"))]
     if metrics.uncertainty is not None:
@@ -86,7 +86,7 @@ def sections(metrics: Metrics) -> list[ReportSection]:
     return parts
 
 
-def accuracy_tables(metrics: Metrics) -> list[TextTable]:
+def accuracy_tables(metrics: EvaluationMetrics) -> list[TextTable]:
     """NME, AUC and failure rate of the whole set and its subsets; errors by face part."""
     head = ["", "faces", "NME (%)", "NME visible (%)", "median"]
     head += [f"{name} {cutoff} %" for name in ("AUC", "FR") for cutoff in CUTOFFS]
@@ -236,7 +236,7 @@ def conditional_tables(values: UncertaintyMetrics) -> list[TextTable]:
     return tables
 
 
-def selective_table(metrics: Metrics) -> TextTable:
+def selective_table(metrics: EvaluationMetrics) -> TextTable:
     """Failure detection."""
     rows = [
         [f"per {name}", number(values.aurc, 3), number(values.best, 3),
@@ -285,7 +285,7 @@ def classes_table(classes: Mapping[str, ClassMetrics]) -> TextTable:
     return TextTable("Types of landmarks", head, rows, note)
 
 
-def visibility_table(metrics: Metrics) -> TextTable:
+def visibility_table(metrics: EvaluationMetrics) -> TextTable:
     """Visible or self-occluded, as a detector."""
     values = metrics.visibility
     assert values is not None
@@ -303,7 +303,7 @@ def visibility_table(metrics: Metrics) -> TextTable:
     return TextTable("Predicted visibility", ["", "measured"], rows, note)
 
 
-def published_text_tables(metrics: Metrics) -> list[TextTable]:
+def published_text_tables(metrics: EvaluationMetrics) -> list[TextTable]:
     """The paper's tables that this report has a column of."""
     tables = []
     for table in published_tables():
@@ -342,13 +342,13 @@ def listed_names(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMES_SHOWN]) + more
 
 
-def heading(metrics: Metrics) -> str:
+def heading(metrics: EvaluationMetrics) -> str:
     """Title of a report."""
     where = " ".join(part for part in (metrics.dataset, metrics.subset) if part)
     return f"{metrics.method} on {where}" if metrics.dataset else metrics.method
 
 
-def summary(metrics: Metrics) -> str:
+def summary(metrics: EvaluationMetrics) -> str:
     """One line under the title."""
     text = (
         f"{metrics.faces:,} faces, {metrics.landmarks} landmarks each, "
@@ -361,7 +361,7 @@ def summary(metrics: Metrics) -> str:
     return f"NME box {metrics.accuracy['box'].nme.value:.2f} %. {text}"
 
 
-def summary_rows(metrics: Metrics) -> list[list[str]]:
+def summary_rows(metrics: EvaluationMetrics) -> list[list[str]]:
     """The metrics that matter most, one to a line: for a terminal."""
     rows = []
     for kind, values in metrics.accuracy.items():

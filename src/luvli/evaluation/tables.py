@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from luvli.data.sets import get_set
 from luvli.errors import unknown_choice
-from luvli.evaluation.metric_records import Metrics, SubsetMetrics, find_metric
+from luvli.evaluation.metric_records import EvaluationMetrics, SubsetMetrics, find_metric
 from luvli.files import PathLike
 
 AucMethod = Literal["step", "polyline"]
@@ -118,7 +118,7 @@ def published_table(which: str | int) -> PublishedTable:
 
 
 def with_reports(
-    table: PublishedTable, reports: Iterable[Metrics], auc: AucMethod = "step"
+    table: PublishedTable, reports: Iterable[EvaluationMetrics], auc: AucMethod = "step"
 ) -> PublishedTable:
     """The table with one more row for each method that has a report for one of its columns.
 
@@ -155,7 +155,7 @@ def with_later_methods(table: PublishedTable) -> PublishedTable:
     return replace(table, rows=(*quoted, *later, *measured))
 
 
-def without_column(table: PublishedTable, reports: Iterable[Metrics]) -> list[str]:
+def without_column(table: PublishedTable, reports: Iterable[EvaluationMetrics]) -> list[str]:
     """A sentence for each report that fills no column of the table."""
     wanted = sorted({f"{c.dataset} {c.subset}" for c in table.columns if c.metric is not None})
     listed = ", ".join(wanted) or "none, it is not filled from reports"
@@ -199,12 +199,14 @@ def footnotes(table: PublishedTable) -> list[str]:
     return notes
 
 
-def _measured(column: TableColumn, report: Metrics, auc: AucMethod) -> tuple[float, int] | None:
+def _measured(
+    column: TableColumn, report: EvaluationMetrics, auc: AucMethod
+) -> tuple[float, int] | None:
     """The value, and the number of faces that it is the mean of."""
     if column.metric is None or report.dataset != column.dataset:
         return None
     names = (column.subset, *column.also)
-    source: Metrics | SubsetMetrics | None = report
+    source: EvaluationMetrics | SubsetMetrics | None = report
     if report.subset not in names:
         source = next((part for name, part in report.subsets.items() if name in names), None)
         if not column.metric.startswith("accuracy."):
@@ -216,7 +218,7 @@ def _measured(column: TableColumn, report: Metrics, auc: AucMethod) -> tuple[flo
     return None if value is None else (value * column.scale, source.faces)
 
 
-def read_reports(places: Sequence[PathLike]) -> list[Metrics]:
+def read_reports(places: Sequence[PathLike]) -> list[EvaluationMetrics]:
     """Every `metrics.json` in the folders given, at any depth; a file may be named itself."""
     files: list[Path] = []
     for place in map(Path, places):
@@ -224,7 +226,7 @@ def read_reports(places: Sequence[PathLike]) -> list[Metrics]:
             files += sorted(place.rglob("metrics.json"))
         else:
             files.append(place)
-    return [Metrics.read(file) for file in files]
+    return [EvaluationMetrics.read(file) for file in files]
 
 
 # --- printing ----------------------------------------------------------------------------

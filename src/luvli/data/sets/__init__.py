@@ -29,9 +29,9 @@ from luvli.data.sets import (
 from luvli.data.sets.definition import (
     DataWarning,
     FaceSet,
-    Item,
     Note,
     Problem,
+    ReadItem,
     Request,
     SetInfo,
     implausible,
@@ -173,7 +173,7 @@ def wrong_folder(name: str, root: PathLike) -> InputError:
     return InputError(f"{root} holds no faces of {name}: it should hold {get_set(name).layout}.")
 
 
-def _to_the_end(items: Iterator[Item], root: Path) -> Iterator[Item]:
+def _to_the_end(items: Iterator[ReadItem], root: Path) -> Iterator[ReadItem]:
     """A file that cannot be read at all ends its reader; that is one more problem."""
     try:
         yield from items

@@ -23,16 +23,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.data.record import FaceRecord, Visibility
-from luvli.data.sets.definition import Item, Problem, Request, SetInfo, attempt, missing_image
+from luvli.data.sets.definition import Problem, ReadItem, Request, SetInfo, attempt, missing_image
 from luvli.data.sets.hrnet import read_hrnet_rows
 from luvli.data.sets.source_files import ImageFolders, mat_field, read_mat
 from luvli.errors import InputError
 
 MAT = "AFLWinfo_release.mat"
-CSV = "face_landmarks_aflw_{}.csv"
+_CSV = "face_landmarks_aflw_{}.csv"
 TRAIN = 20_000
 """how many entries of `ra` are train; the rest are test"""
-IMAGE_FOLDERS = (
+_IMAGE_FOLDERS = (
     "flickr",
     "data/flickr",
     "aflw/data/flickr",
@@ -47,14 +47,14 @@ def detect_aflw19(root: Path) -> str:
     return "official" if (root / MAT).is_file() else "hrnet"
 
 
-def read_aflw19(request: Request) -> Iterator[Item]:
+def read_aflw19(request: Request) -> Iterator[ReadItem]:
     """One split; the test faces with all 19 landmarks in sight are the subset frontal."""
     reader = _read_mat_release if request.protocol == "official" else _read_csv
-    images = ImageFolders(request.root / folder for folder in IMAGE_FOLDERS)
+    images = ImageFolders(request.root / folder for folder in _IMAGE_FOLDERS)
     yield from reader(request, images)
 
 
-def _read_mat_release(request: Request, images: ImageFolders) -> Iterator[Item]:
+def _read_mat_release(request: Request, images: ImageFolders) -> Iterator[ReadItem]:
     path = request.root / MAT
     content = attempt(path, partial(read_mat, path))
     if isinstance(content, Problem):
@@ -84,10 +84,10 @@ def _read_mat_release(request: Request, images: ImageFolders) -> Iterator[Item]:
         )
 
 
-def _read_csv(request: Request, images: ImageFolders) -> Iterator[Item]:
+def _read_csv(request: Request, images: ImageFolders) -> Iterator[ReadItem]:
     frontal: set[tuple[str, bytes]] = set()
     if request.split == "test":
-        path = request.root / CSV.format("test_frontal")
+        path = request.root / _CSV.format("test_frontal")
         if path.is_file():
             frontal = {row.key for row in read_hrnet_rows(path, 19) if not isinstance(row, Problem)}
         else:
@@ -96,7 +96,7 @@ def _read_csv(request: Request, images: ImageFolders) -> Iterator[Item]:
                 "missing file",
                 f"{path} is missing: without it no face counts as frontal.",
             )
-    source = request.root / CSV.format(request.split)
+    source = request.root / _CSV.format(request.split)
     if not source.is_file():
         yield Problem(str(source), "missing file", f"{source} is missing: download it.")
         return

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from luvli.data.record import FaceRecord
 from luvli.data.sets import SETS, check_images, get_set, read_set, wrong_folder
-from luvli.data.sets.definition import PUBLISHED, FaceSet, Problem, SetInfo
+from luvli.data.sets.definition import ONLY_PROTOCOL, FaceSet, Problem, SetInfo
 from luvli.files import PathLike
 
 TrackRecords = Callable[[Iterable[FaceRecord]], Iterable[FaceRecord]]
@@ -33,7 +33,7 @@ class CheckRow(NamedTuple):
     @property
     def title(self) -> str:
         """For instance "split1 test / common"."""
-        protocol = "" if self.protocol == PUBLISHED else f"{self.protocol} "
+        protocol = "" if self.protocol == ONLY_PROTOCOL else f"{self.protocol} "
         return f"{protocol}{self.split}{f' / {self.subset}' if self.subset else ''}"
 
     @property

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from luvli.data.cache import cache_root, file_state, whole_folder
 from luvli.data.record import FaceRecord, Visibility
 from luvli.data.sets.definition import (
-    Item,
     Problem,
+    ReadItem,
     Request,
     SetInfo,
     attempt,
@@ -39,7 +39,7 @@ from luvli.errors import InputError, require
 PICTURES = ("COFW_test_color.mat", "COFW_test.mat")
 
 
-def read_cofw68(request: Request) -> Iterator[Item]:
+def read_cofw68(request: Request) -> Iterator[ReadItem]:
     """All 507 faces, test only."""
     labels = sorted(request.root.rglob("*_points.mat"), key=lambda path: natural_key(path.name))
     labels = [path for path in labels if re.fullmatch(r"\d+_points\.mat", path.name)]

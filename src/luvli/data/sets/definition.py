@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
 
-FAR = 1.0
+FAR_OUTSIDE = 1.0
 """A landmark further outside the image than this times the face's size is a mistake."""
-PUBLISHED = "published"
+ONLY_PROTOCOL = "published"
 """name of the only protocol of a data set that has just one"""
 
 ProblemKind = Literal[
@@ -64,7 +64,7 @@ class Request:
 
     root: Path
     split: str
-    protocol: str = PUBLISHED
+    protocol: str = ONLY_PROTOCOL
     subset: str | None = None
     images: bool = True
     """False reads the labels alone: no image is looked for, and records have none"""
@@ -76,8 +76,8 @@ class Request:
 
 Made = TypeVar("Made")
 
-Item = FaceRecord | Problem | Note
-Reader = Callable[[Request], Iterator[Item]]
+ReadItem = FaceRecord | Problem | Note
+Reader = Callable[[Request], Iterator[ReadItem]]
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class SetInfo:
     """yes, no, F/P (frontal and profile set apart) or T (labelled as if transparent)"""
     read: Reader
     splits: tuple[str, ...] = ("train", "test")
-    protocols: tuple[str, ...] = (PUBLISHED,)
+    protocols: tuple[str, ...] = (ONLY_PROTOCOL,)
     expected: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """protocol -> "split" or "split/subset" -> number of faces in the paper"""
     subsets: tuple[str, ...] = ()
@@ -208,8 +208,8 @@ def implausible(record: FaceRecord, size: tuple[int, int] | None = None) -> Prob
         return Problem(
             place, "bad label", f"{record.name} ({place}) has all landmarks in one place."
         )
-    low = -FAR * face
-    high = np.array(size if size is not None else (20_000, 20_000)) + FAR * face
+    low = -FAR_OUTSIDE * face
+    high = np.array(size if size is not None else (20_000, 20_000)) + FAR_OUTSIDE * face
     if (located < low).any() or (located > high).any():
         return Problem(
             place,

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from luvli.data.formats import read_labels, read_pts
 from luvli.data.formats.columns import numbered_columns
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import Item, Problem, Request, SetInfo, missing_folder
+from luvli.data.sets.definition import Problem, ReadItem, Request, SetInfo, missing_folder
 from luvli.data.sets.source_files import first_existing, natural_key, read_pairs
 from luvli.errors import InputError, require
 from luvli.files import read_text
@@ -31,7 +31,7 @@ RENDERED_SETTINGS = "synthetic.json"
 """what `luvli data synthesize` keeps beside its faces; it holds no labels"""
 
 
-def read_folder(request: Request) -> Iterator[Item]:
+def read_folder(request: Request) -> Iterator[ReadItem]:
     """Every labelled face under the folder, `.pts` and label files alike."""
     declared = request.root / MARKUP_FILE
     markup = read_markup(declared) if declared.is_file() else None
@@ -89,7 +89,7 @@ def _by_count(label: Path, count: int) -> str:
     return known.name
 
 
-def _read_labels(path: Path, request: Request, markup: Markup | None) -> Iterator[Item]:
+def _read_labels(path: Path, request: Request, markup: Markup | None) -> Iterator[ReadItem]:
     try:
         records = read_labels(path)
     except InputError as error:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from luvli.data.formats import read_pts
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import Item, Request, SetInfo
+from luvli.data.sets.definition import ReadItem, Request, SetInfo
 from luvli.data.sets.source_files import natural_key, read_pairs
 from luvli.errors import InputError
 
@@ -25,7 +25,7 @@ SPLITS = {68: "frontal", 39: "profile"}
 MARKUPS = {68: "ibug68", 39: "menpo39"}
 
 
-def read_menpo(request: Request) -> Iterator[Item]:
+def read_menpo(request: Request) -> Iterator[ReadItem]:
     """One split; the archive's folders may be nested in any way."""
     for folder, _, names in sorted(os.walk(request.root), key=lambda step: natural_key(step[0])):
         if any(name.endswith(".pts") for name in names):

@@ -22,8 +22,8 @@ from pathlib import Path
 from luvli.data.formats import read_pts
 from luvli.data.record import FaceRecord
 from luvli.data.sets.definition import (
-    Item,
     Note,
+    ReadItem,
     Request,
     SetInfo,
     attempt,
@@ -32,7 +32,7 @@ from luvli.data.sets.definition import (
 )
 from luvli.data.sets.source_files import Folder, ImageFolders, first_existing
 
-SIZES: Mapping[str, tuple[int, int]] = {
+_SIZES: Mapping[str, tuple[int, int]] = {
     "frontal": (8778, 2195),
     "lefthalf": (1180, 295),
     "righthalf": (1221, 306),
@@ -51,7 +51,7 @@ POSE_GROUPS: Mapping[str, str] = {
 FLICKR = ("0", "2", "3")
 
 
-def read_merl_rav(request: Request) -> Iterator[Item]:
+def read_merl_rav(request: Request) -> Iterator[ReadItem]:
     """One split; the subsets are the five poses, and half-profile and profile as groups."""
     labels = _label_root(request.root)
     if labels is None:
@@ -59,8 +59,10 @@ def read_merl_rav(request: Request) -> Iterator[Item]:
         return
     side = "trainset" if request.split.startswith("train") else "testset"
     other = "testset" if side == "trainset" else "trainset"
-    files = {pose: _label_files(labels / pose / side) for pose in SIZES}
-    elsewhere = {photograph(path) for pose in SIZES for path in _label_files(labels / pose / other)}
+    files = {pose: _label_files(labels / pose / side) for pose in _SIZES}
+    elsewhere = {
+        photograph(path) for pose in _SIZES for path in _label_files(labels / pose / other)
+    }
     here = {photograph(path) for paths in files.values() for path in paths}
     shared = here & elsewhere
     if shared and not request.split.endswith("disjoint"):
@@ -141,10 +143,10 @@ def _record(label: Path, image: Path | None, pose: str) -> FaceRecord:
 def _expected() -> dict[str, int]:
     sizes: dict[str, int] = {}
     for column, split in enumerate(("train", "test")):
-        sizes[split] = sum(pair[column] for pair in SIZES.values())
-        for subset in (*SIZES, "half-profile", "profile"):
+        sizes[split] = sum(pair[column] for pair in _SIZES.values())
+        for subset in (*_SIZES, "half-profile", "profile"):
             sizes[f"{split}/{subset}"] = sum(
-                pair[column] for pose, pair in SIZES.items() if subset in (pose, POSE_GROUPS[pose])
+                pair[column] for pose, pair in _SIZES.items() if subset in (pose, POSE_GROUPS[pose])
             )
     return sizes
 
@@ -163,7 +165,7 @@ INFO = SetInfo(
     splits=("train", "test", "disjoint", "train_disjoint"),
     expected={"published": _expected()},
     checked=("train", "test"),
-    subsets=(*SIZES, "half-profile", "profile"),
+    subsets=(*_SIZES, "half-profile", "profile"),
     licence="labels for research use; AFLW images for research only, no redistribution",
     layout="merl_rav_labels/<pose>/<trainset|testset>/labels/*.pts and aflw/flickr/{0,2,3}/*.jpg",
     confirmed="all 19,314 labels, their classes and the counts of Table 2 on the real files; "

@@ -17,8 +17,8 @@ import numpy as np
 
 from luvli.data.record import FaceRecord
 from luvli.data.sets.definition import (
-    Item,
     Note,
+    ReadItem,
     Request,
     SetInfo,
     all_visible,
@@ -29,16 +29,16 @@ from luvli.data.sets.definition import (
 from luvli.data.sets.source_files import Folder, first_existing, mat_field, read_mat
 
 LABEL = re.compile(r"(?P<subject>\d{3})_(?P<session>0[1-4])_01_051_05_lm\.mat")
-LABEL_FOLDERS = ("MPie_Labels/labels/051", "labels/051", ".")
-IMAGE_FOLDERS = ("Multi-PIE/data", "data", ".")
+_LABEL_FOLDERS = ("MPie_Labels/labels/051", "labels/051", ".")
+_IMAGE_FOLDERS = ("Multi-PIE/data", "data", ".")
 
 
-def read_multipie(request: Request) -> Iterator[Item]:
+def read_multipie(request: Request) -> Iterator[ReadItem]:
     """The frontal neutral faces; labels of other sizes are counted in a note."""
-    folder = first_existing(request.root, LABEL_FOLDERS)
+    folder = first_existing(request.root, _LABEL_FOLDERS)
     labels = Folder(folder).ending("_lm.mat") if folder else []
     if not labels:
-        yield missing_folder(request.root / LABEL_FOLDERS[0], "the label files *_lm.mat")
+        yield missing_folder(request.root / _LABEL_FOLDERS[0], "the label files *_lm.mat")
         return
     others = 0
     for label in labels:
@@ -58,7 +58,7 @@ def read_multipie(request: Request) -> Iterator[Item]:
 def _image(root: Path, label: Path, match: re.Match[str]) -> Path | None:
     name = label.name.replace("_lm.mat", ".png")
     tree = f"session{match['session']}/multiview/{match['subject']}/01/05_1/{name}"
-    return first_existing(root, [name, *(f"{place}/{tree}" for place in IMAGE_FOLDERS)])
+    return first_existing(root, [name, *(f"{place}/{tree}" for place in _IMAGE_FOLDERS)])
 
 
 def _record(label: Path, image: Path | None, session: str) -> FaceRecord:

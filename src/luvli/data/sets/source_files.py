@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import Item, Note, Problem, Request, attempt, missing_image
+from luvli.data.sets.definition import Note, Problem, ReadItem, Request, attempt, missing_image
 from luvli.errors import InputError, require
 from luvli.image.read import IMAGE_SUFFIXES
 
@@ -81,7 +81,7 @@ def read_pairs(
     folder: Path,
     request: Request,
     make: Callable[[Path, Path | None], FaceRecord | None],
-) -> Iterator[Item]:
+) -> Iterator[ReadItem]:
     """A folder of `.pts` files with an image of the same name beside each.
 
     `make` turns (label, image) into a record, or into None for one that is not wanted.

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from luvli.data.formats import read_pts
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import Item, Problem, Request, SetInfo, attempt, missing_folder
+from luvli.data.sets.definition import Problem, ReadItem, Request, SetInfo, attempt, missing_folder
 from luvli.data.sets.source_files import first_existing, mat_field, read_mat, read_pairs
 
 
@@ -64,7 +64,7 @@ PARTS: Mapping[tuple[str, str], tuple[SourcePart, ...]] = {
 BOX_FOLDERS = ("Bounding Boxes", "Bounding_Boxes", "bounding_boxes", ".")
 
 
-def read_w300(request: Request) -> Iterator[Item]:
+def read_w300(request: Request) -> Iterator[ReadItem]:
     """The faces of one split; a face belongs to the subsets of its folder."""
     for part in PARTS[request.protocol, request.split]:
         if not request.wants(*part.subsets):

@@ -16,7 +16,7 @@ import numpy as np
 
 from luvli.data.record import FaceRecord
 from luvli.data.sets.definition import (
-    Item,
+    ReadItem,
     Request,
     SetInfo,
     all_visible,
@@ -27,13 +27,13 @@ from luvli.data.sets.definition import (
 from luvli.data.sets.source_files import Folder, mat_field, read_mat
 from luvli.errors import InputError
 
-SIZES = {"AFW": 5207, "HELEN": 37676, "IBUG": 1786, "LFPW": 16556}
+_SIZES = {"AFW": 5207, "HELEN": 37676, "IBUG": 1786, "LFPW": 16556}
 _SUFFIX = "_pts.mat"
 
 
-def read_w300lp(request: Request) -> Iterator[Item]:
+def read_w300lp(request: Request) -> Iterator[ReadItem]:
     """All 61,225 faces; the subsets are afw, helen, ibug and lfpw."""
-    for part, size in SIZES.items():
+    for part, size in _SIZES.items():
         if not request.wants(part.lower()):
             continue
         labels = request.root / "landmarks" / part
@@ -79,11 +79,11 @@ INFO = SetInfo(
     splits=("train",),
     expected={
         "published": {
-            "train": sum(SIZES.values()),
-            **{f"train/{part.lower()}": size for part, size in SIZES.items()},
+            "train": sum(_SIZES.values()),
+            **{f"train/{part.lower()}": size for part, size in _SIZES.items()},
         }
     },
-    subsets=tuple(part.lower() for part in SIZES),
+    subsets=tuple(part.lower() for part in _SIZES),
     licence="research only, no redistribution",
     layout="AFW/, HELEN/, IBUG/, LFPW/ with images and landmarks/<the same>/*_pts.mat",
     confirmed="nothing: layout and counts are from its description and the paper.",

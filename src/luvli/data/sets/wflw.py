@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from luvli.data.record import FaceRecord
 from luvli.data.sets.definition import (
-    Item,
     Note,
     Problem,
+    ReadItem,
     Request,
     SetInfo,
     all_visible,
@@ -32,7 +32,7 @@ from luvli.files import read_text
 
 FLAGS = ("largepose", "expression", "illumination", "makeup", "occlusion", "blur")
 """the subsets, in the order of the flags in the official files"""
-SIZES = dict(zip(FLAGS, (326, 314, 698, 206, 736, 773), strict=True))
+_SIZES = dict(zip(FLAGS, (326, 314, 698, 206, 736, 773), strict=True))
 
 LISTS = ("list_98pt_rect_attr_{}.txt", "list_98pt_{}.txt")
 """with rectangle and flags, or plain; the first that is there is read"""
@@ -44,8 +44,8 @@ LIST_FOLDERS = (
     "WFLW_annotations",
     ".",
 )
-CSV = "face_landmarks_wflw_{}.csv"
-IMAGE_FOLDERS = ("WFLW_images", "images")
+_CSV = "face_landmarks_wflw_{}.csv"
+_IMAGE_FOLDERS = ("WFLW_images", "images")
 
 
 def detect_wflw(root: Path) -> str:
@@ -53,10 +53,10 @@ def detect_wflw(root: Path) -> str:
     return "official" if _list_file(root, "train") or _list_file(root, "test") else "hrnet"
 
 
-def read_wflw(request: Request) -> Iterator[Item]:
+def read_wflw(request: Request) -> Iterator[ReadItem]:
     """One split; in the official files the train faces have subsets too."""
     reader = _read_lists if request.protocol == "official" else _read_csv
-    images = ImageFolders(request.root / folder for folder in IMAGE_FOLDERS)
+    images = ImageFolders(request.root / folder for folder in _IMAGE_FOLDERS)
     yield from reader(request, images)
 
 
@@ -66,7 +66,7 @@ def _list_file(root: Path, split: str) -> Path | None:
     )
 
 
-def _read_lists(request: Request, images: ImageFolders) -> Iterator[Item]:
+def _read_lists(request: Request, images: ImageFolders) -> Iterator[ReadItem]:
     path = _list_file(request.root, request.split)
     if path is None:
         wanted = request.root / LIST_FOLDERS[0] / LISTS[0].format(request.split)
@@ -105,11 +105,11 @@ def _read_lists(request: Request, images: ImageFolders) -> Iterator[Item]:
         )
 
 
-def _read_csv(request: Request, images: ImageFolders) -> Iterator[Item]:
+def _read_csv(request: Request, images: ImageFolders) -> Iterator[ReadItem]:
     members: dict[str, set[tuple[str, bytes]]] = {}
     if request.split == "test":
         for flag in FLAGS:
-            path = request.root / CSV.format(f"test_{flag}")
+            path = request.root / _CSV.format(f"test_{flag}")
             if path.is_file():
                 rows = read_hrnet_rows(path, 98)
                 members[flag] = {row.key for row in rows if not isinstance(row, Problem)}
@@ -119,7 +119,7 @@ def _read_csv(request: Request, images: ImageFolders) -> Iterator[Item]:
                     "missing file",
                     f"{path} is missing: without it no face belongs to the subset {flag}.",
                 )
-    source = request.root / CSV.format(request.split)
+    source = request.root / _CSV.format(request.split)
     if not source.is_file():
         yield Problem(str(source), "missing file", f"{source} is missing: download it.")
         return
@@ -179,7 +179,7 @@ INFO = SetInfo(
         protocol: {
             "train": 7500,
             "test": 2500,
-            **{f"test/{flag}": size for flag, size in SIZES.items()},
+            **{f"test/{flag}": size for flag, size in _SIZES.items()},
         }
         for protocol in ("official", "hrnet")
     },

@@ -15,7 +15,14 @@ from pathlib import Path
 import numpy as np
 
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import Item, Problem, Request, SetInfo, all_visible, missing_image
+from luvli.data.sets.definition import (
+    Problem,
+    ReadItem,
+    Request,
+    SetInfo,
+    all_visible,
+    missing_image,
+)
 from luvli.data.sets.source_files import Folder
 
 SHIFT = (0.0, 0.0)
@@ -25,7 +32,7 @@ their offset against iBUG labels puts the correction here."""
 FOLDERS = {"train": "training", "test": "test"}
 
 
-def read_ytf68(request: Request) -> Iterator[Item]:
+def read_ytf68(request: Request) -> Iterator[ReadItem]:
     """The frames of one split; face ids start with the person's name."""
     folder = FOLDERS[request.split]
     path = request.root / f"{folder}_frames_keypoints.csv"
