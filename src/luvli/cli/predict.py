@@ -43,6 +43,13 @@ def predict(
     ] = None,
     threads: Annotated[int | None, typer.Option(help="Processor threads; all by default.")] = None,
     provider: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    small_faces: Annotated[
+        bool,
+        typer.Option("--small-faces", help="Look closely at every large image; takes longer."),
+    ] = False,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Show where the time went: read, detect, network.")
+    ] = False,
     camera: Annotated[
         int | None, typer.Option(help="Number of a camera to use until Ctrl-C.")
     ] = None,
@@ -64,7 +71,7 @@ def predict(
 
     Example: `luvli predict photos/ --draw --out results`
     """
-    from luvli.cli.predict_report import report, watch
+    from luvli.cli.predict_report import report, report_profile, watch
     from luvli.errors import InputError
     from luvli.image.known_boxes import BoxesFromFile
     from luvli.prediction.batch_job import BatchJob, JobSettings, predict_paths
@@ -76,10 +83,10 @@ def predict(
         raise InputError("nothing to look at: give images, videos or folders, or --camera 0.")
     inputs = Inputs(paths or [])
     backend_name: Any = backend
-    predictor = load(model, backend_name, threads, [provider])
+    predictor = load(model, backend_name, threads, [provider], small_faces)
     if boxes is not None:
         predictor.detector = BoxesFromFile(boxes)
-    note = f"boxes {boxes}" if boxes else ""
+    note = f"boxes {boxes}" if boxes else "small faces" if small_faces else ""
     if max_failure_rate is not None:
         from luvli.trust.triage import threshold_of
 
@@ -103,5 +110,7 @@ def predict(
             )
             raise typer.Exit(130) from None
     report(summary, settings)
+    if profile:
+        report_profile(summary.stopwatch)
     if summary.failed:
         raise typer.Exit(1)

@@ -13,6 +13,7 @@ from luvli.progress import track
 if TYPE_CHECKING:
     from luvli.faces import FaceLandmarks
     from luvli.prediction.batch_job import JobSettings, JobSummary
+    from luvli.prediction.stopwatch import Stopwatch
 
 SHOWN_FAILURES = 20
 SHOWN_IMAGES = 12
@@ -68,6 +69,17 @@ def trust(face: FaceLandmarks) -> str:
         return "not told"
     verdict = {None: "", True: ", accepted", False: ", for review"}[face.accepted]
     return f"{face.confidence:.2f}{verdict}"
+
+
+def report_profile(stopwatch: Stopwatch) -> None:
+    """Seconds of each stage, summed over the threads, and its share of them."""
+    total = sum(stopwatch.seconds.values()) or 1.0
+    rows = [
+        [stage, f"{seconds:.2f} s", f"{seconds / total:.0%}"]
+        for stage, seconds in stopwatch.seconds.items()
+    ]
+    title = f"images: {total:.2f} s in all threads, {stopwatch.elapsed:.2f} s on the clock"
+    print_table(["stage", "time", "share"], rows, title=title)
 
 
 def face_figures(face: FaceLandmarks) -> list[str]:

@@ -15,6 +15,7 @@ from luvli.image import affine as affines
 from luvli.image.box import Box
 from luvli.image.read import ImageArray
 from luvli.image.reference import reference_warp
+from luvli.image.resize import resized
 
 Convention = Literal["pixel-centre", "reference"]
 """How a square of the image becomes `size` x `size` pixels.
@@ -117,7 +118,7 @@ class Crop:
     def warp(self, image: ImageArray) -> ImageArray:
         """The crop's pixels, (size, size, 3) uint8.
 
-        Where the image is shrunk, each crop pixel averages the area that it covers, so
+        Where the image is shrunk, each crop pixel averages the pixels that it covers, so that
         fine patterns fade instead of aliasing.
         """
         if self.convention == "reference":
@@ -143,9 +144,7 @@ def warp_affine(image: ImageArray, affine: NDArray[np.float64], size: int) -> Im
 def _shrink(
     image: ImageArray, affine: NDArray[np.float64], size: int, scale: float
 ) -> tuple[ImageArray, NDArray[np.float64]]:
-    """Shrink the part of the image that the crop shows, by areas, to the crop's resolution."""
-    import cv2
-
+    """Shrink the part of the image that the crop shows to the crop's resolution."""
     corners = [(-1, -1), (size, -1), (size, size), (-1, size)]
     seen = affines.apply(affines.invert(affine), corners)
     margin = 2 / scale
@@ -154,8 +153,8 @@ def _shrink(
     high = np.ceil(seen.max(axis=0) + margin).astype(int).clip(low + 1, (width, height))
     part = image[low[1] : high[1], low[0] : high[0]]
     shape = np.maximum(1, np.rint((high - low) * scale).astype(int))
-    small = cv2.resize(part, (int(shape[0]), int(shape[1])), interpolation=cv2.INTER_AREA)
+    small = resized(part, int(shape[0]), int(shape[1]))
     # Pixel x of the small picture sits at (x + 0.5) / ratio - 0.5 + low in the image.
     ratio = (high - low) / shape
     to_image = np.column_stack([np.diag(ratio), low - 0.5 + 0.5 * ratio])
-    return np.asarray(small, dtype=np.uint8), affines.compose(affine, to_image)
+    return small, affines.compose(affine, to_image)

@@ -20,6 +20,7 @@ from luvli.errors import unknown_choice
 from luvli.image.box import Box
 from luvli.image.known_boxes import WholeImage
 from luvli.image.read import ImageArray, ImageSource, read_image
+from luvli.image.resize import resized
 from luvli.image.yunet import WEIGHTS, Rows, YuNetNetwork, without_doubles
 
 SMALL, LARGE = 320, 960
@@ -131,16 +132,10 @@ class YuNet:
 
 
 def _resized(image: ImageArray, side: int) -> ImageArray:
-    """The image with a longest side of `side` pixels; no pixel is left out when it shrinks."""
-    import cv2
-
+    """The image with a longest side of `side` pixels."""
     height, width = image.shape[:2]
     scale = side / max(height, width)
-    if scale == 1:
-        return image
-    size = max(1, round(width * scale)), max(1, round(height * scale))
-    method = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
-    return np.asarray(cv2.resize(image, size, interpolation=method), dtype=np.uint8)
+    return resized(image, max(1, round(width * scale)), max(1, round(height * scale)))
 
 
 def _moved(rows: Rows, x: float, y: float) -> Rows:

@@ -30,23 +30,23 @@ class Photograph:
 
     def whole(self) -> ImageArray:
         """All its pixels, (H, W, 3) RGB. The array may be the user's own: do not write to it."""
-        return self._at(1).image
+        return self.at(1).image
 
     def overview(self, least: int) -> Reduced:
         """The image with the fewest pixels that leave at least `least` on its longest side."""
-        return self._at(COARSEST, least)
+        return self.at(COARSEST, least)
 
     def warp(self, crop: Crop) -> ImageArray:
         """The pixels of a crop, (size, size, 3), from an image at least as fine as they are."""
         if crop.convention == "reference":
             return crop.warp(self.whole())
-        seen = self._at(max(1, int(1 / crop.scale)))
+        seen = self.at(max(1, int(1 / crop.scale)))
         if seen.factor == 1:
             return crop.warp(seen.image)
         moved = affine.compose(crop.affine, affine.invert(seen.affine))
         return Crop(moved, crop.size, crop.rotation).warp(seen.image)
 
-    def _at(self, factor: int, least: int = 0) -> Reduced:
+    def at(self, factor: int, least: int = 0) -> Reduced:
         """What has been decoded already if that is fine enough; otherwise decoded now."""
         if self._finest is None or self._finest.factor > max(factor, 1):
             self._finest = None  # its memory first

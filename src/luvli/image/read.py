@@ -13,6 +13,8 @@ from PIL import Image, UnidentifiedImageError
 
 from luvli.errors import InputError
 from luvli.files import PathLike, unreadable
+from luvli.image import affine
+from luvli.image.box import Box
 
 ImageArray = NDArray[np.uint8]
 """(H, W, 3) RGB"""
@@ -85,6 +87,11 @@ class Reduced(NamedTuple):
     """pixels of the whole image along one of this one: 1, 2, 4 or 8"""
     size: tuple[int, int]
     """width and height of the whole image, upright"""
+
+    def to_whole(self, box: Box) -> Box:
+        """A box in pixels of this image, in pixels of the whole one."""
+        (x0, y0), (x1, y1) = affine.apply(affine.invert(self.affine), box.array.reshape(2, 2))
+        return Box(x0, y0, x1, y1, box.score)
 
 
 def read_reduced(source: PathLike | bytes, factor: int, least: int = 0) -> Reduced:
@@ -168,8 +175,8 @@ def _upright(image: Image.Image, whole: tuple[int, int], factor: int, name: str)
     # Pixel x stands for factor * x to factor * (x + 1) of the whole, counted from its start, or,
     # in a mirrored one, from its end.
     shift = np.where([mirror_x, mirror_y], rest, 0.0)
-    affine = np.column_stack([np.eye(2) / factor, (0.5 - shift) / factor - 0.5])
-    return Reduced(upright, affine, factor, (whole[0], whole[1]))
+    to_reduced = np.column_stack([np.eye(2) / factor, (0.5 - shift) / factor - 0.5])
+    return Reduced(upright, to_reduced, factor, (whole[0], whole[1]))
 
 
 def _as_array(image: Image.Image) -> NDArray[Any]:

@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from luvli.drawing.faces import draw_faces, readable_enlargement
 from luvli.errors import InputError
@@ -19,15 +19,23 @@ from luvli.files import whole_file, write_text
 from luvli.image.box import Box
 from luvli.image.crop import Crop
 from luvli.image.detect import MIN_SCORE
-from luvli.image.read import ImageArray, read_image
+from luvli.image.photograph import Photograph
+from luvli.image.read import ImageArray
 from luvli.image.write import write_image
 from luvli.prediction.input_files import Input, Inputs
 from luvli.prediction.journal import Journal
 from luvli.prediction.predictor import BATCH, Predictor
 from luvli.prediction.result import Result
+from luvli.prediction.stopwatch import Stopwatch
 from luvli.prediction.track import Follower, follow, smoothed
 from luvli.prediction.video import Frame, VideoReader, VideoWriter, output_suffix
-from luvli.prediction.write import SUFFIXES, check_format, write_pts_files, write_results
+from luvli.prediction.write import (
+    SUFFIXES,
+    check_format,
+    write_json_lines,
+    write_pts_files,
+    write_results,
+)
 from luvli.prefetch import prefetch
 
 MAX_IMAGES = 64
@@ -75,6 +83,8 @@ class JobSummary:
     """files for the user to look at, without those made for each picture"""
     examples: list[Result] = field(default_factory=list)
     """the first few results, for a table"""
+    stopwatch: Stopwatch = field(default_factory=Stopwatch)
+    """where the time went, for images"""
 
 
 @dataclass
@@ -113,6 +123,7 @@ class BatchJob:
         self.journal = Journal(settings.out, identity)
         self.summary.resumed = self.journal.resumed
         self._taken: set[int] = set()
+        self.stopwatch = self.summary.stopwatch
 
     # -- pictures --------------------------------------------------------------------------
 
@@ -150,32 +161,38 @@ class BatchJob:
 
     def _prepare(self, item: Input, stem: Path) -> _Ready:
         try:
-            image = read_image(item.path)
-            boxes = self.predictor.detect(image, item.path, self.settings.min_score)
-            crops = [self.predictor.crop(box) for box in boxes]
-            pixels = [crop.warp(image) for crop in crops]
+            photograph = Photograph(item.path)
+            with self.stopwatch("read"):
+                self.predictor.look_at(photograph)
+            with self.stopwatch("detect"):
+                boxes = self.predictor.find(photograph, item.path, self.settings.min_score)
+            with self.stopwatch("crop"):
+                found = self.predictor.prepare(photograph, boxes)
+                image = photograph.whole() if self.settings.draw and boxes else None
         except InputError as error:
             return _Ready(item, stem, error=str(error))
         except Exception as error:  # one bad picture among a million must not stop the rest
             why = f"{type(error).__name__}: {error}".splitlines()[0]
             return _Ready(item, stem, error=f"{item.path} could not be processed ({why}).")
-        return _Ready(item, stem, image if self.settings.draw else None, boxes, crops, pixels)
+        return _Ready(item, stem, image, found.boxes, found.crops, found.pixels)
 
     def _flush(self, batch: list[_Ready]) -> Iterator[Input]:
         good = [ready for ready in batch if not ready.error]
-        faces = iter(
-            self.predictor.run(
-                [pixels for ready in good for pixels in ready.pixels],
-                [crop for ready in good for crop in ready.crops],
-                [box for ready in good for box in ready.boxes],
+        with self.stopwatch("network"):
+            faces = iter(
+                self.predictor.run(
+                    [pixels for ready in good for pixels in ready.pixels],
+                    [crop for ready in good for crop in ready.crops],
+                    [box for ready in good for box in ready.boxes],
+                )
             )
-        )
         for ready in batch:
             if ready.error:
                 self.summary.failed.append(ready.error)
             else:
                 found = tuple(next(faces) for _ in ready.boxes)
-                self._keep(ready, Result(ready.input.path, found))
+                with self.stopwatch("write"):
+                    self._keep(ready, Result(ready.input.path, found))
             yield ready.input
 
     def _keep(self, ready: _Ready, result: Result) -> None:
@@ -284,7 +301,7 @@ class BatchJob:
                     prefetch(VideoReader(item.path)), _read_lines(spool), strict=False
                 ):
                     writer.write(self._drawn(frame.image, result.faces), frame.time)
-            self._write_video_results(stem, _read_lines(spool))
+            self._write_video_results(stem, spool)
         if settings.draw:
             self.summary.written.append(target)
         self.summary.frames += count
@@ -311,15 +328,19 @@ class BatchJob:
                 writer.write(self._drawn(images.popleft(), result.faces), result.time or 0.0)
             yield result
 
-    def _write_video_results(self, stem: Path, results: Iterator[Result]) -> None:
+    def _write_video_results(self, stem: Path, spool: IO[str]) -> None:
         format = self.settings.format
         if format == "pts":
-            for result in results:
+            for result in _read_lines(spool):
                 write_pts_files(stem / f"{result.frame:06d}", result)
             self.summary.written.append(stem)
             return
         path = stem.with_name(f"{stem.name}{SUFFIXES[format]}")
-        write_results(path, results, format)
+        if format == "json":
+            spool.seek(0)
+            write_json_lines(path, (line.encode() for line in spool))
+        else:
+            write_results(path, _read_lines(spool), format)
         self.summary.written.append(path)
 
     # -- the end ---------------------------------------------------------------------------
@@ -330,8 +351,13 @@ class BatchJob:
         anything = any(not line.get("video") for line in self.journal.lines())
         if settings.format != "pts" and anything:
             path = settings.out / f"faces{SUFFIXES[settings.format]}"
-            lines = (line for line in self.journal.lines() if not line.get("video"))
-            write_results(path, (Result.from_fields(line) for line in lines), settings.format)
+            with self.stopwatch("write"):
+                if settings.format == "json":
+                    write_json_lines(path, self.journal.texts())
+                else:
+                    lines = (line for line in self.journal.lines() if not line.get("video"))
+                    results = (Result.from_fields(line) for line in lines)
+                    write_results(path, results, settings.format)
             self.summary.written.insert(0, path)
         if self.summary.failed:
             write_text(settings.out / FAILED, "\n".join(self.summary.failed) + "\n")
@@ -361,7 +387,7 @@ def predict_paths(
         raise
 
 
-def _read_lines(spool: Any) -> Iterator[Result]:
+def _read_lines(spool: IO[str]) -> Iterator[Result]:
     spool.seek(0)
     for line in spool:
         yield Result.from_fields(json.loads(line))

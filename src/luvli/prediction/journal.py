@@ -62,11 +62,14 @@ class Journal:
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """All finished work, oldest first, without the settings."""
+        return map(json.loads, self.texts())
+
+    def texts(self) -> Iterator[bytes]:
+        """The same, as it was written."""
         self._stream.flush()
         with self.path.open("rb") as stream:
             next(stream)
-            for line in stream:
-                yield json.loads(line)
+            yield from stream
 
     def close(self) -> None:
         """Leave the journal for the next run."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +13,12 @@ from numpy.typing import NDArray
 from luvli.errors import InputError
 from luvli.faces import FaceLandmarks
 from luvli.files import PathLike
+from luvli.image import affine
 from luvli.image.box import Box
 from luvli.image.crop import Crop
-from luvli.image.detect import MIN_SCORE, Detector, detect_faces, get_detector
-from luvli.image.read import ImageArray, ImageSource, read_image
+from luvli.image.detect import LARGE, MIN_SCORE, Detector, get_detector
+from luvli.image.photograph import Photograph
+from luvli.image.read import ImageArray, ImageSource, Reduced, read_image
 from luvli.markup import get_markup, is_markup
 from luvli.network.backend import Backend
 from luvli.network.model_info import ModelInfo
@@ -32,14 +35,25 @@ def load(
     backend: BackendName | None = None,
     threads: int | None = None,
     providers: Sequence[str] | None = None,
+    small_faces: bool = False,
 ) -> Predictor:
     """A model, ready to use: a shipped one by name, or one's own by path.
 
     The file decides what runs it: ONNX Runtime for `.onnx`, which needs no PyTorch, PyTorch for
     `.safetensors`; of a shipped model, `backend` asks for one of them. `threads` are all cores
     by default. `providers` is a list of "cpu" and "cuda", the preferred one first.
+    `small_faces` asks the detector to look closely at every large image.
     """
-    return Predictor(open_backend(model, backend, threads, providers))
+    return Predictor(open_backend(model, backend, threads, providers), small_faces=small_faces)
+
+
+class Prepared(NamedTuple):
+    """The faces of one image, ready for the network."""
+
+    boxes: list[Box]
+    crops: list[Crop]
+    pixels: list[ImageArray]
+    """each (S, S, 3)"""
 
 
 class Predictor:
@@ -48,9 +62,12 @@ class Predictor:
     Safe to share between threads. All results are in image pixels.
     """
 
-    def __init__(self, backend: Backend, detector: Detector | None = None) -> None:
+    def __init__(
+        self, backend: Backend, detector: Detector | None = None, small_faces: bool = False
+    ) -> None:
         """`detector` finds faces where no boxes are given; YuNet by default."""
         self.backend = backend
+        self.small_faces = small_faces
         self.detector = detector
         self.accept_from: float | None = None
         """confidence from which faces are accepted (`luvli.trust.triage`); None: not asked"""
@@ -68,8 +85,9 @@ class Predictor:
 
     def detect(self, image: ImageArray, name: str = "", min_score: float = MIN_SCORE) -> list[Box]:
         """Tight landmark boxes of the faces in a picture, best first."""
-        detector = self.detector or get_detector("yunet")
-        return detect_faces(image, min_score, lambda picture, _="": detector(picture, name))
+        detector = self.detector or get_detector("yunet", self.small_faces)
+        found = (box for box in detector(image, name) if box.score >= min_score)
+        return sorted(found, key=lambda box: -box.score)
 
     def predict(
         self, image: ImageSource, boxes: Boxes | None = None, min_score: float = MIN_SCORE
@@ -91,19 +109,55 @@ class Predictor:
         together; faster than one after the other."""
         if boxes is not None and len(boxes) != len(images):
             raise InputError(f"{len(images)} images need {len(images)} lists of boxes.")
-        crops: list[Crop] = []
-        pixels: list[ImageArray] = []
-        found: list[list[Box]] = []
-        for i, source in enumerate(images):
-            name = str(source) if isinstance(source, str | os.PathLike) else ""
-            image = read_image(source)
-            chosen = self.detect(image, name, min_score) if boxes is None else as_boxes(boxes[i])
-            found.append(chosen)
-            for box in chosen:
-                crops.append(self.crop(box))
-                pixels.append(crops[-1].warp(image))
-        faces = iter(self.run(pixels, crops, [box for chosen in found for box in chosen]))
-        return [[next(faces) for _ in chosen] for chosen in found]
+        jobs = [
+            (source, None if boxes is None else as_boxes(boxes[i]), min_score)
+            for i, source in enumerate(images)
+        ]
+        workers = min(self.backend.threads, len(jobs))
+        if workers > 1:
+            with ThreadPoolExecutor(workers) as pool:
+                ready = list(pool.map(lambda job: self.prepare(*job), jobs))
+        else:
+            ready = [self.prepare(*job) for job in jobs]
+        faces = iter(
+            self.run(
+                [pixels for one in ready for pixels in one.pixels],
+                [crop for one in ready for crop in one.crops],
+                [box for one in ready for box in one.boxes],
+            )
+        )
+        return [[next(faces) for _ in one.boxes] for one in ready]
+
+    def prepare(
+        self,
+        source: ImageSource | Photograph,
+        boxes: Sequence[Box] | None = None,
+        min_score: float = MIN_SCORE,
+        name: str = "",
+    ) -> Prepared:
+        """What the network is shown of an image: reads it, finds the faces, cuts them out.
+
+        Of a large JPEG no more is decoded than the detector and the faces need.
+        """
+        name = name or (str(source) if isinstance(source, str | os.PathLike) else "")
+        photograph = source if isinstance(source, Photograph) else Photograph(source)
+        if boxes is None:
+            boxes = self.find(photograph, name, min_score)
+        crops = [self.crop(box) for box in boxes]
+        return Prepared(list(boxes), crops, [photograph.warp(crop) for crop in crops])
+
+    def look_at(self, photograph: Photograph) -> Reduced:
+        """As much of an image as the detector needs; all of it for a detector of one's own,
+        which may know the boxes."""
+        return photograph.overview(LARGE) if self.detector is None else photograph.at(1)
+
+    def find(
+        self, photograph: Photograph, name: str = "", min_score: float = MIN_SCORE
+    ) -> list[Box]:
+        """Tight landmark boxes, best first, in pixels of the whole image."""
+        seen = self.look_at(photograph)
+        found = self.detect(seen.image, name, min_score)
+        return found if seen.factor == 1 else [seen.to_whole(box) for box in found]
 
     def predict_crops(
         self, crops: Sequence[ImageSource] | NDArray[np.uint8]
@@ -137,33 +191,41 @@ class Predictor:
         self, pixels: Sequence[ImageArray], crops: Sequence[Crop], boxes: Sequence[Box]
     ) -> list[FaceLandmarks]:
         """Crops' pixels through the network, and its predictions back to image pixels."""
-        faces: list[FaceLandmarks] = []
-        for start in range(0, len(pixels), BATCH):
-            part = slice(start, start + BATCH)
-            found = self.backend(np.stack(pixels[part]))
-            faces += [
-                self._face(crop, box, *(None if values is None else values[i] for values in found))
-                for i, (crop, box) in enumerate(zip(crops[part], boxes[part], strict=True))
-            ]
-        return faces
+        return [
+            face
+            for start in range(0, len(pixels), BATCH)
+            for face in self._run_batch(
+                pixels[start : start + BATCH],
+                crops[start : start + BATCH],
+                boxes[start : start + BATCH],
+            )
+        ]
 
-    def _face(
-        self, crop: Crop, box: Box, points: Any, covariance: Any, visibility: Any, occlusion: Any
-    ) -> FaceLandmarks:
+    def _run_batch(
+        self, pixels: Sequence[ImageArray], crops: Sequence[Crop], boxes: Sequence[Box]
+    ) -> Iterator[FaceLandmarks]:
+        """Faces of one batch; they are moved to the image all at once."""
+        found = self.backend(np.stack(pixels))
+        to_image = affine.invert(np.stack([crop.affine for crop in crops]))
+        points = affine.apply(to_image, found.points)
+        covariance = affine.push_covariance(to_image, found.covariance)
+        visibility = np.clip(found.visibility, 0.0, 1.0, dtype=np.float64)
+        occlusion = None if found.occlusion is None else found.occlusion.astype(np.float64)
         config, trust = self.info.config, self.info.trust
-        face = FaceLandmarks._trusted(
-            points=crop.to_image(points),
-            covariance=crop.covariance_to_image(covariance),
-            visibility=np.clip(visibility, 0.0, 1.0, dtype=np.float64),
-            box=box.array,
-            score=box.score,
-            markup=config.markup,
-            visibility_trained=config.visibility_trained,
-            occlusion=None if occlusion is None else np.asarray(occlusion, np.float64),
-            occlusion_trained=self.info.occlusion_trained,
-            likelihood=config.likelihood,
-        )
-        return face if trust is None else trust.apply(face, self.accept_from)
+        for i, box in enumerate(boxes):
+            face = FaceLandmarks._trusted(
+                points=points[i],
+                covariance=covariance[i],
+                visibility=visibility[i],
+                box=box.array,
+                score=box.score,
+                markup=config.markup,
+                visibility_trained=config.visibility_trained,
+                occlusion=None if occlusion is None else occlusion[i],
+                occlusion_trained=self.info.occlusion_trained,
+                likelihood=config.likelihood,
+            )
+            yield face if trust is None else trust.apply(face, self.accept_from)
 
 
 def as_boxes(boxes: Boxes) -> list[Box]:

@@ -85,15 +85,25 @@ def _parts(items: Iterable[Any]) -> Iterator[list[Any]]:
         yield part
 
 
+def write_json_lines(path: PathLike, lines: Iterable[bytes]) -> None:
+    """The file of format json from lines of `Result.to_line`, whose faces are copied as text."""
+    with whole_file(path) as temporary:
+        _write_json_lines(temporary, lines)
+
+
+def _write_json_lines(path: Path, lines: Iterable[bytes]) -> None:
+    with path.open("wb") as stream:
+        stream.write(b'{"format":"luvli-faces","version":1,"faces":[')
+        separator = b"\n "
+        for line in lines:
+            if rows := Result.faces_text(line):
+                stream.write(separator + rows)
+                separator = b",\n "
+        stream.write(b"\n]}\n")
+
+
 def _write_json(path: Path, results: Iterable[Result]) -> None:
-    with path.open("w", encoding="utf-8") as stream:
-        stream.write('{"format":"luvli-faces","version":1,"faces":[')
-        separator = "\n "
-        for result in results:
-            for row in result.rows():
-                stream.write(separator + json.dumps(row, separators=(",", ":"), allow_nan=False))
-                separator = ",\n "
-        stream.write("\n]}\n")
+    _write_json_lines(path, (result.to_line().encode() for result in results))
 
 
 def _write_csv(path: Path, results: Iterable[Result]) -> None:
