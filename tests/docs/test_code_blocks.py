@@ -1,0 +1,86 @@
+"""Every Python and shell block of README and docs, run as printed.
+
+The blocks of one page run in order, in one folder that holds what a newcomer would have: a few
+images, a video, labelled faces. Python blocks of a page share their names. A block that cannot
+run here says why in a comment before it: `<!-- not run: REASON -->`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(
+    r"(?:^<!-- not run: (?P<reason>[^\n]+) -->\n+)?"
+    r"^```(?P<language>python|sh)[^\n]*\n(?P<code>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+class CodeBlock(NamedTuple):
+    language: str
+    code: str
+    line: int
+    reason: str | None
+
+
+def blocks(page: Path) -> list[CodeBlock]:
+    text = page.read_text(encoding="utf-8")
+    return [
+        CodeBlock(m["language"], m["code"], text[: m.start("code")].count("\n") + 1, m["reason"])
+        for m in FENCE.finditer(text)
+    ]
+
+
+def run_shell(code: str, folder: Path) -> None:
+    scripts = Path(sys.executable).parent
+    environment = os.environ | {
+        "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT / "src"),
+        "OMP_NUM_THREADS": "1",
+    }
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", code],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, f"{code}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_code_blocks_run_as_printed(
+    page: Path, newcomer_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    to_run = [block for block in blocks(page) if block.reason is None]
+    if not to_run:
+        pytest.skip("no code block to run on this page")
+    folder = tmp_path / "work"
+    shutil.copytree(newcomer_folder, folder)
+    monkeypatch.chdir(folder)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for block in to_run:
+        if block.language == "sh":
+            run_shell(block.code, folder)
+        else:
+            exec(compile(block.code, f"{page.name}:{block.line}", "exec"), names)
+
+
+def test_blocks_are_found() -> None:
+    """The pattern sees the blocks of README, and the reasons of those that are not run."""
+    found = blocks(ROOT / "README.md")
+    assert {block.language for block in found} == {"python", "sh"}
+    assert all(block.reason is None or len(block.reason) > 10 for block in found)
