@@ -20,21 +20,36 @@ from luvli.errors import InputError
 from luvli.faces import FaceLandmarks
 
 if TYPE_CHECKING:
-    from luvli.image.read import ImageSource
+    from luvli.drawing.draw import draw
+    from luvli.image.source import AnyImage
     from luvli.prediction.predictor import Predictor, load
 
 __version__ = "0.1.0"
 
-__all__ = ["FaceLandmarks", "InputError", "Predictor", "__version__", "load", "predict"]
+__all__ = ["FaceLandmarks", "InputError", "Predictor", "__version__", "draw", "load", "predict"]
 
-__getattr__ = lazy(__name__, {"Predictor": "prediction.predictor", "load": "prediction.predictor"})
+__getattr__ = lazy(
+    __name__,
+    {
+        "Predictor": "prediction.predictor",
+        "draw": "drawing.draw",
+        "load": "prediction.predictor",
+    },
+)
+
+
+def __dir__() -> list[str]:
+    """What is meant for users, also what is only imported on first use."""
+    return sorted(__all__)
+
+
 # Silent unless the program that uses us asks: logging.basicConfig(level=logging.INFO)
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 _loaded: dict[str, Any] = {}
 
 
-def predict(image: ImageSource, model: str = "luvli-68", **options: Any) -> list[FaceLandmarks]:
+def predict(image: AnyImage, model: str = "luvli-68", **options: Any) -> list[FaceLandmarks]:
     """The faces in one image: `load(model).predict(image, **options)`, loaded only once."""
     if model not in _loaded:
         from luvli.prediction.predictor import load

@@ -21,6 +21,10 @@ class LossWarning(UserWarning):
     """Something was written to a format that cannot hold all of it; the message names the loss."""
 
 
+class BoxWarning(UserWarning):
+    """A face box that was given hardly looks like one; the message says why."""
+
+
 def unknown_choice(what: str, given: object, choices: Iterable[str]) -> InputError:
     """An error for an unknown name that lists the choices, the nearest one first.
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from luvli.errors import InputError
+from luvli.face_views import FaceViews
 from luvli.image import affine as affines
 from luvli.image.head_pose import HeadPose, head_pose
 from luvli.likelihood import family
@@ -61,7 +62,7 @@ class RegionRadii(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class FaceLandmarks:
+class FaceLandmarks(FaceViews):
     """Where the k landmarks of one face are, how sure that is, and whether they can be seen.
 
     >>> face = FaceLandmarks(
@@ -100,6 +101,10 @@ class FaceLandmarks:
     """the density that the covariances belong to"""
     regions: RegionRadii | None = None
     """radii with a guarantee, of a calibrated model; they stay with the model, not in files"""
+    track: int | None = None
+    """in a video: the number that stays with a face as long as it is followed"""
+    time: float | None = None
+    """in a video: seconds from its start"""
 
     def __post_init__(self) -> None:
         points = _array("points", self.points)
@@ -168,6 +173,7 @@ class FaceLandmarks:
         )
 
     __hash__ = None  # type: ignore[assignment]
+    __repr__ = FaceViews.__repr__  # not the one that dataclasses make, which is ten pages long
 
     @classmethod
     def empty(cls, markup: str) -> FaceLandmarks:
@@ -211,12 +217,7 @@ class FaceLandmarks:
 
     def least_sure(self, count: int = 5) -> list[tuple[str, float]]:
         """Names and uncertainties, in pixels, of the least sure landmarks, the worst first."""
-        sigma = self.uncertainty
-        names = (
-            get_markup(self.markup).names
-            if is_markup(self.markup)
-            else [f"landmark {j}" for j in range(len(self))]
-        )
+        sigma, names = self.uncertainty, self.names
         return [(names[j], float(sigma[j])) for j in np.argsort(-sigma)[:count]]
 
     def ellipses(self, mahalanobis: float = 1.0, coverage: float | None = None) -> Ellipses:
@@ -304,6 +305,10 @@ class FaceLandmarks:
             told["accepted"] = self.accepted
         if self.likelihood != "laplace":
             told["likelihood"] = self.likelihood
+        if self.track is not None:
+            told["track"] = self.track
+        if self.time is not None:
+            told["time"] = self.time
         return {
             "markup": self.markup,
             "score": self.score,

@@ -10,6 +10,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from luvli.errors import unknown_choice
+
 MarkupName = Literal["ibug68", "wflw98", "cofw29", "aflw19"]
 
 GROUPS = ("jaw", "brows", "nose", "eyes", "mouth")
@@ -46,6 +48,22 @@ class Markup:
     def size(self) -> int:
         """Number of landmarks k."""
         return len(self.names)
+
+    def find(self, name: str) -> tuple[int, ...]:
+        """The landmarks of a part, a group or one landmark, by its name; "_" reads as a space.
+
+        >>> from luvli.markup import get_markup
+        >>> get_markup("ibug68").find("left_eye")
+        (42, 43, 44, 45, 46, 47)
+        """
+        wanted = name.replace("_", " ").lower()
+        for known in (self.parts, self.groups):
+            if wanted in known:
+                return known[wanted]
+        if wanted in self.names:
+            return (self.names.index(wanted),)
+        choices = dict.fromkeys([*self.parts, *self.groups])
+        raise unknown_choice("part of " + self.name, name, choices)
 
     @property
     def edges(self) -> tuple[tuple[int, int], ...]:

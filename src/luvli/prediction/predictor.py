@@ -1,11 +1,11 @@
-"""`Predictor`: pictures in, faces out. `load` makes one from a name or a file."""
+"""`Predictor`: images in, faces out. `load` makes one from a name or a file."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +15,19 @@ from luvli.faces import FaceLandmarks
 from luvli.files import PathLike
 from luvli.image import affine
 from luvli.image.box import Box
+from luvli.image.box_format import Boxes, BoxFormat, as_boxes, warn_of_misfits
 from luvli.image.crop import Crop
 from luvli.image.detect import LARGE, MIN_SCORE, Detector, get_detector
 from luvli.image.photograph import Photograph
 from luvli.image.read import ImageArray, ImageSource, Reduced, read_image
+from luvli.image.source import AnyImage, Color, image_size, plain_source
 from luvli.markup import get_markup, is_markup
 from luvli.network.backend import Backend
 from luvli.network.model_info import ModelInfo
 from luvli.prediction.backends import BackendName, open_backend
 
-Boxes = Sequence[Box | Sequence[float]] | NDArray[np.float64]
+if TYPE_CHECKING:
+    from luvli.prediction.live import Stream, TrackedFrame
 
 BATCH = 32
 """faces that go through the network together in `predict_batch`"""
@@ -90,29 +93,60 @@ class Predictor:
         return sorted(found, key=lambda box: -box.score)
 
     def predict(
-        self, image: ImageSource, boxes: Boxes | None = None, min_score: float = MIN_SCORE
+        self,
+        image: AnyImage,
+        boxes: Boxes | None = None,
+        min_score: float = MIN_SCORE,
+        *,
+        color: Color = "rgb",
+        box_format: BoxFormat = "xyxy",
+        relative_boxes: bool = False,
     ) -> list[FaceLandmarks]:
-        """The faces of one picture (path, bytes or array), best detection first; [] for none.
+        """The faces of one image, best detection first; [] for none.
 
-        `boxes` (n, 4) are tight landmark boxes (see `luvli.image.box`), when they are known;
-        then nothing is looked for, and the faces come back in their order.
+        Args:
+            image: a path, bytes, an open file, a `PIL.Image`, an array (H, W, 3) or a PyTorch
+                tensor (3, H, W). Arrays and tensors are uint8, or floats in 0..1.
+            boxes: (n, 4) tight landmark boxes (see `luvli.image.box`), when they are known;
+                then nothing is looked for, and the faces come back in their order.
+            min_score: leave out detections below this score.
+            color: order of the channels of arrays and tensors. OpenCV's frames are "bgr".
+            box_format: "xyxy" (corners), "xywh" or "cxcywh" (corner or centre, then sides).
+            relative_boxes: whether boxes are shares of the image's sides, 0..1.
+
+        Boxes outside the image are refused; unlikely ones raise a `BoxWarning`.
         """
-        return self.predict_batch([image], None if boxes is None else [boxes], min_score)[0]
+        return self.predict_batch(
+            [image],
+            None if boxes is None else [boxes],
+            min_score,
+            color=color,
+            box_format=box_format,
+            relative_boxes=relative_boxes,
+        )[0]
 
     def predict_batch(
         self,
-        images: Sequence[ImageSource],
+        images: Sequence[AnyImage],
         boxes: Sequence[Boxes] | None = None,
         min_score: float = MIN_SCORE,
+        *,
+        color: Color = "rgb",
+        box_format: BoxFormat = "xyxy",
+        relative_boxes: bool = False,
     ) -> list[list[FaceLandmarks]]:
-        """The same for several pictures, faces of all of them going through the network
+        """The same for several images, faces of all of them going through the network
         together; faster than one after the other."""
         if boxes is not None and len(boxes) != len(images):
             raise InputError(f"{len(images)} images need {len(images)} lists of boxes.")
-        jobs = [
-            (source, None if boxes is None else as_boxes(boxes[i]), min_score)
-            for i, source in enumerate(images)
+        sources = [plain_source(image, color) for image in images]
+        given = [
+            as_boxes(boxes[i], box_format, relative_boxes, image_size(source))
+            if boxes is not None
+            else None
+            for i, source in enumerate(sources)
         ]
+        jobs = [(source, chosen, min_score) for source, chosen in zip(sources, given, strict=True)]
         workers = min(self.backend.threads, len(jobs))
         if workers > 1:
             with ThreadPoolExecutor(workers) as pool:
@@ -126,7 +160,11 @@ class Predictor:
                 [box for one in ready for box in one.boxes],
             )
         )
-        return [[next(faces) for _ in one.boxes] for one in ready]
+        results = [[next(faces) for _ in one.boxes] for one in ready]
+        for chosen, result in zip(given, results, strict=True):
+            if chosen is not None:
+                warn_of_misfits(chosen, [face.points for face in result])
+        return results
 
     def prepare(
         self,
@@ -159,9 +197,37 @@ class Predictor:
         found = self.detect(seen.image, name, min_score)
         return found if seen.factor == 1 else [seen.to_whole(box) for box in found]
 
-    def predict_crops(
-        self, crops: Sequence[ImageSource] | NDArray[np.uint8]
-    ) -> list[FaceLandmarks]:
+    def track(
+        self,
+        source: Stream,
+        smooth: bool = False,
+        rate: float = 25.0,
+        min_score: float = MIN_SCORE,
+        color: Color = "rgb",
+    ) -> Iterator[TrackedFrame]:
+        """Frames with their faces, followed from one frame to the next.
+
+            for frame, faces in model.track("clip.mp4", smooth=True):
+                frame.image, frame.time, [face.track for face in faces]
+
+        Args:
+            source: a video file, the number of a camera, or frames: images of any kind that
+                `predict` takes, or `luvli.prediction.video.Frame`.
+            smooth: filter each landmark in time, by how sure it is. Of a file, frames then come
+                up to about a second of video later, because the filter looks ahead.
+            rate: frames a second of a source that brings no times.
+            min_score: leave out detections below this score.
+            color: order of the channels of frames that are arrays; "bgr" for OpenCV's.
+
+        Each face has a `track`, a number that stays with it while it is followed, and a `time`
+        in seconds. The detector looks only now and then, so this is faster than predicting
+        frame by frame.
+        """
+        from luvli.prediction.live import track_faces
+
+        return track_faces(self, source, smooth, rate, min_score, color)
+
+    def predict_crops(self, crops: Sequence[AnyImage] | NDArray[np.uint8]) -> list[FaceLandmarks]:
         """One face for each picture, which is a face crop already: square, any size.
 
         The crop should show what the model was trained with: the tight landmark box, made
@@ -172,7 +238,7 @@ class Predictor:
         pixels: list[ImageArray] = []
         boxes: list[Box] = []
         for source in crops:
-            image = read_image(source)
+            image = read_image(plain_source(source))
             height, width = image.shape[:2]
             if height != width:
                 raise InputError(f"a face crop must be square, got {width} x {height} pixels.")
@@ -226,16 +292,3 @@ class Predictor:
                 likelihood=config.likelihood,
             )
             yield face if trust is None else trust.apply(face, self.accept_from)
-
-
-def as_boxes(boxes: Boxes) -> list[Box]:
-    """Boxes given as `Box`, or as rows x0, y0, x1, y1."""
-    made = []
-    for box in boxes:
-        if not isinstance(box, Box):
-            edges = [float(edge) for edge in box]
-            if len(edges) != 4:
-                raise InputError(f"a box has four edges x0, y0, x1, y1, got {len(edges)} numbers.")
-            box = Box(edges[0], edges[1], edges[2], edges[3])
-        made.append(box)
-    return made

@@ -1,0 +1,217 @@
+"""What a face can be asked for besides its numbers: parts of it, crops, drawings, tables.
+
+`FaceLandmarks` inherits these methods; they change nothing and keep nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from luvli.errors import InputError, require
+from luvli.image.align import Template, align_affine
+from luvli.image.box import Box
+from luvli.image.crop import Crop, warp_affine
+from luvli.image.read import ImageArray, read_image
+from luvli.image.source import AnyImage, Color, plain_source
+from luvli.markup import get_markup, is_markup
+
+if TYPE_CHECKING:
+    from luvli.faces import FaceLandmarks, RegionRadii
+
+Floats = NDArray[np.float64]
+Which = int | str | slice | ArrayLike
+"""a landmark by number, landmarks or parts by name, a slice, numbers, or a mask"""
+
+
+class FaceViews:
+    """Parts, crops, drawings and tables of a face."""
+
+    if TYPE_CHECKING:
+        points: Floats
+        covariance: Floats
+        visibility: Floats
+        box: Floats
+        score: float
+        markup: str
+        visibility_trained: bool
+        occlusion: Floats
+        confidence: float | None
+        regions: RegionRadii | None
+        track: int | None
+
+        def __len__(self) -> int: ...
+        @property
+        def is_empty(self) -> bool: ...
+        @property
+        def uncertainty(self) -> Floats: ...
+
+    def __repr__(self) -> str:
+        """One line: how many points, where, how sure."""
+        if self.is_empty:
+            return f"FaceLandmarks({len(self)} points of {self.markup}, no face)"
+        x0, y0, x1, y1 = (round(float(edge), 1) for edge in self.box)
+        told = [
+            f"{len(self)} points of {self.markup}",
+            f"box ({x0}, {y0}, {x1}, {y1})",
+            f"score {self.score:.2f}",
+            f"uncertainty {np.nanmean(self.uncertainty):.2f} px",
+        ]
+        if self.visibility_trained:
+            told.append(f"{int((self.visibility <= 0.5).sum())} hidden")
+        if self.confidence is not None:
+            told.append(f"confidence {self.confidence:.2f}")
+        if self.track is not None:
+            told.append(f"track {self.track}")
+        return f"FaceLandmarks({', '.join(told)})"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the landmarks are called, for instance "left eye outer corner"."""
+        if is_markup(self.markup):
+            return get_markup(self.markup).names
+        return tuple(f"landmark {j}" for j in range(len(self)))
+
+    def __getitem__(self, which: Which) -> Self:
+        """Some of the landmarks, as a face of their own: `face["left_eye"]`, `face[36:42]`,
+        `face[face.visible()]`. Left and right are the person's own."""
+        if isinstance(which, str):
+            index = np.array(get_markup(self.markup).find(which), dtype=np.intp)
+            name = which
+        else:
+            numbers = np.arange(len(self))
+            chosen: Any = which if isinstance(which, slice) else np.asarray(which)
+            index = np.atleast_1d(numbers[chosen])  # IndexError where there is no such landmark
+            name = f"{len(index)} points"
+        kept: Any = self.regions
+        if kept is not None:
+            kept = kept._replace(radii=kept.radii[index])
+        return replace(  # type: ignore[type-var]  # FaceLandmarks is a dataclass
+            self,
+            points=self.points[index],
+            covariance=self.covariance[index],
+            visibility=self.visibility[index],
+            occlusion=self.occlusion[index],
+            markup=f"{self.markup}: {name}",
+            regions=kept,
+        )
+
+    def relative(self, width: float, height: float) -> Floats:
+        """(k, 2) places as shares of an image's width and height: 0 at its left and upper edge,
+        1 at its right and lower one."""
+        return np.asarray((self.points + 0.5) / (width, height))
+
+    # -- images ----------------------------------------------------------------------------
+
+    def crop(
+        self, image: AnyImage, size: int | None = None, margin: float = 0.25, color: Color = "rgb"
+    ) -> ImageArray:
+        """The face cut out of its image: a square around the box, `margin` wider on each side.
+
+        Black beyond the image's edge. `size` pixels a side; by default as many as the image has.
+        """
+        edges = Box(*(float(edge) for edge in self.box))
+        side = max(edges.width, edges.height) * (1 + 2 * margin)
+        wanted = max(2, round(side)) if size is None else size
+        window = Crop.from_box(edges, wanted, 1 + 2 * margin)
+        return window.warp(read_image(plain_source(image, color)))
+
+    def align(
+        self,
+        image: AnyImage,
+        size: int = 112,
+        template: Template = "arcface",
+        color: Color = "rgb",
+    ) -> ImageArray:
+        """The face upright, (size, size, 3) RGB, with eyes, nose and mouth where the template
+        has them. `align_affine` tells where points go."""
+        pixels = read_image(plain_source(image, color))
+        return warp_affine(pixels, self.align_affine(size, template), size)
+
+    def align_affine(self, size: int = 112, template: Template = "arcface") -> Floats:
+        """(2, 3) from image pixels to those of the aligned face: `face.transform` takes it."""
+        return align_affine(self.five_points(), size, template)
+
+    def five_points(self) -> Floats:
+        """(5, 2) centres of the eyes, nose tip, corners of the mouth; the person's right first.
+        NaN where the point set has none."""
+        markup = get_markup(self.markup)
+        found = [self.points[list(eye)].mean(axis=0) for eye in markup.eyes]
+        for name in ("nose tip", "right mouth corner", "left mouth corner"):
+            known = name in markup.names
+            found.append(self.points[markup.names.index(name)] if known else np.full(2, np.nan))
+        return np.stack(found)
+
+    def draw(self, image: AnyImage, **options: Any) -> ImageArray:
+        """The face on a copy of its image: `luvli.draw(image, [face], ...)`."""
+        from luvli.drawing.draw import draw
+
+        return draw(image, [cast("FaceLandmarks", self)], **options)
+
+    # -- tables ----------------------------------------------------------------------------
+
+    def to_pandas(self) -> Any:
+        """A `pandas.DataFrame` with one row for each landmark."""
+        pandas = require("pandas", "tables")
+        return pandas.DataFrame(
+            {
+                "landmark": np.arange(len(self)),
+                "name": list(self.names),
+                "x": self.points[:, 0],
+                "y": self.points[:, 1],
+                "var_x": self.covariance[:, 0, 0],
+                "var_y": self.covariance[:, 1, 1],
+                "cov_xy": self.covariance[:, 0, 1],
+                "uncertainty": self.uncertainty,
+                "visibility": self.visibility,
+                "occlusion": self.occlusion,
+            }
+        )
+
+
+def to_supervision(faces: list[FaceLandmarks]) -> Any:
+    """Faces of one point set as `supervision.KeyPoints`; covariances, visibilities and boxes
+    travel in its `data`."""
+    supervision = require("supervision", "tables")
+    if len({face.markup for face in faces}) > 1:
+        raise InputError("faces of several point sets do not fit into one KeyPoints.")
+    if not faces:
+        return supervision.KeyPoints.empty()
+    about = {
+        "covariance": np.stack([face.covariance for face in faces]),
+        "visibility": np.stack([face.visibility for face in faces]),
+        "box": np.stack([face.box for face in faces]),
+        "score": np.array([face.score for face in faces]),
+        "markup": np.array([face.markup for face in faces]),
+    }
+    points = np.stack([face.points for face in faces])
+    return supervision.KeyPoints(xy=points, class_id=np.zeros(len(faces), int), data=about)
+
+
+def from_supervision(keypoints: Any, markup: str | None = None) -> list[FaceLandmarks]:
+    """The inverse of `to_supervision`. KeyPoints of other programs have no covariances (NaN),
+    and their visibility means nothing."""
+    from luvli.faces import FaceLandmarks
+    from luvli.markup import markup_by_size
+
+    faces = []
+    for number, points in enumerate(np.asarray(keypoints.xy, dtype=np.float64)):
+        k = len(points)
+        about = {name: values[number] for name, values in keypoints.data.items()}
+        known = markup_by_size(k)
+        name = markup or str(about.get("markup", known.name if known else f"points{k}"))
+        faces.append(
+            FaceLandmarks(
+                points=points,
+                covariance=about.get("covariance", np.full((k, 2, 2), np.nan)),
+                visibility=about.get("visibility", np.ones(k)),
+                box=about.get("box", Box.around(points).array),
+                score=float(about.get("score", 1.0)),
+                markup=name,
+                visibility_trained="visibility" in about,
+            )
+        )
+    return faces

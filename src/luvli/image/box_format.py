@@ -1,0 +1,121 @@
+"""Boxes as people hold them, as `Box`; implausible ones are refused or warned about."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from luvli.errors import BoxWarning, InputError, unknown_choice
+from luvli.image.box import Box
+
+BoxFormat = Literal["xyxy", "xywh", "cxcywh"]
+"""x0, y0, x1, y1; or x0, y0, width, height; or centre x, centre y, width, height"""
+
+Boxes = Sequence[Box | Sequence[float]] | NDArray[np.float64]
+
+_HINT = 'rows of x, y, width, height need box_format="xywh"'
+SLIM = 2.2
+"""a face's tight box is never so many times as long as wide"""
+MISFIT = 0.25
+"""intersection over union of a given box and the landmarks' own below which they disagree"""
+
+
+def as_boxes(
+    boxes: Boxes,
+    box_format: BoxFormat = "xyxy",
+    relative: bool = False,
+    size: tuple[int, int] | None = None,
+) -> list[Box]:
+    """Boxes given as `Box`, or as rows of four numbers.
+
+    `relative` rows are shares of the image's width and height, 0..1, and need its `size`
+    (width, height). With a size, boxes that lie outside the image are refused.
+
+    >>> as_boxes([[10, 20, 30, 40]], "xywh")
+    [Box(x0=10.0, y0=20.0, x1=40.0, y1=60.0, score=1.0)]
+    """
+    if box_format not in get_args(BoxFormat):
+        raise unknown_choice("box format", box_format, get_args(BoxFormat))
+    first: Any = boxes[0] if len(boxes) else []
+    if not isinstance(first, Box) and np.ndim(first) == 0:
+        raise InputError("boxes is a list of boxes, one row each: give [[x0, y0, x1, y1]].")
+    made = [
+        box if isinstance(box, Box) else _box(box, number, box_format, relative, size)
+        for number, box in enumerate(boxes)
+    ]
+    if size is not None and min(size) > 0:
+        for number, box in enumerate(made):
+            _check(box, number, size, relative)
+    return made
+
+
+def _box(
+    row: ArrayLike,
+    number: int,
+    box_format: BoxFormat,
+    relative: bool,
+    size: tuple[int, int] | None,
+) -> Box:
+    numbers = np.asarray(row, dtype=np.float64).ravel()
+    if len(numbers) != 4:
+        raise InputError(f"a box has four numbers ({box_format}), got {len(numbers)} in {number}.")
+    a, b, c, d = numbers.tolist()
+    if box_format == "xywh":
+        a, b, c, d = a, b, a + c, b + d
+    elif box_format == "cxcywh":
+        a, b, c, d = a - c / 2, b - d / 2, a + c / 2, b + d / 2
+    if relative:
+        if size is None:
+            raise InputError("relative boxes need the size of their image.")
+        # shares count from the outer edge of the first pixel, whose centre is (0, 0)
+        width, height = size
+        a, b, c, d = a * width - 0.5, b * height - 0.5, c * width - 0.5, d * height - 0.5
+    if np.isfinite(numbers).all() and not (c > a and d > b):
+        hint = f": {_HINT}" if box_format == "xyxy" else ""
+        raise InputError(f"box {number} {numbers.tolist()} has no area{hint}.")
+    return Box(a, b, c, d)
+
+
+def _check(box: Box, number: int, size: tuple[int, int], relative: bool) -> None:
+    width, height = size
+    edges = [round(edge, 2) for edge in box]
+    if not relative and max(box) <= 1.5 and min(size) > 8:
+        raise InputError(
+            f"box {number} {edges} is smaller than two pixels: shares of the image's sides need "
+            "relative_boxes=True."
+        )
+    seen = Box(-0.5, -0.5, width - 0.5, height - 0.5)
+    wide = max(0.0, min(box.x1, seen.x1) - max(box.x0, seen.x0))
+    high = max(0.0, min(box.y1, seen.y1) - max(box.y0, seen.y0))
+    inside = wide * high / (box.width * box.height)
+    if inside == 0:
+        raise InputError(
+            f"box {number} {edges} lies outside the image of {width} x {height} pixels: check "
+            f"its order and scale; {_HINT}."
+        )
+    if inside < 0.25:
+        _warn(f"box {number} {edges} lies mostly outside the image of {width} x {height} pixels")
+    elif not 1 / SLIM < box.width / box.height < SLIM:
+        _warn(f"box {number} {edges} is too long for a face")
+
+
+def warn_of_misfits(boxes: Sequence[Box], found: Sequence[NDArray[np.float64]]) -> None:
+    """Warn where the landmarks found (k, 2) fill another box than the one that was given."""
+    for number, (box, points) in enumerate(zip(boxes, found, strict=True)):
+        low, high = points.min(axis=0), points.max(axis=0)
+        if not (high > low).all():
+            continue
+        fit = box.iou(Box(low[0], low[1], high[0], high[1]))
+        if fit < MISFIT:
+            edges = [round(edge, 2) for edge in box]
+            _warn(f"box {number} {edges} does not fit the landmarks found in it (IoU {fit:.2f})")
+
+
+def _warn(what: str) -> None:
+    warnings.warn(
+        f"{what}: boxes are tight, from the brows to the chin; {_HINT}.", BoxWarning, stacklevel=4
+    )

@@ -1,0 +1,92 @@
+"""Whatever people hold an image in, as what the readers take: a path, bytes or an RGB array."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import IO, Any, Literal, get_args
+
+import numpy as np
+from PIL import Image
+
+from luvli.errors import InputError, unknown_choice
+from luvli.image.read import ImageSource, _upright
+
+AnyImage = ImageSource | Image.Image | IO[bytes] | Any
+"""a path, bytes, an array, a `PIL.Image`, a file open for reading, or a PyTorch tensor"""
+
+Color = Literal["rgb", "bgr"]
+"""the order of an array's channels; OpenCV reads BGR. Files know their own."""
+
+
+def plain_source(image: AnyImage, color: Color = "rgb") -> ImageSource:
+    """The same image as a path, bytes or array of RGB.
+
+    >>> import numpy as np
+    >>> blue = np.zeros((4, 4, 3), np.uint8) + np.uint8([255, 0, 0])
+    >>> plain_source(blue, color="bgr")[0, 0].tolist()
+    [0, 0, 255]
+    """
+    if color not in get_args(Color):
+        raise unknown_choice("color", color, get_args(Color))
+    if image is None:
+        raise InputError(
+            "the image is None: cv2.imread answers so where it cannot read a file; check its "
+            "path, or give the path itself."
+        )
+    if isinstance(image, str | os.PathLike):
+        return image
+    if isinstance(image, bytes | bytearray | memoryview):
+        return bytes(image)
+    if isinstance(image, Image.Image):
+        return _upright(image, image.size, 1, "the image").image
+    if hasattr(image, "detach") and hasattr(image, "numpy"):
+        return _in_order(_from_tensor(image), color)
+    if isinstance(image, np.ndarray):
+        return _in_order(image, color)
+    if hasattr(image, "read"):
+        data = image.read()
+        if not isinstance(data, bytes):
+            raise InputError('the open file gives text: open it for bytes, open(path, "rb").')
+        return data
+    raise InputError(
+        f"an image cannot be a {type(image).__name__}: give a path, bytes, an open file, a "
+        "PIL.Image, an array or a tensor."
+    )
+
+
+def _from_tensor(tensor: Any) -> np.ndarray[Any, Any]:
+    """(C, H, W) as PyTorch has it, or (H, W, C), as an array (H, W, C)."""
+    array: np.ndarray[Any, Any] = np.asarray(tensor.detach().cpu().numpy())
+    if array.ndim == 4 and len(array) == 1:
+        array = array[0]
+    if array.ndim == 4:
+        raise InputError(
+            f"a tensor of {len(array)} images {array.shape} is a batch: use predict_batch."
+        )
+    if array.ndim == 3 and array.shape[0] in (1, 3, 4) and array.shape[2] not in (1, 3, 4):
+        array = array.transpose(1, 2, 0)
+    return np.ascontiguousarray(array)
+
+
+def _in_order(array: np.ndarray[Any, Any], color: Color) -> np.ndarray[Any, Any]:
+    if color == "rgb" or array.ndim != 3 or array.shape[2] not in (3, 4):
+        return array
+    order = [2, 1, 0, 3][: array.shape[2]]
+    return np.ascontiguousarray(array[:, :, order])
+
+
+def image_size(source: ImageSource) -> tuple[int, int]:
+    """Width and height in pixels, upright; of a file only the head is read."""
+    if isinstance(source, np.ndarray):
+        return int(source.shape[1]), int(source.shape[0])
+    import io
+
+    try:
+        stream: Any = io.BytesIO(source) if isinstance(source, bytes) else Path(source)
+        with Image.open(stream) as image:
+            width, height = image.size
+            turned = image.getexif().get(0x0112, 1) >= 5
+    except Exception:  # reading it will say what is wrong
+        return 0, 0
+    return (height, width) if turned else (width, height)

@@ -1,0 +1,126 @@
+"""What people hold: PIL images, open files, BGR frames, tensors; boxes in every usual format."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from PIL import Image
+
+from luvli.errors import BoxWarning, InputError
+from luvli.image.box_format import as_boxes
+from luvli.image.source import image_size, plain_source
+from luvli.image.write import write_image
+from luvli.prediction.predictor import Predictor
+from luvli.prediction.video import Frame
+
+from .conftest import disc_picture
+
+DISC = (100.0, 80.0, 30.0)
+TIGHT = (70.0, 50.0, 130.0, 110.0)
+
+
+def test_every_way_to_hold_an_image_gives_the_same_faces(discs: Predictor, tmp_path: Path) -> None:
+    image = disc_picture([DISC])
+    write_image(tmp_path / "a.png", image)
+    expected = discs.predict(image)
+    assert len(expected) == 1
+    assert discs.predict(Image.fromarray(image)) == expected
+    with (tmp_path / "a.png").open("rb") as stream:
+        assert discs.predict(stream) == expected
+    assert discs.predict((tmp_path / "a.png").read_bytes()) == expected
+    assert discs.predict(cv2.imread(str(tmp_path / "a.png")), color="bgr") == expected
+
+
+def test_tensors_of_both_layouts(discs: Predictor) -> None:
+    torch = pytest.importorskip("torch")
+    image = disc_picture([DISC])
+    expected = discs.predict(image)
+    tensor = torch.from_numpy(image)
+    assert discs.predict(tensor) == expected
+    assert discs.predict(tensor.permute(2, 0, 1)) == expected
+    assert discs.predict(tensor.permute(2, 0, 1)[None].float() / 255) == expected
+    with pytest.raises(InputError, match="predict_batch"):
+        discs.predict(torch.stack([tensor, tensor]))
+
+
+def test_a_turned_pil_image_is_read_upright() -> None:
+    wide = Image.new("RGB", (40, 20))
+    exif = wide.getexif()
+    exif[0x0112] = 6
+    stream = io.BytesIO()
+    wide.save(stream, "JPEG", exif=exif)
+    opened = Image.open(io.BytesIO(stream.getvalue()))
+    upright = plain_source(opened)
+    assert isinstance(upright, np.ndarray) and upright.shape == (40, 20, 3)
+    assert image_size(stream.getvalue()) == (20, 40)
+
+
+def test_what_is_no_image_gets_a_sentence(discs: Predictor) -> None:
+    with pytest.raises(InputError, match=r"cv2\.imread"):
+        discs.predict(cv2.imread("missing.jpg"))
+    with pytest.raises(InputError, match='open\\(path, "rb"\\)'):
+        discs.predict(io.StringIO("text"))
+    with pytest.raises(InputError, match="cannot be a dict"):
+        discs.predict({})
+    with pytest.raises(InputError, match="rgb, bgr"):
+        discs.predict(disc_picture([]), color="rbg")  # type: ignore[arg-type]
+
+
+def test_boxes_in_every_format_are_the_same_box(discs: Predictor) -> None:
+    image = disc_picture([DISC])  # 320 x 240
+    expected = discs.predict(image, boxes=[TIGHT])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert discs.predict(image, boxes=[(70, 50, 60, 60)], box_format="xywh") == expected
+        assert discs.predict(image, boxes=[(100, 80, 60, 60)], box_format="cxcywh") == expected
+        share = (np.array(TIGHT) + 0.5) / (320, 240, 320, 240)
+        (face,) = discs.predict(image, boxes=[share], relative_boxes=True)
+    np.testing.assert_allclose(face.points, expected[0].points, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("box", "words"),
+    [
+        ((400, 50, 460, 110), "lies outside the image of 320 x 240"),
+        ((130, 50, 70, 110), "xywh"),
+        ((0.2, 0.2, 0.4, 0.4), "relative_boxes=True"),
+        ((np.nan, 0, 1, 1), "finite"),
+    ],
+)
+def test_impossible_boxes_are_refused(discs: Predictor, box: tuple[float, ...], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        discs.predict(disc_picture([DISC]), boxes=[box])
+
+
+def test_unlikely_boxes_raise_a_warning(discs: Predictor) -> None:
+    image = disc_picture([DISC])
+    with pytest.warns(BoxWarning, match="too long for a face"):
+        discs.predict(image, boxes=[(40, 70, 160, 90)])
+    with pytest.warns(BoxWarning, match="mostly outside"):
+        discs.predict(image, boxes=[(-90, -90, 30, 30)])
+    # x, y, width, height taken for corners: still a box, but not the one the landmarks fill
+    with pytest.warns(BoxWarning, match="does not fit"):
+        discs.predict(image, boxes=[(20, 20, 115, 190)])
+    with pytest.raises(InputError, match=r"\[\[x0, y0, x1, y1\]\]"):
+        as_boxes([70, 50, 130, 110])  # type: ignore[list-item]
+
+
+def test_frames_are_followed_by_a_generator(discs: Predictor) -> None:
+    images = [disc_picture([(60 + 4 * i, 80, 30), (240, 150, 40)]) for i in range(8)]
+    seen = list(discs.track(iter(images), rate=10))
+    assert [frame.number for frame, _ in seen] == list(range(8))
+    assert [round(frame.time, 6) for frame, _ in seen] == [i / 10 for i in range(8)]
+    for i, (frame, faces) in enumerate(seen):
+        assert frame.image is not None and sorted(face.track or 0 for face in faces) == [1, 2]
+        left = min(faces, key=lambda face: face.points[:, 0].mean())
+        assert left.time == frame.time
+        assert left.points[:, 0].mean() == pytest.approx(60 + 4 * i, abs=1)
+    timed = [Frame(i, 0.5 * i, image) for i, image in enumerate(images)]
+    assert [frame.time for frame, _ in discs.track(timed, smooth=True)] == [
+        0.5 * i for i in range(8)
+    ]

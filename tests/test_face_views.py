@@ -1,0 +1,150 @@
+"""Parts of a face, crops, alignment, tables: against closed forms."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import luvli
+from luvli.errors import InputError
+from luvli.face_views import from_supervision, to_supervision
+from luvli.faces import FaceLandmarks, RegionRadii
+from luvli.image.align import ARCFACE, align_affine, similarity
+from luvli.markup import get_markup
+
+
+@pytest.fixture
+def face(rng: np.random.Generator) -> FaceLandmarks:
+    """A schematic face in the middle of 200 x 200 pixels."""
+    points = 100 + 50 * get_markup("ibug68").schematic
+    return FaceLandmarks(
+        points=points,
+        covariance=np.tile(np.diag([4.0, 1.0]), (68, 1, 1)),
+        visibility=np.linspace(0.1, 1, 68),
+        box=[*points.min(axis=0), *points.max(axis=0)],
+        score=0.9,
+        regions=RegionRadii(np.array([0.9]), np.arange(68.0)[:, None], np.array([3.0])),
+    )
+
+
+def test_parts_by_number_name_slice_and_mask(face: FaceLandmarks) -> None:
+    left_eye = list(range(42, 48))
+    for part in (face["left_eye"], face["left eye"], face[42:48], face[left_eye]):
+        assert np.array_equal(part.points, face.points[left_eye])
+        assert np.array_equal(part.visibility, face.visibility[left_eye])
+        assert part.regions is not None and part.regions.radii[:, 0].tolist() == left_eye
+    assert len(face["eyes"]) == 12 and len(face["chin"]) == 1 and len(face[-1]) == 1
+    assert len(face[face.visible()]) == int(face.visible().sum())
+    assert face["mouth"].ellipses(coverage=0.9).half_axes.shape == (20, 2)
+    with pytest.raises(InputError, match="did you mean 'left eye'"):
+        face["left_eey"]
+    with pytest.raises(IndexError):
+        face[68]
+
+
+def test_ellipses_know_the_likelihood(face: FaceLandmarks) -> None:
+    # a Gaussian in two dimensions holds 95 % within sqrt(-2 ln 0.05) standard deviations
+    gauss = dataclasses.replace(face, likelihood="gauss")
+    radius = np.sqrt(-2 * np.log(0.05))
+    np.testing.assert_allclose(gauss.ellipses(coverage=0.95).half_axes[0], [2 * radius, radius])
+    assert face.ellipses(coverage=0.95).half_axes[0, 0] > gauss.ellipses(coverage=0.95)[1][0, 0]
+
+
+def test_similarity_undoes_a_known_one(rng: np.random.Generator) -> None:
+    points = rng.normal(size=(5, 2))
+    turned = 3 * points @ np.array([[0.6, 0.8], [-0.8, 0.6]]) + [5, 7]
+    affine = similarity(points, turned)
+    np.testing.assert_allclose(points @ affine[:, :2].T + affine[:, 2], turned)
+
+
+def test_aligned_points_lie_on_the_template(face: FaceLandmarks) -> None:
+    # a face that is the template, turned by 30 degrees and twice as large, comes back to it
+    angle = np.radians(30)
+    turn = 2 * np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+    five = np.asarray(ARCFACE) @ turn + [40, 90]
+    affine = align_affine(five, 112, "arcface")
+    np.testing.assert_allclose(five @ affine[:, :2].T + affine[:, 2], ARCFACE, atol=1e-9)
+    eyes = face.transform(face.align_affine(100, "eyes")).five_points()[:2]
+    np.testing.assert_allclose(eyes, [[34.5, 39.5], [64.5, 39.5]], atol=1e-6)
+    with pytest.raises(InputError, match="arcface, ffhq, eyes"):
+        face.align_affine(100, "arcfaces")  # type: ignore[arg-type]
+
+
+def test_ffhq_square_is_the_one_of_its_paper(face: FaceLandmarks) -> None:
+    """The corners by the formula of appendix C, written out for an upright face."""
+    five = np.array([[80.0, 90], [120, 90], [100, 110], [85, 130], [115, 130]])
+    half = max(40 * 2.0, 40 * 1.8)  # eye to eye 40, eye to mouth 40
+    affine = align_affine(five, 256, "ffhq")
+    corners = np.array([[100 - half, 94 - half], [100 + half, 94 + half]])
+    np.testing.assert_allclose(
+        corners @ affine[:, :2].T + affine[:, 2], [[-0.5, -0.5], [255.5, 255.5]], atol=1e-9
+    )
+
+
+def test_crops_show_the_face(face: FaceLandmarks) -> None:
+    image = np.zeros((200, 200, 3), np.uint8)
+    x, y = np.rint(face["nose tip"].points[0]).astype(int)
+    image[y - 3 : y + 4, x - 3 : x + 4] = (255, 0, 0)
+    crop = face.crop(image, size=64, margin=0.25)
+    width, height = face.box[2:] - face.box[:2]
+    middle = (face.box[:2] + face.box[2:]) / 2
+    place = (np.array([x, y]) - middle) * 64 / (1.5 * max(width, height)) + 31.5
+    red = np.argwhere(crop[:, :, 0] > 128)
+    np.testing.assert_allclose(red.mean(axis=0)[::-1], place, atol=0.6)
+    aligned = face.align(image[:, :, ::-1], size=112, color="bgr")
+    assert aligned.shape == (112, 112, 3) and aligned[:, :, 0].max() > 200
+    assert aligned[:, :, 2].max() == 0
+    drawn = face.draw(image, coverage=0.9)
+    assert drawn.shape == image.shape and (drawn != image).any()
+    again = luvli.draw(image[:, :, ::-1], face, coverage=0.9, color="bgr")
+    assert np.array_equal(again[:, :, ::-1], drawn)
+
+
+def test_relative_places_and_tables(face: FaceLandmarks) -> None:
+    share = face.relative(200, 100)
+    np.testing.assert_allclose(share * (200, 100) - 0.5, face.points)
+    pandas = pytest.importorskip("pandas")
+    table = face.to_pandas()
+    assert isinstance(table, pandas.DataFrame) and len(table) == 68
+    assert table.loc[8, "name"] == "chin" and table.loc[8, "var_x"] == 4.0
+
+
+def test_repr_is_one_short_line(face: FaceLandmarks) -> None:
+    assert len(repr(face)) < 140 and "\n" not in repr(face)
+    assert "68 points of ibug68" in repr(face) and "score 0.90" in repr(face)
+    assert "no face" in repr(FaceLandmarks.empty("ibug68"))
+
+
+def test_track_and_time_travel_in_files(face: FaceLandmarks) -> None:
+    followed = dataclasses.replace(face, track=3, time=0.5)
+    assert FaceLandmarks.from_dict(followed.to_dict()) == followed
+    assert "track" not in face.to_dict()
+
+
+def test_supervision_there_and_back(face: FaceLandmarks) -> None:
+    pytest.importorskip("supervision")
+    keypoints = to_supervision([face, face])
+    assert keypoints.xy.shape == (2, 68, 2)
+    (again, _) = from_supervision(keypoints)
+    np.testing.assert_allclose(again.points, face.points, rtol=1e-6)
+    assert np.array_equal(again.covariance, face.covariance)
+    assert np.array_equal(again.visibility, face.visibility) and again.markup == "ibug68"
+    assert from_supervision(to_supervision([])) == []
+
+
+def test_the_package_shows_what_it_has() -> None:
+    assert {"load", "predict", "draw", "FaceLandmarks", "Predictor"} <= set(dir(luvli))
+    with pytest.raises(InputError, match="luvli-68"):
+        luvli.load("luvli-86")
+
+
+@pytest.mark.slow
+def test_the_module_runs_as_the_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "luvli", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("luvli ")
