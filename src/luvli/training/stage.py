@@ -115,7 +115,6 @@ class StageTrainer:
         self.name = counter.stage
         self.stage = self.recipe.stages[self.name]
         self.config = self.recipe.stage_network(self.stage)
-        check_start(self.recipe, self.name, run.out)
         self._make_data()
         self._make_network(weights, checkpoint)
         self.meter = LossMeter(f"stage {self.name}", counter.first_loss)
@@ -259,6 +258,7 @@ class StageTrainer:
                 "processes cannot share equally: choose a multiple."
             )
         with fabric.rank_zero_first(local=True):
+            check_start(self.recipe, self.name, self.run.out)
             size = self.config.input_size
             faces = self._labelled_faces()
             self.faces = training_faces(self.recipe, stage, faces, self._teachers(faces), _shown)
