@@ -103,3 +103,45 @@ def test_bad_input(labelled) -> None:
         audit(records[:20], faces[:20])
     with pytest.raises(InputError, match="share"):
         inject_errors(records, 0.0)
+
+
+def test_command_reports_and_fails_for_ci(tmp_path, monkeypatch) -> None:
+    """One label of sixty is swapped: page, table and exit code say so."""
+    import csv
+
+    from typer.testing import CliRunner
+
+    from luvli.cli.app import app
+    from luvli.data.formats import write_pts
+    from luvli.image.write import write_image
+    from luvli.markup import get_markup
+    from luvli.trust import audit_report
+
+    rng = np.random.default_rng(0)
+    folder = tmp_path / "set"
+    folder.mkdir()
+    image = rng.integers(0, 255, (400, 400, 3), dtype=np.uint8)
+    truths = {}
+    for i in range(60):
+        points = labelled_points(rng)
+        truths[f"f{i:02d}"] = points
+        label = points[get_markup("ibug68").flip] if i == 7 else points
+        write_image(folder / f"f{i:02d}.png", image)
+        write_pts(folder / f"f{i:02d}.pts", label, np.ones(68, np.int8))
+
+    def answers(predictors, records):
+        for made in records:
+            yield predicted_face(truths[made.face_id], 1.5, rng), False
+
+    monkeypatch.setattr(audit_report, "predict_unseen", answers)
+    out = tmp_path / "out"
+    arguments = ["audit", "folder", str(folder), "--out", str(out), "--worst", "3"]
+    ran = CliRunner().invoke(app, arguments)
+    assert ran.exit_code == 1, ran.output
+    rows = list(csv.DictReader((out / "audit.csv").open()))
+    assert len(rows) == 60
+    assert (rows[0]["face"], rows[0]["kind"]) == ("f07", "swapped")
+    page = (out / "audit.html").read_text()
+    assert page.count("<figure>") == 3 and page.count("data:image/jpeg") == 3
+    assert CliRunner().invoke(app, [*arguments, "--fail-above", "1e9"]).exit_code == 0
+    assert CliRunner().invoke(app, ["audit", "folder", str(tmp_path / "none")]).exit_code == 2

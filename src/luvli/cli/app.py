@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from luvli import __version__
 from luvli.cli import (
+    audit,
     benchmark,
     calibrate,
     compare,
@@ -86,6 +87,7 @@ app.command()(figure.figure)
 app.command()(train.train)
 app.command()(calibrate.calibrate)
 app.command()(triage.triage)
+app.command()(audit.audit)
 app.add_typer(experiments.experiments, name="experiments")
 app.command()(serve.serve)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -61,9 +62,9 @@ def calibrate(
     if recipe is not None:
         _from_recipe(recipe, change or [], records, trained, about)
     if data:
-        _from_set(*data, split, subset, protocol, skip_bad, records, about)
+        _from_set(*data, split, subset, protocol, skip_bad, limit, records, about)
     if limit is not None:
-        records = records[:: max(1, len(records) // limit)][:limit]
+        records = _spread(records, limit)
     fitted = calibrate_model(
         model, records, out, onnx=onnx, trained_on=trained, success=success,
         spoilt_per_face=spoilt, data=about,
@@ -113,6 +114,7 @@ def _from_set(
     subset: str | None,
     protocol: str | None,
     skip_bad: bool,
+    limit: int | None,
     records: list[Any],
     about: list[str],
 ) -> None:
@@ -121,6 +123,14 @@ def _from_set(
     from luvli.data.sets import load_set
 
     found = load_set(name, folder, split, subset=subset, protocol=protocol, skip_bad=skip_bad)
-    boxed = with_detector_boxes(found.records, cache_root())
+    chosen = found.records if limit is None else _spread(found.records, limit)
+    boxed = with_detector_boxes(chosen, cache_root())
     records += boxed
     about.append(f"{len(boxed):,} faces of {name}{f' ({subset})' if subset else ''}")
+
+
+def _spread(records: Sequence[Any], count: int) -> list[Any]:
+    """So many of the records, evenly from the first to the last."""
+    if len(records) <= count:
+        return list(records)
+    return [records[i * len(records) // count] for i in range(count)]

@@ -35,8 +35,8 @@ FLOOR = 0.004
 """parts of the box: no label is more exact than that"""
 FAR = 0.35
 """parts of the box: a label further away than this belongs to another face"""
-SUSPICIOUS = 12.0
-"""suspicion from which a label is reported by default"""
+SWAPPED = 0.3
+"""log of the ratio of costs from which a label is called swapped"""
 PRIOR = {"shifted": 0.0, "scaled": 0.0, "wrong face": 0.0, "swapped": 0.0, "one landmark": 0.0,
          "visibility": -1.0}  # fmt: skip
 
@@ -211,20 +211,21 @@ class _Differences:
         return np.where(far, self.energy(self.plain), left)
 
     def swapped(self) -> Floats:
-        """How much better the label fits with left and right exchanged."""
+        """How much better the label fits with left and right exchanged: log of the ratio of
+        costs, above 0 where it does."""
+        self.swap = np.full(len(self.faces), -np.inf)
         if not is_markup(self.markup):
-            return np.full(len(self.faces), -np.inf)
+            return self.swap
         flip = get_markup(self.markup).flip
         labels = np.stack([record.points for record in self.records])[:, flip]
         points = np.stack([face.points for face in self.faces])
         other = (labels - points) / self.size[:, None, None] - self.usual
         both = np.isfinite(other).all(axis=2) & self.known
-        if not both.any():
-            return np.full(len(self.faces), -np.inf)
-        count = np.maximum(both.sum(axis=1), 1)
         now = np.where(both, np.linalg.norm(self.plain, axis=2) / self.noise, 0.0).sum(axis=1)
         then = np.where(both, np.linalg.norm(other, axis=2) / self.noise, 0.0).sum(axis=1)
-        return np.where(both.sum(axis=1) >= 10, (now - then) / count, -np.inf)
+        ratio = np.log(now + 1.0) - np.log(then + 1.0)
+        self.swap = np.where(both.sum(axis=1) >= 10, ratio, -np.inf)
+        return self.swap
 
     def one_landmark(self) -> Floats:
         """How far the worst landmark is off beyond the others of its face."""
@@ -271,8 +272,7 @@ def _best(scores: dict[str, float], work: _Differences, row: int) -> ErrorKind:
 
     A swapped or far label also looks shifted, scaled and unexplained.
     """
-    top = max(scores.values())
-    if scores["swapped"] >= 0.5 * top and scores["swapped"] > np.log(100):
+    if work.swap[row] > SWAPPED:
         return "swapped"
     if np.linalg.norm(work.shift[row]) > FAR:
         return "wrong face"

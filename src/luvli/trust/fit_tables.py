@@ -116,11 +116,11 @@ def check_measured(measured: Measured, config: NetworkConfig) -> None:
             f"{FEWEST - len(plain)} more, of photographs that the model was not trained on."
         )
     hidden = ~np.isfinite(plain.truth).all(axis=2)
-    turned = np.array([pose_kind(face) in ("half-profile", "profile") for face in plain.faces])
+    turned = np.array([pose_kind(face) == "profile" for face in plain.faces])
     if config.visibility_trained and not hidden.any() and turned.mean() > TURNED_WITHOUT_LABELS:
         raise InputError(
             f"the labels have no visibility, but {int(turned.sum())} of {len(plain)} faces are "
-            "turned so far that landmarks are hidden: give a set with visibility labels, "
+            "profiles, which hide half of them: give a set with visibility labels, "
             "MERL-RAV for instance, or faces that look ahead."
         )
 
