@@ -184,6 +184,36 @@ def test_ellipses_and_radii_are_those_of_the_library(page: Any, picture: bytes) 
         assert along == pytest.approx(1, abs=1e-6) or a == pytest.approx(b, rel=1e-3)
 
 
+def test_guarantees_failures_and_occlusion_are_shown(page: Any, picture: bytes) -> None:
+    """What a model may tell beyond the basics, in an answer made for the purpose."""
+    fields = luvli.load("luvli-68").predict(picture)[0].to_dict()
+    fields |= {"confidence": 0.07, "expected_error": 21.5}
+    fields["guaranteed"] = {"levels": [0.5, 0.9], "radii": [[3.0] * 68, [9.0] * 68]}
+    answer = {"faces": [fields], "width": 640, "height": 640, "model": "luvli-68"}
+    answer |= {"version": "0", "faces_left_out": 0, "timings": {"total": 1.0}}
+
+    def show() -> int:
+        page.route("**/v1/predict*", lambda route: route.fulfill(json=answer))
+        drop(page, ("face.jpg", "image/jpeg", picture))
+        page.wait_for_selector("#table-card:not([hidden])")
+        page.locator("#busy").wait_for(state="hidden")
+        return coloured(page)
+
+    own = show()
+    assert "probably failed" in page.inner_text("#summary") and "7 %" in page.inner_text("#summary")
+    page.check("input[value=guaranteed]", force=True)
+    assert "held-out faces" in page.inner_text("#coverage-words")
+    assert coloured(page) > own  # radius 9 instead of the model's 2.2
+    page.locator("#coverage").fill("95")  # beyond the known levels nothing is promised
+    assert coloured(page) < own
+    fields |= {"confidence": 0.99, "occlusion": [1.0] * 68, "occlusion_trained": True}
+    page.uncheck("#show-ellipses")
+    filled = coloured(page)
+    hollow = show()
+    page.wait_for_selector(".thumb.done >> nth=1")
+    assert 0 < hollow < filled  # and without the box around a failed face
+
+
 def test_several_pictures_and_a_text_file(page: Any, picture: bytes) -> None:
     turned = (EXAMPLES / "turned.jpg").read_bytes()
     drop(

@@ -51,7 +51,7 @@ def form(*parts: tuple[str, str | None, bytes]) -> tuple[bytes, str]:
 
 
 def test_a_plain_body_is_one_picture() -> None:
-    assert parse_upload(b"abc", "image/jpeg", LIMITS).files == [("the picture", b"abc")]
+    assert parse_upload(b"abc", "image/jpeg", LIMITS).files == [("the file", b"abc")]
 
 
 def test_a_form_gives_files_in_order_and_fields() -> None:

@@ -271,8 +271,7 @@ async def _answer(
         )
         return Response(drawing, media_type="image/png")
     if wanted.kind == "csv":
-        names = [name for name, _ in upload.files]
-        table = to_csv([(n, a.faces) for n, a in zip(names, answers, strict=True)])
+        table = to_csv([(f"picture-{n}", answer.faces) for n, answer in enumerate(answers, 1)])
         return Response(table, media_type="text/csv")
     fields = [answer_fields(answer, predictor, wanted.regions) for answer in answers]
     return Response(to_json(fields if several else fields[0]), media_type="application/json")

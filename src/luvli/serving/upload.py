@@ -68,7 +68,7 @@ def parse_upload(body: bytes, content_type: str, limits: Limits) -> Upload:
     if kind.strip().lower() != "multipart/form-data":
         if not body:
             raise unusable("the request has no picture: send its bytes as the body.")
-        return Upload([("the picture", body)])
+        return Upload([("the file", body)])
     try:
         upload = _parse_multipart(body, parameters, limits)
     except Refused:
@@ -142,7 +142,7 @@ def _parse_multipart(body: bytes, parameters: str, limits: Limits) -> Upload:
     return upload
 
 
-def picture_size(data: bytes, limits: Limits, name: str = "the picture") -> tuple[int, int]:
+def picture_size(data: bytes, limits: Limits, name: str = "the file") -> tuple[int, int]:
     """Width and height from the header alone; refuses what must not be decoded."""
     try:
         with warnings.catch_warnings():
@@ -164,7 +164,7 @@ def picture_size(data: bytes, limits: Limits, name: str = "the picture") -> tupl
     return width, height
 
 
-def decode(data: bytes, limits: Limits, name: str = "the picture") -> ImageArray:
+def decode(data: bytes, limits: Limits, name: str = "the file") -> ImageArray:
     """The pixels, upright, after every check."""
     picture_size(data, limits, name)
     try:

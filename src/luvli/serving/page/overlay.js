@@ -39,10 +39,12 @@ function drawEllipse(context, face, j, place, scale, unit, { model, settings }) 
   const { a, b, angle } = ellipse(face, j, radiusOf(face, j, model, settings));
   if (!Number.isFinite(a)) return;
   const colour = colourOf(face, j, model, settings.colour);
-  const alpha = opacity(face, j);
+  // large ellipses lie over each other: the larger, the thinner, so that the picture stays in sight
+  const part = Math.min(1, (0.07 * faceSize(face)) / Math.sqrt(a * b));
+  const alpha = opacity(face, j) * Math.max(0.35, part);
   context.beginPath();
   context.ellipse(x, y, a * scale, b * scale, angle, 0, 2 * Math.PI);
-  context.globalAlpha = 0.13 * alpha;
+  context.globalAlpha = 0.13 * alpha * part * part;
   context.fillStyle = colour;
   context.fill();
   context.globalAlpha = 0.35 * alpha;
