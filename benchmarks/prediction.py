@@ -25,8 +25,9 @@ from luvli.image.box import Box
 from luvli.image.read import ImageArray, read_image
 from luvli.models import model_names
 from luvli.network.backend import INPUT, OUTPUTS
-from luvli.prediction.batch_job import BatchJob, JobSettings
+from luvli.prediction.batch_job import BatchJob
 from luvli.prediction.input_files import Input
+from luvli.prediction.job_settings import JobSettings
 from luvli.prediction.predictor import load
 from luvli.prediction.video import VideoWriter
 

@@ -44,5 +44,5 @@ def require(module: str, extra: str) -> ModuleType:
     except ImportError as error:
         raise InputError(
             f"this needs the package {module.split('.')[0]!r}: "
-            f"install it with pip install 'luvli[{extra}]'."
+            f"install it with pip install 'luvli[{extra}]', in a clone pip install '.[{extra}]'."
         ) from error

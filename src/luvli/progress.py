@@ -30,6 +30,7 @@ def track(
 
 def _bar(items: Iterable[T], description: str, total: int | None, unit: str) -> Iterator[T]:
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -48,7 +49,7 @@ def _bar(items: Iterable[T], description: str, total: int | None, unit: str) -> 
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task(description, total=total, rate="")
+        task = progress.add_task(escape(description), total=total, rate="")
         start = time.monotonic()
         for done, item in enumerate(items, 1):
             yield item

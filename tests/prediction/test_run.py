@@ -19,11 +19,13 @@ from typer.testing import Result as CliResult
 
 from luvli.data.formats import read_labels, read_pts
 from luvli.errors import InputError
+from luvli.files import LOCK_NAME
 from luvli.image.read import read_image
 from luvli.image.write import write_image
-from luvli.prediction.batch_job import BatchJob, JobSettings, JobSummary, predict_paths
+from luvli.prediction.batch_job import BatchJob, predict_paths
 from luvli.prediction.input_files import Inputs
-from luvli.prediction.journal import NAME
+from luvli.prediction.job_settings import JobSettings, JobSummary
+from luvli.prediction.journal import FINISHED, NAME
 from luvli.prediction.predictor import Predictor
 
 from .conftest import SHAPE, DiscDetector, disc_picture
@@ -47,7 +49,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
+    """What a user sees, and the journal; not the note and the lock that runs keep."""
+    return sorted(path.name for path in folder.iterdir() if path.name not in (FINISHED, LOCK_NAME))
 
 
 def faces_in(path: Path) -> list[dict]:
@@ -106,11 +109,11 @@ def test_parquet_has_a_row_for_each_face(discs: Predictor, folder: Path, tmp_pat
 
 def test_pts_and_drawings_keep_the_folders(discs: Predictor, folder: Path, tmp_path: Path) -> None:
     run(discs, folder, tmp_path / "out", format="pts", draw=True)
-    made = sorted(str(p.relative_to(tmp_path / "out")) for p in (tmp_path / "out").rglob("*.*"))
+    made = sorted(str(p.relative_to(tmp_path / "out")) for p in (tmp_path / "out").rglob("[!.]*.*"))
     assert made == [
-        "failed.txt", "more/p5-2.pts", "more/p5-landmarks.png", "more/p5.pts", "p1-landmarks.png",
+        "failed.txt", "more/p5-landmarks.png", "more/p5.pts", "more/p5~2.pts", "p1-landmarks.png",
         "p1.pts",
-        "p2-2.pts", "p2-landmarks.png", "p2.pts", "p4-landmarks.png", "p4.pts",
+        "p2-landmarks.png", "p2.pts", "p2~2.pts", "p4-landmarks.png", "p4.pts",
     ]  # fmt: skip
     labelled = read_pts(tmp_path / "out/p1.pts", points=68)
     np.testing.assert_allclose(labelled.points, [81, 90] + 30 * SHAPE, atol=0.8)
@@ -122,7 +125,7 @@ def test_same_stems_do_not_overwrite_each_other(discs: Predictor, tmp_path: Path
     for name, x in (("a.png", 100), ("a.bmp", 200)):
         write_image(tmp_path / "in" / name, disc_picture([(x, 100, 30)]))
     run(discs, tmp_path / "in", tmp_path / "out", format="pts")
-    found = {p.name: read_pts(p).points[:, 0].mean() for p in (tmp_path / "out").iterdir()}
+    found = {p.name: read_pts(p).points[:, 0].mean() for p in (tmp_path / "out").glob("*.pts")}
     assert sorted(found) == ["a.png.pts", "a.pts"]
     assert {round(x / 100) for x in found.values()} == {1, 2}
 
@@ -175,7 +178,7 @@ def test_full_disk_loses_nothing(tiny: dict[str, Path], folder: Path, tmp_path: 
 
     def limit() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, 12_000))
 
     done = subprocess.run(command, preexec_fn=limit, capture_output=True, text=True, check=False)
     assert done.returncode == 2

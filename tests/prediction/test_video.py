@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from luvli.errors import InputError
 from luvli.prediction import track as following
-from luvli.prediction.batch_job import BatchJob, JobSettings
+from luvli.prediction.batch_job import BatchJob
 from luvli.prediction.input_files import Input
+from luvli.prediction.job_settings import JobSettings
 from luvli.prediction.predictor import Predictor
 from luvli.prediction.result import Result
 from luvli.prediction.track import Follower, follow, smoothed

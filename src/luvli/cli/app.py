@@ -25,6 +25,7 @@ from luvli.cli import (
     markup,
     models,
     predict,
+    recipes,
     score,
     serve,
     table,
@@ -85,6 +86,7 @@ app.command()(benchmark.benchmark)
 app.command()(table.table)
 app.command()(figure.figure)
 app.command()(train.train)
+app.add_typer(recipes.recipes, name="recipes")
 app.command()(calibrate.calibrate)
 app.command()(triage.triage)
 app.command()(audit.audit)

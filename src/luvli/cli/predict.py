@@ -12,12 +12,15 @@ def predict(
     paths: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Images, videos, folders (with all below), or patterns like 'a/*.jpg'."
+            help="Images, videos, folders (with all below), patterns like 'a/*.jpg', or - for "
+            "an image from standard input."
         ),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for everything that is written.")] = Path(
-        "predictions"
-    ),
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Folder for everything that is written; predictions, or "
+                     "predictions-2 where that holds other results."),
+    ] = None,
     format: Annotated[
         str, typer.Option("--format", help="json, csv, parquet, pts or coco.")
     ] = "json",
@@ -58,6 +61,26 @@ def predict(
         typer.Option(help="Mark faces as accepted or for review, so that at most this share of "
                           "the accepted failed, with 95 % confidence."),
     ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the results and write no file.")
+    ] = False,
+    min_confidence: Annotated[
+        float | None, typer.Option(help="Leave out faces with less confidence, 0..1.")
+    ] = None,
+    max_uncertainty: Annotated[
+        float | None,
+        typer.Option(help="Leave out faces less sure than this: mean standard deviation of the "
+                          "landmarks in % of the box."),
+    ] = None,
+    try_rotations: Annotated[
+        bool, typer.Option("--try-rotations", help="Images may lie on their side or head.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace results of another run in OUT.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print nothing but what went wrong.")
+    ] = False,
     smooth: Annotated[
         bool,
         typer.Option("--smooth", help="Videos: smooth each point in time, by how sure it is."),
@@ -67,40 +90,59 @@ def predict(
 
     Results of all pictures go to one file in OUT, `faces.json` for instance; each video has
     its own. With pts, every face has a file. A run that was interrupted goes on when the
-    same command is given again. Exit code 1 means that some files could not be read.
+    same command is given again; results of another run are not replaced without --overwrite.
+    Exit code 1 means that some files could not be read.
 
-    Example: `luvli predict photos/ --draw --out results`
+    Examples: `luvli predict photos/ --draw --out results`, `luvli predict photo.jpg --json`
     """
-    from luvli.cli.predict_report import report, report_profile, watch
+    from dataclasses import replace
+
+    from luvli.cli.predict_report import print_json, report, report_profile, watch
     from luvli.errors import InputError
+    from luvli.files import folder_lock
     from luvli.image.known_boxes import BoxesFromFile
-    from luvli.prediction.batch_job import BatchJob, JobSettings, predict_paths
+    from luvli.prediction.batch_job import BatchJob, free_folder, predict_paths
     from luvli.prediction.camera import camera_frames
-    from luvli.prediction.input_files import Inputs
+    from luvli.prediction.input_files import Inputs, run_note
+    from luvli.prediction.job_settings import JobSettings
     from luvli.prediction.predictor import load
 
     if not paths and camera is None:
         raise InputError("nothing to look at: give images, videos or folders, or --camera 0.")
-    inputs = Inputs(paths or [])
+    given = [path for path in paths or [] if path != "-"]
+    settings = JobSettings(
+        out or Path("predictions"), format, draw, coverage, smooth, min_score, "",
+        min_confidence, max_uncertainty, try_rotations, overwrite,
+    )  # fmt: skip
+    inputs = Inputs(given)
     backend_name: Any = backend
     predictor = load(model, backend_name, threads, [provider], small_faces)
     if boxes is not None:
         predictor.detector = BoxesFromFile(boxes)
-    note = f"boxes {boxes}" if boxes else "small faces" if small_faces else ""
     if max_failure_rate is not None:
         from luvli.trust.triage import threshold_of
 
         predictor.accept_from = threshold_of(predictor.info, max_failure_rate).threshold
-        note += f" accepted from {predictor.accept_from}"
-    settings = JobSettings(out, format, draw, coverage, smooth, min_score, note)
+    if json or "-" in (paths or []):
+        if camera is not None:
+            raise InputError("--json prints images and videos: leave --camera out.")
+        raise typer.Exit(int(print_json(predictor, inputs, settings, "-" in (paths or []))))
+    settings = replace(
+        settings, note=run_note(given, model, backend, boxes, small_faces, predictor.accept_from)
+    )
+    if out is None:
+        settings = free_folder(predictor, settings)
+    out = settings.out
+    seen = (lambda items, *_: items) if quiet else watch
     if camera is not None:
-        run = BatchJob(predictor, settings)
-        typer.echo("Ctrl-C ends the recording.", err=True)
-        run.camera(watch(camera_frames(camera), "frames", None), f"camera-{camera}", 30.0)
-        summary = run.finish()
+        with folder_lock(out):
+            run = BatchJob(predictor, settings)
+            typer.echo("Ctrl-C ends the recording.", err=True)
+            run.camera(seen(camera_frames(camera), "frames", None), f"camera-{camera}", 30.0)
+            summary = run.finish()
     else:
         try:
-            summary = predict_paths(predictor, inputs, settings, watch)
+            summary = predict_paths(predictor, inputs, settings, seen)
         except KeyboardInterrupt:
             typer.secho(
                 f"\nluvli: interrupted; what was finished is kept in {out}: give the same "
@@ -109,7 +151,7 @@ def predict(
                 err=True,
             )
             raise typer.Exit(130) from None
-    report(summary, settings)
+    report(summary, settings, quiet)
     if profile:
         report_profile(summary.stopwatch)
     if summary.failed:

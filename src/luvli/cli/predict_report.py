@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,9 @@ from luvli.progress import track
 
 if TYPE_CHECKING:
     from luvli.faces import FaceLandmarks
-    from luvli.prediction.batch_job import JobSettings, JobSummary
+    from luvli.prediction.input_files import Inputs
+    from luvli.prediction.job_settings import JobSettings, JobSummary
+    from luvli.prediction.predictor import Predictor
     from luvli.prediction.stopwatch import Stopwatch
 
 SHOWN_FAILURES = 20
@@ -24,10 +27,65 @@ def watch(items: Iterable[Any], description: str, total: int | None) -> Iterable
     return track(items, description, total, unit="images" if description == "images" else "frames")
 
 
-def report(summary: JobSummary, settings: JobSettings) -> None:
+def print_json(
+    predictor: Predictor, inputs: Inputs, settings: JobSettings, from_stdin: bool
+) -> bool:
+    """Results as one JSON array on standard output -> whether something went wrong."""
+    from itertools import chain
+
+    from luvli.prediction.to_stdout import as_array, image_records, video_records
+
+    wrong = bool(inputs.problems)
+    for sentence in inputs.problems:
+        typer.secho(f"luvli: {sentence}", fg="red", err=True)
+
+    def noted(records: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:
+        nonlocal wrong
+        for record in records:
+            if "error" in record:
+                wrong = True
+                typer.secho(f"luvli: {record['error']}", fg="red", err=True)
+            yield record
+
+    images: Iterable[tuple[str, Any]] = ((item.path, item.path) for item in inputs)
+    if from_stdin:
+        images = chain([("-", sys.stdin.buffer.read())], images)
+    records = image_records(
+        predictor, images, settings.wants, settings.min_score, settings.try_rotations
+    )
+    frames = (
+        video_records(predictor, video.path, settings.wants, settings.min_score, settings.smooth)
+        for video in inputs.videos
+    )
+    for piece in as_array(noted(chain(records, chain.from_iterable(frames)))):
+        sys.stdout.write(piece)
+    sys.stdout.flush()
+    return wrong
+
+
+def report(summary: JobSummary, settings: JobSettings, quiet: bool = False) -> None:
     """Summary table, the pictures if they are few, failures, and where everything is."""
     from luvli.prediction.batch_job import FAILED
 
+    if not quiet:
+        _tables(summary)
+    for sentence in summary.failed[:SHOWN_FAILURES]:
+        typer.secho(f"luvli: {sentence}", fg="red", err=True)
+    if len(summary.failed) > SHOWN_FAILURES:
+        more = len(summary.failed) - SHOWN_FAILURES
+        where = settings.out / FAILED
+        typer.secho(f"luvli: and {more:,} more, all named in {where}.", fg="red", err=True)
+    if quiet:
+        return
+    if settings.format == "coco":
+        typer.echo("COCO has no place for covariances and probabilities: they were left out.")
+    for path in summary.written:
+        typer.echo(str(path))
+    if settings.draw or settings.format == "pts":
+        typer.echo(f"everything is in {settings.out}")
+
+
+def _tables(summary: JobSummary) -> None:
     if 0 < summary.images <= SHOWN_IMAGES:
         rows = [
             [result.image, f"{number}", f"{face.score:.2f}", trust(face), *face_figures(face)]
@@ -45,22 +103,12 @@ def report(summary: JobSummary, settings: JobSettings) -> None:
         ("faces", summary.faces),
         ("accepted by the triage", summary.accepted),
         ("for review", summary.for_review),
+        ("faces left out as unsure", summary.filtered),
+        ("other files in the folders", summary.skipped),
         ("failed", len(summary.failed)),
     ]
     shown = [[name, f"{count:,}"] for name, count in counts if count or name == "faces"]
     print_table(["", "count"], shown, title="summary")
-    for sentence in summary.failed[:SHOWN_FAILURES]:
-        typer.secho(f"luvli: {sentence}", fg="red", err=True)
-    if len(summary.failed) > SHOWN_FAILURES:
-        more = len(summary.failed) - SHOWN_FAILURES
-        where = settings.out / FAILED
-        typer.secho(f"luvli: and {more:,} more, all named in {where}.", fg="red", err=True)
-    if settings.format == "coco":
-        typer.echo("COCO has no place for covariances and probabilities: they were left out.")
-    for path in summary.written:
-        typer.echo(str(path))
-    if settings.draw or settings.format == "pts":
-        typer.echo(f"everything is in {settings.out}")
 
 
 def trust(face: FaceLandmarks) -> str:

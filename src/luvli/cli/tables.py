@@ -15,6 +15,7 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], title: s
     from rich.console import Console
     from rich.measure import Measurement
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left")
     for number, heading in enumerate(headings):
@@ -23,7 +24,7 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], title: s
         else:
             table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(Text(cell) for cell in row))  # names may hold [brackets]
     console = Console()
     if not console.is_terminal:
         needed = Measurement.get(console, console.options.update(max_width=10_000), table).maximum

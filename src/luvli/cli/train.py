@@ -13,7 +13,9 @@ import typer
 
 
 def train(
-    recipe: Annotated[Path, typer.Argument(help="Recipe to run, e.g. recipes/quick.yaml.")],
+    recipe: Annotated[
+        Path, typer.Argument(help="Recipe to run: a name (luvli recipes list) or a file.")
+    ],
     out: Annotated[
         Path | None, typer.Option(help="Folder of the run; runs/NAME of the recipe by default.")
     ] = None,
@@ -45,7 +47,7 @@ def train(
     validation faces, and at the end model.safetensors. SIGTERM or Ctrl-C writes a checkpoint
     and ends with code 143; --resume continues as if nothing had happened.
 
-    Example: `luvli train recipes/quick.yaml`
+    Example: `luvli train quick`
     """
     # Threads that wait for each other shall sleep soon: spinning on makes several of them ten
     # times slower than one where other work shares the cores. Read when PyTorch is loaded.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import warnings
 from pathlib import Path
@@ -38,7 +39,7 @@ _COMMON = 5
 
 IMAGE_SUFFIXES = (
     ".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".gif", ".jpe", ".jfif", ".dib",
-    ".ppm", ".pgm", ".pbm", ".pnm", ".jp2", ".avif",
+    ".ppm", ".pgm", ".pbm", ".pnm", ".jp2", ".avif", ".heic", ".heif",
 )  # fmt: skip
 """What the names of image files end with, in small letters; the usual ones first."""
 
@@ -130,6 +131,11 @@ def _decode(stream: Any, name: str, size: int, factor: int, least: int) -> Reduc
     except InputError:
         raise
     except UnidentifiedImageError as error:
+        if name.lower().endswith((".heic", ".heif")):
+            raise InputError(
+                f"{name} is a HEIC photograph, which needs the package pillow-heif: pip install "
+                "pillow-heif, or convert it to JPEG."
+            ) from error
         raise InputError(
             f"{name} is not an image in a known format: check it, or convert it to JPEG or PNG."
         ) from error
@@ -149,8 +155,18 @@ def _open(stream: Any) -> Image.Image:
         return Image.open(stream, formats=FORMATS[:_COMMON])
     except UnidentifiedImageError:
         Image.init()  # the readers of the other formats, which take a while to import
+        _register_heif()
         stream.seek(0)
         return Image.open(stream, formats=[name for name in FORMATS if name in Image.OPEN])
+
+
+def _register_heif() -> None:
+    """HEIC, the photographs of many phones, where the package pillow-heif is installed."""
+    try:
+        heif: Any = importlib.import_module("pillow_heif")
+        heif.register_heif_opener()
+    except ImportError:
+        pass
 
 
 def _upright(image: Image.Image, whole: tuple[int, int], factor: int, name: str) -> Reduced:

@@ -5,33 +5,33 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
 from luvli.drawing.faces import draw_faces, readable_enlargement
 from luvli.errors import InputError
 from luvli.faces import FaceLandmarks
-from luvli.files import whole_file, write_text
+from luvli.files import folder_lock, whole_file, write_text
 from luvli.image.box import Box
 from luvli.image.crop import Crop
-from luvli.image.detect import MIN_SCORE
 from luvli.image.photograph import Photograph
 from luvli.image.read import ImageArray
 from luvli.image.write import write_image
 from luvli.prediction.input_files import Input, Inputs
-from luvli.prediction.journal import Journal
+from luvli.prediction.job_settings import JobSettings, JobSummary
+from luvli.prediction.journal import Finished, Journal
+from luvli.prediction.output_names import OutputNames
 from luvli.prediction.predictor import BATCH, Predictor
 from luvli.prediction.result import Result
-from luvli.prediction.stopwatch import Stopwatch
 from luvli.prediction.track import Follower, follow, smoothed
+from luvli.prediction.turns import find_turned
 from luvli.prediction.video import Frame, VideoReader, VideoWriter, output_suffix
 from luvli.prediction.write import (
     SUFFIXES,
-    check_format,
     write_json_lines,
     write_pts_files,
     write_results,
@@ -48,43 +48,6 @@ WRITABLE = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
 
 Watch = Callable[[Iterable[Any], str, int | None], Iterable[Any]]
 """shows progress while it hands the items through: items, description, total"""
-
-
-@dataclass(frozen=True)
-class JobSettings:
-    """What to write, and how to look."""
-
-    out: Path
-    format: str = "json"
-    draw: bool = False
-    coverage: float | None = None
-    """what share the drawn ellipses hold; None: Mahalanobis distance 1"""
-    smooth: bool = False
-    min_score: float = MIN_SCORE
-    note: str = ""
-    """anything else that changes the results (model, box file): part of a run's identity"""
-
-
-@dataclass
-class JobSummary:
-    """What came of a run."""
-
-    images: int = 0
-    without_face: int = 0
-    faces: int = 0
-    accepted: int = 0
-    for_review: int = 0
-    videos: int = 0
-    frames: int = 0
-    resumed: int = 0
-    failed: list[str] = field(default_factory=list)
-    """one sentence for each file that failed"""
-    written: list[Path] = field(default_factory=list)
-    """files for the user to look at, without those made for each picture"""
-    examples: list[Result] = field(default_factory=list)
-    """the first few results, for a table"""
-    stopwatch: Stopwatch = field(default_factory=Stopwatch)
-    """where the time went, for images"""
 
 
 @dataclass
@@ -108,21 +71,24 @@ class BatchJob:
     """
 
     def __init__(self, predictor: Predictor, settings: JobSettings) -> None:
-        check_format(settings.format)
+        if settings.min_confidence is not None and predictor.info.trust is None:
+            raise InputError(
+                f"{predictor.info.name} tells no confidence: leave --min-confidence out, or "
+                "calibrate the model with luvli calibrate."
+            )
         self.predictor = predictor
         self.settings = settings
         self.summary = JobSummary()
-        identity = {
-            "model": predictor.info.name,
-            "version": predictor.info.version,
-            **{
-                name: getattr(settings, name)
-                for name in ("format", "draw", "coverage", "smooth", "min_score", "note")
-            },
-        }
-        self.journal = Journal(settings.out, identity)
+        identity = _identity(predictor, settings)
+        self._finished = Finished(settings.out, identity)
+        self._results_file = settings.out / f"faces{SUFFIXES.get(settings.format, '')}"
+        if not settings.overwrite:
+            self._finished.check(self._results_file if self._results_file.suffix else None)
+        self.journal = Journal(settings.out, identity, fresh=settings.overwrite)
         self.summary.resumed = self.journal.resumed
-        self._taken: set[int] = set()
+        self._names = OutputNames(settings.out)
+        # what an earlier run of the same command left may be replaced, other files never
+        self._ours = settings.overwrite or self._finished.same or bool(self.journal.resumed)
         self.stopwatch = self.summary.stopwatch
 
     # -- pictures --------------------------------------------------------------------------
@@ -164,6 +130,8 @@ class BatchJob:
             photograph = Photograph(item.path)
             with self.stopwatch("read"):
                 self.predictor.look_at(photograph)
+            if self.settings.try_rotations:
+                return self._prepare_turned(item, stem, photograph)
             with self.stopwatch("detect"):
                 boxes = self.predictor.find(photograph, item.path, self.settings.min_score)
             with self.stopwatch("crop"):
@@ -175,6 +143,15 @@ class BatchJob:
             why = f"{type(error).__name__}: {error}".splitlines()[0]
             return _Ready(item, stem, error=f"{item.path} could not be processed ({why}).")
         return _Ready(item, stem, image, found.boxes, found.crops, found.pixels)
+
+    def _prepare_turned(self, item: Input, stem: Path, photograph: Photograph) -> _Ready:
+        image = photograph.whole()
+        with self.stopwatch("detect"):
+            boxes, crops = find_turned(self.predictor, image, item.path, self.settings.min_score)
+        with self.stopwatch("crop"):
+            pixels = [crop.warp(image) for crop in crops]
+        kept = image if self.settings.draw and boxes else None
+        return _Ready(item, stem, kept, boxes, crops, pixels)
 
     def _flush(self, batch: list[_Ready]) -> Iterator[Input]:
         good = [ready for ready in batch if not ready.error]
@@ -190,7 +167,7 @@ class BatchJob:
             if ready.error:
                 self.summary.failed.append(ready.error)
             else:
-                found = tuple(next(faces) for _ in ready.boxes)
+                found = self._wanted([next(faces) for _ in ready.boxes])
                 with self.stopwatch("write"):
                     self._keep(ready, Result(ready.input.path, found))
             yield ready.input
@@ -198,15 +175,16 @@ class BatchJob:
     def _keep(self, ready: _Ready, result: Result) -> None:
         summary = self.summary
         stem = ready.stem
-        if self.settings.format == "pts":
+        if self.settings.format == "pts" and self._may_write(stem.with_name(f"{stem.name}.pts")):
             write_pts_files(stem, result)
         if ready.image is not None and result.faces:
             suffix = Path(ready.input.path).suffix.lower()
             suffix = suffix if suffix in WRITABLE else ".png"
             target = stem.with_name(f"{stem.name}-landmarks{suffix}")
-            write_image(target, self._drawn(ready.image, result.faces, enlarge=True))
-            if len(summary.written) < 10:
-                summary.written.append(target)
+            if self._may_write(target):
+                write_image(target, self._drawn(ready.image, result.faces, enlarge=True))
+                if len(summary.written) < 10:
+                    summary.written.append(target)
         self.journal.add(result.to_line())
         summary.images += 1
         summary.faces += len(result.faces)
@@ -214,6 +192,32 @@ class BatchJob:
         self._count(result)
         if len(summary.examples) < 20:
             summary.examples.append(result)
+
+    def _wanted(self, faces: Sequence[FaceLandmarks]) -> tuple[FaceLandmarks, ...]:
+        kept = tuple(face for face in faces if self.settings.wants(face))
+        self.summary.filtered += len(faces) - len(kept)
+        return kept
+
+    def _only_wanted(self, result: Result) -> Result:
+        kept = [self.settings.wants(face) for face in result.faces]
+        if all(kept):
+            return result
+        self.summary.filtered += kept.count(False)
+        return replace(
+            result,
+            faces=tuple(face for face, good in zip(result.faces, kept, strict=True) if good),
+            tracks=tuple(track for track, good in zip(result.tracks, kept, strict=True) if good),
+        )
+
+    def _may_write(self, target: Path) -> bool:
+        """False, and named, where a file stands that is not of this run."""
+        if self._ours or not target.exists():
+            return True
+        self.summary.failed.append(
+            f"{target} was there before and was left as it is: choose another --out, or give "
+            "--overwrite."
+        )
+        return False
 
     def _count(self, result: Result) -> None:
         """What the triage decided, where it was asked."""
@@ -223,13 +227,9 @@ class BatchJob:
 
     def _stem(self, item: Input) -> Path:
         """Where outputs of one input go, without a suffix; no two inputs share it."""
-        name = Path(item.name)
-        stem = str(name.with_suffix(""))
         if self.settings.draw or self.settings.format == "pts" or item.is_video:
-            if hash(stem) in self._taken:
-                stem = str(name)  # a.png beside a.jpg
-            self._taken.add(hash(stem))
-        return self.settings.out / stem
+            return self._names.stem(item)
+        return self.settings.out / Path(item.name).with_suffix("")
 
     def _drawn(
         self, image: ImageArray, faces: tuple[FaceLandmarks, ...], enlarge: bool = False
@@ -292,7 +292,8 @@ class BatchJob:
                 temporary = stack.enter_context(whole_file(target))
                 writer = stack.enter_context(VideoWriter(temporary, rate, sound))
             count = faces = 0
-            for result in self._results(followed, writer if online else None, offline):
+            for whole in self._results(followed, writer if online else None, offline):
+                result = self._only_wanted(whole)
                 spool.write(result.to_line() + "\n")
                 count, faces = count + 1, faces + len(result.faces)
                 self._count(result)
@@ -350,10 +351,10 @@ class BatchJob:
         settings = self.settings
         anything = any(not line.get("video") for line in self.journal.lines())
         if settings.format != "pts" and anything:
-            path = settings.out / f"faces{SUFFIXES[settings.format]}"
+            path = self._results_file
             with self.stopwatch("write"):
                 if settings.format == "json":
-                    write_json_lines(path, self.journal.texts())
+                    write_json_lines(path, self.journal.texts(), self.summary.failed)
                 else:
                     lines = (line for line in self.journal.lines() if not line.get("video"))
                     results = (Result.from_fields(line) for line in lines)
@@ -361,10 +362,26 @@ class BatchJob:
             self.summary.written.insert(0, path)
         if self.summary.failed:
             write_text(settings.out / FAILED, "\n".join(self.summary.failed) + "\n")
-        else:
+        elif self._ours:
             (settings.out / FAILED).unlink(missing_ok=True)  # of an earlier run
+        self._finished.note()
         self.journal.remove()
         return self.summary
+
+
+def _identity(predictor: Predictor, settings: JobSettings) -> dict[str, Any]:
+    about = {"model": predictor.info.name, "version": predictor.info.version}
+    return about | settings.identity()
+
+
+def free_folder(predictor: Predictor, settings: JobSettings) -> JobSettings:
+    """The same settings with `out` moved to NAME-2, NAME-3, ... where another run's results are."""
+    identity, first = _identity(predictor, settings), settings.out
+    number = 1
+    while Finished(settings.out, identity).other and not settings.overwrite:
+        number += 1
+        settings = replace(settings, out=first.with_name(f"{first.name}-{number}"))
+    return settings
 
 
 def predict_paths(
@@ -375,7 +392,16 @@ def predict_paths(
     Bad files are listed in the summary and do not stop the rest. When it is interrupted, or
     the disk is full, the journal stays and the same call goes on from there.
     """
+    with folder_lock(settings.out):
+        return _locked(predictor, inputs, settings, watch)
+
+
+def _locked(
+    predictor: Predictor, inputs: Inputs, settings: JobSettings, watch: Watch
+) -> JobSummary:
     run = BatchJob(predictor, settings)
+    run.summary.failed += inputs.problems
+    run.summary.skipped = inputs.skipped
     try:
         for _ in watch(run.images(inputs), "images", inputs.images):
             pass

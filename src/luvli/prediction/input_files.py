@@ -7,6 +7,8 @@ pictures takes no more memory than one of a hundred, and the total is known from
 from __future__ import annotations
 
 import glob
+import hashlib
+import json
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -15,8 +17,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from luvli.errors import InputError
-from luvli.files import PathLike
+from luvli.files import PathLike, unreadable
 from luvli.image.read import IMAGE_SUFFIXES
+from luvli.models import find_model
 
 # fmt: off
 VIDEO_SUFFIXES = frozenset((
@@ -51,16 +54,20 @@ class Inputs:
             max_size=16 << 20, mode="w+", encoding="utf-8", errors="surrogateescape"
         )
         self.images = 0
+        self.skipped = 0
+        """files in the folders that are neither images nor videos"""
+        self.problems: list[str] = []
+        """a sentence for each folder that could not be listed"""
         self.videos: list[Input] = []
         for path in paths:
             count = self.images + len(self.videos)
-            for found in _expand(os.fspath(path)):
+            for found in _expand(os.fspath(path), self):
                 if found.is_video:
                     self.videos.append(found)
                 else:
                     self._spool.write(f"{_escape(found.path)}\0{_escape(found.name)}\n")
                     self.images += 1
-            if self.images + len(self.videos) == count:
+            if self.images + len(self.videos) == count and not self.problems:
                 raise InputError(f"{path} holds no image or video: check the path.")
 
     def __iter__(self) -> Iterator[Input]:
@@ -71,9 +78,9 @@ class Inputs:
             yield Input(_unescape(path), _unescape(name))
 
 
-def _expand(text: str) -> Iterator[Input]:
+def _expand(text: str, report: Inputs) -> Iterator[Input]:
     if os.path.isdir(text):  # noqa: PTH112  # a string may be a pattern, not a path
-        yield from _folder(text, "")
+        yield from _folder(text, "", report)
     elif os.path.exists(text) or not glob.has_magic(text):  # noqa: PTH110
         # a file that is missing is found out, named and counted when it is read
         yield Input(text, _short(text))
@@ -83,7 +90,7 @@ def _expand(text: str) -> Iterator[Input]:
                 yield Input(found, _short(found))
 
 
-def _folder(folder: str, inside: str) -> Iterator[Input]:
+def _folder(folder: str, inside: str, report: Inputs) -> Iterator[Input]:
     """Pictures and videos under a folder, files before subfolders; hidden ones are left out."""
     deeper: list[str] = []
     try:
@@ -98,10 +105,14 @@ def _folder(folder: str, inside: str) -> Iterator[Input]:
                         deeper.append(name)
                     elif os.path.splitext(name)[1].lower() in FOUND_IN_FOLDERS:  # noqa: PTH122
                         yield Input(os.path.join(folder, name), os.path.join(inside, name))  # noqa: PTH118
+                    else:
+                        report.skipped += 1
     except OSError as error:
-        raise InputError(f"{folder} cannot be listed ({error.strerror}): check it.") from error
+        report.problems.append(
+            f"{folder} cannot be listed ({error.strerror}): check its permissions."
+        )
     for name in deeper:
-        yield from _folder(os.path.join(folder, name), os.path.join(inside, name))  # noqa: PTH118
+        yield from _folder(os.path.join(folder, name), os.path.join(inside, name), report)  # noqa: PTH118
 
 
 def _short(path: str) -> str:
@@ -116,3 +127,31 @@ def _escape(text: str) -> str:
 
 def _unescape(text: str) -> str:
     return text.replace("\\\\", "\0").replace("\\n", "\n").replace("\0", "\\")
+
+
+def run_note(
+    inputs: Iterable[str],
+    model: str,
+    backend: str | None,
+    boxes: Path | None,
+    small_faces: bool,
+    accept_from: float | None,
+) -> str:
+    """What else the results of a run depend on, for its identity: places of the inputs, contents
+    of the model and of the box file."""
+    about = {
+        "inputs": [os.path.abspath(path) for path in inputs],  # noqa: PTH100  # patterns stay
+        "model": _content(find_model(model, backend)),
+        "boxes": None if boxes is None else _content(boxes),
+        "small_faces": small_faces,
+        "accept_from": accept_from,
+    }
+    return json.dumps(about, sort_keys=True)
+
+
+def _content(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()[:16]
+    except OSError as error:
+        raise unreadable(path, error) from error

@@ -8,6 +8,7 @@ and it disappears.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -16,22 +17,24 @@ from pathlib import Path
 from typing import Any
 
 from luvli.errors import InputError
-from luvli.files import unreadable
+from luvli.files import unreadable, write_text
 
 NAME = ".luvli-unfinished.jsonl"
+FINISHED = ".luvli-finished.json"
 
 
 class Journal:
     """Lines of finished work; `in` tells whether a name was finished by an earlier run."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, Any], fresh: bool = False) -> None:
+        """`fresh` drops what another run left unfinished."""
         self.path = folder / NAME
         self._done: set[bytes] = set()
         self._whole = 0
         wanted = json.dumps(settings, sort_keys=True)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            if self.path.is_file():
+            if self.path.is_file() and not (fresh and not self._is_of(wanted)):
                 self._take_up(wanted)
             self._stream = self.path.open("ab")
             self._stream.truncate(self._whole)
@@ -79,7 +82,8 @@ class Journal:
         except OSError:
             pass  # a full disk was reported when the line was added
         finally:
-            self._stream.close()
+            with contextlib.suppress(OSError):  # closing tries once more to write it
+                self._stream.close()
 
     def remove(self) -> None:
         """The run is finished."""
@@ -89,6 +93,10 @@ class Journal:
     def _write(self, line: str) -> None:
         self._stream.write(line.encode("utf-8", "surrogateescape") + b"\n")
         self._stream.flush()
+
+    def _is_of(self, wanted: str) -> bool:
+        with self.path.open("rb") as stream:
+            return stream.readline().strip() == wanted.encode()
 
     def _take_up(self, wanted: str) -> None:
         try:
@@ -100,7 +108,7 @@ class Journal:
                     raise InputError(
                         f"{self.path.parent} holds an unfinished run with other settings: "
                         f"repeat that command to finish it, delete {self.path.name} in it to "
-                        "drop it, or choose another --out."
+                        "drop it, give --overwrite, or choose another --out."
                     )
                 self._whole = len(first)
                 for line in stream:
@@ -114,6 +122,38 @@ class Journal:
             raise InputError(f"{self.path} is damaged: delete it and start again.") from error
         except OSError as error:
             raise unreadable(self.path, error) from error
+
+
+class Finished:
+    """The note that a finished run leaves: what it was, so that another does not mix with it."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
+        self.path = folder / FINISHED
+        self._identity = json.dumps(settings, sort_keys=True)
+        try:
+            before = self.path.read_text(encoding="utf-8") if self.path.is_file() else None
+        except (OSError, UnicodeDecodeError):
+            before = ""
+        self.other = before is not None and before != self._identity
+        """whether another run's results are in the folder"""
+        self.same = before is not None and not self.other
+        """whether this very run was finished before; its files may be written again"""
+
+    def check(self, results: Path | None) -> None:
+        """Refuse a folder whose results are of another run, or of somebody else."""
+        if self.other:
+            raise InputError(
+                f"{self.path.parent} holds the results of another run: choose another --out, or "
+                "give --overwrite to replace them."
+            )
+        if results is not None and not self.same and results.exists():
+            raise InputError(
+                f"{results} was there before: choose another --out, or give --overwrite to "
+                "replace it."
+            )
+
+    def note(self) -> None:
+        write_text(self.path, self._identity)
 
 
 def _digest(name: str) -> bytes:

@@ -43,7 +43,7 @@ class VideoReader:
     """
 
     def __init__(self, path: PathLike) -> None:
-        av = require("av", "scale")
+        av = require("av", "video")
         self.path = Path(path)
         if not self.path.is_file():
             raise unreadable(self.path)
@@ -70,7 +70,7 @@ class VideoReader:
         return max(1, round(self._seconds * self.rate)) if self._seconds else None
 
     def __iter__(self) -> Iterator[Frame]:
-        av = require("av", "scale")
+        av = require("av", "video")
         index, last = 0, -1.0
         start: float | None = None
         try:
@@ -98,7 +98,7 @@ class VideoReader:
 
     def _decoded(self) -> Iterator[Any]:
         """Frames of all packets that can be decoded; damage in the middle costs only itself."""
-        av = require("av", "scale")
+        av = require("av", "video")
         failed: Exception | None = None
         for packet in self._container.demux(self._stream):
             try:
@@ -142,7 +142,7 @@ class VideoWriter:
     """
 
     def __init__(self, path: PathLike, rate: float, source: PathLike | None = None) -> None:
-        av = require("av", "scale")
+        av = require("av", "video")
         self._path = Path(path)
         self._rate = Fraction(rate).limit_denominator(1001)
         self._container = av.open(os.fspath(path), "w")
@@ -152,7 +152,7 @@ class VideoWriter:
 
     def write(self, image: ImageArray, time: float) -> None:
         """One frame, at `time` seconds."""
-        av = require("av", "scale")
+        av = require("av", "video")
         height, width = image.shape[:2]
         if self._stream is None:
             self._start(width + width % 2, height + height % 2)
@@ -166,7 +166,7 @@ class VideoWriter:
             self._sound.copy_until(time)
 
     def _start(self, width: int, height: int) -> None:
-        av = require("av", "scale")
+        av = require("av", "video")
         try:
             av.Codec("libx264", "w")
             name, options = "libx264", {"preset": "veryfast", "crf": "20"}
@@ -206,7 +206,7 @@ class _Sound:
     """The sound of a file, packet by packet, as far as the picture has come."""
 
     def __init__(self, source: PathLike, target: Any) -> None:
-        av = require("av", "scale")
+        av = require("av", "video")
         self._target = target
         self._packets: Iterator[Any] = iter(())
         self._waiting: Any = None
@@ -224,7 +224,7 @@ class _Sound:
         self._shift = float((first or 0) * (base or 1))
 
     def copy_until(self, time: float) -> None:
-        av = require("av", "scale")
+        av = require("av", "video")
         while True:
             if self._waiting is None:
                 try:

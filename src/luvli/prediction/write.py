@@ -6,6 +6,7 @@ parquet has one row for each face; pts has one file for each face.
 
 from __future__ import annotations
 
+import csv
 import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -47,10 +48,10 @@ def write_results(path: PathLike, results: Iterable[Result], format: str) -> Non
 
 
 def write_pts_files(stem: Path, result: Result) -> list[Path]:
-    """One `.pts` for each face: STEM.pts, and STEM-2.pts, STEM-3.pts for further ones."""
+    """One `.pts` for each face: STEM.pts, and STEM~2.pts, STEM~3.pts for further ones."""
     paths = []
     for number, face in enumerate(result.faces, 1):
-        path = stem.with_name(f"{stem.name}.pts" if number == 1 else f"{stem.name}-{number}.pts")
+        path = stem.with_name(f"{stem.name}.pts" if number == 1 else f"{stem.name}~{number}.pts")
         visible = face.visible() if face.visibility_trained else np.full(len(face), True)
         classes = np.where(visible, Visibility.UNOCCLUDED, Visibility.SELF_OCCLUDED)
         write_pts(path, face.points, classes)
@@ -85,13 +86,17 @@ def _parts(items: Iterable[Any]) -> Iterator[list[Any]]:
         yield part
 
 
-def write_json_lines(path: PathLike, lines: Iterable[bytes]) -> None:
-    """The file of format json from lines of `Result.to_line`, whose faces are copied as text."""
+def write_json_lines(path: PathLike, lines: Iterable[bytes], failed: Iterable[str] = ()) -> None:
+    """The file of format json from lines of `Result.to_line`, whose faces are copied as text.
+
+    Images without a face are listed, and the sentences about those that `failed`.
+    """
     with whole_file(path) as temporary:
-        _write_json_lines(temporary, lines)
+        _write_json_lines(temporary, lines, failed)
 
 
-def _write_json_lines(path: Path, lines: Iterable[bytes]) -> None:
+def _write_json_lines(path: Path, lines: Iterable[bytes], failed: Iterable[str] = ()) -> None:
+    without: list[str] = []
     with path.open("wb") as stream:
         stream.write(b'{"format":"luvli-faces","version":1,"faces":[')
         separator = b"\n "
@@ -99,7 +104,11 @@ def _write_json_lines(path: Path, lines: Iterable[bytes]) -> None:
             if rows := Result.faces_text(line):
                 stream.write(separator + rows)
                 separator = b",\n "
-        stream.write(b"\n]}\n")
+            elif b'"frame":null' in line:  # every frame of a video need not have a face
+                without.append(json.loads(line)["image"])
+        rest = {"without_face": without, "failed": list(failed)}
+        told = {name: values for name, values in rest.items() if values}
+        stream.write(b"\n]" + (b"," + json.dumps(told).encode()[1:-1] if told else b"") + b"}\n")
 
 
 def _write_json(path: Path, results: Iterable[Result]) -> None:
@@ -107,12 +116,21 @@ def _write_json(path: Path, results: Iterable[Result]) -> None:
 
 
 def _write_csv(path: Path, results: Iterable[Result]) -> None:
-    """`write_csv` part by part; the first part's header serves all."""
+    """`write_csv` part by part; the first part's header serves all. An image without a face has
+    a row with its name and nothing else."""
     piece = path.with_name(f"{path.stem}-part.csv")
     empty = True
+    without: list[str] = []
+
+    def noted() -> Iterator[Result]:
+        for result in results:
+            if not result.faces and result.frame is None:
+                without.append(result.image)
+            yield result
+
     with path.open("w", encoding="utf-8", newline="") as stream:
         try:
-            for part in _parts(_records(results)):
+            for part in _parts(_records(noted())):
                 records, faces = zip(*part, strict=True)
                 write_csv(piece, records, [face.points for face in faces])
                 with piece.open(encoding="utf-8", newline="") as lines:
@@ -123,6 +141,10 @@ def _write_csv(path: Path, results: Iterable[Result]) -> None:
             if empty:
                 write_csv(piece, [])
                 stream.write(piece.read_text(encoding="utf-8"))
+            with piece.open(encoding="utf-8", newline="") as lines:
+                columns = len(next(csv.reader(lines)))
+            rows = ([name, *[""] * (columns - 1)] for name in without)  # image comes first
+            csv.writer(stream, lineterminator="\n").writerows(rows)
         finally:
             piece.unlink(missing_ok=True)
 

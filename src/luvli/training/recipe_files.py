@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from luvli.errors import InputError
 from luvli.files import PathLike, read_text
 from luvli.training.recipe import Recipe
+from luvli.training.recipe_names import find_recipe
 
 MAX_LAYERS = 16
 """recipes that may extend each other in a row"""
@@ -21,13 +22,13 @@ MAX_VALUES = 20_000
 
 
 def read_recipe(path: PathLike, overrides: Sequence[str] = ()) -> Recipe:
-    """A recipe from its YAML file.
+    """A recipe from its YAML file, or a shipped one by its name (`quick`).
 
     `extends: other.yaml`, relative to the file, takes everything from another recipe first;
     mappings are merged, anything else is replaced. `overrides` are `key=value` pairs with
     dots between the keys, values in YAML: `stages.luvli.epochs=3`.
     """
-    source = Path(path)
+    source = find_recipe(path)
     content = _read_layers(source, ())
     for override in overrides:
         key, sign, value = override.partition("=")

@@ -104,6 +104,8 @@ def read_csv(path: PathLike, hidden_points: bool = False) -> list[FaceRecord]:
     records = []
     try:
         for row in rows:
+            if not any(value for name, value in row.items() if name != about["image"]):
+                continue  # an image without a face, as `luvli predict` notes it
             try:
                 records.append(_record(row, columns, about, hidden_points))
             except (ValueError, TypeError) as error:  # InputError is a ValueError

@@ -54,6 +54,9 @@ class _Face(BaseModel):
     attributes: dict[str, Any] = {}
     score: float | None = None
     visibility_trained: bool = True
+    frame: int | None = None
+    time: float | None = None
+    track: int | None = None
 
 
 def read_json(path: PathLike) -> list[FaceRecord]:
@@ -156,8 +159,14 @@ def _record(face: _Face, unnamed: bool) -> FaceRecord:
         markup=default_markup(len(points)) if unnamed else face.markup,
         dataset=face.dataset,
         face_id=face.face_id,
-        attributes=face.attributes,
+        attributes=face.attributes | _of_video(face),
         covariance=None if face.covariance is None else floats(face.covariance),
         visibility_probability=probability,
         score=face.score,
     )
+
+
+def _of_video(face: _Face) -> dict[str, Any]:
+    """Frame, time and track of a face in a video, as attributes."""
+    about = {"frame": face.frame, "time": face.time, "track": face.track}
+    return {name: value for name, value in about.items() if value is not None}

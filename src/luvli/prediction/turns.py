@@ -1,0 +1,62 @@
+"""Faces in images that lie on their side or stand on their head."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from luvli.image import affine
+from luvli.image.box import Box
+from luvli.image.crop import Crop
+from luvli.image.detect import MIN_SCORE
+from luvli.image.read import ImageArray
+from luvli.prediction.predictor import Predictor
+
+TURNS = (0, 1, 3, 2)
+"""quarter turns counter-clockwise, the likeliest first"""
+
+
+def find_turned(
+    predictor: Predictor, image: ImageArray, name: str = "", min_score: float = MIN_SCORE
+) -> tuple[list[Box], list[Crop]]:
+    """Boxes and crops of the faces, whichever way up the image is.
+
+    The detector looks at the image in all four positions; that with the largest sum of scores
+    counts. Crops are upright faces; boxes, and what comes out of the network, are in pixels of
+    the image as it is.
+    """
+    looks = []
+    for turn in TURNS:
+        seen = np.ascontiguousarray(np.rot90(image, turn))
+        looks.append((predictor.detect(seen, name, min_score), turn))
+    boxes, turn = max(looks, key=lambda look: sum(box.score for box in look[0]))
+    height, width = image.shape[:2]
+    way = turn_affine(turn, width, height)
+    crops = [predictor.crop(box) for box in boxes]
+    if turn == 0:
+        return boxes, crops
+    back = affine.invert(way)
+    return (
+        [_moved(box, back) for box in boxes],
+        [Crop(affine.compose(crop.affine, way), crop.size, 90.0 * turn) for crop in crops],
+    )
+
+
+def turn_affine(turn: int, width: int, height: int) -> affine.Floats:
+    """(2, 3) pixels of an image -> those of `np.rot90(image, turn)`.
+
+    >>> turn_affine(1, 30, 20).tolist()  # the last column becomes the first row
+    [[0.0, 1.0, 0.0], [-1.0, 0.0, 29.0]]
+    """
+    ways = {
+        0: [[1, 0, 0], [0, 1, 0]],
+        1: [[0, 1, 0], [-1, 0, width - 1]],
+        2: [[-1, 0, width - 1], [0, -1, height - 1]],
+        3: [[0, -1, height - 1], [1, 0, 0]],
+    }
+    return np.array(ways[turn % 4], dtype=np.float64)
+
+
+def _moved(box: Box, way: affine.Floats) -> Box:
+    corners = affine.apply(way, box.array.reshape(2, 2))
+    (x0, y0), (x1, y1) = corners.min(axis=0), corners.max(axis=0)
+    return Box(x0, y0, x1, y1, box.score)

@@ -1,0 +1,57 @@
+"""The recipes that come with the package, by name: `quick`, `own-faces`, `paper/table1-...`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from luvli.errors import unknown_choice
+from luvli.files import PathLike
+
+FOLDERS = (
+    Path(__file__).parents[1] / "recipes",  # in a wheel
+    Path(__file__).parents[3] / "recipes",  # in a clone
+)
+
+
+def recipe_folder() -> Path | None:
+    """Where the recipes lie; None where they were left out."""
+    return next((folder for folder in FOLDERS if (folder / "quick.yaml").is_file()), None)
+
+
+def recipe_names() -> list[str]:
+    """All recipes, by path without suffix.
+
+    >>> "quick" in recipe_names()
+    True
+    """
+    folder = recipe_folder()
+    if folder is None:
+        return []
+    found = folder.rglob("*.yaml")
+    return sorted(path.relative_to(folder).with_suffix("").as_posix() for path in found)
+
+
+def find_recipe(name_or_path: PathLike) -> Path:
+    """A recipe's file, from its path or from its name; a path wins where there is such a file.
+
+    `recipes/quick.yaml` also reads as the name `quick` where that file is not there.
+    """
+    path = Path(name_or_path)
+    folder = recipe_folder()
+    if path.is_file() or folder is None:
+        return path
+    name = path.with_suffix("").as_posix().removeprefix("recipes/")
+    shipped = folder / f"{name}.yaml"
+    if name in recipe_names():
+        return shipped
+    if path.suffix:
+        return path  # reading it will say that it does not exist
+    raise unknown_choice("recipe", str(name_or_path), recipe_names())
+
+
+def recipe_summary(path: Path) -> str:
+    """The first comment line of a recipe."""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            return line.lstrip("# ").strip()
+    return ""
