@@ -10,13 +10,16 @@ import pytest
 pytest.importorskip("numba")
 
 from luvli.data.formats import write_pts
+from luvli.data.record import Visibility
 from luvli.errors import InputError
 from luvli.markup import get_markup
 from luvli.synthetic import load_head, render_face
 from luvli.synthetic.heads.head import Head
 from luvli.synthetic.heads.ict import load_ict
 from luvli.synthetic.people.textures import random_texture
+from luvli.synthetic.photographs import photographed_faces, write_faces
 from luvli.synthetic.raster.materials import BEARD, BROWS, LIPS, SCALP, Part
+from luvli.synthetic.scene.backdrop import _beside_face
 
 
 @pytest.fixture(scope="module")
@@ -138,12 +141,13 @@ def test_a_dot_on_a_photograph_lands_on_the_landmark(head: Head, tmp_path: Path)
         centre = sample.all_points[30]
         dot = (round(centre[0]), round(centre[1]))
         cv2.circle(image, dot, 4, (255, 0, 0), -1)
-        cv2.imwrite(str(tmp_path / "face.png"), image)
-        write_pts(tmp_path / "face.pts", sample.all_points)
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        cv2.imwrite(str(folder / "face.png"), image)
+        write_pts(folder / "face.pts", sample.all_points)
         try:
-            texture, tone = random_texture(head, str(tmp_path), np.random.default_rng(0))
+            texture, tone = random_texture(head, str(folder), np.random.default_rng(0))
         except InputError:  # this face is lit too hard, or too dark, to be used
-            random_texture.__globals__["_texture"].cache_clear()
             continue
         break
     blue = texture[..., 2].astype(int) - texture[..., 0]
@@ -153,6 +157,41 @@ def test_a_dot_on_a_photograph_lands_on_the_landmark(head: Head, tmp_path: Path)
     assert blue.max() > 100
     assert np.hypot(x - expected[0], y - expected[1]) < 8  # the dot's own size is 5 texels
     assert (tone > 0).all()
+
+
+def test_faces_of_a_list_lend_what_files_beside_them_lend(head: Head, tmp_path: Path) -> None:
+    """Points that a model has found do the same as a `.pts` file; without points none is lent."""
+    import cv2
+
+    sample = render_face(1, size=384, pose=(0, 0, 0), occluders=False, effects=False)
+    cv2.imwrite(str(tmp_path / "face.png"), sample.image[..., ::-1])
+    known = sample.record.with_changes(
+        points=sample.all_points, visibility=np.ones(68), image=tmp_path / "face.png"
+    )
+    unknown = known.with_changes(visibility=np.full(68, Visibility.UNLABELLED))
+    listed, boxed = (write_faces([face], tmp_path) for face in (known, unknown))
+    assert write_faces([known], tmp_path) == listed
+    write_pts(tmp_path / "face.pts", sample.all_points)
+    beside, from_list = (photographed_faces(str(s))[0] for s in (tmp_path, listed))
+    assert beside.points is not None and from_list.points is not None
+    assert np.allclose(beside.points, from_list.points, atol=0.01)
+    alone = photographed_faces(boxed)[0]
+    assert alone.points is None and alone.box is not None
+    with pytest.raises(InputError, match="no photograph with 68 points"):
+        random_texture(head, boxed, np.random.default_rng(0))
+
+
+def test_backgrounds_leave_the_face_out() -> None:
+    rng = np.random.default_rng(0)
+    image = np.zeros((200, 200, 3), np.uint8)
+    image[60:160, 70:130] = 255  # the face
+    box = np.array([70.0, 60.0, 130.0, 160.0])
+    for _ in range(12):
+        patch = _beside_face(image, box, rng)
+        assert patch.max() == 0
+        assert 0.6 <= patch.shape[1] / patch.shape[0] <= 1 / 0.6
+    filled = np.array([0.0, 0.0, 199.0, 199.0])
+    assert _beside_face(image, filled, rng) is image
 
 
 def test_faces_wear_the_skin_of_photographs(lfpw: Path) -> None:

@@ -26,7 +26,7 @@ from luvli.training.batch import (
     visibility_labels,
 )
 from luvli.training.recipe import Recipe, Source
-from luvli.training.relabel import relabel
+from luvli.training.relabel import _combined, relabel
 from luvli.training.sources import group_of, hold_out, load_source, name_hash
 
 MakeRecipe = Callable[..., Recipe]
@@ -255,3 +255,16 @@ def test_rendered_faces_wear_no_skin_of_held_out_photographs(
     listed = {file.name for file in photographs(used[0])}
     assert listed == {r.image.name for r in mine.train if r.image is not None}
     assert not listed & {r.image.name for r in mine.held_out if r.image is not None}
+
+
+def test_sure_views_count_more_in_a_jittered_label() -> None:
+    """Two views of one landmark: the mean is that of two Gaussian measurements."""
+    points = np.array([[[[0.0, 0.0]]], [[[4.0, 4.0]]]])
+    covariance = np.array([[[np.diag([1.0, 9.0])]], [[np.diag([3.0, 1.0])]]])
+    views = [(p, c, np.ones((1, 1))) for p, c in zip(points, covariance, strict=True)]
+    mean, spread, _ = _combined(views, weighted=True)
+    assert np.allclose(mean[0, 0], [4.0 * (1 / 3) / (1 + 1 / 3), 4.0 * 1 / (1 + 1 / 9)])
+    plain, _, _ = _combined(views, weighted=False)
+    assert np.allclose(plain[0, 0], [2.0, 2.0])
+    scatter = ((points[:, 0, 0, 0] - 1.0) ** 2).mean()
+    assert np.isclose(spread[0, 0, 0, 0], 2.0 + scatter)

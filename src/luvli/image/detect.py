@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import cache
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +66,8 @@ def detect_faces(
 
 
 def get_detector(name: str, small_faces: bool = False) -> Detector:
-    """A detector by name: `yunet`, or `whole-image` (the image is one face crop).
+    """A detector by name: `yunet`, `yunet-open` (the same with a box map that saw free data
+    alone), or `whole-image` (the image is one face crop).
 
     Boxes that are known already come from `luvli.image.known_boxes.BoxesFromFile(path)`.
     """
@@ -85,12 +86,13 @@ class YuNet:
     some 100 MB.
     """
 
-    def __init__(self, small_faces: bool = False) -> None:
+    def __init__(self, small_faces: bool = False, box_map: BoxMap = "300w") -> None:
         self.small_faces = small_faces
+        self.edges = BOX_MAPS[box_map]
         self._network = _one_network()
 
     def __call__(self, image: ImageArray, name: str = "") -> list[Box]:
-        return [tight_box(row) for row in self.detect_raw(image)]
+        return [tight_box(row, self.edges) for row in self.detect_raw(image)]
 
     def detect_raw(self, image: ImageArray) -> Rows:
         """What YuNet finds, (n, 15) in image pixels, doubles left out, best score first."""
@@ -162,10 +164,11 @@ def _asks_for_more(rows: Rows) -> bool:
     return bool((shared < 0.5 * smaller).all(axis=1).any())
 
 
-def tight_box(row: NDArray[np.float64]) -> Box:
+def tight_box(row: NDArray[np.float64], edges: NDArray[np.float64] | None = None) -> Box:
     """YuNet's (15,) answer as a tight landmark box: each edge is linear in `box_features`."""
+    edges = _EDGES if edges is None else edges
     features, centre, size = box_features(row)
-    x0, y0, x1, y1 = np.tile(centre, 2) + size * (_EDGES @ features)
+    x0, y0, x1, y1 = np.tile(centre, 2) + size * (edges @ features)
     least = 0.05 * size  # never an empty box, whatever the points
     return Box(x0, y0, max(x1, x0 + least), max(y1, y0 + least), float(row[14]))
 
@@ -199,10 +202,31 @@ _EDGES: NDArray[np.float64] = np.array([
 ])
 # fmt: on
 
-DETECTOR = " ".join(
-    map(str, (WEIGHTS, SMALL, LARGE, HINT_SCORE, BORDERED, BORDER, GAMMA, _EDGES.tolist()))
-)
-"""tells boxes of this detector from those of another version, for whoever keeps them"""
+# The same, fitted by `benchmarks/open_box_map.py` to rendered heads and London portraits alone, for
+# models that may not owe anything to research-only labels.
+# fmt: off
+_OPEN_EDGES: NDArray[np.float64] = np.array([
+    [-0.0149, -0.3333, -0.0462, 0.2271, -0.4355, -0.0004, 0.3204, 0.0330, 0.2119, -0.0112, 0.6460,
+     -0.2374, -0.7613],
+    [2.5288, -1.6696, -1.2506, 0.1637, 0.0895, -0.1637, 0.0895, 0.0000, 0.0957, -0.1914, 0.1282,
+     0.1914, 0.1282],
+    [0.0149, 0.3333, 0.0462, -0.0004, -0.3204, 0.2271, 0.4355, 0.0330, -0.2119, -0.2374, 0.7613,
+     -0.0112, -0.6460],
+    [0.9659, -0.3692, -0.2364, 0.5088, -0.1983, -0.5088, -0.1983, 0.0000, 0.3416, -0.4711, 0.2661,
+     0.4711, 0.2661],
+])
+# fmt: on
+
+BoxMap = Literal["300w", "open"]
+BOX_MAPS: dict[BoxMap, NDArray[np.float64]] = {"300w": _EDGES, "open": _OPEN_EDGES}
+"""`300w`: fitted to LFPW's labels, which are for research only. `open`: to free data"""
+
+_LOOKS = " ".join(map(str, (WEIGHTS, SMALL, LARGE, HINT_SCORE, BORDERED, BORDER, GAMMA)))
+DETECTORS = {
+    "yunet": f"{_LOOKS} {_EDGES.tolist()}",
+    "yunet-open": f"{_LOOKS} {_OPEN_EDGES.tolist()}",
+}
+"""tells boxes of a detector from those of another version, for whoever keeps them"""
 
 
 @cache
@@ -212,5 +236,6 @@ def _one_network() -> YuNetNetwork:
 
 _DETECTORS: dict[str, Callable[[bool], Detector]] = {
     "yunet": YuNet,
+    "yunet-open": lambda small_faces: YuNet(small_faces, "open"),
     "whole-image": lambda small_faces: WholeImage(),
 }

@@ -18,12 +18,13 @@ from luvli.errors import InputError
 from luvli.files import write_text
 from luvli.training.checkpoint import latest_checkpoint, list_checkpoints
 from luvli.training.distributed import RunOptions, launch, stop_signals
-from luvli.training.recipe import Recipe
+from luvli.training.licences import check_licence
+from luvli.training.recipe import Recipe, Source, stage_of
 from luvli.training.recipe_files import make_recipe, write_recipe
 from luvli.training.run_log import RunLog
-from luvli.training.sources import SourceFaces, load_source
+from luvli.training.sources import load_source
 from luvli.training.stage import StageTrainer, StepCounter, TrainingRun
-from luvli.training.stage_model import MODEL
+from luvli.training.stage_model import MODEL, stage_path
 from luvli.training.validate import ValidationMetrics
 
 __all__ = ["RunOptions", "train"]
@@ -35,6 +36,7 @@ def train(recipe: Recipe, out: Path, options: RunOptions | None = None) -> Path:
     A signal (SIGTERM, Ctrl-C) ends it after a checkpoint with `luvli.training.distributed.Stopped`.
     """
     options = options or RunOptions()
+    check_licence(recipe)
     checkpoint = _find_checkpoint(out, options.resume)
     fabric = launch(options)
     done = StepCounter.from_checkpoint(checkpoint).global_step if checkpoint else 0
@@ -45,8 +47,6 @@ def train(recipe: Recipe, out: Path, options: RunOptions | None = None) -> Path:
         if fabric.is_global_zero:
             write_text(out / "recipe.yaml", write_recipe(recipe))
         run = TrainingRun(recipe, out, options, fabric, log)
-        with fabric.rank_zero_first(local=True):
-            run.faces = _load_faces(recipe, log)
         return _run_stages(run, checkpoint)
     finally:
         log.close()
@@ -62,7 +62,10 @@ def _run_stages(run: TrainingRun, checkpoint: dict[str, Any] | None) -> Path:
         run.validation = {name: ValidationMetrics(**metrics) for name, metrics in known}
         run.log.say(f"continuing after step {counter.step} of stage {counter.stage}")
     with stop_signals() as stop:
+        for name in names[: names.index(counter.stage)]:
+            _load_faces(run, name)
         for name in names[names.index(counter.stage) :]:
+            _load_faces(run, name)
             if name != counter.stage:
                 counter = StepCounter(name, global_step=counter.global_step)
             weights = StageTrainer(run, counter, weights, checkpoint).train(stop)
@@ -70,15 +73,34 @@ def _run_stages(run: TrainingRun, checkpoint: dict[str, Any] | None) -> Path:
     return run.out / MODEL
 
 
-def _load_faces(recipe: Recipe, log: RunLog) -> dict[str, SourceFaces]:
-    wanted = {name for stage in recipe.stages.values() for name in recipe.sources_of(stage)}
-    faces = {}
+def _load_faces(run: TrainingRun, stage: str) -> None:
+    """Add the sources of a stage to the run's faces, where they are not there yet.
+
+    Not all at once: faces can be labelled by the model of an earlier stage, and rendered ones can
+    wear the skin of such faces.
+    """
+    recipe = run.recipe
+    data = recipe.data.model_copy(update={"sources": _with_stage_models(recipe, run.out)})
+    for name in recipe.sources_of(recipe.stages[stage]):
+        if name in run.faces:
+            continue
+        with run.fabric.rank_zero_first(local=True):
+            part = load_source(name, data.sources[name], data, recipe.network)
+        run.faces[name] = part
+        kept = f", {len(part.held_out)} held out" if part.held_out else ""
+        run.log.say(f"{name}: {len(part.train)} faces to learn from{kept}")
+
+
+def _with_stage_models(recipe: Recipe, out: Path) -> dict[str, Source]:
+    """The sources, with the model file of the stage in place of `stage:NAME`."""
+    sources = {}
     for name, source in recipe.data.sources.items():
-        if name in wanted:
-            part = faces[name] = load_source(name, source, recipe.data, recipe.network)
-            kept = f", {len(part.held_out)} held out" if part.held_out else ""
-            log.say(f"{name}: {len(part.train)} faces to learn from{kept}")
-    return faces
+        stage = stage_of(source.relabel)
+        if stage is not None:
+            path = str(stage_path(recipe, stage, out))
+            source = source.model_copy(update={"relabel": path})
+        sources[name] = source
+    return sources
 
 
 def _find_checkpoint(out: Path, resume: bool) -> dict[str, Any] | None:

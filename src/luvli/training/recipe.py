@@ -55,11 +55,18 @@ class Synthetic(StrictConfig):
     jaw: Literal["3d", "outline"] = "outline"
     size: Positive = 256
     """side of the rendered pictures, in pixels"""
-    textures: str | None = None
-    """photographs with `.pts` files whose skin is laid on the faces: a folder below `data.root`,
-    or the name of a source, of which only the training faces are used, never held-out ones"""
-    backgrounds: str | None = None
-    """photographs to stand behind the faces: a folder below `data.root`, or a source's name"""
+    textures: str | tuple[str, ...] | None = None
+    """photographs whose skin is laid on the faces: a folder below `data.root` with `.pts` files,
+    or the names of sources, of which only the training faces are used, never held-out ones"""
+    backgrounds: str | tuple[str, ...] | None = None
+    """photographs to stand behind the faces: a folder below `data.root`, or the names of sources"""
+
+    def photographs(self, what: Literal["textures", "backgrounds"]) -> tuple[str, ...]:
+        """The sources (or the one folder) that lend skins or backgrounds."""
+        given = self.textures if what == "textures" else self.backgrounds
+        if given is None:
+            return ()
+        return (given,) if isinstance(given, str) else given
 
 
 class Source(StrictConfig):
@@ -88,10 +95,11 @@ class Source(StrictConfig):
     face is not (a little of it may be, by its own hair or glasses). `ignore`: nothing."""
     offset: tuple[float, float] = (0.0, 0.0)
     """image pixels added to x and y of every label, for sets with a known shift"""
-    boxes: Literal["labels", "detector"] = "labels"
+    boxes: Literal["labels", "detector", "detector-open"] = "labels"
     """`labels`: the data set's own boxes, or tight ones around the landmarks. `detector`: those
     that our detector finds, as in prediction; faces that it does not find are left out. For
-    markups whose tight box is not that of the 68 points this is the one to use."""
+    markups whose tight box is not that of the 68 points this is the one to use, and for portraits
+    without labels. `detector-open`: the same detector with a box map that saw free data alone."""
     box_noise: BoxNoise = "paper"
     """moves the edges of tight boxes"""
     hold_out: int | float = 0
@@ -104,8 +112,10 @@ class Source(StrictConfig):
     limit: Positive | None = None
     """use only so many faces (chosen by a hash of their names), for trials"""
     relabel: str | None = None
-    """a shipped model or model file: its predictions replace the training labels, and its
-    covariances weigh them"""
+    """a shipped model, a model file, or `stage:NAME` for the model of an earlier stage of this
+    run: its predictions replace the training labels, and its covariances weigh them"""
+    licence: str = ""
+    """of the images, for folders of your own; known sets have theirs (`luvli data list`)"""
 
     @field_validator("hold_out")
     @classmethod
@@ -119,6 +129,12 @@ class Source(StrictConfig):
         if (self.set is None) == (self.synthetic is None):
             raise ValueError("a source needs either a data 'set' or 'synthetic' faces")
         return self
+
+
+def stage_of(relabel: str | None) -> str | None:
+    """The stage that `stage:NAME` names; None for a model or none at all."""
+    prefix, _, name = (relabel or "").partition(":")
+    return name if prefix == "stage" and name else None
 
 
 class Data(StrictConfig):
@@ -189,6 +205,9 @@ class Stage(StrictConfig):
     relabel: tuple[str, ...] = ()
     """sources whose training labels the stage's first weights make anew: self-training, for faces
     with weak labels or another convention; as `relabel` of a source, but by this very run"""
+    relabel_jitter: bool = False
+    """ask about each face six times, mirrored and with moved boxes, not twice; predictions then
+    count by the inverse of their covariances"""
     teacher: str | None = None
     """shipped model or model file to learn from beside the labels (distillation): its points,
     covariances and visibilities of every training face, as it sees the plain picture and its
@@ -296,6 +315,8 @@ class Recipe(StrictConfig):
                 if source not in self.data.sources:
                     known = ", ".join(self.data.sources)
                     raise ValueError(f"stages.{name}.mixture: no source {source!r} among {known}")
+            for source in self.sources_of(stage):
+                self._check_order(name, source)
             for source in stage.relabel:
                 if source not in self.sources_of(stage):
                     known = ", ".join(self.sources_of(stage))
@@ -308,6 +329,29 @@ class Recipe(StrictConfig):
                 "the first stage cannot relabel: it has no trained weights to start from"
             )
         return self
+
+    def _check_order(self, stage: str, source: str) -> None:
+        """What an earlier stage labels can be used only after it."""
+        names = list(self.stages)
+        for used in [source, *self.lenders(source)]:
+            labeller = stage_of(self.data.sources[used].relabel)
+            if labeller is None:
+                continue
+            if labeller not in names:
+                raise ValueError(
+                    f"data.sources.{used}.relabel: no stage {labeller!r} among {', '.join(names)}"
+                )
+            if names.index(labeller) >= names.index(stage):
+                raise ValueError(
+                    f"stages.{stage}: source {used} is labelled by stage {labeller}, which is "
+                    "not before it"
+                )
+
+    def lenders(self, source: str) -> list[str]:
+        """Names of the sources that lend their skins to the faces of a rendered one."""
+        synthetic = self.data.sources[source].synthetic
+        given = synthetic.photographs("textures") if synthetic is not None else ()
+        return [name for name in given if name in self.data.sources]
 
     def stage_network(self, stage: Stage) -> NetworkConfig:
         """The network of one stage: the recipe's, at the stage's input size."""

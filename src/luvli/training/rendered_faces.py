@@ -3,49 +3,56 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from luvli.data.cache import cache_root
 from luvli.data.formats import read_pts
 from luvli.data.record import FaceRecord
-from luvli.files import write_text
+from luvli.errors import InputError
 from luvli.progress import track
 from luvli.synthetic import SyntheticFaces, synthesize
+from luvli.synthetic.photographs import write_faces
 from luvli.training.recipe import Synthetic
 
-Photographs = Callable[[], Iterable[Path]]
+LentFaces = Callable[[bool], Sequence[FaceRecord]]
+"""the faces of a source; asked with True, those with labels of its model, where it has one"""
 
 
 def rendered_faces(
-    settings: Synthetic, root: Path, cache: str | None, sources: Mapping[str, Photographs]
+    settings: Synthetic, root: Path, cache: str | None, sources: Mapping[str, LentFaces]
 ) -> list[FaceRecord]:
     """The faces of these settings, drawn now where they are missing.
 
     An interrupted drawing goes on where it stopped; a larger number of faces adds to those
-    that are there. `sources` gives the photographs of each source that textures or backgrounds
-    may name.
+    that are there. `sources` gives the faces of each source that textures or backgrounds may
+    name: skins need their labels, backgrounds only where the face is.
     """
     store = Path(cache or cache_root())
-    named = {"textures": settings.textures, "backgrounds": settings.backgrounds}
-    lists = {
-        what: _photo_list(sources[name](), store)
-        for what, name in named.items()
-        if name is not None and name in sources
+    lent = {
+        "textures": _lent(settings.photographs("textures"), sources, True, store),
+        "backgrounds": _lent(settings.photographs("backgrounds"), sources, False, store),
     }
-    settings = settings.model_copy(update=lists)
+    settings = settings.model_copy(update=lent)
     faces = synthetic_faces(settings, root)
     folder = store / f"rendered-{_key(settings)}"
     synthesize(folder, faces, workers=1, track=track)
     return [_record(folder, f"{index:06d}") for index in range(settings.faces)]
 
 
-def _photo_list(photos: Iterable[Path], store: Path) -> str:
-    """A file in the cache that names these photographs; each list has a name of its own."""
-    text = "\n".join(sorted({str(photo.resolve()) for photo in photos})) + "\n"
-    path = store / f"photographs-{hashlib.sha256(text.encode()).hexdigest()[:16]}.txt"
-    write_text(path, text)
-    return str(path.resolve())
+def _lent(
+    names: Sequence[str], sources: Mapping[str, LentFaces], labelled: bool, store: Path
+) -> str | None:
+    """One file that names all faces of these sources; or the one folder as it is."""
+    if not names or (len(names) == 1 and names[0] not in sources):
+        return names[0] if names else None
+    unknown = [name for name in names if name not in sources]
+    if unknown:
+        raise InputError(
+            f"textures and backgrounds name {unknown[0]!r}, which is no source: "
+            f"choose from {', '.join(sources)}, or give one folder alone."
+        )
+    return write_faces((face for name in names for face in sources[name](labelled)), store)
 
 
 def _record(folder: Path, name: str) -> FaceRecord:
@@ -62,8 +69,8 @@ def _record(folder: Path, name: str) -> FaceRecord:
 def synthetic_faces(settings: Synthetic, root: Path) -> SyntheticFaces:
     """The renderer with these settings; paths start from `root`."""
 
-    def below(path: str | None) -> str | None:
-        return None if path is None else str(root / path)
+    def below(names: tuple[str, ...]) -> str | None:
+        return str(root / names[0]) if names else None
 
     return SyntheticFaces(
         head="procedural" if settings.head == "procedural" else str(root / settings.head),
@@ -72,8 +79,8 @@ def synthetic_faces(settings: Synthetic, root: Path) -> SyntheticFaces:
         seed=settings.seed,
         jaw=settings.jaw,
         pose=settings.pose,  # type: ignore[arg-type]
-        textures=below(settings.textures),
-        backgrounds=below(settings.backgrounds),
+        textures=below(settings.photographs("textures")),
+        backgrounds=below(settings.photographs("backgrounds")),
     )
 
 

@@ -43,9 +43,11 @@ def load_source(
     if source.limit is not None:
         records = sorted(records, key=lambda record: name_hash(record.face_id))[: source.limit]
         records.sort(key=lambda record: record.face_id)
-    if source.boxes == "detector":
-        records = with_detector_boxes(records, Path(data.cache or cache_root()))
+    if source.boxes != "labels":
+        detector = "yunet" if source.boxes == "detector" else "yunet-open"
+        records = with_detector_boxes(records, Path(data.cache or cache_root()), detector)
     kept, held_out = hold_out(records, source.hold_out, source.group)
+    held_out = [record for record in held_out if record.labelled.any()]
     if not kept:
         raise InputError(f"data.sources.{name} has no faces left to train on: hold out fewer.")
     if source.relabel is not None:
@@ -61,7 +63,7 @@ def _read(source: Source, data: Data) -> list[FaceRecord]:
         from luvli.training.rendered_faces import rendered_faces
 
         photos = {
-            other: partial(_photographs, other, data)
+            other: partial(_lent_faces, other, data)
             for other, its in data.sources.items()
             if its.synthetic is None
         }
@@ -79,11 +81,15 @@ def _read(source: Source, data: Data) -> list[FaceRecord]:
     )
 
 
-def _photographs(name: str, data: Data) -> list[Path]:
-    """The photographs that a source learns from, none of those that it holds out."""
-    source = data.sources[name].model_copy(update={"relabel": None})
-    train = load_source(name, source, data).train
-    return [record.image for record in train if record.image is not None]
+def _lent_faces(name: str, data: Data, labelled: bool) -> Sequence[FaceRecord]:
+    """The faces that a source learns from, none of those that it holds out.
+
+    Their own labels, or `labelled` by the source's model, which takes a while.
+    """
+    source = data.sources[name]
+    if not labelled:
+        source = source.model_copy(update={"relabel": None})
+    return load_source(name, source, data).train
 
 
 def _in_markup(record: FaceRecord, network: NetworkConfig, name: str) -> FaceRecord:

@@ -286,7 +286,11 @@ class StageTrainer:
             for name in self.stage.relabel:
                 source = faces[name].source
                 labelled = relabel(
-                    faces[name].train, teacher, source.box_noise, self.recipe.data.cache
+                    faces[name].train,
+                    teacher,
+                    source.box_noise,
+                    self.recipe.data.cache,
+                    self.stage.relabel_jitter,
                 )
                 faces[name] = replace(faces[name], train=tuple(labelled))
                 self.log.say(f"{name}: {len(labelled)} faces labelled by {teacher}")

@@ -18,9 +18,11 @@ from luvli.data.sets import (
     aflw19,
     cofw68,
     folder,
+    london,
     menpo,
     merl_rav,
     multipie,
+    portraits,
     w300,
     w300lp,
     wflw,
@@ -59,7 +61,10 @@ __all__ = [
 
 SETS: dict[str, SetInfo] = {
     module.INFO.name: module.INFO
-    for module in (w300, w300lp, menpo, cofw68, aflw19, wflw, merl_rav, multipie, ytf68, folder)
+    for module in (
+        *(w300, w300lp, menpo, cofw68, aflw19, wflw, merl_rav, multipie, ytf68),
+        *(london, portraits, folder),
+    )
 }
 
 OffImage = Literal["labelled", "invisible"]

@@ -196,7 +196,9 @@ def all_visible(points: NDArray[np.floating]) -> NDArray[np.int8]:
 
 
 def implausible(record: FaceRecord, size: tuple[int, int] | None = None) -> Problem | None:
-    """The problem of a face without any location, or with one far outside its image."""
+    """The problem of a face whose labels give no location, or one far outside its image."""
+    if not record.labelled.any():  # a portrait that nobody has labelled: nothing to be wrong
+        return None
     located = record.points[record.visible]
     place = str(record.image or record.name)
     if not len(located):

@@ -9,53 +9,53 @@ face, and then plain skin of the same tone, takes its place.
 from __future__ import annotations
 
 from functools import lru_cache
-from pathlib import Path
 
 import cv2
 import numpy as np
 
-from luvli.data.formats import read_pts
 from luvli.errors import InputError
-from luvli.synthetic.arrays import Bytes, Doubles, Floats
+from luvli.synthetic.arrays import Bytes, Doubles, Floats, Index
 from luvli.synthetic.heads.head import Head
 from luvli.synthetic.heads.regions import HEIGHT, WIDTH
 from luvli.synthetic.people.texture_finish import Texture, face_window, finish_texture
 from luvli.synthetic.people.texture_fit import Fit, fit_head, residual_warp
-from luvli.synthetic.photographs import photographs
+from luvli.synthetic.photographs import photographed_faces
 
 _LINEAR: Floats = ((np.arange(256) / 255) ** 2.2).astype(np.float32)
 _COARSE = 8
 """texels between the points at which the way to the photograph is computed"""
 
 
-def random_texture(head: Head, folder: str, rng: np.random.Generator) -> Texture:
-    """The skin of a random photograph in `folder`.
+def random_texture(head: Head, source: str, rng: np.random.Generator) -> Texture:
+    """The skin of a random photograph of `source` (see `luvli.synthetic.photographs`).
 
-    Photographs that are not labelled with 68 points, or turned too far, are passed over.
+    Photographs without 68 points, or turned too far, are passed over.
     """
-    files = _labelled(folder)
+    labelled = _labelled(source)
     for _ in range(40):
-        found = _texture(head, files[rng.integers(len(files))])
+        found = _texture(head, source, int(labelled[rng.integers(len(labelled))]))
         if found is not None:
             return found
-    raise InputError(f"{folder} has hardly any frontal face with 68 points: add such photographs.")
+    raise InputError(f"{source} has hardly any frontal face with 68 points: add such photographs.")
 
 
 @lru_cache(maxsize=4)
-def _labelled(folder: str) -> tuple[Path, ...]:
-    files = tuple(file for file in photographs(folder) if file.with_suffix(".pts").exists())
-    if not files:
-        raise InputError(f"{folder} holds no photograph with a .pts file beside it.")
-    return files
+def _labelled(source: str) -> Index:
+    """Which of the photographs have points."""
+    known = [face.points is not None for face in photographed_faces(source)]
+    if not any(known):
+        raise InputError(f"{source} holds no photograph with 68 points (.pts files beside them).")
+    return np.flatnonzero(known)
 
 
 @lru_cache(maxsize=96)
-def _texture(head: Head, file: Path) -> Texture | None:
-    labelled = read_pts(file.with_suffix(".pts"), signed=False).points
+def _texture(head: Head, source: str, number: int) -> Texture | None:
+    """The skin of one photograph, or None if it is no good."""
+    file, labelled, _ = photographed_faces(source)[number]
     image = cv2.imread(str(file), cv2.IMREAD_COLOR)
     if image is None:
         raise InputError(f"{file} does not decode: take it out of the folder of textures.")
-    if len(labelled) != 68 or np.ptp(labelled[:, 0]) < 60:
+    if labelled is None or np.ptp(labelled[:, 0]) < 60:
         return None
     fit = fit_head(head, labelled, max(image.shape[:2]))
     if fit is None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from pathlib import Path
-
 import cv2
 import numpy as np
 
 from luvli.errors import InputError
 from luvli.synthetic.arrays import Doubles, Floats
-from luvli.synthetic.photographs import photographs
+from luvli.synthetic.photographs import photographed_faces
 from luvli.synthetic.raster.noise import TILE, noise_tile
 
 
@@ -61,18 +58,14 @@ def _drawn(size: int, rng: np.random.Generator) -> Floats:
     return np.asarray(np.clip(picture, 0, None), np.float32)
 
 
-@lru_cache(maxsize=4)
-def _listed(folder: str) -> tuple[Path, ...]:
-    return photographs(folder)
-
-
-def _from_photograph(size: int, folder: str, rng: np.random.Generator) -> Floats:
-    """A random patch of a random photograph, sometimes out of focus."""
-    files = _listed(folder)
-    file = files[rng.integers(len(files))]
+def _from_photograph(size: int, source: str, rng: np.random.Generator) -> Floats:
+    """A random patch of a random photograph, without its face, sometimes out of focus."""
+    faces = photographed_faces(source)
+    file, _, box = faces[rng.integers(len(faces))]
     image = cv2.imread(str(file), cv2.IMREAD_COLOR)
     if image is None:
         raise InputError(f"{file} does not decode: take it out of the folder of backgrounds.")
+    image = _beside_face(image, box, rng)
     height, width = image.shape[:2]
     side = int(min(height, width) * rng.uniform(0.3, 1.0))
     y, x = rng.integers(0, height - side + 1), rng.integers(0, width - side + 1)
@@ -85,3 +78,28 @@ def _from_photograph(size: int, folder: str, rng: np.random.Generator) -> Floats
         patch = cv2.GaussianBlur(patch, (0, 0), rng.uniform(0.5, 8) * size / 256)
     linear = (patch[..., ::-1].astype(np.float32) / 255) ** 2.2
     return np.ascontiguousarray(linear)
+
+
+def _beside_face(
+    image: cv2.typing.MatLike, box: Doubles | None, rng: np.random.Generator
+) -> cv2.typing.MatLike:
+    """What lies to the left, to the right or above a face, by the box of its landmarks.
+
+    The whole image where no box is known, or where hardly anything is left beside it.
+    """
+    if box is None:
+        return image
+    height, width = image.shape[:2]
+    (x0, y0, x1, _), grow = box, 0.25 * np.ptp(box.reshape(2, 2), axis=0).max()
+    left, right, above = int(x0 - grow), int(x1 + grow), int(y0 - 2 * grow)
+    strips = [image[:, : max(left, 0)], image[:, right:], image[: max(above, 0)]]
+    wide = [strip for strip in strips if min(strip.shape[:2]) > 0.12 * max(height, width)]
+    if not wide:
+        return image
+    strip = wide[rng.integers(len(wide))]
+    # a narrow strip and its mirror images are a wall that goes on
+    while strip.shape[1] < 0.6 * strip.shape[0]:
+        strip = np.concatenate([strip, strip[:, ::-1]], axis=1)
+    while strip.shape[0] < 0.6 * strip.shape[1]:
+        strip = np.concatenate([strip, strip[::-1]], axis=0)
+    return strip

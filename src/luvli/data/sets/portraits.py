@@ -1,0 +1,51 @@
+"""Portraits without labels: a folder of images, one face to look at in each.
+
+For self-training: a model labels them (`relabel` in a recipe). Their boxes come from a detector
+(`boxes`), and they can lend rendered faces their skins and backgrounds.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from luvli.data.record import FaceRecord, Visibility
+from luvli.data.sets.definition import ReadItem, Request, SetInfo, missing_folder
+from luvli.data.sets.source_files import Folder, natural_key
+
+
+def read_portraits(request: Request) -> Iterator[ReadItem]:
+    """Every image under the folder, with 68 unlabelled landmarks."""
+    if not request.root.is_dir():
+        yield missing_folder(request.root, "the portraits")
+        return
+    for place, _, _ in sorted(os.walk(request.root), key=lambda step: natural_key(step[0])):
+        for image in Folder(Path(place)).images:
+            yield FaceRecord(
+                points=np.full((68, 2), np.nan),
+                visibility=np.full(68, Visibility.UNLABELLED),
+                image=image if request.images else None,
+                dataset="portraits",
+                face_id=str(image.relative_to(request.root).with_suffix("")),
+                attributes={"subsets": []},
+            )
+
+
+INFO = SetInfo(
+    name="portraits",
+    title="unlabelled portraits",
+    markup="ibug68",
+    points="68/0",
+    train=None,
+    test=None,
+    profile="?",
+    self_occlusion="no",
+    external_occlusion="no",
+    read=read_portraits,
+    splits=("train",),
+    licence="yours",
+    layout="images, one face in each; no labels",
+)

@@ -1,0 +1,77 @@
+"""London portraits and unlabelled portraits: what is read, and what stays unknown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from luvli.data.record import Visibility
+from luvli.data.sets import load_set
+from luvli.data.sets.london import landmarks_of_template
+from luvli.errors import InputError
+
+UNKNOWN = [30, 32, 34, 60, 64]
+
+
+@pytest.fixture
+def london(tmp_path: Path) -> Path:
+    """Two people, each neutral and smiling, and a template whose point i lies at (i, 2 i)."""
+    templates = {}
+    for person in ("001", "002"):
+        for mood in ("neutral", "smiling"):
+            name = f"{mood}_{person}_03.jpg"
+            cv2.imwrite(str(tmp_path / name), np.zeros((400, 400, 3), np.uint8))
+            if mood == "neutral":
+                templates[name] = [[float(i), 2.0 * i] for i in range(189)]
+    (tmp_path / "points189.json").write_text(json.dumps(templates))
+    return tmp_path
+
+
+def test_neutral_faces_have_the_points_of_the_template(london: Path) -> None:
+    faces = load_set("london", london, subset="neutral")
+    assert [face.face_id for face in faces] == ["london-001_1", "london-002_1"]
+    face = faces[0]
+    assert np.flatnonzero(~face.labelled).tolist() == UNKNOWN
+    assert face.points[36].tolist() == [18, 36]
+    assert face.points[45].tolist() == [27, 54]
+    assert face.points[21].tolist() == [75.5, 151]  # between the two at the end of the brow
+    assert face.points[8].tolist() == [129, 258]
+
+
+def test_the_jaw_is_shared_out_evenly_from_the_eyes_to_the_chin() -> None:
+    template = np.zeros((189, 2))
+    angle = np.linspace(np.pi, np.pi / 2, 10)  # a quarter of a circle on each side
+    template[[109, 185, 110, 186, 111, 125, 126, 127, 128, 129]] = np.c_[
+        np.cos(angle), np.sin(angle)
+    ]
+    template[[112, 187, 113, 188, 114, 133, 132, 131, 130]] = np.c_[
+        -np.cos(angle[:9]), np.sin(angle[:9])
+    ]
+    jaw = landmarks_of_template(template)[:17]
+    assert np.allclose(jaw[[0, 8, 16]], [(-1, 0), (0, 1), (1, 0)], atol=1e-9)
+    turn = np.degrees(np.arctan2(jaw[:, 1], jaw[:, 0]))
+    assert np.allclose(turn, np.linspace(180, 0, 17), atol=0.5)
+
+
+def test_smiling_faces_and_portraits_are_unlabelled(london: Path) -> None:
+    smiling = load_set("london", london, subset="smiling")
+    portraits = load_set("portraits", london)
+    assert (len(smiling), len(portraits)) == (2, 4)
+    for face in (*smiling, *portraits):
+        assert (face.visibility == Visibility.UNLABELLED).all()
+        assert np.isnan(face.points).all()
+        assert face.image is not None and face.image.exists()
+
+
+def test_what_is_missing_gets_a_sentence(london: Path, tmp_path: Path) -> None:
+    (london / "neutral_002_03.jpg").unlink()
+    with pytest.raises(InputError, match=r"neutral_002_03\.jpg"):
+        load_set("london", london, subset="neutral")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(InputError, match="points189"):
+        load_set("london", empty)
