@@ -63,7 +63,8 @@ def test_plug_ins_side_by_side(luvli, folder, tmp_path, monkeypatch):
     assert stretch["metrics"]["untrained"] == ["covariance", "visibility"]
     assert stretch["milliseconds"]["value"] > 0
     made = sorted(path.name for path in (tmp_path / "out").iterdir())
-    assert made == ["benchmark.html", "benchmark.json", "benchmark.md", "ced.png"]
+    assert made == ["benchmark.html", "benchmark.json", "benchmark.md", "ced.png",
+                    "speed.png"]  # fmt: skip
     text = (tmp_path / "out/benchmark.md").read_text()
     assert "| stretch | 6 | 0 |" in text and "Difference from stretch" in text
 

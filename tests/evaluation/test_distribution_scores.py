@@ -33,6 +33,15 @@ def test_crps_is_the_integral_of_its_definition(kind):
         assert standard_crps(z, kind) == pytest.approx(wanted, abs=2e-3)
 
 
+@pytest.mark.parametrize("kind", ["laplace", "gauss"])
+def test_whole_sets_are_scored_as_single_labels_are(kind):
+    z = np.concatenate([np.linspace(-8, 8, 41), [25.0, 31.0, 500.0]])
+    labels = np.stack([2.0 * z, np.zeros_like(z)], axis=1)[:, None]
+    spread = np.broadcast_to(np.diag([4.0, 1e-12]), (len(z), 1, 2, 2))
+    found = crps(np.zeros_like(labels), spread, labels, kind)[:, 0]
+    assert found * 2 == pytest.approx(2.0 * standard_crps(z, kind), abs=1e-4)
+
+
 def test_a_far_label_costs_its_distance():
     assert standard_crps(1e4, "laplace") == pytest.approx(1e4, abs=1)
     assert standard_crps(1e4, "gauss") == pytest.approx(1e4, abs=1)

@@ -25,7 +25,7 @@ def benchmark(
         int | None, typer.Option(min=1, help="Only so many faces, evenly chosen.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for benchmark.html, .md, .json and ced.png.")
+        Path | None, typer.Option(help="Folder for benchmark.html, .md, .json and plots.")
     ] = None,
     resamples: Annotated[
         int, typer.Option(min=1, help="Bootstrap resamples for the intervals.")

@@ -22,7 +22,8 @@ from luvli.evaluation.methods import NamedMethod
 from luvli.evaluation.metric_records import EvaluationMetrics, Interval
 from luvli.evaluation.metrics import compute_metrics
 from luvli.evaluation.plot_registry import PlotOptions, draw_plot, with_distinct_methods
-from luvli.evaluation.report import html_plot, html_table, page, png
+from luvli.evaluation.plots import plot_speed
+from luvli.evaluation.report import html_image, html_plot, html_table, page, png
 from luvli.evaluation.report_tables import TextTable, interval, number
 from luvli.evaluation.tables import markdown_table
 from luvli.faces import FaceLandmarks
@@ -162,7 +163,7 @@ def benchmark_table(results: Sequence[MethodResult], normalizer: str = "interocu
 def write_benchmark(
     folder: PathLike, results: Sequence[MethodResult], normalizer: str = "interocular"
 ) -> None:
-    """`benchmark.html`, `benchmark.md`, `benchmark.json` and `ced.png` in `folder`."""
+    """`benchmark.html`, `benchmark.md`, `benchmark.json`, `ced.png` and `speed.png` in `folder`."""
     target = Path(folder)
     kind = normalizer_name(normalizer)
     tables = [benchmark_table(results, normalizer)]
@@ -174,6 +175,18 @@ def write_benchmark(
     notes = dict.fromkeys(note for result in results for note in result.metrics.notes)
     body = ["<h1>Benchmark</h1>", *(html_table(table) for table in tables)]
     body += [*(f'<p class="note">{note}</p>' for note in notes), html_plot("ced", drawn)]
+    images = {"ced.png": drawn}
+    timed = [r for r in results if r.milliseconds and normalizer in r.metrics.accuracy]
+    if timed:
+        names = [result.metrics.method for result in timed]
+        errors = [result.metrics.accuracy[normalizer].nme.value for result in timed]
+        times = [result.time.value for result in timed]
+        figure = plot_speed(
+            dict(zip(names, errors, strict=True)), dict(zip(names, times, strict=True)),
+            f"NME {normalizer} (%)",
+        )  # fmt: skip
+        images["speed.png"] = png(figure)
+        body.append(html_image("Mean error against time", images["speed.png"]))
     text = ["# Benchmark"]
     for table in tables:
         text += [f"## {table.title}", markdown_table(table.head, table.rows), table.note]
@@ -181,8 +194,9 @@ def write_benchmark(
     write_text(target / "benchmark.html", page("Benchmark", "\n".join(body)))
     write_text(target / "benchmark.md", "\n\n".join(text) + "\n")
     write_text(target / "benchmark.json", json.dumps(benchmark_json(results), indent=1) + "\n")
-    with whole_file(target / "ced.png") as temporary:
-        temporary.write_bytes(drawn)
+    for name, content in images.items():
+        with whole_file(target / name) as temporary:
+            temporary.write_bytes(content)
 
 
 def benchmark_json(results: Sequence[MethodResult]) -> list[dict[str, Any]]:

@@ -107,10 +107,14 @@ def all_conditions(
     """`conditional_coverage` under every condition of `face_conditions`."""
     assert faces.covariance is not None
     radius = radii(faces.predicted, faces.covariance, faces.truth, faces.visible)
+    kinds = face_conditions(faces)
+    named = {
+        f"{kind}/{name}": mask for kind, masks in kinds.items() for name, mask in masks.items()
+    }
+    rows = conditional_coverage(
+        radius, named, faces.likelihood, level, resamples=resamples, seed=seed
+    )  # all at once: the faces are drawn once for all conditions
     return [
-        row
-        for kind, conditions in face_conditions(faces).items()
-        for row in conditional_coverage(
-            radius, conditions, faces.likelihood, level, kind=kind, resamples=resamples, seed=seed
-        )
+        row.model_copy(update=dict(zip(("kind", "name"), row.name.split("/", 1), strict=True)))
+        for row in rows
     ]

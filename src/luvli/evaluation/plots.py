@@ -325,6 +325,20 @@ def plot_landmark(
     return figure
 
 
+def plot_speed(
+    error: Mapping[str, float], milliseconds: Mapping[str, float], label: str = "NME box (%)"
+) -> Figure:
+    """Mean error against time of a face, a dot for each method: down and left is better."""
+    with _figure() as (figure, axes):
+        axis = axes[0, 0]
+        for name, colour in zip(error, _cycle(len(error)), strict=True):
+            axis.scatter([milliseconds[name]], [error[name]], s=60, color=colour, label=name)
+        axis.set(xscale="log", xlabel="milliseconds for one face", ylabel=f"mean {label}")
+        axis.set_ylim(bottom=0)
+        axis.legend(loc="best")
+    return figure
+
+
 # --- ellipses ----------------------------------------------------------------------------
 
 

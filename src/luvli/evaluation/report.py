@@ -123,7 +123,12 @@ def html_plot(name: str, png_bytes: bytes) -> str:
     """One plot, its image inside the page."""
     entry = plot_registry.PLOTS[name]
     numbers = "".join(f" (figure {n} of the paper)" for n in entry.numbers)
-    caption = html.escape(entry.title + numbers)
+    return html_image(entry.title + numbers, png_bytes)
+
+
+def html_image(title: str, png_bytes: bytes) -> str:
+    """One image with its title, inside the page."""
+    caption = html.escape(title)
     data = base64.b64encode(png_bytes).decode("ascii")
     return (
         f'<figure><img alt="{caption}" src="data:image/png;base64,{data}">'

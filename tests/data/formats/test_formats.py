@@ -287,3 +287,39 @@ def test_convert_command(
     np.testing.assert_array_equal(again.points[:17], face.points[0:33:2])
     result = luvli("convert", tmp_path / "a.json", tmp_path / "c.json", "--to", "labelme")
     assert result.exit_code == 0 and "self-occluded" in result.output
+
+
+@pytest.mark.parametrize(
+    ("name", "suffix", "classes"),
+    [("spiga", ".json", [1, 2]), ("dlib", ".xml", [1]), ("hrnet", ".csv", [1]), ("star", ".tsv", [1]),
+     ("wflw", ".txt", [1]), ("cofw68", ".txt", [1, 2]), ("coco-results", ".json", [1])],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore::luvli.errors.LossWarning")
+def test_layouts_of_other_projects_come_back(
+    name: str, suffix: str, classes: list[int], tmp_path: Path
+) -> None:
+    """What a format can hold survives a round trip, and the file is told by its content."""
+    rng = np.random.default_rng(0)
+    records = [
+        FaceRecord(
+            points=rng.uniform(10, 300, (68, 2)).round(3),
+            visibility=rng.choice(classes, 68),
+            image=Path(f"images/{i}.jpg"),
+            box=np.array([10.0, 20.0, 110.0, 120.0]),
+            box_kind="given",
+            face_id=f"{i + 1:04d}",
+        )
+        for i in range(3)
+    ]
+    path = tmp_path / f"a{suffix}"
+    write_labels(path, records, name)
+    assert guess_format(path) == name
+    back = read_labels(path)
+    assert len(back) == 3
+    for old, new in zip(records, back, strict=True):
+        np.testing.assert_allclose(new.points, old.points, atol=1e-9)
+        np.testing.assert_array_equal(new.visibility, old.visibility)
+        if name not in ("cofw68", "coco-results"):
+            assert new.image == old.image
+        if name in ("spiga", "dlib", "hrnet", "star"):
+            np.testing.assert_allclose(new.box, old.box)
