@@ -226,6 +226,9 @@ def test_aflw19_official(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     frontal = load_set("aflw19", tmp_path, "test", subset="frontal")
     assert [r.face_id for r in frontal] == ["2/image00004.jpg#2"]
     assert test[1].attributes["mask"][2] == 0
+    assert (
+        test[1].attributes["box_size"] == 80.0
+    )  # the longer side: NME_diag is not the tight box's
     assert test[1].visible.all()  # located, so visible, as in the paper
 
 

@@ -17,7 +17,7 @@ from luvli.evaluation import compare, evaluate_model
 from luvli.evaluation.evaluated_faces import from_records, read_parquet
 from luvli.evaluation.metric_records import EvaluationMetrics
 from luvli.evaluation.report import write_report
-from luvli.evaluation.report_tables import interval
+from luvli.evaluation.report_tables import interval, summary, summary_rows
 from luvli.faces import FaceLandmarks
 from luvli.image.box import Box
 from luvli.markup import get_markup
@@ -230,7 +230,7 @@ LOW, HIGH = SHAPE.min(axis=0), SHAPE.max(axis=0)
 
 
 class SameFace:
-    """A backend that predictions every crop with the drawn face, filling the crop's tight box."""
+    """A backend that answers every crop with the drawn face, filling the crop's tight box."""
 
     threads = 1
 
@@ -295,6 +295,23 @@ def test_crops_by_the_tight_box_find_every_face_exactly(small_set):
     side = (faces.truth.max(axis=1) - faces.truth.min(axis=1)).max(axis=1) * 1.1
     assert faces.paper_pixel == pytest.approx(side / 256)
     assert faces.covariance[:, 0, 0, 0] == pytest.approx((side / 64) ** 2)
+
+
+def test_what_a_model_never_learnt_is_not_reported(small_set, monkeypatch):
+    """A heat-map or MSE network has covariances that nothing taught it."""
+    from luvli.evaluation.metrics import compute_metrics
+
+    backend = SameFace()
+    untaught = {"covariance_trained": False, "visibility_trained": False}
+    config = backend.info.config.model_copy(update=untaught)
+    backend.info = backend.info.model_copy(update={"config": config})
+    monkeypatch.setattr(evaluate_model, "load", lambda model, providers: Predictor(backend))
+    faces = evaluate_model.evaluate_set("m", "folder", small_set, crop_by="tight")
+    metrics = compute_metrics(faces, resamples=5)
+    assert metrics.untrained == ("covariance", "visibility")
+    assert metrics.uncertainty is None and not metrics.selective
+    assert "Not trained, so not reported: covariance, visibility." in summary(metrics)
+    assert ["covariance", "not trained"] in summary_rows(metrics)
 
 
 def test_noisy_boxes_move_the_answer_and_are_the_same_each_time(small_set):
