@@ -120,6 +120,7 @@ def test_faces_without_any_prediction_or_label_show_the_image_alone():
     nothing.canvas.draw()  # NaN must not stop the drawing
     assert dots(nothing.axes[0]) == 0 and len(nothing.axes[0].images) == 1
     assert dots(plot_faces([image], place, gap, np.full((1, 68, 2, 2), 1.0)).axes[0]) >= 68
+    assert dots(plot_faces([image], gap, place).axes[0]) == 68  # labels without predictions
     unlabelled = plot_labels([image], gap, np.zeros((1, 68)))
     unlabelled.canvas.draw()
     photo, schematic = unlabelled.axes
