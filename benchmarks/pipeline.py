@@ -32,8 +32,9 @@ from luvli.image.read import ImageArray
 from luvli.image.write import write_image
 from luvli.image.yunet import WEIGHTS
 from luvli.network.backend import INPUT
-from luvli.prediction.batch_job import JobSettings, predict_paths
+from luvli.prediction.batch_job import predict_paths
 from luvli.prediction.input_files import Inputs
+from luvli.prediction.job_settings import JobSettings
 from luvli.prediction.predictor import Predictor, load
 
 Works = dict[str, Callable[[], object]]
