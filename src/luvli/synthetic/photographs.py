@@ -21,7 +21,10 @@ from luvli.data.record import FaceRecord
 from luvli.errors import InputError
 from luvli.files import read_text, write_text
 from luvli.image.read import IMAGE_SUFFIXES
-from luvli.synthetic.arrays import Doubles
+from luvli.synthetic.arrays import Bools, Doubles
+
+LEAST = 55
+"""located landmarks that a face needs to lend its skin"""
 
 
 class PhotographedFace(NamedTuple):
@@ -29,7 +32,7 @@ class PhotographedFace(NamedTuple):
 
     image: Path
     points: Doubles | None
-    """(68, 2) image pixels, or None"""
+    """(68, 2) image pixels, NaN where a landmark has no location; None if hardly any has"""
     box: Doubles | None
     """(4,) x0, y0, x1, y1 around the landmarks in image pixels, or None"""
 
@@ -66,17 +69,17 @@ def photographed_faces(source: str) -> tuple[PhotographedFace, ...]:
 def write_faces(records: Iterable[FaceRecord], folder: Path) -> str:
     """A `.json` file that names these faces, in `folder`; equal faces give equal names.
 
-    Landmarks without a location are left out: a face that lacks one has no points, only its box.
+    A face with fewer than `LEAST` located landmarks has no points, only its box.
     """
     faces = []
     for record in records:
         if record.image is not None:
             box = record.tight_box if record.box is None else record.box
-            whole = np.isfinite(record.points).all()
+            located: Bools = np.asarray(np.isfinite(record.points).all(axis=1))
             faces.append(
                 {
                     "image": str(record.image.resolve()),
-                    "points": record.points.round(2).tolist() if whole else None,
+                    "points": _plain(record.points, located) if located.sum() >= LEAST else None,
                     "box": box.round(2).tolist() if np.isfinite(box).all() else None,
                 }
             )
@@ -84,6 +87,12 @@ def write_faces(records: Iterable[FaceRecord], folder: Path) -> str:
     path = folder / f"photographs-{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
     write_text(path, text)
     return str(path.resolve())
+
+
+def _plain(points: Doubles, located: Bools) -> list[list[float | None]]:
+    """Points as JSON holds them: null for what has no location."""
+    rounded = points.round(2).tolist()
+    return [row if known else [None, None] for row, known in zip(rounded, located, strict=True)]
 
 
 def _with_label_beside(image: Path) -> PhotographedFace:

@@ -36,14 +36,16 @@ class Fit:
 def fit_head(head: Head, points: Doubles, extent: int) -> Fit | None:
     """The pose that lays the neutral head on 68 points, or None if it is no frontal face.
 
-    `extent` is the longer side of the photograph in pixels.
+    Points without a location (NaN) do not count. `extent` is the longer side of the photograph
+    in pixels.
     """
     model = head.neutral[head.landmarks].astype(np.float64)
     focal = _FOCAL * extent
-    middle = points.mean(axis=0)
+    middle = np.nanmean(points, axis=0)
+    inner = _INNER[np.isfinite(points[_INNER]).all(axis=1)]
     camera = np.array([[focal, 0, middle[0]], [0, focal, middle[1]], [0, 0, 1]], np.float64)
     # OpenCV looks along z with y down: turn the head's axes first
-    turned, seen = (model * (1, -1, -1))[_INNER], points[_INNER].astype(np.float64)
+    turned, seen = (model * (1, -1, -1))[inner], points[inner].astype(np.float64)
     lens = np.zeros(4)
     ok, turn, shift = cv2.solvePnP(turned, seen, camera, lens, flags=cv2.SOLVEPNP_EPNP)
     if ok:
@@ -56,8 +58,9 @@ def fit_head(head: Head, points: Doubles, extent: int) -> Fit | None:
     fit = Fit(rotation, np.asarray(shift, np.float64).ravel(), focal, middle)
     yaw = np.degrees(np.arcsin(np.clip(rotation[0, 2], -1, 1)))
     pitch = np.degrees(np.arcsin(np.clip(rotation[1, 2], -1, 1)))
-    off = np.linalg.norm(fit.project(model)[_INNER] - points[_INNER], axis=1).mean()
-    if abs(yaw) > 25 or abs(pitch) > 25 or off > 0.06 * np.ptp(points[:, 0]) or fit.shift[2] < 0:
+    off = np.linalg.norm(fit.project(model)[inner] - points[inner], axis=1).mean()
+    width = np.nanmax(points[:, 0]) - np.nanmin(points[:, 0])
+    if abs(yaw) > 25 or abs(pitch) > 25 or off > 0.06 * width or fit.shift[2] < 0:
         return None
     return fit
 

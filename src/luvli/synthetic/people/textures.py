@@ -55,7 +55,7 @@ def _texture(head: Head, source: str, number: int) -> Texture | None:
     image = cv2.imread(str(file), cv2.IMREAD_COLOR)
     if image is None:
         raise InputError(f"{file} does not decode: take it out of the folder of textures.")
-    if labelled is None or np.ptp(labelled[:, 0]) < 60:
+    if labelled is None or np.nanmax(labelled[:, 0]) - np.nanmin(labelled[:, 0]) < 60:
         return None
     fit = fit_head(head, labelled, max(image.shape[:2]))
     if fit is None:
@@ -72,7 +72,8 @@ def _unrolled_photograph(
     columns, rows = np.meshgrid(np.arange(0, WIDTH, _COARSE), np.arange(0, HEIGHT, _COARSE))
     target = fit.project(places[rows, columns].reshape(-1, 3))
     anchor = fit.project(head.neutral[head.landmarks].astype(np.float64))
-    residual = residual_warp(anchor, labelled - anchor, target)
+    located = np.isfinite(labelled).all(axis=1)
+    residual = residual_warp(anchor[located], (labelled - anchor)[located], target)
     fine = (target + residual).reshape(*rows.shape, 2).astype(np.float32)
     way = cv2.resize(fine, (WIDTH, HEIGHT), interpolation=cv2.INTER_LINEAR)
     # resizing aligns cell edges; shift so that coarse sample k lies on texel 8 k
