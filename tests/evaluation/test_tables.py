@@ -192,7 +192,7 @@ def test_later_methods_stand_between_the_paper_and_ours_with_sources(report):
     assert [row.method for row in table.rows][-3:] == ["LUVLi (paper)", "SPIGA (2022)", "mine"]
     later = [row for n in range(1, 14) for row in with_later_methods(published_table(n)).rows
              if row.source]  # fmt: skip
-    assert len(later) >= 12
+    assert len(later) >= 10
     for row in later:
         assert "arXiv" in row.source and "same test faces" in row.source
     names = dict(printed_blocks(with_later_methods(published_table(3)))[0][2])
