@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from luvli.serving.batching import Batcher
+from luvli.serving.batching import Batcher, Pace
 
 
 class Doubler:
@@ -135,3 +135,21 @@ def test_more_items_than_a_batch_go_alone() -> None:
         assert await batcher([]) == []
 
     asyncio.run(work())
+
+
+def test_pace_settles_at_the_time_of_one_piece_and_forgets_pauses() -> None:
+    now = 0.0
+    pace = Pace(lambda: now)
+    assert pace.expected(100) == 0  # nothing known: nobody is turned away
+    for _ in range(60):
+        now += 1000.0  # a pause without work does not count
+        pace.begin()
+        pace.begin()
+        for _ in range(2):
+            now += 0.5
+            pace.end()
+    assert pace.expected(10) == pytest.approx(5.0, rel=1e-3)
+    pace.begin()
+    now += 7.0
+    pace.end(completed=False)  # given up by its client: says nothing of the pace
+    assert pace.expected(10) == pytest.approx(5.0, rel=1e-3)

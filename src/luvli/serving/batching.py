@@ -23,6 +23,41 @@ MEMORY = 0.2
 """weight of the newest interval between two arrivals in the running mean"""
 
 
+class Pace:
+    """How fast work gets done: the mean time between two completions while there is work.
+
+    >>> now = iter([0.0, 2.0, 4.0])
+    >>> pace = Pace(lambda: next(now))
+    >>> pace.begin(); pace.begin(); pace.end(); pace.end(completed=True)
+    >>> round(pace.expected(10), 2)  # two of them took two seconds each
+    7.2
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._working = 0
+        self._last = 0.0
+        self._seconds = 0.0
+
+    def begin(self) -> None:
+        """A piece of work is there."""
+        if self._working == 0:
+            self._last = self._clock()
+        self._working += 1
+
+    def end(self, completed: bool = True) -> None:
+        """It is done, or given up."""
+        self._working -= 1
+        if completed:
+            now = self._clock()
+            self._seconds += MEMORY * (now - self._last - self._seconds)
+            self._last = now
+
+    def expected(self, pieces: int) -> float:
+        """Seconds until so many pieces are done."""
+        return pieces * self._seconds
+
+
 @dataclass
 class _Job(Generic[Item, Result]):
     items: Sequence[Item]

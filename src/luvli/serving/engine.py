@@ -18,7 +18,7 @@ from luvli.image.crop import Crop
 from luvli.image.detect import MIN_SCORE
 from luvli.image.read import ImageArray
 from luvli.prediction.predictor import Predictor, load
-from luvli.serving.batching import Batcher
+from luvli.serving.batching import Batcher, Pace
 from luvli.serving.errors import Refused, busy, too_large, unusable
 from luvli.serving.metrics import Metrics
 from luvli.serving.settings import ServerSettings, core_count
@@ -115,6 +115,7 @@ class Engine:
                 raise InputError(f"two of the models are called {label}: serve one of them.")
             self.models[label] = Served(predictor, settings, self.metrics, label)
         self._in_flight = 0
+        self._pace = Pace()
         self._by_client: Counter[str] = Counter()
         self._buffered = 0
         self.streams = 0
@@ -150,6 +151,10 @@ class Engine:
         limits = self.settings.limits
         if self._in_flight >= limits.max_requests:
             raise busy()
+        expected = self._pace.expected(self._in_flight)
+        if self._in_flight > 1 and expected > limits.request_seconds / 2:
+            # it would wait for longer than it may: no is better now than then
+            raise busy(retry_after=expected / 2)
         if limits.max_client_requests and self._by_client[client] >= limits.max_client_requests:
             raise Refused(
                 429,
@@ -186,6 +191,16 @@ class Engine:
 
     async def predict(self, name: str, data: bytes, options: Options) -> Answer:
         """The faces of one picture. Cancelling it frees its place in every queue."""
+        self._pace.begin()
+        completed = False
+        try:
+            answer = await self._predict(name, data, options)
+            completed = True
+            return answer
+        finally:
+            self._pace.end(completed)
+
+    async def _predict(self, name: str, data: bytes, options: Options) -> Answer:
         start = time.monotonic()
         served = self.model(options.model)
         if served.batcher.idle and not served.alone:

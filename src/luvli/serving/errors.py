@@ -29,9 +29,11 @@ class Refused(Exception):
         return {"Retry-After": str(max(1, math.ceil(self.retry_after)))}
 
 
-def busy(message: str = "the server is busy: try again in a moment.") -> Refused:
+def busy(
+    message: str = "the server is busy: try again in a moment.", retry_after: float = 1
+) -> Refused:
     """503: a bound of the server as a whole is reached."""
-    return Refused(503, "busy", message, retry_after=1)
+    return Refused(503, "busy", message, retry_after)
 
 
 def too_large(message: str) -> Refused:
