@@ -41,6 +41,10 @@ class EvaluatedFaces:
     """(n, k, 2, 2) pixels squared"""
     visibility: Floats | None = None
     """(n, k) predicted probability of visibility"""
+    confidence: Floats | None = None
+    """(n,) predicted probability that the alignment succeeded; NaN where there is no prediction"""
+    expected_error: Floats | None = None
+    """(n,) expected mean error in percent of the box"""
     boxes: Floats | None = None
     """(n, 4) the data set's own boxes, used as normaliser if given; tight ones otherwise"""
     lengths: Mapping[str, Floats] = field(default_factory=dict)
@@ -75,6 +79,8 @@ class EvaluatedFaces:
             "visibility": (n, k),
             "boxes": (n, 4),
             "paper_pixel": (n,),
+            "confidence": (n,),
+            "expected_error": (n,),
         }
         for name, shape in shapes.items():
             value = getattr(self, name)
@@ -121,8 +127,11 @@ class EvaluatedFaces:
         index = np.arange(len(self))[picked if picked.size else picked.astype(np.intp)]
         arrays: dict[str, Any] = {
             name: None if getattr(self, name) is None else getattr(self, name)[index]
-            for name in ("predicted", "truth", "classes", "covariance", "visibility", "boxes")
-        }
+            for name in (
+                "predicted", "truth", "classes", "covariance", "visibility", "boxes",
+                "confidence", "expected_error",
+            )
+        }  # fmt: skip
         pixel = None if self.paper_pixel is None else self.paper_pixel[index]
         return replace(
             self,
@@ -161,12 +170,20 @@ def from_records(
             return None
         return np.stack([getattr(face, part) for face in predictions])
 
+    def told(name: str) -> Floats | None:
+        values = [getattr(face, name) for face in predictions]
+        if all(value is None for value in values):
+            return None
+        return np.array([np.nan if value is None else value for value in values])
+
     return EvaluatedFaces(
         predicted=np.stack([face.points for face in predictions]),
         truth=np.stack([record.points for record in records]),
         classes=np.stack([record.visibility for record in records]),
         covariance=learnt("covariance"),
         visibility=learnt("visibility"),
+        confidence=told("confidence"),
+        expected_error=told("expected_error"),
         boxes=None if np.isnan(boxes).any() else np.stack(boxes),
         paper_pixel=paper_pixels(crop_boxes(records), given["dataset"]),
         lengths={} if None in sizes else {"box_size": np.array(sizes, dtype=np.float64)},
@@ -200,6 +217,10 @@ _ARRAYS = {
 """columns and the fields they hold; the first three are `luvli.data.formats.parquet`'s"""
 
 
+_NUMBERS = ("paper_pixel", "confidence", "expected_error")
+"""columns of one number for each face"""
+
+
 def write_parquet(path: PathLike, faces: EvaluatedFaces) -> None:
     """One row for each face: the columns of predicted faces, and the labels beside them."""
     arrow = require("pyarrow", "train")
@@ -220,8 +241,9 @@ def write_parquet(path: PathLike, faces: EvaluatedFaces) -> None:
         value = getattr(faces, field_name)
         if value is not None:
             columns[column] = lists(value)
-    if faces.paper_pixel is not None:
-        columns["paper_pixel"] = arrow.array(faces.paper_pixel)
+    for name in _NUMBERS:
+        if getattr(faces, name) is not None:
+            columns[name] = arrow.array(getattr(faces, name))
     for name, mask in faces.subsets.items():
         columns[f"subset:{name}"] = arrow.array(mask)
     for name, values in faces.lengths.items():
@@ -252,10 +274,10 @@ def read_parquet(path: PathLike) -> EvaluatedFaces:
         }
 
     arrays = {field_name: table_array(table, column) for column, field_name in _ARRAYS.items()}
-    pixel = table["paper_pixel"].to_numpy() if "paper_pixel" in table.column_names else None
+    numbers = {name: table[name].to_numpy() for name in _NUMBERS if name in table.column_names}
     return EvaluatedFaces(
         **arrays,
-        paper_pixel=pixel,
+        **numbers,
         names=tuple(table["face_id"].to_pylist()),
         images=tuple(table["image"].to_pylist()),
         subsets=named("subset:"),

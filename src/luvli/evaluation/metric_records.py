@@ -193,6 +193,28 @@ class SelectiveMetrics(MetricRecord):
     """of errors above so many percent of the box"""
 
 
+class ConfidenceMetrics(MetricRecord):
+    """Whether the confidence finds the failed faces and means what it says."""
+
+    faces: int
+    success_below: Number
+    """percent of the box: an alignment with a smaller mean error succeeded"""
+    failed: Number
+    """share of the faces"""
+    mean_confidence: Number
+    auroc: Number
+    """chance that a failed face has the lower confidence; NaN without failures"""
+    calibration_error: Number
+    """expected |confidence - share of successes|"""
+    gain_share: Number
+    """share of the possible gain in risk-coverage"""
+    gain_share_expected_error: Number = float("nan")
+    """the same in the order of expected errors"""
+    expected_error: Number = float("nan")
+    error: Number = float("nan")
+    """mean expected and real error, percent of the box"""
+
+
 class VisibilityMetrics(MetricRecord):
     """Visible or self-occluded, as a detector."""
 
@@ -243,6 +265,7 @@ class EvaluationMetrics(MetricRecord):
     uncertainty: UncertaintyMetrics | None = None
     selective: dict[str, SelectiveMetrics] = {}
     """per "face" and per "landmark"; empty without covariances"""
+    confidence: ConfidenceMetrics | None = None
     visibility: VisibilityMetrics | None = None
     subsets: dict[str, SubsetMetrics] = {}
 

@@ -8,13 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.errors import InputError
-from luvli.evaluation import accuracy, distribution_scores, selective, uncertainty, visibility
+from luvli.evaluation import (
+    accuracy,
+    confidence,
+    distribution_scores,
+    selective,
+    uncertainty,
+    visibility,
+)
 from luvli.evaluation.bootstrap import bootstrap_columns, bootstrap_width
 from luvli.evaluation.conditional import all_conditions
 from luvli.evaluation.evaluated_faces import EvaluatedFaces
 from luvli.evaluation.metric_records import (
     AccuracyMetrics,
     ClassMetrics,
+    ConfidenceMetrics,
     CorrelationMetrics,
     CoverageMetrics,
     DistributionScores,
@@ -72,6 +80,7 @@ def compute_metrics(
         classes=_classes(faces, errors, scale),
         uncertainty=_uncertainties(faces, scale, resamples, seed) if spread else None,
         selective=_selective(faces, errors) if spread else {},
+        confidence=_confidence(faces, each),
         visibility=_visibility(faces) if hidden else None,
         subsets={
             name: SubsetMetrics(faces=len(part), accuracy=accuracies(part, resamples, seed))
@@ -294,6 +303,14 @@ def _likelihoods(
         gauss=found["gauss"],
         published=None if own is None else own.shifted(-math.log(2.0 * math.pi)),
     )
+
+
+def _confidence(faces: EvaluatedFaces, each: Floats) -> ConfidenceMetrics | None:
+    """The confidence against what happened; None where there is none."""
+    if faces.confidence is None or not np.isfinite(faces.confidence[~np.isnan(each)]).any():
+        return None
+    found = confidence.confidence_metrics(faces.confidence, each, expected=faces.expected_error)
+    return ConfidenceMetrics.model_validate(found)
 
 
 def _selective(faces: EvaluatedFaces, errors: Floats) -> dict[str, SelectiveMetrics]:

@@ -75,7 +75,8 @@ def sections(metrics: EvaluationMetrics) -> list[ReportSection]:
                 ),
             )
         )  # fmt: skip
-        parts.append(ReportSection("Trust", [selective_table(metrics)], ("risk-coverage", "rank")))
+        trust = [selective_table(metrics), *confidence_tables(metrics)]
+        parts.append(ReportSection("Trust", trust, ("risk-coverage", "rank")))
     tables = [classes_table(metrics.classes)]
     if metrics.visibility is not None:
         tables.append(visibility_table(metrics))
@@ -252,6 +253,26 @@ def selective_table(metrics: EvaluationMetrics) -> TextTable:
     )  # fmt: skip
 
 
+def confidence_tables(metrics: EvaluationMetrics) -> list[TextTable]:
+    """Whether the confidence can be trusted; nothing where the model has none."""
+    found = metrics.confidence
+    if found is None:
+        return []
+    row = [
+        f"{found.faces:,}", number(100 * found.failed, 1), number(found.auroc, 3),
+        number(found.calibration_error, 3), number(100 * found.gain_share, 0),
+        number(100 * found.gain_share_expected_error, 0), number(found.expected_error, 2),
+        number(found.error, 2),
+    ]  # fmt: skip
+    head = ["faces", "failed (%)", "AUROC", "calibration error", "gain (%)",
+            "gain by expected error (%)", "expected error", "error"]  # fmt: skip
+    note = (
+        f"Failed: mean error of visible landmarks of {found.success_below:g} % of the box or more. "
+        "Gain: share of the possible gain in risk-coverage; 0 is a random order, 100 the true one."
+    )
+    return [TextTable("Does the confidence know the failures?", head, [row], note)]
+
+
 _CLASS_COLUMNS = {
     "landmarks": ("landmarks", 0, 1.0),
     "mean_visibility": ("mean v̂", 3, 1.0),
@@ -378,6 +399,11 @@ def summary_rows(metrics: EvaluationMetrics) -> list[list[str]]:
         rows += _uncertainty_rows(metrics.uncertainty)
         face = metrics.selective["face"]
         rows.append(["AURC of faces", f"{number(face.aurc, 3)}, best {number(face.best, 3)}"])
+    if metrics.confidence is not None:
+        found = metrics.confidence
+        rows.append(["AUROC of the confidence", number(found.auroc, 3)])
+        rows.append(["calibration error of the confidence", number(found.calibration_error, 3)])
+        rows.append(["gain in risk-coverage (%)", number(100 * found.gain_share, 0)])
     if metrics.visibility is not None:
         rows += [
             [f"visibility {name.replace('_', ' ')}", number(value, 4)]

@@ -35,6 +35,8 @@ FLOOR = 0.004
 """parts of the box: no label is more exact than that"""
 FAR = 0.35
 """parts of the box: a label further away than this belongs to another face"""
+TELLS_VISIBILITY = 0.05
+"""share of faces with hidden landmarks from which a set is taken to label visibility"""
 SWAPPED = 0.3
 """log of the ratio of costs from which a label is called swapped"""
 PRIOR = {"shifted": 0.0, "scaled": 0.0, "wrong face": 0.0, "swapped": 0.0, "one landmark": 0.0,
@@ -241,7 +243,10 @@ class _Differences:
         if not trained or not (classes == Visibility.SELF_OCCLUDED).any():
             return np.full(len(self.faces), -np.inf)
         said = np.clip(np.stack([face.visibility for face in self.faces]), 0.02, 0.98)
-        cost = np.where(classes == Visibility.SELF_OCCLUDED, -np.log(1 - said), -np.log(said))
+        hidden = classes == Visibility.SELF_OCCLUDED
+        # a set that calls everything visible says nothing about what it does not call hidden
+        tells = hidden.any(axis=1).mean() >= TELLS_VISIBILITY
+        cost = np.where(hidden, -np.log(1 - said), -np.log(said) if tells else 0.0)
         cost = np.where(classes == Visibility.UNLABELLED, 0.0, cost)
         return np.asarray(cost.sum(axis=1))
 

@@ -23,8 +23,8 @@ from luvli.network.trust_tables import TriageTable
 
 Floats = NDArray[np.float64]
 
-GRID = tuple(round(float(1 / (1 + math.exp(-x))), 6) for x in np.linspace(7.0, -4.0, 56))
-"""thresholds from 0.999 down to 0.018, evenly spaced in their logits"""
+GRID = (*(round(float(1 / (1 + math.exp(-x))), 6) for x in np.linspace(7.0, -4.0, 56)), 0.0)
+"""thresholds from 0.999 down to 0.018, evenly spaced in their logits, and 0: all faces"""
 STARTS = (16, 24)
 """where in the grid the sequences of tests begin: confidences of 0.978 and 0.900"""
 
