@@ -184,14 +184,15 @@ def test_faces_of_a_list_lend_what_files_beside_them_lend(head: Head, tmp_path: 
 def test_backgrounds_leave_the_face_out() -> None:
     rng = np.random.default_rng(0)
     image = np.zeros((200, 200, 3), np.uint8)
-    image[60:160, 70:130] = 255  # the face
-    box = np.array([70.0, 60.0, 130.0, 160.0])
+    image[60:160, 80:120] = 255  # the face
+    box = np.array([80.0, 60.0, 120.0, 160.0])
     for _ in range(12):
         patch = _beside_face(image, box, rng)
-        assert patch.max() == 0
+        assert patch is not None and patch.max() == 0
         assert 0.6 <= patch.shape[1] / patch.shape[0] <= 1 / 0.6
     filled = np.array([0.0, 0.0, 199.0, 199.0])
-    assert _beside_face(image, filled, rng) is image
+    assert _beside_face(image, filled, rng) is None
+    assert _beside_face(image, None, rng) is image
 
 
 def test_faces_wear_the_skin_of_photographs(lfpw: Path) -> None:

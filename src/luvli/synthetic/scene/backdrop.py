@@ -65,7 +65,10 @@ def _from_photograph(size: int, source: str, rng: np.random.Generator) -> Floats
     image = cv2.imread(str(file), cv2.IMREAD_COLOR)
     if image is None:
         raise InputError(f"{file} does not decode: take it out of the folder of backgrounds.")
-    image = _beside_face(image, box, rng)
+    beside = _beside_face(image, box, rng)
+    if beside is None:
+        return _drawn(size, rng)
+    image = beside
     height, width = image.shape[:2]
     side = int(min(height, width) * rng.uniform(0.3, 1.0))
     y, x = rng.integers(0, height - side + 1), rng.integers(0, width - side + 1)
@@ -82,20 +85,20 @@ def _from_photograph(size: int, source: str, rng: np.random.Generator) -> Floats
 
 def _beside_face(
     image: cv2.typing.MatLike, box: Doubles | None, rng: np.random.Generator
-) -> cv2.typing.MatLike:
+) -> cv2.typing.MatLike | None:
     """What lies to the left, to the right or above a face, by the box of its landmarks.
 
-    The whole image where no box is known, or where hardly anything is left beside it.
+    The whole image where no box is known; None where hardly anything is left beside the face.
     """
     if box is None:
         return image
     height, width = image.shape[:2]
-    (x0, y0, x1, _), grow = box, 0.25 * np.ptp(box.reshape(2, 2), axis=0).max()
+    (x0, y0, x1, _), grow = box, 0.35 * np.ptp(box.reshape(2, 2), axis=0).max()
     left, right, above = int(x0 - grow), int(x1 + grow), int(y0 - 2 * grow)
     strips = [image[:, : max(left, 0)], image[:, right:], image[: max(above, 0)]]
     wide = [strip for strip in strips if min(strip.shape[:2]) > 0.12 * max(height, width)]
     if not wide:
-        return image
+        return None
     strip = wide[rng.integers(len(wide))]
     # a narrow strip and its mirror images are a wall that goes on
     while strip.shape[1] < 0.6 * strip.shape[0]:
