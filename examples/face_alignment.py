@@ -1,0 +1,31 @@
+"""Aligned faces for a recognition network; badly aligned ones are refused.
+
+python examples/face_alignment.py photo.jpg chips/
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import luvli
+from luvli.image.write import write_image
+
+MAX_UNCERTAINTY = 0.05
+"""mean standard deviation of the landmarks, in widths of the face"""
+
+
+def main() -> None:
+    image, folder = sys.argv[1], Path(sys.argv[2])
+    for number, face in enumerate(luvli.predict(image)):
+        width = float(face.box[2] - face.box[0])
+        if face.uncertainty.mean() > MAX_UNCERTAINTY * width:
+            print(f"face {number}: refused, its alignment is too unsure")
+            continue
+        target = folder / f"{Path(image).stem}-{number}.png"
+        write_image(target, face.align(image, size=112, template="arcface"))
+        print(target)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""The example programs and the notebook run on a newcomer's folder."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import json
+import runpy
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def run(newcomer_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Run an example in a copy of the folder; gives the folder back."""
+    folder = tmp_path / "work"
+    shutil.copytree(newcomer_folder, folder)
+    monkeypatch.chdir(folder)
+
+    def example(name: str, *arguments: str) -> Path:
+        monkeypatch.setattr(sys, "argv", [name, *arguments])
+        runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+        return folder
+
+    return example
+
+
+def test_driver_monitoring(run, capsys: pytest.CaptureFixture[str]) -> None:
+    run("driver_monitoring.py", "clip.mp4")
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 8 and all("face 1: attentive" in line for line in lines)
+
+
+def test_curate_dataset(run) -> None:
+    folder = run("curate_dataset.py", "photos", "kept.csv")
+    with (folder / "kept.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["kept"] for row in rows] == ["True", "True"]
+
+
+def test_face_alignment(run) -> None:
+    from PIL import Image
+
+    folder = run("face_alignment.py", "photo.jpg", "chips")
+    assert Image.open(folder / "chips/photo-0.png").size == (112, 112)
+
+
+def test_rppg_region(run) -> None:
+    folder = run("rppg_region.py", "clip.mp4", "signal.csv")
+    with (folder / "signal.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    # skin: more red than blue, in every frame
+    assert len(rows) == 8 and all(float(row["red"]) > float(row["blue"]) for row in rows)
+
+
+def test_the_notebook_runs(newcomer_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cell by cell, as a kernel does: the value of a cell's last expression is what it shows."""
+    from PIL import Image
+
+    monkeypatch.chdir(newcomer_folder)
+    notebook = json.loads((EXAMPLES / "first_look.ipynb").read_text(encoding="utf-8"))
+    names: dict[str, Any] = {}
+    shown = []
+    for cell in notebook["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        assert not cell["outputs"], "outputs are not kept in the file"
+        body = ast.parse("".join(cell["source"]))
+        last = body.body.pop() if isinstance(body.body[-1], ast.Expr) else None
+        exec(compile(body, "notebook", "exec"), names)
+        if isinstance(last, ast.Expr):
+            shown.append(eval(compile(ast.Expression(last.value), "notebook", "eval"), names))
+    assert sum(isinstance(value, Image.Image) for value in shown) == 2
+    assert len(shown[-2]) == 6  # the table of the left eye
