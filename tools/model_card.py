@@ -10,24 +10,24 @@ from luvli.training.recipe import Recipe
 from luvli.training.sources import load_source
 
 TITLES = {
-    "lfpw": "LFPW training photographs of 300-W, labelled by people; research use only",
-    "ytf": "YouTube Faces video frames, research use only; first stage: labelled by another "
-    "model; last stage: by this one",
-    "ict": "faces rendered from the ICT FaceKit morphable head (MIT licence)",
-    "worn": "the same heads with skin and backgrounds of the LFPW faces trained on; last stage",
+    "lfpw": "LFPW, 300-W's labels by people; research use only",
+    "helen": "HELEN, 300-W's labels by people; research use only",
+    "afw": "AFW, 300-W's labels by people; research use only",
+    "merl": "AFLW photographs of all poses with MERL-RAV's labels (location and visibility) by "
+    "people; research use only",
 }
 """source of the recipe -> what it is, and on what terms"""
 
 LIMITS = [
-    "Real training faces look ahead or are turned by up to about 60 degrees; profiles were "
-    "learnt from rendered heads, half of them with skin from photographs. On real profiles "
-    "no labels were at hand: they were looked at, not measured.",
-    "Visibility is about the head itself: a landmark behind a hand or hair counts as "
-    "visible, with a larger ellipse.",
-    "The uncertainty is that of labels on faces like the training faces; on other kinds of "
-    "pictures (drawings, infrared, masks) it is not calibrated.",
-    "The real faces are of public figures, from before 2012: people unlike them, children "
-    "among others, are likely to be aligned less well.",
+    "Visibility is about the head itself: a landmark behind a hand or hair counts as visible, "
+    "with a larger ellipse.",
+    "The ellipses are calibrated on faces like the training faces, and on the average of the "
+    "sources: the table below shows by how much each source, pose and class of occlusion departs "
+    "from it. On other kinds of images (drawings, infrared, masks) they are not calibrated; "
+    "`confidence` is what tells such faces.",
+    "The faces are from photo-sharing sites and of public figures, from before 2014: people "
+    "unlike them, children and old people among others, are likely to be aligned less well. "
+    "No figures by age or origin are available for this version.",
 ]
 
 
@@ -42,7 +42,7 @@ def make_card(
         name=recipe.name,
         version=info["version"],
         summary="68 face landmarks with location, 2x2 covariance and visibility.",
-        licence="Research use only, because two of the training sets allow no other use.",
+        licence="Research use only, because the training sets allow no other use.",
         intended_use="Research: aligning faces in photographs and video, and knowing "
         "which landmarks to trust. Not for identifying people, and not as the only safeguard of a "
         "system on which safety depends.",
@@ -55,7 +55,7 @@ def make_card(
         architecture=f"DU-Net, {config.unets} U-nets, {config.channels} channels, growth "
         f"{config.growth}, {config.input_size} px crops of {float(recipe.data.enlarge):g} boxes; "
         f"{count:,} parameters; Laplacian likelihood.",
-        calibration=f"One factor for each landmark's covariance, fitted on {calibrated_on} "
-        "held-out LFPW photographs.",
+        calibration="One factor for each landmark's covariance, confidence, regions and triage, "
+        f"fitted on {calibrated_on:,} held-out faces of all sources and poses (docs/trust.md).",
         tables=tables,
     )

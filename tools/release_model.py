@@ -2,8 +2,8 @@
 
     python tools/release_model.py runs/luvli-68 --data DATA           measure only
     python tools/release_model.py runs/luvli-68 --data DATA --ship    and put it in the package
-    python tools/release_model.py runs/luvli-68/luvli.safetensors --data DATA --choose
-                         only the error on the photographs that are for choosing between models
+    python tools/release_model.py runs/luvli-68/real.safetensors --data DATA --choose
+                         only the error on the faces that are for choosing between models
 
 The run's own recipe says which faces were held out (`measure_model.py`). An unfinished run is
 measured at its last checkpoint, with its averaged weights.
@@ -16,17 +16,36 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 
 from luvli import __version__, load
+from luvli.data.cache import cache_root
+from luvli.data.detector_boxes import with_detector_boxes
 from luvli.files import write_text
-from luvli.models import FOLDER, ModelCard
+from luvli.models import FOLDER, CardTable, ModelCard
 from luvli.network import NetworkConfig, build, load_model, save_model
 from luvli.prediction.export import export_onnx
+from luvli.progress import track
 from luvli.training.checkpoint import latest_checkpoint, result_weights
 from luvli.training.recipe import Recipe
 from luvli.training.recipe_files import make_recipe
-from measure_model import calibrate, choose, held_out, measure
+from luvli.training.sources import load_source
+from luvli.trust.calibrate_model import calibrate_model
+from measure_model import (
+    COMMAND,
+    HeldOut,
+    accuracy_table,
+    coverage_table,
+    crossed_distances,
+    evaluated,
+    held_out,
+    occlusion_table,
+    per_face,
+    predict,
+    speed_table,
+    visibility_table,
+)
 from model_card import make_card
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -36,23 +55,76 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("run", type=Path, help="training run, or a model file of one")
     parser.add_argument("--data", type=Path, required=True, help="the run's data.root")
+    parser.add_argument("--version", default="2.0", help="version of the released model")
     parser.add_argument("--ship", action="store_true", help="write the model into the package")
     parser.add_argument("--choose", action="store_true", help="do not touch what is reported on")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         model = Path(place) / "model.safetensors"
-        recipe, progress = snapshot(options.run, model)
+        recipe, progress = snapshot(options.run, model, options.version)
         recipe = with_root(recipe, str(options.data))
-        faces = held_out(recipe)
+        held = held_out(recipe)
         if options.choose:
-            choose(load(model, "torch", threads=1), faces.to_choose_by)
+            choose(model, held)
             return
-        crossed = calibrate(model, faces.photographs)
-        tables = measure(model, faces, crossed, recipe)
-        card = make_card(recipe, model, progress, len(faces.photographs), tables)
+        tables = measure(model, held)
+        fit_trust(model, recipe, held)
+        tables.append(speed_table(model, model.with_suffix(".onnx")))
+        tables = [table.model_copy(update={"command": COMMAND}) for table in tables]
+        card = make_card(recipe, model, progress, len(held.records), tables)
         Console().print(card.markdown())
         if options.ship:
             ship(model, recipe.name, card)
+
+
+def measure(model: Path, held: HeldOut) -> list[CardTable]:
+    """The tables of the card, from a model without calibration."""
+    predictor = load(model, threads=1)
+    predictions = predict(predictor, held.records, "detector")
+    by_detector = evaluated(held, predictions)
+    by_box = evaluated(held, predict(predictor, held.records, "tight"))
+    assert by_detector.covariance is not None
+    distances = crossed_distances(held, by_detector, by_detector.covariance)
+    return [
+        accuracy_table(held, by_detector, by_box),
+        coverage_table(held, by_detector, distances),
+        visibility_table(held, by_detector),
+        *filter(None, [occlusion_table(held, predictions)]),
+    ]
+
+
+def fit_trust(model: Path, recipe: Recipe, held: HeldOut) -> None:
+    """Calibration, confidence, regions and triage, fitted on all held-out faces."""
+    trained = [
+        record
+        for name, source in recipe.data.sources.items()
+        if source.set is not None
+        for record in load_source(name, source, recipe.data, recipe.network).train
+    ]
+    found = with_detector_boxes(held.records, Path(recipe.data.cache or cache_root()))
+    sources = dict.fromkeys(held.source.tolist())
+    calibrate_model(
+        model,
+        found,
+        model,
+        trained_on=trained,
+        data=[f"{int((held.source == name).sum()):,} held-out faces of {name}" for name in sources],
+        track=lambda items: track(items, "calibrating", len(found), unit="faces"),
+    )
+
+
+def choose(model: Path, held: HeldOut) -> None:
+    """The error on faces that no figure of the card is measured on."""
+    chosen = HeldOut(
+        [r for r, by in zip(held.records, held.chosen_by, strict=True) if by],
+        held.source[held.chosen_by],
+        held.pose[held.chosen_by],
+        np.ones(int(held.chosen_by.sum()), dtype=bool),
+    )
+    faces = evaluated(chosen, predict(load(model, threads=1), chosen.records, "detector"))
+    for name, part in chosen.parts().items():
+        kind = "box" if chosen.pose[part][0] else "interocular"
+        print(f"to choose by: {name}: {per_face(faces, kind)[part].mean():.3f} % of {kind}")
 
 
 def with_root(recipe: Recipe, root: str, **changes: Any) -> Recipe:
@@ -61,13 +133,13 @@ def with_root(recipe: Recipe, root: str, **changes: Any) -> Recipe:
     return recipe.model_copy(update={"data": data})
 
 
-def snapshot(run: Path, target: Path) -> tuple[Recipe, str]:
+def snapshot(run: Path, target: Path, version: str) -> tuple[Recipe, str]:
     """The finished model of a run, or the averaged weights of its last checkpoint."""
     finished = run if run.is_file() else run / "model.safetensors"
     if finished.is_file():
         network, trained = load_model(finished)
         recipe = make_recipe(trained["recipe"], str(finished))
-        save_model(target, network, model_info(recipe, "1.0") | {"steps": trained["steps"]})
+        save_model(target, network, model_info(recipe, version) | {"steps": trained["steps"]})
         return recipe, "trained to its end"
     checkpoint = latest_checkpoint(run / "checkpoints")
     if checkpoint is None:
@@ -75,7 +147,7 @@ def snapshot(run: Path, target: Path) -> tuple[Recipe, str]:
     recipe = make_recipe(checkpoint["recipe"], str(run))
     network = build(NetworkConfig.model_validate(recipe.network.model_dump()))
     network.load_state_dict(result_weights(checkpoint))
-    save_model(target, network, model_info(recipe, "0.1"))
+    save_model(target, network, model_info(recipe, f"{version}-unfinished"))
     stage_name = checkpoint["counter"]["stage"]
     stage = recipe.stages[stage_name]
     seen = checkpoint["counter"]["step"] * stage.batch_size
