@@ -30,7 +30,7 @@ from luvli.models import CardTable
 from luvli.prediction.export import export_onnx
 from luvli.prediction.predictor import Predictor
 from luvli.progress import track
-from luvli.training.recipe import Recipe
+from luvli.training.recipe import Recipe, Source
 from luvli.training.sources import load_source, name_hash
 from luvli.trust.calibrate import LEVELS, coverage, fit
 
@@ -69,6 +69,16 @@ class HeldOut:
                 if of_pose.any():
                     rows[f"{name}, {pose}"] = of_pose
         return rows
+
+
+def photograph_sources(recipe: Recipe) -> dict[str, Source]:
+    """The recipe's sources of photographs, labels as published, whether they are found or not."""
+    plain = {"offset": (0.0, 0.0), "boxes": "labels", "relabel": None}
+    return {
+        name: source.model_copy(update=plain)
+        for name, source in recipe.data.sources.items()
+        if source.set is not None
+    }
 
 
 def held_out(recipe: Recipe) -> HeldOut:

@@ -8,6 +8,7 @@ from luvli.models import CardTable, ModelCard
 from luvli.network import load_model
 from luvli.training.recipe import Recipe
 from luvli.training.sources import load_source
+from measure_model import photograph_sources
 
 TITLES = {
     "lfpw": "LFPW, 300-W's labels by people; research use only",
@@ -37,7 +38,10 @@ def make_card(
     config = recipe.network
     network, info = load_model(model)
     count = sum(parameter.numel() for parameter in network.parameters())
-    sources = {name: load_source(name, s, recipe.data) for name, s in recipe.data.sources.items()}
+    sources = {
+        name: load_source(name, source, recipe.data)
+        for name, source in photograph_sources(recipe).items()
+    }
     return ModelCard(
         name=recipe.name,
         version=info["version"],

@@ -42,6 +42,7 @@ from measure_model import (
     held_out,
     occlusion_table,
     per_face,
+    photograph_sources,
     predict,
     speed_table,
     visibility_table,
@@ -97,8 +98,7 @@ def fit_trust(model: Path, recipe: Recipe, held: HeldOut) -> None:
     """Calibration, confidence, regions and triage, fitted on all held-out faces."""
     trained = [
         record
-        for name, source in recipe.data.sources.items()
-        if source.set is not None
+        for name, source in photograph_sources(recipe).items()
         for record in load_source(name, source, recipe.data, recipe.network).train
     ]
     found = with_detector_boxes(held.records, Path(recipe.data.cache or cache_root()))
