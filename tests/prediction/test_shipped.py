@@ -38,46 +38,102 @@ def own_recipe() -> Recipe:
     return make_recipe(info["recipe"], "the shipped model")
 
 
+SAMPLE = 150
+"""of MERL-RAV so many faces are enough here; the card has all of them"""
+
+
 @pytest.fixture(scope="module")
-def photographs(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> list[FaceRecord]:
-    """The held-out LFPW photographs that nothing was calibrated on."""
-    cache = tmp_path_factory.mktemp("cache")
+def reported(shared: Path) -> dict[str, list[FaceRecord]]:
+    """Held-out photographs of each source that nothing was chosen by, labels as published."""
     recipe = own_recipe()
-    data = {"root": str(shared / "data"), "cache": str(cache)}
-    recipe = recipe.model_copy(update={"data": recipe.data.model_copy(update=data)})
-    as_published = recipe.data.sources["lfpw"].model_copy(update={"offset": (0.0, 0.0)})
-    held_out = load_source("lfpw", as_published, recipe.data).held_out
-    ordered = sorted(held_out, key=lambda r: hashlib.sha256(r.face_id.encode()).hexdigest())
-    return ordered[1::2]
+    data = recipe.data.model_copy(update={"root": str(shared / "data")})
+    found = {}
+    for name, source in data.sources.items():
+        plain = source.model_copy(update={"offset": (0.0, 0.0), "boxes": "labels"})
+        held_out = load_source(name, plain, data).held_out
+        ordered = sorted(held_out, key=lambda r: hashlib.sha256(r.face_id.encode()).hexdigest())
+        found[name] = ordered[1::2]
+    return found
 
 
 @pytest.fixture(scope="module")
-def found(shipped: Predictor, photographs: list[FaceRecord]) -> EvaluatedFaces:
-    return from_records(photographs, list(run_model(shipped, photographs, "detector")))
+def lfpw_faces(shipped: Predictor, reported: dict[str, list[FaceRecord]]) -> EvaluatedFaces:
+    records = reported["lfpw"]
+    return from_records(records, list(run_model(shipped, records, "detector")))
 
 
-def test_photographs_it_never_saw_are_aligned_as_the_card_says(found: EvaluatedFaces) -> None:
-    errors = nme(found.predicted, found.truth, "interocular", found.visible)
-    row = read_card("luvli-68").tables[0].rows[0]
-    assert row[:2] == ["LFPW, detector's boxes", "60"]
+@pytest.fixture(scope="module")
+def merl_faces(shipped: Predictor, reported: dict[str, list[FaceRecord]]) -> EvaluatedFaces:
+    records = reported["merl"][:SAMPLE]
+    return from_records(records, list(run_model(shipped, records, "detector"))).with_tight_boxes()
+
+
+def card_row(table: str, name: str) -> list[str]:
+    (found,) = [t for t in read_card("luvli-68").tables if t.title.startswith(table)]
+    (row,) = [row for row in found.rows if row[0] == name]
+    return row
+
+
+@pytest.mark.slow
+def test_photographs_it_never_saw_are_aligned_as_the_card_says(
+    lfpw_faces: EvaluatedFaces, merl_faces: EvaluatedFaces
+) -> None:
+    errors = nme(lfpw_faces.predicted, lfpw_faces.truth, "interocular", lfpw_faces.visible)
+    row = card_row("Accuracy", "lfpw")
+    assert int(row[1]) == len(errors) and row[2] == "interocular"
     measured = np.where(np.isfinite(errors), errors, 100.0).mean()
-    assert measured == pytest.approx(float(row[2]), abs=0.01)
-    assert measured < 3.5
+    assert measured == pytest.approx(float(row[3]), abs=0.02)
+    assert measured < 3.6
+    boxes = nme(merl_faces.predicted, merl_faces.truth, "box", merl_faces.visible, "visible")
+    assert np.median(boxes[np.isfinite(boxes)]) < 2.8
 
 
-def test_ellipses_hold_as_many_labels_as_they_say(found: EvaluatedFaces) -> None:
-    assert found.covariance is not None
-    distances = radii(found.predicted, found.covariance, found.truth, found.visible)
-    for level, share in coverage(distances, "laplace").items():
-        assert abs(share - float(level)) < 0.05, (level, share)
+@pytest.mark.slow
+def test_ellipses_hold_as_many_labels_as_they_say(
+    lfpw_faces: EvaluatedFaces, merl_faces: EvaluatedFaces
+) -> None:
+    """Over all poses within five points; LFPW within what its own row of the card says."""
+    for faces, name in ((merl_faces, "merl"), (lfpw_faces, "lfpw")):
+        assert faces.covariance is not None
+        found = ~faces.failed
+        distances = radii(
+            faces.predicted[found],
+            faces.covariance[found],
+            faces.truth[found],
+            faces.visible[found],
+        )
+        row = card_row("Calibration", name)
+        for promised, (level, share) in zip(
+            row[1:], coverage(distances, "laplace").items(), strict=True
+        ):
+            assert abs(share - float(promised.split()[0]) / 100) < 0.05, (name, level, share)
+            if name == "merl":
+                assert abs(share - float(level)) < 0.05, (level, share)
 
 
-def test_unsure_landmarks_are_the_wrong_ones(found: EvaluatedFaces) -> None:
-    assert found.covariance is not None
-    spread = np.sqrt(np.sqrt(np.linalg.det(found.covariance))).mean(axis=1)
-    errors = np.linalg.norm(found.predicted - found.truth, axis=2).mean(axis=1)
-    size = np.ptp(found.truth, axis=1).max(axis=1)
-    assert np.corrcoef(spread / size, errors / size)[0, 1] > 0.4
+@pytest.mark.slow
+def test_unsure_landmarks_are_the_wrong_ones(merl_faces: EvaluatedFaces) -> None:
+    assert merl_faces.covariance is not None
+    found = ~merl_faces.failed
+    spread = np.sqrt(np.sqrt(np.linalg.det(merl_faces.covariance[found])))
+    errors = np.linalg.norm(merl_faces.predicted - merl_faces.truth, axis=2)[found]
+    size = np.nanmax(merl_faces.truth[found], axis=(1, 2)) - np.nanmin(
+        merl_faces.truth[found], axis=(1, 2)
+    )
+    seen = merl_faces.visible[found]
+    mean = [(spread[i][seen[i]].mean(), errors[i][seen[i]].mean()) for i in range(len(size))]
+    unsure, wrong = np.array(mean).T / size
+    assert np.corrcoef(unsure, wrong)[0, 1] > 0.4
+
+
+@pytest.mark.slow
+def test_visibility_of_real_faces(merl_faces: EvaluatedFaces) -> None:
+    assert merl_faces.visibility is not None
+    found = ~merl_faces.failed
+    called = merl_faces.visibility[found] > 0.5
+    classes = merl_faces.classes[found]
+    assert (~called[classes == 0]).mean() > 0.85
+    assert called[classes > 0].mean() > 0.98
 
 
 def profiles(head: Path | str, seeds: Sequence[int]) -> list[tuple[np.ndarray, FaceRecord]]:
@@ -102,16 +158,6 @@ def accuracy_of_visibility(
         hidden += list(face.visibility[record.visibility == 0] < 0.5)
         seen += list(face.visibility[record.visibility > 0] > 0.5)
     return float(np.mean(hidden)), float(np.mean(seen))
-
-
-@pytest.mark.slow
-def test_visibility_in_profile(shipped: Predictor, shared: Path) -> None:
-    pytest.importorskip("numba")
-    # the model learnt from seeds below 5,000 of a set
-    hidden, seen = accuracy_of_visibility(
-        shipped, profiles(shared / "data/ict_facekit.npz", range(900_000, 900_060))
-    )
-    assert hidden > 0.85 and seen > 0.95
 
 
 @pytest.mark.slow
