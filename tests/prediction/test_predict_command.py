@@ -222,6 +222,17 @@ def test_recipes_are_found_by_name(luvli: Command) -> None:
     assert "did you mean 'quick'" in luvli("recipes", "show", "quik").output
 
 
+def test_train_knows_the_option_that_messages_name(
+    luvli: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    seen = []
+    monkeypatch.setattr("luvli.training.loop.train", lambda recipe, *_: seen.append(recipe))
+    done = luvli("train", "own-faces", "--skip-bad", "--set", "data.root=faces")
+    assert done.exit_code == 0, done.output
+    assert all(source.skip_bad for source in seen[0].data.sources.values())
+
+
 def test_read_image_says_what_heic_needs(tmp_path: Path) -> None:
     (tmp_path / "a.HEIC").write_bytes(b"\0\0\0\x18ftypheic")
     with pytest.raises(InputError, match="pillow-heif"):

@@ -26,6 +26,9 @@ def train(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the last checkpoint in the folder.")
     ] = False,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Leave out faces with damaged images or labels.")
+    ] = False,
     threads: Annotated[int, typer.Option(help="CPU threads of each process.")] = 1,
     workers: Annotated[int, typer.Option(help="Processes that prepare data; 0 uses a thread.")] = 0,
     devices: Annotated[
@@ -60,6 +63,9 @@ def train(
     from luvli.training.recipe_files import read_recipe
 
     chosen = read_recipe(recipe, change or [])
+    if skip_bad:
+        everywhere = [f"data.sources.{name}.skip_bad=true" for name in chosen.data.sources]
+        chosen = read_recipe(recipe, [*(change or []), *everywhere])
     options = RunOptions(
         resume,
         accelerator,
