@@ -48,4 +48,5 @@ INFO = SetInfo(
     splits=("train",),
     licence="yours",
     layout="images, one face in each; no labels",
+    confirmed="two collections of 1,134 and 100 portraits",
 )
