@@ -14,13 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from luvli.errors import InputError, require
 from luvli.image.align import Template, align_affine
 from luvli.image.box import Box
-from luvli.image.crop import Crop, warp_affine
-from luvli.image.read import ImageArray, read_image
-from luvli.image.source import AnyImage, Color, plain_source
 from luvli.markup import get_markup, is_markup
 
 if TYPE_CHECKING:
     from luvli.faces import FaceLandmarks, RegionRadii
+    from luvli.image.read import ImageArray
+    from luvli.image.source import AnyImage, Color
 
 Floats = NDArray[np.float64]
 Which = int | str | slice | ArrayLike
@@ -113,11 +112,13 @@ class FaceViews:
 
         Black beyond the image's edge. `size` pixels a side; by default as many as the image has.
         """
+        from luvli.image.crop import Crop
+
         edges = Box(*(float(edge) for edge in self.box))
         side = max(edges.width, edges.height) * (1 + 2 * margin)
         wanted = max(2, round(side)) if size is None else size
         window = Crop.from_box(edges, wanted, 1 + 2 * margin)
-        return window.warp(read_image(plain_source(image, color)))
+        return window.warp(_read(image, color))
 
     def align(
         self,
@@ -128,7 +129,9 @@ class FaceViews:
     ) -> ImageArray:
         """The face upright, (size, size, 3) RGB, with eyes, nose and mouth where the template
         has them. `align_affine` tells where points go."""
-        pixels = read_image(plain_source(image, color))
+        from luvli.image.crop import warp_affine
+
+        pixels = _read(image, color)
         return warp_affine(pixels, self.align_affine(size, template), size)
 
     def align_affine(self, size: int = 112, template: Template = "arcface") -> Floats:
@@ -170,6 +173,13 @@ class FaceViews:
                 "occlusion": self.occlusion,
             }
         )
+
+
+def _read(image: AnyImage, color: Color) -> ImageArray:
+    from luvli.image.read import read_image
+    from luvli.image.source import plain_source
+
+    return read_image(plain_source(image, color))
 
 
 def to_supervision(faces: list[FaceLandmarks]) -> Any:
