@@ -135,7 +135,7 @@ def test_unreadable_videos_are_named_and_nothing_is_written(
     (sentence,) = run.summary.failed
     assert "bad.mp4" in sentence and sentence.endswith("download it again.")
     run.finish()
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["failed.txt"]
+    assert [path.name for path in (tmp_path / "out").glob("[!.]*")] == ["failed.txt"]
 
 
 def test_sound_only_and_missing_files(tmp_path: Path) -> None:
@@ -266,7 +266,7 @@ def test_live_frames_are_smoothed_without_delay(tmp_path: Path) -> None:
     run = BatchJob(predictor, JobSettings(tmp_path / "out", draw=True, smooth=True))
     run.camera(frames(40, [(100, 100, 30)]), "camera-0", 30.0)
     run.finish()
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
+    assert sorted(p.name for p in (tmp_path / "out").glob("[!.]*")) == [
         "camera-0-landmarks.mkv",
         "camera-0.json",
     ]
