@@ -11,9 +11,9 @@ from scipy import stats
 from luvli.errors import InputError
 from luvli.trust.triage import (
     GRID,
+    accepted_needed,
     binomial_tail,
     choose_threshold,
-    faces_needed,
     fit_triage,
     upper_bound,
 )
@@ -69,9 +69,9 @@ def test_useless_confidence_accepts_nothing() -> None:
     assert chosen.accepted == 0
 
 
-def test_faces_needed_is_the_smallest_number_that_can_pass() -> None:
+def test_accepted_needed_is_the_smallest_number_that_can_pass() -> None:
     for rate in (0.02, 0.1):
-        n = faces_needed(rate)
+        n = accepted_needed(rate)
         for count, can in ((n, True), (n - 1, False)):
             table = fit_triage(np.ones(count), np.zeros(count, bool), 0.0)
             assert math.isfinite(choose_threshold(table, rate).threshold) == can

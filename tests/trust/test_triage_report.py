@@ -20,7 +20,7 @@ from luvli.prediction.result import Result
 from luvli.prediction.write import write_results
 from luvli.trust.shift import find_shift
 from luvli.trust.triage import choose_threshold, threshold_of
-from luvli.trust.triage_report import curve, judge, read_predictions, shift_of
+from luvli.trust.triage_report import curve, judge, read_predicted_faces, shift_of
 
 from .trust_faces import labelled_points, measured_faces, predicted_face
 
@@ -60,7 +60,7 @@ def test_command_accepts_the_good_ones(results, calibrated, tmp_path) -> None:
 
 def test_shift_of_spoilt_faces_is_noticed(results, fitted) -> None:
     """A third of these faces is far worse than any calibration face."""
-    shift = shift_of(read_predictions(results), fitted.trust)
+    shift = shift_of(read_predicted_faces(results), fitted.trust)
     assert shift.alarm
     same = measured_faces(150, seed=77).scaled(fitted.calibration.scale)
     plain = same.take(same.plain)
@@ -91,9 +91,9 @@ def test_promises_that_cannot_be_kept_are_refused(calibrated, results, fitted) -
     with pytest.raises(InputError, match="luvli calibrate"):
         threshold_of(plain, 0.05)
     with pytest.raises(InputError, match="no confidence"):
-        judge(read_predictions(results), None, 0.5)
+        judge(read_predicted_faces(results), None, 0.5)
     with pytest.raises(InputError, match="luvli predict"):
-        read_predictions(calibrated.with_name("none.json"))
+        read_predicted_faces(calibrated.with_name("none.json"))
 
 
 def test_curve_ends_at_the_whole(fitted) -> None:

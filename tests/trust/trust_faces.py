@@ -8,7 +8,7 @@ from luvli.data.record import FaceRecord
 from luvli.faces import FaceLandmarks
 from luvli.likelihood import Laplace
 from luvli.markup import get_markup
-from luvli.trust.measure import Measured, compare
+from luvli.trust.measure import Measured, compare_with_labels
 
 SHAPE = get_markup("ibug68").schematic
 
@@ -46,7 +46,7 @@ def measured_faces(n: int, seed: int = 0, spoilt: int = 1) -> Measured:
         for version in range(1 + spoilt):
             sigma = float(np.exp(rng.normal(0.7 if version == 0 else 2.6, 0.6)))
             face = predicted_face(points, sigma, rng, rng.uniform(0.7, 0.99))
-            truth, error = compare(face, [points])
+            truth, error = compare_with_labels(face, [points])
             kind = "plain" if version == 0 else "blur"
             rows.append((face, truth, error, kind, "drawn", f"photo{i}", "frontal"))
     faces, truth, error, *names = zip(*rows, strict=True)

@@ -43,7 +43,7 @@ def audit(
     from luvli.progress import track
     from luvli.trust.audit import ERROR_KINDS
     from luvli.trust.audit import audit as find_suspects
-    from luvli.trust.audit_report import predict_unseen, report_files, write_csv, write_page
+    from luvli.trust.audit_report import predict_unseen, report_files, write_page, write_suspects
 
     predictors = [load(name) for name in model or ["luvli-68"]]
     records = load_set(
@@ -53,7 +53,7 @@ def audit(
     faces, seen = zip(*predict_unseen(predictors, watched), strict=True) if records else ((), ())
     suspects = find_suspects(records, faces)
     table, page = report_files(out)
-    write_csv(table, suspects, records)
+    write_suspects(table, suspects, records)
     title = (
         f"{dataset}: the {min(worst, len(suspects))} most suspicious of {len(suspects):,} labels"
     )

@@ -29,16 +29,16 @@ def triage(
     from luvli.cli.tables import print_table
     from luvli.prediction.predictor import load
     from luvli.trust.triage import threshold_of
-    from luvli.trust.triage_report import judge, read_predictions, shift_of, write_report
+    from luvli.trust.triage_report import judge, read_predicted_faces, shift_of, write_triage_report
 
     info = load(model).info
     chosen = threshold_of(info, max_failure_rate)
     trust = info.trust
     assert trust is not None and trust.triage is not None
-    predictions = judge(read_predictions(results), trust, chosen.threshold)
+    predictions = judge(read_predicted_faces(results), trust, chosen.threshold)
     accepted = sum(bool(item.face.accepted) for item in predictions)
     share = accepted / max(len(predictions), 1)
-    written = write_report(out, predictions, trust.triage, max_failure_rate, share)
+    written = write_triage_report(out, predictions, trust.triage, max_failure_rate, share)
     rows = [
         ["faces", f"{len(predictions):,}"],
         ["accepted", f"{accepted:,} ({share:.0%})"],

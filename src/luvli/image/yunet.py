@@ -63,11 +63,11 @@ class YuNetNetwork:
         for i in range(3):
             planes[0, i, :height, :width] = image[:, :, 2 - i]  # the network learnt BGR
         answers: list[Any] = self._session.run(self._outputs, {"input": planes})
-        rows = decode([head[0] for head in answers], planes.shape[3], min_score)
+        rows = decode_heads([head[0] for head in answers], planes.shape[3], min_score)
         return rows[np.isfinite(rows).all(axis=1) & (rows[:, 2:4] > 0).all(axis=1)]
 
 
-def decode(answers: list[NDArray[np.float32]], width: int, min_score: float) -> Rows:
+def decode_heads(answers: list[NDArray[np.float32]], width: int, min_score: float) -> Rows:
     """The cells whose score reaches `min_score`, as rows, from the network's twelve outputs.
 
     `answers` are `HEADS` x `STRIDES`, each (cells, values), cells row by row in an image of

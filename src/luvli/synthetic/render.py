@@ -22,7 +22,7 @@ from luvli.synthetic.raster.materials import PHOTO, TONE
 from luvli.synthetic.raster.zbuffer import SAMPLES
 from luvli.synthetic.scene import held_objects, worn_objects
 from luvli.synthetic.scene.backdrop import backdrop
-from luvli.synthetic.scene.draw import draw
+from luvli.synthetic.scene.draw import draw_scene
 from luvli.synthetic.scene.labels import JawConvention, Labels, place_landmarks, visibility
 from luvli.synthetic.scene.lens import develop
 from luvli.synthetic.scene.light import random_lights
@@ -77,7 +77,7 @@ def render_face(
     worn = _dress(model, person, posed, occluders, stream["worn"])
     behind = backdrop(size, None if backgrounds is None else str(backgrounds), stream["background"])
     scene = Scene(model, person, posed, shot, worn, camera)
-    drawn = draw(scene, behind, jaw, stream["hair"])
+    drawn = draw_scene(scene, behind, jaw, stream["hair"])
     image = develop(drawn.light, drawn.face, effects, stream["lens"])
     classes = visibility(drawn.labels, drawn.externally)
     record = FaceRecord(

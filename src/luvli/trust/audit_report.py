@@ -53,7 +53,9 @@ def predict_unseen(
         yield face, seen[chosen]
 
 
-def write_csv(path: PathLike, suspects: Sequence[Suspect], records: Sequence[FaceRecord]) -> None:
+def write_suspects(
+    path: PathLike, suspects: Sequence[Suspect], records: Sequence[FaceRecord]
+) -> None:
     """Every face with its suspicion, the most suspicious first."""
     with whole_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
         lines = csv.writer(stream)

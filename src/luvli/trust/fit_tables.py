@@ -27,8 +27,7 @@ from luvli.trust.confidence import feature_table, fit_confidence
 from luvli.trust.conformal import LEAST_FACES, faces_needed, fit_regions
 from luvli.trust.measure import Measured
 from luvli.trust.shift import fit_shift
-from luvli.trust.triage import STARTS, choose_threshold, fit_triage
-from luvli.trust.triage import faces_needed as accepted_needed
+from luvli.trust.triage import STARTS, accepted_needed, choose_threshold, fit_triage
 
 Bools = NDArray[np.bool_]
 Table = tuple[str, list[str], list[list[str]]]

@@ -17,7 +17,7 @@ from luvli.faces import FaceLandmarks
 from luvli.image.box import Box
 from luvli.image.read import ImageArray, read_image
 from luvli.prediction.predictor import Predictor
-from luvli.trust.spoil import FACELESS, SPOIL_KINDS, Scene, cut_scene, spoil
+from luvli.trust.spoil import FACELESS, SPOIL_KINDS, SpoiltScene, cut_scene, spoil
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -100,10 +100,10 @@ def measure_faces(
     """
     markup = predictor.info.config.markup
     rows: list[tuple[FaceLandmarks, Floats, float, str, str, str, str]] = []
-    batch: list[tuple[FaceRecord, Scene, Scene]] = []
+    batch: list[tuple[FaceRecord, SpoiltScene, SpoiltScene]] = []
 
     def flush() -> None:
-        scenes: list[Scene] = []
+        scenes: list[SpoiltScene] = []
         owners: list[FaceRecord] = []
         for i, (record, plain, cut) in enumerate(batch):
             scenes.append(plain)
@@ -116,8 +116,8 @@ def measure_faces(
         pixels = [crop.warp(scene.image) for crop, scene in zip(crops, scenes, strict=True)]
         faces = predictor.run(pixels, crops, [scene.box for scene in scenes])
         for face, scene, record in zip(faces, scenes, owners, strict=True):
-            truth, error = compare(face, scene.faces)
-            about = (source_name(record), photograph(record), str(_pose(record)))
+            truth, error = compare_with_labels(face, scene.faces)
+            about = (source_name(record), photograph_id(record), str(_pose(record)))
             rows.append((face, truth, error, scene.kind, *about))
         batch.clear()
 
@@ -131,7 +131,7 @@ def measure_faces(
             continue
         image: ImageArray = read_image(record.image)
         box = crop_box(record)
-        plain = Scene(image, box, (record.points,), PLAIN)
+        plain = SpoiltScene(image, box, (record.points,), PLAIN)
         batch.append((record, plain, cut_scene(image, box, record.points)))
         if len(batch) == BATCH:
             flush()
@@ -145,11 +145,11 @@ def measure_faces(
 def _spoilt(
     predictor: Predictor,
     record: FaceRecord,
-    cut: Scene,
-    others: Sequence[Scene],
+    cut: SpoiltScene,
+    others: Sequence[SpoiltScene],
     count: int,
     seed: int,
-) -> Iterable[Scene]:
+) -> Iterable[SpoiltScene]:
     name = hashlib.sha256(f"{record.dataset}/{record.face_id}".encode()).digest()
     rng = np.random.default_rng([seed, int.from_bytes(name[:8], "little")])
     for number in rng.choice(len(SPOIL_KINDS), count, replace=False):
@@ -166,7 +166,7 @@ def _spoilt(
         yield replace(scene, box=box)
 
 
-def compare(face: FaceLandmarks, truths: Sequence[Floats]) -> tuple[Floats, float]:
+def compare_with_labels(face: FaceLandmarks, truths: Sequence[Floats]) -> tuple[Floats, float]:
     """The label (k, 2) that a face fits best, and its error in percent of that label's box."""
     best, smallest = np.full((len(face), 2), np.nan), np.inf
     for truth in truths:
@@ -193,7 +193,7 @@ def source_name(record: FaceRecord) -> str:
     return f"{record.dataset} {named[0]}" if named else record.dataset
 
 
-def photograph(record: FaceRecord) -> str:
+def photograph_id(record: FaceRecord) -> str:
     """The name of the photograph that a face was cut from."""
     stem = record.image.stem if record.image is not None else record.face_id
     return str(record.attributes.get("photograph", stem))

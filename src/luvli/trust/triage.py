@@ -107,15 +107,15 @@ def threshold_of(info: ModelInfo, max_failure_rate: float) -> Triage:
         raise InputError(
             f"the model {info.name} cannot promise a failure rate of {max_failure_rate:g}: its "
             f"{table.faces:,} calibration faces do not show it; allow more, or calibrate it on "
-            f"more faces (at least {faces_needed(max_failure_rate):,} accepted ones)."
+            f"more faces (at least {accepted_needed(max_failure_rate):,} accepted ones)."
         )
     return chosen
 
 
-def faces_needed(max_failure_rate: float, confidence: float = 0.95) -> int:
+def accepted_needed(max_failure_rate: float, confidence: float = 0.95) -> int:
     """Accepted calibration faces without any failure that a promise takes at least.
 
-    >>> faces_needed(0.02), faces_needed(0.1)
+    >>> accepted_needed(0.02), accepted_needed(0.1)
     (183, 36)
     """
     risk = (1.0 - confidence) / len(STARTS)

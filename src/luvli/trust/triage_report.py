@@ -40,7 +40,7 @@ class Predicted:
     """everything that the file says about it"""
 
 
-def read_predictions(path: PathLike) -> list[Predicted]:
+def read_predicted_faces(path: PathLike) -> list[Predicted]:
     """The faces of `luvli predict --format json`."""
     try:
         content = json.loads(read_text(path))
@@ -144,7 +144,7 @@ def curve(table: TriageTable) -> tuple[NDArray[np.float64], NDArray[np.float64]]
     return accepted[used] / table.faces, np.array(table.failed)[used] / accepted[used]
 
 
-def write_report(
+def write_triage_report(
     out: Path, predictions: Sequence[Predicted], table: TriageTable, rate: float, share: float
 ) -> list[Path]:
     """Everything that `luvli triage` leaves in a folder."""

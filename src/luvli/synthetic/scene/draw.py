@@ -43,7 +43,7 @@ class Drawn:
     """(68,) covered by an object, hair or dark glass"""
 
 
-def draw(
+def draw_scene(
     scene: Scene, background: Floats, jaw: JawConvention, hair_rng: np.random.Generator
 ) -> Drawn:
     """Draw everything; `background` (size, size, 3) linear RGB is drawn over in place."""
