@@ -43,16 +43,17 @@ def test_every_format_closes(scene, name):
     path = folder / f"predictions{SUFFIXES[name]}"
     write_results(path, results, name)
     back = read_faces(path, folder / "truth.json")
-    assert back.predicted == pytest.approx(faces.predicted, abs=1e-9)  # hidden ones too
+    # hidden ones too; files of predictions round to a thousandth of a pixel
+    assert back.predicted == pytest.approx(faces.predicted, abs=5.1e-4)
     assert not back.failed.any()
     assert back.notes == ("2 predictions have no label and are left out.",)
     if name in ("json", "csv", "parquet"):
-        assert back.covariance == pytest.approx(faces.covariance)
+        assert back.covariance == pytest.approx(faces.covariance, rel=1e-3, abs=1e-3)
         assert back.visibility[2, 2] == pytest.approx(0.1)
     expected = np.linalg.norm(faces.predicted - truth, axis=2).mean(axis=1)
     size = np.sqrt(np.prod(np.ptp(truth, axis=1), axis=1))
     found = accuracies(back, 1, 0)["box"].nme.value
-    assert found == pytest.approx((expected / size).mean() * 100)
+    assert found == pytest.approx((expected / size).mean() * 100, rel=1e-4)
 
 
 def test_pts_says_what_it_cannot_hold(scene):

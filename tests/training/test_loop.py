@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import torch
 
 from luvli.errors import InputError
 from luvli.network import load_model
+from luvli.training import checkpoint as checkpoint_module
 from luvli.training import stage as stage_module
 from luvli.training.checkpoint import CheckpointWarning, list_checkpoints, load_checkpoint
 from luvli.training.distributed import RunOptions, Stopped
@@ -133,18 +135,20 @@ def test_a_run_that_is_terminated_and_resumed_ends_in_the_same_weights(
 def test_a_crash_while_a_checkpoint_is_written_loses_nothing_but_time(
     whole: Path, small_recipe: MakeRecipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real_save = torch.save
     calls = 0
+    real_file = checkpoint_module.whole_file
 
-    def dies_half_way(state: Any, path: Path) -> None:
+    @contextmanager
+    def dies_half_way(path: Path) -> Iterator[Path]:
         nonlocal calls
         calls += 1
-        if calls == 3:
-            Path(path).write_bytes(b"half a check")
-            raise MemoryError("the machine is gone")
-        real_save(state, path)
+        with real_file(path) as temporary:
+            yield temporary
+            if calls == 3:
+                temporary.write_bytes(temporary.read_bytes()[:100])
+                raise MemoryError("the machine is gone")
 
-    monkeypatch.setattr(torch, "save", dies_half_way)
+    monkeypatch.setattr(checkpoint_module, "whole_file", dies_half_way)
     out = tmp_path / "crashed"
     with pytest.raises(MemoryError):
         train(small_recipe(), out)

@@ -16,13 +16,14 @@ from luvli.faces import FaceLandmarks
 from luvli.image.box import Box
 from luvli.image.crop import Crop
 from luvli.image.detect import MIN_SCORE
+from luvli.image.photograph import Photograph
 from luvli.image.read import ImageArray
 from luvli.prediction.predictor import Predictor, load
 from luvli.serving.batching import Batcher, Pace
 from luvli.serving.errors import Refused, busy, too_large, unusable
 from luvli.serving.metrics import Metrics
 from luvli.serving.settings import ServerSettings, core_count
-from luvli.serving.upload import decode
+from luvli.serving.upload import picture_size, refused_input
 
 
 class Face(NamedTuple):
@@ -249,22 +250,30 @@ class Engine:
     def _prepare(self, predictor: Predictor, name: str, data: bytes, options: Options) -> _Prepared:
         limits = self.settings.limits
         start = time.monotonic()
-        image = decode(data, limits, name)
-        decoded = time.monotonic()
-        if options.boxes is None:
-            boxes = predictor.detect(image, min_score=options.min_score)
-        else:
-            boxes = _given_boxes(options.boxes, limits.max_faces)
-        left_out = max(0, len(boxes) - limits.max_faces)
-        boxes = boxes[: limits.max_faces]
-        detected = time.monotonic()
-        crops = [predictor.crop(box) for box in boxes]
-        faces = [Face(crop.warp(image), crop, box) for crop, box in zip(crops, boxes, strict=True)]
+        picture_size(data, limits, name)
+        photograph = Photograph(data)
+        with refused_input(name):
+            if options.boxes is None:
+                predictor.look_at(photograph)  # decodes what the detector needs
+                decoded = time.monotonic()
+                boxes = predictor.find(photograph, min_score=options.min_score)
+            else:
+                decoded = time.monotonic()
+                boxes = _given_boxes(options.boxes, limits.max_faces)
+            left_out = max(0, len(boxes) - limits.max_faces)
+            detected = time.monotonic()
+            prepared = predictor.prepare(photograph, boxes[: limits.max_faces])
+            width, height = predictor.look_at(photograph).size
+        faces = [
+            Face(pixels, crop, box)
+            for pixels, crop, box in zip(
+                prepared.pixels, prepared.crops, prepared.boxes, strict=True
+            )
+        ]
         timings = {
             "decode": round((decoded - start) * 1e3, 3),
             "detect": round((detected - decoded) * 1e3, 3),
         }
-        height, width = image.shape[:2]
         return _Prepared(width, height, faces, left_out, timings)
 
     def close(self) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import io
 import warnings
-from collections.abc import AsyncIterator
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -167,8 +167,15 @@ def picture_size(data: bytes, limits: Limits, name: str = "the file") -> tuple[i
 def decode(data: bytes, limits: Limits, name: str = "the file") -> ImageArray:
     """The pixels, upright, after every check."""
     picture_size(data, limits, name)
-    try:
+    with refused_input(name):
         return read_image(data)
+
+
+@contextmanager
+def refused_input(name: str) -> Iterator[None]:
+    """What cannot be read is refused, in the sentence of the reader."""
+    try:
+        yield
     except InputError as error:
         raise unusable(str(error).replace("the image data", name)) from error
 

@@ -68,7 +68,7 @@ def choose_threshold(
 ) -> Triage:
     """The lowest threshold that keeps the promise, or one that accepts nothing.
 
-    >>> faces = np.linspace(0, 1, 2001)
+    >>> faces = np.linspace(0, 1, 20_001)
     >>> table = fit_triage(faces, faces < 0.2, 0.2)
     >>> chosen = choose_threshold(table, 0.01)
     >>> bool(0.19 < chosen.threshold < 0.3), chosen.bound <= 0.01
