@@ -186,4 +186,5 @@ def supervise(listening: socket.socket, workers: int) -> int:
                     processes[number] = start(number)
             time.sleep(0.2)
         codes = [process.wait() for process in processes]
-    return max((abs(code) for code in codes), default=0)
+    # a worker that was still starting has no handler yet: it ends by the signal itself
+    return max((abs(code) for code in codes if code != -signal.SIGTERM), default=0)
