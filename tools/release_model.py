@@ -156,12 +156,14 @@ def snapshot(run: Path, target: Path, version: str) -> tuple[Recipe, str]:
 
 def model_info(recipe: Recipe, version: str) -> dict[str, Any]:
     """What the model file tells about itself; the recipe without places on this machine."""
+    init = None if recipe.init is None else Path(recipe.init).name
+    told = with_root(recipe, "DATA", cache=None).model_copy(update={"init": init})
     return {
         "name": recipe.name,
         "licence": recipe.licence,
         "version": version,
         "enlarge": float(recipe.data.enlarge),
-        "recipe": with_root(recipe, "DATA", cache=None).model_dump(mode="json"),
+        "recipe": told.model_dump(mode="json"),
         "luvli": __version__,
     }
 

@@ -170,6 +170,7 @@ def test_visibility_on_a_head_that_it_never_saw(shipped: Predictor) -> None:
 def test_model_files_tell_their_recipe_and_no_place_of_a_machine(shipped: Predictor) -> None:
     recipe = own_recipe()
     assert recipe.data.root == "DATA" and recipe.data.cache is None
+    assert recipe.init is None or Path(recipe.init).name == recipe.init
     card = read_card("luvli-68")
     (named,) = [word for word in card.recipe.replace(",", "").split() if word.endswith(".yaml")]
     assert list(recipe.stages) == list(read_recipe(ROOT / named).stages)
