@@ -134,7 +134,7 @@ class FaceRecord:
     def from_landmarks(
         cls, face: FaceLandmarks, image: Path | None = None, threshold: float = 0.5, **fields: Any
     ) -> FaceRecord:
-        """A model's answer as a label: self-occluded where visibility is at most `threshold`."""
+        """A prediction as a label: self-occluded where visibility is at most `threshold`."""
         visible = face.visible(threshold) if face.visibility_trained else np.full(len(face), True)
         located = visible & np.isfinite(face.points).all(axis=1)
         return cls(

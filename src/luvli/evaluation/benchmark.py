@@ -84,10 +84,10 @@ def run_methods(
         box = crop_box(record, "paper").array
         for i, method in enumerate(methods):
             clock = time.perf_counter()
-            answer = method.run(image, box)
+            prediction = method.run(image, box)
             if number_of_face:  # the first call also loads and warms up
                 spent[i].append((time.perf_counter() - clock) * 1000.0)
-            found[i].append(_as_face(answer, record, method.name))
+            found[i].append(_as_face(prediction, record, method.name))
     results = []
     for i, method in enumerate(methods):
         plain = not any(isinstance(face, _Points) for face in found[i])
@@ -106,15 +106,17 @@ class _Points(FaceLandmarks):
     """Landmarks of a method that says nothing about their uncertainty."""
 
 
-def _as_face(answer: Any, record: FaceRecord, name: str) -> FaceLandmarks:
-    if isinstance(answer, FaceLandmarks):
-        if len(answer) != len(record.points):
+def _as_face(prediction: Any, record: FaceRecord, name: str) -> FaceLandmarks:
+    if isinstance(prediction, FaceLandmarks):
+        if len(prediction) != len(record.points):
             raise InputError(
-                f"{name} finds {len(answer)} landmarks, the faces have {len(record.points)}."
+                f"{name} finds {len(prediction)} landmarks, the faces have {len(record.points)}."
             )
-        return answer
+        return prediction
     count = len(record.points)
-    points = np.full((count, 2), np.nan) if answer is None else np.asarray(answer, np.float64)
+    points = (
+        np.full((count, 2), np.nan) if prediction is None else np.asarray(prediction, np.float64)
+    )
     if points.shape != (count, 2):
         raise InputError(
             f"{name} must return points of shape ({count}, 2) or None, got {points.shape}."

@@ -165,7 +165,7 @@ def _asks_for_more(rows: Rows) -> bool:
 
 
 def tight_box(row: NDArray[np.float64], edges: NDArray[np.float64] | None = None) -> Box:
-    """YuNet's (15,) answer as a tight landmark box: each edge is linear in `box_features`."""
+    """YuNet's (15,) output as a tight landmark box: each edge is linear in `box_features`."""
     edges = _EDGES if edges is None else edges
     features, centre, size = box_features(row)
     x0, y0, x1, y1 = np.tile(centre, 2) + size * (edges @ features)
@@ -176,7 +176,7 @@ def tight_box(row: NDArray[np.float64], edges: NDArray[np.float64] | None = None
 def box_features(
     row: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """(13,) features of YuNet's answer, free of place and size; centre and size in pixels.
+    """(13,) features of YuNet's output, free of place and size; centre and size in pixels.
 
     1, width, height of the head's rectangle, then x, y of the five points from its centre,
     lengths in units of the rectangle's size (geometric mean of its sides).

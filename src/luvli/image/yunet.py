@@ -62,20 +62,20 @@ class YuNetNetwork:
         planes = np.zeros((1, 3, _whole(height), _whole(width)), np.float32)
         for i in range(3):
             planes[0, i, :height, :width] = image[:, :, 2 - i]  # the network learnt BGR
-        answers: list[Any] = self._session.run(self._outputs, {"input": planes})
-        rows = decode_heads([head[0] for head in answers], planes.shape[3], min_score)
+        outputs: list[Any] = self._session.run(self._outputs, {"input": planes})
+        rows = decode_heads([head[0] for head in outputs], planes.shape[3], min_score)
         return rows[np.isfinite(rows).all(axis=1) & (rows[:, 2:4] > 0).all(axis=1)]
 
 
-def decode_heads(answers: list[NDArray[np.float32]], width: int, min_score: float) -> Rows:
+def decode_heads(outputs: list[NDArray[np.float32]], width: int, min_score: float) -> Rows:
     """The cells whose score reaches `min_score`, as rows, from the network's twelve outputs.
 
-    `answers` are `HEADS` x `STRIDES`, each (cells, values), cells row by row in an image of
+    `outputs` are `HEADS` x `STRIDES`, each (cells, values), cells row by row in an image of
     `width` pixels. A row's score is the geometric mean of `cls` and `obj`.
     """
     parts = []
     for i, stride in enumerate(STRIDES):
-        cls, obj, bbox, kps = answers[i :: len(STRIDES)]
+        cls, obj, bbox, kps = outputs[i :: len(STRIDES)]
         score = np.sqrt(np.clip(cls[:, 0], 0, 1) * np.clip(obj[:, 0], 0, 1))
         chosen = np.flatnonzero(score >= min_score)
         if not len(chosen):

@@ -100,10 +100,10 @@ def luvli_loss(
     likelihood of all observed labels asks for.
 
     >>> from luvli.network import UNetOutput
-    >>> answer = UNetOutput(*[torch.zeros(1, 2, *n) for n in ((4, 4), (2,), (3,), (), ())])
-    >>> answer = answer._replace(cholesky=torch.tensor([1.0, 0.0, 1.0]).expand(1, 2, 3))
+    >>> output = UNetOutput(*[torch.zeros(1, 2, *n) for n in ((4, 4), (2,), (3,), (), ())])
+    >>> output = output._replace(cholesky=torch.tensor([1.0, 0.0, 1.0]).expand(1, 2, 3))
     >>> target = torch.tensor([[[3.0, 4.0], [torch.nan, torch.nan]]])
-    >>> loss = luvli_loss([answer], target, torch.tensor([[1, 0]]), likelihood="gauss")
+    >>> loss = luvli_loss([output], target, torch.tensor([[1, 0]]), likelihood="gauss")
     >>> loss.distance.tolist(), [round(v, 4) for v in loss.visibility.tolist()]
     ([6.25], [0.6931])
     """
