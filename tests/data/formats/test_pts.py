@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tarfile
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -71,19 +69,3 @@ def test_real_labels_hold_the_numbers_of_their_files_less_one(lfpw: Path) -> Non
             points, visibility = read_pts(path, points=68, signed=signed)
             np.testing.assert_array_equal(points, written - 1)
             assert visibility.tolist() == [Visibility.UNOCCLUDED] * 68
-
-
-@pytest.mark.slow
-def test_all_merl_rav_labels_have_the_known_class_counts(shared: Path, tmp_path: Path) -> None:
-    archive = shared / "data/merl_rav_labels.tar.gz"
-    if not archive.is_file():
-        pytest.skip("needs the MERL-RAV labels, which are not here")
-    with tarfile.open(archive) as tar:
-        tar.extractall(tmp_path, filter="data")
-    counts: Counter[int] = Counter()
-    files = list(tmp_path.rglob("*.pts"))
-    for path in files:
-        counts.update(read_pts(path, points=68).visibility.tolist())
-    assert counts.total() == 68 * len(files)
-    # The archive is the whole published set, whose classes were counted by other means.
-    assert counts == {0: 166_080, 2: 139_025, 1: 1_008_247}
