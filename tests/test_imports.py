@@ -37,7 +37,9 @@ def test_importing_luvli_is_quick_and_brings_numpy_only() -> None:
     loaded = {str(name).split(".")[0] for name in found["modules"]}  # type: ignore[attr-defined]
     assert "numpy" in loaded
     assert not loaded & {"cv2", "PIL", "onnxruntime", "pydantic", "torch", "scipy", "matplotlib"}
-    assert found["seconds"] < 0.3  # type: ignore[operator]
+    # the best of several: whatever else the machine does only ever adds time
+    seconds = [float(after("import luvli")["seconds"]) for _ in range(5)]  # type: ignore[arg-type]
+    assert min(seconds) < 0.3
 
 
 def test_loading_a_model_brings_neither_torch_nor_readers_of_data_sets() -> None:
