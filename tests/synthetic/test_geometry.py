@@ -183,13 +183,13 @@ def test_outline_slides_the_far_jaw_to_the_contour(head: Head) -> None:
     posed, _, screen = scene = stand(head, 38, neutral=True)
     bone, contour = _labels(head, scene, "3d"), _labels(head, scene, "outline")
     assert (contour.points[17:] == bone.points[17:]).all()
-    assert np.allclose(contour.points[:5], bone.points[:5])  # the near side stays
+    assert (contour.points[:7, 0] < bone.points[:7, 0] - 1).all()  # the near side moves back
     far = slice(12, 16)
     assert bone.self_occluded[far].all()
     assert not contour.self_occluded[far].any()
     assert (contour.points[far, 0] > bone.points[far, 0] + 1).all()
     # on the contour: two pixels farther out, at the same height, the head has ended
-    index, gone, _ = outline(head, screen)
+    index, gone, _ = outline(head, posed.camera, screen)
     outside = screen[index[far], :2].astype(np.float64) + np.array([2 * SAMPLES, 0])
     nearness = screen[index[far], 2]
     assert not hidden_behind(outside, nearness, screen, posed.triangles, 0.0).any()
@@ -201,6 +201,22 @@ def test_outline_of_a_frontal_face_is_its_jaw(head: Head) -> None:
     bone, contour = _labels(head, scene, "3d"), _labels(head, scene, "outline")
     assert np.abs(contour.points - bone.points).max() < 3.0
     assert not contour.self_occluded[:17].any()
+
+
+def test_the_near_jaw_of_a_profile_ends_at_the_ear(head: Head) -> None:
+    posed, _, screen = scene = stand(head, 80, neutral=True)
+    near = _labels(head, scene, "outline")
+    assert not near.self_occluded[:9].any()
+    # the ear is what stands out farther than the temples
+    half = np.abs(head.neutral[head.landmarks[:17], 0]).max()
+    ear = head.neutral[head.neutral[:, 0] < -1.08 * half, 2].max()
+    index, _, _ = outline(head, posed.camera, screen)
+    bone, slid = head.neutral[head.landmarks[:3], 2], head.neutral[index[:3], 2]
+    share = (bone - slid) / (bone - ear)  # of the way to the ear's front edge
+    assert (share > 0.5).all() and (share < 1.05).all()
+    # from the ear the line runs down and forwards to the chin without turning back
+    line = head.neutral[index[:9], 1:]
+    assert (np.diff(line[:, 0]) < 0).all() and (np.diff(line[3:, 1]) > 0).all()
 
 
 def test_a_profile_hides_its_far_side(head: Head) -> None:

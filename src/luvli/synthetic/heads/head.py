@@ -16,7 +16,7 @@ import numpy as np
 
 from luvli.synthetic.arrays import Bytes, Floats, Ints
 from luvli.synthetic.heads.hair_roots import HairRoots, scatter_roots
-from luvli.synthetic.heads.jaw import find_jaw_paths
+from luvli.synthetic.heads.jaw import JawPaths, find_jaw_paths
 from luvli.synthetic.heads.regions import Regions, find_regions, smoothstep
 from luvli.synthetic.heads.skull import SkullCells, sort_by_direction
 from luvli.synthetic.heads.unrolled import UnrolledSkin, unroll_surface
@@ -110,8 +110,8 @@ class Head:
         return loose, self.stiffness[loose, None]
 
     @cached_property
-    def jaw_paths(self) -> Ints:
-        """(17, m) vertices from each jaw landmark inwards: where the outline can slide to."""
+    def jaw_paths(self) -> JawPaths:
+        """Vertices from each jaw landmark inwards and back: where its label can slide to."""
         return find_jaw_paths(self.neutral, self.skin, self.landmarks)
 
     def deform(self, identity: Floats | None = None, expression: Floats | None = None) -> Floats:

@@ -1,41 +1,85 @@
-"""Ways along the skin from the jaw landmarks inwards: where the visible outline can slide to."""
+"""Ways along the skin through the jaw landmarks: where people label the jaw of a turned face.
+
+In a front view the jaw landmarks lie on the outline. On the side that turns away the outline
+wanders inwards over the cheek. On the side that turns to the camera the face now ends farther
+back, where the ear is rooted and along the edge of the jaw bone, and labels follow it there.
+"""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from luvli.synthetic.arrays import Floats, Ints
+from luvli.synthetic.arrays import Doubles, Floats, Ints
 from luvli.synthetic.raster.zbuffer import vertex_normals
 
 # How far towards the middle of the face the outline may slide, for the jaw points 0 to 8.
 _REACH = (0.36, 0.46, 0.56, 0.62, 0.64, 0.66, 0.66, 0.60, 0.0)
+# How far back the face ends in profile, in halves of its breadth: to the root of the ear
+# (0 to 2), the rear edge of the jaw (3), its angle (4) and along its lower edge (5 to 7), which
+# rises on its way back.
+_BACK = (0.27, 0.30, 0.36, 0.42, 0.46, 0.40, 0.28, 0.13, 0.0)
+_RISE = (0.0, 0.0, 0.0, 0.0, 0.06, 0.24, 0.26, 0.22, 0.0)
 
 
-def find_jaw_paths(neutral: Floats, triangles: Ints, landmarks: Ints, steps: int = 24) -> Ints:
-    """Vertices of the skin nearest to a line from each jaw landmark to the middle of the face.
+class JawPaths(NamedTuple):
+    """Vertices of the skin that a jaw landmark may slide over; both begin at the landmark."""
 
-    In a front view the way is level, or nearly so below the mouth. The last vertex is where an
-    annotator would no longer call it jaw.
-    """
+    inwards: Ints
+    """(17, m) towards the middle of the face, to where nobody would call it jaw any more"""
+    back: Ints
+    """(17, m) to where the face ends in profile"""
+
+
+def find_jaw_paths(neutral: Floats, triangles: Ints, landmarks: Ints, steps: int = 24) -> JawPaths:
+    """The ways from each jaw landmark of a head (n, 3) with skin `triangles` (t, 3)."""
     normals = np.zeros_like(neutral)
     vertex_normals(neutral, triangles, normals)
-    outer = np.unique(triangles)
-    outer = outer[
-        (normals[outer, 2] > -0.3) & (neutral[outer, 2] > neutral[landmarks[:17], 2].min() - 2)
-    ]
-    jaw = neutral[landmarks[:17]]
-    mouth = neutral[landmarks[48:68]].mean(axis=0)
-    paths = np.zeros((17, steps), np.int32)
+    skin = np.unique(triangles)
+    inwards = np.zeros((17, steps), np.int32)
+    back = np.zeros((17, steps), np.int32)
     for j in range(17):
-        height = jaw[j, 1]
-        # the chin's underside is no outline: points below the mouth rise a little on their way
-        target = np.array([0.0, height + 0.25 * max(mouth[1] - height, 0.0)])
-        line = jaw[j, :2] + np.linspace(0, _REACH[min(j, 16 - j)], steps)[:, None] * (
-            target - jaw[j, :2]
-        )
-        line = line.astype(np.float32)
-        distance = np.linalg.norm(neutral[outer, None, :2] - line[None], axis=2)
-        nearest = outer[distance.argmin(axis=0)]
-        nearest[0] = landmarks[j]
-        paths[j] = nearest
-    return paths
+        inwards[j] = _inwards(neutral, normals, skin, landmarks, j, steps)
+        back[j] = _back(neutral, normals, skin, landmarks, j, steps)
+    inwards[:, 0] = back[:, 0] = landmarks[:17]
+    return JawPaths(inwards, back)
+
+
+def _inwards(
+    neutral: Floats, normals: Floats, skin: Ints, landmarks: Ints, j: int, steps: int
+) -> Ints:
+    """Vertices nearest, in a front view, to a level line from jaw landmark j to the middle."""
+    jaw = neutral[landmarks[:17]]
+    front = skin[(normals[skin, 2] > -0.3) & (neutral[skin, 2] > jaw[:, 2].min() - 2)]
+    mouth = neutral[landmarks[48:68]].mean(axis=0)
+    height = jaw[j, 1]
+    # the chin's underside is no outline: points below the mouth rise a little on their way
+    target = np.array([0.0, height + 0.25 * max(mouth[1] - height, 0.0)])
+    way = np.linspace(0, _REACH[min(j, 16 - j)], steps)[:, None] * (target - jaw[j, :2])
+    return _nearest(neutral, front, (0, 1), jaw[j, :2] + way)
+
+
+def _back(
+    neutral: Floats, normals: Floats, skin: Ints, landmarks: Ints, j: int, steps: int
+) -> Ints:
+    """Vertices nearest, in a side view, to a line from jaw landmark j to where the face ends."""
+    jaw = neutral[landmarks[:17]]
+    half = float(np.abs(jaw[:, 0]).max())
+    side = -1 if j < 8 else 1
+    sideways = side * neutral[skin, 0]
+    # the cheek and the jaw's edge, without the ear's flap and what lies below the chin
+    outer = (sideways > 0.1 * half) & (sideways < 1.06 * half) & (side * normals[skin, 0] > 0.3)
+    k = min(j, 16 - j)
+    end = half * np.array([_RISE[k] * _BACK[k], -_BACK[k]])
+    way = np.linspace(0, 1, steps)[:, None] * end
+    if not end.any():
+        return np.full(steps, landmarks[j], np.int32)
+    return _nearest(neutral, skin[outer], (1, 2), jaw[j, 1:] + way)
+
+
+def _nearest(neutral: Floats, vertices: Ints, axes: tuple[int, int], line: Doubles) -> Ints:
+    """(m,) the one of `vertices` nearest to each point of `line` (m, 2), seen along one axis."""
+    flat = neutral[vertices][:, axes]
+    distance = np.linalg.norm(flat[:, None] - line[None].astype(np.float32), axis=2)
+    return np.asarray(vertices[distance.argmin(axis=0)], np.int32)

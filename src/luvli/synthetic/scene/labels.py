@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from luvli.data.record import Visibility
 from luvli.synthetic.arrays import Bools, Doubles, Floats, Ints, Real
 from luvli.synthetic.heads.head import Head
+from luvli.synthetic.heads.regions import smoothstep
 from luvli.synthetic.raster.rays import surface_depth
 from luvli.synthetic.raster.zbuffer import SAMPLES, SCALP_HAIR
 from luvli.synthetic.scene.pose import Camera
@@ -26,6 +27,8 @@ GRAZE = np.full(68, 0.35)
 """(68,) centimetres; more where the landmark sits in a fold: jaw, eyes, mouth"""
 GRAZE[:17], GRAZE[27:31], GRAZE[31:36] = 0.8, 0.8, 0.12
 GRAZE[36:48], GRAZE[48:60], GRAZE[60:68], GRAZE[33] = 1.1, 0.3, 0.8, 0.6
+TURNED = (5.0, 40.0)
+"""degrees of yaw over which the near jaw moves from a front view's outline to the face's end"""
 CONTACT = 0.35
 """centimetres that a covering object may lie deeper than the landmark (hair on slanted skin)"""
 
@@ -57,7 +60,7 @@ def place_landmarks(
     beyond = np.zeros(68, bool)
     outward = np.zeros((68, 2))
     if jaw == "outline":
-        index[:17], beyond[:17], outward[:17] = outline(head, screen)
+        index[:17], beyond[:17], outward[:17] = outline(head, vertices, screen)
     points = screen[index, :2].astype(np.float64)
     # a point of the outline lies on the horizon, where rounding decides what is before what:
     # it is hidden only if something also hides the place just outside of it
@@ -71,21 +74,22 @@ def place_landmarks(
     return Labels(pixels, place, hidden)
 
 
-def outline(head: Head, screen: Floats) -> tuple[Ints, Bools, Doubles]:
-    """Slide jaw points to the visible contour.
+def outline(head: Head, vertices: Floats, screen: Floats) -> tuple[Ints, Bools, Doubles]:
+    """Slide jaw points to where people label them.
 
     Returns (17,) vertices, (17,) whether no contour of the jaw is left, and (17, 2) a short
     way outwards on the screen, 2 % of the face's height.
 
-    On the side that turns away, each jaw point moves along its path (`Head.jaw_paths`) to the
+    On the side that turns away, each jaw point moves inwards (`Head.jaw_paths`) to the
     outermost vertex on the screen. Where that is the end of the path, the contour of the face
-    at this height is no longer its jaw, and the point is self-occluded.
+    at this height is no longer its jaw, and the point is self-occluded. On the side that turns
+    to the camera, it moves back to the ear and the edge of the jaw as they come into view.
     """
     paths = head.jaw_paths
-    flat = screen[paths, :2]  # (17, m, 2)
+    flat = screen[paths.inwards, :2]  # (17, m, 2)
     chin, brow = screen[head.landmarks[8], :2], screen[head.landmarks[27], :2]
     down = (chin - brow) / (np.linalg.norm(chin - brow) + 1e-6)
-    right = np.array([down[1], -down[0]])  # across the face, to the picture's right when upright
+    right = np.array([down[1], -down[0]])  # across the face, to the image's right when upright
     middle = 8 - np.arange(17)
     outward = np.where(middle[:, None] > 0, -right, right)
     reach = np.einsum("jmd,jd->jm", flat, outward)
@@ -93,12 +97,18 @@ def outline(head: Head, screen: Floats) -> tuple[Ints, Bools, Doubles]:
     slack = 0.002 * np.linalg.norm(chin - brow)
     stay = reach[np.arange(17), best] < reach[:, 0] + slack
     best[stay] = 0
-    last = paths.shape[1] - 1
+    last = paths.inwards.shape[1] - 1
     gone = (best >= last) & (middle != 0)
     # towards the chin the contour runs level, and leaving the face means going down
     level = np.clip((np.abs(middle) - 1) / 4, 0, 1)[:, None]
     nudge = 0.02 * np.linalg.norm(chin - brow) * (level * outward + (1 - level) * down)
-    return paths[np.arange(17), best].astype(np.int32), gone, nudge
+    across = vertices[head.landmarks[16]] - vertices[head.landmarks[0]]
+    turn = np.degrees(np.arcsin(across[2] / np.linalg.norm(across)))  # > 0: point 16 is nearer
+    share = smoothstep(*TURNED, np.where(middle > 0, -turn, turn))
+    steps_back = np.round(share * (paths.back.shape[1] - 1)).astype(int)
+    row = np.arange(17)
+    index = np.where(steps_back > 0, paths.back[row, steps_back], paths.inwards[row, best])
+    return index.astype(np.int32), gone & (steps_back == 0), nudge
 
 
 def hidden_behind(

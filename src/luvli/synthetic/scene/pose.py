@@ -53,7 +53,7 @@ HALF_FROM, PROFILE_FROM = 26.0, 48.0
 
 
 def random_pose(choice: PoseChoice, rng: np.random.Generator) -> Pose:
-    """A pose of the class asked for; yaw to 120, pitch to 90 degrees."""
+    """A pose of the class asked for; yaw to 95, pitch to 35 degrees."""
     if choice not in get_args(PoseChoice):
         raise unknown_choice("pose", choice, get_args(PoseChoice))
     kind: str = choice
@@ -65,9 +65,9 @@ def random_pose(choice: PoseChoice, rng: np.random.Generator) -> Pose:
     elif kind in ("half-profile", "lefthalf", "righthalf"):
         yaw = rng.uniform(HALF_FROM, PROFILE_FROM)
     else:
-        yaw = _within(rng, 70, 14, PROFILE_FROM, 120)
+        yaw = _within(rng, 70, 14, PROFILE_FROM, 95)
     wild = rng.random() < 0.06
-    pitch = _within(rng, 0, 40 if wild else 12, -90, 90, both=True)
+    pitch = _within(rng, 0, 25 if wild else 12, -35, 35, both=True)
     roll = _within(rng, 0, 35 if wild else 10, -120, 120, both=True)
     return Pose(float(side * yaw), float(pitch), float(roll))
 
