@@ -4,7 +4,7 @@
     python benchmarks/detection.py 300W/lfpw/trainset --fit --hold-out 120
                                               print the map for detect.py, measure on the 120
 
-The folder holds pictures with `.pts` files of 68 points beside them. The figures are those
+The folder holds images with `.pts` files of 68 points beside them. The figures are those
 of a map fitted on the other four fifths, so no face is measured with a map that saw it. The
 shipped map is fitted without the 120 photographs that recipes/luvli-68-1.0.yaml holds out.
 """
@@ -41,7 +41,7 @@ def main() -> None:
     parser.add_argument("--hold-out", type=int, default=0, help="fit without so many photographs")
     options = parser.parse_args()
     if options.folder is None:
-        print("no folder of labelled pictures given: nothing to measure")
+        print("no folder of labelled images given: nothing to measure")
         return
     faces, kept_away = hold_out(labelled_faces(options.folder), options.hold_out, "photo")
     rows, truth, missed, seconds = detections(faces)
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def labelled_faces(folder: Path) -> list[FaceRecord]:
-    """The pictures of a folder with the 68 points of the `.pts` files beside them."""
+    """The images of a folder with the 68 points of the `.pts` files beside them."""
     return [
         FaceRecord(
             *read_pts(label, signed=False),
@@ -127,7 +127,7 @@ def five_fold(rows: Floats, truth: Floats) -> Floats:
 def report(rows: Floats, truth: Floats, mapped: Floats, missed: int, seconds: float) -> None:
     raw = np.concatenate([rows[:, :2], rows[:, :2] + rows[:, 2:4]], axis=1)
     table = Table(
-        title=f"{len(rows)} faces found, {missed} missed, {1000 * seconds:.1f} ms a picture"
+        title=f"{len(rows)} faces found, {missed} missed, {1000 * seconds:.1f} ms an image"
     )
     for heading in ("box", "mean IoU", "5 % IoU", "centre x sd", "centre y sd", "log size sd"):
         table.add_column(heading, justify="left" if heading == "box" else "right")

@@ -1,13 +1,13 @@
-"""Whether a data set's labels agree with those of its mirrored pictures.
+"""Whether a data set's labels agree with those of its mirrored images.
 
     python benchmarks/label_shift.py 300W/lfpw/trainset
 
-The folder holds pictures with `.pts` files of 68 points beside them. Eye centres, nose tip and
-mouth corners of the labels are compared with the detector's five points, in the picture and in
+The folder holds images with `.pts` files of 68 points beside them. Eye centres, nose tip and
+mouth corners of the labels are compared with the detector's five points, in the image and in
 its mirror image. What the detector itself is off goes the same way in both; a shift of the
-labels turns round with the picture. So half the difference is the labels' own shift in x. (In
+labels turns round with the image. So half the difference is the labels' own shift in x. (In
 y nothing can be told: a shift there is a convention.) Such a shift matters, because training
-with mirrored pictures cannot follow it: the model learns the middle, and every label is wrong
+with mirrored images cannot follow it: the model learns the middle, and every label is wrong
 by it.
 """
 
@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, nargs="?")
     options = parser.parse_args()
     if options.folder is None:
-        print("no folder of labelled pictures given: nothing to measure")
+        print("no folder of labelled images given: nothing to measure")
         return
     detector = YuNet()
     faces = labelled_faces(options.folder)

@@ -112,8 +112,8 @@ def peers(mediapipe_model: str | None, dlib_model: str | None) -> Works:
             base_options=mediapipe.tasks.BaseOptions(model_asset_path=mediapipe_model)
         )
         landmarker = mediapipe.tasks.vision.FaceLandmarker.create_from_options(options)
-        picture = mediapipe.Image(image_format=mediapipe.ImageFormat.SRGB, data=image)
-        works["MediaPipe, image to faces"] = lambda: landmarker.detect(picture)
+        frame = mediapipe.Image(image_format=mediapipe.ImageFormat.SRGB, data=image)
+        works["MediaPipe, image to faces"] = lambda: landmarker.detect(frame)
     if dlib_model and importlib.util.find_spec("dlib"):
         dlib: Any = importlib.import_module("dlib")
         find, shape = dlib.get_frontal_face_detector(), dlib.shape_predictor(dlib_model)

@@ -98,7 +98,7 @@ def moving(count: int) -> Iterator[ImageArray]:
 
 
 def videos(model: str, count: int) -> list[list[str]]:
-    """Frames per second of whole runs over a video, and of its frames as single pictures."""
+    """Frames per second of whole runs over a video, and of its frames as single images."""
     rows = []
     with tempfile.TemporaryDirectory() as place:
         source = Path(place) / "moving.mp4"
@@ -106,11 +106,9 @@ def videos(model: str, count: int) -> list[list[str]]:
             for i, image in enumerate(moving(count)):
                 writer.write(image, i / 30)
         predictor = load(model)
-        pictures = list(moving(min(count, 20)))
-        alone = len(pictures) / (
-            median_ms(lambda: [predictor.predict(p) for p in pictures], 1) / 1e3
-        )
-        rows.append(["frames as single pictures", f"{alone:.0f} frames/s", "1.00"])
+        images = list(moving(min(count, 20)))
+        alone = len(images) / (median_ms(lambda: [predictor.predict(p) for p in images], 1) / 1e3)
+        rows.append(["frames as single images", f"{alone:.0f} frames/s", "1.00"])
         for name, draw, smooth in (
             ("followed", False, False),
             ("followed, drawn, encoded", True, False),
@@ -154,7 +152,7 @@ def main() -> None:
         print_table(header, stages(model, repeat), title="one face, one thread")
         header = ["", "rate", "to one at a time"]
         print_table(header, batches(model, repeat), title="crops in batches, all threads")
-        header = ["", "rate", "to single pictures"]
+        header = ["", "rate", "to single images"]
         title = f"video 640 x 480, one face, {options.frames} frames, all threads"
         print_table(header, videos(model, options.frames), title=title)
 

@@ -4,7 +4,7 @@
     python benchmarks/serving.py --soak 300         200 requests in flight for five minutes
     python benchmarks/serving.py --mutations 10000  damaged uploads
 
-The picture is a rendered face of 640 x 640 pixels that comes with the page.
+The image is a rendered face of 640 x 640 pixels that comes with the page.
 """
 
 from __future__ import annotations
@@ -94,16 +94,16 @@ def median_ms(work: Callable[[], object], other: Callable[[], object], repeat: i
     return [statistics.median(each) for each in times]
 
 
-def speed(picture: bytes, repeat: int) -> None:
+def speed(image: bytes, repeat: int) -> None:
     """One client against the library, and 32 clients against one."""
     predictor = luvli.load()
     with running() as server:
         library, single = median_ms(
-            lambda: predictor.predict(picture), lambda: server.post(picture), repeat
+            lambda: predictor.predict(image), lambda: server.post(image), repeat
         )
         used = [
-            processor_ms(time.process_time, lambda: predictor.predict(picture), repeat),
-            processor_ms(lambda: server.processor_seconds, lambda: server.post(picture), repeat),
+            processor_ms(time.process_time, lambda: predictor.predict(image), repeat),
+            processor_ms(lambda: server.processor_seconds, lambda: server.post(image), repeat),
         ]
         rows = [
             ["library call", f"{library:.1f} ms", "1.00", f"{used[0]:.1f} ms", "1.00"],
@@ -118,14 +118,14 @@ def speed(picture: bytes, repeat: int) -> None:
         rates: dict[int, list[float]] = {1: [], 32: []}
         for _ in range(3):  # in turns, because a busy machine changes under way
             for clients in rates:
-                rates[clients].append(rate(server, picture, clients, max(repeat, 32)))
+                rates[clients].append(rate(server, image, clients, max(repeat, 32)))
         one, many = (statistics.median(each) for each in rates.values())
         rows = [
-            ["one after another", f"{one:.1f} pictures/s", "1.00"],
-            ["32 clients", f"{many:.1f} pictures/s", f"{many / one:.2f}"],
+            ["one after another", f"{one:.1f} images/s", "1.00"],
+            ["32 clients", f"{many:.1f} images/s", f"{many / one:.2f}"],
         ]
         print_table(["", "rate", "to one client"], rows, title="throughput")
-        fps, dropped = stream(server, picture, 5.0)
+        fps, dropped = stream(server, image, 5.0)
         print(f"stream, 640 x 480, one face: {fps:.1f} frames a second, {dropped} overtaken")
 
 
@@ -137,25 +137,25 @@ def processor_ms(clock: Callable[[], float], work: Callable[[], object], repeat:
     return (clock() - start) / repeat * 1e3
 
 
-def rate(server: Server, picture: bytes, clients: int, count: int) -> float:
-    """Pictures a second with so many clients at the same time."""
+def rate(server: Server, image: bytes, clients: int, count: int) -> float:
+    """Images a second with so many clients at the same time."""
     with ThreadPoolExecutor(clients) as pool:
-        list(pool.map(server.post, [picture] * clients))  # connections
+        list(pool.map(server.post, [image] * clients))  # connections
         start = time.perf_counter()
-        statuses = Counter(pool.map(server.post, [picture] * count))
+        statuses = Counter(pool.map(server.post, [image] * count))
         seconds = time.perf_counter() - start
     assert set(statuses) == {200}, statuses
     return count / seconds
 
 
-def stream(server: Server, picture: bytes, seconds: float) -> tuple[float, int]:
+def stream(server: Server, image: bytes, seconds: float) -> tuple[float, int]:
     """Answers a second of a stream that always has a frame waiting, and frames overtaken."""
     import io
 
     from PIL import Image
     from websockets.sync.client import connect
 
-    whole = Image.open(io.BytesIO(picture))
+    whole = Image.open(io.BytesIO(image))
     frames = []
     for i in range(20):
         shown = Image.new("RGB", (640, 480))
@@ -179,7 +179,7 @@ def stream(server: Server, picture: bytes, seconds: float) -> tuple[float, int]:
         return answers / (time.perf_counter() - start), answer["dropped"]
 
 
-def soak(picture: bytes, seconds: float, clients: int) -> None:
+def soak(image: bytes, seconds: float, clients: int) -> None:
     """So many requests in flight for so long: statuses, and memory at ten moments."""
     with running() as server, ThreadPoolExecutor(clients) as pool:
         end = time.monotonic() + seconds
@@ -188,7 +188,7 @@ def soak(picture: bytes, seconds: float, clients: int) -> None:
 
         def client() -> None:
             while time.monotonic() < end:
-                status = server.post(picture)
+                status = server.post(image)
                 with turn:
                     counts[status] += 1
                 if status == 503:
@@ -203,14 +203,14 @@ def soak(picture: bytes, seconds: float, clients: int) -> None:
         print(f"statuses: {dict(counts)}; memory at rest {server.megabytes:.1f} MB")
 
 
-def mutate(picture: bytes, count: int) -> None:
+def mutate(image: bytes, count: int) -> None:
     """Damaged uploads from four clients: statuses, and memory at ten moments."""
     draw = random.Random(20)
     turned = (page_folder() / "examples/turned.jpg").read_bytes()
     with running() as server, ThreadPoolExecutor(4) as pool:
         counts: Counter[int] = Counter()
         for _ in range(10):
-            bodies = [damaged(draw.choice([picture, turned]), draw) for _ in range(count // 10)]
+            bodies = [damaged(draw.choice([image, turned]), draw) for _ in range(count // 10)]
             counts.update(pool.map(server.post, bodies))
             print(f"{server.megabytes:7.1f} MB  {dict(sorted(counts.items()))}", flush=True)
 
@@ -244,13 +244,13 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=200, help="requests in flight of the soak")
     parser.add_argument("--mutations", type=int, default=0, help="damaged uploads")
     options = parser.parse_args()
-    picture = Path(page_folder() / "examples/front.jpg").read_bytes()
+    image = Path(page_folder() / "examples/front.jpg").read_bytes()
     if options.soak:
-        soak(picture, options.soak, options.clients)
+        soak(image, options.soak, options.clients)
     elif options.mutations:
-        mutate(picture, options.mutations)
+        mutate(image, options.mutations)
     else:
-        speed(picture, options.repeat)
+        speed(image, options.repeat)
 
 
 if __name__ == "__main__":

@@ -252,7 +252,7 @@ def peak_memory(name: str, how: str) -> float:
 
 
 def drawn_recipe(folder: Path, size: int, batch: int) -> Recipe:
-    """A recipe on noise with labels: speed does not depend on what the pictures show."""
+    """A recipe on noise with labels: speed does not depend on what the images show."""
     faces = folder / "faces"
     faces.mkdir(exist_ok=True)
     rng = np.random.default_rng(0)

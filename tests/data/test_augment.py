@@ -45,7 +45,7 @@ def changed(**fields: object) -> Augmentation:
 
 
 def paint_dot(path: Path, place: np.ndarray, size: int = 200, spread: float = 3.0) -> Path:
-    """A bright blob on a dark picture, centred exactly on `place`."""
+    """A bright blob on a dark image, centred exactly on `place`."""
     y, x = np.mgrid[:size, :size]
     blob = np.exp(-((x - place[0]) ** 2 + (y - place[1]) ** 2) / (2 * spread**2))
     pixels = np.rint(230 * blob).astype(np.uint8)
@@ -274,7 +274,7 @@ def test_covered_landmarks_become_externally_occluded_and_stay_visible() -> None
 
 
 def test_rectangle_of_the_reference_belongs_to_the_whole_picture(rng: np.random.Generator) -> None:
-    """The same as blackening the picture first and cropping afterwards."""
+    """The same as blackening the image first and cropping afterwards."""
     picture = rng.integers(120, 256, (150, 200, 3), dtype=np.uint8)
     affine = place_crop(Box(60, 30, 150, 120), 96, 1.1, Geometry(rotation=25, scale=1.1))
     crop = warp_affine(picture, affine, 96)
@@ -310,7 +310,7 @@ def test_rectangle_on_the_crop_covers_what_it_says() -> None:
             stream(seed, 0, 0),
         )  # fmt: skip
         painted = (result != 0).any(axis=2)
-        if painted.any():  # a black one cannot be told from the picture
+        if painted.any():  # a black one cannot be told from the image
             np.testing.assert_array_equal(painted.ravel(), classes == 2)
             sides.append(painted.any(axis=0).sum())
     assert max(sides) <= 0.5 * 64 + 2

@@ -1,4 +1,4 @@
-"""Reading pictures of every kind, and refusing everything else with one sentence."""
+"""Reading images of every kind, and refusing everything else with one sentence."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_path_bytes_and_array_give_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_exif_orientation_is_applied(orientation: int) -> None:
-    """Each stored picture is the inverse of its EXIF turn, so reading must give the ramp."""
+    """Each stored image is the inverse of its EXIF turn, so reading must give the ramp."""
     undo = {
         1: lambda a: a,
         2: lambda a: a[:, ::-1],
@@ -127,7 +127,7 @@ def bad_files(folder: Path) -> dict[str, Path]:
     }
     files["truncated"].write_bytes(jpeg[: len(jpeg) // 2])
     files["empty"].write_bytes(b"")
-    files["text"].write_text("this is not a picture\n")
+    files["text"].write_text("this is not an image\n")
     files["one pixel"].write_bytes(encoded(Image.new("RGB", (1, 1)), "PNG"))
     files["wide"].write_bytes(encoded(Image.new("RGB", (30_000, 40)), "PNG"))
     return files

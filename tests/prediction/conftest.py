@@ -36,10 +36,10 @@ def shape_of(markup: str) -> NDArray[np.float64]:
 SHAPE = shape_of("ibug68")
 
 
-def disc_picture(
+def disc_image(
     discs: list[tuple[float, float, float]], size: tuple[int, int] = (320, 240)
 ) -> NDArray[np.uint8]:
-    """(height, width, 3) picture with bright discs x, y, radius."""
+    """(height, width, 3) image with bright discs x, y, radius."""
     image = np.full((size[1], size[0], 3), 20, np.uint8)
     for x, y, radius in discs:
         centre = round(x * 16), round(y * 16)

@@ -18,14 +18,14 @@ from luvli.image.write import write_image
 from luvli.prediction.predictor import Predictor
 from luvli.prediction.video import Frame
 
-from .conftest import disc_picture
+from .conftest import disc_image
 
 DISC = (100.0, 80.0, 30.0)
 TIGHT = (70.0, 50.0, 130.0, 110.0)
 
 
 def test_every_way_to_hold_an_image_gives_the_same_faces(discs: Predictor, tmp_path: Path) -> None:
-    image = disc_picture([DISC])
+    image = disc_image([DISC])
     write_image(tmp_path / "a.png", image)
     expected = discs.predict(image)
     assert len(expected) == 1
@@ -38,7 +38,7 @@ def test_every_way_to_hold_an_image_gives_the_same_faces(discs: Predictor, tmp_p
 
 def test_tensors_of_both_layouts(discs: Predictor) -> None:
     torch = pytest.importorskip("torch")
-    image = disc_picture([DISC])
+    image = disc_image([DISC])
     expected = discs.predict(image)
     tensor = torch.from_numpy(image)
     assert discs.predict(tensor) == expected
@@ -68,11 +68,11 @@ def test_what_is_no_image_gets_a_sentence(discs: Predictor) -> None:
     with pytest.raises(InputError, match="cannot be a dict"):
         discs.predict({})
     with pytest.raises(InputError, match="rgb, bgr"):
-        discs.predict(disc_picture([]), color="rbg")  # type: ignore[arg-type]
+        discs.predict(disc_image([]), color="rbg")  # type: ignore[arg-type]
 
 
 def test_boxes_in_every_format_are_the_same_box(discs: Predictor) -> None:
-    image = disc_picture([DISC])  # 320 x 240
+    image = disc_image([DISC])  # 320 x 240
     expected = discs.predict(image, boxes=[TIGHT])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -94,11 +94,11 @@ def test_boxes_in_every_format_are_the_same_box(discs: Predictor) -> None:
 )
 def test_impossible_boxes_are_refused(discs: Predictor, box: tuple[float, ...], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        discs.predict(disc_picture([DISC]), boxes=[box])
+        discs.predict(disc_image([DISC]), boxes=[box])
 
 
 def test_unlikely_boxes_raise_a_warning(discs: Predictor) -> None:
-    image = disc_picture([DISC])
+    image = disc_image([DISC])
     with pytest.warns(BoxWarning, match="too long for a face"):
         discs.predict(image, boxes=[(40, 70, 160, 90)])
     with pytest.warns(BoxWarning, match="mostly outside"):
@@ -111,7 +111,7 @@ def test_unlikely_boxes_raise_a_warning(discs: Predictor) -> None:
 
 
 def test_frames_are_followed_by_a_generator(discs: Predictor) -> None:
-    images = [disc_picture([(60 + 4 * i, 80, 30), (240, 150, 40)]) for i in range(8)]
+    images = [disc_image([(60 + 4 * i, 80, 30), (240, 150, 40)]) for i in range(8)]
     seen = list(discs.track(iter(images), rate=10))
     assert [frame.number for frame, _ in seen] == list(range(8))
     assert [round(frame.time, 6) for frame, _ in seen] == [i / 10 for i in range(8)]

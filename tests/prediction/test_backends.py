@@ -179,13 +179,13 @@ class Block:
 sys.meta_path.insert(0, Block())
 import luvli
 import numpy as np
-picture = np.random.default_rng(0).integers(0, 256, (120, 120, 3), dtype=np.uint8)
-face = luvli.load({str(tiny["onnx"])!r}).predict(picture, [[20, 20, 90, 90]])[0]
+image = np.random.default_rng(0).integers(0, 256, (120, 120, 3), dtype=np.uint8)
+face = luvli.load({str(tiny["onnx"])!r}).predict(image, [[20, 20, 90, 90]])[0]
 assert face.points.shape == (68, 2)
 from typer.testing import CliRunner
 from luvli.cli import app
 from luvli.image.write import write_image
-write_image("noise.png", picture)
+write_image("noise.png", image)
 for format in ("json", "csv", "coco", "pts", "parquet"):
     done = CliRunner().invoke(
         app, ["predict", "noise.png", "--model", {str(tiny["onnx"])!r}, "--format", format])

@@ -78,14 +78,14 @@ def test_demo(luvli: Command, shipped: Predictor, tmp_path: Path) -> None:
 def test_int8_and_calibration_on_labelled_faces(
     luvli: Command, tiny: dict[str, Path], lfpw: Path, tmp_path: Path
 ) -> None:
-    """Ranges from pictures, costs and calibration from labels; an untrained network will do."""
+    """Ranges from images, costs and calibration from labels; an untrained network will do."""
     onnx_package = pytest.importorskip("onnx", reason="needs onnx")
     faces = tmp_path / "faces"
     faces.mkdir()
     for label in sorted(lfpw.glob("*.pts"))[:9]:
-        picture = next(p for p in lfpw.glob(f"{label.stem}.*") if p != label)
+        image = next(p for p in lfpw.glob(f"{label.stem}.*") if p != label)
         (faces / label.name).symlink_to(label)
-        (faces / picture.name).symlink_to(picture)
+        (faces / image.name).symlink_to(image)
     model, onnx = tmp_path / "copy.safetensors", tmp_path / "copy.onnx"
     model.write_bytes(tiny["torch"].read_bytes())
     done = luvli("export", model, "--onnx", onnx, "--calibrate", faces)

@@ -26,7 +26,7 @@ from luvli.prediction.predictor import Predictor
 from luvli.prediction.result import Result as ImageResult
 from luvli.prediction.turns import find_turned, turn_affine
 
-from .conftest import disc_picture
+from .conftest import disc_image
 
 Command = Callable[..., Result]
 
@@ -44,7 +44,7 @@ Command = Callable[..., Result]
 def test_a_mistyped_command_leaves_nothing_behind(
     luvli: Command, tiny: dict[str, Path], tmp_path: Path, wrong: tuple[str, str], sentence: str
 ) -> None:
-    write_image(tmp_path / "a.png", disc_picture([]))
+    write_image(tmp_path / "a.png", disc_image([]))
     common = ("predict", tmp_path / "a.png", "-o", tmp_path / "o", "--model", tiny["onnx"])
     done = luvli(*common, *wrong)
     assert done.exit_code == 2 and sentence in done.output
@@ -53,8 +53,8 @@ def test_a_mistyped_command_leaves_nothing_behind(
 
 
 def test_results_of_another_run_are_not_replaced(discs: Predictor, tmp_path: Path) -> None:
-    write_image(tmp_path / "a/x.png", disc_picture([(100, 80, 30)]))
-    write_image(tmp_path / "b/x.png", disc_picture([(200, 80, 30)]))
+    write_image(tmp_path / "a/x.png", disc_image([(100, 80, 30)]))
+    write_image(tmp_path / "b/x.png", disc_image([(200, 80, 30)]))
     out = tmp_path / "out"
 
     def run(name: str, **more: object) -> None:
@@ -73,7 +73,7 @@ def test_results_of_another_run_are_not_replaced(discs: Predictor, tmp_path: Pat
 
 def test_files_of_others_are_left_as_they_are(discs: Predictor, tmp_path: Path) -> None:
     """OUT is the user's own folder, with files called as ours would be."""
-    write_image(tmp_path / "x.png", disc_picture([(100, 80, 30)]))
+    write_image(tmp_path / "x.png", disc_image([(100, 80, 30)]))
     (tmp_path / "x-landmarks.png").write_text("mine")
     summary = predict_paths(discs, Inputs([tmp_path / "x.png"]), JobSettings(tmp_path, draw=True))
     assert (tmp_path / "x-landmarks.png").read_text() == "mine"
@@ -86,7 +86,7 @@ def test_files_of_others_are_left_as_they_are(discs: Predictor, tmp_path: Path) 
 
 
 def test_two_runs_at_once_are_kept_apart(discs: Predictor, tmp_path: Path) -> None:
-    write_image(tmp_path / "x.png", disc_picture([(100, 80, 30)]))
+    write_image(tmp_path / "x.png", disc_image([(100, 80, 30)]))
     with folder_lock(tmp_path / "out"), pytest.raises(InputError, match="another run"):
         predict_paths(discs, Inputs([tmp_path / "x.png"]), JobSettings(tmp_path / "out"))
 
@@ -122,8 +122,8 @@ def test_identity_holds_the_inputs_and_contents(tmp_path: Path, tiny: dict[str, 
 @pytest.mark.parametrize("format", ["json", "csv"])
 def test_every_input_leaves_a_trace(discs: Predictor, tmp_path: Path, format: str) -> None:
     folder = tmp_path / "in"
-    write_image(folder / "face.png", disc_picture([(100, 80, 30)]))
-    write_image(folder / "empty [1].png", disc_picture([]))
+    write_image(folder / "face.png", disc_image([(100, 80, 30)]))
+    write_image(folder / "empty [1].png", disc_image([]))
     (folder / "phone.heic").write_bytes(b"\0\0\0\x18ftypheic")
     (folder / "notes.txt").write_text("no image")
     (folder / "locked").mkdir()
@@ -142,7 +142,7 @@ def test_every_input_leaves_a_trace(discs: Predictor, tmp_path: Path, format: st
 
 
 def test_json_goes_to_standard_output(tiny: dict[str, Path], tmp_path: Path) -> None:
-    write_image(tmp_path / "a [x].png", disc_picture([]))
+    write_image(tmp_path / "a [x].png", disc_image([]))
     (tmp_path / "bad.jpg").write_bytes(b"nothing")
     arguments = ["predict", str(tmp_path / "a [x].png"), str(tmp_path / "bad.jpg"), "--json"]
     before = sorted(tmp_path.iterdir())
@@ -160,7 +160,7 @@ def test_json_goes_to_standard_output(tiny: dict[str, Path], tmp_path: Path) -> 
 
 
 def test_unsure_faces_are_left_out(discs: Predictor, tmp_path: Path) -> None:
-    write_image(tmp_path / "a.png", disc_picture([(100, 80, 30)]))
+    write_image(tmp_path / "a.png", disc_image([(100, 80, 30)]))
     (face,) = discs.predict(tmp_path / "a.png")
     share = 100 * face.uncertainty.mean() / np.sqrt(np.prod(face.box[2:] - face.box[:2]))
     for limit, kept in ((share * 1.01, 1), (share * 0.99, 0)):
@@ -170,7 +170,7 @@ def test_unsure_faces_are_left_out(discs: Predictor, tmp_path: Path) -> None:
 
 
 def test_video_results_give_back_frame_time_and_track(discs: Predictor, tmp_path: Path) -> None:
-    (face,) = discs.predict(disc_picture([(100, 80, 30)]))
+    (face,) = discs.predict(disc_image([(100, 80, 30)]))
     result = ImageResult("clip.mp4", (face,), 7, 0.28, (3,))
     from luvli.prediction.write import write_results
 
@@ -192,7 +192,7 @@ def test_turned_images_are_found_and_mapped_back(discs: Predictor, turn: int) ->
 
     inner = discs.detector
     assert inner is not None
-    image = disc_picture([(100, 120, 30)])
+    image = disc_image([(100, 120, 30)])
     image[20:24, 98:102] = (0, 0, 255)
     expected = np.array([[100.0, 120.0]])
     discs.detector = Upright()

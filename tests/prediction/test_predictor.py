@@ -14,11 +14,11 @@ from luvli.image.box import Box
 from luvli.image.write import write_image
 from luvli.prediction.predictor import Predictor
 
-from .conftest import SHAPE, disc_picture
+from .conftest import SHAPE, disc_image
 
 
 def test_points_come_back_in_image_pixels(discs: Predictor) -> None:
-    image = disc_picture([(100, 80, 30), (230, 150, 42)])
+    image = disc_image([(100, 80, 30), (230, 150, 42)])
     faces = discs.predict(image)
     assert len(faces) == 2
     for face, (x, y, radius) in zip(faces, [(100, 80, 30), (230, 150, 42)], strict=True):
@@ -32,14 +32,14 @@ def test_points_come_back_in_image_pixels(discs: Predictor) -> None:
 
 
 def test_no_face_gives_an_empty_list(discs: Predictor) -> None:
-    assert discs.predict(disc_picture([])) == []
+    assert discs.predict(disc_image([])) == []
     assert discs.predict_batch([]) == []
     assert discs.predict_crops([]) == []
-    assert discs.predict(disc_picture([(100, 80, 30)]), boxes=[]) == []
+    assert discs.predict(disc_image([(100, 80, 30)]), boxes=[]) == []
 
 
 def test_known_boxes_replace_the_detector(discs: Predictor) -> None:
-    image = disc_picture([(100, 80, 30), (230, 150, 42)])
+    image = disc_image([(100, 80, 30), (230, 150, 42)])
     given = [Box(188, 108, 272, 192, 0.4), (70, 50, 130, 110)]
     faces = discs.predict(image, boxes=given)
     assert [round(f.points[:, 0].mean() / 10) for f in faces] == [23, 10]
@@ -52,7 +52,7 @@ def test_known_boxes_replace_the_detector(discs: Predictor) -> None:
 
 
 def test_batches_are_the_same_faster(discs: Predictor) -> None:
-    images = [disc_picture([(60 + 9 * i, 80, 30)] * (i % 3 > 0)) for i in range(9)]
+    images = [disc_image([(60 + 9 * i, 80, 30)] * (i % 3 > 0)) for i in range(9)]
     together = discs.predict_batch(images)
     assert discs.backend.calls == [6]  # all faces at once
     assert together == [discs.predict(image) for image in images]
@@ -61,7 +61,7 @@ def test_batches_are_the_same_faster(discs: Predictor) -> None:
 
 
 def test_scores_below_the_limit_are_left_out(discs: Predictor) -> None:
-    image = disc_picture([(100, 80, 30)])
+    image = disc_image([(100, 80, 30)])
     assert len(discs.predict(image, min_score=0.89)) == 1
     assert discs.predict(image, min_score=0.91) == []
 
@@ -69,7 +69,7 @@ def test_scores_below_the_limit_are_left_out(discs: Predictor) -> None:
 @pytest.mark.parametrize("size", [64, 128, 301])
 def test_crops_of_any_size(discs: Predictor, size: int) -> None:
     middle, radius = (size - 1) / 2, size / 3
-    crop = disc_picture([(middle, middle, radius)], (size, size))
+    crop = disc_image([(middle, middle, radius)], (size, size))
     (face,) = discs.predict_crops([crop])
     np.testing.assert_allclose(face.points, middle + radius * SHAPE, atol=size / 60)
     np.testing.assert_allclose(face.box, [middle - radius] * 2 + [middle + radius] * 2, atol=1)
@@ -118,7 +118,7 @@ def test_shipped_model_sees_no_face_in_a_cat(shipped: Predictor) -> None:
 def test_turned_photograph_turns_the_points(
     shipped: Predictor, astronaut: NDArray[np.uint8], tmp_path: Path
 ) -> None:
-    """A phone picture that lies on its side in the file and says so."""
+    """A phone image that lies on its side in the file and says so."""
     from PIL import Image
 
     lying = Image.fromarray(np.ascontiguousarray(np.rot90(astronaut, 1)))

@@ -28,22 +28,22 @@ from luvli.prediction.job_settings import JobSettings, JobSummary
 from luvli.prediction.journal import FINISHED, NAME
 from luvli.prediction.predictor import Predictor
 
-from .conftest import SHAPE, DiscDetector, disc_picture
+from .conftest import SHAPE, DiscDetector, disc_image
 
 Command = Callable[..., CliResult]
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Seven pictures: six with 0, 1, 2 faces, one of them in a subfolder; one is cut off."""
-    pictures = tmp_path / "pictures"
+    """Seven images: six with 0, 1, 2 faces, one of them in a subfolder; one is cut off."""
+    pictures = tmp_path / "images"
     for i in range(6):
         discs = [(80.0 + i, 90.0, 30.0), (220.0, 130.0, 40.0)][: i % 3]
         place = pictures / "more" if i == 5 else pictures
-        write_image(place / f"p{i}.png", disc_picture(discs))
+        write_image(place / f"p{i}.png", disc_image(discs))
     whole = (pictures / "p4.png").read_bytes()
     (pictures / "broken.png").write_bytes(whole[: len(whole) // 2])
-    (pictures / "notes.txt").write_text("not a picture")
+    (pictures / "notes.txt").write_text("not an image")
     (pictures / ".hidden.png").write_bytes(whole)
     return pictures
 
@@ -123,7 +123,7 @@ def test_pts_and_drawings_keep_the_folders(discs: Predictor, folder: Path, tmp_p
 
 def test_same_stems_do_not_overwrite_each_other(discs: Predictor, tmp_path: Path) -> None:
     for name, x in (("a.png", 100), ("a.bmp", 200)):
-        write_image(tmp_path / "in" / name, disc_picture([(x, 100, 30)]))
+        write_image(tmp_path / "in" / name, disc_image([(x, 100, 30)]))
     run(discs, tmp_path / "in", tmp_path / "out", format="pts")
     found = {p.name: read_pts(p).points[:, 0].mean() for p in (tmp_path / "out").glob("*.pts")}
     assert sorted(found) == ["a.png.pts", "a.pts"]
@@ -194,7 +194,7 @@ def test_full_disk_loses_nothing(tiny: dict[str, Path], folder: Path, tmp_path: 
 
 def test_ctrl_c_and_again(tiny: dict[str, Path], tmp_path: Path) -> None:
     count = 200  # large ones, so that there is time to stop in the middle
-    write_image(tmp_path / "in/one.png", disc_picture([], (1600, 1600)))
+    write_image(tmp_path / "in/one.png", disc_image([], (1600, 1600)))
     for i in range(count - 1):
         os.link(tmp_path / "in/one.png", tmp_path / f"in/{i:04d}.png")
     (tmp_path / "boxes.json").write_text("{}")  # nothing to look for: quick
@@ -254,7 +254,7 @@ def test_a_large_folder_streams(discs: Predictor, tmp_path: Path) -> None:
     import tracemalloc
 
     (tmp_path / "in").mkdir()
-    write_image(tmp_path / "one.png", disc_picture([(30, 30, 12)], (64, 64)))
+    write_image(tmp_path / "one.png", disc_image([(30, 30, 12)], (64, 64)))
     for i in range(25_000):
         (tmp_path / f"in/{i:06d}.png").symlink_to("../one.png")
     tracemalloc.start()
@@ -298,7 +298,7 @@ def test_command_exit_codes(
     luvli: Command, tiny: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    write_image("plain.png", disc_picture([]))
+    write_image("plain.png", disc_image([]))
     (tmp_path / "bad.jpg").write_bytes(b"\xff\xd8 not really")
     model = ("--model", tiny["onnx"])
     done = luvli("predict", "plain.png", *model)  # no face is no failure
@@ -325,7 +325,7 @@ def test_command_with_known_boxes_and_drawing(
     luvli: Command, tiny: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    write_image("a.png", disc_picture([(100, 100, 40)]))
+    write_image("a.png", disc_image([(100, 100, 40)]))
     Path("boxes.json").write_text('{"a.png": [[60, 60, 140, 140]]}')
     done = luvli(
         "predict", "a.png", "--model", tiny["onnx"], "--boxes", "boxes.json", "--draw",

@@ -182,7 +182,7 @@ def test_the_page_shows_the_card() -> None:
 
 
 def panned(photograph: NDArray[np.uint8], frames: int) -> Iterator[tuple[Frame, NDArray[Any]]]:
-    """A noisy camera that wanders over the photograph, and its way from picture to frame."""
+    """A noisy camera that wanders over the photograph, and its way from image to frame."""
     import cv2
 
     rng = np.random.default_rng(3)

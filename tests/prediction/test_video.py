@@ -23,7 +23,7 @@ from luvli.prediction.result import Result
 from luvli.prediction.track import Follower, follow, smoothed
 from luvli.prediction.video import Frame, VideoReader, VideoWriter
 
-from .conftest import DiscBackend, DiscDetector, disc_picture, write_video
+from .conftest import DiscBackend, DiscDetector, disc_image, write_video
 
 av = pytest.importorskip("av", reason="needs PyAV")
 
@@ -36,12 +36,12 @@ def clip(
     count: int, step: float = 1 / 30, faces: bool = True
 ) -> Iterator[tuple[float, NDArray[np.uint8]]]:
     for i in range(count):
-        yield i * step, disc_picture([(*place(i * step), 30)] if faces else [])
+        yield i * step, disc_image([(*place(i * step), 30)] if faces else [])
 
 
 def frames(count: int, discs: list[tuple[float, float, float]]) -> Iterator[Frame]:
     for i in range(count):
-        yield Frame(i, i / 30, disc_picture(discs))
+        yield Frame(i, i / 30, disc_image(discs))
 
 
 def predict(predictor: Predictor, path: Path, out: Path, **settings: object) -> BatchJob:
@@ -65,7 +65,7 @@ def sound_bytes(path: Path) -> list[bytes]:
 def test_uneven_times_and_sound_are_kept(discs: Predictor, tmp_path: Path) -> None:
     times = np.cumsum([0, *np.tile([0.02, 0.05, 0.1], 10)])
     source = write_video(
-        tmp_path / "a.mkv", ((t, disc_picture([(*place(t), 30)])) for t in times), sound=True
+        tmp_path / "a.mkv", ((t, disc_image([(*place(t), 30)])) for t in times), sound=True
     )
     run = predict(discs, source, tmp_path / "out", draw=True)
     assert run.summary.failed == []
@@ -82,7 +82,7 @@ def test_uneven_times_and_sound_are_kept(discs: Predictor, tmp_path: Path) -> No
 
 
 def test_phone_videos_stand_upright(tmp_path: Path) -> None:
-    upright = disc_picture([(60, 40, 25), (100, 150, 12)], (128, 192))
+    upright = disc_image([(60, 40, 25), (100, 150, 12)], (128, 192))
     lying = np.ascontiguousarray(np.rot90(upright))
     path = write_video(tmp_path / "phone.mp4", ((i / 30, lying) for i in range(3)))
     data = bytearray(path.read_bytes())
@@ -95,7 +95,7 @@ def test_phone_videos_stand_upright(tmp_path: Path) -> None:
 
 
 def test_odd_sizes_can_be_written(tmp_path: Path) -> None:
-    image = disc_picture([(60, 40, 25)], (121, 87))
+    image = disc_image([(60, 40, 25)], (121, 87))
     with VideoWriter(tmp_path / "odd.mp4", 25) as writer:
         for i in range(5):
             writer.write(image, i / 25)
@@ -186,7 +186,7 @@ def test_faces_are_followed_and_seldom_looked_for() -> None:
     follower = Follower(Predictor(DiscBackend(), detector))
     for i in range(90):
         one, two = (285.0, 40.0 + i), place(i / 30) - np.array([40.0, 0.0])
-        found = follower(disc_picture([(*one, 20), (*two, 30)]))
+        found = follower(disc_image([(*one, 20), (*two, 30)]))
         assert [number for number, _ in found] == [1, 2]
         for (_, face), centre in zip(found, (one, two), strict=True):
             middle = (face.points.min(axis=0) + face.points.max(axis=0)) / 2
@@ -199,12 +199,12 @@ def test_glances_at_a_small_copy_give_full_size_boxes() -> None:
     detector = DiscDetector()
     follower = Follower(Predictor(DiscBackend(), detector))
     follower.looks = 1  # the next look is a glance
-    ((_, face),) = follower(disc_picture([(900.0, 500.0, 150.0)], (1280, 960)))
+    ((_, face),) = follower(disc_image([(900.0, 500.0, 150.0)], (1280, 960)))
     np.testing.assert_allclose(face.box, [750, 350, 1050, 650], atol=4)
     assert max(detector.sizes) == following.GLANCE
     follower.looks = following.THOROUGH_EVERY
     follower._since_look = following.DETECT_EVERY
-    follower(disc_picture([(900.0, 500.0, 150.0)], (1280, 960)))
+    follower(disc_image([(900.0, 500.0, 150.0)], (1280, 960)))
     assert max(detector.sizes) == 1280
 
 
@@ -215,7 +215,7 @@ def test_lost_faces_end_and_new_ones_begin() -> None:
         shown = [(80, 80, 30)] if not 20 <= i < 40 else []
         if i >= 10:
             shown.append((240, 150, 25))  # new while another is followed
-        numbers.append([number for number, _ in follower(disc_picture(shown))])
+        numbers.append([number for number, _ in follower(disc_image(shown))])
     assert numbers[0] == [1]
     assert all(2 in found for found in numbers[10 + following.DETECT_EVERY :])
     assert all(1 not in found for found in numbers[24:])  # gone within a few frames
@@ -231,7 +231,7 @@ def test_results_of_smoothing_keep_order_and_faces() -> None:
         for i in range(130):
             discs = [(80.0, 80.0, 30.0)] if i < 70 else []
             discs += [(240.0, 150.0, 25.0)] if i >= 40 else []
-            yield Frame(i, i / 30, disc_picture(discs))
+            yield Frame(i, i / 30, disc_image(discs))
 
     raw = [result for result, _ in follow(shown(), "x", follower)]
     smooth = list(smoothed(iter(raw)))
@@ -277,12 +277,12 @@ def test_live_frames_are_smoothed_without_delay(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_long_video_in_constant_memory(tmp_path: Path) -> None:
-    """Neither results (traced) nor pictures, which PyAV keeps (resident), pile up by the frame."""
+    """Neither results (traced) nor images, which PyAV keeps (resident), pile up by the frame."""
     status = Path("/proc/self/statm")
     if not status.is_file():
         pytest.skip("reads the memory in use from /proc")
     count, every = 1000, 250
-    pictures = (disc_picture([(48 + 9 * np.sin(i / 20), 48, 14)], (96, 96)) for i in range(count))
+    pictures = (disc_image([(48 + 9 * np.sin(i / 20), 48, 14)], (96, 96)) for i in range(count))
     source = write_video(tmp_path / "long.mp4", ((i / 30, p) for i, p in enumerate(pictures)))
     predictor = Predictor(DiscBackend(markup="aflw19"), DiscDetector())
     run = BatchJob(predictor, JobSettings(tmp_path / "out", format="csv", draw=True, smooth=True))

@@ -102,6 +102,6 @@ def start() -> Iterator[Callable[..., Server]]:
 
 
 @pytest.fixture(scope="session")
-def picture() -> bytes:
+def image() -> bytes:
     """A rendered face, as JPEG."""
     return (EXAMPLES / "front.jpg").read_bytes()

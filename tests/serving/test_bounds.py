@@ -41,7 +41,7 @@ def settled(condition: Callable[[], bool], seconds: float = 20.0) -> bool:
 
 
 def test_bounds_answer_at_once_and_free_their_place(
-    start: Callable[..., Server], picture: bytes
+    start: Callable[..., Server], image: bytes
 ) -> None:
     limits = ("max_requests=1", "max_bytes=200000", "receive_seconds=2", "max_connections=12")
     server = start(*(word for limit in limits for word in ("--limit", limit)))
@@ -51,20 +51,20 @@ def test_bounds_answer_at_once_and_free_their_place(
         assert b" 413 " in sender.recv(1000)
     # a sender that dawdles holds the only place: others get 503 with Retry-After
     slow = socket.create_connection(server.address)
-    slow.sendall(head(server, len(picture)) + picture[:1000])
+    slow.sendall(head(server, len(image)) + image[:1000])
     assert settled(lambda: metrics(server)["luvli_requests_in_flight"] == 1)
     begin = time.monotonic()
-    status, headers, body = server.ask("POST", "/v1/predict", picture)
+    status, headers, body = server.ask("POST", "/v1/predict", image)
     assert status == 503 and headers["Retry-After"] == "1" and time.monotonic() - begin < 1
     assert json.loads(body)["error"]["code"] == "busy"
     # the sender is dropped with 408 in time, and the client that tries again gets its answer
     with Client(server.url) as client:
-        assert len(client.predict(picture).faces) == 1
+        assert len(client.predict(image).faces) == 1
     assert b" 408 " in slow.recv(1000)
     slow.close()
     # a client that goes away in the middle frees its place
     gone = socket.create_connection(server.address)
-    gone.sendall(head(server, len(picture)) + picture[:1000])
+    gone.sendall(head(server, len(image)) + image[:1000])
     assert settled(lambda: metrics(server)["luvli_requests_in_flight"] == 1)
     gone.close()
     assert settled(lambda: metrics(server)["luvli_requests_in_flight"] == 0, 1.5)
@@ -81,27 +81,25 @@ def test_bounds_answer_at_once_and_free_their_place(
     assert settled(lambda: server.ask("GET", "/healthz")[0] == 200)
 
 
-def test_faces_pictures_and_clients_are_bounded(
-    start: Callable[..., Server], picture: bytes
-) -> None:
-    limits = ("max_faces=1", "max_pictures=2", "max_client_requests=2", "max_streams=0")
+def test_faces_images_and_clients_are_bounded(start: Callable[..., Server], image: bytes) -> None:
+    limits = ("max_faces=1", "max_images=2", "max_client_requests=2", "max_streams=0")
     server = start(*(word for limit in limits for word in ("--limit", limit)))
     client = Client(server.url, retries=0)
     with pytest.raises(ServerError) as caught:
-        client.predict(picture, boxes=[[0, 0, 9, 9]] * 2)
+        client.predict(image, boxes=[[0, 0, 9, 9]] * 2)
     assert caught.value.status == 413
     with pytest.raises(ServerError) as caught:
-        client.predict_many([picture] * 3)
+        client.predict_many([image] * 3)
     assert caught.value.status == 413
     with ThreadPoolExecutor(6) as pool:
-        outcomes = list(pool.map(lambda _: attempt(server.url, picture), range(12)))
+        outcomes = list(pool.map(lambda _: attempt(server.url, image), range(12)))
     assert set(outcomes) == {200, 429}
     assert asyncio.run(stream_reason(server)) == 1013
 
 
-def attempt(url: str, picture: bytes) -> int:
+def attempt(url: str, image: bytes) -> int:
     try:
-        Client(url, retries=0).predict(picture)
+        Client(url, retries=0).predict(image)
     except ServerError as error:
         return error.status
     return 200
@@ -118,46 +116,46 @@ async def stream_reason(server: Server) -> int:
         return connection.close_code
 
 
-def test_sigterm_finishes_what_is_in_work(start: Callable[..., Server], picture: bytes) -> None:
+def test_sigterm_finishes_what_is_in_work(start: Callable[..., Server], image: bytes) -> None:
     server = start()
     with ThreadPoolExecutor(4) as pool:
-        answers = [pool.submit(Client(server.url, retries=0).predict, picture) for _ in range(4)]
+        answers = [pool.submit(Client(server.url, retries=0).predict, image) for _ in range(4)]
         assert settled(lambda: metrics(server)["luvli_requests_in_flight"] > 0)
         assert server.stop() == 0
         assert all(len(answer.result().faces) == 1 for answer in answers)
 
 
 def test_workers_share_a_port_their_counters_and_the_end(
-    start: Callable[..., Server], picture: bytes
+    start: Callable[..., Server], image: bytes
 ) -> None:
     server = start("--workers", "2")
     for _ in range(4):
-        assert server.ask("POST", "/v1/predict", picture)[0] == 200
+        assert server.ask("POST", "/v1/predict", image)[0] == 200
     assert metrics(server)["luvli_faces_total"] == 4  # whichever worker is asked
     assert server.stop() == 0
 
 
 def test_many_at_once_get_an_answer_or_a_clear_no(
-    start: Callable[..., Server], picture: bytes
+    start: Callable[..., Server], image: bytes
 ) -> None:
     server = start("--limit", "max_requests=4")
     with ThreadPoolExecutor(24) as pool:
-        outcomes = list(pool.map(lambda _: attempt(server.url, picture), range(36)))
+        outcomes = list(pool.map(lambda _: attempt(server.url, image), range(36)))
     assert set(outcomes) == {200, 503}
     with ThreadPoolExecutor(8) as pool:  # and with patience everyone is served
         many = list(
-            pool.map(lambda _: len(Client(server.url, retries=9).predict(picture).faces), range(16))
+            pool.map(lambda _: len(Client(server.url, retries=9).predict(image).faces), range(16))
         )
     assert many == [1] * 16
 
 
-def test_mutated_uploads_never_break_the_server(server: Server, picture: bytes) -> None:
+def test_mutated_uploads_never_break_the_server(server: Server, image: bytes) -> None:
     """A short version of `benchmarks/serving.py --soak`."""
     draw = random.Random(17)
     numbers = np.random.default_rng(17)
     seen: set[int] = set()
     for _ in range(60):
-        seen.add(server.ask("POST", "/v1/predict", mutated(picture, draw, numbers))[0])
+        seen.add(server.ask("POST", "/v1/predict", mutated(image, draw, numbers))[0])
     assert seen <= {200, 413, 415, 422}, seen
     assert {415, 422} <= seen
     assert metrics(server)["luvli_requests_in_flight"] == 0
@@ -184,12 +182,12 @@ def mutated(data: bytes, draw: random.Random, numbers: np.random.Generator) -> b
     return bytes(changed)
 
 
-def test_memory_stays_where_it_is(start: Callable[..., Server], picture: bytes) -> None:
+def test_memory_stays_where_it_is(start: Callable[..., Server], image: bytes) -> None:
     server = start("--limit", "max_requests=8")
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda _: attempt(server.url, picture), range(12)))
+        list(pool.map(lambda _: attempt(server.url, image), range(12)))
         before = resident_bytes(server.process.pid)
-        list(pool.map(lambda _: attempt(server.url, picture), range(24)))
+        list(pool.map(lambda _: attempt(server.url, image), range(24)))
     grown = resident_bytes(server.process.pid) - before
     assert before > 0 and grown < 30e6, f"{before / 1e6:.0f} MB and {grown / 1e6:.0f} MB more"
 
@@ -203,7 +201,7 @@ def test_a_busy_port_is_named(server: Server) -> None:
     assert result.returncode == 2 and f"port {port}" in result.stderr
 
 
-def test_the_client_tries_again_after_a_cut_connection(picture: bytes) -> None:
+def test_the_client_tries_again_after_a_cut_connection(image: bytes) -> None:
     """A server that hangs up twice, is busy once, and then answers."""
     listening = socket.create_server(("127.0.0.1", 0))
     answer = json.dumps(
@@ -227,16 +225,16 @@ def test_the_client_tries_again_after_a_cut_connection(picture: bytes) -> None:
             connection, _ = listening.accept()
             with connection:
                 received: Any = b""
-                while reply and picture[-100:] not in received:
+                while reply and image[-100:] not in received:
                     received = received[-200:] + connection.recv(1 << 16)
                 connection.sendall(reply)
 
     threading.Thread(target=play, daemon=True).start()
     with Client(f"http://127.0.0.1:{listening.getsockname()[1]}", retries=4) as client:
-        assert client.predict(picture).height == 2
+        assert client.predict(image).height == 2
     listening.close()
     with pytest.raises(ServerError, match="no answer"):
-        Client(f"http://127.0.0.1:{listening_port()}", retries=1).predict(picture)
+        Client(f"http://127.0.0.1:{listening_port()}", retries=1).predict(image)
 
 
 def listening_port() -> int:

@@ -132,10 +132,10 @@ def move_slider(page: Any, percent: int) -> None:
     assert page.inner_text("#coverage-out") == f"{percent} %"
 
 
-def test_a_dropped_picture_shows_its_landmarks(page: Any, picture: bytes) -> None:
-    drop(page, ("face.jpg", "image/jpeg", picture))
+def test_a_dropped_image_shows_its_landmarks(page: Any, image: bytes) -> None:
+    drop(page, ("face.jpg", "image/jpeg", image))
     page.wait_for_selector("#table-card:not([hidden])")
-    face = luvli.load("luvli-68").predict(picture)[0]
+    face = luvli.load("luvli-68").predict(image)[0]
     page.click("#tab-all")
     rows = page.locator("#all tbody tr")
     assert rows.count() == 68 == page.locator("#landmarks li").count()
@@ -167,8 +167,8 @@ def test_a_dropped_picture_shows_its_landmarks(page: Any, picture: bytes) -> Non
     assert names[1] in page.inner_text("#tip") and names[1] in page.inner_text("#said")
 
 
-def test_ellipses_and_radii_are_those_of_the_library(page: Any, picture: bytes) -> None:
-    face = luvli.load("luvli-68").predict(picture)[0]
+def test_ellipses_and_radii_are_those_of_the_library(page: Any, image: bytes) -> None:
+    face = luvli.load("luvli-68").predict(image)[0]
     drawn = page.evaluate(
         """async face => {
           const { ellipse } = await import("/page/geometry.js");
@@ -184,9 +184,9 @@ def test_ellipses_and_radii_are_those_of_the_library(page: Any, picture: bytes) 
         assert along == pytest.approx(1, abs=1e-6) or a == pytest.approx(b, rel=1e-3)
 
 
-def test_guarantees_failures_and_occlusion_are_shown(page: Any, picture: bytes) -> None:
+def test_guarantees_failures_and_occlusion_are_shown(page: Any, image: bytes) -> None:
     """What a model may tell beyond the basics, in an answer made for the purpose."""
-    fields = luvli.load("luvli-68").predict(picture)[0].to_dict()
+    fields = luvli.load("luvli-68").predict(image)[0].to_dict()
     fields |= {"confidence": 0.07, "expected_error": 21.5}
     fields["guaranteed"] = {"levels": [0.5, 0.9], "radii": [[3.0] * 68, [9.0] * 68]}
     answer = {"faces": [fields], "width": 640, "height": 640, "model": "luvli-68"}
@@ -194,7 +194,7 @@ def test_guarantees_failures_and_occlusion_are_shown(page: Any, picture: bytes) 
 
     def show() -> int:
         page.route("**/v1/predict*", lambda route: route.fulfill(json=answer))
-        drop(page, ("face.jpg", "image/jpeg", picture))
+        drop(page, ("face.jpg", "image/jpeg", image))
         page.wait_for_selector("#table-card:not([hidden])")
         page.locator("#busy").wait_for(state="hidden")
         return coloured(page)
@@ -214,27 +214,27 @@ def test_guarantees_failures_and_occlusion_are_shown(page: Any, picture: bytes) 
     assert 0 < hollow < filled  # and without the box around a failed face
 
 
-def test_several_pictures_and_a_text_file(page: Any, picture: bytes) -> None:
+def test_several_images_and_a_text_file(page: Any, image: bytes) -> None:
     turned = (EXAMPLES / "turned.jpg").read_bytes()
     drop(
         page,
-        ("one.jpg", "image/jpeg", picture),
-        ("notes.txt", "text/plain", b"no picture"),
+        ("one.jpg", "image/jpeg", image),
+        ("notes.txt", "text/plain", b"no image"),
         ("two.jpg", "image/jpeg", turned),
     )
     page.wait_for_selector(".thumb.done >> nth=1")
     assert page.locator(".thumb").count() == 2
     words = page.inner_text("#alerts")
-    assert "notes.txt" in words and "not a picture" in words
+    assert "notes.txt" in words and "not an image" in words
     page.click("#alerts button")
     page.click(".thumb >> nth=1")
     assert page.get_attribute(".thumb >> nth=1", "aria-current") == "true"
 
 
-def test_results_can_be_kept(page: Any, picture: bytes, tmp_path: Path) -> None:
+def test_results_can_be_kept(page: Any, image: bytes, tmp_path: Path) -> None:
     from PIL import Image
 
-    file = {"name": "a.jpg", "mimeType": "image/jpeg", "buffer": picture}
+    file = {"name": "a.jpg", "mimeType": "image/jpeg", "buffer": image}
     page.set_input_files("#file", files=[file])
     page.wait_for_selector("#keep-card:not([hidden])")
     kept = {}
@@ -284,7 +284,7 @@ def axe_source() -> str:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_everyone_can_use_it(page: Any, picture: bytes, theme: str) -> None:
+def test_everyone_can_use_it(page: Any, image: bytes, theme: str) -> None:
     source = axe_source()
     page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # no colours in passing
 
@@ -299,7 +299,7 @@ def test_everyone_can_use_it(page: Any, picture: bytes, theme: str) -> None:
         ]
 
     assert violations() == []
-    drop(page, ("face.jpg", "image/jpeg", picture), ("notes.txt", "text/plain", b"no"))
+    drop(page, ("face.jpg", "image/jpeg", image), ("notes.txt", "text/plain", b"no"))
     page.wait_for_selector("#alerts p")
     page.wait_for_selector("#table-card:not([hidden])")
     page.click("#tab-all")

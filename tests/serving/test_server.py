@@ -22,11 +22,11 @@ from .conftest import EXAMPLES, Server
 from .test_upload import form, png_claiming
 
 
-def test_an_answer_is_what_the_library_says(server: Server, picture: bytes) -> None:
-    status, headers, body = server.ask("POST", "/v1/predict", picture)
+def test_an_answer_is_what_the_library_says(server: Server, image: bytes) -> None:
+    status, headers, body = server.ask("POST", "/v1/predict", image)
     assert status == 200 and headers["Content-Type"] == "application/json"
     answer = json.loads(body)
-    expected = luvli.load("luvli-68").predict(picture)
+    expected = luvli.load("luvli-68").predict(image)
     assert [FaceLandmarks.from_dict(face) for face in answer["faces"]] == expected
     assert len(expected) == 1
     assert (answer["width"], answer["height"], answer["model"]) == (640, 640, "luvli-68")
@@ -34,37 +34,37 @@ def test_an_answer_is_what_the_library_says(server: Server, picture: bytes) -> N
     assert 0 < answer["timings"]["network"] < answer["timings"]["total"]
 
 
-def test_several_pictures_give_a_list_in_order(server: Server, picture: bytes) -> None:
+def test_several_pictures_give_a_list_in_order(server: Server, image: bytes) -> None:
     turned = (EXAMPLES / "turned.jpg").read_bytes()
     with Client(server.url) as client:
-        both = client.predict_many([picture, turned])
+        both = client.predict_many([image, turned])
         assert both[1].faces == client.predict(turned).faces
         assert both[0].faces == client.predict(EXAMPLES / "front.jpg").faces
     assert both[0].faces != both[1].faces
 
 
-def test_given_boxes_are_used_in_their_order(server: Server, picture: bytes) -> None:
+def test_given_boxes_are_used_in_their_order(server: Server, image: bytes) -> None:
     boxes = [[200.0, 150.0, 480.0, 500.0], [150.0, 140.0, 490.0, 520.0]]
-    expected = luvli.load("luvli-68").predict(picture, boxes=boxes)
+    expected = luvli.load("luvli-68").predict(image, boxes=boxes)
     with Client(server.url) as client:
-        assert client.predict(picture, boxes=boxes).faces == expected
-        assert client.predict(picture, boxes=[]).faces == []
-        many = client.predict_many([picture, picture], boxes=[boxes, []])
+        assert client.predict(image, boxes=boxes).faces == expected
+        assert client.predict(image, boxes=[]).faces == []
+        many = client.predict_many([image, image], boxes=[boxes, []])
         assert [len(each.faces) for each in many] == [2, 0]
-    body, kind = form(("picture", "a.jpg", picture), ("boxes", None, json.dumps(boxes).encode()))
+    body, kind = form(("image", "a.jpg", image), ("boxes", None, json.dumps(boxes).encode()))
     _, _, answer = server.ask("POST", "/v1/predict", body, {"Content-Type": kind})
     assert len(json.loads(answer)["faces"]) == 2
 
 
 def test_a_drawing_and_a_table_can_be_asked_for(
-    server: Server, picture: bytes, tmp_path: Any
+    server: Server, image: bytes, tmp_path: Any
 ) -> None:
     with Client(server.url) as client:
-        drawing = Image.open(io.BytesIO(client.draw(picture, coverage=0.9)))
+        drawing = Image.open(io.BytesIO(client.draw(image, coverage=0.9)))
         assert drawing.format == "PNG" and drawing.size == (640, 640)
-        assert drawing.convert("RGB").tobytes() != Image.open(io.BytesIO(picture)).tobytes()
-        (tmp_path / "faces.csv").write_text(client.table(picture))
-        face = client.predict(picture).faces[0]
+        assert drawing.convert("RGB").tobytes() != Image.open(io.BytesIO(image)).tobytes()
+        (tmp_path / "faces.csv").write_text(client.table(image))
+        face = client.predict(image).faces[0]
     record = read_csv(tmp_path / "faces.csv")[0]
     assert (record.points == face.points).all()
 
@@ -78,11 +78,11 @@ def test_models_tell_what_a_page_needs(server: Server) -> None:
         assert 1 - (1 + t) * math.exp(-t) == pytest.approx(int(percent) / 100, abs=1e-5)
 
 
-def test_health_metrics_and_openapi(server: Server, picture: bytes) -> None:
+def test_health_metrics_and_openapi(server: Server, image: bytes) -> None:
     assert server.ask("GET", "/healthz")[2] == b"ok\n"
     before = metrics(server)
-    server.ask("POST", "/v1/predict", picture)
-    server.ask("POST", "/v1/predict", b"no picture")
+    server.ask("POST", "/v1/predict", image)
+    server.ask("POST", "/v1/predict", b"no image")
     after = metrics(server)
     assert after["luvli_faces_total"] == before["luvli_faces_total"] + 1
     ok, bad = (f'luvli_requests_total{{path="/v1/predict",status="{s}"}}' for s in (200, 415))
@@ -104,7 +104,7 @@ def metrics(server: Server) -> dict[str, float]:
 @pytest.mark.parametrize(
     ("path", "body", "headers", "status"),
     [
-        ("/v1/predict", b"not a picture", {}, 415),
+        ("/v1/predict", b"not an image", {}, 415),
         ("/v1/predict", b"", {}, 422),
         ("/v1/predict", png_claiming(60_000, 60_000), {}, 413),
         ("/v1/predict", png_claiming(100, 100)[:60], {}, 422),
@@ -137,7 +137,7 @@ def test_every_answer_carries_the_security_headers(server: Server) -> None:
         assert headers["Server"] is None and headers["Access-Control-Allow-Origin"] is None
 
 
-def test_other_web_sites_are_not_answered(server: Server, picture: bytes) -> None:
+def test_other_web_sites_are_not_answered(server: Server, image: bytes) -> None:
     for headers, status in (
         ({"Origin": "https://evil.example"}, 403),
         ({"Sec-Fetch-Site": "cross-site"}, 403),
@@ -146,11 +146,11 @@ def test_other_web_sites_are_not_answered(server: Server, picture: bytes) -> Non
         ({"Host": "localhost"}, 200),
         ({"Origin": server.url}, 200),
     ):
-        assert server.ask("POST", "/v1/predict", picture, headers)[0] == status, headers
+        assert server.ask("POST", "/v1/predict", image, headers)[0] == status, headers
 
 
 def test_a_token_is_needed_where_one_is_set(
-    start: Callable[..., Server], tmp_path: Any, picture: bytes
+    start: Callable[..., Server], tmp_path: Any, image: bytes
 ) -> None:
     (tmp_path / "tokens").write_text("correct-horse-battery\n")
     server = start("--token-file", str(tmp_path / "tokens"))
@@ -159,9 +159,9 @@ def test_a_token_is_needed_where_one_is_set(
         status, headers, _ = server.ask("GET", path)
         assert status == 401 and headers["WWW-Authenticate"] == "Bearer"
     with pytest.raises(ServerError, match="token") as caught:
-        Client(server.url, token="wrong-horse-battery").predict(picture)
+        Client(server.url, token="wrong-horse-battery").predict(image)
     assert caught.value.status == 401
-    assert len(Client(server.url, token="correct-horse-battery").predict(picture).faces) == 1
+    assert len(Client(server.url, token="correct-horse-battery").predict(image).faces) == 1
 
 
 def test_the_command_refuses_what_it_cannot_do(luvli: Any, tmp_path: Any) -> None:
@@ -175,32 +175,32 @@ def test_the_command_refuses_what_it_cannot_do(luvli: Any, tmp_path: Any) -> Non
 
 
 def test_a_stream_follows_and_smooths_and_the_newest_frame_wins(
-    server: Server, picture: bytes
+    server: Server, image: bytes
 ) -> None:
     from websockets.asyncio.client import connect
 
     async def talk() -> None:
         url = server.url.replace("http", "ws") + "/v1/stream"
         async with connect(url, max_size=None) as socket:
-            await socket.send(picture)
+            await socket.send(image)
             first = json.loads(await socket.recv())
             assert first["frame"] == 0 and first["tracks"] == [1]
             face = FaceLandmarks.from_dict(first["faces"][0])
             assert face.points.shape == (68, 2)
             for _ in range(12):
-                await socket.send(picture)
+                await socket.send(image)
             numbers = []
             while not numbers or numbers[-1] != 12:
                 answer = json.loads(await socket.recv())
                 numbers.append(answer["frame"])
             assert numbers == sorted(numbers) and len(numbers) < 12
             assert answer["dropped"] == 12 - len(numbers) and answer["tracks"] == [1]
-            await socket.send(b"no picture")
-            assert json.loads(await socket.recv())["error"]["code"] == "not_a_picture"
+            await socket.send(b"no image")
+            assert json.loads(await socket.recv())["error"]["code"] == "not_an_image"
             await socket.send('{"smoth": true}')
             assert "smooth" in json.loads(await socket.recv())["error"]["message"]
             await socket.send('{"smooth": false}')
-            await socket.send(picture)
+            await socket.send(image)
             assert len(json.loads(await socket.recv())["faces"]) == 1
 
     asyncio.run(talk())

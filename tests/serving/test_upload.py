@@ -21,9 +21,9 @@ from luvli.serving.settings import (
     is_loopback,
     read_tokens,
 )
-from luvli.serving.upload import decode, parse_upload, picture_size, read_body
+from luvli.serving.upload import decode, image_size, parse_upload, read_body
 
-LIMITS = Limits(max_pictures=2, max_pixels=1_000_000, max_bytes=1000, receive_seconds=0.05)
+LIMITS = Limits(max_images=2, max_pixels=1_000_000, max_bytes=1000, receive_seconds=0.05)
 
 
 def png_claiming(width: int, height: int) -> bytes:
@@ -57,7 +57,7 @@ def test_a_plain_body_is_one_picture() -> None:
 def test_a_form_gives_files_in_order_and_fields() -> None:
     body, kind = form(("a", "x.jpg", b"1\r\n2"), ("boxes", None, b"[]"), ("b", "../y", b""))
     upload = parse_upload(body, kind, LIMITS)
-    assert upload.files == [("picture 1", b"1\r\n2"), ("picture 2", b"")]
+    assert upload.files == [("image 1", b"1\r\n2"), ("image 2", b"")]
     assert upload.fields == {"boxes": "[]"}
 
 
@@ -83,7 +83,7 @@ def test_bad_forms_are_refused(body: bytes, kind: str, status: int) -> None:
 def test_a_bomb_is_refused_by_its_header_alone() -> None:
     for width, height in ((2000, 2000), (60_000, 60_000), (2**31 - 1, 2**31 - 1)):
         with pytest.raises(Refused) as caught:
-            picture_size(png_claiming(width, height), LIMITS)
+            image_size(png_claiming(width, height), LIMITS)
         assert caught.value.status == 413
 
 
@@ -91,7 +91,7 @@ def test_a_jpeg_of_endless_scans_is_refused() -> None:
     stream = io.BytesIO()
     Image.fromarray(np.zeros((32, 32, 3), np.uint8)).save(stream, "JPEG", progressive=True)
     data = stream.getvalue()
-    assert picture_size(data, LIMITS) == (32, 32)
+    assert image_size(data, LIMITS) == (32, 32)
     last = data.rindex(b"\xff\xda")
     bomb = data[:last] + data[last:-2] * 100 + b"\xff\xd9"
     with pytest.raises(Refused) as caught:

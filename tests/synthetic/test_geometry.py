@@ -61,7 +61,7 @@ def test_samples_are_spread_evenly_over_pixels() -> None:
 @pytest.mark.parametrize(
     ("pose", "towards"),
     [
-        (Pose(90, 0, 0), (1, 0, 0)),  # to its own left: the picture's right
+        (Pose(90, 0, 0), (1, 0, 0)),  # to its own left: the image's right
         (Pose(0, 90, 0), (0, 1, 0)),  # up
         (Pose(45, 0, 90), (0, -np.sqrt(0.5), np.sqrt(0.5))),  # right, then clockwise to down
     ],

@@ -25,7 +25,7 @@ def _one_thread() -> None:
 
 @pytest.fixture(scope="session")
 def faces_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of pictures with `.pts` files, as a user would have it."""
+    """A folder of images with `.pts` files, as a user would have it."""
     folder = tmp_path_factory.mktemp("faces")
     for seed in range(COUNT):
         image, points, classes = draw_face(seed)

@@ -39,7 +39,7 @@ def write_face(image: Path, label: Path, seed: int, hidden: bool = False) -> Non
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """300-W with all its parts, and MERL-RAV with its five poses and AFLW's pictures."""
+    """300-W with all its parts, and MERL-RAV with its five poses and AFLW's images."""
     root = tmp_path / "data"
     seed = 0
     for part in ("lfpw/trainset", "lfpw/testset", "helen/trainset", "helen/testset", "afw", "ibug"):

@@ -65,7 +65,7 @@ def test_pasted_things_are_positives(small_recipe: MakeRecipe) -> None:
         sample = faces[1, 0, index]
         hit = sample["visibility"] == Visibility.EXTERNALLY_OCCLUDED
         covered += int(hit.sum())
-        # the picture changed where a landmark is said to be covered
+        # the image changed where a landmark is said to be covered
         x, y = np.rint(sample["points"][hit]).astype(int).T
         assert (sample["image"][y, x] != plain[0, index]["image"][y, x]).any(axis=1).all()
         teaches = sample["occlusion_labelled"]

@@ -1,4 +1,4 @@
-"""Validation metrics against independent arithmetic, and the picture."""
+"""Validation metrics against independent arithmetic, and the image."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from .trust_faces import labelled_points, measured_faces, predicted_face
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """A results file of 60 faces, every third of them bad, all on one picture."""
+    """A results file of 60 faces, every third of them bad, all on one image."""
     folder = tmp_path_factory.mktemp("results")
     rng = np.random.default_rng(0)
     image = folder / "a.png"

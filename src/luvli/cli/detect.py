@@ -26,7 +26,7 @@ def detect(
     from luvli.image.write import write_image
 
     found = [(path, detect_faces(path, min_score)) for path in images]
-    if draw is not None:  # only now: a bad picture among many leaves nothing behind
+    if draw is not None:  # only now: a bad image among many leaves nothing behind
         for path, boxes in found:
             write_image(draw / f"{path.stem}-boxes.png", draw_boxes(read_image(path), boxes))
     if json:

@@ -1,4 +1,4 @@
-"""`luvli predict`: landmarks, uncertainty and visibility of every face in pictures and videos."""
+"""`luvli predict`: landmarks, uncertainty and visibility of every face in images and videos."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def predict(
 ) -> None:  # fmt: skip
     """Find faces and write their landmarks with covariance and visibility.
 
-    Results of all pictures go to one file in OUT, `faces.json` for instance; each video has
+    Results of all images go to one file in OUT, `faces.json` for instance; each video has
     its own. With pts, every face has a file. A run that was interrupted goes on when the
     same command is given again; results of another run are not replaced without --overwrite.
     Exit code 1 means that some files could not be read.

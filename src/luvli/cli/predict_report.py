@@ -23,7 +23,7 @@ SHOWN_IMAGES = 12
 
 
 def watch(items: Iterable[Any], description: str, total: int | None) -> Iterable[Any]:
-    """Progress in pictures or frames per second."""
+    """Progress in images or frames per second."""
     return track(items, description, total, unit="images" if description == "images" else "frames")
 
 
@@ -64,7 +64,7 @@ def print_json(
 
 
 def report(summary: JobSummary, settings: JobSettings, quiet: bool = False) -> None:
-    """Summary table, the pictures if they are few, failures, and where everything is."""
+    """Summary table, the images if they are few, failures, and where everything is."""
     from luvli.prediction.batch_job import FAILED
 
     if not quiet:

@@ -46,7 +46,7 @@ def train(
 ) -> None:
     """Train a model as a recipe says.
 
-    The folder of the run holds checkpoints, metrics.jsonl, TensorBoard events, a picture of
+    The folder of the run holds checkpoints, metrics.jsonl, TensorBoard events, an image of
     validation faces, and at the end model.safetensors. SIGTERM or Ctrl-C writes a checkpoint
     and ends with code 143; --resume continues as if nothing had happened.
 

@@ -1,1 +1,1 @@
-"""Faces, boxes and point sets on pictures."""
+"""Faces, boxes and point sets on images."""

@@ -1,4 +1,4 @@
-"""Boxes on pictures."""
+"""Boxes on images."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHIFT = 4  # OpenCV draws at 1/16 of a pixel
 
 
 def draw_boxes(image: ImageArray, boxes: Sequence[Box]) -> ImageArray:
-    """A copy of the picture with each box and its score, sized to be read at any resolution."""
+    """A copy of the image with each box and its score, sized to be read at any resolution."""
     import cv2
 
     canvas = image.copy()

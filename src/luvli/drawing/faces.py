@@ -1,4 +1,4 @@
-"""Landmarks on pictures, as the paper draws them.
+"""Landmarks on images, as the paper draws them.
 
 Predicted points are yellow, their error ellipses blue, labels green. A landmark is as opaque
 as it is visible; one that something covers (a hand, hair) is hollow. Lines and points grow
@@ -45,7 +45,7 @@ def draw_face(
     mahalanobis: float = 1.0,
     likelihood: Literal["laplace", "gauss"] = "laplace",
 ) -> ImageArray:
-    """A copy of the picture with one face's points, ellipses and, if given, labels (k, 2).
+    """A copy of the image with one face's points, ellipses and, if given, labels (k, 2).
 
     Ellipses are at Mahalanobis distance `mahalanobis`, or, with `coverage`, where they hold
     that probability under the model's `likelihood`. Labels may have NaN rows. Where the
@@ -70,7 +70,7 @@ def draw_faces(
     likelihood: Literal["laplace", "gauss"] = "laplace",
     enlarge: float = 1.0,
 ) -> ImageArray:
-    """All faces of a picture on a copy of it, `enlarge` times as large."""
+    """All faces of an image on a copy of it, `enlarge` times as large."""
     radius = _radius(coverage, mahalanobis, likelihood)
     canvas = image.copy()
     if enlarge != 1.0:
@@ -88,9 +88,9 @@ def draw_faces(
 
 
 def readable_enlargement(image: ImageArray, faces: Sequence[FaceLandmarks]) -> int:
-    """How many times to enlarge a small picture so that its smallest face can be looked at.
+    """How many times to enlarge a small image so that its smallest face can be looked at.
 
-    Faces below 160 pixels ask for it; no picture grows beyond 1600 pixels.
+    Faces below 160 pixels ask for it; no image grows beyond 1600 pixels.
     """
     sizes = [_size(face) for face in faces if not face.is_empty]
     if not sizes:

@@ -100,6 +100,6 @@ class Box:
         return Box(x - half_width, y - half_height, x + half_width, y + half_height, self.score)
 
     def scaled(self, factor: float) -> Box:
-        """The same box in a picture resized by `factor` (pixel centres kept in place)."""
+        """The same box in an image resized by `factor` (pixel centres kept in place)."""
         x0, y0, x1, y1 = ((edge + 0.5) * factor - 0.5 for edge in self)
         return Box(x0, y0, x1, y1, self.score)

@@ -40,7 +40,7 @@ class Crop:
     size: int
     """side of the crop in pixels"""
     rotation: float = 0.0
-    """degrees that the picture is turned, counter-clockwise as seen"""
+    """degrees that the image is turned, counter-clockwise as seen"""
     convention: Convention = "pixel-centre"
 
     def __post_init__(self) -> None:
@@ -154,7 +154,7 @@ def _shrink(
     part = image[low[1] : high[1], low[0] : high[0]]
     shape = np.maximum(1, np.rint((high - low) * scale).astype(int))
     small = resized(part, int(shape[0]), int(shape[1]))
-    # Pixel x of the small picture sits at (x + 0.5) / ratio - 0.5 + low in the image.
+    # Pixel x of the small image sits at (x + 0.5) / ratio - 0.5 + low in the image.
     ratio = (high - low) / shape
     to_image = np.column_stack([np.diag(ratio), low - 0.5 + 0.5 * ratio])
     return small, affines.compose(affine, to_image)

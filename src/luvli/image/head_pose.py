@@ -7,7 +7,7 @@ for Creative Technologies) enter the covariance of the residuals. What comes out
 with the covariance that follows from both.
 
 Angles are those of `luvli.synthetic`: yaw > 0 turns the face to its own left, pitch > 0 lifts
-it, roll > 0 is clockwise as seen in the picture.
+it, roll > 0 is clockwise as seen in the image.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class HeadPose(NamedTuple):
     pitch: float
     """> 0: looking up"""
     roll: float
-    """> 0: tilted clockwise in the picture"""
+    """> 0: tilted clockwise in the image"""
     covariance: Floats
     """(3, 3) of yaw, pitch and roll, degrees squared"""
 
@@ -59,7 +59,7 @@ class HeadPose(NamedTuple):
 
 class _Head(NamedTuple):
     mean: Floats
-    """(68, 3) centimetres: x to the picture's right, y up, z to the camera"""
+    """(68, 3) centimetres: x to the image's right, y up, z to the camera"""
     modes: Floats
     """(m, 68, 3) each times a standard normal number"""
     rest: Floats

@@ -1,4 +1,4 @@
-"""Detectors that need not look: the whole picture is the face, or a file says where it is."""
+"""Detectors that need not look: the whole image is the face, or a file says where it is."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from luvli.image.read import ImageArray
 
 
 class WholeImage:
-    """For pictures that are face crops already: one box, set in from the border.
+    """For images that are face crops already: one box, set in from the border.
 
     `margin` is the share of each side left around the landmarks; 0.1 suits crops made by
     enlarging the tight box 1.25 times.
@@ -34,7 +34,7 @@ class WholeImage:
 
 
 class BoxesFromFile:
-    """Boxes that are known already, looked up by the picture's path or file name.
+    """Boxes that are known already, looked up by the image's path or file name.
 
     The file is a CSV with the columns image, x0, y0, x1, y1 and, if known, score; or JSON,
     either `{"a.jpg": [[x0, y0, x1, y1], ...]}` or a list `faces` whose members have

@@ -1,7 +1,7 @@
 """The crop of the published code, for running the published checkpoints.
 
 Its habits: corners cut to whole pixels; when the face is at least twice the wanted size
-the whole picture is shrunk first; every resize or rotation stretches the contrast of what
+the whole image is shrunk first; every resize or rotation stretches the contrast of what
 it is given so that the darkest value of any channel becomes 0 and the brightest 255.
 """
 
@@ -64,7 +64,7 @@ def _corners(
 def _cut(
     pixels: NDArray[np.float64], low: NDArray[np.int_], high: NDArray[np.int_]
 ) -> NDArray[np.float64]:
-    """The window [low, high) of the picture (x, y order), black outside it."""
+    """The window [low, high) of the image (x, y order), black outside it."""
     height, width = pixels.shape[:2]
     window = np.zeros((high[1] - low[1], high[0] - low[0], 3))
     x0, y0 = np.clip(low, 0, (width, height))

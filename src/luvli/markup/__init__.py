@@ -1,6 +1,6 @@
 """Point sets of face alignment: names, groups, edges, mirror pairs, and maps between them.
 
-"Right" and "left" are the person's own, so the right eye is on the left of a picture. The
+"Right" and "left" are the person's own, so the right eye is on the left of an image. The
 mirror image of a landmark is the one whose name swaps the two words; the flip permutation
 is made from the names and cannot disagree with them.
 """

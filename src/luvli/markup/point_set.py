@@ -42,7 +42,7 @@ class Markup:
     eyes: tuple[tuple[int, ...], tuple[int, ...]]
     """right, left: the points whose mean is the pupil centre (inter-pupil normaliser)"""
     schematic: NDArray[np.float64]
-    """(k, 2) a drawn face, x and y about -1..1, y down: for pictures, not for measuring"""
+    """(k, 2) a drawn face, x and y about -1..1, y down: for images, not for measuring"""
 
     @property
     def size(self) -> int:
@@ -77,7 +77,7 @@ class Markup:
 
     @property
     def flip(self) -> NDArray[np.intp]:
-        """(k,) landmark j of a mirrored picture is landmark flip[j] of the original."""
+        """(k,) landmark j of a mirrored image is landmark flip[j] of the original."""
         index = {name: j for j, name in enumerate(self.names)}
         return np.array([index[mirrored(name)] for name in self.names], dtype=np.intp)
 

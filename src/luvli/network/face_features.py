@@ -64,7 +64,7 @@ class ShapeModel(BaseModel):
 
         Root mean square of what no mode explains, root mean square of the modes' numbers in
         deviations, and the turn in radians, after the best similarity. A clockwise turn of
-        the picture is positive.
+        the image is positive.
         """
         mean = np.asarray(self.mean)
         shape = normalised(points)

@@ -155,7 +155,7 @@ class TriageTable(_Table):
     failed: list[int]
     faces: int
     spoilt_share: float
-    """share of spoilt pictures among them"""
+    """share of spoilt images among them"""
 
 
 class ShiftTable(_Table):

@@ -1,1 +1,1 @@
-"""From a picture or a video to landmarks, their uncertainty and their visibility."""
+"""From an image or a video to landmarks, their uncertainty and their visibility."""

@@ -1,4 +1,4 @@
-"""A whole run of `luvli predict`: many pictures and videos to one output folder."""
+"""A whole run of `luvli predict`: many images and videos to one output folder."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from luvli.prediction.write import (
 from luvli.prefetch import prefetch
 
 MAX_IMAGES = 64
-"""pictures that wait for the network together"""
+"""images that wait for the network together"""
 MAX_PIXELS = 50_000_000
 """and the pixels of them that are held in memory for drawing"""
 FAILED = "failed.txt"
@@ -52,7 +52,7 @@ Watch = Callable[[Iterable[Any], str, int | None], Iterable[Any]]
 
 @dataclass
 class _Ready:
-    """A picture that was read and searched for faces, or the reason why not."""
+    """An image that was read and searched for faces, or the reason why not."""
 
     input: Input
     stem: Path
@@ -64,7 +64,7 @@ class _Ready:
 
 
 class BatchJob:
-    """One run; `pictures`, `videos` and `finish`, in this order, do the work.
+    """One run; `images`, `videos` and `finish`, in this order, do the work.
 
     What is finished is noted in a journal; when the run is interrupted, the same run goes on
     from there.
@@ -91,10 +91,10 @@ class BatchJob:
         self._ours = settings.overwrite or self._finished.same or bool(self.journal.resumed)
         self.stopwatch = self.summary.stopwatch
 
-    # -- pictures --------------------------------------------------------------------------
+    # -- images --------------------------------------------------------------------------
 
     def images(self, inputs: Iterable[Input]) -> Iterator[Input]:
-        """Do all pictures; yields each input when it is done, one way or the other."""
+        """Do all images; yields each input when it is done, one way or the other."""
         batch: list[_Ready] = []
         faces = pixels = 0
         for ready in self._read(inputs):
@@ -107,7 +107,7 @@ class BatchJob:
         yield from self._flush(batch)
 
     def _read(self, inputs: Iterable[Input]) -> Iterator[_Ready]:
-        """Pictures in order, read and searched ahead by other threads."""
+        """Images in order, read and searched ahead by other threads."""
         workers = self.predictor.backend.threads
         waiting: deque[Future[_Ready]] = deque()
         with ThreadPoolExecutor(workers) as pool:
@@ -139,7 +139,7 @@ class BatchJob:
                 image = photograph.whole() if self.settings.draw and boxes else None
         except InputError as error:
             return _Ready(item, stem, error=str(error))
-        except Exception as error:  # one bad picture among a million must not stop the rest
+        except Exception as error:  # one bad image among a million must not stop the rest
             why = f"{type(error).__name__}: {error}".splitlines()[0]
             return _Ready(item, stem, error=f"{item.path} could not be processed ({why}).")
         return _Ready(item, stem, image, found.boxes, found.crops, found.pixels)
@@ -347,7 +347,7 @@ class BatchJob:
     # -- the end ---------------------------------------------------------------------------
 
     def finish(self) -> JobSummary:
-        """Write the pictures' results from the journal, which then disappears."""
+        """Write the images' results from the journal, which then disappears."""
         settings = self.settings
         anything = any(not line.get("video") for line in self.journal.lines())
         if settings.format != "pts" and anything:
@@ -387,7 +387,7 @@ def free_folder(predictor: Predictor, settings: JobSettings) -> JobSettings:
 def predict_paths(
     predictor: Predictor, inputs: Inputs, settings: JobSettings, watch: Watch = lambda i, _, __: i
 ) -> JobSummary:
-    """The whole of it: every picture and video of `inputs`, results in `settings.out`.
+    """The whole of it: every image and video of `inputs`, results in `settings.out`.
 
     Bad files are listed in the summary and do not stop the rest. When it is interrupted, or
     the disk is full, the journal stays and the same call goes on from there.

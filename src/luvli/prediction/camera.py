@@ -1,4 +1,4 @@
-"""Live pictures from a camera, through OpenCV."""
+"""Live images from a camera, through OpenCV."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def camera_frames(number: int, seconds: float | None = None) -> Iterator[Frame]:
     try:
         start, count = time.monotonic(), 0
         while not stopped:
-            good, picture = capture.read()
+            good, image = capture.read()
             now = time.monotonic() - start
             if not good or (seconds is not None and now > seconds):
                 break
-            yield Frame(count, now, cv2.cvtColor(picture, cv2.COLOR_BGR2RGB))
+            yield Frame(count, now, cv2.cvtColor(image, cv2.COLOR_BGR2RGB))
             count += 1
     finally:
         signal.signal(signal.SIGINT, before)

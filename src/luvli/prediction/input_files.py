@@ -1,7 +1,7 @@
 """What `luvli predict` is given: files, folders and patterns, listed once.
 
 Names go to a spool that moves from memory to disk when it grows, so a folder of a million
-pictures takes no more memory than one of a hundred, and the total is known from the start.
+images takes no more memory than one of a hundred, and the total is known from the start.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Input(NamedTuple):
 class Inputs:
     """All inputs of one run, in order; iterate over it as often as you like.
 
-    Of a folder, pictures and videos count, by their suffixes; files that are named
+    Of a folder, images and videos count, by their suffixes; files that are named
     themselves always count. Small folders come sorted, large ones in sorted portions.
     """
 
@@ -71,7 +71,7 @@ class Inputs:
                 raise InputError(f"{path} holds no image or video: check the path.")
 
     def __iter__(self) -> Iterator[Input]:
-        """The pictures."""
+        """The images."""
         self._spool.seek(0)
         for line in self._spool:
             path, name = line.rstrip("\n").split("\0")
@@ -91,7 +91,7 @@ def _expand(text: str, report: Inputs) -> Iterator[Input]:
 
 
 def _folder(folder: str, inside: str, report: Inputs) -> Iterator[Input]:
-    """Pictures and videos under a folder, files before subfolders; hidden ones are left out."""
+    """Images and videos under a folder, files before subfolders; hidden ones are left out."""
     deeper: list[str] = []
     try:
         with os.scandir(folder) as entries:

@@ -88,7 +88,7 @@ class JobSummary:
     failed: list[str] = field(default_factory=list)
     """one sentence for each file that failed"""
     written: list[Path] = field(default_factory=list)
-    """files for the user to look at, without those made for each picture"""
+    """files for the user to look at, without those made for each image"""
     examples: list[Result] = field(default_factory=list)
     """the first few results, for a table"""
     stopwatch: Stopwatch = field(default_factory=Stopwatch)

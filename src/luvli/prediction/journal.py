@@ -1,7 +1,7 @@
 """The journal of a run: what is finished is safe, and the next run goes on from there.
 
 A text file in the output folder. The first line tells the settings of the run, each further
-line is one finished picture or video. A line counts when it is whole; one that was cut off
+line is one finished image or video. A line counts when it is whole; one that was cut off
 by a crash or a full disk is dropped. When all is done, results are written from the journal
 and it disappears.
 """

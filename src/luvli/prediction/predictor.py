@@ -87,7 +87,7 @@ class Predictor:
         return self.backend.info
 
     def detect(self, image: ImageArray, name: str = "", min_score: float = MIN_SCORE) -> list[Box]:
-        """Tight landmark boxes of the faces in a picture, best first."""
+        """Tight landmark boxes of the faces in an image, best first."""
         detector = self.detector or get_detector("yunet", self.small_faces)
         found = (box for box in detector(image, name) if box.score >= min_score)
         return sorted(found, key=lambda box: -box.score)
@@ -228,7 +228,7 @@ class Predictor:
         return track_faces(self, source, smooth, rate, min_score, color)
 
     def predict_crops(self, crops: Sequence[AnyImage] | NDArray[np.uint8]) -> list[FaceLandmarks]:
-        """One face for each picture, which is a face crop already: square, any size.
+        """One face for each image, which is a face crop already: square, any size.
 
         The crop should show what the model was trained with: the tight landmark box, made
         square and enlarged by `info.enlarge`. Results are in the pixels of each crop.
@@ -250,7 +250,7 @@ class Predictor:
         return self.run(pixels, ways, boxes)
 
     def crop(self, box: Box) -> Crop:
-        """The window on the picture that the model wants to see for a face in `box`."""
+        """The window on the image that the model wants to see for a face in `box`."""
         return self.info.crop_for(box)
 
     def run(

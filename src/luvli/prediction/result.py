@@ -1,4 +1,4 @@
-"""`Result`: the faces of one picture, or of one frame of a video, on their way to a file."""
+"""`Result`: the faces of one image, or of one frame of a video, on their way to a file."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ def _significant(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Result:
-    """What was found in one picture or frame."""
+    """What was found in one image or frame."""
 
     image: str
-    """the picture's or video's path, as the user gave it"""
+    """the image's or video's path, as the user gave it"""
     faces: tuple[FaceLandmarks, ...]
     frame: int | None = None
-    """number of the frame, from 0; None for pictures"""
+    """number of the frame, from 0; None for images"""
     time: float | None = None
     """seconds from the start of the video"""
     tracks: tuple[int, ...] = ()
-    """which face it is, the same number as long as it is followed; () for pictures"""
+    """which face it is, the same number as long as it is followed; () for images"""
 
     def rows(self) -> list[dict[str, Any]]:
         """One flat dictionary for each face, for JSON."""

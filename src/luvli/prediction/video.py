@@ -26,7 +26,7 @@ CLOCK = Fraction(1, 90_000)
 
 
 class Frame(NamedTuple):
-    """One picture of a video."""
+    """One image of a video."""
 
     number: int
     """from 0"""
@@ -203,7 +203,7 @@ class VideoWriter:
 
 
 class _Sound:
-    """The sound of a file, packet by packet, as far as the picture has come."""
+    """The sound of a file, packet by packet, as far as the image has come."""
 
     def __init__(self, source: PathLike, target: Any) -> None:
         av = require("av", "video")
@@ -229,7 +229,7 @@ class _Sound:
             if self._waiting is None:
                 try:
                     self._waiting = next(self._packets, None)
-                except av.FFmpegError:  # damaged sound ends here; the picture goes on
+                except av.FFmpegError:  # damaged sound ends here; the image goes on
                     self._packets = iter(())
                 if self._waiting is None:
                     return

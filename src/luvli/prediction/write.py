@@ -150,15 +150,15 @@ def _write_csv(path: Path, results: Iterable[Result]) -> None:
 
 
 def _write_coco(path: Path, results: Iterable[Result]) -> None:
-    """`write_coco` part by part, with running numbers; the list of pictures comes last."""
+    """`write_coco` part by part, with running numbers; the list of images comes last."""
     piece = path.with_name(f"{path.stem}-part.json")
-    pictures = path.with_name(f"{path.stem}-pictures.json")
+    images = path.with_name(f"{path.stem}-images.json")
     categories: list[Any] = []
     image, number, last = 0, 0, None
     try:
         with (
             path.open("w", encoding="utf-8") as stream,
-            pictures.open("w+", encoding="utf-8") as names,
+            images.open("w+", encoding="utf-8") as names,
         ):
             stream.write('{"annotations":[')
             for part in _parts(_records(results)):
@@ -184,7 +184,7 @@ def _write_coco(path: Path, results: Iterable[Result]) -> None:
             stream.write("\n]}\n")
     finally:
         piece.unlink(missing_ok=True)
-        pictures.unlink(missing_ok=True)
+        images.unlink(missing_ok=True)
 
 
 def _write_parquet(path: Path, results: Iterable[Result]) -> None:

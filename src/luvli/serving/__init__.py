@@ -1,6 +1,6 @@
 """`luvli serve`: predictions over HTTP, a page to look at them, and a client.
 
-The application runs in one event loop: bodies are read there, pictures are decoded and searched
+The application runs in one event loop: bodies are read there, images are decoded and searched
 for faces in threads, and the faces of all requests share calls of the network.
 """
 

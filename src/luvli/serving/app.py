@@ -27,23 +27,23 @@ from luvli.serving.describe import (
 from luvli.serving.engine import Answer, Engine, Options
 from luvli.serving.errors import Refused, busy, unusable
 from luvli.serving.guard import Guard
-from luvli.serving.schema import ErrorBody, ModelsBody, PictureBody
+from luvli.serving.schema import ErrorBody, ImageBody, ModelsBody
 from luvli.serving.stream import serve_stream
 from luvli.serving.upload import Upload, body_too_large, decode, parse_upload, read_body
 
 KINDS = {"application/json": "json", "image/png": "png", "text/csv": "csv"}
 
-_PICTURE = {"schema": {"type": "string", "format": "binary"}}
+_IMAGE = {"schema": {"type": "string", "format": "binary"}}
 _BODY = {
     "requestBody": {
         "required": True,
         "content": {
-            "image/*": _PICTURE,
+            "image/*": _IMAGE,
             "multipart/form-data": {
                 "schema": {
                     "type": "object",
                     "properties": {
-                        "picture": {"type": "array", "items": _PICTURE["schema"]},
+                        "image": {"type": "array", "items": _IMAGE["schema"]},
                         "boxes": {"type": "string"},
                     },
                 }
@@ -53,17 +53,17 @@ _BODY = {
 }
 _RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {
-        "model": PictureBody | list[PictureBody],
+        "model": ImageBody | list[ImageBody],
         "content": {"image/png": {}, "text/csv": {}},
-        "description": "The faces; a list of such objects for several pictures.",
+        "description": "The faces; a list of such objects for several images.",
     },
     **{
         status: {"model": ErrorBody, "description": words}
         for status, words in (
             (401, "A bearer token is needed."),
-            (413, "Too many bytes, pixels, pictures or boxes."),
-            (415, "Not a picture."),
-            (422, "A picture or an option that cannot be used."),
+            (413, "Too many bytes, pixels, images or boxes."),
+            (415, "Not an image."),
+            (422, "An image or an option that cannot be used."),
             (429, "Too many requests of one client; see Retry-After."),
             (503, "Busy; see Retry-After."),
         )
@@ -107,7 +107,7 @@ def create_app(engine: Engine) -> Guard:
 
     @app.post(
         "/v1/predict",
-        summary="Find the faces of a picture, or of several",
+        summary="Find the faces of an image, or of several",
         openapi_extra=_BODY,
         responses=_RESPONSES,
         response_class=Response,
@@ -119,7 +119,7 @@ def create_app(engine: Engine) -> Guard:
             str | None,
             Query(
                 description="JSON: [[x0, y0, x1, y1], ...] tight landmark boxes in pixels; for "
-                "several pictures a list of such lists. Then nothing is looked for."
+                "several images a list of such lists. Then nothing is looked for."
             ),
         ] = None,
         min_score: Annotated[
@@ -223,7 +223,7 @@ def _wanted(accept: str) -> str:
 def _options(
     upload: Upload, model: str | None, boxes: str | None, min_score: float
 ) -> list[Options]:
-    """One for each picture."""
+    """One for each image."""
     count = len(upload.files)
     given: Sequence[Any] = [None] * count
     if boxes is not None:
@@ -234,7 +234,7 @@ def _options(
         given = [rows] if count == 1 and not _is_nested(rows) else rows
         if not isinstance(given, list) or len(given) != count or not all(map(_is_boxes, given)):
             raise unusable(
-                "the boxes must be [[x0, y0, x1, y1], ...], or one such list for each picture."
+                "the boxes must be [[x0, y0, x1, y1], ...], or one such list for each image."
             )
     return [Options(model, rows, min_score) for rows in given]
 
@@ -258,7 +258,7 @@ async def _answer(
     predictor = engine.model(options[0].model).predictor
     several = len(upload.files) > 1
     if wanted.kind == "png" and several:
-        raise unusable("a drawing is made of one picture: send one, or ask for JSON.")
+        raise unusable("a drawing is made of one image: send one, or ask for JSON.")
     answers: list[Answer] = await asyncio.gather(
         *(
             engine.predict(name, data, option)
@@ -271,7 +271,7 @@ async def _answer(
         )
         return Response(drawing, media_type="image/png")
     if wanted.kind == "csv":
-        table = to_csv([(f"picture-{n}", answer.faces) for n, answer in enumerate(answers, 1)])
+        table = to_csv([(f"image-{n}", answer.faces) for n, answer in enumerate(answers, 1)])
         return Response(table, media_type="text/csv")
     fields = [answer_fields(answer, predictor, wanted.regions) for answer in answers]
     return Response(to_json(fields if several else fields[0]), media_type="application/json")
@@ -280,7 +280,7 @@ async def _answer(
 def _draw(
     engine: Engine, file: tuple[str, bytes], answer: Answer, predictor: Any, coverage: float | None
 ) -> bytes:
-    # decoded a second time, so that no decoded picture waits in memory for the network
+    # decoded a second time, so that no decoded image waits in memory for the network
     image = decode(file[1], engine.settings.limits, file[0])
     return to_png(image, answer.faces, predictor, coverage)
 

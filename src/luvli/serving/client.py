@@ -48,7 +48,7 @@ class ServerError(RuntimeError):
 
 @dataclass(frozen=True)
 class Prediction:
-    """The faces of one picture, as the server answered."""
+    """The faces of one image, as the server answered."""
 
     faces: list[FaceLandmarks]
     width: int
@@ -94,39 +94,39 @@ class Client:
 
     def predict(
         self,
-        picture: Source,
+        image: Source,
         boxes: Sequence[Sequence[float]] | None = None,
         model: str | None = None,
         min_score: float | None = None,
     ) -> Prediction:
-        """The faces of one picture."""
+        """The faces of one image."""
         query = _query(boxes=boxes, model=model, min_score=min_score)
-        body = self._ask("POST", f"/v1/predict{query}", read_source(picture))
+        body = self._ask("POST", f"/v1/predict{query}", read_source(image))
         return Prediction.from_fields(json.loads(body))
 
     def predict_many(
         self,
-        pictures: Sequence[Source],
+        images: Sequence[Source],
         boxes: Sequence[Sequence[Sequence[float]]] | None = None,
         model: str | None = None,
         min_score: float | None = None,
     ) -> list[Prediction]:
-        """The faces of several pictures in one request, in their order."""
-        if len(pictures) == 1:
-            return [self.predict(pictures[0], boxes[0] if boxes else None, model, min_score)]
+        """The faces of several images in one request, in their order."""
+        if len(images) == 1:
+            return [self.predict(images[0], boxes[0] if boxes else None, model, min_score)]
         query = _query(boxes=boxes, model=model, min_score=min_score)
-        body, kind = _multipart([read_source(picture) for picture in pictures])
+        body, kind = _multipart([read_source(image) for image in images])
         answer = json.loads(self._ask("POST", f"/v1/predict{query}", body, kind))
         return [Prediction.from_fields(fields) for fields in answer]
 
-    def draw(self, picture: Source, coverage: float | None = None) -> bytes:
-        """The picture with its faces drawn, as PNG."""
+    def draw(self, image: Source, coverage: float | None = None) -> bytes:
+        """The image with its faces drawn, as PNG."""
         query = _query(coverage=coverage)
-        return self._ask("POST", f"/v1/predict{query}", read_source(picture), accept="image/png")
+        return self._ask("POST", f"/v1/predict{query}", read_source(image), accept="image/png")
 
-    def table(self, picture: Source) -> str:
-        """The faces of a picture as CSV."""
-        return self._ask("POST", "/v1/predict", read_source(picture), accept="text/csv").decode()
+    def table(self, image: Source) -> str:
+        """The faces of an image as CSV."""
+        return self._ask("POST", "/v1/predict", read_source(image), accept="text/csv").decode()
 
     def models(self) -> list[dict[str, Any]]:
         """The served models, each with its name, landmarks, licence and more."""
@@ -246,7 +246,7 @@ def _multipart(files: Sequence[bytes]) -> tuple[bytes, str]:
     parts = []
     for number, data in enumerate(files):
         head = (
-            f'--{boundary}\r\nContent-Disposition: form-data; name="picture"; '
+            f'--{boundary}\r\nContent-Disposition: form-data; name="image"; '
             f'filename="{number}"\r\nContent-Type: application/octet-stream\r\n\r\n'
         )
         parts += [head.encode(), data, b"\r\n"]

@@ -82,7 +82,7 @@ def face_fields(face: FaceLandmarks, regions: bool) -> dict[str, Any]:
 
 
 def answer_fields(answer: Answer, predictor: Predictor, regions: bool) -> dict[str, Any]:
-    """The JSON object of one picture."""
+    """The JSON object of one image."""
     return {
         "faces": [face_fields(face, regions) for face in answer.faces],
         "width": answer.width,
@@ -99,9 +99,9 @@ def to_json(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
 
 
-def to_csv(pictures: list[tuple[str, list[FaceLandmarks]]]) -> bytes:
-    """The project's CSV, one row for each face of the named pictures."""
-    results = [Result(name, tuple(faces)) for name, faces in pictures]
+def to_csv(images: list[tuple[str, list[FaceLandmarks]]]) -> bytes:
+    """The project's CSV, one row for each face of the named images."""
+    results = [Result(name, tuple(faces)) for name, faces in images]
     records = [record(face, result, None) for result in results for face in result.faces]
     return csv_text(records).encode()
 

@@ -23,7 +23,7 @@ from luvli.serving.batching import Batcher, Pace
 from luvli.serving.errors import Refused, busy, too_large, unusable
 from luvli.serving.metrics import Metrics
 from luvli.serving.settings import ServerSettings, core_count
-from luvli.serving.upload import picture_size, refused_input
+from luvli.serving.upload import image_size, refused_input
 
 
 class Face(NamedTuple):
@@ -40,13 +40,13 @@ class Options:
 
     model: str | None = None
     boxes: Sequence[Sequence[float]] | None = None
-    """tight landmark boxes of this picture; None: look for faces"""
+    """tight landmark boxes of this image; None: look for faces"""
     min_score: float = MIN_SCORE
 
 
 @dataclass
 class Answer:
-    """The faces of one picture."""
+    """The faces of one image."""
 
     faces: list[FaceLandmarks]
     width: int
@@ -127,9 +127,9 @@ class Engine:
         import numpy as np
 
         for served in self.models.values():
-            picture = np.full((160, 160, 3), 127, np.uint8)
-            served.predictor.detect(picture)
-            served.predictor.predict(picture, boxes=[[40, 40, 120, 120]])
+            image = np.full((160, 160, 3), 127, np.uint8)
+            served.predictor.detect(image)
+            served.predictor.predict(image, boxes=[[40, 40, 120, 120]])
         self.ready = True
 
     def model(self, name: str | None) -> Served:
@@ -191,7 +191,7 @@ class Engine:
     # -- prediction ------------------------------------------------------------------------
 
     async def predict(self, name: str, data: bytes, options: Options) -> Answer:
-        """The faces of one picture. Cancelling it frees its place in every queue."""
+        """The faces of one image. Cancelling it frees its place in every queue."""
         self._pace.begin()
         completed = False
         try:
@@ -216,7 +216,7 @@ class Engine:
         else:
             prepared, faces, before = await self._in_company(served, name, data, options)
         now = time.monotonic()
-        self.metrics.add("luvli_pictures_total")
+        self.metrics.add("luvli_images_total")
         self.metrics.add("luvli_faces_total", len(faces))
         timings = prepared.timings | {
             "network": round((now - before) * 1e3, 3),
@@ -250,7 +250,7 @@ class Engine:
     def _prepare(self, predictor: Predictor, name: str, data: bytes, options: Options) -> _Prepared:
         limits = self.settings.limits
         start = time.monotonic()
-        picture_size(data, limits, name)
+        image_size(data, limits, name)
         photograph = Photograph(data)
         with refused_input(name):
             if options.boxes is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Refused(Exception):
-    """A request that is not answered, and why; never holds anything of the picture."""
+    """A request that is not answered, and why; never holds anything of the image."""
 
     def __init__(
         self, status: int, code: str, message: str, retry_after: float | None = None
@@ -42,5 +42,5 @@ def too_large(message: str) -> Refused:
 
 
 def unusable(message: str) -> Refused:
-    """422: a picture or an option that cannot be used."""
+    """422: an image or an option that cannot be used."""
     return Refused(422, "unusable", message)

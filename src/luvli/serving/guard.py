@@ -2,7 +2,7 @@
 
 A plain ASGI wrapper around the application. It refuses requests of other web sites and, where
 tokens are set, requests without one; adds the security headers; turns every error into one
-sentence; writes one log line without address, query or anything of the picture.
+sentence; writes one log line without address, query or anything of the image.
 """
 
 from __future__ import annotations

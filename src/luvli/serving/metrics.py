@@ -23,7 +23,7 @@ PATHS = ("/v1/predict", "/v1/models", "page", "other")
 STATUSES = (200, 304, 400, 401, 403, 404, 405, 406, 408, 413, 415, 421, 422, 429, 499, 500, 503)
 
 COUNTERS = {
-    "luvli_pictures_total": "pictures that were searched for faces",
+    "luvli_images_total": "images that were searched for faces",
     "luvli_faces_total": "faces that went through the network for requests",
     "luvli_stream_frames_total": "frames of streams that were answered",
     "luvli_stream_frames_dropped_total": "frames of streams that a newer one overtook",

@@ -21,8 +21,8 @@ class FaceBody(BaseModel):
     visibility_trained: bool
 
 
-class PictureBody(BaseModel):
-    """The faces of one picture, best score first."""
+class ImageBody(BaseModel):
+    """The faces of one image, best score first."""
 
     faces: list[FaceBody]
     width: int
@@ -31,7 +31,7 @@ class PictureBody(BaseModel):
     version: str
     """of the software"""
     faces_left_out: int
-    """beyond the limit of faces in one picture"""
+    """beyond the limit of faces in one image"""
     timings: dict[str, float]
     """milliseconds"""
 

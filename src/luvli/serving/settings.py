@@ -38,12 +38,12 @@ class Limits(BaseModel):
     """of one request's body, or of one frame of a stream; more gets 413"""
     max_buffered_bytes: int = Field(default=256_000_000, ge=1)
     """of all bodies that are held in memory together; one more gets 503"""
-    max_pictures: int = Field(default=16, ge=1)
+    max_images: int = Field(default=16, ge=1)
     """in one request; more get 413"""
     max_pixels: int = Field(default=50_000_000, ge=4)
-    """of one picture, read from its header before it is decoded; more get 413"""
+    """of one image, read from its header before it is decoded; more get 413"""
     max_faces: int = Field(default=100, ge=1)
-    """in one picture: of more, those with the best scores are kept and the rest counted"""
+    """in one image: of more, those with the best scores are kept and the rest counted"""
     max_batch: int = Field(default=16, ge=1)
     """faces in one call of the network"""
     patience_ms: float = Field(default=3.0, ge=0, le=1000)

@@ -1,6 +1,6 @@
-"""From the bytes that someone sent to pictures, without trusting any of them.
+"""From the bytes that someone sent to images, without trusting any of them.
 
-Nothing touches the disk: bodies are read into memory within `Limits`, and a picture's size is
+Nothing touches the disk: bodies are read into memory within `Limits`, and an image's size is
 read from its header before a pixel is decoded.
 """
 
@@ -58,16 +58,16 @@ async def read_body(chunks: AsyncIterator[bytes], limits: Limits) -> bytes:
 def body_too_large(limits: Limits) -> Refused:
     """413 for a body above `max_bytes`."""
     return too_large(
-        f"the request has more than {limits.max_bytes / 1e6:g} MB: send fewer or smaller pictures."
+        f"the request has more than {limits.max_bytes / 1e6:g} MB: send fewer or smaller images."
     )
 
 
 def parse_upload(body: bytes, content_type: str, limits: Limits) -> Upload:
-    """A body that is one picture, or multipart/form-data with pictures and fields."""
+    """A body that is one image, or multipart/form-data with images and fields."""
     kind, _, parameters = content_type.partition(";")
     if kind.strip().lower() != "multipart/form-data":
         if not body:
-            raise unusable("the request has no picture: send its bytes as the body.")
+            raise unusable("the request has no image: send its bytes as the body.")
         return Upload([("the file", body)])
     try:
         upload = _parse_multipart(body, parameters, limits)
@@ -76,7 +76,7 @@ def parse_upload(body: bytes, content_type: str, limits: Limits) -> Upload:
     except Exception as error:  # the parser has an exception for each kind of damage
         raise Refused(400, "bad_request", "the multipart body is damaged.") from error
     if not upload.files:
-        raise unusable("the form has no picture: send at least one file.")
+        raise unusable("the form has no image: send at least one file.")
     return upload
 
 
@@ -113,12 +113,12 @@ def _parse_multipart(body: bytes, parameters: str, limits: Limits) -> Upload:
         _, about = parse_options_header(headers.get(b"content-disposition", b""))
         field_name = about.get(b"name", b"").decode("utf-8", "replace")
         if b"filename" in about:
-            if len(upload.files) >= limits.max_pictures:
+            if len(upload.files) >= limits.max_images:
                 raise too_large(
-                    f"the request has more than {limits.max_pictures} pictures: send fewer."
+                    f"the request has more than {limits.max_images} images: send fewer."
                 )
             number = len(upload.files) + 1
-            upload.files.append((f"picture {number}", bytes(data)))
+            upload.files.append((f"image {number}", bytes(data)))
         elif len(upload.fields) >= MAX_FIELDS:
             raise Refused(400, "bad_request", f"the form has more than {MAX_FIELDS} fields.")
         else:
@@ -142,7 +142,7 @@ def _parse_multipart(body: bytes, parameters: str, limits: Limits) -> Upload:
     return upload
 
 
-def picture_size(data: bytes, limits: Limits, name: str = "the file") -> tuple[int, int]:
+def image_size(data: bytes, limits: Limits, name: str = "the file") -> tuple[int, int]:
     """Width and height from the header alone; refuses what must not be decoded."""
     try:
         with warnings.catch_warnings():
@@ -154,8 +154,8 @@ def picture_size(data: bytes, limits: Limits, name: str = "the file") -> tuple[i
     except Exception:  # unknown format, or a header that is damaged
         raise Refused(
             415,
-            "not_a_picture",
-            f"{name} is not a picture that this server reads: send JPEG, PNG, WebP, GIF or BMP.",
+            "not_an_image",
+            f"{name} is not an image that this server reads: send JPEG, PNG, WebP, GIF or BMP.",
         ) from None
     if width * height > limits.max_pixels:
         raise _too_many_pixels(name, f"{width} x {height}", limits)
@@ -166,7 +166,7 @@ def picture_size(data: bytes, limits: Limits, name: str = "the file") -> tuple[i
 
 def decode(data: bytes, limits: Limits, name: str = "the file") -> ImageArray:
     """The pixels, upright, after every check."""
-    picture_size(data, limits, name)
+    image_size(data, limits, name)
     with refused_input(name):
         return read_image(data)
 

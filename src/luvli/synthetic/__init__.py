@@ -1,4 +1,4 @@
-"""Synthetic faces: a 3-D head becomes a picture with exact points and visibility.
+"""Synthetic faces: a 3-D head becomes an image with exact points and visibility.
 
 Nothing here is loaded before it is used: the renderer needs numba (the extra `train`).
 """

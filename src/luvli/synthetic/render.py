@@ -1,4 +1,4 @@
-"""`render_face`: a seed becomes a picture with 68 points and three classes of visibility."""
+"""`render_face`: a seed becomes an image with 68 points and three classes of visibility."""
 
 from __future__ import annotations
 

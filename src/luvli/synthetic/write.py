@@ -35,7 +35,7 @@ def synthesize(
     """Write each face as `NNNNNN.jpg` and `NNNNNN.pts` (MERL-RAV's signs); return how many.
 
     Faces that are already there are kept, so an interrupted run can be repeated, and a larger
-    `count` extends a set; a folder that was made with other settings is refused. The picture
+    `count` extends a set; a folder that was made with other settings is refused. The image
     is written before its label: what has a label is whole. `workers` 0 means one for each
     core; processes start afresh, so scripts need the usual `if __name__ == "__main__"`.
     `track` shows progress (see `luvli.progress.track`).
@@ -45,9 +45,9 @@ def synthesize(
     """
     folder = Path(out_dir)
     load_head(faces.head)  # what cannot be read is refused before anything is written
-    for pictures in (faces.textures, faces.backgrounds):
-        if pictures is not None:
-            photographs(pictures)
+    for photos in (faces.textures, faces.backgrounds):
+        if photos is not None:
+            photographs(photos)
     _settle(folder, faces, image_format)
     missing = [i for i in range(len(faces)) if not _label(folder, i).exists()]
     workers = min(workers or os.cpu_count() or 1, max(len(missing), 1))

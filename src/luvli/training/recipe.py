@@ -54,7 +54,7 @@ class Synthetic(StrictConfig):
     pose: str = "mixed"
     jaw: Literal["3d", "outline"] = "outline"
     size: Positive = 256
-    """side of the rendered pictures, in pixels"""
+    """side of the rendered images, in pixels"""
     textures: str | tuple[str, ...] | None = None
     """photographs whose skin is laid on the faces: a folder below `data.root` with `.pts` files,
     or the names of sources, of which only the training faces are used, never held-out ones"""
@@ -107,7 +107,7 @@ class Source(StrictConfig):
     faces. Below 1: this share of the photographs (or people), each decided by its own name
     alone, whatever else is there, is limited, or is missed by the detector"""
     group: Literal["photo", "person"] = "photo"
-    """what must not stand on both sides of the hold-out. A photograph is the picture's name
+    """what must not stand on both sides of the hold-out. A photograph is the image's name
     without the number of the face at its end (`_1`), a person the face id without its numbers"""
     limit: Positive | None = None
     """use only so many faces (chosen by a hash of their names), for trials"""
@@ -148,7 +148,7 @@ class Data(StrictConfig):
     enlarge: str | float = "reference"
     """side of the crop / longer side of the box"""
     cache: str | None = None
-    """folder for decoded pictures; the user's cache folder by default"""
+    """folder for decoded images; the user's cache folder by default"""
 
     @field_validator("sources", "validation", mode="before")
     @classmethod
@@ -210,7 +210,7 @@ class Stage(StrictConfig):
     count by the inverse of their covariances"""
     teacher: str | None = None
     """shipped model or model file to learn from beside the labels (distillation): its points,
-    covariances and visibilities of every training face, as it sees the plain picture and its
+    covariances and visibilities of every training face, as it sees the plain image and its
     mirror image"""
     teacher_weight: float = Field(default=0.5, gt=0, le=1)
     """loss = (1 - teacher_weight) * that of the labels + teacher_weight * that of the teacher"""

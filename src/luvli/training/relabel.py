@@ -161,7 +161,7 @@ def _key(model: Path, records: Sequence[FaceRecord], box_noise: BoxNoise, jitter
 
 
 def _in_image_pixels(model: Backend, crops: CropDataset) -> tuple[Floats, Floats, Floats]:
-    """Points (n, k, 2), covariances (n, k, 2, 2) and visibilities (n, k) in each picture."""
+    """Points (n, k, 2), covariances (n, k, 2, 2) and visibilities (n, k) in each image."""
     found = predict_dataset(model, crops)
     back = affines.invert(found.affines)
     points = affines.apply(back, found.points)

@@ -347,7 +347,7 @@ class StageTrainer:
 
 
 def _shown(items: Iterable[Any]) -> Iterable[Any]:
-    return track(items, "preparing pictures", unit="faces")
+    return track(items, "preparing images", unit="faces")
 
 
 def take_fitting(network: LUVLi, weights: Weights) -> None:

@@ -47,7 +47,7 @@ class LabelledPredictions:
     classes: NDArray[np.int8]
     """(n, k) `Visibility`"""
     affines: Floats
-    """(n, 2, 3) from picture to crop pixels"""
+    """(n, 2, 3) from image to crop pixels"""
     occlusion: Floats | None = None
     """(n, k) probability; None where the network does not tell"""
 
@@ -180,7 +180,7 @@ def mean_shape_nme(train: Sequence[CropDataset], watched: CropDataset) -> float:
 
 
 def _plain_points(crops: CropDataset) -> Floats:
-    """(n, k, 2) labels in crop pixels without augmentation; no picture is touched."""
+    """(n, k, 2) labels in crop pixels without augmentation; no image is touched."""
     moved = []
     for record, box in zip(crops.records, crops.boxes, strict=True):
         affine = place_crop(box, crops.size, crops.enlarge, Geometry(), crops.convention)

@@ -269,7 +269,7 @@ class _Differences:
         record, face = self.records[row], self.faces[row]
         hidden = record.visibility == Visibility.SELF_OCCLUDED
         wrong = (hidden & (face.visibility > 0.5)) | (record.visible & (face.visibility < 0.5))
-        return f"visibility of {int(wrong.sum())} landmarks contradicts the picture"
+        return f"visibility of {int(wrong.sum())} landmarks contradicts the image"
 
 
 def _best(scores: dict[str, float], work: _Differences, row: int) -> ErrorKind:

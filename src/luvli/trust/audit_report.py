@@ -76,7 +76,7 @@ def write_page(
     records: Sequence[FaceRecord],
     faces: Sequence[FaceLandmarks],
 ) -> None:
-    """One HTML file with the pictures inside; labels are green, predictions yellow."""
+    """One HTML file with the images inside; labels are green, predictions yellow."""
     parts = [
         f"<!doctype html><meta charset='utf-8'><title>{html.escape(title)}</title>",
         f"<style>{_STYLE}</style><h1>{html.escape(title)}</h1>",
@@ -84,8 +84,8 @@ def write_page(
         "share of faces that look as wrong: 7 is one in a thousand.</p>",
     ]
     for suspect in suspects:
-        picture = label_and_prediction(records[suspect.index], faces[suspect.index])
-        source = "" if picture is None else f"<img alt='' src='{_data_url(picture)}'>"
+        image = label_and_prediction(records[suspect.index], faces[suspect.index])
+        source = "" if image is None else f"<img alt='' src='{_data_url(image)}'>"
         parts.append(
             f"<figure>{source}<figcaption><b>{html.escape(suspect.kind)}</b> "
             f"{suspect.suspicion:.1f}<br>{html.escape(suspect.sentence)}<br>"
@@ -95,7 +95,7 @@ def write_page(
 
 
 def label_and_prediction(record: FaceRecord, face: FaceLandmarks) -> ImageArray | None:
-    """The face cut out with both; None where its picture cannot be read."""
+    """The face cut out with both; None where its image cannot be read."""
     if record.image is None:
         return None
     try:
@@ -110,10 +110,10 @@ def label_and_prediction(record: FaceRecord, face: FaceLandmarks) -> ImageArray 
     return draw_face(crop.warp(image), shown, crop.to_crop(record.points))
 
 
-def _data_url(picture: ImageArray) -> str:
+def _data_url(image: ImageArray) -> str:
     import cv2
 
-    coded = cv2.imencode(".jpg", picture[:, :, ::-1], [cv2.IMWRITE_JPEG_QUALITY, 85])[1]
+    coded = cv2.imencode(".jpg", image[:, :, ::-1], [cv2.IMWRITE_JPEG_QUALITY, 85])[1]
     return "data:image/jpeg;base64," + base64.b64encode(coded.tobytes()).decode()
 
 

@@ -35,7 +35,7 @@ KNOTS = (-1.0, 0.0, 1.0, 2.0)
 RIDGE = 2.0
 """pull of every slope towards 0, in faces"""
 SPOILT_SHARE = 0.35
-"""share that spoilt pictures have in the fit, whatever their number"""
+"""share that spoilt images have in the fit, whatever their number"""
 FEWEST = 100
 """plain faces, and failures among all, that a fit takes"""
 
@@ -81,7 +81,7 @@ def fit_confidence(
     """Fit on n predicted faces with their errors in percent of the box.
 
     An `error` (n,) of infinity means that there was no face; NaN, that nothing is known (the
-    face is left out). `spoilt` (n,) tells pictures that were spoilt on purpose.
+    face is left out). `spoilt` (n,) tells images that were spoilt on purpose.
     """
     errors = np.asarray(error, dtype=np.float64)
     wrong_on_purpose = np.asarray(spoilt, dtype=bool)

@@ -38,7 +38,7 @@ FIT_SHARE = 0.5
 FEWEST = 300
 """plain faces that a calibration takes in all"""
 SPOILT_IN_USE = 0.2
-"""share of spoilt pictures that the triage is calibrated for"""
+"""share of spoilt images that the triage is calibrated for"""
 TURNED_WITHOUT_LABELS = 0.05
 RATES = (0.01, 0.02, 0.05)
 COVERAGES = (0.9, 0.95, 0.99)
@@ -183,7 +183,7 @@ def confidence_table(
 
 
 def kinds_table(measured: Measured, sure: NDArray[np.float64], success: float) -> Table:
-    """What the confidence says about each kind of spoilt picture."""
+    """What the confidence says about each kind of spoilt image."""
     rows = []
     for kind in np.unique(measured.kind).tolist():
         part = measured.kind == kind
@@ -192,7 +192,7 @@ def kinds_table(measured: Measured, sure: NDArray[np.float64], success: float) -
              f"{np.median(sure[part]):.2f}", f"{np.mean(sure[part] > 0.5):.0%}",
              f"{np.mean(sure[part] > 0.1):.0%}"]
         )  # fmt: skip
-    return ("what the confidence says", ["pictures", "n", "failed", "median", "above 0.5",
+    return ("what the confidence says", ["images", "n", "failed", "median", "above 0.5",
                                          "above 0.1"], rows)  # fmt: skip
 
 

@@ -36,12 +36,12 @@ class Measured:
 
     faces: tuple[FaceLandmarks, ...]
     truth: Floats
-    """(n, k, 2) pixels of the same picture; NaN where there is no location or no face"""
+    """(n, k, 2) pixels of the same image; NaN where there is no location or no face"""
     error: Floats
     """(n,) mean error of the visible landmarks in percent of the label's box; infinite where
     there is no face, NaN where the label has no location"""
     kind: NDArray[np.str_]
-    """(n,) "plain", or how the picture was spoilt"""
+    """(n,) "plain", or how the image was spoilt"""
     source: NDArray[np.str_]
     """(n,) data set and subset"""
     photograph: NDArray[np.str_]
@@ -94,7 +94,7 @@ def measure_faces(
 ) -> Measured:
     """Predict every labelled face as it is, and so many spoilt versions of it.
 
-    Boxes are the records' own (a detector's, or tight ones with noise); on spoilt pictures the
+    Boxes are the records' own (a detector's, or tight ones with noise); on spoilt images the
     detector looks again, and where it finds nothing the box counts as given. What is spoilt,
     and how, depends on the seed and the face's name alone.
     """
@@ -137,7 +137,7 @@ def measure_faces(
             flush()
     flush()
     if not rows:
-        raise InputError("there are no labelled faces with pictures to measure on.")
+        raise InputError("there are no labelled faces with images to measure on.")
     faces, truth, error, *names = zip(*rows, strict=True)
     return Measured(tuple(faces), np.stack(truth), np.array(error), *map(np.array, names))
 

@@ -1,6 +1,6 @@
 """Faces with what goes wrong in life: what a confidence must have seen to know failure.
 
-From any labelled faces, pictures are made in which alignment is hard or impossible: wrong
+From any labelled faces, images are made in which alignment is hard or impossible: wrong
 boxes, a neighbour's face in the box, turned and upside-down heads, drawings, masks, hands,
 blur, noise, animals and no face at all. Where a face is left, its labels move along, so that
 success is measured and never assumed: an alignment that copes with a mask has succeeded.
@@ -51,7 +51,7 @@ SIDE = 224
 
 @dataclass(frozen=True)
 class SpoiltScene:
-    """A picture, the box that alignment is given, and the labelled faces in the picture."""
+    """An image, the box that alignment is given, and the labelled faces in the image."""
 
     image: ImageArray
     box: Box
@@ -152,7 +152,7 @@ def _drawing(scene: SpoiltScene, rng: Rng, others: Sequence[SpoiltScene]) -> Spo
     if rng.random() < 0.35:
         flat = np.full_like(flat, 255.0)
     drawn = np.where(lines[:, :, None] > 0, flat, flat * rng.uniform(0.0, 0.4))
-    return replace(scene, image=_picture(drawn))
+    return replace(scene, image=_to_image(drawn))
 
 
 def _mask(scene: SpoiltScene, rng: Rng, others: Sequence[SpoiltScene]) -> SpoiltScene:
@@ -179,7 +179,7 @@ def _mask(scene: SpoiltScene, rng: Rng, others: Sequence[SpoiltScene]) -> Spoilt
     cv2.fillPoly(shape, [np.rint(corners).astype(np.int32)], 255)
     soft = cv2.GaussianBlur(shape, (0, 0), 1.2)[:, :, None] / 255
     folds = 1 + 0.12 * np.sin(np.arange(len(image)) / rng.uniform(2, 6))[:, None, None]
-    return replace(scene, image=_picture(image * (1 - soft) + colour * folds * soft))
+    return replace(scene, image=_to_image(image * (1 - soft) + colour * folds * soft))
 
 
 def _hand(scene: SpoiltScene, rng: Rng, others: Sequence[SpoiltScene]) -> SpoiltScene:
@@ -191,9 +191,9 @@ def _hand(scene: SpoiltScene, rng: Rng, others: Sequence[SpoiltScene]) -> Spoilt
     for number in range(int(rng.integers(1, 5))):
         texture, alpha = (draw_hand if number == 0 else draw_occluder)(window, rng)
         back = inside.warp(texture).astype(np.float64)
-        cover = inside.warp(np.repeat(_picture(alpha[:, :, None] * 255), 3, axis=2)) / 255
+        cover = inside.warp(np.repeat(_to_image(alpha[:, :, None] * 255), 3, axis=2)) / 255
         image = image * (1 - cover) + back * cover
-    return replace(scene, image=_picture(image))
+    return replace(scene, image=_to_image(image))
 
 
 def _blur(scene: SpoiltScene, rng: Rng, others: Sequence[SpoiltScene]) -> SpoiltScene:
@@ -202,7 +202,7 @@ def _blur(scene: SpoiltScene, rng: Rng, others: Sequence[SpoiltScene]) -> Spoilt
 
     spread = float(rng.uniform(0.03, 0.14)) * scene.box.size
     if rng.random() < 0.6:
-        return replace(scene, image=_picture(cv2.GaussianBlur(scene.image, (0, 0), spread)))
+        return replace(scene, image=_to_image(cv2.GaussianBlur(scene.image, (0, 0), spread)))
     length = 2 * int(2 * spread) + 1
     kernel = np.zeros((length, length))
     angle = rng.uniform(0, np.pi)
@@ -210,7 +210,7 @@ def _blur(scene: SpoiltScene, rng: Rng, others: Sequence[SpoiltScene]) -> Spoilt
         offset = step * (length // 2)
         row, column = round(offset * np.sin(angle)), round(offset * np.cos(angle))
         kernel[length // 2 + row, length // 2 + column] = 1
-    return replace(scene, image=_picture(cv2.filter2D(scene.image, -1, kernel / kernel.sum())))
+    return replace(scene, image=_to_image(cv2.filter2D(scene.image, -1, kernel / kernel.sum())))
 
 
 def _noise(scene: SpoiltScene, rng: Rng, others: Sequence[SpoiltScene]) -> SpoiltScene:
@@ -229,9 +229,9 @@ def _noise(scene: SpoiltScene, rng: Rng, others: Sequence[SpoiltScene]) -> Spoil
         small = cv2.resize(scene.image, (few, few), interpolation=cv2.INTER_AREA)
         back = rng.choice([cv2.INTER_NEAREST, cv2.INTER_LINEAR])
         return replace(
-            scene, image=_picture(cv2.resize(small, image.shape[:2], interpolation=int(back)))
+            scene, image=_to_image(cv2.resize(small, image.shape[:2], interpolation=int(back)))
         )
-    return replace(scene, image=_picture(image))
+    return replace(scene, image=_to_image(image))
 
 
 def _animal(scene: SpoiltScene, rng: Rng, others: Sequence[SpoiltScene]) -> SpoiltScene:
@@ -248,7 +248,7 @@ def _animal(scene: SpoiltScene, rng: Rng, others: Sequence[SpoiltScene]) -> Spoi
         image = np.ascontiguousarray(image[:, ::-1])
     light = rng.uniform(0.6, 1.35, 3) * image
     middle = np.full(2, (side - 1) / 2)
-    return SpoiltScene(_picture(light), _box(middle, np.full(2, side / WINDOW)), ())
+    return SpoiltScene(_to_image(light), _box(middle, np.full(2, side / WINDOW)), ())
 
 
 @cache
@@ -271,22 +271,22 @@ def _no_face(scene: SpoiltScene, rng: Rng, others: Sequence[SpoiltScene]) -> Spo
     if way == 0:
         return _drawn_face(scene, rng)
     if way == 1:
-        # the picture's border, spread over the whole: nothing of the face is left
+        # the image's border, spread over the whole: nothing of the face is left
         ring = scene.image.copy()
         x0, y0, x1, y1 = (int(np.clip(edge, 0, side)) for edge in scene.box)
         reach = int(0.25 * scene.box.height)
         hole = np.zeros((side, side), np.uint8)
         hole[max(0, y0 - reach) : y1 + reach // 2, max(0, x0 - reach // 2) : x1 + reach // 2] = 255
         image = cv2.inpaint(ring, hole, 3, cv2.INPAINT_TELEA)
-        return SpoiltScene(_picture(image), _box(middle, size), ())
+        return SpoiltScene(_to_image(image), _box(middle, size), ())
     if way == 2:
         corner = scene.image[: side // 5, : side // 5]
         image = cv2.resize(corner, (side, side), interpolation=cv2.INTER_LINEAR)
-        return SpoiltScene(_picture(image), _box(middle, size), ())
+        return SpoiltScene(_to_image(image), _box(middle, size), ())
     cells = int(rng.integers(2, 24))
     coarse = rng.uniform(0, 255, (cells, cells, 3)).astype(np.float32)
     image = cv2.resize(coarse, (side, side), interpolation=cv2.INTER_CUBIC)
-    return SpoiltScene(_picture(image), _box(middle, size), ())
+    return SpoiltScene(_to_image(image), _box(middle, size), ())
 
 
 def _drawn_face(scene: SpoiltScene, rng: Rng) -> SpoiltScene:
@@ -314,7 +314,7 @@ def _box(centre: Floats, size: Floats) -> Box:
     return Box(*(centre - size / 2), *(centre + size / 2))
 
 
-def _picture(values: NDArray[np.generic] | object) -> ImageArray:
+def _to_image(values: NDArray[np.generic] | object) -> ImageArray:
     return np.asarray(np.clip(np.asarray(values, dtype=np.float64), 0, 255), np.uint8)
 
 

@@ -32,7 +32,7 @@ SHOWN = 48
 
 @dataclass(frozen=True)
 class Predicted:
-    """A face of a results file, with the picture that it was found in."""
+    """A face of a results file, with the image that it was found in."""
 
     face: FaceLandmarks
     image: str
@@ -107,7 +107,7 @@ def write_judged(path: PathLike, predictions: Sequence[Predicted]) -> None:
 
 
 def rejected_sheet(predictions: Sequence[Predicted], count: int = SHOWN) -> ImageArray | None:
-    """The least confident of the rejected faces, drawn; None where no picture is at hand."""
+    """The least confident of the rejected faces, drawn; None where no image is at hand."""
     import cv2
 
     left = sorted(

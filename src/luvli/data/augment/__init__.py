@@ -3,7 +3,7 @@
     config = Augmentation.recipe("B").model_copy(update={"flip": 0.5})
     rng = stream(seed=0, epoch=3, index=17)
 
-All geometry is one affine, so a picture is resampled once; colours and occluders follow on
+All geometry is one affine, so an image is resampled once; colours and occluders follow on
 the finished crop. No function here knows of covariances: labels are points.
 """
 

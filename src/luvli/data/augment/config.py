@@ -28,14 +28,14 @@ class _Settings(BaseModel):
 
 
 class Rectangle(_Settings):
-    """A filled rectangle over part of the picture: the paper's "random occlusion"."""
+    """A filled rectangle over part of the image: the paper's "random occlusion"."""
 
     probability: Probability = 0.5
     side: Range = (0.1, 0.5)
     """width and height, drawn apart, as fractions of the crop's side"""
     where: Literal["crop", "image"] = "crop"
-    """`image` is the published code's: black, always there, anywhere on the whole picture,
-    with half-sides of up to half the picture"""
+    """`image` is the published code's: black, always there, anywhere on the whole image,
+    with half-sides of up to half the image"""
 
     @model_validator(mode="after")
     def _ordered(self) -> Rectangle:
@@ -132,7 +132,7 @@ class Augmentation(_Settings):
         """Side, in box sides, of the square that no drawn crop leaves (but for `keep_inside`).
 
         A crop turned by t needs |cos t| + |sin t| of its side; a cache of this size loses
-        nothing that the pictures hold.
+        nothing that the images hold.
         """
         low, high = (math.radians(angle) for angle in self.rotation)
         corner = _worst_turn(low, high)

@@ -21,9 +21,9 @@ Mask = NDArray[np.float32]
 def mark_covered(
     visibility: NDArray[np.int8], points: NDArray[np.float64], mask: Mask
 ) -> NDArray[np.int8]:
-    """Classes (k,) after something with this mask was laid over the picture.
+    """Classes (k,) after something with this mask was laid over the image.
 
-    `points` (k, 2) in pixels of the mask; those outside the picture stay as they are.
+    `points` (k, 2) in pixels of the mask; those outside the image stay as they are.
     """
     height, width = mask.shape
     seen = visibility == Visibility.UNOCCLUDED
@@ -50,7 +50,7 @@ def add_rectangle(
     rng: np.random.Generator,
 ) -> tuple[ImageArray, NDArray[np.int8]]:
     """Fill a rectangle. `affine` (image -> crop) and `image_size` (width, height) place the
-    published code's rectangle, which belongs to the whole picture."""
+    published code's rectangle, which belongs to the whole image."""
     import cv2
 
     size = image.shape[0]

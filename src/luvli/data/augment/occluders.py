@@ -24,7 +24,7 @@ def draw_occluder(image: ImageArray, rng: np.random.Generator) -> Drawn:
     )
     texture, mask = kinds[int(rng.integers(len(kinds)))](image, rng)
     light = np.clip(image.mean() / 110.0, 0.4, 1.4)  # as bright as the rest of the scene
-    lit = _to_picture(texture * light)
+    lit = _to_image(texture * light)
     colourless = np.ptp(image[:: max(1, len(image) // 16)], axis=2).mean() < 6
     if colourless:
         lit = np.repeat(lit.mean(axis=2, keepdims=True).astype(np.uint8), 3, axis=2)
@@ -68,7 +68,7 @@ def draw_hand(image: ImageArray, rng: np.random.Generator) -> Drawn:
     skin = np.median(middle, axis=0) * rng.uniform(0.8, 1.15)
     light = 110.0 / max(float(image.mean()), 30.0)  # undone by the caller's lighting
     texture = skin * light * (0.6 + 0.45 * shade[:, :, None]) * _unevenness(size, 0.05, rng)
-    return _to_picture(texture), _soft(outline)
+    return _to_image(texture), _soft(outline)
 
 
 def draw_hair(image: ImageArray, rng: np.random.Generator) -> Drawn:
@@ -97,7 +97,7 @@ def draw_hair(image: ImageArray, rng: np.random.Generator) -> Drawn:
         cv2.polylines(texture, line, False, colour, thickness, cv2.LINE_AA, 4)
         cv2.polylines(outline, line, False, 255, thickness, cv2.LINE_AA, 4)
     blended = np.asarray(cv2.GaussianBlur(texture, (0, 0), 0.7), np.float32)
-    return _to_picture(blended), _soft(outline)
+    return _to_image(blended), _soft(outline)
 
 
 def draw_thing(image: ImageArray, rng: np.random.Generator) -> Drawn:
@@ -121,7 +121,7 @@ def draw_thing(image: ImageArray, rng: np.random.Generator) -> Drawn:
         across = np.arange(size)[:, None] * np.sin(angle) + np.arange(size) * np.cos(angle)
         shade = (1 + 0.35 * np.sign(np.sin(across * rng.uniform(0.15, 0.6))))[:, :, None]
     ramp = np.linspace(rng.uniform(0.6, 1.0), rng.uniform(1.0, 1.4), size)[None, :, None]
-    return _to_picture(colour * shade * ramp * _unevenness(size, 0.08, rng)), _soft(outline)
+    return _to_image(colour * shade * ramp * _unevenness(size, 0.08, rng)), _soft(outline)
 
 
 def _roundness(outline: NDArray[np.uint8], radius: float) -> NDArray[np.float32]:
@@ -154,5 +154,5 @@ def _pixel(place: NDArray[np.float64]) -> tuple[int, int]:
     return x, y
 
 
-def _to_picture(values: NDArray[np.floating]) -> ImageArray:
+def _to_image(values: NDArray[np.floating]) -> ImageArray:
     return np.asarray(np.clip(values, 0, 255), np.uint8)

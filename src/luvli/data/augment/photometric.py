@@ -69,7 +69,7 @@ def motion_kernel(length: float, angle: float) -> NDArray[np.float32]:
     kernel = np.zeros((2 * reach + 1, 2 * reach + 1), np.float32)
     for t in np.linspace(-length / 2, length / 2, 4 * reach + 1):
         kernel[round(reach + t * np.sin(angle)), round(reach + t * np.cos(angle))] += 1
-    kernel += kernel[::-1, ::-1]  # rounding must not shift the picture
+    kernel += kernel[::-1, ::-1]  # rounding must not shift the image
     return np.asarray(kernel / kernel.sum(), np.float32)
 
 

@@ -36,7 +36,7 @@ from luvli.data.sets.definition import (
 from luvli.data.sets.source_files import Folder, mat_field, natural_key, read_mat
 from luvli.errors import InputError, require
 
-PICTURES = ("COFW_test_color.mat", "COFW_test.mat")
+IMAGE_FILES = ("COFW_test_color.mat", "COFW_test.mat")
 
 
 def read_cofw68(request: Request) -> Iterator[ReadItem]:
@@ -55,9 +55,9 @@ def read_cofw68(request: Request) -> Iterator[ReadItem]:
             boxes = read
     images = Folder(Path())
     if request.images:
-        source = next((p for name in PICTURES for p in request.root.rglob(name)), None)
+        source = next((p for name in IMAGE_FILES for p in request.root.rglob(name)), None)
         if source is None:
-            place = request.root / PICTURES[0]
+            place = request.root / IMAGE_FILES[0]
             yield Problem(str(place), "missing file", f"{place} is missing: download it.")
         else:
             extracted = attempt(source, partial(extract_images, source))
@@ -69,7 +69,7 @@ def read_cofw68(request: Request) -> Iterator[ReadItem]:
         number = int(label.name.split("_")[0])
         image = images.image(f"{number:04d}") if request.images else None
         if request.images and image is None:
-            yield missing_image(label, f"image {number} of {PICTURES[0]}")
+            yield missing_image(label, f"image {number} of {IMAGE_FILES[0]}")
             continue
         yield attempt(label, partial(_record, label, image, number, boxes.get(number)))
 

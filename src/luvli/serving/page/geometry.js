@@ -109,7 +109,7 @@ export function isDoubtful(face) {
   return shares[Math.floor(shares.length / 2)] / faceSize(face) > 0.06;
 }
 
-/** A face in a picture that is `factor` times as large. */
+/** A face in an image that is `factor` times as large. */
 export function scaled(face, factor) {
   const at = (value) => (value + 0.5) * factor - 0.5;
   return {

@@ -25,7 +25,7 @@ export async function keepCsv(item, model) {
   download(new Blob([text], { type: "text/csv" }), `${stem(item)}.csv`);
 }
 
-/** The picture with what is shown on it, small ones enlarged so that it can be read. */
+/** The image with what is shown on it, small ones enlarged so that it can be read. */
 export async function keepPng(item, model, settings) {
   const scale = Math.max(1, Math.min(4, Math.floor(1600 / Math.max(item.width, item.height))));
   const canvas = frameOf(item, scale);

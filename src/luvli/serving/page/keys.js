@@ -1,4 +1,4 @@
-// The picture without a mouse: from landmark to landmark, zoom, move.
+// The image without a mouse: from landmark to landmark, zoom, move.
 
 const SIDES = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] };
 
@@ -19,7 +19,7 @@ export function neighbour(points, from, [dx, dy]) {
   return best;
 }
 
-/** Keys of the list of landmarks, which is what has the focus on the picture. */
+/** Keys of the list of landmarks, which is what has the focus on the image. */
 export function listenForKeys(list, { view, state, face, choose }) {
   list.addEventListener("keydown", (event) => {
     const current = face();

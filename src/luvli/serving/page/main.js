@@ -59,14 +59,14 @@ function alertUser(words) {
   while ($("alerts").childElementCount > 3) $("alerts").firstElementChild.remove();
 }
 
-// -- pictures ---------------------------------------------------------------------------------
+// -- images -----------------------------------------------------------------------------------
 
 async function take(files) {
   const videos = files.filter((file) => file.type.startsWith("video/"));
-  const pictures = files.filter((file) => !file.type.startsWith("video/"));
+  const images = files.filter((file) => !file.type.startsWith("video/"));
   if (videos.length) return play(() => openVideo(videos[0]), videos[0].name);
   stopLive();
-  const added = pictures.map((file) => ({ name: file.name || "pasted picture", blob: file, status: "waiting" }));
+  const added = images.map((file) => ({ name: file.name || "pasted image", blob: file, status: "waiting" }));
   state.items = [...state.items.filter((old) => !old.live), ...added];
   show(state.items.length - added.length);
   for (const next of added) await look(next);
@@ -84,7 +84,7 @@ async function look(next) {
       next.width = next.source.width;
       next.height = next.source.height;
     } catch {
-      next.source = null; // the server has the last word on what a picture is
+      next.source = null; // the server has the last word on what an image is
     }
     if (next === item()) view.fit();
     next.answer = await predict(next.blob, state.settings.model, "application/json", working);
@@ -166,7 +166,7 @@ function stopLive() {
   const live = state.live;
   state.live = null;
   live?.close();
-  for (const shown of state.items) shown.live = false; // the last frame stays as a picture
+  for (const shown of state.items) shown.live = false; // the last frame stays as an image
   state.items = state.items.filter((shown) => shown.source || shown.blob);
   state.current = Math.min(state.current, state.items.length - 1);
 }

@@ -1,4 +1,4 @@
-// Draws faces: on the screen over the picture, and into the PNG that is kept.
+// Draws faces: on the screen over the image, and into the PNG that is kept.
 
 import { colourOf, ellipse, faceSize, isDoubtful, isOccluded, opacity, radiusOf } from "./geometry.js";
 
@@ -6,7 +6,7 @@ const RIM = "rgba(10,12,18,0.65)";
 const DOUBTFUL = "#ff5462";
 
 /**
- * All faces of a picture. `place` maps image pixels to the context's, `scale` is its enlargement,
+ * All faces of an image. `place` maps image pixels to the context's, `scale` is its enlargement,
  * `look` holds model, settings, and the chosen face and landmark.
  */
 export function drawFaces(context, faces, place, scale, look) {
@@ -39,7 +39,7 @@ function drawEllipse(context, face, j, place, scale, unit, { model, settings }) 
   const { a, b, angle } = ellipse(face, j, radiusOf(face, j, model, settings));
   if (!Number.isFinite(a)) return;
   const colour = colourOf(face, j, model, settings.colour);
-  // large ellipses lie over each other: the larger, the thinner, so that the picture stays in sight
+  // large ellipses lie over each other: the larger, the thinner, so that the image stays in sight
   const part = Math.min(1, (0.07 * faceSize(face)) / Math.sqrt(a * b));
   const alpha = opacity(face, j) * Math.max(0.35, part);
   context.beginPath();

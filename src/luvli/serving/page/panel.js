@@ -1,4 +1,4 @@
-// The results beside the picture: faces, the least sure landmarks, the whole table.
+// The results beside the image: faces, the least sure landmarks, the whole table.
 
 import { byDoubt, doubt, doubtColour, ellipse, faceSize, isDoubtful, isOccluded, PARTS, sigma } from "./geometry.js";
 

@@ -52,7 +52,7 @@ export async function fetchModels() {
   return (await request("/v1/models")).json();
 }
 
-/** The answer for one picture: an object, or the text of a CSV. */
+/** The answer for one image: an object, or the text of a CSV. */
 export async function predict(blob, model, kind, words) {
   const query = new URLSearchParams({ regions: true, ...(model ? { model } : {}) });
   const options = { method: "POST", body: blob, headers: { Accept: kind, "Content-Type": "application/octet-stream" } };

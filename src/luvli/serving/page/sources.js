@@ -1,4 +1,4 @@
-// Where pictures come from: dropped, pasted, chosen; and live ones, from a camera or a video.
+// Where images come from: dropped, pasted, chosen; and live ones, from a camera or a video.
 
 import { scaled } from "./geometry.js";
 import { Stream } from "./server.js";

@@ -1,11 +1,11 @@
-// Several pictures as a strip under the stage.
+// Several images as a strip under the stage.
 
 import { isDoubtful } from "./geometry.js";
 import { make } from "./panel.js";
 
 const SIDE = 64;
 
-/** One button for each picture; hidden while there is only one. */
+/** One button for each image; hidden while there is only one. */
 export function renderStrip(root, items, current, show) {
   root.hidden = items.length < 2;
   if (root.hidden) return root.replaceChildren();

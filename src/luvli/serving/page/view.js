@@ -1,4 +1,4 @@
-// The stage: a picture with its faces, zoomed and moved by mouse, touch and keys.
+// The stage: an image with its faces, zoomed and moved by mouse, touch and keys.
 
 import { nearest } from "./geometry.js";
 import { drawFaces } from "./overlay.js";
@@ -9,7 +9,7 @@ export class View {
   /** `look()` gives what to draw: source, width, height, faces, model, settings, chosen. */
   constructor(root, look, events) {
     this.root = root;
-    this.picture = root.querySelector("#picture");
+    this.image = root.querySelector("#image");
     this.overlay = root.querySelector("#overlay");
     this.look = look;
     this.events = events;
@@ -29,7 +29,7 @@ export class View {
     this.width = width;
     this.height = height;
     this.ratio = ratio;
-    for (const canvas of [this.picture, this.overlay]) {
+    for (const canvas of [this.image, this.overlay]) {
       canvas.width = Math.max(1, Math.round(width * ratio));
       canvas.height = Math.max(1, Math.round(height * ratio));
     }
@@ -37,7 +37,7 @@ export class View {
     else this.draw();
   }
 
-  /** Show the whole picture. */
+  /** Show the whole image. */
   fit() {
     const { width, height } = this.look();
     if (!width) return this.draw();
@@ -49,7 +49,7 @@ export class View {
     this.changed();
   }
 
-  /** Show a box of the picture, with `air` times its size around it. */
+  /** Show a box of the image, with `air` times its size around it. */
   show([x0, y0, x1, y1], air = 1.5) {
     const side = Math.max(x1 - x0, y1 - y0, 1) * air;
     this.scale = Math.min(MOST, Math.min(this.width, this.height) / side);
@@ -79,7 +79,7 @@ export class View {
     this.changed();
   }
 
-  /** Make sure that a place of the picture can be seen. */
+  /** Make sure that a place of the image can be seen. */
   reveal(point) {
     const [x, y] = this.place(point);
     const margin = 40;
@@ -99,12 +99,12 @@ export class View {
   }
 
   draw() {
-    this.drawPicture();
+    this.drawImage();
     this.drawOverlay();
   }
 
-  drawPicture() {
-    const context = this.picture.getContext("2d");
+  drawImage() {
+    const context = this.image.getContext("2d");
     context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     context.clearRect(0, 0, this.width, this.height);
     const { source, width, height } = this.look();

@@ -1,7 +1,7 @@
 """A 3-D head: a mesh with spaces of identity and expression, and where its landmarks are.
 
 Every head, built in or read from files, is described by the same few arrays, in centimetres,
-x to the right of the picture, y up, z to the viewer. What can be derived from shape and
+x to the right of the image, y up, z to the viewer. What can be derived from shape and
 landmarks alone (skin regions, hair roots, ambient occlusion, ways along the jaw) is derived
 here once and the same way for all, so that a new head needs nothing but geometry.
 """

@@ -113,7 +113,7 @@ def _assemble(raw: _Raw) -> Head:
 
 
 def _coarsen(raw: _Raw, triangles: Ints, part: Bytes) -> tuple[Ints, Bytes]:
-    """Merge vertices where the model is finer than a picture: everywhere but at the features.
+    """Merge vertices where the model is finer than an image: everywhere but at the features.
 
     Vertices in one cell of a grid become the first of them; triangles that lose a corner go.
     Around eyes, nose and mouth every vertex stays. Both halves are treated alike, and what an

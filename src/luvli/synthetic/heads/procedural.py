@@ -2,7 +2,7 @@
 
 The skin is laid out flat (across: the way around the head; up: height), points are set densely
 along the eyes, lips and brows and loosely elsewhere, Delaunay triangles join them, and a formula
-gives each point its depth. Centimetres; x to the picture's right, y up, z to the viewer.
+gives each point its depth. Centimetres; x to the image's right, y up, z to the viewer.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Who is in the picture: shape, mood, skin and hair."""
+"""Who is in the image: shape, mood, skin and hair."""

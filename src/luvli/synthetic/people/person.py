@@ -1,4 +1,4 @@
-"""Who is in the picture: shape, mood, gaze, skin and eyes, drawn from a random stream."""
+"""Who is in the image: shape, mood, gaze, skin and eyes, drawn from a random stream."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Person:
     identity: Floats
     expression: Floats
     gaze: tuple[float, float]
-    """degrees to the picture's right and up, relative to the head"""
+    """degrees to the image's right and up, relative to the head"""
     skin: m.Skin
     style: Style
     lashes: float

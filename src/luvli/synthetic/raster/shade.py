@@ -58,10 +58,10 @@ class Lens(NamedTuple):
 
 @njit(cache=True, nogil=True, fastmath=True)
 def shade(
-    samples: Samples, surface: Surface, paint: Paint, lights: Lights, lens: Lens, picture: Floats
+    samples: Samples, surface: Surface, paint: Paint, lights: Lights, lens: Lens, image: Floats
 ) -> None:
-    """Fill `picture` (h, w, 3), which holds the background, from the sample buffers."""
-    height, width = picture.shape[0], picture.shape[1]
+    """Fill `image` (h, w, 3), which holds the background, from the sample buffers."""
+    height, width = image.shape[0], image.shape[1]
     # arrays leave their tuples here, once: inside the loops each time would cost a reference count
     owner, nearness, painted = samples
     screen, triangles, part, attributes = surface
@@ -80,9 +80,9 @@ def shade(
                 y = py * SAMPLES + sample // SAMPLES
                 t = owner[y, x]
                 if t == NOTHING:
-                    red += picture[py, px, 0]
-                    green += picture[py, px, 1]
-                    blue += picture[py, px, 2]
+                    red += image[py, px, 0]
+                    green += image[py, px, 1]
+                    blue += image[py, px, 2]
                     continue
                 if t <= FACE_HAIR:
                     red += painted[y, x, 0]
@@ -117,9 +117,9 @@ def shade(
                 green += colour[1]
                 blue += colour[2]
             share = np.float32(1.0 / (SAMPLES * SAMPLES))
-            picture[py, px, 0] = red * share
-            picture[py, px, 1] = green * share
-            picture[py, px, 2] = blue * share
+            image[py, px, 0] = red * share
+            image[py, px, 1] = green * share
+            image[py, px, 2] = blue * share
 
 
 @njit(cache=True, nogil=True, fastmath=True, inline="always")

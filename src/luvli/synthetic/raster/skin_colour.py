@@ -48,7 +48,7 @@ def step(low: np.float32, high: np.float32, value: np.float32) -> np.float32:
 
 @njit(cache=True, nogil=True, fastmath=True, inline="always")
 def _look_up(image: Bytes, channels: int, tu: np.float32, tv: np.float32, found: Floats) -> None:
-    """Bilinear values (0 to 1) of the first `channels` of a picture at texel (tu, tv)."""
+    """Bilinear values (0 to 1) of the first `channels` of an image at texel (tu, tv)."""
     row = min(max(int(tv), 0), image.shape[0] - 2)
     column = min(max(int(tu), 0), image.shape[1] - 2)
     fu = min(max(tu - np.float32(column), np.float32(0)), np.float32(1))

@@ -1,6 +1,6 @@
 """The z-buffer: triangles and hair strands into sample buffers.
 
-A picture of `size` pixels is drawn on a grid of `SAMPLES * size` sample points. Buffers hold
+An image of `size` pixels is drawn on a grid of `SAMPLES * size` sample points. Buffers hold
 the inverse depth of the nearest surface (0: nothing) and its owner: the number of a triangle,
 `NOTHING`, or `FACE_HAIR` or `SCALP_HAIR` (then the colour stands in a buffer of its own).
 Inverse depth is linear on the screen under perspective: no division is needed until a sample is

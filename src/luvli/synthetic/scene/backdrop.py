@@ -49,13 +49,13 @@ def _drawn(size: int, rng: np.random.Generator) -> Floats:
             )
             cv2.fillPoly(canvas, [np.round(box * 8).astype(np.int32)], tint, cv2.LINE_AA, 3)
     canvas = cv2.GaussianBlur(canvas, (0, 0), float(rng.gamma(1.5, 1.2) + 0.4))
-    picture = cv2.resize(canvas, (size, size), interpolation=cv2.INTER_CUBIC)
+    image = cv2.resize(canvas, (size, size), interpolation=cv2.INTER_CUBIC)
     if rng.random() < 0.25:
         layer = noise_tile()[..., rng.integers(0, 2)]
         layer = np.roll(layer, rng.integers(0, TILE, 2), (0, 1))
         grown = cv2.resize(layer, (max(size, TILE), max(size, TILE)))[:size, :size]
-        picture *= np.exp(rng.uniform(0.02, 0.16) * grown)[..., None]
-    return np.asarray(np.clip(picture, 0, None), np.float32)
+        image *= np.exp(rng.uniform(0.02, 0.16) * grown)[..., None]
+    return np.asarray(np.clip(image, 0, None), np.float32)
 
 
 def _from_photograph(size: int, source: str, rng: np.random.Generator) -> Floats:

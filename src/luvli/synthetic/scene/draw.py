@@ -113,12 +113,12 @@ def _glass(lenses: Mesh, turn: Turn, camera: Camera, nearness: Floats) -> Bools:
     return near > nearness
 
 
-def _look_through(glass: Bools, worn: Worn, picture: Floats) -> None:
+def _look_through(glass: Bools, worn: Worn, image: Floats) -> None:
     """Tint what is seen through the glasses, in place."""
-    size = picture.shape[0]
+    size = image.shape[0]
     share = glass.reshape(size, SAMPLES, size, SAMPLES).mean((1, 3)) * worn.lens_opacity
     tint = np.array(worn.lens_colour, np.float32)
-    picture += share[..., None].astype(np.float32) * (tint - picture)
+    image += share[..., None].astype(np.float32) * (tint - image)
 
 
 def _assemble(scene: Scene, screen: Floats, to_camera: Turn) -> Surface:

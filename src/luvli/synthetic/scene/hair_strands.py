@@ -1,4 +1,4 @@
-"""All hair of a picture: which strands there are, and which of them can hide a landmark."""
+"""All hair of an image: which strands there are, and which of them can hide a landmark."""
 
 from __future__ import annotations
 

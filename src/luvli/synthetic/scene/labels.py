@@ -1,4 +1,4 @@
-"""Where the 68 points are in the picture, and the three classes of visibility, from geometry.
+"""Where the 68 points are in the image, and the three classes of visibility, from geometry.
 
 A landmark is hidden by the head itself when the ray from the camera to it meets the head's
 surface first. Two tolerances stand between exact rays and what people label: a surface that is
@@ -34,7 +34,7 @@ CONTACT = 0.35
 
 
 class Labels(NamedTuple):
-    """The truth about the 68 landmarks of one picture."""
+    """The truth about the 68 landmarks of one image."""
 
     points: Doubles
     """(68, 2) image pixels, also for hidden landmarks"""
@@ -129,7 +129,7 @@ def covered(
 
     `points` (k, 2) in pixels, `depth` (k,) in centimetres; the samples of objects have an
     `owner` (h, w) of `first` or more, or `SCALP_HAIR`; `nearness` (h, w) holds their inverse
-    depths. Points outside the picture are not covered by anything.
+    depths. Points outside the image are not covered by anything.
     """
     height, width = nearness.shape
     reach = int(np.ceil(radius * SAMPLES))

@@ -17,15 +17,15 @@ def develop(light: Floats, face: Bools, effects: bool, rng: np.random.Generator)
     less as a camera's automatics would; dark skin stays darker than light skin. With `effects`,
     blur, noise, low resolution and JPEG follow, each with the frequency of press photographs.
     """
-    picture = light
-    sample, where = picture[::4, ::4], face
+    image = light
+    sample, where = image[::4, ::4], face
     level = float(sample[where].mean()) if where.any() else float(sample.mean())
-    picture = picture * np.float32((rng.uniform(0.20, 0.34) / max(level, 1e-3)) ** 0.62)
+    image = image * np.float32((rng.uniform(0.20, 0.34) / max(level, 1e-3)) ** 0.62)
     if effects:
         warmth = rng.normal(0, 0.07)
-        picture = picture * np.array([1 + warmth, 1, 1 - warmth], np.float32)
-        picture = _blur(np.ascontiguousarray(picture), rng)
-    encoded = _tone_curve()[np.clip(picture * 1024, 0, 4095).astype(np.uint16)]
+        image = image * np.array([1 + warmth, 1, 1 - warmth], np.float32)
+        image = _blur(np.ascontiguousarray(image), rng)
+    encoded = _tone_curve()[np.clip(image * 1024, 0, 4095).astype(np.uint16)]
     if effects:
         contrast = rng.uniform(0.92, 1.35)
         offset = 0.5 - 0.5 * contrast + rng.normal(0, 0.025)
@@ -68,8 +68,8 @@ def _grain(size: int, rng: np.random.Generator) -> Floats:
     return strength * sheet[y : y + size, x : x + size]
 
 
-def _blur(picture: Floats, rng: np.random.Generator) -> Floats:
-    size = picture.shape[0]
+def _blur(image: Floats, rng: np.random.Generator) -> Floats:
+    size = image.shape[0]
     choice = rng.random()
     if choice < 0.10:  # motion
         reach = max(3, int(size * rng.uniform(0.01, 0.035)))
@@ -80,14 +80,14 @@ def _blur(picture: Floats, rng: np.random.Generator) -> Floats:
         a = tuple(int(v) for v in np.round((middle - end) * 16))
         b = tuple(int(v) for v in np.round((middle + end) * 16))
         cv2.line(kernel, a, b, 1.0, 1, cv2.LINE_AA, 4)
-        return np.asarray(cv2.filter2D(picture, -1, kernel / kernel.sum()), np.float32)
+        return np.asarray(cv2.filter2D(image, -1, kernel / kernel.sum()), np.float32)
     if choice < 0.35:  # out of focus
         focus = rng.uniform(0.3, 2.2) * size / 256
-        return np.asarray(cv2.GaussianBlur(picture, (0, 0), focus), np.float32)
+        return np.asarray(cv2.GaussianBlur(image, (0, 0), focus), np.float32)
     if choice < 0.55:  # few pixels
         small = int(size * rng.uniform(0.25, 0.8))
-        coarse = cv2.resize(picture, (small, small), interpolation=cv2.INTER_AREA)
+        coarse = cv2.resize(image, (small, small), interpolation=cv2.INTER_AREA)
         way = cv2.INTER_CUBIC if rng.random() < 0.5 else cv2.INTER_LINEAR
         large = np.asarray(cv2.resize(coarse, (size, size), interpolation=way), np.float32)
         return np.clip(large, 0, None)
-    return picture
+    return image

@@ -14,7 +14,7 @@ from luvli.synthetic.arrays import Doubles, Floats, Real
 Coordinates = TypeVar("Coordinates", Floats, Doubles)
 
 PoseClass = Literal["frontal", "lefthalf", "righthalf", "left", "right"]
-"""MERL-RAV's classes; left and right are the person's own: "left" looks to the picture's right"""
+"""MERL-RAV's classes; left and right are the person's own: "left" looks to the image's right"""
 PoseChoice = Literal[
     "mixed", "frontal", "half-profile", "profile", "lefthalf", "righthalf", "left", "right"
 ]
@@ -134,7 +134,7 @@ def aim(
 ) -> Camera:
     """A camera that sees the box around `points` (k, 3) with longer side `fill * size` pixels.
 
-    The middle of the box falls on the middle of the picture, moved by `shift` (2,) pixels.
+    The middle of the box falls on the middle of the image, moved by `shift` (2,) pixels.
     """
     near = 1.0 / (distance - points[:, 2])
     flat = np.stack([points[:, 0] * near, -points[:, 1] * near], axis=1)

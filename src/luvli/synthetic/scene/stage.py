@@ -20,14 +20,14 @@ LIPS_APART = 0.15
 
 @dataclass(frozen=True, eq=False)
 class Shot:
-    """How the picture is taken."""
+    """How the image is taken."""
 
     pose: Pose
     body: Pose
     distance: float
     """centimetres from the camera to the middle of the head"""
     fill: float
-    """longer side of the box around all landmarks, in parts of the picture"""
+    """longer side of the box around all landmarks, in parts of the image"""
     shift: tuple[float, float]
     """pixels"""
     lights: Lights
