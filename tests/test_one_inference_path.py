@@ -41,7 +41,10 @@ def model(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     config = NetworkConfig(**SMALL, markup=markup, landmarks=count, reference=imported)
     info = {
         "enlarge": get_enlargement("hrnet"),
-        "calibration": {"scale": np.linspace(0.5, 3.0, count).tolist()},
+        "calibration": {
+            "scale": np.linspace(0.5, 3.0, count).tolist(),
+            "pixel_variance": np.linspace(0.2, 2.0, count).tolist(),
+        },
     }
     path = tmp_path / "model.safetensors"
     save_model(path, build(config).eval(), info)
@@ -139,7 +142,8 @@ def test_all_ways_crop_and_calibrate_alike(
             other = network(warp_affine(pixels, to_mirror, 64)[None])
         mirrored = affines.invert(to_mirror)
         there = affines.apply(mirrored, other.points[0])[flip]
-        spread = affines.push_covariance(mirrored, other.covariance[0])[flip]
+        spread = affines.push_covariance(mirrored, other.covariance[0])
+        spread = (spread + info.calibration.added)[flip]
         off = (face.points - there) / 2
         wanted = (face.covariance + spread) / 2 + off[:, :, None] * off[:, None, :]
         assert label.covariance is not None

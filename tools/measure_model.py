@@ -113,7 +113,7 @@ def predict(predictor: Predictor, records: Sequence[FaceRecord], crop_by: CropBy
 
 
 def crossed_distances(held: HeldOut, faces: EvaluatedFaces, uncalibrated: Floats) -> Floats:
-    """(n, k) Mahalanobis distances of the labels, each half's by factors that were fitted on the
+    """(n, k) Mahalanobis distances of the labels, each half's by a calibration fitted on the
     other half; NaN where nothing can be measured."""
     found = ~faces.failed
     distances = np.full(faces.truth.shape[:2], np.nan)
@@ -125,6 +125,7 @@ def crossed_distances(held: HeldOut, faces: EvaluatedFaces, uncalibrated: Floats
             faces.truth[others],
             faces.visible[others],
             groups=get_markup("ibug68").groups,
+            sources=held.source[others],
         )
         distances[there] = radii(
             faces.predicted[there],
@@ -197,7 +198,7 @@ def coverage_table(held: HeldOut, faces: EvaluatedFaces, distances: Floats) -> C
         title="Calibration: labels inside the ellipse that should hold p",
         headings=["faces or landmarks", *(f"{level:.0%}" for level in LEVELS)],
         rows=rows,
-        note="Each half of the held-out faces by factors that were fitted on the other half.",
+        note="Each half of the held-out faces by a calibration that was fitted on the other half.",
     )
 
 

@@ -59,7 +59,8 @@ def make_card(
         architecture=f"DU-Net, {config.unets} U-nets, {config.channels} channels, growth "
         f"{config.growth}, {config.input_size} px crops of {float(recipe.data.enlarge):g} boxes; "
         f"{count:,} parameters; Laplacian likelihood.",
-        calibration="One factor for each landmark's covariance, confidence, regions and triage, "
-        f"fitted on {calibrated_on:,} held-out faces of all sources and poses (docs/trust.md).",
+        calibration="A factor and a least variance for each landmark's covariance, confidence, "
+        f"regions and triage, fitted on {calibrated_on:,} held-out faces of all sources and "
+        "poses (docs/trust.md).",
         tables=tables,
     )

@@ -54,6 +54,46 @@ def test_factors_of_landmarks_are_found_and_hold_on_other_faces() -> None:
         assert held["0.8"] == pytest.approx(0.8, abs=0.05)
 
 
+def photographs(side: float, faces: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Labels that are a pixel off whatever the image's size, which the predictions know."""
+    rng = np.random.default_rng(seed)
+    mean = rng.uniform(0, side, (faces, 10, 2))
+    predicted = np.broadcast_to((0.01 * side) ** 2 * np.eye(2), (faces, 10, 2, 2))
+    truth = Laplace.from_covariance(mean, 2.0 * predicted + 0.8**2 * np.eye(2)).sample(1, rng)
+    return mean, predicted, truth[0]
+
+
+def test_the_worth_of_a_pixel_is_found_and_small_images_hold_what_large_ones_do() -> None:
+    small, large = photographs(60, 300, 5), photographs(250, 300, 6)
+    both = [np.concatenate(pair) for pair in zip(small, large, strict=True)]
+    fitted = fit(*both, sources=["small"] * 300 + ["large"] * 300)
+    np.testing.assert_allclose(fitted.scale, 2.0, rtol=0.2)
+    np.testing.assert_allclose(np.sqrt(fitted.pixel_variance), 0.8, rtol=0.15)
+    one = fit(*both)  # of one source: a factor alone, which fits neither
+    assert one.pixel_variance == []
+    for side, seed in ((60, 7), (250, 8), (120, 9)):  # other faces, and a size between
+        mean, covariance, truth = photographs(side, 300, seed)
+        held = coverage(radii(mean, fitted.apply(covariance), truth))
+        for level in LEVELS:
+            assert held[f"{level:g}"] == pytest.approx(level, abs=0.03)
+        alone = coverage(radii(mean, one.apply(covariance), truth))["0.5"]
+        assert side == 120 or abs(alone - 0.5) > 0.04
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"scale": [1.0, -1.0]},
+        {"scale": [1.0, float("nan")]},
+        {"scale": [1.0, 1.0], "pixel_variance": [0.1]},
+        {"scale": [1.0], "pixel_variance": [-0.1]},
+    ],
+)
+def test_a_calibration_that_makes_no_covariance_is_refused(wrong: dict[str, list[float]]) -> None:
+    with pytest.raises(ValueError, match=r"scale|pixel"):
+        Calibration(**wrong)
+
+
 def test_under_wrong_tails_the_largest_gap_is_as_small_as_a_factor_can_make_it() -> None:
     """Gaussian errors under a Laplacian model: no factor fits all levels."""
     mean, covariance, truth = world("gauss", np.full(10, 3.0), 600, 3)

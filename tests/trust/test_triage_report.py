@@ -62,7 +62,7 @@ def test_shift_of_spoilt_faces_is_noticed(results, fitted) -> None:
     """A third of these faces is far worse than any calibration face."""
     shift = shift_of(read_predicted_faces(results), fitted.trust)
     assert shift.alarm
-    same = measured_faces(150, seed=77).scaled(fitted.calibration.scale)
+    same = measured_faces(150, seed=77).calibrated(fitted.calibration)
     plain = same.take(same.plain)
     from luvli.network.face_features import FEATURES, SCORE
     from luvli.trust.confidence import feature_table

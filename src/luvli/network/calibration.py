@@ -1,14 +1,17 @@
-"""`Calibration`: factors that make a model's ellipses hold what they promise.
+"""`Calibration`: what makes a model's ellipses hold what they promise.
 
-Fitted by `luvli.trust.calibrate`, kept in the model file, applied inside the network's last
-step (`ModelInfo.cholesky_factors`), so that everything after it sees calibrated covariances.
+Fitted by `luvli.trust.calibrate` and kept in the model file. The factors are applied inside the
+network's last step (`ModelInfo.cholesky_factors`), the pixels' own variance on the way back to
+the image (`ModelInfo.to_image`), so that everything after it sees calibrated covariances.
 """
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from luvli.errors import InputError
 
@@ -16,12 +19,19 @@ Floats = NDArray[np.float64]
 
 
 class Calibration(BaseModel):
-    """One factor for the covariance of each landmark, and how it was found."""
+    """For each landmark a factor and a least variance, and how they were found.
+
+    A network sees crops of one size, whatever size the image was. Pixels and labels of a small
+    image are coarse beside its face, and no crop shows that: in the image each covariance is
+    `scale` times the network's, plus `pixel_variance` along both axes.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    scale: list[float] = Field(min_length=1)
+    scale: list[Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(min_length=1)
     """k factors, all above 0, for covariances (their square roots are for lengths)"""
+    pixel_variance: list[Annotated[float, Field(ge=0, allow_inf_nan=False)]] = []
+    """k variances in square pixels of the image, or none"""
     faces: int = Field(default=0, ge=0)
     """held-out faces that it was fitted on"""
     before: dict[str, float] = {}
@@ -29,8 +39,16 @@ class Calibration(BaseModel):
     after: dict[str, float] = {}
     """coverage on those faces after; judge it on others"""
 
+    @model_validator(mode="after")
+    def _same_landmarks(self) -> Calibration:
+        if self.pixel_variance and len(self.pixel_variance) != len(self.scale):
+            raise ValueError(
+                f"{len(self.scale)} factors and {len(self.pixel_variance)} pixel variances"
+            )
+        return self
+
     def apply(self, covariance: ArrayLike) -> Floats:
-        """Covariances (..., k, 2, 2), any unit -> calibrated ones.
+        """Covariances (..., k, 2, 2) in image pixels -> calibrated ones.
 
         >>> Calibration(scale=[4.0]).apply([np.eye(2)]).tolist()
         [[[4.0, 0.0], [0.0, 4.0]]]
@@ -41,4 +59,11 @@ class Calibration(BaseModel):
                 f"this calibration is for covariances of shape (..., {len(self.scale)}, 2, 2), "
                 f"got {array.shape}."
             )
-        return np.asarray(array * np.asarray(self.scale)[:, None, None], dtype=np.float64)
+        scaled = array * np.asarray(self.scale)[:, None, None]
+        return np.asarray(scaled + self.added, dtype=np.float64)
+
+    @property
+    def added(self) -> Floats:
+        """(k, 2, 2) what the pixels add to each covariance, in square pixels of the image."""
+        variance = np.asarray(self.pixel_variance or np.zeros(len(self.scale)))
+        return np.asarray(variance[:, None, None] * np.eye(2), dtype=np.float64)

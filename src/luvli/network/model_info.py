@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from luvli.errors import InputError
+from luvli.image import affine
 from luvli.image.box import Box
 from luvli.image.crop import Convention, Crop
 from luvli.network.calibration import Calibration
@@ -38,7 +39,7 @@ class ModelInfo(BaseModel):
     enlarge: float = Field(default=DEFAULT_ENLARGE, gt=0)
     """side of the square crop / longer side of the tight landmark box"""
     calibration: Calibration | None = None
-    """factors that the model's covariances are already multiplied by, inside the model"""
+    """its factors are applied inside the model, its pixel variances by `to_image`"""
     trust: TrustTables | None = None
     """when to trust the model: confidence, guaranteed regions, triage (`luvli calibrate`)"""
     precision: Literal["float32", "int8"] = "float32"
@@ -71,6 +72,18 @@ class ModelInfo(BaseModel):
                 f"the network has {k}: calibrate it again."
             )
         return np.sqrt(self.calibration.scale)
+
+    def to_image(
+        self, affines: NDArray[np.float64], points: ArrayLike, covariance: ArrayLike
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """A model's points (n, k, 2) and covariances (n, k, 2, 2) of n crops, in image pixels.
+
+        `affines` (n, 2, 3) lead from each crop to its image. The calibration ends here.
+        """
+        spread = affine.push_covariance(affines, covariance)
+        if self.calibration is not None and self.calibration.pixel_variance:
+            spread = spread + self.calibration.added
+        return affine.apply(affines, points), spread
 
     @classmethod
     def from_training(cls, name: str, config: NetworkConfig, info: Mapping[str, Any]) -> ModelInfo:

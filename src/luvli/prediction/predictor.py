@@ -273,8 +273,7 @@ class Predictor:
         """Faces of one batch; they are moved to the image all at once."""
         found = self.backend(np.stack(pixels))
         to_image = affine.invert(np.stack([crop.affine for crop in crops]))
-        points = affine.apply(to_image, found.points)
-        covariance = affine.push_covariance(to_image, found.covariance)
+        points, covariance = self.info.to_image(to_image, found.points, found.covariance)
         visibility = np.clip(found.visibility, 0.0, 1.0, dtype=np.float64)
         occlusion = None if found.occlusion is None else found.occlusion.astype(np.float64)
         config, trust = self.info.config, self.info.trust

@@ -63,14 +63,16 @@ def predict_dataset(
         parts.append(model(np.stack([sample["image"] for sample in batch])))
         samples += batch
     found = CropPrediction.join(parts)
+    to_crop = np.stack([sample["affine"] for sample in samples])
+    _, in_image = model.info.to_image(affines.invert(to_crop), found.points, found.covariance)
     return LabelledPredictions(
         [sample["image"] for sample in samples],
         found.points.astype(np.float64),
-        found.covariance.astype(np.float64),
+        affines.push_covariance(to_crop, in_image),
         found.visibility.astype(np.float64),
         np.stack([sample["points"] for sample in samples]).astype(np.float64),
         np.stack([sample["visibility"] for sample in samples]),
-        np.stack([sample["affine"] for sample in samples]),
+        to_crop,
         None if found.occlusion is None else found.occlusion.astype(np.float64),
     )
 

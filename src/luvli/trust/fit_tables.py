@@ -76,8 +76,9 @@ def fit_tables(
             np.isfinite(part.truth).all(axis=2),
             config.likelihood,
             groups,
+            part.source,
         )
-        measured = measured.scaled(calibration.scale)
+        measured = measured.calibrated(calibration)
     learn, keep = measured.take(first), measured.take(~first)
     confidence = fit_confidence(learn.faces, learn.error, ~learn.plain, success)
     table = feature_table(keep.faces, confidence.shape)

@@ -16,6 +16,7 @@ from luvli.evaluation.uncertainty import radii
 from luvli.faces import FaceLandmarks
 from luvli.image.box import Box
 from luvli.image.read import ImageArray, read_image
+from luvli.network.calibration import Calibration
 from luvli.prediction.predictor import Predictor
 from luvli.trust.spoil import FACELESS, SPOIL_KINDS, SpoiltScene, cut_scene, spoil
 
@@ -68,12 +69,13 @@ class Measured:
             ),
         )
 
-    def scaled(self, scale: Sequence[float]) -> Measured:
-        """The same with covariances times `scale` (k,): a calibration applied afterwards."""
-        factors = np.asarray(scale)[:, None, None]
+    def calibrated(self, calibration: Calibration) -> Measured:
+        """The same with a calibration that the model did not have yet."""
         return replace(
             self,
-            faces=tuple(replace(face, covariance=face.covariance * factors) for face in self.faces),
+            faces=tuple(
+                replace(face, covariance=calibration.apply(face.covariance)) for face in self.faces
+            ),
         )
 
     def radii(self) -> Floats:
