@@ -5,42 +5,53 @@
     python tools/release_model.py runs/luvli-68/real.safetensors --data DATA --choose
                          only the error on the faces that are for choosing between models
 
-The run's own recipe says which faces were held out (`measure_model.py`). An unfinished run is
-measured at its last checkpoint, with its averaged weights.
+The run's own recipe says which faces were held out (`measure_model.py`). A model with an open
+licence is calibrated on its own, free faces, and measured on those that RESEARCH's recipe holds
+out; it has seen neither, nor anything fitted to them. An unfinished run is measured at its last
+checkpoint, with its averaged weights.
 """
 
 from __future__ import annotations
 
 import argparse
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
 
+from free_faces import free_faces
 from luvli import __version__, load
 from luvli.data.cache import cache_root
 from luvli.data.detector_boxes import with_detector_boxes
+from luvli.data.record import FaceRecord
+from luvli.evaluation import EvaluatedFaces
 from luvli.files import write_text
 from luvli.models import FOLDER, CardTable, ModelCard
 from luvli.network import NetworkConfig, build, load_model, save_model
+from luvli.network.licence import is_open
 from luvli.prediction.export import export_onnx
 from luvli.progress import track
 from luvli.training.checkpoint import latest_checkpoint, result_weights
+from luvli.training.licences import check_licence
 from luvli.training.recipe import Recipe
-from luvli.training.recipe_files import make_recipe
-from luvli.training.sources import load_source
+from luvli.training.recipe_files import make_recipe, read_recipe
+from luvli.training.sources import load_source, model_detector
 from luvli.trust.calibrate_model import calibrate_model
 from measure_model import (
     COMMAND,
     HeldOut,
     accuracy_table,
+    convention_table,
     coverage_table,
     crossed_distances,
     evaluated,
+    headline,
     held_out,
     occlusion_table,
+    own_distances,
     per_face,
     photograph_sources,
     predict,
@@ -49,14 +60,17 @@ from measure_model import (
 )
 from model_card import make_card
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+RESEARCH = ROOT / "recipes" / "luvli-68.yaml"
+"""whose held-out faces open models are measured on"""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("run", type=Path, help="training run, or a model file of one")
     parser.add_argument("--data", type=Path, required=True, help="the run's data.root")
-    parser.add_argument("--version", default="2.0", help="version of the released model")
+    parser.add_argument("--version", required=True, help="version of the released model")
     parser.add_argument("--ship", action="store_true", help="write the model into the package")
     parser.add_argument("--choose", action="store_true", help="do not touch what is reported on")
     options = parser.parse_args()
@@ -64,51 +78,73 @@ def main() -> None:
         model = Path(place) / "model.safetensors"
         recipe, progress = snapshot(options.run, model, options.version)
         recipe = with_root(recipe, str(options.data))
-        held = held_out(recipe)
+        free = is_open(recipe.licence)
+        measured = with_root(read_recipe(RESEARCH), str(options.data)) if free else recipe
+        held = held_out(measured)
         if options.choose:
             choose(model, held)
             return
-        tables = measure(model, held)
-        fit_trust(model, recipe, held)
+        if free:
+            check_licence(recipe)
+            calibrated_on = free_faces(recipe, Path(place))
+            fit_trust(model, recipe, calibrated_on, ["rendered faces and varied portraits"])
+        faces, tables = measure(model, held, free)
+        if not free:
+            calibrated_on = held.records
+            sources = dict.fromkeys(held.source.tolist())
+            counts = [f"{int((held.source == s).sum()):,} held-out faces of {s}" for s in sources]
+            fit_trust(model, recipe, calibrated_on, counts)
         tables.append(speed_table(model, model.with_suffix(".onnx")))
+        summary = headline(held, faces, tables[-1])
         tables = [table.model_copy(update={"command": COMMAND}) for table in tables]
-        card = make_card(recipe, model, progress, len(held.records), tables)
+        card = make_card(recipe, model, progress, len(calibrated_on), summary, tables)
         Console().print(card.markdown())
         if options.ship:
             ship(model, recipe.name, card)
 
 
-def measure(model: Path, held: HeldOut) -> list[CardTable]:
-    """The tables of the card, from a model without calibration."""
+def measure(model: Path, held: HeldOut, calibrated: bool) -> tuple[EvaluatedFaces, list[CardTable]]:
+    """What was predicted from images alone, and the tables of the card.
+
+    A model that is not `calibrated` yet has its coverage measured crosswise.
+    """
     predictor = load(model, threads=1)
     predictions = predict(predictor, held.records, "detector")
     by_detector = evaluated(held, predictions)
     by_box = evaluated(held, predict(predictor, held.records, "tight"))
     assert by_detector.covariance is not None
-    distances = crossed_distances(held, by_detector, by_detector.covariance)
-    return [
+    if calibrated:
+        distances = own_distances(by_detector)
+        note = "The calibration saw free faces alone: renderings and varied portraits."
+    else:
+        distances = crossed_distances(held, by_detector, by_detector.covariance)
+        note = "Each half of the held-out faces by a calibration fitted on the other half."
+    return by_detector, [
         accuracy_table(held, by_detector, by_box),
-        coverage_table(held, by_detector, distances),
+        coverage_table(held, by_detector, distances, note),
         visibility_table(held, by_detector),
         *filter(None, [occlusion_table(held, predictions)]),
+        *([convention_table(held, by_detector)] if calibrated else []),
     ]
 
 
-def fit_trust(model: Path, recipe: Recipe, held: HeldOut) -> None:
-    """Calibration, confidence, regions and triage, fitted on all held-out faces."""
+def fit_trust(
+    model: Path, recipe: Recipe, faces: Sequence[FaceRecord], about: Sequence[str]
+) -> None:
+    """Calibration, confidence, regions and triage, fitted on faces that were held out."""
     trained = [
         record
         for name, source in photograph_sources(recipe).items()
         for record in load_source(name, source, recipe.data, recipe.network).train
     ]
-    found = with_detector_boxes(held.records, Path(recipe.data.cache or cache_root()))
-    sources = dict.fromkeys(held.source.tolist())
+    cache = Path(recipe.data.cache or cache_root())
+    found = with_detector_boxes(faces, cache, model_detector(recipe.data))
     calibrate_model(
         model,
         found,
         model,
         trained_on=trained,
-        data=[f"{int((held.source == name).sum()):,} held-out faces of {name}" for name in sources],
+        data=about,
         track=lambda items: track(items, "calibrating", len(found), unit="faces"),
     )
 
@@ -163,6 +199,7 @@ def model_info(recipe: Recipe, version: str) -> dict[str, Any]:
         "licence": recipe.licence,
         "version": version,
         "enlarge": float(recipe.data.enlarge),
+        "detector": model_detector(recipe.data),
         "recipe": told.model_dump(mode="json"),
         "luvli": __version__,
     }

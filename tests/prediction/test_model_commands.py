@@ -6,10 +6,13 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import Result as CliResult
 
-from luvli.prediction.predictor import Predictor
+from luvli.errors import InputError
+from luvli.image.read import ImageArray
+from luvli.prediction.predictor import Predictor, load
 
 Command = Callable[..., CliResult]
 
@@ -36,6 +39,7 @@ def test_models_command(luvli: Command, tmp_path: Path, monkeypatch: pytest.Monk
         "name": "toy", "version": "1", "summary": "A toy.", "licence": "MIT",
         "intended_use": "Tests.", "limits": ["Everything."], "data": ["Nothing."],
         "recipe": "None.", "architecture": "Small.", "calibration": "None.",
+        "headline": {"nme_300w": 3.21, "nme_merl_rav": 4.5, "milliseconds": 7.25},
         "tables": [{"title": "Accuracy", "headings": ["set", "NME"], "rows": [["a", "3.1"]],
                     "note": "Percent.", "command": "luvli evaluate"}],
     }  # fmt: skip
@@ -44,6 +48,8 @@ def test_models_command(luvli: Command, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(models, "FOLDER", tmp_path)
     listed = luvli("models", "list")
     assert listed.exit_code == 0 and "toy" in listed.output and "2.0 MB" in listed.output
+    row = next(line for line in listed.output.splitlines() if "toy" in line)
+    assert all(word in row for word in ("any", "3.21 %", "4.50 %", "7.2 ms"))
     shown = luvli("models", "show", "toy")
     assert all(word in shown.output for word in ("Everything.", "3.1", "Accuracy", "MIT"))
     page = luvli("models", "show", "toy", "--markdown")
@@ -53,6 +59,40 @@ def test_models_command(luvli: Command, tmp_path: Path, monkeypatch: pytest.Monk
     card["licence"] = 3
     (tmp_path / "toy.json").write_text(json.dumps(card))
     assert "at licence" in " ".join(luvli("models", "show", "toy").output.split())
+
+
+def test_research_weights_are_refused_where_an_open_licence_is_asked_for(
+    tiny: dict[str, Path], shipped: Predictor, tmp_path: Path
+) -> None:
+    from luvli.network import load_model, save_model
+
+    with pytest.raises(InputError, match="research only"):
+        load(licence="open")
+    for path in tiny.values():  # says nothing about its licence
+        with pytest.raises(InputError, match="not open"):
+            load(path, licence="open")
+    network, info = load_model(tiny["torch"])
+    save_model(tmp_path / "free.safetensors", network, {**info, "licence": "Apache-2.0"})
+    assert load(tmp_path / "free.safetensors", licence="open").info.licence == "Apache-2.0"
+    with pytest.raises(InputError, match="one of open"):
+        load(licence="free")  # type: ignore[arg-type]
+
+
+def test_a_model_is_asked_with_the_detector_of_its_training(
+    tiny: dict[str, Path], tmp_path: Path, astronaut: ImageArray
+) -> None:
+    from luvli.image.detect import detect_faces, get_detector
+    from luvli.network import load_model, save_model
+
+    network, info = load_model(tiny["torch"])
+    save_model(tmp_path / "free.safetensors", network, {**info, "detector": "yunet-open"})
+    (own,) = load(tmp_path / "free.safetensors").predict(astronaut)
+    (open_box,) = detect_faces(astronaut, detector=get_detector("yunet-open"))
+    (plain_box,) = detect_faces(astronaut)
+    assert np.allclose(own.box, open_box.array) and not np.allclose(own.box, plain_box.array)
+    save_model(tmp_path / "odd.safetensors", network, {**info, "detector": "dlib"})
+    with pytest.raises(InputError, match="detector"):
+        load(tmp_path / "odd.safetensors")
 
 
 def test_shipped_card_is_complete(shipped: Predictor, luvli: Command) -> None:

@@ -13,7 +13,7 @@ def demo(
     model: Annotated[str, typer.Option(help="A shipped model, or a model file.")] = "luvli-68",
 ) -> None:
     """Landmarks, their uncertainty and visibility on a public-domain photograph."""
-    from luvli.cli.predict_report import face_table
+    from luvli.cli.predict_report import face_table, report_licence
     from luvli.drawing.faces import draw_faces
     from luvli.errors import require
     from luvli.image.read import read_image
@@ -41,3 +41,4 @@ def demo(
     for face in faces:
         face_table(face, f"astronaut (NASA), {predictor.info.name}")
     typer.echo(f"overlay: {overlay}\nface:    {close}\nnumbers: {results}")
+    report_licence(predictor.info)

@@ -97,7 +97,13 @@ def predict(
     """
     from dataclasses import replace
 
-    from luvli.cli.predict_report import print_json, report, report_profile, watch
+    from luvli.cli.predict_report import (
+        print_json,
+        report,
+        report_licence,
+        report_profile,
+        watch,
+    )
     from luvli.errors import InputError
     from luvli.files import folder_lock
     from luvli.image.known_boxes import BoxesFromFile
@@ -152,6 +158,8 @@ def predict(
             )
             raise typer.Exit(130) from None
     report(summary, settings, quiet)
+    if not quiet:
+        report_licence(predictor.info)
     if profile:
         report_profile(summary.stopwatch)
     if summary.failed:

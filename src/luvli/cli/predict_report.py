@@ -13,6 +13,7 @@ from luvli.progress import track
 
 if TYPE_CHECKING:
     from luvli.faces import FaceLandmarks
+    from luvli.network.model_info import ModelInfo
     from luvli.prediction.input_files import Inputs
     from luvli.prediction.job_settings import JobSettings, JobSummary
     from luvli.prediction.predictor import Predictor
@@ -83,6 +84,19 @@ def report(summary: JobSummary, settings: JobSettings, quiet: bool = False) -> N
         typer.echo(str(path))
     if settings.draw or settings.format == "pts":
         typer.echo(f"everything is in {settings.out}")
+
+
+def report_licence(info: ModelInfo) -> None:
+    """One line: what the model may be used for, and which one anyone may use."""
+    from luvli.models import model_names, read_card
+    from luvli.network.licence import is_open
+
+    if is_open(info.licence):
+        typer.echo(f"model: {info.name}, free for any use ({info.licence})")
+        return
+    free = [name for name in model_names() if is_open(read_card(name).licence)]
+    other = f"; --model {free[0]} is free for any use" if free else ""
+    typer.echo(f"model: {info.name}, {info.licence}{other}")
 
 
 def _tables(summary: JobSummary) -> None:

@@ -31,6 +31,19 @@ class CardTable(BaseModel):
     command: str = ""
 
 
+class Headline(BaseModel):
+    """The few figures by which models are compared; all of them stand in the card's tables too."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    nme_300w: float
+    """held-out faces of LFPW and HELEN, image alone, % of the distance of the eyes"""
+    nme_merl_rav: float
+    """held-out faces of MERL-RAV, image alone, visible landmarks, % of the box"""
+    milliseconds: float
+    """landmarks of one face on one thread"""
+
+
 class ModelCard(BaseModel):
     """What is known about a model: where it comes from, what it is for, how good it is."""
 
@@ -49,6 +62,7 @@ class ModelCard(BaseModel):
     """the file to train it again, and what it amounts to"""
     architecture: str
     calibration: str
+    headline: Headline | None = None
     tables: list[CardTable] = []
     """accuracy by subset with detector boxes and with given boxes, coverage, visibility
     accuracy, speed, size"""

@@ -14,6 +14,7 @@ from luvli.errors import InputError
 from luvli.image import affine
 from luvli.image.box import Box
 from luvli.image.crop import Convention, Crop
+from luvli.image.detect import DetectorName
 from luvli.network.calibration import Calibration
 from luvli.network.config import NetworkConfig
 from luvli.network.trust_tables import TrustTables
@@ -42,6 +43,8 @@ class ModelInfo(BaseModel):
     """its factors are applied inside the model, its pixel variances by `to_image`"""
     trust: TrustTables | None = None
     """when to trust the model: confidence, guaranteed regions, triage (`luvli calibrate`)"""
+    detector: DetectorName = "yunet"
+    """whose boxes the model was trained with, and is asked with unless others are given"""
     precision: Literal["float32", "int8"] = "float32"
 
     @property
@@ -89,7 +92,7 @@ class ModelInfo(BaseModel):
     def from_training(cls, name: str, config: NetworkConfig, info: Mapping[str, Any]) -> ModelInfo:
         """From a safetensors file's configuration and free-form info.
 
-        Known keys: `enlarge`, `calibration`, `trust`, `licence`, `version`, `name`.
+        Known keys: `enlarge`, `detector`, `calibration`, `trust`, `licence`, `version`, `name`.
         """
         calibration, trust = info.get("calibration"), info.get("trust")
         enlarge = info.get("enlarge", DEFAULT_ENLARGE)
@@ -100,6 +103,7 @@ class ModelInfo(BaseModel):
                 licence=str(info.get("licence", "unknown")),
                 config=config,
                 enlarge=float(enlarge),
+                detector=info.get("detector", "yunet"),
                 calibration=None if calibration is None else Calibration(**calibration),
                 trust=None if trust is None else TrustTables.model_validate(trust),
             )

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from luvli.errors import InputError
+from luvli.errors import InputError, unknown_choice
 from luvli.faces import FaceLandmarks
 from luvli.files import PathLike
 from luvli.image import affine
@@ -22,7 +22,9 @@ from luvli.image.photograph import Photograph
 from luvli.image.read import ImageArray, ImageSource, Reduced, read_image
 from luvli.image.source import AnyImage, Color, image_size, plain_source
 from luvli.markup import get_markup, is_markup
+from luvli.models import model_names, read_card
 from luvli.network.backend import Backend
+from luvli.network.licence import is_open
 from luvli.network.model_info import ModelInfo
 from luvli.prediction.backends import BackendName, open_backend
 
@@ -39,15 +41,26 @@ def load(
     threads: int | None = None,
     providers: Sequence[str] | None = None,
     small_faces: bool = False,
+    licence: Literal["open"] | None = None,
 ) -> Predictor:
     """A model, ready to use: a shipped one by name, or one's own by path.
 
     The file decides what runs it: ONNX Runtime for `.onnx`, which needs no PyTorch, PyTorch for
     `.safetensors`; of a shipped model, `backend` asks for one of them. `threads` are all cores
     by default. `providers` is a list of "cpu" and "cuda", the preferred one first.
-    `small_faces` asks the detector to look closely at every large image.
+    `small_faces` asks the detector to look closely at every large image. `licence="open"` refuses
+    weights that are for research only.
     """
-    return Predictor(open_backend(model, backend, threads, providers), small_faces=small_faces)
+    if licence not in (None, "open"):
+        raise unknown_choice("licence", licence, ("open",))
+    opened = open_backend(model, backend, threads, providers)
+    if licence == "open" and not is_open(opened.info.licence):
+        free = [name for name in model_names() if is_open(read_card(name).licence)]
+        raise InputError(
+            f"the licence of {model} is not open ({opened.info.licence}): use "
+            f"{' or '.join(free) or 'a model of your own'}."
+        )
+    return Predictor(opened, small_faces=small_faces)
 
 
 class Prepared(NamedTuple):
@@ -68,7 +81,7 @@ class Predictor:
     def __init__(
         self, backend: Backend, detector: Detector | None = None, small_faces: bool = False
     ) -> None:
-        """`detector` finds faces where no boxes are given; YuNet by default."""
+        """`detector` finds faces where no boxes are given; the model's own by default."""
         self.backend = backend
         self.small_faces = small_faces
         self.detector = detector
@@ -88,7 +101,7 @@ class Predictor:
 
     def detect(self, image: ImageArray, name: str = "", min_score: float = MIN_SCORE) -> list[Box]:
         """Tight landmark boxes of the faces in an image, best first."""
-        detector = self.detector or get_detector("yunet", self.small_faces)
+        detector = self.detector or get_detector(self.info.detector, self.small_faces)
         found = (box for box in detector(image, name) if box.score >= min_score)
         return sorted(found, key=lambda box: -box.score)
 

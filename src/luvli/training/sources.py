@@ -15,6 +15,7 @@ from luvli.data.detector_boxes import with_detector_boxes
 from luvli.data.record import FaceRecord
 from luvli.data.sets import load_set
 from luvli.errors import InputError
+from luvli.image.detect import DetectorName
 from luvli.network.config import NetworkConfig
 from luvli.training.recipe import Data, Source
 
@@ -26,6 +27,16 @@ class SourceFaces:
     source: Source
     train: tuple[FaceRecord, ...]
     held_out: tuple[FaceRecord, ...]
+
+
+DETECTOR_NAMES: dict[str, DetectorName] = {"detector": "yunet", "detector-open": "yunet-open"}
+"""a source's `boxes` -> the detector that finds them"""
+
+
+def model_detector(data: Data) -> DetectorName:
+    """The detector that a model trained on these sources should be asked with."""
+    asked = {source.boxes for source in data.sources.values()} & set(DETECTOR_NAMES)
+    return "yunet-open" if asked == {"detector-open"} else "yunet"
 
 
 def load_source(
@@ -44,8 +55,8 @@ def load_source(
         records = sorted(records, key=lambda record: name_hash(record.face_id))[: source.limit]
         records.sort(key=lambda record: record.face_id)
     if source.boxes != "labels":
-        detector = "yunet" if source.boxes == "detector" else "yunet-open"
-        records = with_detector_boxes(records, Path(data.cache or cache_root()), detector)
+        cache = Path(data.cache or cache_root())
+        records = with_detector_boxes(records, cache, DETECTOR_NAMES[source.boxes])
     kept, held_out = hold_out(records, source.hold_out, source.group)
     held_out = [record for record in held_out if record.labelled.any()]
     if not kept:

@@ -16,6 +16,7 @@ from luvli.network.model_info import ModelInfo
 from luvli.training.batch import TrainingFaces, has_covered_landmarks, has_hidden_landmarks
 from luvli.training.recipe import BatchNorm, Head, Recipe, Stage
 from luvli.training.relabel import shipped_or_path
+from luvli.training.sources import model_detector
 from luvli.training.validate import ValidationMetrics
 
 MODEL = "model.safetensors"
@@ -57,6 +58,7 @@ def write_stage_model(
         "steps": steps,
         "licence": recipe.licence,
         "enlarge": get_enlargement(recipe.data.enlarge),
+        "detector": model_detector(recipe.data),
         "validation": {set_name: m.known() for set_name, m in validation.items()},
         "recipe": recipe.model_dump(mode="json"),
         "luvli": __version__,

@@ -1,0 +1,78 @@
+"""Faces that an open model may be calibrated on: held-out people and renderings, no research label.
+
+Portraits of a studio are easier than photographs, so each held-out portrait is shown several
+times as photographs come: turned, smaller, darker or lighter, blurred, compressed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from luvli.data.record import FaceRecord
+from luvli.image import affine
+from luvli.image.read import ImageArray, read_image
+from luvli.image.write import write_image
+from luvli.training.recipe import Recipe
+from luvli.training.sources import load_source
+
+VERSIONS = 10
+"""how often each portrait is shown"""
+SIDE = (50.0, 220.0)
+"""length of the face's box in a version, pixels"""
+
+
+def free_faces(recipe: Recipe, folder: Path, seed: int = 0) -> list[FaceRecord]:
+    """The held-out faces of every source of a recipe; portraits as several images in `folder`.
+
+    All of them count as one data set: renderings and portraits differ in more than the size of
+    their images, and nothing about pixels can be learnt from the comparison.
+    """
+    rng = np.random.default_rng(seed)
+    faces: list[FaceRecord] = []
+    for name, source in recipe.data.sources.items():
+        if source.relabel is not None:  # a model's labels say nothing about its errors
+            continue
+        plain = source.model_copy(update={"boxes": "labels"})
+        for record in load_source(name, plain, recipe.data, recipe.network).held_out:
+            if source.set is None:
+                faces.append(record)
+                continue
+            for version in range(VERSIONS):
+                path = folder / f"{name}-{record.face_id}-{version}.png".replace("/", "-")
+                faces.append(_version(record, path, rng))
+    return [face.with_changes(dataset="free", box=None, box_kind=None) for face in faces]
+
+
+def _version(record: FaceRecord, path: Path, rng: np.random.Generator) -> FaceRecord:
+    """The face in another image: turned by up to 25 degrees, at a random size, worse."""
+    assert record.image is not None
+    pixels = read_image(record.image)
+    x0, y0, x1, y1 = record.tight_box
+    zoom = np.exp(rng.uniform(*np.log(SIDE))) / max(x1 - x0, y1 - y0)
+    size = round(3 * zoom * max(x1 - x0, y1 - y0))
+    angle = np.radians(rng.uniform(-25, 25))
+    turn = zoom * np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    middle = np.array([(x0 + x1) / 2, (y0 + y1) / 2])
+    to_version = np.column_stack([turn, (size - 1) / 2 - turn @ middle])
+    if zoom < 1:  # no aliases: smooth before the pixels are thinned out
+        pixels = np.asarray(cv2.GaussianBlur(pixels, (0, 0), 0.5 / zoom), np.uint8)
+    image = cv2.warpAffine(
+        pixels, to_version, (size, size), flags=cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE
+    )
+    write_image(path, _worse(np.asarray(image, np.uint8), rng))
+    points = affine.apply(to_version, record.points)
+    return record.with_changes(image=path, points=points, face_id=path.stem)
+
+
+def _worse(image: ImageArray, rng: np.random.Generator) -> ImageArray:
+    light = (image / 255.0) ** np.exp(rng.normal(0, 0.35)) * rng.uniform(0.7, 1.2)
+    if rng.random() < 0.3:
+        light = cv2.GaussianBlur(light, (0, 0), rng.uniform(0.5, 1.5))
+    light = light + rng.normal(0, rng.uniform(0, 0.03), image.shape)
+    pixels = np.clip(light * 255, 0, 255).astype(np.uint8)
+    quality = int(rng.integers(40, 95))
+    _, coded = cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, quality])
+    return np.asarray(cv2.imdecode(coded, cv2.IMREAD_COLOR), np.uint8)
