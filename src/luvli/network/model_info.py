@@ -148,4 +148,8 @@ class ModelInfo(BaseModel):
 
 
 def _first(error: Exception) -> str:
+    """What is wrong first, and where."""
+    if isinstance(error, ValidationError):
+        found = error.errors()[0]
+        return f"{'.'.join(map(str, found['loc']))}: {found['msg']}"
     return str(error).splitlines()[0] if str(error) else type(error).__name__
