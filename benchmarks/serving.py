@@ -20,6 +20,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -40,20 +41,29 @@ class Server:
         self.url = url
         self._local = threading.local()
 
-    def post(self, body: bytes) -> int:
+    def post(self, body: bytes, kind: str = "image/jpeg") -> int:
         """One request on this thread's connection; the status, 0 for no answer."""
         connection = getattr(self._local, "connection", None)
         if connection is None:
             connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=120)
             self._local.connection = connection
         try:
-            connection.request("POST", "/v1/predict", body)
+            connection.request("POST", "/v1/predict", body, {"Content-Type": kind})
             response = connection.getresponse()
             response.read()
         except (OSError, http.client.HTTPException):
             connection.close()
             return 0
         return int(response.status)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the models are loaded: what /readyz says."""
+        try:
+            with urllib.request.urlopen(self.url + "/readyz", timeout=10) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
 
     @property
     def processor_seconds(self) -> float:
@@ -76,6 +86,8 @@ def running(*options: str) -> Iterator[Server]:
     server = Server(process, process.stderr.readline().split()[1])
     threading.Thread(target=process.stderr.read, daemon=True).start()
     try:
+        while not server.ready:
+            time.sleep(0.05)
         yield server
     finally:
         process.terminate()
@@ -204,29 +216,65 @@ def soak(image: bytes, seconds: float, clients: int) -> None:
 
 
 def mutate(image: bytes, count: int) -> None:
-    """Damaged uploads from four clients: statuses, and memory at ten moments."""
+    """Damaged uploads from four clients, plain and as forms: statuses, memory at ten moments."""
     draw = random.Random(20)
-    turned = (page_folder() / "examples/turned.jpg").read_bytes()
+    examples = [image, *other_formats(image)]
+    examples.append((page_folder() / "examples/turned.jpg").read_bytes())
     with running() as server, ThreadPoolExecutor(4) as pool:
         counts: Counter[int] = Counter()
         for _ in range(10):
-            bodies = [damaged(draw.choice([image, turned]), draw) for _ in range(count // 10)]
-            counts.update(pool.map(server.post, bodies))
+            bodies = [damaged(draw.choice(examples), draw) for _ in range(count // 10)]
+            forms = [draw.random() < 0.3 for _ in bodies]
+            bodies = [
+                damaged(as_form(body), draw) if form else body
+                for body, form in zip(bodies, forms, strict=True)
+            ]
+            kinds = [f"multipart/form-data; boundary={EDGE}" if f else "image/jpeg" for f in forms]
+            counts.update(pool.map(server.post, bodies, kinds))
             print(f"{server.megabytes:7.1f} MB  {dict(sorted(counts.items()))}", flush=True)
+
+
+EDGE = "edge"
+
+
+def as_form(image: bytes) -> bytes:
+    """multipart/form-data with one file and one field."""
+    head = f'--{EDGE}\r\nContent-Disposition: form-data; name="{{}}"{{}}\r\n\r\n'
+    return b"".join(
+        [
+            head.format("a", '; filename="a.jpg"').encode() + image,
+            f"\r\n{head.format('boxes', '')}[[200, 200, 400, 400]]\r\n--{EDGE}--\r\n".encode(),
+        ]
+    )
+
+
+def other_formats(image: bytes) -> list[bytes]:
+    """The image, smaller, in the other formats that the server reads."""
+    import io
+
+    from PIL import Image
+
+    small = Image.open(io.BytesIO(image)).resize((160, 160))
+    made = []
+    for kind in ("PNG", "WEBP", "GIF", "BMP"):
+        buffer = io.BytesIO()
+        small.save(buffer, kind)
+        made.append(buffer.getvalue())
+    return made
 
 
 def damaged(data: bytes, draw: random.Random) -> bytes:
     """Cut, changed, grown, or another kind of file by its first bytes."""
     changed = bytearray(data)
     kind = draw.randrange(5)
-    if kind == 0:
-        del changed[draw.randrange(len(changed)) :]
+    if not changed or kind == 0:
+        del changed[draw.randrange(len(changed) + 1) :]
     elif kind == 1:
         for _ in range(draw.choice([1, 10, 200])):
             changed[draw.randrange(len(changed))] = draw.randrange(256)
     elif kind == 2:
         for _ in range(6):
-            changed[draw.randrange(600)] = draw.randrange(256)
+            changed[draw.randrange(min(600, len(changed)))] = draw.randrange(256)
     elif kind == 3:
         start = draw.randrange(len(changed))
         changed[start:start] = changed[: draw.randrange(3000)]

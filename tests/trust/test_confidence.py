@@ -9,10 +9,13 @@ from scipy import optimize
 from luvli.errors import InputError
 from luvli.evaluation.confidence import confidence_bins, confidence_metrics, gain_share
 from luvli.faces import FaceLandmarks
+from luvli.markup import get_markup
 from luvli.network.face_features import (
     FEATURES,
     best_turn,
     face_features,
+    feature_table,
+    many_features,
     normalised,
     pose_kind,
     score_feature,
@@ -21,7 +24,6 @@ from luvli.network.trust_tables import basis
 from luvli.trust.confidence import (
     KNOTS,
     RIDGE,
-    feature_table,
     fit_confidence,
     fit_logistic,
     fit_mean,
@@ -50,6 +52,26 @@ def test_features_do_not_depend_on_place_and_size(table) -> None:
     tilt = FEATURES.index("tilt")
     one, other = (face_features(f, table.shape)[tilt] for f in (face, turned))
     assert one + other == pytest.approx(np.pi)
+
+
+def test_features_of_many_faces_are_those_of_each(table) -> None:
+    """Spreads against numpy's weighted means; and faces do not disturb each other."""
+    rng = np.random.default_rng(7)
+    faces = [predicted_face(labelled_points(rng), 1.0 + i, rng) for i in range(4)]
+    faces.insert(2, FaceLandmarks.empty("ibug68"))
+    features = many_features(faces, table.shape)
+    assert np.isnan(features[2]).all()
+    groups = [list(group) for group in get_markup("ibug68").groups.values()]
+    for face, row in zip(faces, features, strict=True):
+        if face.is_empty:
+            continue
+        assert np.allclose(row, face_features(face, table.shape))
+        size = np.sqrt(np.prod(face.box[2:] - face.box[:2]))
+        sigma, weight = face.uncertainty / size, face.visibility + 0.05
+        means = [np.average(sigma[group], weights=weight[group]) for group in groups]
+        middle = np.average(sigma, weights=weight)
+        uneven = np.sqrt(np.average(np.log(sigma / middle) ** 2, weights=weight))
+        assert np.allclose(row[:4], [np.log(middle), np.log(means[0]), np.log(max(means)), uneven])
 
 
 def test_turns_are_measured_clockwise() -> None:

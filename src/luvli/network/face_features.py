@@ -7,6 +7,7 @@ and how plausible the shape is.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache, cached_property
 from typing import Literal
 
 import numpy as np
@@ -14,9 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, ConfigDict
 
 from luvli.faces import FaceLandmarks
+from luvli.likelihood.covariance import determinant
 from luvli.markup import get_markup, is_markup
 
 Floats = NDArray[np.float64]
+Complexes = NDArray[np.complex128]
 
 PoseKind = Literal["frontal", "half-profile", "profile", "all"]
 
@@ -42,6 +45,8 @@ FEATURES = (
 """names of the features that every face has; `SCORE` comes after them where it is known"""
 SCORE = "score"
 _TINY = 1e-6
+_LEAST_MISFIT = np.array([0.003, 0.1])
+"""added to residual and distance of the shape, so that a perfect one has a logarithm"""
 
 
 class ShapeModel(BaseModel):
@@ -59,80 +64,120 @@ class ShapeModel(BaseModel):
     deviations: list[float]
     """(m,) of the modes"""
 
-    def compare(self, points: ArrayLike) -> tuple[float, float, float]:
-        """How points (k, 2) differ from the model.
+    def compare(self, points: ArrayLike) -> tuple[Floats, Floats, Floats]:
+        """How points (..., k, 2) differ from the model, each (...,).
 
         Root mean square of what no mode explains, root mean square of the modes' numbers in
         deviations, and the turn in radians, after the best similarity. A clockwise turn of
         the image is positive.
         """
-        mean = np.asarray(self.mean)
-        shape = normalised(points)
-        turn = best_turn(shape, mean)
-        cos, sin = np.cos(turn), np.sin(turn)
-        upright = shape @ np.array([[cos, -sin], [sin, cos]])
-        difference = (upright - mean).ravel()
-        modes = np.asarray(self.modes).reshape(len(self.deviations), -1)
-        amounts = modes @ difference
-        left = difference - amounts @ modes
-        numbers = amounts / np.asarray(self.deviations)
+        mean, modes, deviations = self._arrays
+        shape = _normalised(_as_complex(points))
+        turn = np.angle(shape @ mean.conj())
+        difference = shape * np.exp(-1j * turn)[..., None] - mean
+        flat = difference.view(np.float64)  # x, y of the first point, of the second, ...
+        amounts = flat @ modes.T
+        left = flat - amounts @ modes
+        numbers = amounts / deviations
         return (
-            float(np.sqrt((left**2).sum() / len(mean))),
-            float(np.sqrt((numbers**2).mean())),
+            np.sqrt((left * left).sum(axis=-1) / len(mean)),
+            np.sqrt((numbers * numbers).sum(axis=-1) / len(deviations)),
             turn,
         )
 
+    @cached_property
+    def _arrays(self) -> tuple[Complexes, Floats, Floats]:
+        """Mean (k,), modes (m, 2k), deviations (m,): made once, not for every face."""
+        deviations = np.asarray(self.deviations, dtype=np.float64)
+        modes = np.asarray(self.modes, dtype=np.float64).reshape(len(deviations), -1)
+        return _as_complex(self.mean), modes, deviations
+
+
+def _as_complex(points: ArrayLike) -> Complexes:
+    """Points (..., k, 2) as numbers x + iy (..., k): turning them is one multiplication."""
+    array = np.ascontiguousarray(points, dtype=np.float64)
+    return array.view(np.complex128)[..., 0]
+
+
+def _normalised(points: Complexes) -> Complexes:
+    count = points.shape[-1]
+    centred = points - points.sum(axis=-1, keepdims=True) / count
+    square = (centred.real**2 + centred.imag**2).sum(axis=-1, keepdims=True) / count
+    return np.asarray(centred / np.maximum(np.sqrt(square), 1e-9))
+
 
 def normalised(points: ArrayLike) -> Floats:
-    """Points (k, 2) centred, with root mean square distance 1 from the centre."""
-    array = np.asarray(points, dtype=np.float64)
-    centred = array - array.mean(axis=0)
-    return np.asarray(centred / max(float(np.sqrt((centred**2).sum(axis=1).mean())), 1e-9))
+    """Points (..., k, 2) centred, with root mean square distance 1 from the centre."""
+    shape = _normalised(_as_complex(points))
+    return np.stack([shape.real, shape.imag], axis=-1)
 
 
-def best_turn(points: Floats, mean: Floats) -> float:
-    """The angle (radians, clockwise as seen) by which `points` are turned against `mean`."""
-    dot = float((points * mean).sum())
-    cross = float((mean[:, 0] * points[:, 1] - mean[:, 1] * points[:, 0]).sum())
-    return float(np.arctan2(cross, dot))
+def best_turn(points: Floats, mean: Floats) -> Floats:
+    """The angles (...,) in radians, clockwise as seen, by which `points` (..., k, 2) are turned
+    against `mean` (k, 2)."""
+    return np.asarray(np.angle(_as_complex(points) @ _as_complex(mean).conj()))
 
 
 def face_features(face: FaceLandmarks, shape: ShapeModel) -> Floats:
-    """(11,) the features named in `FEATURES`; NaN for a face without locations.
+    """(11,) the features named in `FEATURES`; NaN for a face without locations."""
+    features: Floats = many_features([face], shape)[0]
+    return features
+
+
+def many_features(faces: Sequence[FaceLandmarks], shape: ShapeModel) -> Floats:
+    """(n, 11) the features of n faces of one markup at once, which costs little more than one.
 
     Lengths count in units of the box's size (geometric mean of its sides).
     """
-    if face.is_empty or not np.isfinite(face.points).all():
-        return np.full(len(FEATURES), np.nan)
-    visible = face.visibility if face.visibility_trained else np.ones(len(face))
-    weight = visible + 0.05
-    size = max(float(np.sqrt(np.prod(face.box[2:] - face.box[:2]))), 1e-9)
-    determinant = np.linalg.det(face.covariance)
-    sigma = np.sqrt(np.sqrt(np.maximum(determinant, _TINY**4))) / size
-    groups = _groups(face)
-    means = [float(np.average(sigma[g], weights=weight[g])) for g in groups]
-    middle = float(np.average(sigma, weights=weight))
-    uneven = float(np.sqrt(np.average((np.log(sigma) - np.log(middle)) ** 2, weights=weight)))
-    low, high = face.points.min(axis=0), face.points.max(axis=0)
-    extent = np.sqrt(max(float(np.prod(high - low)), _TINY))
-    offset = np.linalg.norm((low + high - face.box[:2] - face.box[2:]) / 2) / size
-    residual, distance, turn = shape.compare(face.points)
-    doubt = visible * (1 - visible) * 4
-    return np.array(
-        [
-            np.log(middle),
-            np.log(means[0]),
-            np.log(max(means)),
-            uneven,
-            np.log(extent / size),
-            np.log(offset + 0.01),
-            np.log(residual + 0.003),
-            np.log(distance + 0.1),
-            abs(turn),
-            float((1 - visible).mean()),
-            float(doubt.mean()),
-        ]
+    located = [bool(np.isfinite(face.points).all()) for face in faces]
+    if all(located) and faces:
+        return _features(faces, shape)
+    table = np.full((len(faces), len(FEATURES)), np.nan)
+    known = [face for face, there in zip(faces, located, strict=True) if there]
+    if known:
+        table[np.array(located)] = _features(known, shape)
+    return table
+
+
+def _features(faces: Sequence[FaceLandmarks], shape: ShapeModel) -> Floats:
+    points = np.array([face.points for face in faces])
+    visible = np.array(
+        [face.visibility if face.visibility_trained else np.ones(len(face)) for face in faces]
     )
+    box = np.array([face.box for face in faces])
+    area = determinant(np.array([face.covariance for face in faces]))
+    count = points.shape[1]
+    sides = box[:, 2:] - box[:, :2]
+    size = np.maximum(np.sqrt(sides[:, 0] * sides[:, 1]), 1e-9)
+    sigma = np.sqrt(np.sqrt(np.maximum(area, _TINY**4))) / size[:, None]
+    weight = visible + 0.05
+    members = _group_members(faces[0].markup, count)  # all of them, then the groups
+    means = (weight * sigma) @ members / (weight @ members)
+    low, high = points.min(axis=1), points.max(axis=1)
+    extent = high - low
+    offset = (low + high - box[:, :2] - box[:, 2:]) / 2
+    table = np.empty((len(faces), len(FEATURES)))
+    table[:, 0] = means[:, 0]
+    table[:, 1] = means[:, 1]
+    table[:, 2] = means[:, 1:].max(axis=1)
+    table[:, 4] = np.sqrt(np.maximum(extent[:, 0] * extent[:, 1], _TINY)) / size
+    table[:, 5] = np.hypot(offset[:, 0], offset[:, 1]) / size + 0.01
+    table[:, 6], table[:, 7], turn = shape.compare(points)
+    table[:, 6:8] += _LEAST_MISFIT
+    table[:, 3] = 1.0
+    table[:, :8] = np.log(table[:, :8])  # of eight at once, but for the fourth
+    unevenness = weight * (np.log(sigma) - table[:, :1]) ** 2
+    table[:, 3] = np.sqrt(unevenness.sum(axis=1) / weight.sum(axis=1))
+    table[:, 8] = np.abs(turn)
+    table[:, 9] = 1 - visible.sum(axis=1) / count
+    table[:, 10] = (visible * (1 - visible)).sum(axis=1) * (4 / count)
+    return table
+
+
+def feature_table(faces: Sequence[FaceLandmarks], shape: ShapeModel) -> Floats:
+    """(n, d + 1): `FEATURES`, and last the score's, NaN for boxes without a detector."""
+    scores = [[score_feature(face.score)] for face in faces]
+    return np.concatenate([many_features(faces, shape), scores], axis=1)
 
 
 def score_feature(score: float) -> float:
@@ -174,9 +219,17 @@ def nose_offset(points: ArrayLike) -> float:
     return abs(2 * share - 1)
 
 
-def _groups(face: FaceLandmarks) -> list[Sequence[int]]:
-    if is_markup(face.markup):
-        groups = [list(group) for group in get_markup(face.markup).groups.values()]
-        if sum(len(group) for group in groups) == len(face):
-            return [*groups]
-    return [range(len(face))]
+@cache
+def _group_members(markup: str, count: int) -> Floats:
+    """(k, 1 + groups) 1 where a landmark belongs to a group: all of them first, and once more
+    where no groups are known."""
+    groups = (
+        [list(group) for group in get_markup(markup).groups.values()] if is_markup(markup) else []
+    )
+    if sum(map(len, groups)) != count:
+        return np.ones((count, 2))
+    members = np.zeros((count, 1 + len(groups)))
+    members[:, 0] = 1.0
+    for column, group in enumerate(groups, 1):
+        members[group, column] = 1.0
+    return members

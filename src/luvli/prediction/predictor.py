@@ -282,7 +282,7 @@ class Predictor:
 
     def _run_batch(
         self, pixels: Sequence[ImageArray], crops: Sequence[Crop], boxes: Sequence[Box]
-    ) -> Iterator[FaceLandmarks]:
+    ) -> list[FaceLandmarks]:
         """Faces of one batch; they are moved to the image all at once."""
         found = self.backend(np.stack(pixels))
         to_image = affine.invert(np.stack([crop.affine for crop in crops]))
@@ -290,8 +290,8 @@ class Predictor:
         visibility = np.clip(found.visibility, 0.0, 1.0, dtype=np.float64)
         occlusion = None if found.occlusion is None else found.occlusion.astype(np.float64)
         config, trust = self.info.config, self.info.trust
-        for i, box in enumerate(boxes):
-            face = FaceLandmarks._trusted(
+        faces = [
+            FaceLandmarks._trusted(
                 points=points[i],
                 covariance=covariance[i],
                 visibility=visibility[i],
@@ -303,4 +303,6 @@ class Predictor:
                 occlusion_trained=self.info.occlusion_trained,
                 likelihood=config.likelihood,
             )
-            yield face if trust is None else trust.apply(face, self.accept_from)
+            for i, box in enumerate(boxes)
+        ]
+        return faces if trust is None else trust.apply_all(faces, self.accept_from)

@@ -20,9 +20,8 @@ from luvli.network.face_features import (
     SCORE,
     ShapeModel,
     best_turn,
-    face_features,
+    feature_table,
     normalised,
-    score_feature,
 )
 from luvli.network.trust_tables import Additive, ConfidenceTable, basis
 
@@ -60,13 +59,6 @@ def fit_shape(points: ArrayLike, modes: int = MODES) -> ShapeModel:
         mean=np.round(mean, 4).tolist(),
         modes=np.round(ways[:count].reshape(count, *mean.shape), 4).tolist(),
         deviations=np.round(deviation, 5).tolist(),
-    )
-
-
-def feature_table(faces: Sequence[FaceLandmarks], shape: ShapeModel) -> Floats:
-    """(n, d + 1): `FEATURES`, and last the score's, NaN for boxes without a detector."""
-    return np.array(
-        [np.append(face_features(face, shape), score_feature(face.score)) for face in faces]
     )
 
 

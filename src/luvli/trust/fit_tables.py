@@ -20,10 +20,10 @@ from luvli.evaluation.confidence import confidence_metrics, gain_share
 from luvli.markup import get_markup, is_markup
 from luvli.network.calibration import Calibration
 from luvli.network.config import NetworkConfig
-from luvli.network.face_features import FEATURES, SCORE, pose_kind
+from luvli.network.face_features import FEATURES, SCORE, feature_table, pose_kind
 from luvli.network.trust_tables import TriageTable, TrustTables
 from luvli.trust.calibrate import fit as fit_scale
-from luvli.trust.confidence import feature_table, fit_confidence
+from luvli.trust.confidence import fit_confidence
 from luvli.trust.conformal import LEAST_FACES, faces_needed, fit_regions
 from luvli.trust.measure import Measured
 from luvli.trust.shift import fit_shift

@@ -20,9 +20,8 @@ from luvli.image.box import Box
 from luvli.image.crop import Crop
 from luvli.image.read import ImageArray, read_image
 from luvli.image.write import write_image
-from luvli.network.face_features import FEATURES, SCORE
+from luvli.network.face_features import FEATURES, SCORE, feature_table
 from luvli.network.trust_tables import TriageTable, TrustTables
-from luvli.trust.confidence import feature_table
 from luvli.trust.shift import Shift, find_shift
 
 CELL, COLUMNS = 180, 6
