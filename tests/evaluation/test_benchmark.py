@@ -91,6 +91,7 @@ def test_mistakes_are_one_sentence(luvli, folder, tmp_path, monkeypatch):
         ("ten_lines:nothing", "cannot be imported"),
         ("ten_lines:confused", "must return points of shape"),
         ("dlib:nowhere.dat", "dlib"),
+        ("mediapipe:nowhere.task", "mediapipe"),
         ("no-such-model", "no-such-model"),
     ):
         done = luvli("benchmark", folder, "--method", name)

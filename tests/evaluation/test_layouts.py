@@ -316,6 +316,27 @@ def test_mediapipe_mesh_as_68_points_with_its_caveat(tmp_path, few):
     assert "jaw" in result.notes[0] and len(set(MESH_TO_IBUG68)) == 68
 
 
+def test_mesh_vertices_lie_on_the_curves_that_mediapipe_names():
+    """Its own lists of vertices: oval, brows, eyes, lips; points in order along each."""
+    vision = pytest.importorskip("mediapipe.tasks.python.vision", reason="needs mediapipe")
+    curves = vision.FaceLandmarksConnections
+    for part, name in (
+        (slice(0, 17), "FACE_OVAL"), (slice(17, 22), "RIGHT_EYEBROW"),
+        (slice(22, 27), "LEFT_EYEBROW"), (slice(36, 42), "RIGHT_EYE"),
+        (slice(42, 48), "LEFT_EYE"), (slice(48, 68), "LIPS"),
+    ):  # fmt: skip
+        links = getattr(curves, f"FACE_LANDMARKS_{name}")
+        assert set(MESH_TO_IBUG68[part]) <= {
+            end for link in links for end in (link.start, link.end)
+        }
+    oval = {link.start: link.end for link in curves.FACE_LANDMARKS_FACE_OVAL}
+    walk = [MESH_TO_IBUG68[16]]
+    while oval[walk[-1]] != walk[0]:
+        walk.append(oval[walk[-1]])
+    places = [walk.index(vertex) for vertex in MESH_TO_IBUG68[16::-1]]
+    assert places == sorted(places)
+
+
 def test_calibrated_parts_that_were_never_trained_are_not_reported(tmp_path, few):
     predicted, truth = few
     faces = [

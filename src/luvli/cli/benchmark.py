@@ -12,8 +12,9 @@ def benchmark(
     folder: Annotated[Path, typer.Argument(help="Labelled faces, e.g. images with .pts.")],
     method: Annotated[
         list[str] | None,
-        typer.Option(help="A model of ours by name or path, dlib:PREDICTOR.dat, mediapipe, "
-                          "face-alignment, or a plug-in module:function; may be repeated."),
+        typer.Option(help="A model of ours by name or path, dlib:PREDICTOR.dat, "
+                          "mediapipe:face_landmarker.task, face-alignment, or a plug-in "
+                          "module:function; may be repeated."),
     ] = None,
     dataset: Annotated[
         str, typer.Option(help="The folder is this data set; its test split is used.")
