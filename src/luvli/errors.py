@@ -17,6 +17,11 @@ class InputError(ValueError):
     """Something the user gave cannot be used; the message says what, and how to mend it."""
 
 
+class OutputError(InputError):
+    """Nothing more can be written to a place, for want of space or permission: whatever comes
+    next would fail too, so a run over many files ends here, and can go on later."""
+
+
 class LossWarning(UserWarning):
     """Something was written to a format that cannot hold all of it; the message names the loss."""
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import secrets
+import stat
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
+from unicodedata import category
 
-from luvli.errors import InputError
+from luvli.errors import InputError, OutputError
 
 PathLike = str | os.PathLike[str]
 
@@ -38,15 +42,17 @@ def whole_file(path: PathLike) -> Iterator[Path]:
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = _new_temporary(target)
     except OSError as error:
-        raise InputError(
+        raise OutputError(
             f"{target} cannot be written ({error.strerror}): choose another place."
         ) from error
+    mode = temporary.stat().st_mode
     try:
         yield temporary
+        temporary.chmod(mode)  # a writer may have put a file of its own there, for its eyes alone
         _flush(temporary)
         temporary.replace(target)
     except OSError as error:
-        raise InputError(
+        raise OutputError(
             f"{target} could not be written ({error.strerror or error}): "
             "free some space or choose another place."
         ) from error
@@ -156,16 +162,56 @@ def _try_lock(handle: int) -> bool:
 
 
 def write_text(path: PathLike, text: str) -> None:
-    """Write UTF-8 text to `path`, whole or not at all."""
+    """Write UTF-8 text to `path`, whole or not at all; see `utf8` for names that are not."""
     with whole_file(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", errors=NOT_UTF8)
 
 
-def read_text(path: PathLike) -> str:
-    """Read UTF-8 text, or say in one sentence why not."""
+NOT_UTF8: Final = "backslashreplace"
+"""How bytes of a file's name that are not UTF-8, which Python holds as lone surrogates, are
+written to text: as `\\udcff`, which is what JSON has for them."""
+
+
+def utf8(text: str) -> str:
+    """The same text with everything that UTF-8 cannot hold spelt out.
+
+    >>> utf8(os.fsdecode(b"caf\\xe9.jpg"))
+    'caf\\\\udce9.jpg'
+    """
+    return text.encode("utf-8", NOT_UTF8).decode("utf-8")
+
+
+def one_line(text: str) -> str:
+    """The same text for a terminal or a list: control characters, which a file's name may hold
+    too, are spelt out.
+
+    >>> one_line("a\\nb\\x1b[31m")
+    'a\\\\nb\\\\x1b[31m'
+    """
+    return "".join(
+        sign if sign.isprintable() or category(sign) == "Zs" else ascii(sign)[1:-1] for sign in text
+    )
+
+
+def check_plain(path: PathLike) -> None:
+    """Refuse what is there but is no ordinary file: to open a pipe may wait for ever, and a
+    device may have no end."""
     source = Path(path)
     try:
-        return source.read_text(encoding="utf-8")
+        mode = source.stat().st_mode
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
+        raise unreadable(source, error if isinstance(error, OSError) else None) from error
+    if not stat.S_ISREG(mode):
+        raise unreadable(source)
+
+
+def read_text(path: PathLike, newline: str | None = None) -> str:
+    """Read UTF-8 text, or say in one sentence why not; `newline` as for `open`."""
+    source = Path(path)
+    check_plain(source)
+    try:
+        with source.open(encoding="utf-8", newline=newline) as stream:
+            return stream.read()
     except UnicodeDecodeError as error:
         raise InputError(
             f"{source} is not a text file: check that it is what its name says."
@@ -179,9 +225,19 @@ def unreadable(path: PathLike, error: OSError | None = None) -> InputError:
     source = Path(path)
     if source.is_dir():
         return InputError(f"{source} is a folder: give a file inside it.")
-    if error is None or not source.exists():
+    missing = error is None or error.errno in (errno.ENOENT, errno.ENOTDIR)
+    if missing and _exists(source):
+        return InputError(f"{source} is a pipe or a device: give an ordinary file.")
+    if error is None or missing:
         return InputError(f"{source} does not exist: check the path.")
     return InputError(f"{source} cannot be read ({error.strerror}): check its permissions.")
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # in a folder that may not be entered
+        return False
 
 
 def _flush(path: Path) -> None:

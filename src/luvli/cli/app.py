@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -33,6 +35,7 @@ from luvli.cli import (
     triage,
 )
 from luvli.errors import InputError
+from luvli.files import NOT_UTF8, one_line
 
 
 class _Group(TyperGroup):
@@ -40,7 +43,7 @@ class _Group(TyperGroup):
         try:
             return super().invoke(ctx)
         except InputError as error:
-            typer.secho(f"luvli: {error}", fg="red", err=True)
+            typer.secho(f"luvli: {one_line(str(error))}", fg="red", err=True)
             raise typer.Exit(2) from None
 
 
@@ -96,4 +99,7 @@ app.command()(serve.serve)
 
 def main() -> None:
     """Entry point of the console script."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # names of files need not be UTF-8
+            stream.reconfigure(errors=NOT_UTF8)
     app()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from luvli.cli.tables import print_table
+from luvli.files import one_line
 from luvli.progress import track
 
 if TYPE_CHECKING:
@@ -38,14 +39,14 @@ def print_json(
 
     wrong = bool(inputs.problems)
     for sentence in inputs.problems:
-        typer.secho(f"luvli: {sentence}", fg="red", err=True)
+        typer.secho(f"luvli: {one_line(sentence)}", fg="red", err=True)
 
     def noted(records: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:
         nonlocal wrong
         for record in records:
             if "error" in record:
                 wrong = True
-                typer.secho(f"luvli: {record['error']}", fg="red", err=True)
+                typer.secho(f"luvli: {one_line(record['error'])}", fg="red", err=True)
             yield record
 
     images: Iterable[tuple[str, Any]] = ((item.path, item.path) for item in inputs)
@@ -71,7 +72,7 @@ def report(summary: JobSummary, settings: JobSettings, quiet: bool = False) -> N
     if not quiet:
         _tables(summary)
     for sentence in summary.failed[:SHOWN_FAILURES]:
-        typer.secho(f"luvli: {sentence}", fg="red", err=True)
+        typer.secho(f"luvli: {one_line(sentence)}", fg="red", err=True)
     if len(summary.failed) > SHOWN_FAILURES:
         more = len(summary.failed) - SHOWN_FAILURES
         where = settings.out / FAILED
@@ -81,7 +82,7 @@ def report(summary: JobSummary, settings: JobSettings, quiet: bool = False) -> N
     if settings.format == "coco":
         typer.echo("COCO has no place for covariances and probabilities: they were left out.")
     for path in summary.written:
-        typer.echo(str(path))
+        typer.echo(one_line(str(path)))
     if settings.draw or settings.format == "pts":
         typer.echo(f"everything is in {settings.out}")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from luvli.files import one_line
+
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
     """First column to the left, the others to the right.
@@ -24,7 +26,7 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], title: s
         else:
             table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))  # names may hold [brackets]
+        table.add_row(*(Text(one_line(cell)) for cell in row))  # names may hold [brackets]
     console = Console()
     if not console.is_terminal:
         needed = Measurement.get(console, console.options.update(max_width=10_000), table).maximum

@@ -36,8 +36,10 @@ class Box:
     def __post_init__(self) -> None:
         for name in ("x0", "y0", "x1", "y1", "score"):
             object.__setattr__(self, name, float(getattr(self, name)))
-        if not all(map(math.isfinite, (self.x0, self.y0, self.x1, self.y1))):
+        if not all(map(math.isfinite, self)) or not math.isfinite(self.width * self.height):
             raise InputError(f"a box needs finite edges, got {tuple(self)}.")
+        if not math.isfinite(self.score):
+            raise InputError(f"the score of a box must be a finite number, got {self.score}.")
         if self.x1 <= self.x0 or self.y1 <= self.y0:
             raise InputError(f"a box needs x0 < x1 and y0 < y1, got {tuple(self)}.")
 

@@ -36,6 +36,9 @@ class WholeImage:
 class BoxesFromFile:
     """Boxes that are known already, looked up by the image's path or file name.
 
+    A box that cannot be one (an infinite edge or score, no area) concerns its own image alone:
+    looking that image up raises `InputError`.
+
     The file is a CSV with the columns image, x0, y0, x1, y1 and, if known, score; or JSON,
     either `{"a.jpg": [[x0, y0, x1, y1], ...]}` or a list `faces` whose members have
     `image` and `box` (what `luvli detect --json` and `luvli predict` write).
@@ -45,41 +48,56 @@ class BoxesFromFile:
         self.path = Path(path)
         rows = _from_csv if self.path.suffix.lower() == ".csv" else _from_json
         self._boxes: dict[str, list[Box]] = {}
+        self._wrong: dict[str, str] = {}
         try:
-            for image, box in rows(read_text(self.path)):
-                self._boxes.setdefault(image, []).append(box)
-        except (ValueError, TypeError, KeyError, csv.Error, RecursionError) as error:
+            for image, edges, score in rows(read_text(self.path)):
+                try:
+                    x0, y0, x1, y1 = edges
+                    self._boxes.setdefault(image, []).append(Box(x0, y0, x1, y1, score))
+                except InputError as error:
+                    self._wrong[image] = str(error).rstrip(".")
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, csv.Error,
+                RecursionError) as error:  # fmt: skip
             raise InputError(
                 f"{self.path} is not a list of boxes ({error}): it needs image, x0, y0, x1, y1."
             ) from error
 
     def __call__(self, image: ImageArray, name: str = "") -> list[Box]:
         for key in (name, Path(name).name):
+            if key in self._wrong:
+                raise InputError(
+                    f"{self.path} has a box for {key} that is none ({self._wrong[key]}): mend it."
+                )
             if key in self._boxes:
                 return sorted(self._boxes[key], key=lambda box: -box.score)
         return []
 
 
-def _from_csv(text: str) -> Iterator[tuple[str, Box]]:
+Row = tuple[str, list[float], float]
+"""image, edges, score"""
+
+
+def _from_csv(text: str) -> Iterator[Row]:
     for row in csv.DictReader(io.StringIO(text)):
         edges = [float(row[edge]) for edge in ("x0", "y0", "x1", "y1")]
-        score = float(row.get("score") or 1.0)
-        yield row["image"], Box(edges[0], edges[1], edges[2], edges[3], score)
+        yield row["image"], edges, float(row.get("score") or 1.0)
 
 
-def _from_json(text: str) -> Iterator[tuple[str, Box]]:
+def _from_json(text: str) -> Iterator[Row]:
     data: Any = json.loads(text)
     if isinstance(data, Mapping) and isinstance(data.get("faces"), list):
         for face in data["faces"]:
-            yield str(face["image"]), _box(face["box"], face.get("score", 1.0))
+            yield str(face["image"]), _edges(face["box"]), float(face.get("score", 1.0))
         return
     if not isinstance(data, Mapping):
         raise InputError("the top level is not an object")
     for image, boxes in data.items():
         for box in boxes:
-            yield str(image), _box(box, 1.0)
+            yield str(image), _edges(box), 1.0
 
 
-def _box(edges: Any, score: Any) -> Box:
-    x0, y0, x1, y1 = map(float, edges)
-    return Box(x0, y0, x1, y1, float(score))
+def _edges(numbers: Any) -> list[float]:
+    edges = [float(number) for number in numbers]
+    if len(edges) != 4:
+        raise InputError(f"a box has {len(edges)} numbers, not four")
+    return edges

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from luvli.errors import InputError
-from luvli.files import PathLike, unreadable
+from luvli.files import PathLike, check_plain, unreadable
 from luvli.image import affine
 from luvli.image.box import Box
 
@@ -105,6 +105,7 @@ def read_reduced(source: PathLike | bytes, factor: int, least: int = 0) -> Reduc
     if isinstance(source, bytes | bytearray | memoryview):
         return _decode(io.BytesIO(source), "the image data", len(source), factor, least)
     path = Path(source)
+    check_plain(path)
     try:
         size = path.stat().st_size
         with path.open("rb") as stream:
@@ -119,8 +120,8 @@ def _decode(stream: Any, name: str, size: int, factor: int, least: int) -> Reduc
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow's own size warning; ours is the limit
-            with _open(stream) as image:
-                _check_size(image.width, image.height, name)
+            with open_image(stream) as image:
+                check_image_size(image.width, image.height, name)
                 whole = image.size
                 factor = min(factor, max(whole) // max(least, 1)) or 1
                 wanted = max(1, whole[0] // factor), max(1, whole[1] // factor)
@@ -149,7 +150,7 @@ def _decode(stream: Any, name: str, size: int, factor: int, least: int) -> Reduc
         ) from error
 
 
-def _open(stream: Any) -> Image.Image:
+def open_image(stream: Any) -> Image.Image:
     """Pillow knows formats that it hands to other programs; only those of the list are tried."""
     try:
         return Image.open(stream, formats=FORMATS[:_COMMON])
@@ -216,7 +217,7 @@ def from_array(array: NDArray[Any], name: str = "the array", check_size: bool = 
             f"{name} must have shape (H, W), (H, W, 3) or (H, W, 4), got {array.shape}."
         )
     if check_size:
-        _check_size(array.shape[1], array.shape[0], name)
+        check_image_size(array.shape[1], array.shape[0], name)
     pixels = _to_uint8(array, name)
     if pixels.ndim == 2:
         return np.repeat(pixels[:, :, None], 3, axis=2)
@@ -247,7 +248,8 @@ def _flatten(rgba: ImageArray) -> ImageArray:
     return np.asarray(np.rint(mixed), dtype=np.uint8)
 
 
-def _check_size(width: int, height: int, name: str) -> None:
+def check_image_size(width: int, height: int, name: str) -> None:
+    """Refuse an image of so many pixels, or so few, before any of them is decoded."""
     if max(width, height) > MAX_SIDE or width * height > MAX_PIXELS:
         raise InputError(_too_large(name, f"{width} x {height} pixels"))
     if min(width, height) < MIN_SIDE:

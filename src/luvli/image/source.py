@@ -10,7 +10,8 @@ import numpy as np
 from PIL import Image
 
 from luvli.errors import InputError, unknown_choice
-from luvli.image.read import ImageSource, _upright
+from luvli.files import check_plain
+from luvli.image.read import ImageSource, _upright, open_image
 
 AnyImage = ImageSource | Image.Image | IO[bytes] | Any
 """a path, bytes, an array, a `PIL.Image`, a file open for reading, or a PyTorch tensor"""
@@ -83,8 +84,12 @@ def image_size(source: ImageSource) -> tuple[int, int]:
     import io
 
     try:
-        stream: Any = io.BytesIO(source) if isinstance(source, bytes) else Path(source)
-        with Image.open(stream) as image:
+        if isinstance(source, bytes):
+            stream: Any = io.BytesIO(source)
+        else:
+            check_plain(source)
+            stream = Path(source).open("rb")  # noqa: SIM115  # closed below
+        with stream, open_image(stream) as image:
             width, height = image.size
             turned = image.getexif().get(0x0112, 1) >= 5
     except Exception:  # reading it will say what is wrong

@@ -37,6 +37,18 @@ class CropPrediction(NamedTuple):
         return cls(*(None if c[0] is None else np.concatenate(c) for c in columns))  # type: ignore[arg-type]
 
 
+def usable(found: CropPrediction) -> NDArray[np.bool_]:
+    """(B,) whether all that is said about a crop are numbers, and covariances are covariances."""
+    batch = len(found.points)
+    covariance = found.covariance.astype(np.float64).reshape(batch, -1, 2, 2)
+    xx, yy = covariance[..., 0, 0], covariance[..., 1, 1]
+    with np.errstate(invalid="ignore", over="ignore"):
+        proper = (xx > 0) & (yy > 0) & np.isfinite(xx + yy) & np.isfinite(covariance[..., 0, 1])
+    numbers = (found.points, found.visibility)
+    finite = [np.isfinite(part).reshape(batch, -1).all(axis=1) for part in numbers]
+    return np.asarray(finite[0] & finite[1] & proper.all(axis=1))
+
+
 class Backend(Protocol):
     """A model that can be run. It must be safe to call from several threads."""
 

@@ -17,6 +17,10 @@ from luvli.errors import InputError
 
 Floats = NDArray[np.float64]
 
+LEAST = 1e-6
+"""smallest factor, and 1 / the largest: what lies beyond is no calibration, and leaves the range
+of float32 when it is multiplied"""
+
 
 class Calibration(BaseModel):
     """For each landmark a factor and a least variance, and how they were found.
@@ -26,11 +30,11 @@ class Calibration(BaseModel):
     `scale` times the network's, plus `pixel_variance` along both axes.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    scale: list[Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(min_length=1)
+    scale: list[Annotated[float, Field(ge=LEAST, le=1 / LEAST)]] = Field(min_length=1)
     """k factors, all above 0, for covariances (their square roots are for lengths)"""
-    pixel_variance: list[Annotated[float, Field(ge=0, allow_inf_nan=False)]] = []
+    pixel_variance: list[Annotated[float, Field(ge=0, le=1 / LEAST)]] = []
     """k variances in square pixels of the image, or none"""
     faces: int = Field(default=0, ge=0)
     """held-out faces that it was fitted on"""

@@ -55,7 +55,7 @@ class ShapeModel(BaseModel):
     Points are centred and scaled to root mean square distance 1 from their centre.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     mean: list[list[float]]
     """(k, 2)"""

@@ -30,14 +30,14 @@ published code used"""
 class ModelInfo(BaseModel):
     """Everything needed to use a model, beside its weights."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
     name: str
     version: str = "0"
     licence: str = "unknown"
     config: NetworkConfig
     """architecture and conventions"""
-    enlarge: float = Field(default=DEFAULT_ENLARGE, gt=0)
+    enlarge: float = Field(default=DEFAULT_ENLARGE, ge=0.1, le=100)
     """side of the square crop / longer side of the tight landmark box"""
     calibration: Calibration | None = None
     """its factors are applied inside the model, its pixel variances by `to_image`"""
@@ -140,7 +140,7 @@ class ModelInfo(BaseModel):
             )
         try:
             return cls.model_validate(json.loads(metadata["luvli"]))
-        except (KeyError, ValueError) as error:
+        except (KeyError, ValueError, RecursionError) as error:
             raise InputError(
                 f"{where} has a description that this version cannot read "
                 f"({_first(error)}): update luvli, or export the model again."

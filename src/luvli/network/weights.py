@@ -76,7 +76,7 @@ def _read(path: Path) -> tuple[NetworkConfig, dict[str, Any], dict[str, Tensor]]
             "published checkpoints are converted with luvli import-official; "
             "otherwise fetch or save it again."
         ) from error
-    except (ValidationError, KeyError, ValueError) as error:
+    except (ValidationError, KeyError, ValueError, RecursionError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from luvli.drawing.faces import draw_faces, readable_enlargement
-from luvli.errors import InputError
+from luvli.errors import InputError, OutputError
 from luvli.faces import FaceLandmarks
-from luvli.files import folder_lock, whole_file, write_text
+from luvli.files import folder_lock, one_line, whole_file, write_text
 from luvli.image.box import Box
 from luvli.image.crop import Crop
 from luvli.image.photograph import Photograph
@@ -23,15 +22,17 @@ from luvli.image.read import ImageArray
 from luvli.image.write import write_image
 from luvli.prediction.input_files import Input, Inputs
 from luvli.prediction.job_settings import JobSettings, JobSummary
-from luvli.prediction.journal import Finished, Journal
+from luvli.prediction.journal import Finished, Journal, file_stamp
 from luvli.prediction.output_names import OutputNames
 from luvli.prediction.predictor import BATCH, Predictor
 from luvli.prediction.result import Result
+from luvli.prediction.spool import Spool
 from luvli.prediction.track import Follower, follow, smoothed
 from luvli.prediction.turns import find_turned
 from luvli.prediction.video import Frame, VideoReader, VideoWriter, output_suffix
 from luvli.prediction.write import (
     SUFFIXES,
+    pts_paths,
     write_json_lines,
     write_pts_files,
     write_results,
@@ -61,6 +62,8 @@ class _Ready:
     crops: list[Crop] = field(default_factory=list)
     pixels: list[ImageArray] = field(default_factory=list)
     error: str = ""
+    stamp: bytes = b"-"
+    """of the file, before it was read"""
 
 
 class BatchJob:
@@ -85,10 +88,10 @@ class BatchJob:
         if not settings.overwrite:
             self._finished.check(self._results_file if self._results_file.suffix else None)
         self.journal = Journal(settings.out, identity, fresh=settings.overwrite)
-        self.summary.resumed = self.journal.resumed
         self._names = OutputNames(settings.out)
-        # what an earlier run of the same command left may be replaced, other files never
-        self._ours = settings.overwrite or self._finished.same or bool(self.journal.resumed)
+        self._told: set[str] = set()
+        for name in sorted(self.journal.left):
+            self._tell_left(name)
         self.stopwatch = self.summary.stopwatch
 
     # -- images --------------------------------------------------------------------------
@@ -114,7 +117,7 @@ class BatchJob:
             try:
                 for item in inputs:
                     stem = self._stem(item)  # also of finished ones: theirs are taken
-                    if item.path in self.journal:
+                    if self.journal.confirm(item.path):
                         continue
                     waiting.append(pool.submit(self._prepare, item, stem))
                     if len(waiting) > 2 * workers:
@@ -126,6 +129,10 @@ class BatchJob:
                     future.cancel()
 
     def _prepare(self, item: Input, stem: Path) -> _Ready:
+        stamp = file_stamp(item.path)
+        return replace(self._seen(item, stem), stamp=stamp)
+
+    def _seen(self, item: Input, stem: Path) -> _Ready:
         try:
             photograph = Photograph(item.path)
             with self.stopwatch("read"):
@@ -156,13 +163,15 @@ class BatchJob:
     def _flush(self, batch: list[_Ready]) -> Iterator[Input]:
         good = [ready for ready in batch if not ready.error]
         with self.stopwatch("network"):
-            faces = iter(
-                self.predictor.run(
-                    [pixels for ready in good for pixels in ready.pixels],
-                    [crop for ready in good for crop in ready.crops],
-                    [box for ready in good for box in ready.boxes],
-                )
-            )
+            try:
+                faces = iter(self._run(good))
+            except InputError:  # because of one of them: which?
+                for ready in good:
+                    try:
+                        self._run([ready])
+                    except InputError as error:
+                        ready.error = f"{ready.input.path}: {error}"
+                faces = iter(self._run([ready for ready in good if not ready.error]))
         for ready in batch:
             if ready.error:
                 self.summary.failed.append(ready.error)
@@ -172,11 +181,20 @@ class BatchJob:
                     self._keep(ready, Result(ready.input.path, found))
             yield ready.input
 
+    def _run(self, images: Sequence[_Ready]) -> list[FaceLandmarks]:
+        return self.predictor.run(
+            [pixels for ready in images for pixels in ready.pixels],
+            [crop for ready in images for crop in ready.crops],
+            [box for ready in images for box in ready.boxes],
+        )
+
     def _keep(self, ready: _Ready, result: Result) -> None:
         summary = self.summary
         stem = ready.stem
-        if self.settings.format == "pts" and self._may_write(stem.with_name(f"{stem.name}.pts")):
-            write_pts_files(stem, result)
+        if self.settings.format == "pts":
+            free = [self._may_write(path) for path in pts_paths(stem, len(result.faces))]
+            if all(free):
+                write_pts_files(stem, result)
         if ready.image is not None and result.faces:
             suffix = Path(ready.input.path).suffix.lower()
             suffix = suffix if suffix in WRITABLE else ".png"
@@ -185,7 +203,7 @@ class BatchJob:
                 write_image(target, self._drawn(ready.image, result.faces, enlarge=True))
                 if len(summary.written) < 10:
                     summary.written.append(target)
-        self.journal.add(result.to_line())
+        self.journal.add(result.to_line(), ready.stamp)
         summary.images += 1
         summary.faces += len(result.faces)
         summary.without_face += not result.faces
@@ -210,14 +228,32 @@ class BatchJob:
         )
 
     def _may_write(self, target: Path) -> bool:
-        """False, and named, where a file stands that is not of this run."""
-        if self._ours or not target.exists():
+        """False, and named, where a file stands that is not of this command: what an earlier run
+        of it wrote may be replaced, files of others never."""
+        name = str(target.relative_to(self.settings.out))
+        if self.journal.has_begun(name):
             return True
-        self.summary.failed.append(
-            f"{target} was there before and was left as it is: choose another --out, or give "
-            "--overwrite."
-        )
+        if self._is_ours(name) or not target.exists():
+            self.journal.begins(name)
+            self._finished.left.discard(name)
+            return True
+        if name not in self._told:
+            self.journal.leaves(name)
+            self._tell_left(name)
         return False
+
+    def _tell_left(self, name: str) -> None:
+        self._told.add(name)
+        self._finished.left.add(name)
+        self.summary.failed.append(
+            f"{self.settings.out / name} was there before and was left as it is: choose another "
+            "--out, or give --overwrite."
+        )
+
+    def _is_ours(self, name: str) -> bool:
+        """Whether a file of this name, if there is one, may be replaced."""
+        same = self._finished.same and name not in self._finished.left
+        return same or self.settings.overwrite or self.journal.has_begun(name)
 
     def _count(self, result: Result) -> None:
         """What the triage decided, where it was asked."""
@@ -246,8 +282,9 @@ class BatchJob:
 
     def video(self, item: Input, watch: Watch = lambda items, _, __: items) -> None:
         """Do one video; its results get a file of their own. Failures are noted, not raised."""
-        if item.path in self.journal:
+        if self.journal.confirm(item.path):
             return
+        stamp = file_stamp(item.path)
         try:
             reader = VideoReader(item.path)
             frames = watch(prefetch(reader), Path(item.path).name, reader.frames)
@@ -257,10 +294,12 @@ class BatchJob:
                 self.summary.failed.append(
                     f"{item.path} {reader.ended_early}: results are for what could be read."
                 )
+        except OutputError:
+            raise  # the next one could not be written either
         except InputError as error:
             self.summary.failed.append(str(error))
             return
-        self.journal.add(json.dumps({"image": item.path, "video": True}))
+        self.journal.add(json.dumps({"image": item.path, "video": True}), stamp)
         self.summary.videos += 1
 
     def camera(self, frames: Iterable[Frame], name: str, rate: float) -> None:
@@ -281,30 +320,29 @@ class BatchJob:
         otherwise the video is decoded a second time, when the smoothed faces are known."""
         settings, stem = self.settings, self._stem(item)
         followed = follow(frames, item.path, Follower(self.predictor, settings.min_score))
-        with ExitStack() as stack:
-            # The video's results wait here until all are known; they may be many.
-            spool = stack.enter_context(
-                tempfile.TemporaryFile("w+", encoding="utf-8", dir=settings.out)
-            )
+        target = stem.with_name(f"{stem.name}-landmarks{output_suffix(item.path)}")
+        draws = settings.draw and self._may_write(target)
+        count = faces = 0
+        with Spool(settings.out) as spool, ExitStack() as stack:
             writer = None
-            if settings.draw:
-                target = stem.with_name(f"{stem.name}-landmarks{output_suffix(item.path)}")
+            if draws:
                 temporary = stack.enter_context(whole_file(target))
                 writer = stack.enter_context(VideoWriter(temporary, rate, sound))
-            count = faces = 0
             for whole in self._results(followed, writer if online else None, offline):
                 result = self._only_wanted(whole)
-                spool.write(result.to_line() + "\n")
+                spool.add(result)
                 count, faces = count + 1, faces + len(result.faces)
                 self._count(result)
             if writer is not None and not online:
                 for frame, result in zip(
-                    prefetch(VideoReader(item.path)), _read_lines(spool), strict=False
+                    prefetch(VideoReader(item.path)), spool.results(), strict=False
                 ):
                     writer.write(self._drawn(frame.image, result.faces), frame.time)
             self._write_video_results(stem, spool)
-        if settings.draw:
+        if writer is not None:
             self.summary.written.append(target)
+            if writer.sound_lost:
+                self.summary.failed.append(f"{item.path} {writer.sound_lost}.")
         self.summary.frames += count
         self.summary.faces += faces
 
@@ -329,19 +367,18 @@ class BatchJob:
                 writer.write(self._drawn(images.popleft(), result.faces), result.time or 0.0)
             yield result
 
-    def _write_video_results(self, stem: Path, spool: IO[str]) -> None:
+    def _write_video_results(self, stem: Path, spool: Spool) -> None:
         format = self.settings.format
-        if format == "pts":
-            for result in _read_lines(spool):
-                write_pts_files(stem / f"{result.frame:06d}", result)
-            self.summary.written.append(stem)
+        path = stem if format == "pts" else stem.with_name(f"{stem.name}{SUFFIXES[format]}")
+        if not self._may_write(path):
             return
-        path = stem.with_name(f"{stem.name}{SUFFIXES[format]}")
-        if format == "json":
-            spool.seek(0)
-            write_json_lines(path, (line.encode() for line in spool))
+        if format == "pts":
+            for result in spool.results():
+                write_pts_files(stem / f"{result.frame:06d}", result)
+        elif format == "json":
+            write_json_lines(path, (line.encode() for line in spool.texts()))
         else:
-            write_results(path, _read_lines(spool), format)
+            write_results(path, spool.results(), format)
         self.summary.written.append(path)
 
     # -- the end ---------------------------------------------------------------------------
@@ -349,6 +386,8 @@ class BatchJob:
     def finish(self) -> JobSummary:
         """Write the images' results from the journal, which then disappears."""
         settings = self.settings
+        self.summary.resumed = self.journal.resumed
+        self._finished.note()  # first, so that who is stopped here may write them again
         anything = any(not line.get("video") for line in self.journal.lines())
         if settings.format != "pts" and anything:
             path = self._results_file
@@ -360,13 +399,17 @@ class BatchJob:
                     results = (Result.from_fields(line) for line in lines)
                     write_results(path, results, settings.format)
             self.summary.written.insert(0, path)
-        if self.summary.failed:
-            write_text(settings.out / FAILED, "\n".join(self.summary.failed) + "\n")
-        elif self._ours:
-            (settings.out / FAILED).unlink(missing_ok=True)  # of an earlier run
-        self._finished.note()
+        self._write_failed(settings.out / FAILED)
+        self._finished.note()  # now with everything that was left as it is
         self.journal.remove()
         return self.summary
+
+    def _write_failed(self, path: Path) -> None:
+        if self.summary.failed:
+            if self._may_write(path):
+                write_text(path, "\n".join(map(one_line, self.summary.failed)) + "\n")
+        elif path.exists() and self._is_ours(path.name):
+            path.unlink()  # of an earlier run
 
 
 def _identity(predictor: Predictor, settings: JobSettings) -> dict[str, Any]:
@@ -411,9 +454,3 @@ def _locked(
     except BaseException:
         run.journal.close()
         raise
-
-
-def _read_lines(spool: IO[str]) -> Iterator[Result]:
-    spool.seek(0)
-    for line in spool:
-        yield Result.from_fields(json.loads(line))

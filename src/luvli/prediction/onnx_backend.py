@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from luvli.files import PathLike, unreadable
 from luvli.image.read import ImageArray
 from luvli.network.backend import INPUT, OCCLUSION, OUTPUTS, CropPrediction
 from luvli.network.model_info import ModelInfo
+from luvli.prediction.onnx_file import refuse_external_data
 
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 
@@ -41,14 +43,14 @@ class OnnxBackend:
         options.inter_op_num_threads = 1
         options.log_severity_level = 3  # errors only; they are raised too
         available = onnxruntime.get_available_providers()
+        chosen = _providers(providers, available)
         try:
-            session = onnxruntime.InferenceSession(
-                source.read_bytes(), options, providers=_providers(providers, available)
-            )
+            content = source.read_bytes()
         except OSError as error:
             raise unreadable(source, error) from error
-        except InputError:
-            raise
+        refuse_external_data(content, str(source))
+        try:
+            session = onnxruntime.InferenceSession(content, options, providers=chosen)
         except Exception as error:  # the runtime has an exception for each kind of damage
             raise InputError(
                 f"{source} is not a whole ONNX model ({str(error).splitlines()[0][:80]}): "
@@ -57,10 +59,8 @@ class OnnxBackend:
         self.info = ModelInfo.from_metadata(
             session.get_modelmeta().custom_metadata_map, str(source)
         )
-        names = {node.name for node in session.get_outputs()}
-        if not names.issuperset(OUTPUTS):
-            raise InputError(f"{source} lacks the outputs {', '.join(OUTPUTS)}: export it again.")
-        self._outputs = [*OUTPUTS, *([OCCLUSION] if OCCLUSION in names else [])]
+        _compare(self.info, session, source)
+        self._outputs = [*OUTPUTS, *([OCCLUSION] if self.info.config.occlusion else [])]
         self.threads = thread_count(threads)
         self.session = session
         self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
@@ -78,7 +78,37 @@ class OnnxBackend:
         return CropPrediction.join(parts)
 
     def _run(self, crops: ImageArray) -> CropPrediction:
-        return CropPrediction(*self.session.run(self._outputs, {INPUT: crops}))
+        found = CropPrediction(*self.session.run(self._outputs, {INPUT: crops}))
+        if found.points.shape != (len(crops), self.info.config.landmarks, 2):
+            raise InputError(
+                f"{self.info.name} gives {found.points.shape} for {len(crops)} faces, not what it "
+                "describes: export it again."
+            )
+        return found
+
+
+def _compare(info: ModelInfo, session: Any, path: Path) -> None:
+    """Refuse a file whose description contradicts its graph."""
+    config = info.config
+    k, side = config.landmarks, config.input_size
+    wanted: dict[str, tuple[str, list[int]]] = {INPUT: ("tensor(uint8)", [side, side, 3])}
+    shapes = dict(zip((*OUTPUTS, OCCLUSION), ([k, 2], [k, 2, 2], [k], [k]), strict=True))
+    if not config.occlusion:
+        del shapes[OCCLUSION]
+    wanted |= {name: ("tensor(float)", shape) for name, shape in shapes.items()}
+    inputs, outputs = session.get_inputs(), session.get_outputs()
+    found = {node.name: (node.type, list(node.shape[1:])) for node in (*inputs, *outputs)}
+    for name in wanted.keys() | found.keys():
+        if found.get(name) != wanted.get(name):
+            raise InputError(
+                f"{path} describes another model than it holds: {name} should be "
+                f"{_told(wanted.get(name))} and is {_told(found.get(name))}; export it again."
+            )
+    _ = info.cholesky_factors  # raises where the calibration is for other landmarks
+
+
+def _told(tensor: tuple[str, list[int]] | None) -> str:
+    return "missing" if tensor is None else f"{tensor[0]} of {tensor[1]}"
 
 
 def thread_count(threads: int | None) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +12,8 @@ from luvli.prediction.input_files import Input
 
 NUMBERED = re.compile(r"~\d+$")
 """how the files of a second and third face end: no input's stem may end so"""
+LONGEST = 220
+"""bytes of a file's name; file systems allow 255, and outputs are called NAME.jpg (12)-landmarks"""
 RESERVED = frozenset(("faces", "failed", "images"))
 """results of all images, and reports"""
 
@@ -29,7 +33,7 @@ class OutputNames:
 
     def stem(self, item: Input) -> Path:
         """Where outputs of one input go, without a suffix; no two inputs share it."""
-        name = Path(item.name)
+        name = Path(*map(_shortened, Path(item.name).parts))
         for candidate in self._candidates(name):
             key = hash(str(candidate))
             reserved = str(candidate) in RESERVED or NUMBERED.search(candidate.name)
@@ -51,3 +55,14 @@ class OutputNames:
         while True:
             yield name.with_name(f"{name.name} ({number})")
             number += 1
+
+
+def _shortened(part: str) -> str:
+    """A name that leaves room for what outputs add to it; two long ones stay different."""
+    raw = os.fsencode(part)
+    if len(raw) <= LONGEST:
+        return part
+    stem, suffix = os.path.splitext(part)  # noqa: PTH122
+    digest = hashlib.blake2b(raw, digest_size=6).hexdigest()
+    kept = os.fsencode(stem)[: LONGEST - 40].decode("utf-8", "ignore")
+    return f"{kept}-{digest}{suffix[:16]}"

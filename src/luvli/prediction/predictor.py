@@ -23,7 +23,7 @@ from luvli.image.read import ImageArray, ImageSource, Reduced, read_image
 from luvli.image.source import AnyImage, Color, image_size, plain_source
 from luvli.markup import get_markup, is_markup
 from luvli.models import model_names, read_card
-from luvli.network.backend import Backend
+from luvli.network.backend import Backend, usable
 from luvli.network.licence import is_open
 from luvli.network.model_info import ModelInfo
 from luvli.prediction.backends import BackendName, open_backend
@@ -285,6 +285,11 @@ class Predictor:
     ) -> list[FaceLandmarks]:
         """Faces of one batch; they are moved to the image all at once."""
         found = self.backend(np.stack(pixels))
+        if not usable(found).all():
+            raise InputError(
+                f"the model {self.info.name} gives no numbers for a face: leave the image out, or "
+                "train the model again."
+            )
         to_image = affine.invert(np.stack([crop.affine for crop in crops]))
         points, covariance = self.info.to_image(to_image, found.points, found.covariance)
         visibility = np.clip(found.visibility, 0.0, 1.0, dtype=np.float64)

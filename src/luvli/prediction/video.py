@@ -18,7 +18,7 @@ import numpy as np
 
 from luvli.errors import InputError, require
 from luvli.files import PathLike, unreadable
-from luvli.image.read import ImageArray
+from luvli.image.read import ImageArray, check_image_size
 
 MP4_FAMILY = (".mp4", ".m4v", ".mov")
 CLOCK = Fraction(1, 90_000)
@@ -49,8 +49,8 @@ class VideoReader:
             raise unreadable(self.path)
         self.ended_early = ""
         try:
-            self._container = av.open(os.fspath(self.path))
-        except (av.FFmpegError, OSError) as error:
+            self._container = _open(self.path)
+        except (av.FFmpegError, OSError, ValueError) as error:
             raise InputError(
                 f"{self.path} is not a readable video ({_why(error)}): copy or download it again."
             ) from error
@@ -124,6 +124,7 @@ def _duration(container: Any, stream: Any) -> float | None:
 
 def upright(frame: Any) -> ImageArray:
     """A decoded frame as RGB, turned as the file's display matrix says."""
+    check_image_size(frame.width, frame.height, "a frame")
     image = frame.to_ndarray(format="rgb24")
     quarter_turns = round(getattr(frame, "rotation", 0) / 90) % 4  # counter-clockwise
     return np.ascontiguousarray(np.rot90(image, quarter_turns)) if quarter_turns else image
@@ -137,8 +138,9 @@ def output_suffix(source: PathLike) -> str:
 class VideoWriter:
     """Writes frames, and beside them the sound of `source`, unchanged.
 
-    The caller gives a temporary path (`luvli.files.whole_file`), so that a video appears
-    whole or not at all.
+    Sound that cannot be copied, because it is damaged or of a kind that the file cannot hold,
+    is left out; `sound_lost` then says so. The caller gives a temporary path
+    (`luvli.files.whole_file`), so that a video appears whole or not at all.
     """
 
     def __init__(self, path: PathLike, rate: float, source: PathLike | None = None) -> None:
@@ -148,7 +150,17 @@ class VideoWriter:
         self._container = av.open(os.fspath(path), "w")
         self._stream: Any = None
         self._last = -1
-        self._sound = _Sound(source, self._container) if source is not None else None
+        self._sound: _Sound | None = None
+        self.sound_lost = ""
+        if source is not None:
+            try:
+                self._sound = _Sound(source, self._container)
+            except (av.FFmpegError, ValueError) as error:
+                self._lose_sound(error)
+
+    def _lose_sound(self, error: Exception) -> None:
+        self._sound = None
+        self.sound_lost = f"has sound that could not be copied ({_why(error)})"
 
     def write(self, image: ImageArray, time: float) -> None:
         """One frame, at `time` seconds."""
@@ -162,10 +174,32 @@ class VideoWriter:
         self._last = max(round(time / CLOCK), self._last + 1)
         frame.pts, frame.time_base = self._last, CLOCK
         self._container.mux(self._stream.encode(frame))
+        self._copy_sound(time)
+
+    def _copy_sound(self, time: float) -> None:
         if self._sound is not None:
-            self._sound.copy_until(time)
+            try:
+                self._sound.copy_until(time)
+            except ValueError as error:  # so are invalid data and arguments
+                self._lose_sound(error)  # the frames go on
 
     def _start(self, width: int, height: int) -> None:
+        """Begin the file with what is known now; without the sound where it does not fit."""
+        av = require("av", "video")
+        self._add_stream(width, height)
+        try:
+            self._container.start_encoding()
+        except ValueError as error:  # so are invalid data and arguments
+            if self._sound is None:
+                raise
+            self._lose_sound(error)
+            with contextlib.suppress(Exception):  # nothing was written to it
+                self._container.close()
+            self._container = av.open(os.fspath(self._path), "w")
+            self._add_stream(width, height)
+            self._container.start_encoding()
+
+    def _add_stream(self, width: int, height: int) -> None:
         av = require("av", "video")
         try:
             av.Codec("libx264", "w")
@@ -182,8 +216,7 @@ class VideoWriter:
         """Write what the encoder still holds, the rest of the sound, and the index."""
         if self._stream is not None:
             self._container.mux(self._stream.encode(None))
-            if self._sound is not None:
-                self._sound.copy_until(float("inf"))
+            self._copy_sound(float("inf"))
         self._container.close()
 
     def __enter__(self) -> Self:
@@ -206,11 +239,10 @@ class _Sound:
     """The sound of a file, packet by packet, as far as the image has come."""
 
     def __init__(self, source: PathLike, target: Any) -> None:
-        av = require("av", "video")
         self._target = target
         self._packets: Iterator[Any] = iter(())
         self._waiting: Any = None
-        container = av.open(os.fspath(source))
+        container = _open(source)
         streams = container.streams.audio
         if not streams:
             container.close()
@@ -247,6 +279,11 @@ class _Sound:
             packet.stream = self._out
             self._target.mux_one(packet)
             self._waiting = None
+
+
+def _open(path: PathLike) -> Any:
+    """Titles and names in a file need not be UTF-8, whatever its format promises."""
+    return require("av", "video").open(os.fspath(path), metadata_errors="replace")
 
 
 def _why(error: Exception) -> str:

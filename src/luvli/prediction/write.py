@@ -17,11 +17,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from luvli.data.formats import write_coco, write_csv, write_pts
+from luvli.data.formats.cells import image_cell, write_rows
 from luvli.data.formats.parquet import face_schema
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import LossWarning, require, unknown_choice
 from luvli.faces import FaceLandmarks
-from luvli.files import PathLike, whole_file
+from luvli.files import NOT_UTF8, PathLike, utf8, whole_file
 from luvli.prediction.result import Result
 
 Format = Literal["json", "csv", "parquet", "pts", "coco"]
@@ -47,15 +48,19 @@ def write_results(path: PathLike, results: Iterable[Result], format: str) -> Non
         _WRITERS[format](temporary, results)
 
 
+def pts_paths(stem: Path, faces: int) -> list[Path]:
+    """Files for the faces of one image: STEM.pts, STEM~2.pts, STEM~3.pts, ..."""
+    ends = ["", *(f"~{number}" for number in range(2, faces + 1))]
+    return [stem.with_name(f"{stem.name}{end}.pts") for end in ends[:faces]]
+
+
 def write_pts_files(stem: Path, result: Result) -> list[Path]:
-    """One `.pts` for each face: STEM.pts, and STEM~2.pts, STEM~3.pts for further ones."""
-    paths = []
-    for number, face in enumerate(result.faces, 1):
-        path = stem.with_name(f"{stem.name}.pts" if number == 1 else f"{stem.name}~{number}.pts")
+    """One `.pts` for each face, under the names of `pts_paths`."""
+    paths = pts_paths(stem, len(result.faces))
+    for path, face in zip(paths, result.faces, strict=True):
         visible = face.visible() if face.visibility_trained else np.full(len(face), True)
         classes = np.where(visible, Visibility.UNOCCLUDED, Visibility.SELF_OCCLUDED)
         write_pts(path, face.points, classes)
-        paths.append(path)
     return paths
 
 
@@ -128,7 +133,7 @@ def _write_csv(path: Path, results: Iterable[Result]) -> None:
                 without.append(result.image)
             yield result
 
-    with path.open("w", encoding="utf-8", newline="") as stream:
+    with path.open("w", encoding="utf-8", errors=NOT_UTF8, newline="") as stream:
         try:
             for part in _parts(_records(noted())):
                 records, faces = zip(*part, strict=True)
@@ -143,8 +148,10 @@ def _write_csv(path: Path, results: Iterable[Result]) -> None:
                 stream.write(piece.read_text(encoding="utf-8"))
             with piece.open(encoding="utf-8", newline="") as lines:
                 columns = len(next(csv.reader(lines)))
-            rows = ([name, *[""] * (columns - 1)] for name in without)  # image comes first
-            csv.writer(stream, lineterminator="\n").writerows(rows)
+            rows = (
+                [image_cell(name), *[""] * (columns - 1)] for name in without
+            )  # image comes first
+            write_rows(stream, rows)
         finally:
             piece.unlink(missing_ok=True)
 
@@ -193,7 +200,9 @@ def _write_parquet(path: Path, results: Iterable[Result]) -> None:
     schema = face_schema()
     flat = ("box", "points", "covariance", "visibility")
     rows = (
-        row | {name: np.asarray(row[name], dtype=np.float64).ravel() for name in flat}
+        row
+        | {name: np.asarray(row[name], dtype=np.float64).ravel() for name in flat}
+        | {"image": utf8(row["image"])}
         for result in results
         for row in result.rows()
     )

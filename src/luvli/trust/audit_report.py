@@ -11,12 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
+from luvli.data.formats.cells import image_cell, word_cell
 from luvli.data.record import FaceRecord
 from luvli.drawing.faces import draw_face
 from luvli.errors import InputError
 from luvli.evaluation.evaluate_model import run_model
 from luvli.faces import FaceLandmarks
-from luvli.files import PathLike, whole_file, write_text
+from luvli.files import NOT_UTF8, PathLike, whole_file, write_text
 from luvli.image.box import Box
 from luvli.image.crop import Crop
 from luvli.image.read import ImageArray, read_image
@@ -57,15 +58,19 @@ def write_suspects(
     path: PathLike, suspects: Sequence[Suspect], records: Sequence[FaceRecord]
 ) -> None:
     """Every face with its suspicion, the most suspicious first."""
-    with whole_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
+    with (
+        whole_file(path) as temporary,
+        temporary.open("w", encoding="utf-8", errors=NOT_UTF8, newline="") as stream,
+    ):
         lines = csv.writer(stream)
         kinds = list(suspects[0].scores) if suspects else []
         lines.writerow(["face", "image", "suspicion", "kind", "what", *kinds])
         for suspect in suspects:
             image = records[suspect.index].image
             lines.writerow(
-                [suspect.name, image.name if image else "", f"{suspect.suspicion:.2f}",
-                 suspect.kind, suspect.sentence, *(f"{suspect.scores[k]:.2f}" for k in kinds)]
+                [word_cell(suspect.name), image_cell(image.name if image else ""),
+                 f"{suspect.suspicion:.2f}", suspect.kind, word_cell(suspect.sentence),
+                 *(f"{suspect.scores[k]:.2f}" for k in kinds)]
             )  # fmt: skip
 
 

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from luvli.data.formats.cells import image_cell
 from luvli.drawing.faces import draw_face
 from luvli.errors import InputError, require
 from luvli.faces import FaceLandmarks
-from luvli.files import PathLike, read_text, whole_file, write_text
+from luvli.files import NOT_UTF8, PathLike, read_text, whole_file, write_text
 from luvli.image.box import Box
 from luvli.image.crop import Crop
 from luvli.image.read import ImageArray, read_image
@@ -86,7 +87,10 @@ def shift_of(predictions: Sequence[Predicted], trust: TrustTables) -> Shift | No
 
 def write_table(path: PathLike, predictions: Sequence[Predicted]) -> None:
     """CSV: image, number of the face, confidence, expected error, accepted."""
-    with whole_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
+    with (
+        whole_file(path) as temporary,
+        temporary.open("w", encoding="utf-8", errors=NOT_UTF8, newline="") as stream,
+    ):
         lines = csv.writer(stream)
         lines.writerow(["image", "face", "confidence", "expected_error", "accepted"])
         numbers: dict[str, int] = {}
@@ -94,8 +98,8 @@ def write_table(path: PathLike, predictions: Sequence[Predicted]) -> None:
             numbers[item.image] = numbers.get(item.image, 0) + 1
             face = item.face
             error = "" if face.expected_error is None else f"{face.expected_error:.3f}"
-            lines.writerow([item.image, numbers[item.image], f"{face.confidence:.4f}", error,
-                            int(bool(face.accepted))])  # fmt: skip
+            lines.writerow([image_cell(item.image), numbers[item.image], f"{face.confidence:.4f}",
+                            error, int(bool(face.accepted))])  # fmt: skip
 
 
 def write_judged(path: PathLike, predictions: Sequence[Predicted]) -> None:

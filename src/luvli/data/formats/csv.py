@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from luvli.data.formats.cells import image_cell, read_word, word_cell, write_rows
 from luvli.data.formats.columns import (
     FACE_COLUMNS,
     IMAGE_COLUMNS,
@@ -69,10 +70,9 @@ def csv_text(
         header += [f"visibility_{j}"] if probable else []
         header += [f"xx_{j}", f"xy_{j}", f"yy_{j}"] if predicted else []
     text = io.StringIO()
-    writer = csv.DictWriter(text, header, restval="", lineterminator="\n")
-    writer.writeheader()
     places = [record.points for record in records] if points is None else points
-    writer.writerows(map(_row, records, places))
+    rows = map(_row, records, places)
+    write_rows(text, [header, *([row.get(name, "") for name in header] for row in rows)])
     return text.getvalue()
 
 
@@ -83,7 +83,8 @@ def read_csv(path: PathLike, hidden_points: bool = False) -> list[FaceRecord]:
     calls hidden keep their location.
     """
     source = Path(path)
-    rows = csv.DictReader(io.StringIO(read_text(source)), delimiter=_delimiter(source))
+    text = io.StringIO(read_text(source, newline=""), newline="")  # names may hold any of them
+    rows = csv.DictReader(text, delimiter=_delimiter(source))
     try:
         header = list(rows.fieldnames or [])
     except csv.Error as error:
@@ -122,10 +123,10 @@ def _delimiter(path: Path) -> str:
 def _row(record: FaceRecord, points: NDArray[np.float64]) -> dict[str, Any]:
     box = record.box if record.box is not None else np.full(4, np.nan)
     row: dict[str, Any] = {
-        "image": image_name(record),
-        "dataset": record.dataset,
-        "face_id": record.face_id,
-        "markup": record.markup,
+        "image": image_cell(image_name(record)),
+        "dataset": word_cell(record.dataset),
+        "face_id": word_cell(record.face_id),
+        "markup": word_cell(record.markup),
         "box_kind": record.box_kind,
         "score": "" if record.score is None else repr(float(record.score)),
         "attributes": json.dumps(dict(record.attributes)) if record.attributes else "",
@@ -156,7 +157,7 @@ def _record(
         return np.array([_number(row.get(name)) for name in names])
 
     def text(name: str) -> str:
-        return (row.get(about.get(name) or name) or "").strip()
+        return read_word((row.get(about.get(name) or name) or "").strip())
 
     points = np.stack([column("x"), column("y")], axis=1)
     if text("success") == "0":

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from luvli.data.formats.cells import image_cell, write_rows
 from luvli.data.formats.common import default_markup, image_name, warn_if_predictions, warn_lost
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
@@ -57,24 +58,24 @@ def write_hrnet_csv(path: PathLike, records: Sequence[FaceRecord]) -> None:
     points = _same_size(path, records)
     count = points.shape[1] if len(points) else 0
     sized = any("box_size" in record.attributes for record in records)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     head = ["image_name", "scale", *(["box_size"] if sized else []), "center_w", "center_h"]
-    writer.writerow(head + [f"original_{j}_{axis}" for j in range(count) for axis in "xy"])
+    rows: list[list[str]] = [head + [f"original_{j}_{axis}" for j in range(count) for axis in "xy"]]
     for record, place in zip(records, points, strict=True):
         x0, y0, x1, y1 = record.tight_box if record.box is None else record.box
         scale = max(x1 - x0, y1 - y0) / HRNET_UNIT
         size = [record.attributes.get("box_size", scale * HRNET_UNIT)] if sized else []
         numbers = [scale, *size, (x0 + x1) / 2, (y0 + y1) / 2, *place.ravel()]
-        writer.writerow([image_name(record), *(repr(float(value)) for value in numbers)])
+        rows.append([image_cell(image_name(record)), *(repr(float(value)) for value in numbers)])
+    text = io.StringIO()
+    write_rows(text, rows)
     write_text(path, text.getvalue())
 
 
 def read_star_tsv(path: PathLike) -> list[FaceRecord]:
     """ADNet's and STAR's tsv; tags, where there are six, are WFLW's subsets."""
     lines = read_text(path).splitlines()
-    if not lines or "\t" not in lines[0]:
-        raise InputError(f"{path} has no header with tabs: it is not a list of ADNet or STAR.")
+    if not lines or lines[0].count("\t") < 5:
+        raise InputError(f"{path} has no header of six columns: it is not a list of ADNet or STAR.")
     records = []
     for number, line in enumerate(lines[1:], start=2):
         cells = line.split("\t")

@@ -1,0 +1,5 @@
+"""Fixtures shared with the tests of prediction."""
+
+from prediction.conftest import tiny
+
+__all__ = ["tiny"]

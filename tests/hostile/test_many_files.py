@@ -1,0 +1,373 @@
+"""One bad file among many: it is named and counted, the rest is done, now and at every repeat."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from prediction.conftest import DiscBackend, DiscDetector, disc_image, write_video
+from typer.testing import Result as CliResult
+
+from luvli.data.formats import read_csv
+from luvli.errors import InputError
+from luvli.image.read import read_image
+from luvli.image.write import write_image
+from luvli.prediction.batch_job import BatchJob, predict_paths
+from luvli.prediction.input_files import Inputs
+from luvli.prediction.job_settings import JobSettings, JobSummary
+from luvli.prediction.journal import NAME
+from luvli.prediction.predictor import Predictor
+
+Command = Callable[..., CliResult]
+
+NAMES = [
+    b"plain.png",
+    b"cr\rreturn.png",
+    b"line\nbreak.png",
+    b"latin-\xe9\xff.png",
+    b"=HYPERLINK(1).png",
+    b"@sum.png",
+    b" blank.png",
+    b"[red]brackets[bold].png",
+    b"escape\x1b[31m.png",
+    "strich\u2028.png".encode(),
+    b"x" * 236 + b".png",
+    b"y" * 251 + b".png",
+    b"y" * 250 + b"z.png",
+]
+
+
+@pytest.fixture
+def discs() -> Predictor:
+    return Predictor(DiscBackend(), DiscDetector())
+
+
+@pytest.fixture
+def named(tmp_path: Path) -> Path:
+    """One image under every legal name that ever did harm, a broken one and a pipe."""
+    folder = tmp_path / "in"
+    write_image(folder / "plain.png", disc_image([(100, 90, 30)]))
+    content = (folder / "plain.png").read_bytes()
+    for name in NAMES:
+        Path(os.fsdecode(os.fsencode(folder) + b"/" + name)).write_bytes(content)
+    Path(os.fsdecode(os.fsencode(folder) + b"/broken\xff.png")).write_bytes(content[:60])
+    os.mkfifo(folder / "pipe.jpg")
+    return folder
+
+
+def run(predictor: Predictor, source: Path, out: Path, **settings: Any) -> JobSummary:
+    return predict_paths(predictor, Inputs([source]), JobSettings(out, **settings))
+
+
+def in_time(work: Callable[[], Any], seconds: float = 60) -> Any:
+    """The answer of something that might wait for ever."""
+    answer: list[Any] = []
+    thread = threading.Thread(target=lambda: answer.append(work()), daemon=True)
+    thread.start()
+    thread.join(seconds)
+    assert answer, f"no answer after {seconds} seconds"
+    return answer[0]
+
+
+@pytest.mark.parametrize("format", ["json", "csv", "parquet", "coco", "pts"])
+def test_every_legal_name_is_done(
+    discs: Predictor, named: Path, tmp_path: Path, format: str
+) -> None:
+    out = tmp_path / "out"
+    summary = in_time(lambda: run(discs, named, out, format=format, draw=True))
+    assert summary.images == summary.faces == len(NAMES)
+    assert sorted("damaged" in s or "pipe or a device" in s for s in summary.failed) == [True, True]
+    assert len(list(out.glob("*-landmarks.png"))) == len(NAMES)
+    told = (out / "failed.txt").read_text(encoding="utf-8").splitlines()
+    assert len(told) == 2 and any("broken\\udcff.png" in line for line in told)
+    paths = {os.fsdecode(os.fsencode(named) + b"/" + name) for name in NAMES}
+    if format == "json":
+        assert {
+            face["image"] for face in json.loads((out / "faces.json").read_text())["faces"]
+        } == paths
+    if format == "csv":
+        plain = {path for path in paths if path.isascii() or "\u2028" in path}
+        assert plain <= {str(record.image) for record in read_csv(out / "faces.csv")}
+    if format == "pts":
+        assert len(list(out.glob("*.pts"))) == len(NAMES)
+
+
+def test_cells_of_a_table_are_no_formulas(
+    discs: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # names then stand alone in their cells
+    names = ["=1+1.png", "+1.png", "-1.png", "@a.png", "'=b.png", "plain.png", "=none.png"]
+    for name in names:
+        write_image(name, disc_image([] if "none" in name else [(100, 90, 30)]))
+    predict_paths(discs, Inputs(names), JobSettings(Path("out"), format="csv"))
+    with Path("out/faces.csv").open(newline="") as stream:
+        cells = [row["image"] for row in csv.DictReader(stream)]
+    assert len(cells) == len(names) and not any(cell[0] in "=+-@'" for cell in cells)
+    assert {str(r.image) for r in read_csv("out/faces.csv")} == set(names) - {"=none.png"}
+
+
+def test_the_command_prints_every_name(named: Path, tiny: dict[str, Path], tmp_path: Path) -> None:
+    """A real terminal's streams refuse lone surrogates; control characters must not reach it."""
+    (named / "plain.png").unlink()  # few enough for a table with a line for each
+    boxes = tmp_path / "boxes.json"
+    boxes.write_text(json.dumps({os.fsdecode(name): [[60, 60, 140, 140]] for name in NAMES}))
+    command = [sys.executable, "-m", "luvli", "predict", str(named), "--boxes", str(boxes)]
+    command += ["--model", str(tiny["onnx"]), "--out", str(tmp_path / "out")]
+    environment = os.environ | {"PYTHONIOENCODING": "utf-8:strict"}
+    done = subprocess.run(command, capture_output=True, timeout=120, env=environment, check=False)
+    assert done.returncode == 1 and b"Traceback" not in done.stderr
+    assert b"\x1b[31m" not in done.stdout + done.stderr and b"[red]brackets[bold]" in done.stdout
+
+
+def test_a_box_that_is_none_concerns_its_own_image(
+    luvli: Command, tiny: dict[str, Path], tmp_path: Path
+) -> None:
+    for name in ("a.png", "b.png", "c.png"):
+        write_image(tmp_path / "in" / name, disc_image([(100, 90, 30)]))
+    boxes = tmp_path / "boxes.csv"
+    boxes.write_text(
+        "image,x0,y0,x1,y1,score\na.png,60,60,140,140,inf\nb.png,60,60,140,140,0.9\n"
+        "c.png,60,60,1e200,1e200,0.9\n"
+    )
+    model = ("--model", tiny["onnx"], "--boxes", boxes)
+    done = luvli("predict", tmp_path / "in", "--out", tmp_path / "out", *model)
+    assert done.exit_code == 1, done.output
+    told = (tmp_path / "out/failed.txt").read_text()
+    assert "a box for a.png" in told and "a box for c.png" in told
+    (face,) = json.loads((tmp_path / "out/faces.json").read_text())["faces"]
+    assert face["image"].endswith("b.png")
+
+
+def test_a_folder_that_may_not_be_entered(
+    discs: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_image(tmp_path / "in/a.png", disc_image([(100, 90, 30)]))
+    write_image(tmp_path / "in/locked/b.png", disc_image([(100, 90, 30)]))
+    scandir = os.scandir
+
+    def refusing(path: str) -> Any:  # file modes do not keep out who runs as root
+        if str(path).endswith("locked"):
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    for _ in range(2):
+        summary = run(discs, tmp_path / "in", tmp_path / "out")
+        assert summary.images == 1
+        (sentence,) = summary.failed
+        assert "locked cannot be listed (Permission denied)" in sentence
+
+
+# -- videos ------------------------------------------------------------------------------------
+
+
+def clip(count: int = 12) -> Any:
+    return ((i / 30, disc_image([(80.0 + i, 90, 30)])) for i in range(count))
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".mkv", ".avi"])
+def test_titles_that_are_not_utf8(discs: Predictor, tmp_path: Path, suffix: str) -> None:
+    av = pytest.importorskip("av", reason="needs PyAV")
+    path = tmp_path / f"film{suffix}"
+    with av.open(str(path), "w") as out:
+        stream = out.add_stream("mpeg4", rate=30)
+        stream.width, stream.height, stream.pix_fmt = 320, 240, "yuv420p"
+        out.metadata["title"] = stream.metadata["title"] = "cafXQe"
+        for _, image in clip():
+            out.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
+        out.mux(stream.encode(None))
+    content = path.read_bytes()
+    assert b"cafXQe" in content
+    path.write_bytes(content.replace(b"cafXQe", b"caf\xe9\xffe"))
+    summary = run(discs, path, tmp_path / "out", draw=True)
+    assert summary.failed == [] and summary.frames == 12
+
+
+def test_damaged_sound_does_not_cost_the_frames(discs: Predictor, tmp_path: Path) -> None:
+    """The description of the sound track is overwritten: seeds that once stopped the run."""
+    source = write_video(tmp_path / "whole.mp4", clip(30), sound=True).read_bytes()
+    track = source.rindex(b"trak")
+    lost = 0
+    for seed in range(14):
+        rng, content = random.Random(seed), bytearray(source)
+        for _ in range(3):
+            content[track + rng.randrange(len(content) - track)] = rng.randrange(256)
+        path = tmp_path / f"{seed}.mp4"
+        path.write_bytes(content)
+        summary = run(discs, path, tmp_path / f"out-{seed}", draw=True)
+        sound = [s for s in summary.failed if "has sound that could not be copied" in s]
+        lost += len(sound)
+        if sound:
+            assert summary.frames == 30 and len(list((tmp_path / f"out-{seed}").glob("*.mp4"))) == 1
+    assert lost
+
+
+def test_videos_leave_files_of_others_alone(discs: Predictor, tmp_path: Path) -> None:
+    source = write_video(tmp_path / "v.mp4", clip())
+    out = tmp_path / "out"
+    out.mkdir()
+    for name in ("v.csv", "v-landmarks.mp4", "failed.txt"):
+        (out / name).write_text("mine")
+    for _ in range(2):  # the second time the run is known as finished
+        summary = run(discs, source, out, format="csv", draw=True)
+        assert sum("was there before" in sentence for sentence in summary.failed) == 3
+        assert {p.read_text() for p in out.glob("[!.]*")} == {"mine"}
+
+
+# -- interruptions -------------------------------------------------------------------------
+
+
+def faces_in(path: Path) -> dict[str, float]:
+    """Name of each image -> mean x of its face."""
+    rows = json.loads(path.read_text())["faces"]
+    return {Path(r["image"]).name: float(np.mean(r["points"], axis=0)[0]) for r in rows}
+
+
+@pytest.fixture
+def interrupted(
+    discs: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Path, Path]:
+    """A folder of six images and an output folder with four of them done."""
+    for i in range(6):
+        write_image(tmp_path / f"in/{i}.png", disc_image([(60 + 20 * i, 90, 30)]))
+    monkeypatch.setattr("luvli.prediction.batch_job.MAX_IMAGES", 1)
+    first = BatchJob(discs, JobSettings(tmp_path / "out"))
+    assert len(list(islice(first.images(Inputs([tmp_path / "in"])), 4))) == 4
+    first.journal.close()
+    return tmp_path / "in", tmp_path / "out"
+
+
+def test_images_that_went_or_changed_meanwhile(
+    discs: Predictor, interrupted: tuple[Path, Path]
+) -> None:
+    """The results are those of the images that are there when the run ends."""
+    source, out = interrupted
+    (source / "1.png").unlink()
+    write_image(source / "2.png", disc_image([(250, 90, 30)]))
+    summary = run(discs, source, out)
+    assert summary.resumed == 2
+    found = faces_in(out / "faces.json")
+    assert sorted(found) == ["0.png", "2.png", "3.png", "4.png", "5.png"]
+    assert found["2.png"] == pytest.approx(250, abs=2) and found["0.png"] == pytest.approx(
+        60, abs=2
+    )
+
+
+def test_a_changed_journal_never_changes_results(
+    discs: Predictor, interrupted: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """One bit flipped anywhere: refused with a sentence, or the same results as without."""
+    source, out = interrupted
+    before = (out / NAME).read_bytes()
+    run(discs, source, out)
+    wanted = json.loads((out / "faces.json").read_text())["faces"]
+    rng = random.Random(5)
+    redone = 0
+    for number in range(25):
+        content = bytearray(before)
+        content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+        place = tmp_path / f"again-{number}"
+        place.mkdir()
+        (place / NAME).write_bytes(content)
+        try:
+            redone += 4 - run(discs, source, place).resumed
+        except InputError as error:
+            assert "is damaged" in str(error)
+            continue
+        rows = json.loads((place / "faces.json").read_text())["faces"]
+        assert sorted(rows, key=str) == sorted(wanted, key=str)
+    assert redone
+
+
+def test_a_stop_at_any_write_is_resumed(
+    discs: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped before and after every file that appears; files of others stay others'."""
+    for i in range(3):
+        write_image(tmp_path / f"in/{i}.png", disc_image([(60 + 20 * i, 90, 30)]))
+    replace = Path.replace
+    stops = 0
+    for number in range(20):
+        out = tmp_path / f"out-{number}"
+        out.mkdir()
+        (out / "1-landmarks.png").write_text("mine")
+        left = number
+
+        def counted(self: Path, target: Path) -> Path:
+            nonlocal left
+            left -= 1
+            if left == -1:
+                raise KeyboardInterrupt
+            done = replace(self, target)
+            if left == -2:
+                raise KeyboardInterrupt
+            return done
+
+        for again in range(3):
+            monkeypatch.setattr(Path, "replace", counted)
+            try:
+                summary = run(discs, tmp_path / "in", out, draw=True)
+            except KeyboardInterrupt:
+                stops += 1
+                assert again < 2
+                continue
+            finally:
+                monkeypatch.setattr(Path, "replace", replace)
+            break
+        assert summary.failed == [
+            f"{out / '1-landmarks.png'} was there before and was left as it is: choose another "
+            "--out, or give --overwrite."
+        ]
+        assert (out / "1-landmarks.png").read_text() == "mine"
+        assert read_image(out / "2-landmarks.png").shape[2] == 3
+        assert sorted(faces_in(out / "faces.json")) == ["0.png", "1.png", "2.png"]
+    assert stops >= 10
+
+
+@pytest.mark.parametrize("draw", [False, True])
+def test_a_video_on_a_full_disk(tmp_path: Path, draw: bool) -> None:
+    """A limit on file size stands for a full disk; the same command then goes on."""
+    write_video(tmp_path / "v.mp4", clip(40))
+    script = f"""
+import signal, resource, sys
+from pathlib import Path
+from prediction.conftest import DiscBackend, DiscDetector
+from luvli.errors import OutputError
+from luvli.prediction.batch_job import predict_paths
+from luvli.prediction.input_files import Inputs
+from luvli.prediction.job_settings import JobSettings
+from luvli.prediction.predictor import Predictor
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))
+try:
+    predict_paths(Predictor(DiscBackend(), DiscDetector()), Inputs([{str(tmp_path / "v.mp4")!r}]),
+                  JobSettings(Path({str(tmp_path / "out")!r}), draw={draw}))
+except OutputError as error:
+    sys.exit(str(error))
+"""
+    root = Path(__file__).parents[1]
+    places = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
+    for limit in (3000, 20_000, 60_000):
+        done = subprocess.run(
+            [sys.executable, "-c", script, str(limit)],
+            capture_output=True, text=True, check=False, timeout=120, cwd=root,
+            env=os.environ | {"PYTHONPATH": places},
+        )  # fmt: skip
+        assert done.returncode == 1 and "could not be written" in done.stderr, done.stderr
+        assert "Traceback" not in done.stderr
+        assert [p.name for p in (tmp_path / "out").iterdir()] == [NAME]
+    summary = run(
+        Predictor(DiscBackend(), DiscDetector()), tmp_path / "v.mp4", tmp_path / "out", draw=draw
+    )
+    assert summary.failed == [] and summary.frames == 40
