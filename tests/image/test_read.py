@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from typer.testing import Result
 
 from luvli.errors import InputError
 from luvli.image import read_image
-from luvli.image.read import MAX_PIXELS, MAX_SIDE
+from luvli.image.read import MAX_PIXELS, MAX_SIDE, no_warnings
 
 RAMP = np.dstack(
     [
@@ -204,3 +205,17 @@ def test_damaged_pictures_read_or_raise_our_error(format: str, data: st.DataObje
     except InputError:
         return
     assert picture.dtype == np.uint8 and picture.ndim == 3 and picture.shape[2] == 3
+
+
+def test_silence_in_several_threads_ends_for_all() -> None:
+    """Whoever came first may leave first: `warnings.catch_warnings` would leave all ignored."""
+    before = list(warnings.filters)
+    first, second = no_warnings(), no_warnings()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.warn("still silent", stacklevel=1)
+    second.__exit__(None, None, None)
+    assert not caught
+    assert list(warnings.filters) == before

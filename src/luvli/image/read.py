@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib
 import io
+import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -118,17 +121,16 @@ def _decode(stream: Any, name: str, size: int, factor: int, least: int) -> Reduc
     if size == 0:
         raise InputError(f"{name} is empty (0 bytes): copy or download it again.")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Pillow's own size warning; ours is the limit
-            with open_image(stream) as image:
-                check_image_size(image.width, image.height, name)
-                whole = image.size
-                factor = min(factor, max(whole) // max(least, 1)) or 1
-                wanted = max(1, whole[0] // factor), max(1, whole[1] // factor)
-                drafted = image.draft(image.mode, wanted)  # None where the format cannot
-                image.load()
-                factor = round(whole[0] / drafted[1][2]) if drafted else 1
-                return _upright(image, whole, factor, name)
+        # Pillow's own size warning is of no use; ours is the limit
+        with no_warnings(), open_image(stream) as image:
+            check_image_size(image.width, image.height, name)
+            whole = image.size
+            factor = min(factor, max(whole) // max(least, 1)) or 1
+            wanted = max(1, whole[0] // factor), max(1, whole[1] // factor)
+            drafted = image.draft(image.mode, wanted)  # None where the format cannot
+            image.load()
+            factor = round(whole[0] / drafted[1][2]) if drafted else 1
+            return _upright(image, whole, factor, name)
     except InputError:
         raise
     except UnidentifiedImageError as error:
@@ -148,6 +150,35 @@ def _decode(stream: Any, name: str, size: int, factor: int, least: int) -> Reduc
         raise InputError(
             f"{name} is damaged or truncated ({_short(error)}): copy or download it again."
         ) from error
+
+
+_silence: list[warnings.catch_warnings[None]] = []
+_inside = 0
+_turn = threading.Lock()
+
+
+@contextmanager
+def no_warnings() -> Iterator[None]:
+    """Silences warnings, in several threads at once.
+
+    Two threads inside `warnings.catch_warnings` restore each other's filters, and the last to
+    leave may leave all warnings of the program ignored for good. Here the first who comes
+    silences them and the last who leaves brings them back.
+    """
+    global _inside
+    with _turn:
+        if not _inside:
+            _silence.append(warnings.catch_warnings())
+            _silence[0].__enter__()
+            warnings.simplefilter("ignore")
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _turn:
+            _inside -= 1
+            if not _inside:
+                _silence.pop().__exit__(None, None, None)
 
 
 def open_image(stream: Any) -> Image.Image:

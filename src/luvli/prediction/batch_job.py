@@ -320,6 +320,8 @@ class BatchJob:
         otherwise the video is decoded a second time, when the smoothed faces are known."""
         settings, stem = self.settings, self._stem(item)
         followed = follow(frames, item.path, Follower(self.predictor, settings.min_score))
+        if offline:  # faces of the next frames are found while these are drawn and written
+            followed = prefetch(followed, ahead=2)
         target = stem.with_name(f"{stem.name}-landmarks{output_suffix(item.path)}")
         draws = settings.draw and self._may_write(target)
         count = faces = 0
@@ -334,10 +336,10 @@ class BatchJob:
                 count, faces = count + 1, faces + len(result.faces)
                 self._count(result)
             if writer is not None and not online:
-                for frame, result in zip(
-                    prefetch(VideoReader(item.path)), spool.results(), strict=False
-                ):
-                    writer.write(self._drawn(frame.image, result.faces), frame.time)
+                again = zip(prefetch(VideoReader(item.path)), spool.results(), strict=False)
+                drawn = ((self._drawn(f.image, result.faces), f.time) for f, result in again)
+                for image, time in prefetch(drawn, ahead=2):  # encoded while others are drawn
+                    writer.write(image, time)
             self._write_video_results(stem, spool)
         if writer is not None:
             self.summary.written.append(target)

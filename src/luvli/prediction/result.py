@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from luvli.faces import FaceLandmarks
+import numpy as np
+from numpy.typing import NDArray
+
+from luvli.faces import ARRAYS, FaceLandmarks
 
 _FACES = b'"faces":['
 """Found nowhere else in a line: a quotation mark inside a name is written with a backslash."""
@@ -20,31 +23,41 @@ SIGNIFICANT = 6
 """digits of a covariance, which may be tiny or huge and stays positive-definite"""
 
 
-def rounded(fields: dict[str, Any]) -> dict[str, Any]:
+def rounded(face: FaceLandmarks) -> dict[str, Any]:
     """A face's fields without the digits that say nothing; a file is less than half as large.
 
-    >>> rounded({"points": [[1.23456789, None]], "markup": "ibug68"})
-    {'points': [[1.235, None]], 'markup': 'ibug68'}
+    Arrays are rounded as arrays: one by one, 480 numbers take a tenth of the network's time.
     """
-    short = {
-        name: _round(value, DIGITS[name]) if name in DIGITS else value
-        for name, value in fields.items()
+    arrays: dict[str, Any] = {
+        name: np.round(getattr(face, name), digits)
+        for name, digits in DIGITS.items()
+        if name in ARRAYS
     }
-    if "covariance" in fields:
-        short["covariance"] = _significant(fields["covariance"])
-    return short
+    arrays["covariance"] = significant(face.covariance)
+    fields = FaceLandmarks._trusted(**{**vars(face), **arrays}).to_dict()
+    for name in NUMBERS:
+        if name in fields:
+            fields[name] = round(fields[name], DIGITS[name])
+    return fields
 
 
-def _round(value: Any, digits: int) -> Any:
-    if isinstance(value, list):
-        return [_round(item, digits) for item in value]
-    return value if value is None else round(value, digits)
+def significant(values: NDArray[np.float64], digits: int = SIGNIFICANT) -> NDArray[np.float64]:
+    """Numbers with so many digits from the first that is not 0, as f"{value:.6g}" writes them.
+
+    >>> significant(np.array([123.456789, -0.00123456789, 0.0, np.nan])).tolist()
+    [123.457, -0.00123457, 0.0, nan]
+    """
+    size = np.abs(values)
+    usual = (size > 1e-280) & (size < 1e280)  # of others the powers below overflow
+    place = np.floor(np.log10(size, out=np.zeros_like(size), where=usual)).astype(np.int64)
+    power = digits - 1 - place
+    # an integer divided by, or times, an exact power of ten is the double next to the decimal
+    grow, shrink = _TEN[np.clip(power, 0, 300)], _TEN[np.clip(-power, 0, 300)]
+    return np.where(usual, np.rint(values * grow / shrink) / grow * shrink, values)
 
 
-def _significant(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_significant(item) for item in value]
-    return value if value is None else float(f"{value:.{SIGNIFICANT}g}")
+_TEN = np.array([float(f"1e{power}") for power in range(301)])
+NUMBERS = ("score", "confidence", "expected_error")
 
 
 @dataclass(frozen=True)
@@ -68,7 +81,7 @@ class Result:
             about |= {"frame": self.frame, "time": self.time}
         tracks: tuple[int | None, ...] = self.tracks or (None,) * len(self.faces)
         return [
-            about | ({} if track is None else {"track": track}) | rounded(face.to_dict())
+            about | ({} if track is None else {"track": track}) | rounded(face)
             for face, track in zip(self.faces, tracks, strict=True)
         ]
 

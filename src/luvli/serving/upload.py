@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import warnings
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from typing import Any
 from PIL import Image
 
 from luvli.errors import InputError
-from luvli.image.read import ImageArray, read_image
+from luvli.image.read import ImageArray, no_warnings, read_image
 from luvli.serving.errors import Refused, too_large, unusable
 from luvli.serving.settings import Limits
 
@@ -145,10 +144,8 @@ def _parse_multipart(body: bytes, parameters: str, limits: Limits) -> Upload:
 def image_size(data: bytes, limits: Limits, name: str = "the file") -> tuple[int, int]:
     """Width and height from the header alone; refuses what must not be decoded."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with Image.open(io.BytesIO(data), formats=FORMATS) as image:
-                width, height, kind = image.width, image.height, image.format
+        with no_warnings(), Image.open(io.BytesIO(data), formats=FORMATS) as image:
+            width, height, kind = image.width, image.height, image.format
     except Image.DecompressionBombError:
         raise _too_many_pixels(name, "too many", limits) from None
     except Exception:  # unknown format, or a header that is damaged
