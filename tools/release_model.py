@@ -59,6 +59,7 @@ from measure_model import (
     visibility_table,
 )
 from model_card import make_card
+from worst_faces import write_worst_faces
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -72,6 +73,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="the run's data.root")
     parser.add_argument("--version", required=True, help="version of the released model")
     parser.add_argument("--ship", action="store_true", help="write the model into the package")
+    parser.add_argument("--worst", type=Path, help="folder for images of the worst faces")
     parser.add_argument("--choose", action="store_true", help="do not touch what is reported on")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
@@ -88,7 +90,7 @@ def main() -> None:
             check_licence(recipe)
             calibrated_on = free_faces(recipe, Path(place))
             fit_trust(model, recipe, calibrated_on, ["rendered faces and varied portraits"])
-        faces, tables = measure(model, held, free)
+        faces, tables = measure(model, held, free, options.worst)
         if not free:
             calibrated_on = held.records
             sources = dict.fromkeys(held.source.tolist())
@@ -103,14 +105,19 @@ def main() -> None:
             ship(model, recipe.name, card)
 
 
-def measure(model: Path, held: HeldOut, calibrated: bool) -> tuple[EvaluatedFaces, list[CardTable]]:
+def measure(
+    model: Path, held: HeldOut, calibrated: bool, worst: Path | None
+) -> tuple[EvaluatedFaces, list[CardTable]]:
     """What was predicted from images alone, and the tables of the card.
 
-    A model that is not `calibrated` yet has its coverage measured crosswise.
+    A model that is not `calibrated` yet has its coverage measured crosswise. The worst faces
+    are drawn into the folder `worst`.
     """
     predictor = load(model, threads=1)
     predictions = predict(predictor, held.records, "detector")
     by_detector = evaluated(held, predictions)
+    if worst is not None:
+        write_worst_faces(worst, held, predictions)
     by_box = evaluated(held, predict(predictor, held.records, "tight"))
     assert by_detector.covariance is not None
     if calibrated:

@@ -1,0 +1,48 @@
+"""Contact sheets of the faces that a model aligns worst: one for each source of a card."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from luvli.drawing.faces import draw_face
+from luvli.faces import FaceLandmarks
+from luvli.image.box import Box
+from luvli.image.crop import Crop
+from luvli.image.read import ImageArray, read_image
+from luvli.image.write import write_image
+from measure_model import HeldOut, evaluated, per_face
+
+SHOWN, COLUMNS, CELL = 24, 6, 220
+
+
+def write_worst_faces(folder: Path, held: HeldOut, predictions: Sequence[FaceLandmarks]) -> None:
+    """`NAME.jpg` for each source: predictions yellow with their 95 % ellipses, labels green."""
+    faces = evaluated(held, predictions)
+    for name in dict.fromkeys(held.source.tolist()):
+        there = np.flatnonzero((held.source == name) & ~held.chosen_by)
+        kind = "box" if held.pose[there[0]] else "interocular"
+        errors = per_face(faces, kind)[there]
+        worst = there[np.argsort(-errors)[:SHOWN]]
+        cells = [_cell(held, predictions, i, per_face(faces, kind)[i]) for i in worst.tolist()]
+        cells += [np.full((CELL, CELL, 3), 40, np.uint8)] * (-len(cells) % COLUMNS)
+        rows = [np.hstack(cells[i : i + COLUMNS]) for i in range(0, len(cells), COLUMNS)]
+        write_image(folder / f"{name}.jpg", np.vstack(rows))
+
+
+def _cell(
+    held: HeldOut, predictions: Sequence[FaceLandmarks], index: int, error: float
+) -> ImageArray:
+    record, face = held.records[index], predictions[index]
+    assert record.image is not None
+    crop = Crop.from_box(Box(*record.tight_box), CELL, 1.5)
+    cell = crop.warp(read_image(record.image))
+    if not face.is_empty:
+        moved = face.transform(crop.affine)
+        cell = draw_face(cell, moved, crop.to_crop(record.points), coverage=0.95)
+    text = "not found" if face.is_empty else f"{error:.1f} %"
+    cv2.putText(cell, text, (4, CELL - 6), cv2.FONT_HERSHEY_SIMPLEX, 0.5, (255, 255, 0), 1)
+    return np.asarray(cell, np.uint8)
