@@ -64,6 +64,19 @@ def test_a_small_face_in_a_large_picture(astronaut: ImageArray, face: Box) -> No
     assert detect_faces(canvas)[0].iou(moved) > 0.6
 
 
+@pytest.mark.parametrize("view", [0, 1, 2], ids=["mirrored", "turned", "turned back"])
+def test_other_views_find_the_same_face_in_the_same_place(astronaut: ImageArray, view: int) -> None:
+    from luvli.image.detect import YuNet, _other_views
+
+    detector = YuNet()
+    plain = detector.detect_raw(astronaut)[0]
+    (seen, *_) = detector._look_through(astronaut, list(_other_views(astronaut))[view])
+    size = np.sqrt(plain[2] * plain[3])
+    assert np.abs(seen[4:14] - plain[4:14]).max() < 0.13 * size  # eyes, 0.4 apart, are not swapped
+    assert np.abs(seen[:2] + seen[2:4] / 2 - plain[:2] - plain[2:4] / 2).max() < 0.1 * size
+    assert np.abs(np.log(seen[2:4] / plain[2:4])).max() < 0.15
+
+
 def test_a_face_cut_by_the_border(astronaut: ImageArray) -> None:
     assert len(detect_faces(np.ascontiguousarray(astronaut[85:185, 175:275]))) == 1
 
@@ -144,7 +157,7 @@ def test_bad_box_files(text: str, tmp_path: Path) -> None:
     path = tmp_path / "boxes.json"
     path.write_text(text)
     with pytest.raises(InputError, match=r"boxes\.json"):
-        BoxesFromFile(path)
+        BoxesFromFile(path)(np.zeros((9, 9, 3), np.uint8), "a.png")
 
 
 def test_unknown_detector_lists_the_choices() -> None:

@@ -47,7 +47,7 @@ def test_the_open_model_learns_from_free_sources_alone() -> None:
         ("data.sources.congress.licence", "''", "congress.*not stated"),
         ("data.sources.london.set", "w300", "london: w300"),
         ("data.sources.skins.synthetic.backgrounds", "walls", "backgrounds: folder walls"),
-        ("stages.settle.teacher", "luvli-68", r"settle\.teacher: luvli-68"),
+        ("stages.self.teacher", "luvli-68", r"self\.teacher: luvli-68"),
         ("data.validation.watched", "{set: merl_rav}", "watched: merl_rav"),
     ],
 )
@@ -65,7 +65,7 @@ def test_research_recipes_are_free_to_use_everything() -> None:
 
 
 def test_faces_labelled_by_a_stage_come_after_it() -> None:
-    with pytest.raises(InputError, match="labelled by stage settle, which is not before it"):
-        changed(**{"data.sources.congress.relabel": "stage:settle"})
+    with pytest.raises(InputError, match="labelled by stage self, which is not before it"):
+        changed(**{"data.sources.congress.relabel": "stage:self"})
     with pytest.raises(InputError, match="no stage 'nowhere'"):
         changed(**{"data.sources.congress.relabel": "stage:nowhere"})

@@ -9,7 +9,7 @@ what error remains; docs/detection.md has the figures.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Literal, Protocol
 
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.errors import unknown_choice
+from luvli.image import affine
 from luvli.image.box import Box
 from luvli.image.known_boxes import WholeImage
 from luvli.image.read import ImageArray, ImageSource, read_image
@@ -36,8 +37,10 @@ HINT_SCORE = 0.1
 """A candidate of this score in the first look, away from every face, asks for the second."""
 
 BORDERED, BORDER, GAMMA = 480, 0.3, 0.4
+TURNS, TURNED_SCALE = (20.0, -20.0), 0.85
 """The last looks, where no face was found: at an image of 480 pixels with a border of 0.3 times
-its side around it, and at one whose values were raised to the power of 0.4."""
+its side around it, at one whose values were raised to the power of 0.4, at its mirror image, and
+at the image turned by 20 degrees either way and shrunk to 0.85."""
 
 
 class Detector(Protocol):
@@ -81,9 +84,9 @@ class YuNet:
 
     The first look is at the image brought to 320 pixels. Images above 480 get a second one,
     at up to 960, if the first has found no face or a hint of another, or always, with
-    `small_faces`. Where no face is found at all, two last looks follow, with a border around
-    the image and at a brightened one. Whatever the image's size, what is allocated stays below
-    some 100 MB.
+    `small_faces`. Where no face is found at all, last looks follow: with a border around the
+    image, at a brightened one, at its mirror image and at turned ones. Whatever the image's
+    size, what is allocated stays below some 100 MB.
     """
 
     def __init__(self, small_faces: bool = False, box_map: BoxMap = "300w") -> None:
@@ -106,7 +109,8 @@ class YuNet:
             rows = without_doubles(np.concatenate([rows, closer]))
         if not (rows[:, 14] >= MIN_SCORE).any():
             last = self._look_with_border(start), self._look_brightened(start)
-            rows = without_doubles(np.concatenate([rows, *last]))
+            moved = (self._look_through(start, way) for way in _other_views(start))
+            rows = without_doubles(np.concatenate([rows, *last, *moved]))
         return _moved(rows, image.shape[1] / start.shape[1], image.shape[0] / start.shape[0])
 
     def _look(self, image: ImageArray, side: int, min_score: float) -> Rows:
@@ -131,6 +135,38 @@ class YuNet:
         shown = brighter[_resized(image, SMALL)]
         rows = self._network(shown, LEAST_SCORE)
         return _moved(rows, image.shape[1] / shown.shape[1], image.shape[0] / shown.shape[0])
+
+    def _look_through(self, image: ImageArray, view: NDArray[np.float64]) -> Rows:
+        """What is found when the image is seen through an affine map (2, 3) of its pixels."""
+        import cv2
+
+        height, width = image.shape[:2]
+        seen = cv2.warpAffine(image, view, (width, height), borderMode=cv2.BORDER_REPLICATE)
+        rows = self._look(np.asarray(seen, np.uint8), SMALL, LEAST_SCORE)
+        back = affine.invert(view)
+        centre = affine.apply(back, rows[:, :2] + rows[:, 2:4] / 2)
+        points = affine.apply(back, rows[:, 4:14].reshape(-1, 5, 2))
+        if affine.is_mirrored(view):
+            points = points[:, _MIRRORED_POINTS]
+        rows[:, 2:4] *= affine.scale(back)
+        rows[:, :2] = centre - rows[:, 2:4] / 2
+        rows[:, 4:14] = points.reshape(-1, 10)
+        return rows
+
+
+_MIRRORED_POINTS = [1, 0, 2, 4, 3]
+"""eyes, nose, corners of the mouth: what each is called in a mirror"""
+
+
+def _other_views(image: ImageArray) -> Iterator[NDArray[np.float64]]:
+    """Affine maps: to the mirror image, and to the image turned about its middle."""
+    height, width = image.shape[:2]
+    yield affine.mirror(width)
+    middle = np.array([(width - 1) / 2, (height - 1) / 2])
+    for degrees in TURNS:
+        cosine, sine = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
+        turn = TURNED_SCALE * np.array([[cosine, -sine], [sine, cosine]])
+        yield np.column_stack([turn, middle - turn @ middle])
 
 
 def _resized(image: ImageArray, side: int) -> ImageArray:
@@ -223,7 +259,9 @@ BoxMap = Literal["300w", "open"]
 BOX_MAPS: dict[BoxMap, NDArray[np.float64]] = {"300w": _EDGES, "open": _OPEN_EDGES}
 """`300w`: fitted to LFPW's labels, which are for research only. `open`: to free data"""
 
-_LOOKS = " ".join(map(str, (WEIGHTS, SMALL, LARGE, HINT_SCORE, BORDERED, BORDER, GAMMA)))
+_LOOKS = " ".join(
+    map(str, (WEIGHTS, SMALL, LARGE, HINT_SCORE, BORDERED, BORDER, GAMMA, TURNS, TURNED_SCALE))
+)
 DETECTORS = {
     "yunet": f"{_LOOKS} {_EDGES.tolist()}",
     "yunet-open": f"{_LOOKS} {_OPEN_EDGES.tolist()}",
