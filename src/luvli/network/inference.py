@@ -7,6 +7,7 @@ information says (`ModelInfo.crop_for`).
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,7 @@ class CropPredictor:
             raise InputError(
                 f"the information of {self.info.name} is about another network: save it again."
             )
+        self._process = os.getpid()
         self._factors = torch.from_numpy(self.info.cholesky_factors)[:, None]
 
     @classmethod
@@ -99,6 +101,10 @@ class CropPredictor:
 
     def __call__(self, crops: ImageArray) -> CropPrediction:
         """uint8 RGB crops (B, S, S, 3) -> predictions in crop pixels, float32."""
+        if self._process != os.getpid():
+            # OpenMP's threads do not survive a fork, and it waits for them for ever
+            torch.set_num_threads(1)
+            self._process = os.getpid()
         network = self.network
         device = next(network.parameters()).device
         was_training = network.training

@@ -63,10 +63,16 @@ class OnnxBackend:
         self._outputs = [*OUTPUTS, *([OCCLUSION] if self.info.config.occlusion else [])]
         self.threads = thread_count(threads)
         self.session = session
-        self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
+        self._process = os.getpid()
+        self._pool = self._new_pool()
+
+    def _new_pool(self) -> ThreadPoolExecutor | None:
+        return ThreadPoolExecutor(self.threads) if self.threads > 1 else None
 
     def __call__(self, crops: ImageArray) -> CropPrediction:
         """uint8 RGB crops (B, S, S, 3) -> predictions in crop pixels."""
+        if self._process != os.getpid():  # threads do not survive a fork
+            self._process, self._pool = os.getpid(), self._new_pool()
         crops = np.ascontiguousarray(crops)
         if len(crops) <= 1 or self._pool is None:
             parts = [self._run(crops[i : i + CHUNK]) for i in range(0, max(len(crops), 1), CHUNK)]

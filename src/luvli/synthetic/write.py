@@ -6,7 +6,10 @@ import dataclasses
 import json
 import multiprocessing
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -55,10 +58,47 @@ def synthesize(
     if workers == 1:
         done = (_write(folder, faces, i, image_format) for i in missing)
         return _count(done, len(missing), track)
+    done = _by_processes(_Job(folder, faces, image_format), missing, workers)
+    return _count(done, len(missing), track)
+
+
+def _by_processes(job: _Job, missing: Sequence[int], workers: int) -> Iterator[int]:
+    """Draw faces in other processes. When one of these is killed, as the kernel does where memory
+    runs out, the rest is drawn by half as many."""
+    todo = dict.fromkeys(missing)
+    while todo:
+        before = len(todo)
+        try:
+            for index in _by_pool(job, list(todo), workers):
+                del todo[index]
+                yield index
+        except BrokenProcessPool as error:
+            # those that were written and not yet reported are there
+            for index in [i for i in todo if _label(job.folder, i).exists()]:
+                del todo[index]
+                yield index
+            if workers == 1 and len(todo) == before:
+                raise InputError(
+                    f"{job.folder}: the process that draws the faces was killed, perhaps because "
+                    "memory ran out: free some, choose a smaller size, and run it again; it goes "
+                    "on from here."
+                ) from error
+            workers = max(1, workers // 2)
+
+
+def _by_pool(job: _Job, missing: Iterable[int], workers: int) -> Iterator[int]:
     context = multiprocessing.get_context("spawn")
-    with context.Pool(workers, _begin, (_Job(folder, faces, image_format),)) as pool:
-        done = pool.imap_unordered(_work, missing, chunksize=4)
-        return _count(done, len(missing), track)
+    numbers = iter(missing)
+    with ProcessPoolExecutor(workers, context, _begin, (job,)) as pool:
+        try:
+            waiting = {pool.submit(_work, i) for i in islice(numbers, 4 * workers)}
+            while waiting:
+                ready, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                for future in ready:
+                    yield future.result()
+                    waiting |= {pool.submit(_work, i) for i in islice(numbers, 1)}
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _count(done: Iterable[int], total: int, track: Track | None) -> int:
