@@ -4,13 +4,20 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test coverage lint bench clean
+.PHONY: demo test hostile coverage lint docs bench clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/luvli demo --out demo-output
 
 test: $(VENV)/.installed-dev lint
 	$(BIN)/python -m pytest -m "slow or not slow" --numprocesses auto --maxprocesses 8 --dist worksteal --durations 10
+
+# The long attack: damaged files and killed runs. A short one is part of `test`.
+INPUTS ?= 10000
+KILLS  ?= 200
+hostile: $(VENV)/.installed-dev
+	$(BIN)/python tests/hostile/fuzz.py --inputs $(INPUTS)
+	$(BIN)/python tests/hostile/kills.py --kills $(KILLS)
 
 # Apart from `test`, because tracing costs half as much again.
 coverage: $(VENV)/.installed-dev

@@ -42,6 +42,18 @@ def unknown_choice(what: str, given: object, choices: Iterable[str]) -> InputErr
     return InputError(f"unknown {what} {given!r}{hint} one of {', '.join(names)}.")
 
 
+def brief(error: BaseException) -> str:
+    """What an error says, short enough for a sentence, whatever a hostile file put into it.
+
+    >>> brief(ValueError("bad\\nvery bad")), brief(KeyError())
+    ('bad', 'KeyError')
+    """
+    lines = str(error).strip().splitlines()
+    if not lines:
+        return type(error).__name__
+    return lines[0] if len(lines[0]) <= 100 else f"{lines[0][:100]}..."
+
+
 def require(module: str, extra: str) -> ModuleType:
     """Import an optional dependency, or say in one sentence how to install it."""
     try:

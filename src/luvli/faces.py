@@ -9,6 +9,7 @@ the face, a hand or hair: `occlusion[j]`, where the model was trained for it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple
@@ -121,6 +122,9 @@ class FaceLandmarks(FaceViews):
         _expect("covariance", covariance, (k, 2, 2))
         _expect("visibility", visibility, (k,))
         _expect("box", box, (4,))
+        for name, array in (("points", points), ("box", box)):
+            if np.isinf(array).any():
+                raise InputError(f"{name} must be finite, or NaN where there is no location.")
         _check_positive_definite(covariance)
         _check_probabilities("visibility", visibility, allow_nan=False)
         occlusion = np.full(k, np.nan)
@@ -133,10 +137,10 @@ class FaceLandmarks(FaceViews):
         ):
             array.setflags(write=False)
             object.__setattr__(self, name, array)
-        object.__setattr__(self, "score", float(self.score))
-        for name in ("confidence", "expected_error"):
+        object.__setattr__(self, "score", _number("score", self.score))
+        for name in ("confidence", "expected_error", "time"):
             value = getattr(self, name)
-            object.__setattr__(self, name, None if value is None else float(value))
+            object.__setattr__(self, name, None if value is None else _number(name, value))
         for name in ("visibility_trained", "occlusion_trained"):
             object.__setattr__(self, name, bool(getattr(self, name)))
         if self.accepted is not None:
@@ -345,6 +349,17 @@ def _array(name: str, value: ArrayLike) -> Floats:
         return np.array(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} must be an array of numbers: {error}.") from error
+
+
+def _number(name: str, value: Any) -> float:
+    """A float; NaN may mean "not known", infinity means nothing."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{name} must be a number, got {value!r:.40}.") from error
+    if math.isinf(number):
+        raise InputError(f"{name} must be finite, got {number}.")
+    return number
 
 
 def _expect(name: str, array: Floats, shape: tuple[int, ...], note: str = "") -> None:

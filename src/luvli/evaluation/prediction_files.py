@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.data.formats import guess_format, read_csv, read_labels, read_menpo_mat, read_pts
+from luvli.data.formats.arrays import load_arrays
 from luvli.data.formats.columns import IMAGE_COLUMNS
 from luvli.data.formats.json import POINT_KEYS, parse_faces
 from luvli.data.formats.parquet import read_face_table
@@ -121,7 +122,7 @@ def _as_predictions(faces: FaceArrays) -> FaceArrays:
 def _read_folder(folder: Path, signs: bool) -> tuple[FaceArrays, FaceArrays | None]:
     arrays = sorted(folder.glob("*.npy"))
     if arrays:
-        return _from_arrays({a.stem: _load(a) for a in arrays}, folder)
+        return _from_arrays({a.stem: load_arrays(a)["points"] for a in arrays}, folder)
     files = sorted(folder.rglob("*.pts"))
     if files:
         return _from_pts(files, folder, signs), None
@@ -243,13 +244,9 @@ def _read_coco(path: Path) -> FaceArrays:
 
 
 def _read_arrays(path: Path) -> tuple[FaceArrays, FaceArrays | None]:
-    suffix = path.suffix.lower()
-    if suffix == ".npz":
-        with _load(path) as content:
-            return _from_arrays({key: content[key] for key in content.files}, path)
-    if suffix == ".npy":
-        return _from_arrays({"points": _load(path)}, path)
-    return _from_parquet(path), None
+    if path.suffix.lower() == ".parquet":
+        return _from_parquet(path), None
+    return _from_arrays(load_arrays(path), path)
 
 
 def _from_parquet(path: Path) -> FaceArrays:
@@ -337,15 +334,6 @@ def _from_arrays(
         return side, None
     truth = FaceArrays(str(path), located(labels, path)[0], side.names, classes=side.classes)
     return side, truth
-
-
-def _load(path: Path) -> Any:
-    try:
-        return np.load(path, allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise InputError(
-            f"{path} is not a readable numpy file ({error}): save plain number arrays."
-        ) from error
 
 
 def _squared(values: NDArray[Any], path: Path) -> Floats:

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from luvli.data.formats.yaml_text import parse_yaml
 from luvli.errors import InputError
 from luvli.files import PathLike, read_text
 from luvli.training.recipe import Recipe
@@ -16,9 +17,6 @@ from luvli.training.recipe_names import find_recipe
 
 MAX_LAYERS = 16
 """recipes that may extend each other in a row"""
-MAX_BYTES = 1_000_000
-MAX_VALUES = 20_000
-"""values in a recipe; aliases of YAML count as often as they are used"""
 
 
 def read_recipe(path: PathLike, overrides: Sequence[str] = ()) -> Recipe:
@@ -34,7 +32,7 @@ def read_recipe(path: PathLike, overrides: Sequence[str] = ()) -> Recipe:
         key, sign, value = override.partition("=")
         if not sign or not key:
             raise InputError(f"--set {override} is not key=value: write for instance seed=1.")
-        content = merge(content, _nest(key.split("."), _parse(value, f"--set {key}")))
+        content = merge(content, _nest(key.split("."), parse_yaml(value, f"--set {key}", "recipe")))
     return make_recipe(content, str(source))
 
 
@@ -83,7 +81,7 @@ def _read_layers(path: Path, seen: tuple[Path, ...]) -> Any:
         raise InputError(f"{path} extends itself: remove the circle.")
     if len(seen) >= MAX_LAYERS:
         raise InputError(f"{path} is the {MAX_LAYERS + 1}th recipe in a row: extend fewer.")
-    content = _parse(read_text(path), str(path))
+    content = parse_yaml(read_text(path), str(path), "recipe")
     if not isinstance(content, dict) or "extends" not in content:
         return content
     base = path.parent / str(content.pop("extends"))
@@ -94,32 +92,3 @@ def _nest(keys: Sequence[str], value: Any) -> Any:
     for key in reversed(keys):
         value = {key: value}
     return value
-
-
-def _parse(text: str, where: str) -> Any:
-    if len(text) > MAX_BYTES:
-        raise InputError(f"{where} is larger than {MAX_BYTES:,} bytes: that is no recipe.")
-    try:
-        content = yaml.safe_load(text)
-        if _count(content, MAX_VALUES) > MAX_VALUES:
-            raise InputError(f"{where} holds more than {MAX_VALUES:,} values: that is no recipe.")
-        return content
-    except yaml.YAMLError as error:
-        raise InputError(f"{where} is not valid YAML: {' '.join(str(error).split())}.") from error
-    except RecursionError as error:
-        raise InputError(f"{where} is nested too deeply: that is no recipe.") from error
-    except InputError:
-        raise
-    except ValueError as error:  # impossible dates, numbers of thousands of digits
-        raise InputError(f"{where} has a value that cannot be read: {error}.") from error
-
-
-def _count(value: Any, limit: int) -> int:
-    """Values inside nested lists and mappings; stops soon after `limit`."""
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    total = 1
-    for item in inner:
-        total += _count(item, limit - total)
-        if total > limit:
-            break
-    return total

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from luvli.data.formats.cells import image_cell
 from luvli.drawing.faces import draw_face
-from luvli.errors import InputError, require
+from luvli.errors import InputError, brief, require
 from luvli.faces import FaceLandmarks
 from luvli.files import NOT_UTF8, PathLike, read_text, whole_file, write_text
 from luvli.image.box import Box
@@ -46,9 +46,10 @@ def read_predicted_faces(path: PathLike) -> list[Predicted]:
         content = json.loads(read_text(path))
         rows = content["faces"]
         faces = [FaceLandmarks.from_dict(row) for row in rows]
-    except (KeyError, TypeError, ValueError) as error:
+        json.dumps(rows, allow_nan=False)  # they are written again
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise InputError(
-            f"{path} is not a file of luvli predict in JSON ({error}): give faces.json."
+            f"{path} is not a file of luvli predict in JSON ({brief(error)}): give faces.json."
         ) from error
     return [
         Predicted(face, str(row.get("image", "")), row)

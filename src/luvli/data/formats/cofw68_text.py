@@ -12,7 +12,7 @@ import numpy as np
 
 from luvli.data.formats.common import default_markup, warn_if_predictions
 from luvli.data.record import FaceRecord, Visibility
-from luvli.errors import InputError
+from luvli.errors import InputError, brief
 from luvli.files import PathLike, read_text, write_text
 
 FIRST_PIXEL = 1.0
@@ -35,7 +35,7 @@ def read_cofw68_text(path: PathLike) -> list[FaceRecord]:
         except (ValueError, IndexError) as error:
             raise InputError(
                 f"{path}, line {start + 1}: not a number and three lines of equally many numbers "
-                f"({error}): is it a result of the COFW68 benchmark?"
+                f"({brief(error)}): is it a result of the COFW68 benchmark?"
             ) from error
         records.append(
             FaceRecord(

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from luvli.data.formats.cells import image_cell, write_rows
 from luvli.data.formats.common import default_markup, image_name, warn_if_predictions, warn_lost
 from luvli.data.record import FaceRecord, Visibility
-from luvli.errors import InputError
+from luvli.errors import InputError, brief
 from luvli.files import PathLike, read_text, write_text
 from luvli.markup import markup_by_size
 
@@ -34,16 +34,19 @@ WFLW_FLAGS = ("largepose", "expression", "illumination", "makeup", "occlusion", 
 
 def read_hrnet_csv(path: PathLike) -> list[FaceRecord]:
     """HRNet's csv for 300-W, AFLW, WFLW (any number of landmarks)."""
-    rows = csv.reader(io.StringIO(read_text(path)))
-    header = next(rows, [])
+    try:
+        rows = list(csv.reader(io.StringIO(read_text(path, newline=""), newline="")))
+    except csv.Error as error:
+        raise InputError(f"{path} is not a CSV file ({error}): export it again.") from error
+    header = rows[0] if rows else []
     if "center_w" not in header:
         raise InputError(f"{path} has no column center_w: it is not a list of HRNet.")
     extra = 1 if "box_size" in header else 0
     records = []
-    for row in rows:
+    for number, row in enumerate(rows[1:], start=2):
         if not row:
             continue
-        values = _numbers(row[1:], f"{path}, line {rows.line_num}", len(header) - 1)
+        values = _numbers(row[1:], f"{path}, line {number}", len(header) - 1)
         if len(values) < 5 + extra or (len(values) - 3 - extra) % 2:
             raise InputError(f"{path} has columns that are not pairs of x and y: mend its header.")
         about = {"box_size": float(values[1])} if extra else {}
@@ -182,7 +185,9 @@ def _numbers(words: Sequence[str], place: str, count: int | None = None) -> NDAr
     try:
         values = np.array([float(word) for word in words])
     except ValueError as error:
-        raise InputError(f"{place} has a value that is no number ({error}): mend it.") from error
+        raise InputError(
+            f"{place} has a value that is no number ({brief(error)}): mend it."
+        ) from error
     if not np.isfinite(values).all():
         raise InputError(f"{place} has NaN or infinity: mend it.")
     return values

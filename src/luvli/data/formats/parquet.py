@@ -55,6 +55,7 @@ def read_face_table(path: PathLike) -> Any:
         raise unreadable(source)
     try:
         table = parquet.read_table(source)
+        table.validate(full=True)  # words that are no words, lists that end behind their column
     except Exception as error:  # pyarrow raises many kinds on damaged files
         raise InputError(
             f"{source} is not a readable parquet file ({type(error).__name__}): write it again."

@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 
 from luvli.data.formats import read_labels, read_pts
 from luvli.data.formats.columns import numbered_columns
+from luvli.data.formats.yaml_text import parse_yaml
 from luvli.data.record import FaceRecord
 from luvli.data.sets.definition import Problem, ReadItem, Request, SetInfo, missing_folder
 from luvli.data.sets.source_files import first_existing, natural_key, read_pairs
-from luvli.errors import InputError, require
+from luvli.errors import InputError, brief
 from luvli.files import read_text
 from luvli.markup import GROUPS, Markup, get_markup, is_markup, markup_by_size, register_markup
 
@@ -141,11 +142,7 @@ def read_markup(path: Path) -> Markup:
 
     Names must pair up by the words right and left, because flips are made from them.
     """
-    yaml = require("yaml", "train")
-    try:
-        content = yaml.safe_load(read_text(path))
-    except yaml.YAMLError as error:
-        raise InputError(f"{path} is not a yaml file: {str(error).splitlines()[0]}.") from error
+    content = parse_yaml(read_text(path), str(path), "markup")
     if not isinstance(content, Mapping):
         raise InputError(f"{path} must declare name, points and outer_eye_corners.")
     for key in ("name", "points", "outer_eye_corners"):
@@ -160,8 +157,8 @@ def read_markup(path: Path) -> Markup:
             f"{path}: no point is called {error.args[0]!r}, which a name on the other side "
             "asks for: names must pair up by the words right and left."
         ) from error
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{path}: {error}") from error
+    except (TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        raise InputError(f"{path}: {brief(error)}") from error
     return markup
 
 

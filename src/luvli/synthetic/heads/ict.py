@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from luvli.errors import InputError
-from luvli.files import PathLike, read_text, unreadable
+from luvli.data.formats.arrays import load_arrays
+from luvli.errors import InputError, brief
+from luvli.files import PathLike, read_text
 from luvli.synthetic.arrays import Bytes, Doubles, Floats, Ints
 from luvli.synthetic.heads.head import Eyeball, Head
 from luvli.synthetic.raster.materials import Part
@@ -60,6 +61,14 @@ def load_ict(path: PathLike) -> Head:
             f"{source} has {len(raw.neutral)} vertices where ICT FaceKit has {_VERTICES}: "
             "use the full (not the light) model."
         )
+    moves = raw.identity.shape[1:], raw.expression.shape[1:]
+    if (
+        moves != (raw.neutral.shape,) * 2
+        or raw.faces.shape[1:] != (4,)
+        or not ((raw.faces >= -1) & (raw.faces < _VERTICES)).all()
+        or len(raw.names) != len(raw.expression)
+    ):
+        raise InputError(f"{source} has arrays that do not fit each other: download it again.")
     return _assemble(raw)
 
 
@@ -152,20 +161,18 @@ def _coarsen(raw: _Raw, triangles: Ints, part: Bytes) -> tuple[Ints, Bytes]:
 
 
 def _read_packed(path: Path) -> _Raw:
+    packed = load_arrays(path)
     try:
-        with np.load(path, allow_pickle=False) as packed:
-            return _Raw(
-                packed["neutral"].astype(np.float32),
-                packed["faces"].astype(np.int32),
-                packed["identity"][:_IDENTITIES].astype(np.float32),
-                packed["expression"].astype(np.float32),
-                tuple(str(name) for name in packed["expression_names"]),
-            )
-    except OSError as error:
-        raise unreadable(path, error) from error
-    except (KeyError, ValueError) as error:
+        return _Raw(
+            packed["neutral"].astype(np.float32),
+            packed["faces"].astype(np.int32),
+            packed["identity"][:_IDENTITIES].astype(np.float32),
+            packed["expression"].astype(np.float32),
+            tuple(str(name) for name in packed["expression_names"]),
+        )
+    except (KeyError, ValueError, TypeError, IndexError) as error:
         raise InputError(
-            f"{path} is not a packed ICT FaceKit head ({error}): "
+            f"{path} is not a packed ICT FaceKit head ({brief(error)}): "
             "give that file or the model's folder of OBJ files."
         ) from error
 
