@@ -32,13 +32,10 @@ from luvli.image.read import ImageArray
 from luvli.image.write import write_image
 from luvli.image.yunet import WEIGHTS
 from luvli.network.backend import INPUT
-from luvli.prediction.batch_job import predict_paths
-from luvli.prediction.input_files import Inputs
-from luvli.prediction.job_settings import JobSettings
 from luvli.prediction.predictor import Predictor, load
 
 Works = dict[str, Callable[[], object]]
-PARTS = ("stages", "growth", "folder")
+PARTS = ("stages", "growth")
 
 
 def turns(works: Works, count: int) -> dict[str, tuple[float, float]]:
@@ -132,29 +129,36 @@ import numpy
 predictor.predict(numpy.zeros((64, 64, 3), numpy.uint8))
 before = peak()
 clock, spent = time.perf_counter(), time.process_time()
-faces = predictor.predict(sys.argv[1])
+for _ in range(int(sys.argv[2])):
+    faces = predictor.predict(sys.argv[1])
 print(time.process_time() - spent, time.perf_counter() - clock, len(faces),
       before, peak())
 """
 
 
 def growth(predictor: Predictor, count: int, folder: Path) -> list[list[str]]:
-    """Megapixels of a JPEG file (each in a process of its own), faces, images."""
+    """Megapixels and number of JPEG files (each in a process of its own), faces, images."""
     rows: list[list[str]] = []
     sizes, spent, memory = [], [], []
     for width in (750, 1500, 3000, 6000):
         path = folder / f"{width}.jpg"
         write_image(path, astronaut(width, width * 2 // 3))
-        told = subprocess.run(
-            [sys.executable, "-c", MEASURE, str(path)], capture_output=True, text=True, check=True
-        )
-        seconds, clock, _, before, peak = map(float, told.stdout.split())
+        seconds, clock, before, peak = alone(path, 1)
         sizes.append(width**2 / 1.5e6)
         spent.append(seconds)
         memory.append(peak)
         more = f"{peak:.0f} MB ({peak - before:.0f} more)"
         rows.append([f"{sizes[-1]:.1f} megapixels", f"{seconds:.3f} s ({clock:.3f})", more])
     rows.append(["slope, log-log", f"{slope(sizes, spent):.2f}", f"{slope(sizes, memory):.2f}"])
+    small = folder / "640.jpg"
+    write_image(small, astronaut(640, 480))
+    counts = (25, 100, 400)
+    measures = [alone(small, n) for n in counts]
+    for n, (seconds, clock, before, peak) in zip(counts, measures, strict=True):
+        more = f"{peak:.0f} MB ({peak - before:.0f} more)"
+        rows.append([f"{n} files, one by one", f"{seconds:.2f} s ({clock:.2f})", more])
+    times, peaks = [each[0] for each in measures], [each[3] for each in measures]
+    rows.append(["slope, log-log", f"{slope(counts, times):.2f}", f"{slope(counts, peaks):.2f}"])
     image = astronaut(640, 480)
     box = predictor.prepare(image).boxes[0]
     numbers = (1, 4, 16, 64)
@@ -174,45 +178,23 @@ def growth(predictor: Predictor, count: int, folder: Path) -> list[list[str]]:
     return rows
 
 
+def alone(path: Path, count: int) -> tuple[float, float, float, float]:
+    """A file predicted so many times by a process of its own: processor seconds, seconds, peak
+    of memory in MB before and after."""
+    command = [sys.executable, "-c", MEASURE, str(path), str(count)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True)
+    seconds, clock, _, before, peak = map(float, told.stdout.split())
+    return seconds, clock, before, peak
+
+
 def slope(x: Any, y: Any) -> float:
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
-
-
-def folder_throughput(folder: Path, images: int) -> list[list[str]]:
-    """JPEG files to results on disk, with one thread and with all."""
-    inputs = folder / "images"
-    inputs.mkdir()
-    for i in range(images):
-        write_image(inputs / f"{i:04d}.jpg", astronaut(640 + i % 7, 480 + i % 5))
-    rows, single = [], 0.0
-    for threads in (1, None):
-        cv2.setNumThreads(1)
-        predictor = load(threads=threads)
-        predictor.predict(astronaut(640, 480))
-        start, spent = time.perf_counter(), time.process_time()
-        summary = predict_paths(predictor, Inputs([inputs]), JobSettings(folder / f"out-{threads}"))
-        clock, busy = time.perf_counter() - start, time.process_time() - spent
-        rate = images / clock
-        single = single or rate
-        stages = summary.stopwatch.seconds
-        limit = max(stages, key=lambda stage: stages[stage])
-        rows.append(
-            [
-                f"{predictor.backend.threads} threads",
-                f"{rate:.1f} images/s",
-                f"{rate / single:.2f}",
-                f"{busy / clock:.2f} cores busy",
-                f"mostly {limit} ({stages[limit] / sum(stages.values()):.0%})",
-            ]
-        )
-    return rows
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--turns", type=int, default=60)
-    parser.add_argument("--images", type=int, default=120, help="files in the folder")
     parser.add_argument("--mediapipe", help="MediaPipe's face_landmarker.task")
     parser.add_argument("--dlib", help="dlib's shape predictor of 68 points")
     options = parser.parse_args()
@@ -226,10 +208,6 @@ def main() -> None:
         if "growth" in options.only:
             rows = growth(predictor, options.turns, Path(place))
             print_table(["", "processor (clock)", "peak memory"], rows, title="growth")
-        if "folder" in options.only:
-            rows = folder_throughput(Path(place), options.images)
-            header = ["", "rate", "to one thread", "", "limit"]
-            print_table(header, rows, title="JPEG files to results on disk")
 
 
 if __name__ == "__main__":

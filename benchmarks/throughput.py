@@ -1,0 +1,167 @@
+"""Folders and videos: from files to results on disk, on one core and on two.
+
+    python benchmarks/throughput.py                    both, best of three rounds
+    python benchmarks/throughput.py --only folder --images 400
+
+Each job runs in a process of its own that may use so many cores and no more; the jobs are taken
+in turns, and of each the fastest round counts. "Processor" is processor time for one image or
+frame, "busy" how many cores the job kept busy, and "others" how many cores other programs took
+meanwhile: rates are worth comparing only where that is near 0. The face is the public-domain
+astronaut of scikit-image; in the video she moves to and fro.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from luvli.cli.tables import print_table
+from luvli.errors import require
+from luvli.image import read_image
+from luvli.image.read import ImageArray
+from luvli.image.write import write_image
+from luvli.prediction.batch_job import predict_paths
+from luvli.prediction.input_files import Inputs
+from luvli.prediction.job_settings import JobSettings
+from luvli.prediction.predictor import load
+from luvli.prediction.video import VideoWriter
+
+PARTS = ("folder", "video")
+JOBS = {
+    "folder": {"one core": (1, {}), "two cores": (2, {})},
+    "video": {
+        "followed, one core": (1, {}),
+        "followed": (2, {}),
+        "followed, smoothed, drawn, encoded": (2, {"smooth": True, "draw": True}),
+    },
+}
+"""by part: name -> cores, settings of the job"""
+
+
+def astronaut(width: int, height: int, shift: int = 0) -> ImageArray:
+    """The photograph, moved to the right by so many pixels."""
+    photograph = read_image(require("skimage.data", "demo").astronaut())
+    image = np.asarray(cv2.resize(photograph[:384], (width, height)), dtype=np.uint8)
+    return np.roll(image, shift, axis=1)
+
+
+def make_folder(folder: Path, images: int) -> None:
+    """JPEG files of about 640 x 480 pixels."""
+    folder.mkdir()
+    for i in range(images):
+        write_image(folder / f"{i:04d}.jpg", astronaut(640 + i % 7, 480 + i % 5))
+
+
+def make_video(path: Path, frames: int) -> None:
+    """640 x 480 pixels, 30 frames a second."""
+    shifts = np.rint(40 * np.sin(np.arange(frames) / 15)).astype(int)
+    shown = {shift: astronaut(640, 480, shift) for shift in set(shifts.tolist())}
+    with VideoWriter(path, 30.0) as writer:
+        for i, shift in enumerate(shifts.tolist()):
+            writer.write(shown[shift], i / 30)
+
+
+def work(order: dict[str, Any]) -> dict[str, Any]:
+    """In the process of one job: run it and tell seconds, processor seconds and stages."""
+    cores = sorted(os.sched_getaffinity(0))[: order["cores"]]
+    os.sched_setaffinity(0, cores)
+    cv2.setNumThreads(1)
+    predictor = load()
+    predictor.predict(astronaut(640, 480))
+    settings = JobSettings(Path(order["out"]), **order["settings"])
+    before = _machine_seconds()
+    start, spent = time.perf_counter(), time.process_time()
+    summary = predict_paths(predictor, Inputs([order["input"]]), settings)
+    clock, busy = time.perf_counter() - start, time.process_time() - spent
+    assert summary.faces == (summary.images or summary.frames), summary
+    return {
+        "count": summary.images + summary.frames,
+        "cores": len(cores),
+        "clock": clock,
+        "busy": busy,
+        "others": max(0.0, _machine_seconds() - before - busy),
+        "stages": summary.stopwatch.seconds,
+    }
+
+
+def _machine_seconds() -> float:
+    """Processor seconds that all programs of the machine have used; 0 where nobody tells."""
+    try:
+        fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+    except OSError:
+        return 0.0
+    used = sum(map(int, fields)) - int(fields[3]) - int(fields[4])  # but idle and waiting
+    return used / os.sysconf("SC_CLK_TCK")
+
+
+def measure(part: str, source: Path, place: Path, rounds: int) -> list[list[str]]:
+    """A row for each job of a part; the fastest of several rounds, taken in turns."""
+    best: dict[str, dict[str, Any]] = {}
+    for turn in range(rounds):
+        for name, (cores, settings) in JOBS[part].items():
+            out = place / f"out-{part}-{turn}-{len(best)}-{cores}-{len(settings)}"
+            order = {"input": str(source), "out": str(out), "cores": cores, "settings": settings}
+            told = subprocess.run(
+                [sys.executable, __file__, "--order", json.dumps(order)],
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            found = json.loads(told.stdout.splitlines()[-1])
+            if name not in best or found["clock"] < best[name]["clock"]:
+                best[name] = found
+    first = next(iter(best.values()))
+    rows = []
+    for name, found in best.items():
+        count, clock, stages = found["count"], found["clock"], found["stages"]
+        limit = max(stages, key=lambda stage: stages[stage]) if stages else ""
+        rows.append(
+            [
+                name,
+                f"{count / clock:.1f}/s",
+                f"{first['clock'] / first['count'] / (clock / count):.2f}",
+                f"{found['busy'] / count * 1e3:.1f} ms",
+                f"{found['busy'] / clock:.2f} of {found['cores']}",
+                f"{found['others'] / clock:.2f}",
+                f"{limit} {stages[limit] / sum(stages.values()):.0%}" if limit else "",
+            ]
+        )
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--images", type=int, default=200, help="files in the folder")
+    parser.add_argument("--frames", type=int, default=300, help="of the video")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--order", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.order:
+        print(json.dumps(work(json.loads(options.order))))
+        return
+    header = ["", "rate", "to the first", "processor", "busy", "others", "most of it"]
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        if "folder" in options.only:
+            make_folder(place / "images", options.images)
+            rows = measure("folder", place / "images", place, options.rounds)
+            print_table(header, rows, title="JPEG files to results on disk")
+        if "video" in options.only:
+            make_video(place / "clip.mp4", options.frames)
+            rows = measure("video", place / "clip.mp4", place, options.rounds)
+            print_table(header, rows, title="a video of 640 x 480 pixels, one face")
+
+
+if __name__ == "__main__":
+    main()
