@@ -37,7 +37,7 @@ from luvli.prediction.predictor import load
 from luvli.prediction.video import VideoWriter
 
 PARTS = ("folder", "video")
-JOBS = {
+JOBS: dict[str, dict[str, tuple[int, dict[str, Any]]]] = {
     "folder": {"one core": (1, {}), "two cores": (2, {})},
     "video": {
         "followed, one core": (1, {}),

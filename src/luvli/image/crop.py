@@ -134,17 +134,21 @@ def warp_affine(image: ImageArray, affine: NDArray[np.float64], size: int) -> Im
     import cv2
 
     scale = float(affines.scale(affine))
-    if scale < 1:
-        image, affine = _shrink(image, affine, size, scale)
+    if scale <= 0.5:
+        image, affine = _halved(image, affine, size, scale)
     return np.asarray(
         cv2.warpAffine(image, affine, (size, size), flags=cv2.INTER_LINEAR), dtype=np.uint8
     )
 
 
-def _shrink(
+def _halved(
     image: ImageArray, affine: NDArray[np.float64], size: int, scale: float
 ) -> tuple[ImageArray, NDArray[np.float64]]:
-    """Shrink the part of the image that the crop shows to the crop's resolution."""
+    """Halve the part of the image that the crop shows until it is less than twice as fine.
+
+    The rest is left to the one interpolation that draws the crop, whose four neighbours then
+    cover what a crop pixel covers.
+    """
     corners = [(-1, -1), (size, -1), (size, size), (-1, size)]
     seen = affines.apply(affines.invert(affine), corners)
     margin = 2 / scale
@@ -152,7 +156,8 @@ def _shrink(
     low = np.floor(seen.min(axis=0) - margin).astype(int).clip(0, (width - 1, height - 1))
     high = np.ceil(seen.max(axis=0) + margin).astype(int).clip(low + 1, (width, height))
     part = image[low[1] : high[1], low[0] : high[0]]
-    shape = np.maximum(1, np.rint((high - low) * scale).astype(int))
+    times = 2 ** math.floor(math.log2(1 / scale))
+    shape = -(-(high - low) // times)
     small = resized(part, int(shape[0]), int(shape[1]))
     # Pixel x of the small image sits at (x + 0.5) / ratio - 0.5 + low in the image.
     ratio = (high - low) / shape
