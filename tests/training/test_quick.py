@@ -13,9 +13,11 @@ from luvli.network import load_model
 
 RECIPE = Path(__file__).resolve().parents[2] / "recipes/quick.yaml"
 SHORTER = [
-    "data.sources.drawn.synthetic.faces=700",
-    "stages.heatmaps.epochs=5",
-    "stages.luvli.epochs=9",
+    "data.sources.drawn.synthetic.faces=500",
+    "stages.heatmaps.epochs=4",
+    "stages.heatmaps.batch_size=8",
+    "stages.luvli.epochs=8",
+    "stages.luvli.batch_size=8",
 ]
 
 
