@@ -35,6 +35,8 @@ def free_faces(recipe: Recipe, folder: Path, seed: int = 0) -> list[FaceRecord]:
     for name, source in recipe.data.sources.items():
         if source.relabel is not None:  # a model's labels say nothing about its errors
             continue
+        if source.synthetic is not None and source.synthetic.textures is not None:
+            continue  # skins of faces that the model has seen
         plain = source.model_copy(update={"boxes": "labels"})
         for record in load_source(name, plain, recipe.data, recipe.network).held_out:
             if source.set is None:

@@ -8,7 +8,7 @@ from luvli.models import CardTable, Headline, ModelCard
 from luvli.network import load_model
 from luvli.network.licence import is_open
 from luvli.training.licences import trace_licences
-from luvli.training.recipe import Recipe
+from luvli.training.recipe import Recipe, Source
 from luvli.training.sources import load_source
 
 TITLES = {
@@ -100,13 +100,20 @@ def data_lines(recipe: Recipe) -> list[str]:
     follows."""
     lines = []
     for name, source in recipe.data.sources.items():
-        plain = source.model_copy(update={"offset": (0.0, 0.0), "boxes": "labels", "relabel": None})
-        faces = load_source(name, plain, recipe.data)
-        counts = f"{len(faces.train):,} faces"
-        if faces.held_out:
-            counts += f", {len(faces.held_out):,} held out"
+        train, held_out = count_faces(name, source, recipe)
+        counts = f"{train:,} faces" + (f", {held_out:,} held out" if held_out else "")
         lines.append(f"{TITLES.get(name, name)}: {counts}")
     if is_open(recipe.licence):
         boxes = {item.licence for item in trace_licences(recipe) if item.place.endswith(".boxes")}
         lines += [f"boxes: {licence}" for licence in sorted(boxes)]
     return lines
+
+
+def count_faces(name: str, source: Source, recipe: Recipe) -> tuple[int, int]:
+    """Faces to learn from and held out; nothing is rendered for it."""
+    if source.synthetic is not None:
+        assert isinstance(source.hold_out, int)
+        return source.synthetic.faces - source.hold_out, source.hold_out
+    plain = source.model_copy(update={"offset": (0.0, 0.0), "boxes": "labels", "relabel": None})
+    faces = load_source(name, plain, recipe.data)
+    return len(faces.train), len(faces.held_out)
