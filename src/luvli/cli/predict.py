@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+ENGINES = ("local", "ray")
+
 
 def predict(
     paths: Annotated[
@@ -17,13 +19,14 @@ def predict(
         ),
     ] = None,
     out: Annotated[
-        Path | None,
+        str | None,
         typer.Option("--out", "-o", help="Folder for everything that is written; predictions, or "
                      "predictions-2 where that holds other results."),
     ] = None,
     format: Annotated[
-        str, typer.Option("--format", help="json, csv, parquet, pts or coco.")
-    ] = "json",
+        str | None,
+        typer.Option("--format", help="json (default), csv, parquet, pts or coco."),
+    ] = None,
     draw: Annotated[
         bool, typer.Option("--draw", help="Also write images and videos with what was found.")
     ] = False,
@@ -85,6 +88,21 @@ def predict(
         bool,
         typer.Option("--smooth", help="Videos: smooth each point in time, by how sure it is."),
     ] = False,
+    engine: Annotated[
+        str, typer.Option(help="local, or ray: on a cluster, any number of images to parquet.")
+    ] = "local",
+    address: Annotated[
+        str | None, typer.Option(help="ray: the cluster's address; this machine by default.")
+    ] = None,
+    image_column: Annotated[
+        str | None, typer.Option(help="ray: column of a Parquet source with images or paths.")
+    ] = None,
+    name_column: Annotated[
+        str | None, typer.Option(help="ray: column of a Parquet source with the images' names.")
+    ] = None,
+    part_size: Annotated[
+        int | None, typer.Option(help="ray: images that are done, and written, together.")
+    ] = None,
 ) -> None:  # fmt: skip
     """Find faces and write their landmarks with covariance and visibility.
 
@@ -93,18 +111,22 @@ def predict(
     same command is given again; results of another run are not replaced without --overwrite.
     Exit code 1 means that some files could not be read.
 
+    With `--engine ray` inputs may be URIs (s3://, gs://, hdfs://), Parquet files and WebDataset
+    tars, and OUT becomes a folder of Parquet files; see docs/scale.md.
+
     Examples: `luvli predict photos/ --draw --out results`, `luvli predict photo.jpg --json`
     """
     from dataclasses import replace
 
     from luvli.cli.predict_report import (
         print_json,
+        refuse_options,
         report,
         report_licence,
         report_profile,
         watch,
     )
-    from luvli.errors import InputError
+    from luvli.errors import InputError, unknown_choice
     from luvli.files import folder_lock
     from luvli.image.known_boxes import BoxesFromFile
     from luvli.prediction.batch_job import BatchJob, free_folder, predict_paths
@@ -113,11 +135,33 @@ def predict(
     from luvli.prediction.job_settings import JobSettings
     from luvli.prediction.predictor import load
 
+    if engine not in ENGINES:
+        raise unknown_choice("engine", engine, ENGINES)
+    only_ray = {"--address": address, "--image-column": image_column,
+                "--name-column": name_column, "--part-size": part_size}  # fmt: skip
+    if engine == "ray":
+        from luvli.cli.predict_ray import predict_ray
+
+        unfit = {"--draw": draw, "--coverage": coverage, "--json": json, "--camera": camera}
+        refuse_options(unfit, "--engine ray writes Parquet only")
+        if format not in (None, "parquet"):
+            raise InputError(f"--engine ray writes parquet, not {format}: leave --format out.")
+        ready = JobSettings(
+            Path(), "parquet", smooth=smooth, min_score=min_score, min_confidence=min_confidence,
+            max_uncertainty=max_uncertainty, try_rotations=try_rotations, overwrite=overwrite,
+        )  # fmt: skip
+        code = predict_ray(
+            paths or [], out or "predictions", ready, model, backend, boxes, small_faces,
+            max_failure_rate, provider, threads, address, image_column, name_column, part_size,
+            quiet, profile,
+        )  # fmt: skip
+        raise typer.Exit(code)
+    refuse_options(only_ray, "it is for --engine ray")
     if not paths and camera is None:
         raise InputError("nothing to look at: give images, videos or folders, or --camera 0.")
     given = [path for path in paths or [] if path != "-"]
     settings = JobSettings(
-        out or Path("predictions"), format, draw, coverage, smooth, min_score, "",
+        Path(out or "predictions"), format or "json", draw, coverage, smooth, min_score, "",
         min_confidence, max_uncertainty, try_rotations, overwrite,
     )  # fmt: skip
     inputs = Inputs(given)
@@ -138,10 +182,10 @@ def predict(
     )
     if out is None:
         settings = free_folder(predictor, settings)
-    out = settings.out
+    place = settings.out
     seen = (lambda items, *_: items) if quiet else watch
     if camera is not None:
-        with folder_lock(out):
+        with folder_lock(place):
             run = BatchJob(predictor, settings)
             typer.echo("Ctrl-C ends the recording.", err=True)
             run.camera(seen(camera_frames(camera), "frames", None), f"camera-{camera}", 30.0)
@@ -151,7 +195,7 @@ def predict(
             summary = predict_paths(predictor, inputs, settings, seen)
         except KeyboardInterrupt:
             typer.secho(
-                f"\nluvli: interrupted; what was finished is kept in {out}: give the same "
+                f"\nluvli: interrupted; what was finished is kept in {place}: give the same "
                 "command again to go on.",
                 fg="yellow",
                 err=True,

@@ -29,6 +29,15 @@ def watch(items: Iterable[Any], description: str, total: int | None) -> Iterable
     return track(items, description, total, unit="images" if description == "images" else "frames")
 
 
+def refuse_options(given: dict[str, Any], why: str) -> None:
+    """Options that do not fit together are refused, not ignored."""
+    from luvli.errors import InputError
+
+    for name, value in given.items():
+        if value is not None and value is not False:
+            raise InputError(f"{name} cannot be used here, {why}: leave it out.")
+
+
 def print_json(
     predictor: Predictor, inputs: Inputs, settings: JobSettings, from_stdin: bool
 ) -> bool:

@@ -126,6 +126,8 @@ def _read_folder(folder: Path, signs: bool) -> tuple[FaceArrays, FaceArrays | No
     files = sorted(folder.rglob("*.pts"))
     if files:
         return _from_pts(files, folder, signs), None
+    if next(folder.rglob("*.parquet"), None) is not None:  # of luvli predict --engine ray
+        return _from_parquet(folder), None
     tables = sorted(folder.rglob("*.csv"))
     if tables:  # OpenFace writes one for each image, named after it
         records = [
@@ -137,7 +139,9 @@ def _read_folder(folder: Path, signs: bool) -> tuple[FaceArrays, FaceArrays | No
     labels = sorted(folder.rglob("*.json"))
     if labels:
         return arrays_of_records([r for f in labels for r in read_labels(f)], str(folder)), None
-    raise InputError(f"{folder} holds no .pts (and no .npy, .csv, .json) files: check the path.")
+    raise InputError(
+        f"{folder} holds no .pts (and no .npy, .parquet, .csv, .json) files: check the path."
+    )
 
 
 def _from_pts(files: Sequence[Path], folder: Path, signs: bool) -> FaceArrays:

@@ -175,6 +175,7 @@ class BatchJob:
         for ready in batch:
             if ready.error:
                 self.summary.failed.append(ready.error)
+                self.summary.failed_images.append((ready.input.path, ready.error))
             else:
                 found = self._wanted([next(faces) for _ in ready.boxes])
                 with self.stopwatch("write"):
@@ -217,15 +218,9 @@ class BatchJob:
         return kept
 
     def _only_wanted(self, result: Result) -> Result:
-        kept = [self.settings.wants(face) for face in result.faces]
-        if all(kept):
-            return result
-        self.summary.filtered += kept.count(False)
-        return replace(
-            result,
-            faces=tuple(face for face, good in zip(result.faces, kept, strict=True) if good),
-            tracks=tuple(track for track, good in zip(result.tracks, kept, strict=True) if good),
-        )
+        kept = self.settings.kept(result)
+        self.summary.filtered += len(result.faces) - len(kept.faces)
+        return kept
 
     def _may_write(self, target: Path) -> bool:
         """False, and named, where a file stands that is not of this command: what an earlier run
@@ -399,7 +394,7 @@ class BatchJob:
                 else:
                     lines = (line for line in self.journal.lines() if not line.get("video"))
                     results = (Result.from_fields(line) for line in lines)
-                    write_results(path, results, settings.format)
+                    write_results(path, results, settings.format, self.summary.failed_images)
             self.summary.written.insert(0, path)
         self._write_failed(settings.out / FAILED)
         self._finished.note()  # now with everything that was left as it is

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +68,17 @@ class JobSettings:
         share = 100 * float(np.mean(face.uncertainty)) / float(np.sqrt(width * height))
         return share <= self.max_uncertainty
 
+    def kept(self, result: Result) -> Result:
+        """The result with those faces, and their tracks, that are sure enough."""
+        kept = [self.wants(face) for face in result.faces]
+        if all(kept):
+            return result
+        return replace(
+            result,
+            faces=tuple(face for face, good in zip(result.faces, kept, strict=True) if good),
+            tracks=tuple(track for track, good in zip(result.tracks, kept, strict=False) if good),
+        )
+
 
 @dataclass
 class JobSummary:
@@ -87,6 +98,8 @@ class JobSummary:
     """faces left out by `min_confidence` and `max_uncertainty`"""
     failed: list[str] = field(default_factory=list)
     """one sentence for each file that failed"""
+    failed_images: list[tuple[str, str]] = field(default_factory=list)
+    """of these, the images: name and sentence"""
     written: list[Path] = field(default_factory=list)
     """files for the user to look at, without those made for each image"""
     examples: list[Result] = field(default_factory=list)

@@ -1,7 +1,7 @@
 """Result files, written face by face, so that a million of them need no more memory than one.
 
 json, csv and coco are the formats of `luvli.data.formats` and are read by the same readers;
-parquet has one row for each face; pts has one file for each face.
+parquet has one row for each face, image without a face and failure; pts has one file for each face.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import csv
 import json
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -41,11 +41,22 @@ def check_format(name: str) -> None:
         require("pyarrow", "scale")
 
 
-def write_results(path: PathLike, results: Iterable[Result], format: str) -> None:
-    """Write all faces to one file, whole or not at all. `format` is any but pts."""
+def write_results(
+    path: PathLike,
+    results: Iterable[Result],
+    format: str,
+    failed: Iterable[tuple[str, str]] = (),
+) -> None:
+    """Write all faces to one file, whole or not at all. `format` is any but pts.
+
+    `failed`: names of images that could not be read, and why; parquet has rows for them.
+    """
     check_format(format)
     with whole_file(path) as temporary:
-        _WRITERS[format](temporary, results)
+        if format == "parquet":
+            _write_parquet(temporary, results, failed)
+        else:
+            _WRITERS[format](temporary, results)
 
 
 def pts_paths(stem: Path, faces: int) -> list[Path]:
@@ -194,27 +205,46 @@ def _write_coco(path: Path, results: Iterable[Result]) -> None:
         images.unlink(missing_ok=True)
 
 
-def _write_parquet(path: Path, results: Iterable[Result]) -> None:
-    arrow = require("pyarrow", "scale")
-    parquet = require("pyarrow.parquet", "scale")
-    schema = face_schema()
-    flat = ("box", "points", "covariance", "visibility")
-    rows = (
+_FLAT = ("box", "points", "covariance", "visibility")
+
+
+def result_rows(result: Result) -> list[dict[str, Any]]:
+    """One row of `face_schema` for each face; one without a face where there is none."""
+    rows = [
         row
-        | {name: np.asarray(row[name], dtype=np.float64).ravel() for name in flat}
-        | {"image": utf8(row["image"])}
-        for result in results
+        | {"status": "face"}
+        | {name: np.asarray(row[name], dtype=np.float64).ravel() for name in _FLAT}
         for row in result.rows()
+    ]
+    about = {"image": result.image, "frame": result.frame, "time": result.time}
+    return rows or [about | {"status": "no face"}]
+
+
+def row_table(rows: Sequence[dict[str, Any]]) -> Any:
+    """Rows of `face_schema` as a pyarrow table; what a row lacks is null."""
+    arrow = require("pyarrow", "scale")
+    schema = face_schema()
+    columns = {name: [row.get(name) for row in rows] for name in schema.names}
+    for name in ("image", "error"):  # names of files need not be words
+        columns[name] = [None if text is None else utf8(text) for text in columns[name]]
+    return arrow.table(columns, schema=schema)
+
+
+def _write_parquet(
+    path: Path, results: Iterable[Result], failed: Iterable[tuple[str, str]]
+) -> None:
+    parquet = require("pyarrow.parquet", "scale")
+    rows = chain(
+        (row for result in results for row in result_rows(result)),
+        ({"image": name, "status": "failed", "error": why} for name, why in failed),
     )
-    with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+    with parquet.ParquetWriter(path, face_schema(), compression="zstd") as writer:
         for part in _parts(rows):
-            columns = {name: [row.get(name) for row in part] for name in schema.names}
-            writer.write_table(arrow.table(columns, schema=schema))
+            writer.write_table(row_table(part))
 
 
 _WRITERS: dict[str, Callable[[Path, Iterable[Result]], None]] = {
     "json": _write_json,
     "csv": _write_csv,
     "coco": _write_coco,
-    "parquet": _write_parquet,
 }

@@ -1,4 +1,5 @@
-"""Predicted faces as parquet: one row for each face, numbers as flat lists.
+"""Predicted faces as parquet: one row for each face, numbers as flat lists. Images without a face
+and images that failed have a row with nothing else, so that every image is accounted for.
 
 `luvli predict --format parquet` writes these columns, `luvli score` reads them, and the
 `predictions.parquet` of a report has them too, beside the labels:
@@ -6,6 +7,8 @@
 | column | holds |
 |---|---|
 | image, frame, time, track | where the face was found; the last three for videos |
+| status | `face`; `no face` where there is none, `failed` where nothing could be read |
+| error | why it failed |
 | markup, score, visibility_trained | as in `FaceLandmarks` |
 | box | x0, y0, x1, y1 |
 | points | x, y of each landmark, image pixels |
@@ -15,6 +18,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +33,8 @@ def face_schema() -> Any:
     return arrow.schema(
         [
             ("image", arrow.string()),
+            ("status", arrow.string()),
+            ("error", arrow.string()),
             ("frame", arrow.int64()),
             ("time", arrow.float64()),
             ("track", arrow.int64()),
@@ -47,21 +53,69 @@ def face_schema() -> Any:
     )
 
 
-def read_face_table(path: PathLike) -> Any:
-    """The pyarrow table of a file that has at least a column `points`."""
-    parquet = require("pyarrow.parquet", "scale")
+def face_files(path: PathLike) -> list[Path]:
+    """A file, or the Parquet files of a folder in order, as `luvli predict --engine ray` writes it.
+
+    What begins with a dot or an underscore is no result.
+    """
     source = Path(path)
-    if not source.is_file():
+    if source.is_file():
+        return [source]
+    if not source.is_dir():
         raise unreadable(source)
-    try:
-        table = parquet.read_table(source)
-        table.validate(full=True)  # words that are no words, lists that end behind their column
-    except Exception as error:  # pyarrow raises many kinds on damaged files
-        raise InputError(
-            f"{source} is not a readable parquet file ({type(error).__name__}): write it again."
-        ) from error
-    if "points" not in table.column_names:
-        raise InputError(
-            f"{source} has no column 'points': write it with luvli predict, evaluate or score."
-        )
-    return table
+    found = sorted(
+        file
+        for file in source.rglob("*.parquet")
+        if not any(name.startswith((".", "_")) for name in file.relative_to(source).parts)
+    )
+    if not found:
+        raise InputError(f"{source} holds no Parquet file: check the path.")
+    return found
+
+
+def face_batches(path: PathLike, size: int = 1000) -> Iterator[Any]:
+    """The faces of a file or folder as pyarrow tables of at most `size` rows, in order.
+
+    Only one of them is in memory at a time. Rows without a face are left out.
+    """
+    arrow = require("pyarrow", "scale")
+    parquet = require("pyarrow.parquet", "scale")
+    schema: tuple[Path, Any] | None = None
+    for file in face_files(path):
+        try:
+            with parquet.ParquetFile(file) as content:
+                columns = content.schema_arrow.remove_metadata()
+                if "points" not in columns.names:
+                    raise InputError(
+                        f"{file} has no column 'points': write it with luvli predict, evaluate "
+                        "or score."
+                    )
+                schema = schema or (file, columns)
+                if not columns.equals(schema[1]):
+                    raise InputError(
+                        f"{file} has other columns than {schema[0]}: give results of one run."
+                    )
+                if not content.metadata.num_rows:
+                    yield content.schema_arrow.empty_table()
+                for batch in content.iter_batches(size):
+                    table = arrow.Table.from_batches([batch])
+                    table.validate(full=True)  # words that are none, lists that end too late
+                    yield _only_faces(table)
+        except InputError:
+            raise
+        except Exception as error:  # pyarrow raises many kinds on damaged files
+            raise InputError(
+                f"{file} is not a readable parquet file ({type(error).__name__}): write it again."
+            ) from error
+
+
+def read_face_table(path: PathLike) -> Any:
+    """The pyarrow table of the faces of a file, or of all files of a folder."""
+    return require("pyarrow", "scale").concat_tables(face_batches(path))
+
+
+def _only_faces(table: Any) -> Any:
+    if "status" not in table.column_names:
+        return table
+    compute = require("pyarrow.compute", "scale")
+    return table.filter(compute.equal(table["status"], "face"))

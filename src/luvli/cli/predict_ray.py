@@ -1,0 +1,127 @@
+"""`luvli predict --engine ray`: what the command line makes of a job on a cluster."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from luvli.cli.predict_report import SHOWN_FAILURES, report_licence, watch
+from luvli.cli.tables import print_table
+
+if TYPE_CHECKING:
+    from luvli.prediction.job_settings import JobSettings
+    from luvli.scale.ray_predict import ScaleSummary
+
+
+def predict_ray(
+    paths: Sequence[str],
+    out: str,
+    settings: JobSettings,
+    model: str,
+    backend: str | None,
+    boxes: Path | None,
+    small_faces: bool,
+    max_failure_rate: float | None,
+    provider: str,
+    threads: int | None,
+    address: str | None,
+    image_column: str | None,
+    name_column: str | None,
+    part_size: int | None,
+    quiet: bool,
+    profile: bool,
+) -> int:
+    """Do the job, tell what came of it -> the exit code."""
+    import json
+
+    from luvli.errors import InputError, require
+    from luvli.image.known_boxes import BoxesFromFile
+    from luvli.models import find_model
+    from luvli.prediction.input_files import run_note
+    from luvli.prediction.predictor import load
+    from luvli.scale.prepare import ReadSettings
+    from luvli.scale.ray_predict import FAILED, ScaleJob, predict_on_ray
+    from luvli.scale.sources import SourceOptions
+    from luvli.scale.stages import WorkerSettings
+
+    if not paths:
+        raise InputError("nothing to look at: give folders, files or URIs.")
+    require("pyarrow", "scale")
+    file = find_model(model, backend)
+    info = load(file, threads=1).info
+    if settings.min_confidence is not None and info.trust is None:
+        raise InputError(f"{info.name} tells no confidence: leave --min-confidence out.")
+    accept_from = None
+    if max_failure_rate is not None:
+        from luvli.trust.triage import threshold_of
+
+        accept_from = threshold_of(info, max_failure_rate).threshold
+    known = None if boxes is None else BoxesFromFile(boxes)
+    note = json.loads(run_note([], model, backend, boxes, small_faces, accept_from))
+    note.pop("inputs")
+    read = ReadSettings(
+        info, settings.min_score, small_faces, settings.try_rotations, detector=known
+    )
+    options = SourceOptions(image_column, name_column, part_size)
+    job = ScaleJob(
+        [path if "://" in path else os.path.abspath(path) for path in paths],  # noqa: PTH100
+        out if "://" in out else os.path.abspath(out),  # noqa: PTH100
+        WorkerSettings(out, file.read_bytes(), file.suffix, read, settings, provider, accept_from),
+        settings.identity() | note | {"image_column": image_column, "name_column": name_column},
+        options,
+        address,
+        threads,
+        settings.overwrite,
+    )
+    seen: Any = (lambda items, *_: items) if quiet else watch
+    try:
+        summary = predict_on_ray(job, seen)
+    except KeyboardInterrupt:
+        typer.secho(
+            f"\nluvli: interrupted; finished parts are kept in {out}: give the same command again "
+            "to go on.",
+            fg="yellow",
+            err=True,
+        )
+        return 130
+    if not quiet:
+        _tables(summary, profile)
+    for sentence in summary.failures[:SHOWN_FAILURES]:
+        typer.secho(f"luvli: {sentence}", fg="red", err=True)
+    failed = summary.counts.failed
+    if failed > SHOWN_FAILURES:
+        more = f"and {failed - SHOWN_FAILURES:,} more, all named in {out}/{FAILED}."
+        typer.secho(f"luvli: {more}", fg="red", err=True)
+    if not quiet:
+        report_licence(info)
+        typer.echo(out)
+    return 1 if failed else 0
+
+
+def _tables(summary: ScaleSummary, profile: bool) -> None:
+    counts = summary.counts
+    rows = [
+        ("images and frames", counts.pictures),
+        ("of these without a face", counts.without_face),
+        ("of these failed", counts.failed),
+        ("faces", counts.faces),
+        ("accepted by the triage", counts.accepted),
+        ("for review", counts.for_review),
+        ("faces left out as unsure", counts.filtered),
+        ("parts", summary.plan.parts),
+        ("parts done by an earlier run", summary.done_before),
+    ]
+    shown = [[name, f"{count:,}"] for name, count in rows if count or name == "faces"]
+    print_table(["", "count"], shown, title="summary")
+    good = counts.pictures - counts.failed
+    typer.echo(
+        f"rows in {summary.plan.rows:,} = rows out {good:,} + failures {counts.failed:,}: complete"
+    )
+    if profile:
+        total = sum(summary.seconds.values()) or 1.0
+        times = [[s, f"{t:.2f} s", f"{t / total:.0%}"] for s, t in summary.seconds.items()]
+        print_table(["stage", "time", "share"], times, title="all workers together")

@@ -1,0 +1,71 @@
+"""A Ray cluster to work on: the one at an address, or one of this machine's cores."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from luvli.errors import InputError, require
+
+PATIENT = {"RAY_raylet_start_wait_time_s": "120", "RAY_agent_register_timeout_ms": "120000"}
+"""a busy machine takes longer to start a cluster than Ray waits"""
+
+
+@contextmanager
+def connected(address: str | None, cpus: int | None = None) -> Iterator[Any]:
+    """The module `ray`, connected; what was started here ends with the block.
+
+    Without `address` a cluster of `cpus` cores (all by default) is started in this machine.
+    Someone who is connected already stays so.
+    """
+    ray = require("ray", "scale")
+    require("ray.data", "scale")
+    logging.getLogger("ray.data").setLevel(logging.ERROR)  # its plans are of no use to our users
+    if ray.is_initialized():
+        yield ray
+        return
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    if address is None:
+        for name, value in PATIENT.items():
+            os.environ.setdefault(name, value)
+        # "local": never a cluster that somebody else started and RAY_ADDRESS or a file names
+        begin = {"address": "local", "num_cpus": cpus, "include_dashboard": False}
+    else:
+        begin = {"address": address}
+    try:
+        ray.init(**begin, **quiet)
+    except Exception as error:  # ConnectionError, RuntimeError, ValueError, by the address
+        if address is None:
+            why = f"a Ray cluster could not be started on this machine ({_why(error)})"
+            raise InputError(f"{why}: see the logs in /tmp/ray.") from error
+        raise InputError(
+            f"there is no Ray cluster at {address} ({_why(error)}): start one with ray start "
+            "--head, or leave --address out to use this machine alone."
+        ) from error
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def cores(ray: Any) -> int:
+    """Cores of the whole cluster."""
+    return max(1, int(ray.cluster_resources().get("CPU", 1)))
+
+
+def own_error(error: BaseException) -> InputError | None:
+    """The `InputError` that a worker raised, inside what Ray makes of it."""
+    seen: list[BaseException | None] = [error]
+    for one in seen:
+        if isinstance(one, InputError):
+            return InputError(str(one.args[0]) if one.args else str(one))
+        if one is not None and len(seen) < 20:
+            seen += [getattr(one, "cause", None), one.__cause__, one.__context__]
+    return None
+
+
+def _why(error: Exception) -> str:
+    return " ".join(str(error).split())[:120] or type(error).__name__

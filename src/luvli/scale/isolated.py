@@ -1,0 +1,172 @@
+"""Reading in a process of its own: a picture that crashes its decoder costs one row.
+
+The reader is a child that is asked for a part and answers picture by picture. Where it dies or
+hangs, a new one goes on; only a picture that does so every time is given up. The child ends
+with its parent, because nobody reads what it writes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import select
+import signal
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import IO, Any
+
+from luvli.prediction.video import Frame
+from luvli.scale.parts import Part
+from luvli.scale.prepare import PictureReader, ReadSettings, Ready
+from luvli.scale.video_source import read_video_part
+
+ATTEMPTS = 3
+"""so often a picture may end its reader before it is given up: a reader may be killed for
+another reason, with a node for instance"""
+PATIENCE = 300.0
+"""seconds that one picture may take"""
+
+
+class ReaderDied(Exception):
+    """The child ended, or was ended because it hung, in the middle of an answer."""
+
+
+class IsolatedReader:
+    """The parent's side: looks like a `PictureReader` that cannot crash."""
+
+    def __init__(self, settings: ReadSettings, patience: float = PATIENCE) -> None:
+        self.settings, self.patience = settings, patience
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def pictures(self, part: Part, start: int = 0) -> Iterator[Ready]:
+        """The pictures of a part from the one numbered `start` on, all of them."""
+        index, attempts = start, 0
+        while index < part.count:
+            try:
+                for ready in self._ask("pictures", part, index):
+                    yield ready
+                    index, attempts = index + 1, 0
+                return
+            except ReaderDied as death:
+                attempts += 1
+                if attempts == ATTEMPTS:
+                    name = part.name_of(index)
+                    yield Ready(name, f"{name} {death}: look at it, or leave it out.")
+                    index, attempts = index + 1, 0
+
+    def frames(self, part: Part) -> Iterator[Frame]:
+        """The frames of a part of a video; `ReaderDied` where its decoder crashes."""
+        yield from self._ask("frames", part, 0)
+
+    def close(self) -> None:
+        """End the child."""
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+            child.wait()
+            for stream in (child.stdin, child.stdout):
+                if stream is not None:
+                    with contextlib.suppress(OSError):
+                        stream.close()
+
+    def _ask(self, what: str, part: Part, start: int) -> Iterator[Any]:
+        """Answers of the child; errors that it met are raised here."""
+        finished = False
+        try:
+            child = self._running()
+            _send(child.stdin, (what, part, start))
+            while True:
+                kind, answer = self._receive(child)
+                if kind == "end":
+                    finished = True
+                    return
+                if kind == "error":
+                    finished = True
+                    raise answer
+                yield answer
+        except (OSError, EOFError, pickle.UnpicklingError) as error:
+            raise ReaderDied(self._cause()) from error
+        finally:
+            if not finished:  # what it would still write belongs to nobody
+                self.close()
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._child is None or self._child.poll() is not None:
+            self._child = subprocess.Popen(
+                [sys.executable, "-m", "luvli.scale.isolated"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            )
+            _send(self._child.stdin, self.settings)
+        return self._child
+
+    def _receive(self, child: subprocess.Popen[bytes]) -> Any:
+        stream: Any = child.stdout
+        if not select.select([stream], [], [], self.patience)[0]:
+            child.kill()
+            raise ReaderDied(f"took longer than {self.patience:.0f} seconds")
+        return _receive(stream)
+
+    def _cause(self) -> str:
+        """How the child ended, in words."""
+        child = self._child
+        if child is None:
+            return "ended its reader"
+        try:
+            code = child.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            return "made its reader answer nonsense"
+        if code < 0:
+            return f"crashed its decoder ({signal.Signals(-code).name})"
+        return f"ended its reader with code {code}"
+
+
+def _send(stream: IO[bytes] | None, message: Any) -> None:
+    assert stream is not None
+    content = pickle.dumps(message, protocol=5)
+    stream.write(struct.pack("<Q", len(content)))
+    stream.write(content)
+    stream.flush()
+
+
+def _receive(stream: IO[bytes]) -> Any:
+    head = stream.read(8)
+    if len(head) < 8:
+        raise EOFError
+    size = struct.unpack("<Q", head)[0]
+    content = stream.read(size)
+    if len(content) < size:
+        raise EOFError
+    return pickle.loads(content)
+
+
+def main() -> None:
+    """The child's side: settings, then requests, until nobody asks any more."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever libraries print must not get between the answers
+    requests = sys.stdin.buffer
+    try:
+        reader = PictureReader(_receive(requests))
+        while True:
+            what, part, start = _receive(requests)
+            try:
+                given: Iterator[Any] = (
+                    read_video_part(part) if what == "frames" else reader.pictures(part, start)
+                )
+                for item in given:
+                    _send(answers, ("item", item))
+                _send(answers, ("end", None))
+            except (BrokenPipeError, EOFError):
+                raise
+            except Exception as error:
+                _send(answers, ("error", error))
+    except (BrokenPipeError, EOFError, KeyboardInterrupt):
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

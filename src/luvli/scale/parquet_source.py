@@ -1,0 +1,145 @@
+"""Parquet with pictures, as bytes or as paths: one part for each row group."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from luvli.errors import InputError, require
+from luvli.scale.parts import Part
+from luvli.scale.places import is_uri, join, open_place, read_bytes, steadily
+
+USUAL = ("image", "img", "jpg", "jpeg", "png", "bytes", "content", "picture", "path", "file")
+"""columns that are taken for the pictures when none is named; the first found counts"""
+BATCH = 16
+"""rows whose pictures are in memory together"""
+
+
+class ParquetFiles:
+    """Looks into Parquet files and sees to it that they agree."""
+
+    def __init__(self, image: str | None, name: str | None) -> None:
+        self.image, self.name = image, name
+        self._first: tuple[str, Any] | None = None
+
+    def look(self, place: str) -> tuple[Any, list[int]]:
+        """The schema of a file, and how many rows each row group has."""
+        with _opened(place) as file:
+            groups = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
+            return file.schema_arrow.remove_metadata(), groups
+
+    def checked(
+        self, place: str, looked: tuple[Any, list[int]]
+    ) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Rows and description of each part of a file; refused when the files differ."""
+        schema, groups = looked
+        if self._first is None:
+            self._first = place, schema
+            self.image = self._column(place, schema)
+        elif not schema.equals(self._first[1]):
+            differ = _difference(schema, self._first[1])
+            raise InputError(
+                f"{place} has other columns than {self._first[0]} ({differ}): give files of one "
+                "schema."
+            )
+        first_row = 0
+        for group, rows in enumerate(groups):
+            if rows:
+                about = {"row_group": group, "first_row": first_row, "image": self.image}
+                yield rows, about | {"name": self.name}
+            first_row += rows
+
+    def _column(self, place: str, schema: Any) -> str:
+        has = f"it has {', '.join(schema.names)}"
+        for column in (self.image, self.name):
+            if column is not None and column not in schema.names:
+                raise InputError(f"{place} has no column {column!r}: {has}.")
+        chosen = self.image or next((n for n in USUAL if n in schema.names), None)
+        if chosen is None:
+            raise InputError(f"{place}: name the column of the pictures, --image-column; {has}.")
+        if _kind(schema.field(chosen).type) is None:
+            raise InputError(
+                f"{place}: the column {chosen!r} holds {schema.field(chosen).type}, neither "
+                f"pictures nor paths: name another with --image-column; {has}."
+            )
+        return chosen
+
+
+def _difference(schema: Any, other: Any) -> str:
+    ours, theirs = {f.name: f.type for f in schema}, {f.name: f.type for f in other}
+    names = [n for n in dict.fromkeys([*ours, *theirs]) if ours.get(n) != theirs.get(n)]
+    return ", ".join(f"{n}: {ours.get(n, 'none')} and {theirs.get(n, 'none')}" for n in names[:3])
+
+
+def _kind(type: Any) -> str | None:
+    """bytes, paths, or both in one, as data sets on the Hugging Face Hub have them."""
+    types = require("pyarrow.types", "scale")
+    if types.is_binary(type) or types.is_large_binary(type):
+        return "bytes"
+    if types.is_string(type) or types.is_large_string(type):
+        return "paths"
+    if types.is_struct(type) and {"bytes", "path"} <= {
+        type.field(i).name for i in range(len(type))
+    }:
+        return "both"
+    return None
+
+
+def _opened(place: str) -> Any:
+    parquet = require("pyarrow.parquet", "scale")
+    files, path = open_place(place)
+    try:
+        return steadily(lambda: parquet.ParquetFile(path, filesystem=files), place)
+    except FileNotFoundError as error:
+        raise InputError(f"{place} does not exist: check the path.") from error
+    except Exception as error:  # pyarrow raises many kinds on damaged files
+        raise InputError(
+            f"{place} is not a readable Parquet file ({type(error).__name__}): copy it again."
+        ) from error
+
+
+def read_parquet_part(part: Part, start: int) -> Iterator[tuple[str, bytes | InputError]]:
+    """Name and bytes of each picture from row `start` of the part on, a few in memory at a time."""
+    about = part.about
+    columns = [about["image"], *([about["name"]] if about["name"] else [])]
+    with _opened(part.place) as file:
+        kind = _kind(file.schema_arrow.field(about["image"]).type)
+        row = 0
+        batches = file.iter_batches(BATCH, row_groups=[about["row_group"]], columns=columns)
+        for batch in batches:
+            skip = min(max(start - row, 0), len(batch))
+            row += skip
+            for values in batch.slice(skip).to_pylist():
+                value = values[about["image"]]
+                named = values[about["name"]] if about["name"] else None
+                default = value if kind == "paths" else part.name_of(row)
+                yield str(named or default), _content(part.place, value, kind, default)
+                row += 1
+
+
+def _content(place: str, value: Any, kind: str | None, name: Any) -> bytes | InputError:
+    try:
+        if kind == "both" and value is not None:
+            value = value["bytes"] or value["path"]
+        if value is None:
+            return InputError(f"{name} has no picture in its row: fill it, or drop the row.")
+        return bytes(value) if isinstance(value, bytes) else read_bytes(_beside(place, value))
+    except InputError as error:
+        return error
+
+
+def _beside(place: str, path: str) -> str:
+    """A path in a Parquet file counts from the file's own folder."""
+    if is_uri(path) or os.path.isabs(path):  # noqa: PTH117
+        return path
+    folder = place.partition("?")[0].rpartition("/")[0]
+    return join(folder, path) if folder else path
+
+
+def carried_columns(part: Part) -> Any:
+    """The other columns of a part's rows, as a pyarrow table."""
+    with _opened(part.place) as file:
+        used = {part.about["image"]}
+        names = [name for name in file.schema_arrow.names if name not in used]
+        return file.read_row_group(part.about["row_group"], columns=names)

@@ -1,0 +1,157 @@
+"""One picture, read, searched for faces and cut: what the network is shown of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luvli.errors import InputError
+from luvli.image.box import Box
+from luvli.image.crop import Crop
+from luvli.image.detect import Detector
+from luvli.image.photograph import Photograph
+from luvli.image.read import ImageArray
+from luvli.network.backend import CropPrediction
+from luvli.network.model_info import ModelInfo
+from luvli.prediction.predictor import Predictor
+from luvli.prediction.turns import find_turned
+from luvli.scale.parquet_source import read_parquet_part
+from luvli.scale.parts import Part
+from luvli.scale.places import read_bytes
+from luvli.scale.tar_source import read_tar_part
+
+DATA = "the image data"
+"""what the readers call a picture that came as bytes"""
+
+
+@dataclass(frozen=True)
+class ReadSettings:
+    """What reading and cutting depend on; sent to every reader."""
+
+    info: ModelInfo
+    min_score: float
+    small_faces: bool = False
+    try_rotations: bool = False
+    detector: Detector | None = None
+    """boxes that are known; None: the usual detector"""
+
+
+@dataclass
+class Ready:
+    """A picture that is ready for the network, or the reason why not."""
+
+    name: str
+    error: str = ""
+    boxes: list[Box] = field(default_factory=list)
+    crops: list[Crop] = field(default_factory=list)
+    pixels: NDArray[np.uint8] | None = None
+    """(n, S, S, 3)"""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """spent in read, decode, detect, crop"""
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes, about."""
+        return 500 + (0 if self.pixels is None else self.pixels.nbytes)
+
+
+class _NoNetwork:
+    """Stands where the network would: readers only need to know what it wants to see."""
+
+    threads = 1
+
+    def __init__(self, info: ModelInfo) -> None:
+        self.info = info
+
+    def __call__(self, crops: ImageArray) -> CropPrediction:
+        raise AssertionError("a reader runs no network")
+
+
+class PictureReader:
+    """Reads the pictures of parts. Lives in a process of its own (`luvli.scale.isolated`)."""
+
+    def __init__(self, settings: ReadSettings) -> None:
+        self.settings = settings
+        self._predictor = Predictor(
+            _NoNetwork(settings.info), settings.detector, settings.small_faces
+        )
+
+    def pictures(self, part: Part, start: int = 0) -> Iterator[Ready]:
+        """The pictures of a part from the one numbered `start` on."""
+        contents = iter(_contents(part, start))
+        while True:
+            began = time.perf_counter()
+            try:
+                name, content = next(contents)
+            except StopIteration:
+                return
+            spent = time.perf_counter() - began
+            ready = self._prepare(name, content)
+            ready.seconds["read"] = spent
+            yield ready
+
+    def _prepare(self, name: str, content: bytes | InputError) -> Ready:
+        if isinstance(content, InputError):
+            return Ready(name, str(content))
+        ready = Ready(name)
+        try:
+            self._fill(ready, Photograph(content))
+        except InputError as error:
+            return Ready(name, str(error).replace(DATA, name, 1), seconds=ready.seconds)
+        except Exception as error:  # one bad picture among a million must not stop the rest
+            why = f"{type(error).__name__}: {error}".splitlines()[0]
+            return Ready(name, f"{name} could not be processed ({why}).", seconds=ready.seconds)
+        return ready
+
+    def _fill(self, ready: Ready, photograph: Photograph) -> None:
+        predictor, settings = self._predictor, self.settings
+        with _timed(ready.seconds, "decode"):
+            if settings.try_rotations:
+                photograph.whole()
+            predictor.look_at(photograph)
+        pixels: list[Any]
+        if settings.try_rotations:
+            image = photograph.whole()
+            with _timed(ready.seconds, "detect"):
+                ready.boxes, ready.crops = find_turned(
+                    predictor, image, ready.name, settings.min_score
+                )
+            with _timed(ready.seconds, "crop"):
+                pixels = [crop.warp(image) for crop in ready.crops]
+        else:
+            with _timed(ready.seconds, "detect"):
+                boxes = predictor.find(photograph, ready.name, settings.min_score)
+            with _timed(ready.seconds, "crop"):
+                ready.boxes, ready.crops, pixels = predictor.prepare(photograph, boxes)
+        ready.pixels = np.stack(pixels) if pixels else None
+
+
+def _contents(part: Part, start: int) -> Iterator[tuple[str, bytes | InputError]]:
+    if part.kind == "tar":
+        return read_tar_part(part, start)
+    if part.kind == "parquet":
+        return read_parquet_part(part, start)
+    return _files(part, start)
+
+
+def _files(part: Part, start: int) -> Iterator[tuple[str, bytes | InputError]]:
+    for place in part.items[start:]:
+        try:
+            yield place, read_bytes(place)
+        except InputError as error:
+            yield place, error
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
+    began = time.perf_counter()
+    try:
+        yield
+    finally:
+        seconds[stage] = seconds.get(stage, 0.0) + time.perf_counter() - began

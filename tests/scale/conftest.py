@@ -1,0 +1,141 @@
+"""Small pictures in every kind of source, and a job over them that needs no cluster.
+
+`in_this_process` sends parts through the same three steps as the cluster does, one after the
+other; what Ray adds (retries, back-pressure, several machines) is tested in test_cluster.py.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from luvli.image.write import write_image
+from luvli.prediction.job_settings import JobSettings
+from luvli.prediction.predictor import Predictor, load
+from luvli.prediction.video import Frame
+from luvli.scale.output import PartCounts
+from luvli.scale.parts import Part
+from luvli.scale.plan import Plan, open_plan, undone
+from luvli.scale.prepare import PictureReader, ReadSettings
+from luvli.scale.ray_predict import count_chunk
+from luvli.scale.sources import SourceOptions, plan_parts
+from luvli.scale.stages import Network, WorkerSettings, Write
+from luvli.scale.video_source import read_video_part
+
+pytest.importorskip("pyarrow", reason="needs pyarrow (extra scale)")
+
+
+@pytest.fixture(scope="session")
+def predictor() -> Predictor:
+    return load("luvli-68", threads=1)
+
+
+@pytest.fixture(scope="session")
+def photos(astronaut: NDArray[np.uint8], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Five pictures of a face, one without, one that is none; in two folders."""
+    folder = tmp_path_factory.mktemp("photos")
+    for number in range(5):
+        view = astronaut[0:260, 120 + 6 * number : 380 + 6 * number]
+        name = f"{'ab'[number % 2]}/{number}.jpg"
+        write_image(folder / name, np.ascontiguousarray(view))
+    write_image(folder / "blank.png", np.full((64, 64, 3), 90, np.uint8))
+    (folder / "broken.jpg").write_bytes(b"nonsense")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def picture_bytes(photos: Path) -> list[tuple[str, bytes]]:
+    """The same pictures by name."""
+    files = sorted(p for p in photos.rglob("*") if p.is_file())
+    return [(p.relative_to(photos).as_posix(), p.read_bytes()) for p in files]
+
+
+@pytest.fixture(scope="session")
+def tar(picture_bytes: list[tuple[str, bytes]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A WebDataset shard: each picture with a label beside it."""
+    path = tmp_path_factory.mktemp("tars") / "shard-000.tar"
+    with tarfile.open(path, "w") as out:
+        for number, (name, content) in enumerate(picture_bytes):
+            key = f"{number:04d}"
+            for member, data in ((f"{key}{Path(name).suffix}", content), (f"{key}.cls", b"1")):
+                about = tarfile.TarInfo(member)
+                about.size = len(data)
+                out.addfile(about, io.BytesIO(data))
+    return path
+
+
+def worker(predictor: Predictor, target: Path | str, **job: Any) -> WorkerSettings:
+    """Settings of a job with the shipped model."""
+    from luvli.models import find_model
+
+    model = find_model("luvli-68", "onnx")
+    settings = JobSettings(Path(), "parquet", **job)
+    read = ReadSettings(predictor.info, settings.min_score, try_rotations=settings.try_rotations)
+    return WorkerSettings(str(target), model.read_bytes(), model.suffix, read, settings)
+
+
+class PlainReader(PictureReader):
+    """Reads in this process: isolation has tests of its own."""
+
+    def frames(self, part: Part) -> Iterator[Frame]:
+        return read_video_part(part)
+
+
+class LocalNetwork(Network):
+    """The network's step without a cluster to get its settings from."""
+
+    def __init__(self, settings: WorkerSettings, predictor: Predictor) -> None:
+        self.settings, self.predictor = settings, predictor
+        self._reader: Any = PlainReader(settings.read)
+
+
+InThisProcess = Callable[..., tuple[Plan, PartCounts]]
+
+
+@pytest.fixture(scope="session")
+def in_this_process(predictor: Predictor) -> InThisProcess:
+    """Run a job part by part: sources, target -> plan and what was counted at the end."""
+
+    def run(
+        sources: list[str],
+        target: Path | str,
+        limit: int | None = None,
+        options: SourceOptions | None = None,
+        identity: dict[str, Any] | None = None,
+        **job: Any,
+    ) -> tuple[Plan, PartCounts]:
+        settings = worker(predictor, target, **job)
+        parts = plan_parts(sources, options or SourceOptions(part_size=3))
+        plan = open_plan(str(target), identity or {"model": "x"}, parts)
+        reader = PlainReader(settings.read)
+        network, write = LocalNetwork(settings, predictor), Write(str(target))
+        parts_left = [p for chunk in range(plan.chunks) for p in undone(str(target), chunk)]
+        for part in parts_left[:limit]:
+            ready = [] if part.kind == "video" else list(reader.pictures(part))
+            write(network({"part": part.to_json(), "ready": pickle.dumps(ready)}))
+        if limit is not None:
+            return plan, PartCounts()
+        total = PartCounts()
+        for chunk in range(plan.chunks):
+            total.add(count_chunk(str(target), chunk))
+        return plan, total
+
+    return run
+
+
+def rows_of(target: Path | str | list[str]) -> list[dict[str, Any]]:
+    """All rows of a target, in an order that does not depend on files."""
+    import pyarrow.dataset
+
+    place = target if isinstance(target, list) else str(target)
+
+    rows = pyarrow.dataset.dataset(place, format="parquet").to_table().to_pylist()
+    return sorted(rows, key=lambda row: (row["image"], row["frame"] or 0, row["score"] or 0))

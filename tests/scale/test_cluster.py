@@ -1,0 +1,165 @@
+"""A real Ray cluster of two nodes with one core each, in this machine.
+
+Starting it takes half a minute of processor time, so all tests share it, and all are slow. Where
+Ray is missing, or the machine too busy to start a node within Ray's own limits, they are skipped.
+`LUVLI_KILLS` sets the number of kills; 20 take some minutes.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from luvli.image.write import write_image
+
+from .conftest import rows_of
+
+pytest.importorskip("ray", reason="needs Ray (extra scale)")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform == "win32", reason="kills processes by POSIX signals"),
+]
+
+KILLS = int(os.environ.get("LUVLI_KILLS", "3"))
+NODE = {"num_cpus": 1, "object_store_memory": 200 << 20}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    from ray.cluster_utils import Cluster
+
+    patient = {"RAY_raylet_start_wait_time_s": "120", "RAY_worker_register_timeout_seconds": "120"}
+    before = {name: os.environ.get(name) for name in patient}
+    os.environ.update(patient)
+    try:
+        made = Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": False})
+        made.add_node(**NODE)
+    except Exception as error:
+        pytest.skip(f"Ray could not start here: {str(error)[:120]}")
+    yield made
+    made.shutdown()
+    for name, value in before.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+@pytest.fixture(scope="module")
+def many(astronaut: NDArray[np.uint8], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Thirty pictures and one that is none."""
+    folder = tmp_path_factory.mktemp("many")
+    for number in range(30):
+        view = astronaut[0:260, 110 + 2 * number : 370 + 2 * number]
+        write_image(folder / f"{number:02d}.jpg", np.ascontiguousarray(view))
+    (folder / "broken.jpg").write_bytes(b"nonsense")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def alone(many: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """Rows of the single-machine command."""
+    out = tmp_path_factory.mktemp("alone")
+    done = _luvli("predict", many, "--format", "parquet", "--out", out)
+    assert done.wait() == 1
+    return rows_of(out / "faces.parquet")
+
+
+def _luvli(*arguments: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "luvli", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def _on(cluster: Any, source: Path, out: Path) -> subprocess.Popen[str]:
+    return _luvli(
+        "predict", source, "--engine", "ray", "--address", cluster.address, "--part-size", 3,
+        "--out", out,
+    )  # fmt: skip
+
+
+def test_a_cluster_gives_the_numbers_of_one_machine(
+    cluster: Any, many: Path, alone: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    done = _on(cluster, many, tmp_path / "out")
+    text = done.communicate(timeout=600)[0]
+    assert done.returncode == 1, text  # as on one machine: a file failed
+    assert "rows in 31 = rows out 30 + failures 1: complete" in text
+    assert "broken.jpg is not an image" in " ".join(text.split())
+    assert rows_of(tmp_path / "out") == alone
+    assert "broken.jpg" in (tmp_path / "out/_failed.txt").read_text()
+
+
+def test_kills_lose_nothing_and_double_nothing(
+    cluster: Any, many: Path, alone: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    chance = random.Random(7)
+    out = tmp_path / "out"
+    driver = _on(cluster, many, out)
+    kills: list[str] = []
+    while len(kills) < KILLS:
+        time.sleep(chance.uniform(1.0, 8.0))
+        if driver.poll() is not None:  # it got through: from the start, with other parts missing
+            assert driver.returncode == 1, driver.communicate()[0]
+            for file in chance.sample(sorted(out.rglob("part-*/*.parquet")), 6):
+                file.unlink()
+            driver = _on(cluster, many, out)
+            continue
+        kind = chance.choice(["driver", "worker", "reader", "node"])
+        if kind == "driver":
+            driver.kill()
+            driver.wait()
+            driver = _on(cluster, many, out)
+        elif kind == "node":
+            cluster.remove_node(cluster.worker_nodes.copy().pop(), allow_graceful=False)
+            cluster.add_node(**NODE)
+        elif not _kill_one("ray::" if kind == "worker" else "luvli.scale.isolated", chance):
+            continue
+        kills.append(kind)
+    while driver.wait(timeout=600) != 1:
+        driver = _on(cluster, many, out)
+    assert rows_of(out) == alone, kills
+    assert len(list(out.rglob("part-*/*.parquet"))) == 11
+
+
+def _kill_one(mark: str, chance: random.Random) -> bool:
+    """Kill a process of this cluster whose command has the mark -> whether there was one."""
+    import psutil
+
+    ours = [p for p in psutil.Process().children(recursive=True) if mark in _command(p)]
+    if not ours:
+        return False
+    os.kill(chance.choice(ours).pid, signal.SIGKILL)
+    return True
+
+
+def _command(process: Any) -> str:
+    import psutil
+
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
+def test_no_cluster_at_the_address_is_one_sentence(many: Path, tmp_path: Path) -> None:
+    done = _luvli(
+        "predict", many, "--engine", "ray", "--address", "127.0.0.1:1", "--out", tmp_path / "o"
+    )
+    text = done.communicate(timeout=300)[0]
+    assert done.returncode == 2, text
+    assert "there is no Ray cluster at 127.0.0.1:1" in " ".join(text.split())
