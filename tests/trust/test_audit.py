@@ -56,6 +56,24 @@ def test_each_kind_is_found(labelled, kind) -> None:
     assert found >= set(places)
 
 
+def test_asked_for_one_kind_others_do_not_stand_before_it(labelled) -> None:
+    records, faces = labelled
+    rng = np.random.default_rng(8)
+    made = list(records)
+    shifted, off = {10, 111, 222}, {31, 132, 233}
+    for i in shifted:
+        made[i] = spoil_label(records[i], "shifted", rng, records[5], (0.1, 0.1))
+    for i in off:
+        made[i] = spoil_label(records[i], "one landmark", rng, records[5])
+    for kind, first, last in (("shifted", shifted, off), ("one landmark", off, shifted)):
+        asked = audit(made, faces, [kind])
+        place = {suspect.index: rank for rank, suspect in enumerate(asked)}
+        assert max(place[i] for i in first) < min(place[i] for i in last)
+        assert {suspect.kind for suspect in asked} == {kind}
+    with pytest.raises(InputError, match="shifted, scaled"):
+        audit(made, faces, ["moved"])
+
+
 def test_a_clean_set_has_no_far_outlier(labelled) -> None:
     records, faces = labelled
     clean = audit(records, faces)

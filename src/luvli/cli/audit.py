@@ -20,6 +20,10 @@ def audit(
     split: Annotated[str | None, typer.Option(help="Split of the data set.")] = None,
     subset: Annotated[str | None, typer.Option(help="Only this part.")] = None,
     protocol: Annotated[str | None, typer.Option(help="Which of several splits.")] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(help="Look for this kind of error alone; may be given several times."),
+    ] = None,
     worst: Annotated[int, typer.Option(min=1, help="Faces shown on the page.")] = 50,
     fail_above: Annotated[
         float, typer.Option(help="Suspicion from which a label counts as wrong.")
@@ -41,17 +45,18 @@ def audit(
     from luvli.data.sets import load_set
     from luvli.prediction.predictor import load
     from luvli.progress import track
-    from luvli.trust.audit import ERROR_KINDS
+    from luvli.trust.audit import ERROR_KINDS, check_kinds
     from luvli.trust.audit import audit as find_suspects
     from luvli.trust.audit_report import predict_unseen, report_files, write_page, write_suspects
 
+    kinds = check_kinds(kind or ERROR_KINDS)
     predictors = [load(name) for name in model or ["luvli-68"]]
     records = load_set(
         dataset, folder, split, subset=subset, protocol=protocol, skip_bad=skip_bad
     ).records[:limit]
     watched = track(records, "faces", unit="faces")
     faces, seen = zip(*predict_unseen(predictors, watched), strict=True) if records else ((), ())
-    suspects = find_suspects(records, faces)
+    suspects = find_suspects(records, faces, kinds)
     table, page = report_files(out)
     write_suspects(table, suspects, records)
     title = (
@@ -59,7 +64,7 @@ def audit(
     )
     write_page(page, title, suspects[:worst], records, faces)
     wrong = [suspect for suspect in suspects if suspect.suspicion >= fail_above]
-    rows = [[kind, f"{sum(s.kind == kind for s in wrong):,}"] for kind in ERROR_KINDS]
+    rows = [[name, f"{sum(s.kind == name for s in wrong):,}"] for name in kinds]
     print_table(["probably wrong", "labels"], [*rows, ["all", f"{len(wrong):,}"]])
     if any(seen):
         typer.secho(

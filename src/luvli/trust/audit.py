@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.data.record import FaceRecord, Visibility
-from luvli.errors import InputError
+from luvli.errors import InputError, unknown_choice
 from luvli.faces import FaceLandmarks
 from luvli.markup import get_markup, is_markup
 from luvli.network.face_features import pose_kind
@@ -60,12 +60,19 @@ class Suspect:
     """suspicion by explanation"""
 
 
-def audit(records: Sequence[FaceRecord], faces: Sequence[FaceLandmarks]) -> list[Suspect]:
+def audit(
+    records: Sequence[FaceRecord],
+    faces: Sequence[FaceLandmarks],
+    kinds: Sequence[ErrorKind] = ERROR_KINDS,
+) -> list[Suspect]:
     """All faces of a set, the most suspicious first.
 
     `faces` are predictions for the records, in their order, by a model that was not trained on
-    them; `FaceLandmarks.empty` where there is none (such faces are not judged).
+    them; `FaceLandmarks.empty` where there is none (such faces are not judged). With `kinds`
+    only these explanations rank the faces: who looks for shifted labels in a set with many a
+    misplaced landmark finds them so.
     """
+    kinds = check_kinds(kinds)
     if len(records) != len(faces):
         raise InputError(f"{len(records)} labels and {len(faces)} predictions do not fit.")
     judged = [
@@ -97,18 +104,27 @@ def audit(records: Sequence[FaceRecord], faces: Sequence[FaceLandmarks]) -> list
     suspects = []
     for row, i in enumerate(judged):
         scores = {kind: float(values[row]) for kind, values in tails.items()}
-        kind = _best(scores, work, row)
+        kind = _best(scores, work, row, kinds)
         suspects.append(
             Suspect(
                 index=i,
                 name=records[i].name,
-                suspicion=round(max(scores.values()), 3),
+                suspicion=round(max(scores[name] for name in kinds), 3),
                 kind=kind,
                 sentence=work.sentence(row, kind),
                 scores={name: round(value, 3) for name, value in scores.items()},
             )
         )
     return sorted(suspects, key=lambda suspect: (-suspect.suspicion, suspect.index))
+
+
+def check_kinds(kinds: Sequence[str]) -> tuple[ErrorKind, ...]:
+    """The kinds of label errors of these names; a sentence that lists them for any other."""
+    chosen = tuple(kind for kind in ERROR_KINDS if kind in kinds)
+    for kind in kinds or [""]:
+        if kind not in ERROR_KINDS:
+            raise unknown_choice("kind of label error", kind, ERROR_KINDS)
+    return chosen
 
 
 def tail_score(values: Floats) -> Floats:
@@ -272,17 +288,19 @@ class _Differences:
         return f"visibility of {int(wrong.sum())} landmarks contradicts the image"
 
 
-def _best(scores: dict[str, float], work: _Differences, row: int) -> ErrorKind:
+def _best(
+    scores: dict[str, float], work: _Differences, row: int, kinds: Sequence[ErrorKind]
+) -> ErrorKind:
     """The explanation to report: the strongest, with what it implies taken into account.
 
     A swapped or far label also looks shifted, scaled and unexplained.
     """
-    if work.swap[row] > SWAPPED:
+    if "swapped" in kinds and work.swap[row] > SWAPPED:
         return "swapped"
-    if np.linalg.norm(work.shift[row]) > FAR:
+    if "wrong face" in kinds and np.linalg.norm(work.shift[row]) > FAR:
         return "wrong face"
-    order: tuple[ErrorKind, ...] = ("shifted", "scaled", "one landmark", "visibility", "wrong face")
-    return max(order, key=lambda kind: scores[kind])
+    simple: list[ErrorKind] = [kind for kind in kinds if kind != "swapped"]
+    return max(simple or kinds, key=lambda kind: (scores[kind], kind != "wrong face"))
 
 
 def _size(face: FaceLandmarks) -> float:

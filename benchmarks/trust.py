@@ -1,0 +1,236 @@
+"""How far a model's confidence, regions, triage and label audit can be trusted: docs/trust.md.
+
+    python benchmarks/trust_faces.py luvli-68 --data DATA --out held.npz     once: predictions
+    python benchmarks/trust.py luvli-68 held.npz                             all tables
+    python benchmarks/trust.py luvli-68 held.npz --only audit --sheets FOLDER
+
+Faces are judged by what was fitted on others: the confidence by fits on four fifths of the
+photographs, regions and triage by fits on random halves. The audit looks at faces that the model
+was not trained on. `--sheets` draws the fifty most suspicious labels of each set.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from trust_audit import audit_tables
+from trust_faces import read_faces
+from trust_uses import crop_table, pose_tables
+
+from luvli import load
+from luvli.cli.tables import print_table
+from luvli.evaluation.confidence import confidence_metrics, gain_share
+from luvli.evaluation.visibility import auroc
+from luvli.markup import get_markup
+from luvli.network.face_features import feature_table, pose_kind
+from luvli.trust.confidence import fit_confidence
+from luvli.trust.conformal import coverage_by, fit_regions, largest_radius
+from luvli.trust.fit_tables import in_use, kinds_table
+from luvli.trust.measure import Measured
+from luvli.trust.triage import choose_threshold, fit_triage
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+FOLDS = 5
+SUCCESS = 5.0
+COVERAGE = 0.9
+GROUPS = {name: list(group) for name, group in get_markup("ibug68").groups.items()}
+PARTS = ("confidence", "regions", "triage", "audit", "pose", "crops")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("model", nargs="?", help="the model that made the predictions")
+    parser.add_argument("faces", nargs="?", type=Path, help="what trust_faces.py wrote")
+    parser.add_argument("--only", choices=PARTS)
+    parser.add_argument("--sheets", type=Path, help="folder for pictures of suspicious labels")
+    options = parser.parse_args()
+    if options.faces is None:
+        print("no predictions given: nothing to measure")
+        return
+    measured, columns = read_faces(options.faces)
+    info = load(options.model).info
+    if info.calibration is not None:
+        measured = measured.calibrated(info.calibration)
+    known = ~np.isnan(measured.error)
+    measured = measured.take(known)
+    columns = {name: c[known] for name, c in columns.items() if c.shape[:1] == known.shape}
+    sure, expected = crossed_confidence(measured)
+    parts: dict[str, Callable[[], None]] = {
+        "confidence": lambda: confidence_tables(measured, columns, sure, expected),
+        "regions": lambda: region_tables(measured.take(measured.plain)),
+        "triage": lambda: triage_table(measured, sure),
+        "audit": lambda: audit_tables(measured, columns, sure, options.sheets),
+        "pose": lambda: pose_tables(measured, columns),
+        "crops": lambda: crop_table(measured, sure),
+    }
+    for name in PARTS if options.only is None else [options.only]:
+        parts[name]()
+
+
+def folds(photographs: NDArray[np.str_], seed: int = 0) -> NDArray[np.intp]:
+    """(n,) a fold for each photograph, the same for all of its faces."""
+    names, place = np.unique(photographs, return_inverse=True)
+    return np.random.default_rng(seed).permutation(np.arange(len(names)) % FOLDS)[place]
+
+
+def crossed_confidence(measured: Measured) -> tuple[Floats, Floats]:
+    """(n,) confidence and expected error of each face, by fits on other photographs."""
+    sure, expected = np.zeros(len(measured)), np.zeros(len(measured))
+    fold = folds(measured.photograph)
+    for k in range(FOLDS):
+        learn = measured.take(fold != k)
+        table = fit_confidence(learn.faces, learn.error, ~learn.plain, SUCCESS)
+        features = feature_table(measured.take(fold == k).faces, table.shape)
+        sure[fold == k], expected[fold == k] = table.judge_features(features)
+    return sure, expected
+
+
+def box_size(measured: Measured) -> Floats:
+    sides = np.stack([face.box[2:] - face.box[:2] for face in measured.faces])
+    return np.asarray(np.sqrt(sides.prod(axis=1)), np.float64)
+
+
+def confidence_tables(
+    measured: Measured, columns: dict[str, NDArray[Any]], sure: Floats, expected: Floats
+) -> None:
+    """AUROC, calibration error and gain in risk-coverage, beside simpler orders."""
+    visible = np.stack([face.visibility for face in measured.faces]) + 1e-3
+    size = box_size(measured)
+    spread = np.stack([face.uncertainty for face in measured.faces])
+    points = np.stack([face.points for face in measured.faces])
+    away = np.linalg.norm(points - columns["mirror"], axis=2)
+    orders = {
+        "confidence": 1 - sure,
+        "expected error": expected,
+        "sigma": (spread * visible).sum(axis=1) / visible.sum(axis=1) / size,
+        "detector's score": -np.array([face.score for face in measured.faces]),
+        "mirror disagreement": (away * visible).sum(axis=1) / visible.sum(axis=1) / size,
+    }
+    plain, failed = measured.plain, measured.error >= SUCCESS
+    parts = {
+        "all": np.arange(len(measured)),
+        "20 % spoilt": in_use(measured),
+        "plain": np.flatnonzero(plain),
+    }
+    rows = []
+    for name, index in parts.items():
+        found = confidence_metrics(sure[index], measured.error[index], SUCCESS)
+        others = [f"{auroc(order[index], failed[index]):.3f}" for order in orders.values()]
+        about = [f"{len(index):,}", f"{found['failed']:.1%}", f"{found['calibration_error']:.3f}"]
+        rows.append([name, *about, *others])
+    print_table(["faces", "n", "failed", "ECE", *orders], rows, title="AUROC of failures")
+    sources = {
+        name: np.flatnonzero(plain & (columns["part"] == name))
+        for name in np.unique(columns["part"]).tolist()
+    }
+    rows = [
+        [way, *(f"{100 * gain_share(measured.error[i], order[i]):.0f} %" for i in sources.values())]
+        for way, order in orders.items()
+    ]
+    heads = [f"{name} ({len(index)})" for name, index in sources.items()]
+    print_table(["gain in risk-coverage", *heads], rows)
+    title, names, lines = kinds_table(measured, sure, SUCCESS)
+    print_table(names, lines, title=title)
+
+
+def halves(measured: Measured, rng: np.random.Generator) -> Bools:
+    """(n,) faces of a random half of the photographs."""
+    names, place = np.unique(measured.photograph, return_inverse=True)
+    return np.asarray(rng.permutation(len(names))[place] < len(names) // 2)
+
+
+def region_tables(measured: Measured, splits: int = 50) -> None:
+    """Coverage of regions on random halves, by group and pose; area beside fixed ellipses."""
+    rng = np.random.default_rng(0)
+    radii = measured.radii()
+    told = np.array([pose_kind(face) for face in measured.faces])
+    pose = np.where(measured.pose == "", "300-W", measured.pose)
+    extent = [np.ptp(t[np.isfinite(t).all(axis=1)], axis=0) for t in measured.truth]
+    size = np.sqrt(np.prod(extent, axis=1))
+    points = np.stack([face.points for face in measured.faces])
+    away = (measured.truth - points) / size[:, None, None]
+    spread = np.stack([face.covariance for face in measured.faces])
+    area = np.sqrt(np.linalg.det(spread)) / size[:, None] ** 2
+    held: dict[str, list[float]] = {}
+    ratios = []
+    for _ in range(splits):
+        fit = halves(measured, rng)
+        test = ~fit
+        table = fit_regions(radii[fit], GROUPS, told[fit].tolist())
+        limit = np.stack([table.radius(kind, COVERAGE) for kind in told[test]])
+        joint = np.array([table.radius(kind, COVERAGE, True)[0] for kind in told[test]])
+        inside = largest_radius(radii[test]) <= joint
+        held.setdefault("all", []).append(coverage_by(radii[test], limit)[0])
+        held.setdefault("joint", []).append(float(inside.mean()))
+        for name, group in GROUPS.items():
+            value = coverage_by(radii[test][:, group], limit[:, group])[0]
+            held.setdefault(name, []).append(value)
+        for name in np.unique(pose):
+            part = pose[test] == name
+            held.setdefault(name, []).append(coverage_by(radii[test][part], limit[part])[0])
+            held.setdefault(f"joint, {name}", []).append(float(inside[part].mean()))
+        fixed, reach = fixed_ellipses(away, fit)
+        limits = fit_regions(reach[fit], GROUPS, ["all"] * int(fit.sum())).radius("all", COVERAGE)
+        seen = np.isfinite(radii[test])
+        ours = (area[test] * limit**2)[seen]
+        theirs = np.broadcast_to(fixed * limits**2, seen.shape)[seen]
+        ratios.append((ours.sum() / theirs.sum(), np.exp(np.log(ours / theirs).mean())))
+    rows = [
+        [name, *(f"{100 * f(values):.1f}" for f in (np.mean, np.min, np.max))]
+        for name, values in held.items()
+    ]
+    title = f"regions of coverage {COVERAGE}, {splits} splits of {len(measured):,} faces"
+    print_table(["part", "held (%)", "least", "most"], rows, title=title)
+    by_sum, by_ratio = np.mean(ratios, axis=0)
+    print(f"area beside fixed ellipses: {by_sum:.2f} of the sum, {by_ratio:.2f} geometric mean")
+
+
+def fixed_ellipses(away: Floats, fit: Bools) -> tuple[Floats, Floats]:
+    """One ellipse for each landmark, of the labels' own spread: areas (k,), distances (n, k)."""
+    shapes = np.zeros((away.shape[1], 2, 2))
+    for j in range(away.shape[1]):
+        there = away[fit, j]
+        there = there[np.isfinite(there).all(axis=1)]
+        far = np.linalg.norm(there, axis=1)
+        shapes[j] = np.cov(there[far <= np.quantile(far, 0.95)].T) + 1e-8 * np.eye(2)
+    square = np.einsum("njx,jxy,njy->nj", away, np.linalg.inv(shapes), away)
+    return np.sqrt(np.linalg.det(shapes)), np.sqrt(square)
+
+
+def triage_table(measured: Measured, sure: Floats, splits: int = 100) -> None:
+    """How often the bound is broken, and how many faces are accepted."""
+    rng = np.random.default_rng(1)
+    failed = measured.error >= SUCCESS
+    rows = []
+    for rate in (0.02, 0.05, 0.1):
+        broken, nothing = 0, 0
+        shares: list[tuple[float, float, float]] = []
+        for _ in range(splits):
+            fit = halves(measured, rng)
+            one, other = (
+                np.flatnonzero(part)[in_use(measured.take(part), seed=int(rng.integers(2**31)))]
+                for part in (fit, ~fit)
+            )
+            chosen = choose_threshold(fit_triage(sure[one], failed[one], 0.2), rate)
+            if not np.isfinite(chosen.threshold):
+                nothing += 1
+                continue
+            taken = sure[other] >= chosen.threshold
+            wrong = float(failed[other][taken].mean())
+            broken += wrong > rate
+            possible = min(1.0, float((~failed[other]).mean()) / (1 - rate))
+            shares.append((float(taken.mean()), possible, wrong))
+        mean = [f"{value:.1%}" for value in np.mean(shares, axis=0)] if shares else [""] * 3
+        rows.append([f"{rate:.0%}", str(broken), str(nothing), *mean])
+    heads = ["failures at most", "broken", "no promise", "accepted", "possible", "failed"]
+    print_table(heads, rows, title=f"triage, {splits} random splits, 20 % spoilt")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""Predictions on held-out faces, plain and spoilt, kept in a file that `trust.py` measures on.
+
+    python benchmarks/trust_faces.py luvli-68 --data DATA --out held.npz
+    python benchmarks/trust_faces.py luvli-68 --data DATA --out every.npz --all 1500
+
+Held out are the faces that recipes/luvli-68.yaml holds out; `--all N` takes up to N faces of each
+of its sources instead, for the audit, whether the model was trained on them or not. The mirror
+image of every crop goes through the network too. Covariances are kept as the network gives them,
+before any calibration.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tools"))
+
+from luvli import load  # noqa: E402
+from luvli.data.cache import cache_root  # noqa: E402
+from luvli.data.detector_boxes import with_detector_boxes  # noqa: E402
+from luvli.data.record import FaceRecord  # noqa: E402
+from luvli.image.box import Box  # noqa: E402
+from luvli.image.read import ImageArray  # noqa: E402
+from luvli.network.backend import Backend, CropPrediction  # noqa: E402
+from luvli.network.model_info import ModelInfo  # noqa: E402
+from luvli.prediction.predictor import Predictor  # noqa: E402
+from luvli.progress import track  # noqa: E402
+from luvli.training.recipe import Recipe  # noqa: E402
+from luvli.training.recipe_files import read_recipe  # noqa: E402
+from luvli.training.sources import load_source, model_detector, name_hash  # noqa: E402
+from luvli.trust.measure import Measured, measure_faces  # noqa: E402
+from measure_model import photograph_sources  # noqa: E402
+from release_model import with_root  # noqa: E402
+
+RECIPE = ROOT / "recipes" / "luvli-68.yaml"
+Floats = NDArray[np.float64]
+
+
+class Mirrored:
+    """A backend that also looks at the mirror image of everything it is shown."""
+
+    def __init__(self, inner: Backend, flip: NDArray[np.intp]) -> None:
+        self.inner, self.flip = inner, flip
+        self.points: list[Floats] = []
+        """(k, 2) for every crop so far: crop pixels, not mirrored any more"""
+
+    @property
+    def info(self) -> ModelInfo:
+        return self.inner.info
+
+    @property
+    def threads(self) -> int:
+        return self.inner.threads
+
+    def __call__(self, crops: ImageArray) -> CropPrediction:
+        seen = self.inner(np.ascontiguousarray(crops[:, :, ::-1])).points[:, self.flip]
+        there = np.array(seen, dtype=np.float64)
+        there[..., 0] = crops.shape[2] - 1 - there[..., 0]
+        self.points += list(there)
+        return self.inner(crops)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("model", help="a shipped model's name, or a file")
+    parser.add_argument("--data", type=Path, required=True, help="the recipe's data.root")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--spoilt", type=int, default=3, help="spoilt versions of each face")
+    parser.add_argument("--all", type=int, help="faces of each source, plain alone")
+    options = parser.parse_args()
+    recipe = with_root(read_recipe(RECIPE), str(options.data))
+    predictor = load(options.model, threads=1)
+    parts: list[dict[str, NDArray[Any]]] = []
+    for name in photograph_sources(recipe):
+        records = faces_of(recipe, name, options.all)
+        parts.append(measured_part(predictor, records, 0 if options.all else options.spoilt, name))
+    columns: dict[str, Any] = {
+        key: np.concatenate([part[key] for part in parts]) for key in parts[0]
+    }
+    with options.out.open("wb") as file:
+        np.savez_compressed(file, model=np.array(predictor.info.version), **columns)
+    print(f"{len(columns['error']):,} faces in {options.out}")
+
+
+def faces_of(recipe: Recipe, name: str, most: int | None) -> list[FaceRecord]:
+    """Faces of a source that the detector finds, in the order of hashed names."""
+    source = load_source(name, photograph_sources(recipe)[name], recipe.data, recipe.network)
+    records = list(source.held_out)
+    if most is not None:
+        records += source.train
+    records = sorted(records, key=lambda record: name_hash(record.face_id))[:most]
+    cache = Path(recipe.data.cache or cache_root())
+    return with_detector_boxes(records, cache, model_detector(recipe.data))
+
+
+def measured_part(
+    predictor: Predictor, records: Sequence[FaceRecord], spoilt: int, name: str
+) -> dict[str, NDArray[Any]]:
+    """The columns of one source, one row for each predicted face."""
+    from luvli.markup import get_markup
+
+    config = predictor.info.config
+    backend = Mirrored(predictor.backend, get_markup(config.markup).flip)
+    mirrored = Predictor(backend)
+    shown = lambda items: track(items, name, len(records), unit="faces")  # noqa: E731
+    measured = measure_faces(mirrored, records, spoilt, track=shown)
+    mirror = np.stack(
+        [
+            predictor.crop(Box(*face.box)).to_image(points)
+            for face, points in zip(measured.faces, backend.points, strict=True)
+        ]
+    )
+    owner = np.repeat(np.arange(len(records)), 1 + spoilt).tolist()
+    calibration = predictor.info.calibration
+    covariance = np.stack([face.covariance for face in measured.faces])
+    if calibration is not None:
+        covariance = (covariance - calibration.added) / np.array(calibration.scale)[:, None, None]
+    return {
+        "points": np.stack([face.points for face in measured.faces]),
+        "covariance": covariance,
+        "visibility": np.stack([face.visibility for face in measured.faces]),
+        "occlusion": np.stack(
+            [
+                np.full(len(face), np.nan) if face.occlusion is None else face.occlusion
+                for face in measured.faces
+            ]
+        ),
+        "box": np.stack([face.box for face in measured.faces]),
+        "score": np.array([face.score for face in measured.faces]),
+        "mirror": mirror,
+        "classes": np.stack([records[i].visibility for i in owner]),
+        "image": np.array([str(records[i].image) for i in owner]),
+        "face_id": np.array([records[i].face_id for i in owner]),
+        "part": np.full(len(measured), name),
+        **{key: getattr(measured, key) for key in _KEYS},
+    }
+
+
+_KEYS = ("truth", "error", "kind", "source", "photograph", "pose")
+
+
+def read_faces(path: Path) -> tuple[Measured, dict[str, NDArray[Any]]]:
+    """What `main` wrote: faces as the network gives them, and all columns."""
+    from luvli.faces import FaceLandmarks
+
+    with np.load(path) as file:
+        columns = {key: file[key] for key in file.files}
+    faces = tuple(
+        FaceLandmarks(
+            points=points, covariance=cov, visibility=visible, box=box, score=float(score)
+        )
+        for points, cov, visible, box, score in zip(
+            *(columns[key] for key in ("points", "covariance", "visibility", "box", "score")),
+            strict=True,
+        )
+    )
+    return Measured(faces, *(columns[key] for key in _KEYS)), columns
+
+
+if __name__ == "__main__":
+    main()
