@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from luvli.data.formats.common import default_markup
+from luvli.data.formats.matlab import read_matlab
 from luvli.data.record import FaceRecord, Visibility
-from luvli.errors import InputError, require, unknown_choice
-from luvli.files import PathLike, unreadable
+from luvli.errors import InputError, unknown_choice
+from luvli.files import PathLike
 
 FIRST_PIXEL = 1.0
 """What the file calls the centre of the first pixel."""
@@ -24,14 +25,7 @@ FIRST_PIXEL = 1.0
 def read_menpo_mat(path: PathLike, field: str = "gt") -> list[FaceRecord]:
     """The faces of one field: the labels, or a participant's predictions."""
     source = Path(path)
-    if not source.is_file():
-        raise unreadable(source)
-    try:
-        content = require("scipy.io", "train").loadmat(source)
-    except Exception as error:  # scipy raises many kinds on damaged files
-        raise InputError(
-            f"{source} is not a readable Matlab file ({type(error).__name__}): download it again."
-        ) from error
+    content = read_matlab(source)
     faces = _faces(content)
     if faces is None:
         raise InputError(

@@ -22,10 +22,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from luvli.data.formats.matlab import read_matlab
 from luvli.data.record import FaceRecord, Visibility
 from luvli.data.sets.definition import Problem, ReadItem, Request, SetInfo, attempt, missing_image
 from luvli.data.sets.hrnet import read_hrnet_rows
-from luvli.data.sets.source_files import ImageFolders, mat_field, read_mat
+from luvli.data.sets.source_files import ImageFolders, mat_field
 from luvli.errors import InputError
 
 MAT = "AFLWinfo_release.mat"
@@ -56,7 +57,7 @@ def read_aflw19(request: Request) -> Iterator[ReadItem]:
 
 def _read_mat_release(request: Request, images: ImageFolders) -> Iterator[ReadItem]:
     path = request.root / MAT
-    content = attempt(path, partial(read_mat, path))
+    content = attempt(path, partial(read_matlab, path))
     if isinstance(content, Problem):
         yield content
         return

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.data.cache import cache_root, file_state, whole_folder
+from luvli.data.formats.matlab import read_matlab
 from luvli.data.record import FaceRecord, Visibility
 from luvli.data.sets.definition import (
     Problem,
@@ -33,7 +34,7 @@ from luvli.data.sets.definition import (
     missing_folder,
     missing_image,
 )
-from luvli.data.sets.source_files import Folder, mat_field, natural_key, read_mat
+from luvli.data.sets.source_files import Folder, mat_field, natural_key
 from luvli.errors import InputError, require
 
 IMAGE_FILES = ("COFW_test_color.mat", "COFW_test.mat")
@@ -94,7 +95,7 @@ def _images(source: Path) -> Iterator[NDArray[np.uint8]]:
     with source.open("rb") as stream:
         head = stream.read(128)
     if b"MATLAB 7.3" not in head and not head.startswith(b"\x89HDF"):
-        for cell in np.ravel(mat_field(source, read_mat(source), "IsT")):
+        for cell in np.ravel(mat_field(source, read_matlab(source), "IsT")):
             yield np.asarray(cell, dtype=np.uint8)
         return
     h5py = require("h5py", "train")
@@ -111,7 +112,7 @@ def _images(source: Path) -> Iterator[NDArray[np.uint8]]:
 
 
 def _read_boxes(path: Path) -> dict[int, NDArray[np.float64]]:
-    rows = np.asarray(mat_field(path, read_mat(path), "bboxes"), dtype=np.float64)
+    rows = np.asarray(mat_field(path, read_matlab(path), "bboxes"), dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != 4:
         raise InputError(f"{path} has bboxes of shape {rows.shape} instead of (507, 4).")
     return {
@@ -123,7 +124,7 @@ def _read_boxes(path: Path) -> dict[int, NDArray[np.float64]]:
 def _record(
     label: Path, image: Path | None, number: int, box: NDArray[np.float64] | None
 ) -> FaceRecord:
-    content = read_mat(label)
+    content = read_matlab(label)
     points = np.asarray(mat_field(label, content, "Points"), dtype=np.float64) - 1
     occluded = np.ravel(np.asarray(mat_field(label, content, "Occ"))).astype(bool)
     return FaceRecord(

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from luvli.data.formats.matlab import read_matlab
 from luvli.data.record import FaceRecord
 from luvli.data.sets.definition import (
     Note,
@@ -26,7 +27,7 @@ from luvli.data.sets.definition import (
     missing_folder,
     missing_image,
 )
-from luvli.data.sets.source_files import Folder, first_existing, mat_field, read_mat
+from luvli.data.sets.source_files import Folder, first_existing, mat_field
 
 LABEL = re.compile(r"(?P<subject>\d{3})_(?P<session>0[1-4])_01_051_05_lm\.mat")
 _LABEL_FOLDERS = ("MPie_Labels/labels/051", "labels/051", ".")
@@ -62,7 +63,7 @@ def _image(root: Path, label: Path, match: re.Match[str]) -> Path | None:
 
 
 def _record(label: Path, image: Path | None, session: str) -> FaceRecord:
-    points = np.asarray(mat_field(label, read_mat(label), "pts"), dtype=np.float64) - 1
+    points = np.asarray(mat_field(label, read_matlab(label), "pts"), dtype=np.float64) - 1
     return FaceRecord(
         points=points,
         visibility=all_visible(points),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from luvli.data.record import FaceRecord
 from luvli.data.sets.definition import Note, Problem, ReadItem, Request, attempt, missing_image
-from luvli.errors import InputError, require
+from luvli.errors import InputError
 from luvli.image.read import IMAGE_SUFFIXES
 
 
@@ -113,19 +113,6 @@ def read_pairs(
                 )
     if mirrors:
         yield Note(f"{folder}: {mirrors} mirror copies (*_mirror.pts) are left out.")
-
-
-def read_mat(path: Path) -> Mapping[str, NDArray[np.generic]]:
-    """A Matlab file (before version 7.3) as a dictionary of arrays."""
-    io = require("scipy.io", "train")
-    try:
-        return dict(io.loadmat(path))
-    except FileNotFoundError as error:
-        raise InputError(f"{path} does not exist: check the path.") from error
-    except Exception as error:  # scipy raises many kinds on damaged files
-        raise InputError(
-            f"{path} is not a readable Matlab file ({type(error).__name__}): download it again."
-        ) from error
 
 
 def mat_field(

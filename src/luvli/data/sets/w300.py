@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.data.formats import read_pts
+from luvli.data.formats.matlab import read_matlab
 from luvli.data.record import FaceRecord
 from luvli.data.sets.definition import Problem, ReadItem, Request, SetInfo, attempt, missing_folder
-from luvli.data.sets.source_files import first_existing, mat_field, read_mat, read_pairs
+from luvli.data.sets.source_files import first_existing, mat_field, read_pairs
 
 
 class SourcePart(NamedTuple):
@@ -91,7 +92,7 @@ def read_detector_boxes(path: Path) -> dict[str, NDArray[np.float64]]:
     x0, y0, x1, y1 counted from 1. (That of iBUG also holds rows of AFW at its end, so rows
     are matched by name.)
     """
-    cells = np.ravel(mat_field(path, read_mat(path), "bounding_boxes"))
+    cells = np.ravel(mat_field(path, read_matlab(path), "bounding_boxes"))
     boxes: dict[str, NDArray[np.float64]] = {}
     for cell in cells:
         row = np.ravel(cell)[0]

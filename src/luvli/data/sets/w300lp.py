@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from luvli.data.formats.matlab import read_matlab
 from luvli.data.record import FaceRecord
 from luvli.data.sets.definition import (
     ReadItem,
@@ -24,7 +25,7 @@ from luvli.data.sets.definition import (
     missing_folder,
     missing_image,
 )
-from luvli.data.sets.source_files import Folder, mat_field, read_mat
+from luvli.data.sets.source_files import Folder, mat_field
 from luvli.errors import InputError
 
 _SIZES = {"AFW": 5207, "HELEN": 37676, "IBUG": 1786, "LFPW": 16556}
@@ -51,7 +52,7 @@ def read_w300lp(request: Request) -> Iterator[ReadItem]:
 
 
 def _record(label: Path, image: Path | None, part: str) -> FaceRecord:
-    raw = np.asarray(mat_field(label, read_mat(label), "pts_2d"), dtype=np.float64)
+    raw = np.asarray(mat_field(label, read_matlab(label), "pts_2d"), dtype=np.float64)
     if raw.shape != (68, 2):
         raise InputError(f"{label} has pts_2d of shape {raw.shape} instead of (68, 2).")
     points = raw - 1
