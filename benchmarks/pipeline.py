@@ -33,6 +33,7 @@ from luvli.image.write import write_image
 from luvli.image.yunet import WEIGHTS
 from luvli.network.backend import INPUT
 from luvli.prediction.predictor import Predictor, load
+from luvli.prediction.result import Result
 
 Works = dict[str, Callable[[], object]]
 PARTS = ("stages", "growth")
@@ -63,6 +64,7 @@ def stages(predictor: Predictor, count: int, peers: Works) -> list[list[str]]:
     ready = np.stack(face.pixels)
     session = predictor.backend.session  # type: ignore[attr-defined]
     box, boxes = face.boxes[0], [face.boxes[0]]
+    trust, found = predictor.info.trust, predictor.predict(image)[:1]
 
     def landmarks() -> object:
         crop = predictor.crop(box)
@@ -74,6 +76,10 @@ def stages(predictor: Predictor, count: int, peers: Works) -> list[list[str]]:
         "detector, OpenCV's, 320 and 640 pixels": opencv_detector(image),
         "landmark stage": landmarks,
         "bare session call": lambda: session.run(None, {INPUT: ready}),
+        "of it: crop": lambda: predictor.crop(box).warp(image),
+        "confidence of one face": lambda: trust.apply_all(found) if trust else None,
+        "confidence of 32 faces": lambda: trust.apply_all(found * 32) if trust else None,
+        "line of results": lambda: Result("image.jpg", (found[0],)).to_line(),
         **peers,
     }
     measured = turns(works, count)
