@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import luvli
+import luvli.models
 from luvli.data.formats import write_json, write_pts
 from luvli.data.record import FaceRecord
 from luvli.image.write import write_image
@@ -19,10 +21,8 @@ CORNER = (160, 60, 380, 280)
 
 @pytest.fixture(scope="session")
 def newcomer_folder(astronaut: NDArray[np.uint8], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """photo.jpg, photos/, clip.mp4, faces/ with .pts and faces.json, and the examples."""
+    """Photographs and a clip, labelled faces, predictions and models of one's own."""
     av = pytest.importorskip("av")
-    import luvli
-
     folder = tmp_path_factory.mktemp("newcomer")
     x0, y0, x1, y1 = CORNER
     small = np.ascontiguousarray(astronaut[:360])
@@ -38,6 +38,8 @@ def newcomer_folder(astronaut: NDArray[np.uint8], tmp_path_factory: pytest.TempP
         write_pts(folder / f"faces/{name}.pts", face.points)
         records.append(FaceRecord.from_landmarks(face, Path(f"faces/{name}.jpg")))
     write_json(folder / "faces.json", records[:4])
+    _evaluation(folder, face.points, [path.stem for path in sorted(folder.glob("faces/*.pts"))[:8]])
+    _own_models(folder)
     with av.open(str(folder / "clip.mp4"), "w") as container:
         stream = container.add_stream("mpeg4", rate=25)
         stream.width, stream.height, stream.pix_fmt = x1 - x0, y1 - y0, "yuv420p"
@@ -47,3 +49,39 @@ def newcomer_folder(astronaut: NDArray[np.uint8], tmp_path_factory: pytest.TempP
         container.mux(stream.encode(None))
     (folder / "boxes.json").write_text(json.dumps({"photo.jpg": [face.box.tolist()]}))
     return folder
+
+
+def _evaluation(folder: Path, points: NDArray[np.float64], names: list[str]) -> None:
+    """Labels apart from the images, and what somebody's method says about these faces."""
+    rng = np.random.default_rng(0)
+    for name in names:
+        write_pts(folder / f"labels/{name}.pts", points)
+    truth = np.repeat(points[None], len(names), axis=0)
+    covariance = np.tile(4.0 * np.eye(2), (len(names), 68, 1, 1))
+    predicted = truth + rng.normal(0, 2, truth.shape)
+    images = np.array([f"{name}.jpg" for name in names])
+    np.save(folder / "labels.npy", truth)
+    np.savez(folder / "mine.npz", landmarks=predicted, covariance=covariance, imgpath=images)
+    np.savez(folder / "held-out.npz", mean=predicted, covariance=covariance, truth=truth,
+             visible=np.ones(truth.shape[:2], bool))  # fmt: skip
+    (folder / "labels.json").write_text(
+        json.dumps({f"{name}.jpg": points.tolist() for name in names})
+    )
+    columns = [f"{axis}_{i}" for axis in "xy" for i in range(68)]
+    rows = [",".join(["image", *columns])]
+    for name, face in zip(images, predicted, strict=True):
+        rows.append(",".join([str(name), *(f"{value:.2f}" for value in face.T.ravel())]))
+    (folder / "predictions.csv").write_text("\n".join(rows) + "\n")
+    (folder / "mine.py").write_text(
+        "import numpy as np\n\n\ndef predict(image, box):\n"
+        "    return np.array(box[:2]) + (np.array(box[2:]) - box[:2]) * np.random.rand(68, 2)\n"
+    )
+
+
+def _own_models(folder: Path) -> None:
+    """The shipped model in the places of one that somebody trained and exported."""
+    shipped = Path(luvli.models.__file__).parent
+    (folder / "runs/mine").mkdir(parents=True)
+    for name in ("mine.safetensors", "runs/mine/model.safetensors"):
+        (folder / name).symlink_to(shipped / "luvli-68.safetensors")
+    (folder / "mine.onnx").symlink_to(shipped / "luvli-68.onnx")

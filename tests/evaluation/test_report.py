@@ -14,6 +14,7 @@ from luvli.data.formats import write_pts
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError
 from luvli.evaluation import compare, evaluate_model
+from luvli.evaluation.accuracy import nme
 from luvli.evaluation.evaluated_faces import from_records, read_parquet
 from luvli.evaluation.metric_records import EvaluationMetrics
 from luvli.evaluation.report import write_report
@@ -287,6 +288,29 @@ def test_evaluate_runs_the_model_over_a_set(luvli, tmp_path, small_set, quick):
     assert metrics.accuracy["box"].nme_predicted < 0.01
     assert sorted(p.name for p in (tmp_path / "r").iterdir()) == FILES
     assert metrics.uncertainty.nll.published is not None
+
+
+def test_a_table_measures_its_own_rows(luvli, tmp_path, small_set, quick, monkeypatch):
+    """`luvli table --model`: a row from one command, and the second time from the report."""
+    order = ("table", "split2", "--model", "m", "--data", f"menpo={small_set}",
+             "--reports", tmp_path / "reports", "--json")  # fmt: skip
+    done = luvli(*order)
+    assert done.exit_code == 0, done.output
+    row = next(r for r in json.loads(done.stdout)["rows"] if r["method"].startswith("same"))
+    faces = evaluate_model.evaluate_set("m", "menpo", small_set)
+    error = nme(faces.predicted, faces.truth, "box").mean()
+    assert error > 0.1  # the boxes have noise
+    assert row["values"][1] == pytest.approx(error) and row["values"][0] is None
+    assert row["faces"][1] == 10
+    monkeypatch.setattr(evaluate_model, "load", lambda *_: pytest.fail("measured twice"))
+    assert luvli(*order).stdout == done.stdout
+    assert "n = 10 (the paper: 6,679" in luvli(*order[:-1]).output
+    for words, sentence in (
+        (("table", "split2", "--model", "m"), "--model needs --data"),
+        (("table", "4", "--model", "m", "--data", "menpo", "--reports", "r"), "menpo=FOLDER"),
+    ):
+        refused = luvli(*words)
+        assert refused.exit_code == 2 and sentence in refused.output, refused.output
 
 
 def test_crops_by_the_tight_box_find_every_face_exactly(small_set):

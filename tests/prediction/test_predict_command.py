@@ -233,6 +233,24 @@ def test_train_knows_the_option_that_messages_name(
     assert all(source.skip_bad for source in seen[0].data.sources.values())
 
 
+def test_train_says_where_the_faces_should_be(
+    luvli: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    for words in ((), ("--set", "data.root=nowhere")):
+        done = luvli("train", "own-faces", *words)
+        assert done.exit_code == 2 and "--set data.root=FOLDER" in done.output, done.output
+
+
+@pytest.mark.parametrize("change", ["stages.heat.epochs=3", "stages.heat=null"])
+def test_unknown_stages_list_the_known(luvli: Command, change: str) -> None:
+    """And the stages of the recipes for newcomers have the names of the paper's."""
+    done = luvli("train", "own-faces", "--set", change)
+    assert done.exit_code == 2 and "unknown stage 'heat'" in done.output
+    assert "heatmap, luvli" in done.output.replace("\n", " ")
+
+
 def test_read_image_says_what_heic_needs(tmp_path: Path) -> None:
     (tmp_path / "a.HEIC").write_bytes(b"\0\0\0\x18ftypheic")
     with pytest.raises(InputError, match="pillow-heif"):

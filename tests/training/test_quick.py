@@ -14,8 +14,8 @@ from luvli.network import load_model
 RECIPE = Path(__file__).resolve().parents[2] / "recipes/quick.yaml"
 SHORTER = [
     "data.sources.drawn.synthetic.faces=500",
-    "stages.heatmaps.epochs=4",
-    "stages.heatmaps.batch_size=8",
+    "stages.heatmap.epochs=4",
+    "stages.heatmap.batch_size=8",
     "stages.luvli.epochs=8",
     "stages.luvli.batch_size=8",
 ]

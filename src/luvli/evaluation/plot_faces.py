@@ -92,6 +92,10 @@ def plot_labels(
                 linewidth=0.8,
             )  # fmt: skip
             _face_axis(drawing, chosen.schematic)
+        figure.suptitle(
+            "green: visible; red: covered by something; black circle: hidden by the head",
+            fontsize=10,
+        )
     return figure
 
 

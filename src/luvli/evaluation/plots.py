@@ -155,7 +155,7 @@ def plot_rank(curves: Mapping[str, RankCurve], label: str = "NME box (%)") -> Fi
         axis.set_ylim(bottom=0)
         axis.set_xlim(left=0)
         if len(curves) > 1:
-            axis.legend(loc="upper left")
+            axis.legend(loc="lower right")
     return figure
 
 

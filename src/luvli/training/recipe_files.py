@@ -10,7 +10,7 @@ import yaml
 from pydantic import ValidationError
 
 from luvli.data.formats.yaml_text import parse_yaml
-from luvli.errors import InputError
+from luvli.errors import InputError, unknown_choice
 from luvli.files import PathLike, read_text
 from luvli.training.recipe import Recipe
 from luvli.training.recipe_names import find_recipe
@@ -32,8 +32,23 @@ def read_recipe(path: PathLike, overrides: Sequence[str] = ()) -> Recipe:
         key, sign, value = override.partition("=")
         if not sign or not key:
             raise InputError(f"--set {override} is not key=value: write for instance seed=1.")
-        content = merge(content, _nest(key.split("."), parse_yaml(value, f"--set {key}", "recipe")))
+        path = key.split(".")
+        parsed = parse_yaml(value, f"--set {key}", "recipe")
+        _known(path, parsed, content)
+        content = merge(content, _nest(path, parsed))
     return make_recipe(content, str(source))
+
+
+def _known(path: Sequence[str], value: Any, content: Any) -> None:
+    """A stage or source that --set changes or takes away must be one of the recipe's."""
+    for kind, place in (("stage", ["stages"]), ("source", ["data", "sources"])):
+        depth = len(place)
+        if list(path[:depth]) == place and (len(path) > depth + 1 or value is None):
+            named = content
+            for key in place:
+                named = named.get(key) if isinstance(named, Mapping) else None
+            if isinstance(named, Mapping) and path[depth] not in named:
+                raise unknown_choice(kind, path[depth], list(named))
 
 
 def make_recipe(content: Any, where: str) -> Recipe:

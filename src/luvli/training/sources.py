@@ -46,7 +46,7 @@ def load_source(
 
     With `network`, faces of another markup are converted to the network's, or refused.
     """
-    records = _read(source, data)
+    records = _read(name, source, data)
     if network is not None:
         records = [_in_markup(record, network, name) for record in records]
     if source.offset != (0.0, 0.0):
@@ -68,7 +68,7 @@ def load_source(
     return SourceFaces(source, tuple(kept), tuple(held_out))
 
 
-def _read(source: Source, data: Data) -> list[FaceRecord]:
+def _read(name: str, source: Source, data: Data) -> list[FaceRecord]:
     root = Path(data.root).expanduser()
     if source.synthetic is not None:
         from luvli.training.rendered_faces import rendered_faces
@@ -80,16 +80,28 @@ def _read(source: Source, data: Data) -> list[FaceRecord]:
         }
         return rendered_faces(source.synthetic, root, data.cache, photos)
     assert source.set is not None
-    return list(
-        load_set(
-            source.set,
-            root / source.path,
-            source.split,
-            subset=source.subset,
-            protocol=source.protocol,
-            skip_bad=source.skip_bad,
+    folder = root / source.path
+    if not folder.exists():
+        raise InputError(
+            f"{folder} does not exist: name the folder that data.sources.{name} is read from "
+            "with --set data.root=FOLDER."
         )
-    )
+    try:
+        return list(
+            load_set(
+                source.set,
+                folder,
+                source.split,
+                subset=source.subset,
+                protocol=source.protocol,
+                skip_bad=source.skip_bad,
+            )
+        )
+    except InputError as error:
+        if data.root == Data().root:
+            hint = "data.root was not set: --set data.root=FOLDER names the folder of your faces."
+            raise InputError(f"{error} {hint}") from error
+        raise
 
 
 def _lent_faces(name: str, data: Data, labelled: bool) -> Sequence[FaceRecord]:

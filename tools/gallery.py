@@ -1,0 +1,105 @@
+"""The gallery of hard images in the documentation: rendered people, so nobody's photograph.
+
+    python tools/gallery.py --head ict_facekit.npz --out docs/gallery.jpg
+
+Each panel is an image as the model meets it, with what it answers drawn on it and its confidence
+below. `--head` is an ICT FaceKit model; without it the built-in head is rendered, which is plainer.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+
+import luvli
+from luvli.image.box import Box
+from luvli.image.read import ImageArray
+from luvli.image.write import write_image
+from luvli.prediction.predictor import Predictor
+from luvli.synthetic.heads.head import Head
+from luvli.synthetic.render import load_head, render_face
+
+SIDE = 300
+REFUSED = 0.5
+"""below this confidence a program should not use a face"""
+
+
+class Panel(NamedTuple):
+    title: str
+    image: ImageArray
+    box: Box | None = None
+    """where the face is, for images in which the detector may find none"""
+
+
+def panels(head: Head) -> list[Panel]:
+    """What is hard: a turned head, things in front, bad light and focus, many, and nothing."""
+
+    def person(seed: int, yaw: float = 0.0, size: int = SIDE, bare: bool = False) -> ImageArray:
+        return render_face(
+            [11, seed], head, size=size, pose=(yaw, 0, 0), occluders=not bare, effects=not bare
+        ).image
+
+    crowd = [person(seed, yaw, 100) for seed, yaw in CROWD]
+    rows = [np.hstack(crowd[k : k + 3]) for k in range(0, len(crowd), 3)]
+    lost = cv2.GaussianBlur(person(27, 20, bare=True), (0, 0), 22)
+    return [
+        Panel("half-profile", person(14, 45)),
+        Panel("profile", person(27, 80, bare=True)),
+        Panel("hand", person(16, 5)),
+        Panel("sunglasses", person(38, 15)),
+        Panel("blur", person(36, -5)),
+        Panel("noise", person(20, 10)),
+        Panel("crowd", np.vstack(rows)),
+        Panel("lost", np.asarray(lost, np.uint8), Box(90, 100, 210, 220)),
+    ]
+
+
+CROWD = ((30, 0), (11, -20), (12, 5), (15, 20), (25, -10), (22, 0), (19, 30), (28, 25), (33, -5))
+
+
+def drawn(panel: Panel, model: Predictor) -> ImageArray:
+    """The panel with every face that was found, and a line of words under it."""
+    faces = model.predict(panel.image)
+    if not faces and panel.box is not None:
+        faces = model.predict(panel.image, boxes=[list(panel.box)])
+    image = luvli.draw(panel.image, faces)
+    image = cv2.resize(image, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
+    sure = [face.confidence for face in faces if face.confidence is not None]
+    kept = [value for value in sure if value >= REFUSED]
+    colour = (0, 0, 0) if kept else (150, 0, 0)
+    if len(sure) == 1:
+        words = f"{sure[0]:.2f}" + ("" if kept else ", refused")
+    else:
+        words = f"{len(kept)} kept, {len(sure) - len(kept)} refused" if sure else "no face"
+    line = np.full((34, SIDE, 3), 255, np.uint8)
+    cv2.putText(
+        line,
+        f"{panel.title}: {words}",
+        (4, 23),
+        cv2.FONT_HERSHEY_SIMPLEX,
+        0.55,
+        colour,
+        1,
+        cv2.LINE_AA,
+    )
+    return np.vstack([image, line])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--head", default="procedural", help="an ICT FaceKit model")
+    parser.add_argument("--model", default="luvli-68")
+    parser.add_argument("--out", type=Path, default=Path("docs/gallery.jpg"))
+    options = parser.parse_args()
+    model = luvli.load(options.model)
+    shown = [drawn(panel, model) for panel in panels(load_head(options.head))]
+    rows = [np.hstack(shown[k : k + 4]) for k in range(0, len(shown), 4)]
+    write_image(options.out, np.vstack(rows))
+
+
+if __name__ == "__main__":
+    main()
