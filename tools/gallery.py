@@ -67,7 +67,7 @@ def drawn(panel: Panel, model: Predictor) -> ImageArray:
     if not faces and panel.box is not None:
         faces = model.predict(panel.image, boxes=[list(panel.box)])
     image = luvli.draw(panel.image, faces)
-    image = cv2.resize(image, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
+    image = np.asarray(cv2.resize(image, (SIDE, SIDE), interpolation=cv2.INTER_AREA), np.uint8)
     sure = [face.confidence for face in faces if face.confidence is not None]
     kept = [value for value in sure if value >= REFUSED]
     colour = (0, 0, 0) if kept else (150, 0, 0)

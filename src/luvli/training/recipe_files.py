@@ -32,10 +32,10 @@ def read_recipe(path: PathLike, overrides: Sequence[str] = ()) -> Recipe:
         key, sign, value = override.partition("=")
         if not sign or not key:
             raise InputError(f"--set {override} is not key=value: write for instance seed=1.")
-        path = key.split(".")
+        places = key.split(".")
         parsed = parse_yaml(value, f"--set {key}", "recipe")
-        _known(path, parsed, content)
-        content = merge(content, _nest(path, parsed))
+        _known(places, parsed, content)
+        content = merge(content, _nest(places, parsed))
     return make_recipe(content, str(source))
 
 
