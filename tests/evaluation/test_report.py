@@ -18,7 +18,8 @@ from luvli.evaluation.accuracy import nme
 from luvli.evaluation.evaluated_faces import from_records, read_parquet
 from luvli.evaluation.metric_records import EvaluationMetrics
 from luvli.evaluation.report import write_report
-from luvli.evaluation.report_tables import interval, summary, summary_rows
+from luvli.evaluation.summary import summary, summary_rows
+from luvli.evaluation.table_text import interval
 from luvli.faces import FaceLandmarks
 from luvli.image.box import Box
 from luvli.markup import get_markup

@@ -83,7 +83,8 @@ def test_confidence_reaches_the_metrics(tmp_path) -> None:
     """Two of four faces failed; the confidence knows which, and says so too boldly."""
     from luvli.evaluation.evaluated_faces import EvaluatedFaces, read_parquet, write_parquet
     from luvli.evaluation.metrics import compute_metrics
-    from luvli.evaluation.report_tables import confidence_tables, summary_rows
+    from luvli.evaluation.report_tables import confidence_tables
+    from luvli.evaluation.summary import summary_rows
 
     truth = np.random.default_rng(0).uniform(0, 100, (4, 6, 2))
     truth[:, 0], truth[:, 1] = 0.0, 100.0  # every box has a size of 100

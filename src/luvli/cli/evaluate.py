@@ -60,7 +60,7 @@ def evaluate(
     """
     from luvli.evaluation.evaluate_model import evaluate_set
     from luvli.evaluation.report import write_report
-    from luvli.evaluation.report_tables import heading, summary
+    from luvli.evaluation.summary import heading, summary
     from luvli.progress import track
 
     dataset, root = data

@@ -83,7 +83,7 @@ def score(
     from luvli.evaluation.match import read_faces
     from luvli.evaluation.metrics import compute_metrics
     from luvli.evaluation.report import write_report
-    from luvli.evaluation.report_tables import heading, summary, summary_rows
+    from luvli.evaluation.summary import heading, summary, summary_rows
     from luvli.evaluation.uncertainty import likelihood_name
 
     density = None if likelihood is None else likelihood_name(likelihood)

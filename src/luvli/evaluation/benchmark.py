@@ -24,7 +24,7 @@ from luvli.evaluation.metrics import compute_metrics
 from luvli.evaluation.plot_registry import PlotOptions, draw_plot, with_distinct_methods
 from luvli.evaluation.plots import plot_speed
 from luvli.evaluation.report import html_image, html_plot, html_table, page, png
-from luvli.evaluation.report_tables import TextTable, interval, number
+from luvli.evaluation.table_text import TextTable, interval, number
 from luvli.evaluation.tables import markdown_table
 from luvli.faces import FaceLandmarks
 from luvli.files import PathLike, whole_file, write_text

@@ -25,7 +25,7 @@ from luvli.evaluation.metric_records import (
 )
 from luvli.evaluation.metrics import box_scale, failed_of_each, failures_counted
 from luvli.evaluation.report import html_plot, html_table, page, png
-from luvli.evaluation.report_tables import TextTable, interval, number
+from luvli.evaluation.table_text import TextTable, interval, number
 from luvli.evaluation.tables import markdown_table
 from luvli.files import PathLike, write_text
 from luvli.likelihood import family

@@ -15,7 +15,9 @@ from luvli.evaluation import plot_registry
 from luvli.evaluation.evaluated_faces import EvaluatedFaces, write_parquet
 from luvli.evaluation.metric_records import EvaluationMetrics
 from luvli.evaluation.metrics import compute_metrics
-from luvli.evaluation.report_tables import ReportSection, TextTable, heading, sections, summary
+from luvli.evaluation.report_tables import ReportSection, sections
+from luvli.evaluation.summary import heading, summary
+from luvli.evaluation.table_text import TextTable
 from luvli.evaluation.tables import markdown_table
 from luvli.files import PathLike, write_text
 

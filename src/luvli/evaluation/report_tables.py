@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,10 +10,16 @@ from luvli.evaluation.metric_records import (
     AccuracyMetrics,
     ClassMetrics,
     EvaluationMetrics,
-    Interval,
     UncertaintyMetrics,
 )
 from luvli.evaluation.metrics import CUTOFFS
+from luvli.evaluation.table_text import (
+    NORMALIZER_TITLES,
+    TextTable,
+    interval,
+    listed_names,
+    number,
+)
 from luvli.evaluation.tables import (
     footnotes,
     printed_blocks,
@@ -25,26 +30,11 @@ from luvli.evaluation.tables import (
 
 _Rows = Sequence[Sequence[str]]
 
-_NAMES_SHOWN = 20
 _LANDMARKS_SHOWN = 10
-_KIND = {
-    "box": "NME box", "interocular": "NME inter-ocular", "interpupil": "NME inter-pupil",
-    "diagonal": "NME diagonal", "box_size": "NME box_size",
-}  # fmt: skip
 _CLASS = {
     "self_occluded": "self-occluded", "unoccluded": "unoccluded",
     "externally_occluded": "externally occluded", "visible": "all visible",
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class TextTable:
-    """A table with its heading and a sentence that says how to read it."""
-
-    title: str
-    head: Sequence[str]
-    rows: _Rows
-    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -95,7 +85,7 @@ def accuracy_tables(metrics: EvaluationMetrics) -> list[TextTable]:
     def rows(part: Mapping[str, AccuracyMetrics], faces: int) -> list[list[str]]:
         return [
             [
-                _KIND.get(kind, kind),
+                NORMALIZER_TITLES.get(kind, kind),
                 f"{faces - values.unmeasurable:,}",
                 interval(values.nme),
                 interval(values.nme_visible),
@@ -123,7 +113,10 @@ def accuracy_tables(metrics: EvaluationMetrics) -> list[TextTable]:
             f"mean: {listed_names(metrics.unmeasurable)}."
         )
     polyline = [
-        [_KIND.get(kind, kind), *(number(values.auc_polyline[cutoff]) for cutoff in CUTOFFS)]
+        [
+            NORMALIZER_TITLES.get(kind, kind),
+            *(number(values.auc_polyline[cutoff]) for cutoff in CUTOFFS),
+        ]
         for kind, values in metrics.accuracy.items()
     ]
     tables = [
@@ -338,99 +331,3 @@ def published_text_tables(metrics: EvaluationMetrics) -> list[TextTable]:
             body = [[name, *cells] for name, cells in rows]
             tables.append(TextTable(title, ["", *head], body, note))
     return tables
-
-
-def number(value: float | None, digits: int = 2) -> str:
-    """A number with fixed digits; a dash for nothing.
-
-    >>> number(3.14159), number(None), number(math.nan)
-    ('3.14', '-', '-')
-    """
-    return "-" if value is None or not math.isfinite(value) else f"{value:.{digits}f}"
-
-
-def interval(values: Interval, digits: int = 2) -> str:
-    """A number with its interval in brackets."""
-    text = number(values.value, digits)
-    if not math.isfinite(values.low):
-        return text
-    return f"{text} [{number(values.low, digits)}, {number(values.high, digits)}]"
-
-
-def listed_names(names: Sequence[str]) -> str:
-    """Names for a sentence: the first few, and how many more."""
-    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-    return ", ".join(names[:_NAMES_SHOWN]) + more
-
-
-def heading(metrics: EvaluationMetrics) -> str:
-    """Title of a report."""
-    where = " ".join(part for part in (metrics.dataset, metrics.subset) if part)
-    return f"{metrics.method} on {where}" if metrics.dataset else metrics.method
-
-
-def summary(metrics: EvaluationMetrics) -> str:
-    """One line under the title."""
-    text = (
-        f"{metrics.faces:,} faces, {metrics.landmarks} landmarks each, "
-        f"{metrics.visible_landmarks:,} visible; {len(metrics.failed)} without prediction."
-    )
-    if metrics.untrained:
-        text += f" Not trained, so not reported: {', '.join(metrics.untrained)}."
-    if "box" not in metrics.accuracy:
-        return text
-    return f"NME box {metrics.accuracy['box'].nme.value:.2f} %. {text}"
-
-
-def summary_rows(metrics: EvaluationMetrics) -> list[list[str]]:
-    """The metrics that matter most, one to a line: for a terminal."""
-    rows = []
-    for kind, values in metrics.accuracy.items():
-        rows.append([f"{_KIND.get(kind, kind)} (%)", interval(values.nme)])
-        if values.nme_visible.value != values.nme.value:
-            rows.append([f"{_KIND.get(kind, kind)}, visible (%)", interval(values.nme_visible)])
-        for cutoff in CUTOFFS:
-            text = f"{interval(values.auc[cutoff])}, FR {interval(values.failure_rate[cutoff])}"
-            rows.append([f"  AUC {cutoff} %", text])
-    for name, part in metrics.subsets.items():
-        if "box" in part.accuracy:
-            rows.append([f"NME box of {name} (%)", interval(part.accuracy["box"].nme)])
-    if metrics.uncertainty is not None:
-        rows += _uncertainty_rows(metrics.uncertainty)
-        face = metrics.selective["face"]
-        rows.append(["AURC of faces", f"{number(face.aurc, 3)}, best {number(face.best, 3)}"])
-    if metrics.confidence is not None:
-        found = metrics.confidence
-        rows.append(["AUROC of the confidence", number(found.auroc, 3)])
-        rows.append(["calibration error of the confidence", number(found.calibration_error, 3)])
-        rows.append(["gain in risk-coverage (%)", number(100 * found.gain_share, 0)])
-    if metrics.visibility is not None:
-        rows += [
-            [f"visibility {name.replace('_', ' ')}", number(value, 4)]
-            for name, value in metrics.visibility
-            if isinstance(value, float)
-        ]
-    rows += [[part, "not trained"] for part in metrics.untrained]
-    return rows
-
-
-def _uncertainty_rows(values: UncertaintyMetrics) -> list[list[str]]:
-    units = {"pixel": "pixels", "box": "box sizes", "paper": "the paper's heat-map pixels"}
-    rows = [
-        [f"NLL {name} ({units[unit]})", interval(value, 3)]
-        for name, density in (("laplace", values.nll.laplace), ("gauss", values.nll.gauss))
-        for unit, value in density
-        if value is not None
-    ]
-    rows.append(["calibration error", number(values.coverage.error, 4)])
-    inside = values.coverage.at
-    text = ", ".join(f"{number(share * 100, 1)} %" for share in inside.values())
-    rows.append([f"labels inside {', '.join(f'{float(p) * 100:g}' for p in inside)} %", text])
-    for count, correlation in values.pearson.items():
-        text = ", ".join(number(value) for _, value in correlation)
-        rows.append([f"Pearson xx, yy, xy (bins of {count})", text])
-    rows.append(["KL divergence (nats)", number(values.kl, 4)])
-    rows.append(["energy score (% of box)", interval(values.scores.energy, 3)])
-    rows.append(["sharpness |Σ|^¼ (% of box)", interval(values.scores.sharpness, 3)])
-    rows.append(["radius that holds 90 % (% of box)", interval(values.scores.width["0.9"], 3)])
-    return rows
