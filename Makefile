@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-PIP    := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt
+INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 
 .PHONY: demo test hostile coverage lint docs bench clean
 
@@ -42,7 +42,10 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # A stamp is newer than what it was installed from, so a second run installs nothing.
-$(VENV)/.installed-%: pyproject.toml constraints.txt | $(BIN)/python
+# First what is locked, by the digests of its files (tools/lock.py); then the rest, which is
+# PyTorch, of which each kind of machine has its own build.
+$(VENV)/.installed-%: pyproject.toml constraints.txt $(wildcard locks/*.txt) | $(BIN)/python
 	@echo "installing luvli[$*] into $(VENV) ..."
-	$(PIP) --editable ".[$*]"
+	@if [ -f locks/$*.txt ]; then $(INSTALL) --require-hashes --no-deps --requirement locks/$*.txt; fi
+	$(INSTALL) --constraint constraints.txt --editable ".[$*]"
 	@touch $@

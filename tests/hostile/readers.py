@@ -391,20 +391,67 @@ def _video(suffix: str, codec: str, sound: bool) -> Reader:
 
 
 def _upload() -> Reader:
-    """The bytes of an upload to the server."""
+    """What a client sends to the server: a form with two images and boxes."""
 
     def make(path: Path) -> None:
         from PIL import Image
 
-        Image.fromarray(photograph()).save(path, "JPEG")
+        body = b""
+        for number, format in enumerate(("JPEG", "PNG")):
+            stream = io.BytesIO()
+            Image.fromarray(photograph()).save(stream, format)
+            head = f'Content-Disposition: form-data; name="f{number}"; filename="{number}.jpg"'
+            body += b"--cut\r\n" + head.encode() + b"\r\n\r\n" + stream.getvalue() + b"\r\n"
+        boxes = b'Content-Disposition: form-data; name="boxes"\r\n\r\n[[[1, 2, 30, 40]], []]\r\n'
+        path.write_bytes(body + b"--cut\r\n" + boxes + b"--cut--\r\n")
+
+    def read(path: Path) -> None:
+        from luvli.errors import InputError
+        from luvli.serving.app import _options
+        from luvli.serving.errors import Refused
+        from luvli.serving.settings import Limits
+        from luvli.serving.upload import decode, image_size, parse_upload
+
+        limits = Limits()
+        try:
+            kind = "multipart/form-data; boundary=cut"
+            upload = parse_upload(path.read_bytes(), kind, limits)
+            _options(upload, None, upload.fields.get("boxes"), 0.6)
+            for name, data in upload.files:
+                image_size(data, limits, name)
+                decode(data, limits, name)
+        except Refused as error:
+            raise InputError(str(error)) from error
+
+    return Reader("upload to the server", ".form", make, read, (*mutate.BINARY, mutate.lines))
+
+
+def _shard() -> Reader:
+    """A tar of the cluster job."""
+
+    def make(path: Path) -> None:
+        import tarfile
+
+        from PIL import Image
+
+        with tarfile.open(path, "w") as tar:
+            for number in range(FACES):
+                stream = io.BytesIO()
+                Image.fromarray(photograph()).save(stream, "PNG")
+                about = tarfile.TarInfo(f"{number}.png")
+                about.size = len(stream.getvalue())
+                tar.addfile(about, io.BytesIO(stream.getvalue()))
 
     def read(path: Path) -> None:
         from luvli.image.read import read_image
+        from luvli.scale.parts import Part
+        from luvli.scale.tar_source import read_tar_part, tar_parts
 
-        read_image(path.read_bytes())
-        read_image(io.BytesIO(path.read_bytes()).getvalue())
+        for items in tar_parts(str(path), 2):
+            for _, data in read_tar_part(Part(0, "tar", str(path), len(items), items), 0):
+                read_image(data)
 
-    return Reader("bytes of an image", ".jpg", make, read)
+    return Reader("tar of images", ".tar", make, read)
 
 
 def all_readers() -> dict[str, Reader]:
@@ -416,6 +463,6 @@ def all_readers() -> dict[str, Reader]:
         *images, *map(_labels, FORMAT_SUFFIXES), _menpo(), *_scores(), _triage(), _metrics(),
         _boxes(".csv"), _boxes(".json"), _model("onnx"), _model("safetensors"), _official(),
         _checkpoint(), _recipe(), _markup(), _video(".mp4", "libx264", True),
-        _video(".mkv", "libx264", False), _video(".avi", "libx264", False), _upload(),
+        _video(".mkv", "libx264", False), _video(".avi", "libx264", False), _upload(), _shard(),
     ]  # fmt: skip
     return {reader.name: reader for reader in found}

@@ -27,10 +27,9 @@ def import_official(
 
     Example: `luvli import-official lr-0.00002-49.pth.tar --out wflw.safetensors`
     """
-    from rich.console import Console
-    from rich.table import Table
-
+    from luvli.cli.tables import print_table
     from luvli.errors import require
+    from luvli.files import one_line
 
     require("torch", "train")
     from luvli.network import load_official, save_model
@@ -38,8 +37,7 @@ def import_official(
     network, info = load_official(file, visibility_trained=visibility_trained)
     save_model(out, network, info)
     config = network.config
-    table = Table(title=f"{file.name}: {info['kind']}", show_header=False)
-    for name, value in (
+    rows = [
         ("U-nets, order of coupling", f"{config.unets}, {config.order}"),
         ("channels, bn_size, growth", f"{config.channels}, {config.bn_size}, {config.growth}"),
         ("landmarks (markup)", f"{config.landmarks} ({config.markup})"),
@@ -48,10 +46,8 @@ def import_official(
         ("parameters, entries", f"{info['parameters']:,}, {info['entries']:,}"),
         ("last epoch", "unknown" if info["epoch"] is None else str(info["epoch"])),
         ("visibility trained", "yes" if config.visibility_trained else "no"),
-    ):
-        table.add_row(name, value)
-    console = Console()
-    console.print(table)
+    ]
+    print_table(["", ""], rows, title=f"{file.name}: {info['kind']}")
     for part in info["missing"]:
-        console.print(f"{part} is not in the file and starts afresh: train before you predict.")
-    console.print(f"wrote {out}")
+        typer.echo(f"{part} is not in the file and starts afresh: train before you predict.")
+    typer.echo(f"wrote {one_line(str(out))}")

@@ -19,7 +19,8 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], title: s
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left")
+    shown = Text(one_line(title)) if title else None
+    table = Table(title=shown, box=box.SIMPLE_HEAD, title_justify="left")
     for number, heading in enumerate(headings):
         if number == 0:
             table.add_column(heading, overflow="fold")

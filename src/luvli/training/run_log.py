@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from luvli.errors import InputError
+from luvli.errors import InputError, OutputError
 from luvli.files import write_text
 from luvli.image.read import ImageArray
 from luvli.image.write import write_image
@@ -92,18 +94,31 @@ class RunLog:
         self._watched = ""
         if not active:
             return
-        folder.mkdir(parents=True, exist_ok=True)
-        _forget_later(folder / METRICS, resumed_at or 0)
         from torch.utils.tensorboard import SummaryWriter
 
-        self._events = SummaryWriter(str(folder / "tensorboard"), purge_step=(resumed_at or 0) + 1)
+        with self._writing():
+            folder.mkdir(parents=True, exist_ok=True)
+            _forget_later(folder / METRICS, resumed_at or 0)
+            first = (resumed_at or 0) + 1
+            self._events = SummaryWriter(str(folder / "tensorboard"), purge_step=first)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self._events = None  # it would fail again when it is closed
+            raise OutputError(
+                f"{self.folder} could not be written ({error.strerror or error}): free some space "
+                "and give --resume."
+            ) from error
 
     def say(self, sentence: str) -> None:
         """A line for the person who watches."""
         if not self.active:
             return
         if self._bar is not None:
-            self._bar.console.print(sentence, highlight=False)
+            self._bar.console.print(sentence, highlight=False, markup=False)
         else:
             print(sentence, file=sys.stderr, flush=True)
 
@@ -181,21 +196,24 @@ class RunLog:
         """The validation faces of this moment: `validation.png`, and TensorBoard's history."""
         if self.active:
             write_image(self.folder / "validation.png", image)
-            self._events.add_image("validation", image, global_step, dataformats="HWC")
+            with self._writing():
+                self._events.add_image("validation", image, global_step, dataformats="HWC")
 
     def close(self) -> None:
         """Write out what is still in memory."""
         self.end_stage()
         if self._events is not None:
-            self._events.close()
+            with self._writing():
+                self._events.close()
 
     def _write(self, where: Mapping[str, Any], numbers: Mapping[str, float]) -> None:
         line = json.dumps({**where, **{name: float(f"{v:.6g}") for name, v in numbers.items()}})
-        with (self.folder / METRICS).open("a", encoding="utf-8") as stream:
-            stream.write(line + "\n")
         prefix = "train" if where["kind"] == "train" else f"validation {where['set']}"
-        for name, value in numbers.items():
-            self._events.add_scalar(f"{prefix}/{name}", value, where["step"])
+        with self._writing():
+            with (self.folder / METRICS).open("a", encoding="utf-8") as stream:
+                stream.write(line + "\n")
+            for name, value in numbers.items():
+                self._events.add_scalar(f"{prefix}/{name}", value, where["step"])
 
     def _seconds_left(self, step: int) -> float:
         passed = time.perf_counter() - self._began
@@ -203,12 +221,17 @@ class RunLog:
 
 
 def read_run_metrics(folder: Path) -> list[dict[str, Any]]:
-    """The lines of a run's `metrics.jsonl`."""
+    """The lines of a run's `metrics.jsonl`, without those that a crash or a disk has spoilt."""
     path = folder / METRICS
     if not path.is_file():
         return []
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines if line.endswith("}")]
+    found = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        with contextlib.suppress(ValueError, RecursionError):
+            fields = json.loads(line)
+            if isinstance(fields, dict) and isinstance(fields.get("step"), int):
+                found.append(fields)
+    return found
 
 
 def _forget_later(path: Path, step: int) -> None:

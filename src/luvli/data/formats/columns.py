@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 _AXES = "xx|xy|yy|x|y|visibility|class|XX|XY|YY|X|Y"
 _STYLES = (
-    re.compile(rf"^(?P<prefix>(?:[A-Za-z]+_)*)(?P<axis>{_AXES})_?(?P<number>\d+)$"),
-    re.compile(rf"^(?P<prefix>(?:[A-Za-z]+_)*)(?P<number>\d+)_?(?P<axis>{_AXES})$"),
+    re.compile(rf"^(?P<prefix>(?:[A-Za-z]+_)*)(?P<axis>{_AXES})_?(?P<number>\d{{1,6}})$"),
+    re.compile(rf"^(?P<prefix>(?:[A-Za-z]+_)*)(?P<number>\d{{1,6}})_?(?P<axis>{_AXES})$"),
 )
 
 

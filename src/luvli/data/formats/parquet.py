@@ -111,7 +111,10 @@ def face_batches(path: PathLike, size: int = 1000) -> Iterator[Any]:
 
 def read_face_table(path: PathLike) -> Any:
     """The pyarrow table of the faces of a file, or of all files of a folder."""
-    return require("pyarrow", "scale").concat_tables(face_batches(path))
+    tables = list(face_batches(path))
+    if not tables:  # rows were promised, and there are none
+        raise InputError(f"{path} is not a whole parquet file: write it again.")
+    return require("pyarrow", "scale").concat_tables(tables)
 
 
 def _only_faces(table: Any) -> Any:
