@@ -97,11 +97,15 @@ def test_label_formats_read_back(
         assert records[0].visibility_probability == pytest.approx(0.95, abs=1e-6)
 
 
-def test_parquet_has_a_row_for_each_face(discs: Predictor, folder: Path, tmp_path: Path) -> None:
+def test_parquet_accounts_for_every_image(discs: Predictor, folder: Path, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
     run(discs, folder, tmp_path / "out", format="parquet")
     rows = parquet.read_table(tmp_path / "out/faces.parquet").to_pylist()
-    assert len(rows) == 6
+    kinds = [row["status"] for row in rows]
+    assert [kinds.count(kind) for kind in ("face", "no face", "failed")] == [6, 2, 1]
+    (failed,) = [row for row in rows if row["status"] == "failed"]
+    assert failed["image"].endswith("broken.png") and "broken.png is damaged" in failed["error"]
+    rows = [row for row in rows if row["status"] == "face"]
     points = np.reshape(rows[0]["points"], (68, 2))
     np.testing.assert_allclose(points, [81, 90] + 30 * SHAPE, atol=0.8)
     assert np.shape(rows[0]["covariance"]) == (272,) and rows[0]["frame"] is None

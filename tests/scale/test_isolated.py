@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,6 +58,7 @@ def part_of(names: list[str], photos: Path, folder: Path) -> Part:
     return Part(0, "files", places[0], len(places), places)
 
 
+@pytest.mark.slow
 def test_a_crash_costs_one_row_and_a_kill_none(
     odd: IsolatedReader, photos: Path, tmp_path: Path
 ) -> None:
@@ -73,6 +72,7 @@ def test_a_crash_costs_one_row_and_a_kill_none(
     assert (tmp_path / "once.png.killed").read_text() == "xx"
 
 
+@pytest.mark.slow
 def test_a_picture_that_hangs_is_given_up(
     odd: IsolatedReader, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,6 +96,7 @@ def test_a_reader_ends_with_its_parent(odd: IsolatedReader, photos: Path, tmp_pa
     assert child.wait(timeout=300) == 0
 
 
+@pytest.mark.slow
 def test_a_half_read_part_leaves_nothing_for_the_next(
     odd: IsolatedReader, photos: Path, tmp_path: Path
 ) -> None:
@@ -104,7 +105,3 @@ def test_a_half_read_part_leaves_nothing_for_the_next(
     next(answers)
     answers.close()  # type: ignore[attr-defined]
     assert [Path(one.name).name for one in odd.pictures(part, 1)] == ["b.png", "c.png"]
-
-
-def test_signals_have_names_here() -> None:
-    assert signal.Signals(11).name == "SIGSEGV" and os.name == "posix"

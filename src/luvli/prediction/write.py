@@ -205,7 +205,7 @@ def _write_coco(path: Path, results: Iterable[Result]) -> None:
         images.unlink(missing_ok=True)
 
 
-_FLAT = ("box", "points", "covariance", "visibility")
+_FLAT = ("box", "points", "covariance", "visibility", "occlusion")
 
 
 def result_rows(result: Result) -> list[dict[str, Any]]:
@@ -213,7 +213,11 @@ def result_rows(result: Result) -> list[dict[str, Any]]:
     rows = [
         row
         | {"status": "face"}
-        | {name: np.asarray(row[name], dtype=np.float64).ravel() for name in _FLAT}
+        | {
+            name: np.asarray(row[name], dtype=np.float64).ravel()
+            for name in _FLAT
+            if row.get(name) is not None
+        }
         for row in result.rows()
     ]
     about = {"image": result.image, "frame": result.frame, "time": result.time}

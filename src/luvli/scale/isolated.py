@@ -99,6 +99,7 @@ class IsolatedReader:
                 [sys.executable, "-m", "luvli.scale.isolated"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
+                bufsize=0,  # `select` sees the pipe, not what a buffer has taken out of it
                 env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             )
             _send(self._child.stdin, self.settings)
@@ -128,20 +129,26 @@ class IsolatedReader:
 def _send(stream: IO[bytes] | None, message: Any) -> None:
     assert stream is not None
     content = pickle.dumps(message, protocol=5)
-    stream.write(struct.pack("<Q", len(content)))
-    stream.write(content)
+    left = memoryview(struct.pack("<Q", len(content)) + content)
+    while left:  # a pipe takes them in pieces
+        left = left[stream.write(left) :]
     stream.flush()
 
 
 def _receive(stream: IO[bytes]) -> Any:
-    head = stream.read(8)
-    if len(head) < 8:
-        raise EOFError
-    size = struct.unpack("<Q", head)[0]
-    content = stream.read(size)
-    if len(content) < size:
-        raise EOFError
-    return pickle.loads(content)
+    size = struct.unpack("<Q", _exactly(stream, 8))[0]
+    return pickle.loads(_exactly(stream, size))
+
+
+def _exactly(stream: IO[bytes], size: int) -> bytearray:
+    """So many bytes; a pipe gives them in pieces."""
+    content = bytearray()
+    while len(content) < size:
+        piece = stream.read(min(size - len(content), 1 << 20))
+        if not piece:
+            raise EOFError
+        content += piece
+    return content
 
 
 def main() -> None:

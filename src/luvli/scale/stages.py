@@ -137,13 +137,15 @@ class Network:
     def _pictures(self, done: Predicted, ready: list[Ready]) -> None:
         began = time.perf_counter()
         good = [one for one in ready if not one.error]
-        faces = iter(
-            self.predictor.run(
-                [pixels for one in good if one.pixels is not None for pixels in one.pixels],
-                [crop for one in good for crop in one.crops],
-                [box for one in good for box in one.boxes],
-            )
-        )
+        try:
+            faces = iter(self._run(good))
+        except InputError:  # because of one of them: which?
+            for one in good:
+                try:
+                    self._run([one])
+                except InputError as error:
+                    one.error = f"{one.name}: {error}"
+            faces = iter(self._run([one for one in good if not one.error]))
         for one in ready:
             for stage, spent in one.seconds.items():
                 done.seconds[stage] = done.seconds.get(stage, 0.0) + spent
@@ -155,6 +157,13 @@ class Network:
                 done.results.append(Result(one.name, self._wanted(done, found)))
         spent = time.perf_counter() - began
         done.seconds["network"] = done.seconds.get("network", 0.0) + spent
+
+    def _run(self, ready: list[Ready]) -> list[FaceLandmarks]:
+        return self.predictor.run(
+            [pixels for one in ready if one.pixels is not None for pixels in one.pixels],
+            [crop for one in ready for crop in one.crops],
+            [box for one in ready for box in one.boxes],
+        )
 
     def _wanted(self, done: Predicted, faces: list[FaceLandmarks]) -> tuple[FaceLandmarks, ...]:
         kept = tuple(face for face in faces if self.settings.job.wants(face))

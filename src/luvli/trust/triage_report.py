@@ -155,6 +155,14 @@ def write_triage_report(
     written = [out / "triage.csv", out / "faces.json"]
     write_table(written[0], predictions)
     write_judged(written[1], predictions)
+    return written + write_pictures(out, predictions, table, rate, share)
+
+
+def write_pictures(
+    out: Path, predictions: Sequence[Predicted], table: TriageTable, rate: float, share: float
+) -> list[Path]:
+    """The sheet of rejected faces and the curve, where they can be drawn."""
+    written: list[Path] = []
     sheet = rejected_sheet(predictions)
     if sheet is not None:
         written.append(out / "rejected.jpg")

@@ -14,6 +14,7 @@ and images that failed have a row with nothing else, so that every image is acco
 | points | x, y of each landmark, image pixels |
 | covariance | xx, xy, yx, yy of each landmark, image pixels squared |
 | visibility | a probability for each landmark |
+| occlusion, occlusion_trained | a probability for each landmark; null where the model tells none |
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ def face_schema() -> Any:
             ("points", numbers),
             ("covariance", numbers),
             ("visibility", numbers),
+            ("occlusion_trained", arrow.bool_()),
+            ("occlusion", numbers),
         ],
         metadata={"luvli": "points x, y; covariance xx, xy, yx, yy of each landmark; image pixels"},
     )
