@@ -159,11 +159,12 @@ class Network:
         done.seconds["network"] = done.seconds.get("network", 0.0) + spent
 
     def _run(self, ready: list[Ready]) -> list[FaceLandmarks]:
-        return self.predictor.run(
+        faces: list[FaceLandmarks] = self.predictor.run(
             [pixels for one in ready if one.pixels is not None for pixels in one.pixels],
             [crop for one in ready for crop in one.crops],
             [box for one in ready for box in one.boxes],
         )
+        return faces
 
     def _wanted(self, done: Predicted, faces: list[FaceLandmarks]) -> tuple[FaceLandmarks, ...]:
         kept = tuple(face for face in faces if self.settings.job.wants(face))
