@@ -81,3 +81,27 @@ def test_every_room_is_named_in_the_data_flow() -> None:
     position = {room: i for i, names in enumerate(enforced) for room in names}
     assert set(position) - {"_lazy"} == set(rooms)
     assert [position[room] for room in rooms] == sorted(position[room] for room in rooms)
+
+
+def test_messages_name_an_extra_that_brings_the_package() -> None:
+    """Every `require(module, extra)` of the source against pyproject.toml's extras."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    packages = {"skimage": "scikit-image", "yaml": "pyyaml"}
+
+    def brings(extra: str) -> set[str]:
+        found: set[str] = set()
+        for line in extras[extra]:
+            name, inner = re.match(r"([A-Za-z0-9_.-]+)(?:\[(.*)\])?", line).groups()  # type: ignore[union-attr]
+            found |= set().union(*map(brings, inner.split(","))) if name == "luvli" else {name}
+        return found
+
+    asked = set()
+    for file in (ROOT / "src").rglob("*.py"):
+        asked |= set(
+            re.findall(r'require\("([\w.]+)", "(\w+)"\)', file.read_text(encoding="utf-8"))
+        )
+    assert len(asked) > 20
+    for module, extra in asked:
+        package = module.split(".")[0].replace("_", "-")
+        assert packages.get(package, package) in brings(extra), (module, extra)

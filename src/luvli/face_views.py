@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
@@ -185,7 +186,10 @@ def _read(image: AnyImage, color: Color) -> ImageArray:
 def to_supervision(faces: list[FaceLandmarks]) -> Any:
     """Faces of one point set as `supervision.KeyPoints`; covariances, visibilities and boxes
     travel in its `data`."""
-    supervision = require("supervision", "tables")
+    try:
+        supervision = import_module("supervision")
+    except ImportError as error:
+        raise InputError("supervision is not installed: pip install supervision.") from error
     if len({face.markup for face in faces}) > 1:
         raise InputError("faces of several point sets do not fit into one KeyPoints.")
     if not faces:

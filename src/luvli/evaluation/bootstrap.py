@@ -165,7 +165,7 @@ def paired_bootstrap(
 def _signed_rank(difference: Floats) -> float:
     if not np.any(difference):
         return 1.0
-    return float(require("scipy.stats", "train").wilcoxon(difference).pvalue)
+    return float(require("scipy.stats", "evaluate").wilcoxon(difference).pvalue)
 
 
 def _statistics(numbers: Floats, counts: Floats, resamples: int, seed: int) -> Floats:

@@ -71,7 +71,7 @@ def standard_crps(z: ArrayLike, likelihood: LikelihoodName = "laplace") -> Float
     >>> float(standard_crps(0.0, "gauss").round(4))  # (sqrt(2) - 1) / sqrt(pi)
     0.2337
     """
-    special = require("scipy.special", "train")
+    special = require("scipy.special", "evaluate")
     x = np.abs(np.asarray(z, dtype=np.float64))
     if likelihood == "gauss":
         density = np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
@@ -99,7 +99,7 @@ def _crps_table(likelihood: LikelihoodName) -> tuple[Floats, Floats]:
 
 def _laplace_half(x: Floats) -> Floats:
     """P(0 < Z < x) of the Laplacian's marginal sqrt(3)/pi t K1(t), t = sqrt(3) x >= 0."""
-    special = require("scipy.special", "train")
+    special = require("scipy.special", "evaluate")
     t = np.sqrt(3.0) * x
     rising = np.where(t > 0, t * special.k0(np.maximum(t, 1e-300)), 0.0)
     return np.asarray((special.iti0k0(t)[1] - rising) / np.pi)
@@ -107,7 +107,7 @@ def _laplace_half(x: Floats) -> Floats:
 
 def _laplace_tail(x: Floats) -> Floats:
     """E[Z; Z > x] of the same marginal: t^2 K2(t) / (sqrt(3) pi)."""
-    special = require("scipy.special", "train")
+    special = require("scipy.special", "evaluate")
     t = np.sqrt(3.0) * x
     shape = np.where(t > 1e-8, t**2 * special.kn(2, np.maximum(t, 1e-8)), 2.0)
     return np.asarray(shape / (np.sqrt(3.0) * np.pi))
@@ -116,7 +116,7 @@ def _laplace_tail(x: Floats) -> Floats:
 @cache
 def laplace_gini() -> float:
     """E|Z - Z'| of one coordinate of the standard Laplacian, about 1.07."""
-    integrate = require("scipy.integrate", "train")
+    integrate = require("scipy.integrate", "evaluate")
 
     def product(x: float) -> float:
         half = float(_laplace_half(np.asarray(x)))

@@ -223,8 +223,8 @@ _NUMBERS = ("paper_pixel", "confidence", "expected_error")
 
 def write_parquet(path: PathLike, faces: EvaluatedFaces) -> None:
     """One row for each face: the columns of predicted faces, and the labels beside them."""
-    arrow = require("pyarrow", "train")
-    parquet = require("pyarrow.parquet", "train")
+    arrow = require("pyarrow", "evaluate")
+    parquet = require("pyarrow.parquet", "evaluate")
 
     def lists(values: NDArray[Any]) -> Any:
         flat = values.reshape(len(values), -1)

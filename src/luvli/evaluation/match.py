@@ -246,7 +246,7 @@ def _nearest(
     labels: NDArray[np.float64], guesses: NDArray[np.float64], rows: Sequence[int]
 ) -> Indices:
     """Faces of one image: each label its own prediction, the nearest ones of all together."""
-    optimize = require("scipy.optimize", "train")
+    optimize = require("scipy.optimize", "evaluate")
     boxes = tight_boxes(labels)
     size = np.sqrt(np.prod(boxes[:, 2:] - boxes[:, :2], axis=1))
     gap = np.linalg.norm(labels[:, None] - guesses[None], axis=3)

@@ -60,7 +60,7 @@ def _figure(
     rows: int = 1, columns: int = 1, size: tuple[float, float] = (5.2, 3.8), **options: Any
 ) -> Iterator[tuple[Figure, Any]]:
     """A figure in the one style, with `rows` x `columns` axes as a (rows, columns) array."""
-    matplotlib = require("matplotlib", "train")
+    matplotlib = require("matplotlib", "evaluate")
     from matplotlib.figure import Figure as NewFigure
 
     with matplotlib.rc_context(STYLE):

@@ -180,7 +180,7 @@ def auroc(score: ArrayLike, positive: ArrayLike) -> float:
     positives, negatives = int(chosen.sum()), int((~chosen).sum())
     if not positives or not negatives:
         return float("nan")
-    ranks = require("scipy.stats", "train").rankdata(values)
+    ranks = require("scipy.stats", "evaluate").rankdata(values)
     return float((ranks[chosen].sum() - positives * (positives + 1) / 2) / (positives * negatives))
 
 

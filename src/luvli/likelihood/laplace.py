@@ -48,7 +48,7 @@ class Laplace(Elliptical):
 
     @staticmethod
     def standard_marginal(x: ArrayLike) -> Any:
-        special = require("scipy.special", "train")
+        special = require("scipy.special", "evaluate")
         t = ROOT3 * np.abs(np.asarray(x, dtype=np.float64))
         # t K1(t) -> 1 as t -> 0, where K1 itself is infinite
         with np.errstate(invalid="ignore"):

@@ -178,7 +178,7 @@ def write_pictures(
 
 
 def _figure(table: TriageTable, rate: float, share: float) -> Any:
-    figures = require("matplotlib.figure", "train")
+    figures = require("matplotlib.figure", "evaluate")
     figure = figures.Figure(figsize=(5.2, 3.4), layout="constrained")
     axes = figure.add_subplot()
     x, y = curve(table)

@@ -38,7 +38,7 @@ def read_matlab(path: PathLike) -> dict[str, Any]:
     those of other kinds than numbers, words, cells and structs."""
     source = Path(path)
     check_plain(source)
-    reader = require("scipy.io", "train")
+    reader = require("scipy.io", "evaluate")
     try:
         return dict(reader.loadmat(source, variable_names=_checked(source.read_bytes())))
     except Exception as error:  # scipy raises many kinds on damaged files

@@ -17,7 +17,7 @@ def parse_yaml(text: str, where: str, what: str) -> Any:
     >>> parse_yaml("a: [1, 2]", "x.yaml", "recipe")
     {'a': [1, 2]}
     """
-    yaml = require("yaml", "train")
+    yaml = require("yaml", "evaluate")
     if len(text) > MAX_BYTES:
         raise InputError(f"{where} is larger than {MAX_BYTES:,} bytes: that is no {what}.")
     try:

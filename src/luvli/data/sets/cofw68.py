@@ -98,7 +98,7 @@ def _images(source: Path) -> Iterator[NDArray[np.uint8]]:
         for cell in np.ravel(mat_field(source, read_matlab(source), "IsT")):
             yield np.asarray(cell, dtype=np.uint8)
         return
-    h5py = require("h5py", "train")
+    h5py = require("h5py", "evaluate")
     try:
         with h5py.File(source, "r") as file:
             if "IsT" not in file:
