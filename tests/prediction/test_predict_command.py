@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -251,7 +252,22 @@ def test_unknown_stages_list_the_known(luvli: Command, change: str) -> None:
     assert "heatmap, luvli" in done.output.replace("\n", " ")
 
 
-def test_read_image_says_what_heic_needs(tmp_path: Path) -> None:
+def test_read_image_says_what_heic_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pillow_heif", None)  # as if it were not installed
     (tmp_path / "a.HEIC").write_bytes(b"\0\0\0\x18ftypheic")
     with pytest.raises(InputError, match="pillow-heif"):
         read_image(tmp_path / "a.HEIC")
+
+
+def test_heic_is_read_where_the_package_is(tmp_path: Path) -> None:
+    """Written by pillow-heif, the pixels come back within JPEG's accuracy."""
+    heif = pytest.importorskip("pillow_heif", reason="needs pillow-heif")
+    from PIL import Image
+
+    ramp = np.add.outer(np.arange(96), np.arange(64)).astype(np.uint8)
+    image = np.stack([ramp, 200 - ramp, np.full_like(ramp, 90)], axis=2)
+    heif.from_pillow(Image.fromarray(image)).save(tmp_path / "a.HEIC", quality=90)
+    for source in (tmp_path / "a.HEIC", (tmp_path / "a.HEIC").read_bytes()):
+        read = read_image(source)
+        assert read.shape == image.shape
+        assert np.abs(read.astype(int) - image).mean() < 3
