@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from luvli.errors import InputError, unknown_choice
+from luvli.errors import InputError, brief, unknown_choice
 from luvli.files import PathLike, unreadable
 from luvli.image.read import ImageArray
 from luvli.network.backend import INPUT, OCCLUSION, OUTPUTS, CropPrediction
@@ -51,14 +51,13 @@ class OnnxBackend:
         refuse_external_data(content, str(source))
         try:
             session = onnxruntime.InferenceSession(content, options, providers=chosen)
+            described = session.get_modelmeta().custom_metadata_map
         except Exception as error:  # the runtime has an exception for each kind of damage
             raise InputError(
                 f"{source} is not a whole ONNX model ({str(error).splitlines()[0][:80]}): "
                 "fetch or export it again."
             ) from error
-        self.info = ModelInfo.from_metadata(
-            session.get_modelmeta().custom_metadata_map, str(source)
-        )
+        self.info = ModelInfo.from_metadata(described, str(source))
         _compare(self.info, session, source)
         self._outputs = [*OUTPUTS, *([OCCLUSION] if self.info.config.occlusion else [])]
         self.threads = thread_count(threads)
@@ -84,7 +83,13 @@ class OnnxBackend:
         return CropPrediction.join(parts)
 
     def _run(self, crops: ImageArray) -> CropPrediction:
-        found = CropPrediction(*self.session.run(self._outputs, {INPUT: crops}))
+        try:
+            found = CropPrediction(*self.session.run(self._outputs, {INPUT: crops}))
+        except Exception as error:  # a graph that can be loaded may still not run
+            raise InputError(
+                f"the model {self.info.name} cannot be run ({brief(error)}): fetch or export it "
+                "again."
+            ) from error
         if found.points.shape != (len(crops), self.info.config.landmarks, 2):
             raise InputError(
                 f"{self.info.name} gives {found.points.shape} for {len(crops)} faces, not what it "

@@ -118,7 +118,7 @@ def _from_skeleton(skeleton: ET.Element, image: Path | None) -> FaceRecord:
     order = list(get_markup(markup).names) if is_markup(markup) else _numeric_order(given)
     strange = set(given) - set(order)
     if strange:
-        raise InputError(f"point {sorted(strange)[0]!r} is not a landmark of {markup}.")
+        raise InputError(f"point {sorted(strange)[0][:60]!r} is not a landmark of {markup[:60]}.")
     points = np.full((len(order), 2), np.nan)
     classes = np.full(len(order), Visibility.UNLABELLED, np.int8)
     for name, part in zip(given, parts, strict=True):
