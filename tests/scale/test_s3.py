@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -22,81 +21,55 @@ moto_server = pytest.importorskip(
 )
 
 
-class _Door(BaseHTTPRequestHandler):
-    """Hands requests on; every third one is refused with 503 while `grumpy`."""
+class _Door:
+    """Hands requests on to moto; every third one is refused with 503 while `grumpy`."""
 
-    protocol_version = "HTTP/1.1"
-    behind = 0
-    grumpy = False
-    refused = 0
-    count = 0
+    def __init__(self, inner: Any) -> None:
+        self.inner, self.grumpy, self.count, self.refused = inner, False, 0, 0
 
-    def _pass(self) -> None:
-        size = int(self.headers.get("Content-Length") or 0)
-        body = self.rfile.read(size)
-        door = type(self)
-        door.count += 1
-        if door.grumpy and door.count % 3 == 0:
-            door.refused += 1
-            text = b"<Error><Code>SlowDown</Code><Message>Please reduce</Message></Error>"
-            self._answer(503, {"Content-Type": "application/xml"}, text)
-            return
-        inner = http.client.HTTPConnection("127.0.0.1", door.behind)
-        inner.request(self.command, self.path, body, dict(self.headers))
-        answer = inner.getresponse()
-        self._answer(answer.status, dict(answer.getheaders()), answer.read())
-
-    def _answer(self, status: int, headers: dict[str, str], body: bytes) -> None:
-        self.send_response(status)
-        length = headers.get("Content-Length") if self.command == "HEAD" else str(len(body))
-        dropped = ("content-length", "transfer-encoding", "connection")
-        for name, value in headers.items():
-            if name.lower() not in dropped:
-                self.send_header(name, value)
-        self.send_header("Content-Length", length or "0")
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
-
-    do_GET = do_PUT = do_HEAD = do_POST = do_DELETE = _pass
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
+    def __call__(self, environ: Any, start_response: Any) -> Any:
+        self.count += 1
+        if self.grumpy and self.count % 3 == 0:
+            self.refused += 1
+            start_response("503 Slow Down", [("Content-Type", "application/xml")])
+            return [b"<Error><Code>SlowDown</Code><Message>Please reduce</Message></Error>"]
+        return self.inner(environ, start_response)
 
 
 @pytest.fixture(scope="module")
-def bucket() -> Iterator[str]:
-    """s3://luvli on a server of this test."""
-    server = moto_server.ThreadedMotoServer(port=0, verbose=False)
-    server.start()
-    _Door.behind = server.get_host_and_port()[1]
-    door = ThreadingHTTPServer(("127.0.0.1", 0), _Door)
-    threading.Thread(target=door.serve_forever, daemon=True).start()
+def door() -> Iterator[_Door]:
+    """A server of this test with the bucket s3://luvli, and the environment that leads to it."""
+    from werkzeug.serving import make_server
+
+    made = _Door(moto_server.DomainDispatcherApplication(moto_server.create_backend_app))
+    server = make_server("127.0.0.1", 0, made, threaded=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_ACCESS_KEY_ID", "test")
         patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
         patch.setenv("AWS_REGION", "us-east-1")
         patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-        patch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{door.server_port}")
-        inner = http.client.HTTPConnection("127.0.0.1", _Door.behind)
-        inner.request("PUT", "/luvli")
-        assert inner.getresponse().status == 200
-        yield "s3://luvli"
-    door.shutdown()
-    server.stop()
+        patch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
+        client = http.client.HTTPConnection("127.0.0.1", server.server_port)
+        client.request("PUT", "/luvli")
+        assert client.getresponse().status == 200
+        yield made
+    server.shutdown()
 
 
+@pytest.mark.slow
 def test_a_job_from_s3_to_s3_is_that_of_a_folder(
-    bucket: str, photos: Path, in_this_process: InThisProcess, tmp_path: Path
+    door: _Door, photos: Path, in_this_process: InThisProcess, tmp_path: Path
 ) -> None:
+    bucket = "s3://luvli"
     for path in sorted(p for p in photos.rglob("*") if p.is_file()):
         write_whole(f"{bucket}/in/{path.relative_to(photos).as_posix()}", path.read_bytes())
-    _Door.grumpy = True
+    door.grumpy = True
     try:
         plan, counts = in_this_process([f"{bucket}/in"], f"{bucket}/out")
     finally:
-        _Door.grumpy = False
-    assert _Door.refused > 5, "the door let everything pass"
+        door.grumpy = False
+    assert door.refused > 5, "the door let everything pass"
     assert (plan.rows, counts.pictures, counts.faces, counts.failed) == (7, 7, 5, 1)
     for found in list_files(f"{bucket}/out"):
         (tmp_path / found.inside.replace("/", "-")).write_bytes(read_bytes(found.place))
@@ -110,7 +83,7 @@ def test_a_job_from_s3_to_s3_is_that_of_a_folder(
     assert remote == [plain(row) for row in rows_of(tmp_path / "local")]
 
 
-def test_what_is_not_there_is_one_sentence(bucket: str) -> None:
+def test_what_is_not_there_is_one_sentence(door: _Door) -> None:
     with pytest.raises(InputError, match=r"s3://nobodys/in does not exist"):
         list(list_files("s3://nobodys/in"))
     with pytest.raises(InputError, match=r"s3://luvli/none\.jpg does not exist"):

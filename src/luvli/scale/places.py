@@ -111,7 +111,7 @@ def steadily(work: Callable[[], T], place: str) -> T:
             raise
         except OSError as error:
             local = not is_uri(place) or place.startswith("file:")
-            if local or attempt == ATTEMPTS or "NoSuch" in str(error):
+            if local or attempt == ATTEMPTS or "NO_SUCH" in str(error):
                 raise
             time.sleep(pause)
             pause *= 2
