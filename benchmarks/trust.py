@@ -1,5 +1,6 @@
 """How far a model's confidence, regions, triage and label audit can be trusted: docs/trust.md.
 
+    python benchmarks/trust.py luvli-68              what the model file itself knows
     python benchmarks/trust_faces.py luvli-68 --data DATA --out held.npz     once: predictions
     python benchmarks/trust.py luvli-68 held.npz                             all tables
     python benchmarks/trust.py luvli-68 held.npz --only audit --sheets FOLDER
@@ -28,6 +29,7 @@ from luvli.evaluation.confidence import confidence_metrics, gain_share
 from luvli.evaluation.visibility import auroc
 from luvli.markup import get_markup
 from luvli.network.face_features import feature_table, pose_kind
+from luvli.network.model_info import ModelInfo
 from luvli.trust.confidence import fit_confidence
 from luvli.trust.conformal import coverage_by, fit_regions, largest_radius
 from luvli.trust.fit_tables import in_use, kinds_table
@@ -50,11 +52,14 @@ def main() -> None:
     parser.add_argument("--only", choices=PARTS)
     parser.add_argument("--sheets", type=Path, help="folder for pictures of suspicious labels")
     options = parser.parse_args()
+    if options.model is None:
+        print("no model given: nothing to measure")
+        return
+    info = load(options.model).info
+    model_table(info)
     if options.faces is None:
-        print("no predictions given: nothing to measure")
         return
     measured, columns = read_faces(options.faces)
-    info = load(options.model).info
     if info.calibration is not None:
         measured = measured.calibrated(info.calibration)
     known = ~np.isnan(measured.error)
@@ -71,6 +76,39 @@ def main() -> None:
     }
     for name in PARTS if options.only is None else [options.only]:
         parts[name]()
+
+
+def model_table(info: ModelInfo) -> None:
+    """What the counts that a model carries for the triage tell: promises, AUROC, calibration.
+
+    They are of held-out faces, a fifth of them spoilt, that its confidence was not fitted on.
+    """
+    table = info.trust.triage if info.trust is not None else None
+    if table is None:
+        print(f"{info.name} {info.version} is not calibrated for triage")
+        return
+    rows = []
+    good = table.faces - table.failed[-1]
+    for rate in (0.01, 0.02, 0.03, 0.05, 0.1):
+        chosen = choose_threshold(table, rate)
+        possible = f"{min(1.0, good / (1 - rate) / table.faces):.0%}"
+        if not np.isfinite(chosen.threshold):
+            rows.append([f"{rate:.0%}", "none", "", "", possible])
+            continue
+        share = f"{chosen.accepted / table.faces:.0%}"
+        failed = f"{chosen.failed} of {chosen.accepted}"
+        rows.append([f"{rate:.0%}", f"{chosen.threshold:.3f}", share, failed, possible])
+    title = f"{info.name} {info.version}: {table.faces} faces, {table.failed[-1]} failed"
+    print_table(["failures at most", "from", "accepted", "failed", "possible"], rows, title=title)
+    accepted, failed_by = (np.array([0, *counts]) for counts in (table.accepted, table.failed))
+    right = accepted - failed_by
+    area = np.trapezoid(1 - failed_by / failed_by[-1], right / right[-1])
+    limits = np.array([1.0, *table.thresholds])
+    count = np.diff(accepted)
+    success = np.diff(right) / np.maximum(count, 1)
+    gap = np.abs(success - (limits[1:] + limits[:-1]) / 2)
+    error = float((gap * count).sum() / count.sum())
+    print(f"AUROC {area:.3f}, calibration error {error:.3f} (by the grid of thresholds)")
 
 
 def folds(photographs: NDArray[np.str_], seed: int = 0) -> NDArray[np.intp]:
