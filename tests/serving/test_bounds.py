@@ -202,7 +202,8 @@ def test_a_busy_port_is_named(server: Server) -> None:
 
 
 def test_the_client_tries_again_after_a_cut_connection(image: bytes) -> None:
-    """A server that hangs up twice, is busy once, and then answers."""
+    """A server that hangs up twice, is busy once, loses it once in a process that dies behind a
+    proxy, and then answers."""
     listening = socket.create_server(("127.0.0.1", 0))
     answer = json.dumps(
         {
@@ -220,8 +221,11 @@ def test_the_client_tries_again_after_a_cut_connection(image: bytes) -> None:
         b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(answer) + answer
     )
 
+    died = b"HTTP/1.1 500 Oh\r\nContent-Length: 5\r\nConnection: close\r\n\r\nError"
+    cut = b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{"
+
     def play() -> None:
-        for reply in (b"", b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{", busy, good + answer):
+        for reply in (b"", cut, busy, died, good + answer):
             connection, _ = listening.accept()
             with connection:
                 received: Any = b""
@@ -230,7 +234,7 @@ def test_the_client_tries_again_after_a_cut_connection(image: bytes) -> None:
                 connection.sendall(reply)
 
     threading.Thread(target=play, daemon=True).start()
-    with Client(f"http://127.0.0.1:{listening.getsockname()[1]}", retries=4) as client:
+    with Client(f"http://127.0.0.1:{listening.getsockname()[1]}", retries=5) as client:
         assert client.predict(image).height == 2
     listening.close()
     with pytest.raises(ServerError, match="no answer"):

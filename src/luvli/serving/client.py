@@ -170,8 +170,12 @@ class Client:
                 continue
             if status == 200:
                 return data
-            if status not in AGAIN or last:
-                raise _error(status, data)
+            refusal = _error(status, data)
+            # a 500 that is not in our words comes from something in front, such as Ray's proxy,
+            # when the process that held the request died
+            lost = status == 500 and refusal.code == "unknown"
+            if last or not (lost or status in AGAIN):
+                raise refusal
             time.sleep(_pause(attempt, answered.get("Retry-After")))
         raise AssertionError("the last attempt returns or raises")
 
