@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,6 +13,8 @@ from luvli.errors import InputError, require
 
 PATIENT = {"RAY_raylet_start_wait_time_s": "120", "RAY_agent_register_timeout_ms": "120000"}
 """a busy machine takes longer to start a cluster than Ray waits"""
+KNOCK_SECONDS = 10.0
+"""how long a cluster may take to accept a connection"""
 
 
 @contextmanager
@@ -36,6 +39,8 @@ def connected(address: str | None, cpus: int | None = None) -> Iterator[Any]:
     else:
         begin = {"address": address}
     try:
+        if address is not None:
+            _knock(address)
         ray.init(**begin, **quiet)
     except Exception as error:  # ConnectionError, RuntimeError, ValueError, by the address
         if address is None:
@@ -49,6 +54,13 @@ def connected(address: str | None, cpus: int | None = None) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
+
+
+def _knock(address: str) -> None:
+    """Fail at once where nobody listens: Ray itself tries for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), KNOCK_SECONDS).close()
 
 
 def cores(ray: Any) -> int:

@@ -96,12 +96,14 @@ def _stream(ray: Any, job: ScaleJob, plan: Plan) -> Iterator[PartCounts]:
     """The counts of each part that is done now, as it is written."""
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
+    # One part, one block, one task. Not by repartition(): that asks for a whole core, which a node
+    # of one core, where the network's actor sits, never has free.
+    context.target_max_block_size = 1
     settings, reading = ray.put(job.worker), ray.put(job.worker.read)
     gpus = 1 if job.worker.provider == "cuda" else 0
     pool = int(ray.cluster_resources().get("GPU", 1)) if gpus else cores(ray)
     rows = ray.data.from_items(list(range(plan.chunks)), override_num_blocks=plan.chunks)
     rows = rows.flat_map(partial(find_undone, target=job.target), num_cpus=WRITE_CPUS)
-    rows = rows.repartition(target_num_rows_per_block=1)
     rows = rows.map(Read(reading), num_cpus=READ_CPUS)
     rows = rows.map(
         Network,
