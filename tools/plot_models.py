@@ -63,6 +63,7 @@ def main() -> None:
     )
     axes.set_xticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
     axes.set_xlim(1, 25)
+    axes.margins(y=0.12)
     axes.minorticks_off()
     axes.grid(alpha=0.3)
     axes.legend()

@@ -21,10 +21,11 @@ from luvli.evaluation.evaluated_faces import from_records
 from luvli.evaluation.uncertainty import radii
 from luvli.models import FOLDER, read_card
 from luvli.network import load_model
-from luvli.prediction.predictor import Predictor
+from luvli.prediction.predictor import Predictor, load
 from luvli.prediction.track import Follower, follow, smoothed
 from luvli.prediction.video import Frame
 from luvli.synthetic import render_face
+from luvli.training.licences import trace_licences
 from luvli.training.recipe import Recipe
 from luvli.training.recipe_files import make_recipe, read_recipe
 from luvli.training.sources import load_source
@@ -179,9 +180,32 @@ def test_model_files_tell_their_recipe_and_no_place_of_a_machine(shipped: Predic
     assert all((ROOT / name).is_file() for name in named)
 
 
-def test_the_page_shows_the_card() -> None:
-    page = (ROOT / "docs/luvli-68.md").read_text()
-    assert page == read_card("luvli-68").markdown()
+@pytest.mark.parametrize("name", ["luvli-68", "luvli-68-open"])
+def test_the_page_shows_the_card(name: str) -> None:
+    page = (ROOT / f"docs/{name}.md").read_text()
+    assert page == read_card(name).markdown()
+
+
+def test_open_weights_say_so_and_every_source_of_theirs_is_open(
+    astronaut: NDArray[np.uint8],
+) -> None:
+    model = load("luvli-68-open", licence="open")
+    assert model.info.licence.startswith("Apache-2.0") and "CC BY 4.0" in model.info.licence
+    assert model.info.detector == "yunet-open"
+    assert read_card("luvli-68-open").licence.startswith("Apache-2.0")
+    _, info = load_model(FOLDER / "luvli-68-open.safetensors")
+    recipe = make_recipe(info["recipe"], "the open model")
+    assert recipe.init is None
+    found = trace_licences(recipe)
+    assert found and all(item.open for item in found)
+    assert (
+        recipe.data.sources.keys()
+        == read_recipe(ROOT / "recipes/luvli-68-open.yaml").data.sources.keys()
+    )
+    (face,) = model.predict(astronaut)
+    (other,) = load("luvli-68").predict(astronaut)
+    box = np.sqrt(np.prod(other.box[2:] - other.box[:2]))
+    assert np.linalg.norm(face.points - other.points, axis=1).mean() < 0.06 * box
 
 
 def panned(photograph: NDArray[np.uint8], frames: int) -> Iterator[tuple[Frame, NDArray[Any]]]:
