@@ -2,7 +2,7 @@
 
 Starting it takes half a minute of processor time, so all tests share it, and all are slow. Where
 Ray is missing, or the machine too busy to start a node within Ray's own limits, they are skipped.
-`LUVLI_KILLS` sets the number of kills; 20 take some minutes.
+Processes are killed only if `LUVLI_KILLS` says how many; 20 take some minutes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="kills processes by POSIX signals"),
 ]
 
-KILLS = int(os.environ.get("LUVLI_KILLS", "3"))
+KILLS = int(os.environ.get("LUVLI_KILLS", "0"))
 NODE = {"num_cpus": 1, "object_store_memory": 200 << 20}
 
 
@@ -96,7 +96,7 @@ def test_a_cluster_gives_the_numbers_of_one_machine(
     cluster: Any, many: Path, alone: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     done = _on(cluster, many, tmp_path / "out")
-    text = done.communicate(timeout=600)[0]
+    text = done.communicate(timeout=240)[0]
     assert done.returncode == 1, text  # as on one machine: a file failed
     assert "rows in 31 = rows out 30 + failures 1: complete" in text
     assert "broken.jpg is not an image" in " ".join(text.split())
@@ -104,6 +104,7 @@ def test_a_cluster_gives_the_numbers_of_one_machine(
     assert "broken.jpg" in (tmp_path / "out/_failed.txt").read_text()
 
 
+@pytest.mark.skipif(KILLS == 0, reason="LUVLI_KILLS sets the number of kills")
 def test_kills_lose_nothing_and_double_nothing(
     cluster: Any, many: Path, alone: list[dict[str, Any]], tmp_path: Path
 ) -> None:
@@ -160,6 +161,6 @@ def test_no_cluster_at_the_address_is_one_sentence(many: Path, tmp_path: Path) -
     done = _luvli(
         "predict", many, "--engine", "ray", "--address", "127.0.0.1:1", "--out", tmp_path / "o"
     )
-    text = done.communicate(timeout=300)[0]
+    text = done.communicate(timeout=60)[0]
     assert done.returncode == 2, text
     assert "there is no Ray cluster at 127.0.0.1:1" in " ".join(text.split())
