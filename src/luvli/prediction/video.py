@@ -74,7 +74,7 @@ class VideoReader:
         index, last = 0, -1.0
         start: float | None = None
         try:
-            for frame in self._decoded():
+            for frame in decoded_frames(self._container, self._stream):
                 time = index / self.rate if frame.time is None else float(frame.time)
                 start = time if start is None else start
                 time = max(time - start, last + 1e-4)  # damaged files may jump back
@@ -96,17 +96,18 @@ class VideoReader:
         elif not counted and self._seconds and last < 0.95 * self._seconds - 0.5:
             self.ended_early = f"ends after {last:.1f} of {self._seconds:.1f} seconds"
 
-    def _decoded(self) -> Iterator[Any]:
-        """Frames of all packets that can be decoded; damage in the middle costs only itself."""
-        av = require("av", "video")
-        failed: Exception | None = None
-        for packet in self._container.demux(self._stream):
-            try:
-                yield from packet.decode()
-            except av.FFmpegError as error:
-                failed = error
-        if failed is not None:
-            raise failed
+
+def decoded_frames(container: Any, stream: Any) -> Iterator[Any]:
+    """Frames of all packets that can be decoded; damage in the middle costs only itself."""
+    av = require("av", "video")
+    failed: Exception | None = None
+    for packet in container.demux(stream):
+        try:
+            yield from packet.decode()
+        except av.FFmpegError as error:
+            failed = error
+    if failed is not None:
+        raise failed
 
 
 def _duration(container: Any, stream: Any) -> float | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from luvli.errors import InputError, require
-from luvli.prediction.video import Frame, upright
+from luvli.prediction.video import Frame, decoded_frames, upright
 from luvli.scale.parts import Part
 from luvli.scale.places import is_uri, open_place
 
@@ -57,7 +57,7 @@ def read_video_part(part: Part) -> Iterator[Frame]:
         if about["segment"]:
             video.container.seek(about["start"], stream=video.stream, backward=True)
         try:
-            for frame in video.decoded():
+            for frame in decoded_frames(video.container, video.stream):
                 if about["segment"] and frame.pts is not None and frame.pts < about["start"]:
                     continue
                 if about["end"] is not None and frame.pts is not None and frame.pts >= about["end"]:
@@ -95,18 +95,6 @@ class _Video:
         self.stream.thread_type = "AUTO"
         self.base = self.stream.time_base
         self.rate = float(self.stream.average_rate or self.stream.guessed_rate or 25)
-
-    def decoded(self) -> Iterator[Any]:
-        """Frames of all packets that can be decoded; damage in the middle costs only itself."""
-        av = require("av", "video")
-        failed: Exception | None = None
-        for packet in self.container.demux(self.stream):
-            try:
-                yield from packet.decode()
-            except av.FFmpegError as error:
-                failed = error
-        if failed is not None:
-            raise failed
 
     def __enter__(self) -> _Video:
         return self
