@@ -2,7 +2,7 @@
 
 Starting it takes half a minute of processor time, so all tests share it, and all are slow. Where
 Ray is missing, or the machine too busy to start a node within Ray's own limits, they are skipped.
-Processes are killed only if `LUVLI_KILLS` says how many; 20 take some minutes.
+`LUVLI_KILLS` sets the number of kills; 20 take some minutes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="kills processes by POSIX signals"),
 ]
 
-KILLS = int(os.environ.get("LUVLI_KILLS", "0"))
+KILLS = int(os.environ.get("LUVLI_KILLS", "3"))
 NODE = {"num_cpus": 1, "object_store_memory": 200 << 20}
 
 
@@ -104,7 +104,6 @@ def test_a_cluster_gives_the_numbers_of_one_machine(
     assert "broken.jpg" in (tmp_path / "out/_failed.txt").read_text()
 
 
-@pytest.mark.skipif(KILLS == 0, reason="LUVLI_KILLS sets the number of kills")
 def test_kills_lose_nothing_and_double_nothing(
     cluster: Any, many: Path, alone: list[dict[str, Any]], tmp_path: Path
 ) -> None:
