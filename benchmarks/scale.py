@@ -150,7 +150,7 @@ def main() -> None:
              "to one core"]  # fmt: skip
     print_table(heads, rows, title=f"{count} images with one face")
     print_table(["images", *STAGES], times, title="where the time of one image goes, two cores")
-    heads = ["pictures", "size", "work", *(f"{cores} cores" for cores in CORES)]
+    heads = ["images", "size", "work", *(f"{cores} cores" for cores in CORES)]
     title = f"cost model, {efficiency:.0%} of a core's time at work"
     print_table(heads, cost_model(per_image, efficiency), title=title)
 

@@ -1,4 +1,4 @@
-"""Small pictures in every kind of source, and a job over them that needs no cluster.
+"""Small images in every kind of source, and a job over them that needs no cluster.
 
 `in_this_process` sends parts through the same three steps as the cluster does, one after the
 other; what Ray adds (retries, back-pressure, several machines) is tested in test_cluster.py.
@@ -40,7 +40,7 @@ def predictor() -> Predictor:
 
 @pytest.fixture(scope="session")
 def photos(astronaut: NDArray[np.uint8], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Five pictures of a face, one without, one that is none; in two folders."""
+    """Five images of a face, one without, one that is none; in two folders."""
     folder = tmp_path_factory.mktemp("photos")
     for number in range(5):
         view = astronaut[0:260, 120 + 6 * number : 380 + 6 * number]
@@ -53,14 +53,14 @@ def photos(astronaut: NDArray[np.uint8], tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture(scope="session")
 def picture_bytes(photos: Path) -> list[tuple[str, bytes]]:
-    """The same pictures by name."""
+    """The same images by name."""
     files = sorted(p for p in photos.rglob("*") if p.is_file())
     return [(p.relative_to(photos).as_posix(), p.read_bytes()) for p in files]
 
 
 @pytest.fixture(scope="session")
 def tar(picture_bytes: list[tuple[str, bytes]], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A WebDataset shard: each picture with a label beside it."""
+    """A WebDataset shard: each image with a label beside it."""
     path = tmp_path_factory.mktemp("tars") / "shard-000.tar"
     with tarfile.open(path, "w") as out:
         for number, (name, content) in enumerate(picture_bytes):
@@ -119,7 +119,7 @@ def in_this_process(predictor: Predictor) -> InThisProcess:
         network, write = LocalNetwork(settings, predictor), Write(str(target))
         parts_left = [p for chunk in range(plan.chunks) for p in undone(str(target), chunk)]
         for part in parts_left[:limit]:
-            ready = [] if part.kind == "video" else list(reader.pictures(part))
+            ready = [] if part.kind == "video" else list(reader.images(part))
             write(network({"part": part.to_json(), "ready": pickle.dumps(ready)}))
         if limit is not None:
             return plan, PartCounts()

@@ -58,7 +58,7 @@ def cluster() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def many(astronaut: NDArray[np.uint8], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Thirty pictures and one that is none."""
+    """Thirty images and one that is none."""
     folder = tmp_path_factory.mktemp("many")
     for number in range(30):
         view = astronaut[0:260, 110 + 2 * number : 370 + 2 * number]

@@ -1,4 +1,4 @@
-"""Readers that crash, hang or are killed: a bad picture costs one row, a good one none."""
+"""Readers that crash, hang or are killed: a bad image costs one row, a good one none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from luvli.scale.parts import Part
 from luvli.scale.prepare import ReadSettings
 
 SETTINGS_MODULE = '''
-"""A detector that does what the picture's name says."""
+"""A detector that does what the image's name says."""
 import os, signal, time
 
 class Odd:
@@ -64,7 +64,7 @@ def test_a_crash_costs_one_row_and_a_kill_none(
 ) -> None:
     names = ["a.png", "crash.png", "b.png", "once.png", "c.png"]
     part = part_of(names, photos, tmp_path)
-    ready = list(odd.pictures(part))
+    ready = list(odd.images(part))
     assert [Path(one.name).name for one in ready] == names
     errors = [one.error for one in ready]
     assert [bool(error) for error in errors] == [False, True, False, False, False], errors
@@ -78,7 +78,7 @@ def test_a_picture_that_hangs_is_given_up(
 ) -> None:
     monkeypatch.setattr(isolated, "ATTEMPTS", 1)
     part = part_of(["a.png", "hang.png", "b.png"], photos, tmp_path)
-    answers = odd.pictures(part)
+    answers = odd.images(part)
     first = next(answers)
     odd.patience = 1.0  # the reader is warm now
     hung = next(answers)
@@ -89,7 +89,7 @@ def test_a_picture_that_hangs_is_given_up(
 
 
 def test_a_reader_ends_with_its_parent(odd: IsolatedReader, photos: Path, tmp_path: Path) -> None:
-    list(odd.pictures(part_of(["a.png"], photos, tmp_path)))
+    list(odd.images(part_of(["a.png"], photos, tmp_path)))
     child = odd._child
     assert child is not None and child.stdin is not None
     child.stdin.close()  # what the kernel does when the parent dies
@@ -101,7 +101,7 @@ def test_a_half_read_part_leaves_nothing_for_the_next(
     odd: IsolatedReader, photos: Path, tmp_path: Path
 ) -> None:
     part = part_of(["a.png", "b.png", "c.png"], photos, tmp_path)
-    answers = odd.pictures(part)
+    answers = odd.images(part)
     next(answers)
     answers.close()  # type: ignore[attr-defined]
-    assert [Path(one.name).name for one in odd.pictures(part, 1)] == ["b.png", "c.png"]
+    assert [Path(one.name).name for one in odd.images(part, 1)] == ["b.png", "c.png"]

@@ -42,7 +42,7 @@ def whole(
     """The target of an undisturbed job."""
     target = tmp_path_factory.mktemp("whole")
     plan, counts = in_this_process([str(photos)], target)
-    assert (plan.rows, counts.pictures, counts.faces) == (7, 7, 5)
+    assert (plan.rows, counts.images, counts.faces) == (7, 7, 5)
     assert (counts.without_face, counts.failed) == (1, 1)
     return target
 
@@ -71,7 +71,7 @@ def test_an_interrupted_job_goes_on_and_ends_the_same(
     before = first.stat().st_mtime_ns
     (first.parent / ".luvli-tmp-1-aaaaaaaaaaaa.parquet").write_bytes(b"half")
     plan, counts = in_this_process([str(photos)], tmp_path)
-    assert plan.resumed and counts.pictures == 7
+    assert plan.resumed and counts.images == 7
     assert first.stat().st_mtime_ns == before, "a finished part is not done again"
     assert rows_of(tmp_path) == rows_of(whole)
 
@@ -86,7 +86,7 @@ def test_what_was_planned_stays_when_the_folder_changes(
     in_this_process([str(source)], target, limit=1)
     shutil.copy(source / "a/0.jpg", source / "a/9.jpg")
     plan, counts = in_this_process([str(source)], target)
-    assert plan.rows == counts.pictures == 7
+    assert plan.rows == counts.images == 7
 
 
 def test_another_job_does_not_mix_with_it(whole: Path, photos: Path) -> None:
@@ -115,7 +115,7 @@ def test_tars_are_read_in_pieces(
     tar: Path, alone: list[dict[str, Any]], in_this_process: InThisProcess, tmp_path: Path
 ) -> None:
     plan, counts = in_this_process([str(tar)], tmp_path)
-    assert (plan.parts, counts.pictures, counts.faces, counts.failed) == (3, 7, 5, 1)
+    assert (plan.parts, counts.images, counts.faces, counts.failed) == (3, 7, 5, 1)
     rows = rows_of(tmp_path)
     assert all(row["image"].startswith(f"{tar}#000") for row in rows)
     assert sorted(tuple(r["points"] or ()) for r in rows) == sorted(
@@ -136,17 +136,17 @@ def test_parquet_with_pictures_or_paths_carries_its_columns(
     import pyarrow.parquet as pq
 
     names = [name for name, _ in picture_bytes]
-    pictures: list[Any] = {
+    images: list[Any] = {
         "bytes": [content for _, content in picture_bytes],
         "paths": [str(photos / name) for name in names],
         "both": [{"bytes": content, "path": name} for name, content in picture_bytes],
     }[kind]
-    table = pa.table({"image": pictures, "key": names, "year": list(range(7)), "score": ["x"] * 7})
+    table = pa.table({"image": images, "key": names, "year": list(range(7)), "score": ["x"] * 7})
     pq.write_table(table, tmp_path / "in.parquet", row_group_size=4)
     out = tmp_path / "out"
     options = SourceOptions(name_column="key")
     plan, counts = in_this_process([str(tmp_path / "in.parquet")], out, options=options)
-    assert (plan.parts, counts.pictures, counts.faces, counts.failed) == (2, 7, 5, 1)
+    assert (plan.parts, counts.images, counts.faces, counts.failed) == (2, 7, 5, 1)
     rows = rows_of(out)
     assert {row["image"]: row["year"] for row in rows} == dict(zip(names, range(7), strict=True))
     assert {row["source_score"] for row in rows} == {"x"}
@@ -190,8 +190,8 @@ def test_bad_sources_are_one_sentence(
     (tmp_path / "empty").mkdir()
     (tmp_path / "t.tar").write_bytes(b"x" * 2000)
     refused("does not exist", tmp_path / "nowhere")
-    refused("holds no picture, Parquet, tar or video", tmp_path / "empty")
-    refused("name the column of the pictures", tmp_path / "a.parquet")
+    refused("holds no image, Parquet, tar or video", tmp_path / "empty")
+    refused("name the column of the images", tmp_path / "a.parquet")
     refused("has no column 'pic': it has image", tmp_path / "b.parquet", "--image-column", "pic")
     refused("image: string and binary", tmp_path / "b.parquet", tmp_path / "c.parquet")
     refused("t.tar is not a whole tar", tmp_path / "t.tar")
@@ -213,5 +213,5 @@ def test_names_of_outputs_are_safe_and_differ() -> None:
 def test_counts_are_kept_in_the_file_itself(whole: Path) -> None:
     part = read_chunk(str(whole), 0)[0]
     counts = read_counts(str(whole), part)
-    assert (counts.pictures, counts.failed) == (3, 1)
+    assert (counts.images, counts.failed) == (3, 1)
     assert counts.errors and "broken.jpg" in counts.errors[0]

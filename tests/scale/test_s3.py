@@ -70,7 +70,7 @@ def test_a_job_from_s3_to_s3_is_that_of_a_folder(
     finally:
         door.grumpy = False
     assert door.refused > 5, "the door let everything pass"
-    assert (plan.rows, counts.pictures, counts.faces, counts.failed) == (7, 7, 5, 1)
+    assert (plan.rows, counts.images, counts.faces, counts.failed) == (7, 7, 5, 1)
     for found in list_files(f"{bucket}/out"):
         (tmp_path / found.inside.replace("/", "-")).write_bytes(read_bytes(found.place))
     in_this_process([str(photos)], tmp_path / "local")

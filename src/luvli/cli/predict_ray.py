@@ -105,7 +105,7 @@ def predict_ray(
 def _tables(summary: ScaleSummary, profile: bool) -> None:
     counts = summary.counts
     rows = [
-        ("images and frames", counts.pictures),
+        ("images and frames", counts.images),
         ("of these without a face", counts.without_face),
         ("of these failed", counts.failed),
         ("faces", counts.faces),
@@ -117,7 +117,7 @@ def _tables(summary: ScaleSummary, profile: bool) -> None:
     ]
     shown = [[name, f"{count:,}"] for name, count in rows if count or name == "faces"]
     print_table(["", "count"], shown, title="summary")
-    good = counts.pictures - counts.failed
+    good = counts.images - counts.failed
     typer.echo(
         f"rows in {summary.plan.rows:,} = rows out {good:,} + failures {counts.failed:,}: complete"
     )

@@ -1,7 +1,7 @@
-"""Reading in a process of its own: a picture that crashes its decoder costs one row.
+"""Reading in a process of its own: an image that crashes its decoder costs one row.
 
-The reader is a child that is asked for a part and answers picture by picture. Where it dies or
-hangs, a new one goes on; only a picture that does so every time is given up. The child ends
+The reader is a child that is asked for a part and answers image by image. Where it dies or
+hangs, a new one goes on; only an image that does so every time is given up. The child ends
 with its parent, because nobody reads what it writes.
 """
 
@@ -24,10 +24,10 @@ from luvli.scale.prepare import PictureReader, ReadSettings, Ready
 from luvli.scale.video_source import read_video_part
 
 ATTEMPTS = 3
-"""so often a picture may end its reader before it is given up: a reader may be killed for
+"""so often an image may end its reader before it is given up: a reader may be killed for
 another reason, with a node for instance"""
 PATIENCE = 300.0
-"""seconds that one picture may take"""
+"""seconds that one image may take"""
 
 
 class ReaderDied(Exception):
@@ -41,12 +41,12 @@ class IsolatedReader:
         self.settings, self.patience = settings, patience
         self._child: subprocess.Popen[bytes] | None = None
 
-    def pictures(self, part: Part, start: int = 0) -> Iterator[Ready]:
-        """The pictures of a part from the one numbered `start` on, all of them."""
+    def images(self, part: Part, start: int = 0) -> Iterator[Ready]:
+        """The images of a part from the one numbered `start` on, all of them."""
         index, attempts = start, 0
         while index < part.count:
             try:
-                for ready in self._ask("pictures", part, index):
+                for ready in self._ask("images", part, index):
                     yield ready
                     index, attempts = index + 1, 0
                 return
@@ -162,7 +162,7 @@ def main() -> None:
             what, part, start = _receive(requests)
             try:
                 given: Iterator[Any] = (
-                    read_video_part(part) if what == "frames" else reader.pictures(part, start)
+                    read_video_part(part) if what == "frames" else reader.images(part, start)
                 )
                 for item in given:
                     _send(answers, ("item", item))

@@ -1,4 +1,4 @@
-"""The Parquet file of one part: rows of faces, of pictures without one, and of failures."""
+"""The Parquet file of one part: rows of faces, of images without one, and of failures."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ CARRIED = "source_"
 class PartCounts:
     """What came of one part."""
 
-    pictures: int = 0
-    """rows that came in: pictures, or frames of a video"""
+    images: int = 0
+    """rows that came in: images, or frames of a video"""
     faces: int = 0
     without_face: int = 0
     failed: int = 0
@@ -41,7 +41,7 @@ class PartCounts:
 
     def add(self, other: PartCounts) -> None:
         """Sum up, but for the sentences."""
-        for name in ("pictures", "faces", "without_face", "failed", "filtered", "accepted",
+        for name in ("images", "faces", "without_face", "failed", "filtered", "accepted",
                      "for_review"):  # fmt: skip
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for stage, spent in other.seconds.items():
@@ -50,11 +50,11 @@ class PartCounts:
 
 @dataclass
 class Predicted:
-    """A part after the network: each picture's result, or the reason why there is none."""
+    """A part after the network: each image's result, or the reason why there is none."""
 
     part: Part
     results: list[Result | str]
-    """a sentence in place of each picture that failed"""
+    """a sentence in place of each image that failed"""
     names: list[str]
     filtered: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
@@ -87,7 +87,7 @@ def _counts(done: Predicted) -> PartCounts:
         counts.accepted += verdicts.count(True)
         counts.for_review += verdicts.count(False)
     counts.without_face = missing
-    counts.pictures = len(done.results)
+    counts.images = len(done.results)
     return counts
 
 

@@ -1,4 +1,4 @@
-"""Parquet with pictures, as bytes or as paths: one part for each row group."""
+"""Parquet with images, as bytes or as paths: one part for each row group."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from luvli.scale.parts import Part
 from luvli.scale.places import is_uri, join, open_place, read_bytes, steadily
 
 USUAL = ("image", "img", "jpg", "jpeg", "png", "bytes", "content", "picture", "path", "file")
-"""columns that are taken for the pictures when none is named; the first found counts"""
+"""columns that are taken for the images when none is named; the first found counts"""
 BATCH = 16
-"""rows whose pictures are in memory together"""
+"""rows whose images are in memory together"""
 
 
 class ParquetFiles:
@@ -57,11 +57,11 @@ class ParquetFiles:
                 raise InputError(f"{place} has no column {column!r}: {has}.")
         chosen = self.image or next((n for n in USUAL if n in schema.names), None)
         if chosen is None:
-            raise InputError(f"{place}: name the column of the pictures, --image-column; {has}.")
+            raise InputError(f"{place}: name the column of the images, --image-column; {has}.")
         if _kind(schema.field(chosen).type) is None:
             raise InputError(
                 f"{place}: the column {chosen!r} holds {schema.field(chosen).type}, neither "
-                f"pictures nor paths: name another with --image-column; {has}."
+                f"images nor paths: name another with --image-column; {has}."
             )
         return chosen
 
@@ -100,7 +100,7 @@ def _opened(place: str) -> Any:
 
 
 def read_parquet_part(part: Part, start: int) -> Iterator[tuple[str, bytes | InputError]]:
-    """Name and bytes of each picture from row `start` of the part on, a few in memory at a time."""
+    """Name and bytes of each image from row `start` of the part on, a few in memory at a time."""
     about = part.about
     columns = [about["image"], *([about["name"]] if about["name"] else [])]
     with _opened(part.place) as file:
@@ -123,7 +123,7 @@ def _content(place: str, value: Any, kind: str | None, name: Any) -> bytes | Inp
         if kind == "both" and value is not None:
             value = value["bytes"] or value["path"]
         if value is None:
-            return InputError(f"{name} has no picture in its row: fill it, or drop the row.")
+            return InputError(f"{name} has no image in its row: fill it, or drop the row.")
         return bytes(value) if isinstance(value, bytes) else read_bytes(_beside(place, value))
     except InputError as error:
         return error

@@ -27,9 +27,9 @@ class Part:
     place: str
     """the Parquet file, tar or video; of single files, the first one"""
     count: int
-    """pictures or frames in it: rows that must come out"""
+    """images or frames in it: rows that must come out"""
     items: list[Any] = field(default_factory=list)
-    """files: [place]; tar: [name, offset, size] of each picture; else empty"""
+    """files: [place]; tar: [name, offset, size] of each image; else empty"""
     about: dict[str, Any] = field(default_factory=dict)
     """parquet: row_group, image, name; video: segment, segments, start, end, first_frame,
     start_time (ticks of the stream, but for start_time in seconds)"""
@@ -53,7 +53,7 @@ class Part:
         return f"part-{self.chunk:05d}/{self.number:07d}-{stem}{tail}.parquet"
 
     def name_of(self, index: int) -> str:
-        """The picture's name, for messages when it cannot be read at all."""
+        """The image's name, for messages when it cannot be read at all."""
         if self.kind == "files":
             return str(self.items[index])
         if self.kind == "tar":

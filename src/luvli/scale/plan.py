@@ -26,7 +26,7 @@ class Plan(NamedTuple):
 
     parts: int
     rows: int
-    """pictures and frames"""
+    """images and frames"""
     cut_videos: bool = False
     """whether a video has several parts, whose tracks are to be joined"""
     resumed: bool = False

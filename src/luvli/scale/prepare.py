@@ -1,4 +1,4 @@
-"""One picture, read, searched for faces and cut: what the network is shown of it."""
+"""One image, read, searched for faces and cut: what the network is shown of it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from luvli.scale.places import read_bytes
 from luvli.scale.tar_source import read_tar_part
 
 DATA = "the image data"
-"""what the readers call a picture that came as bytes"""
+"""what the readers call an image that came as bytes"""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class ReadSettings:
 
 @dataclass
 class Ready:
-    """A picture that is ready for the network, or the reason why not."""
+    """An image that is ready for the network, or the reason why not."""
 
     name: str
     error: str = ""
@@ -74,7 +74,7 @@ class _NoNetwork:
 
 
 class PictureReader:
-    """Reads the pictures of parts. Lives in a process of its own (`luvli.scale.isolated`)."""
+    """Reads the images of parts. Lives in a process of its own (`luvli.scale.isolated`)."""
 
     def __init__(self, settings: ReadSettings) -> None:
         self.settings = settings
@@ -82,8 +82,8 @@ class PictureReader:
             _NoNetwork(settings.info), settings.detector, settings.small_faces
         )
 
-    def pictures(self, part: Part, start: int = 0) -> Iterator[Ready]:
-        """The pictures of a part from the one numbered `start` on."""
+    def images(self, part: Part, start: int = 0) -> Iterator[Ready]:
+        """The images of a part from the one numbered `start` on."""
         contents = iter(_contents(part, start))
         while True:
             began = time.perf_counter()
@@ -104,7 +104,7 @@ class PictureReader:
             self._fill(ready, Photograph(content))
         except InputError as error:
             return Ready(name, str(error).replace(DATA, name, 1), seconds=ready.seconds)
-        except Exception as error:  # one bad picture among a million must not stop the rest
+        except Exception as error:  # one bad image among a million must not stop the rest
             why = f"{type(error).__name__}: {error}".splitlines()[0]
             return Ready(name, f"{name} could not be processed ({why}).", seconds=ready.seconds)
         return ready

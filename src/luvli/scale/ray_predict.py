@@ -135,9 +135,9 @@ def _check(ray: Any, target: str, summary: ScaleSummary) -> None:
             waiting = []
     summary.failures = text[:SHOWN]
     write_whole(join(target, FAILED), "".join(f"{line}\n" for line in text).encode())
-    if summary.counts.pictures != summary.plan.rows:
+    if summary.counts.images != summary.plan.rows:
         raise InputError(
-            f"{target} holds {summary.counts.pictures:,} of {summary.plan.rows:,} rows: give the "
+            f"{target} holds {summary.counts.images:,} of {summary.plan.rows:,} rows: give the "
             "same command again."
         )
 
@@ -147,9 +147,9 @@ def count_chunk(target: str, chunk: int) -> PartCounts:
     total = PartCounts()
     for part in read_chunk(target, chunk):
         counts = read_counts(target, part)
-        if counts.pictures != part.count:
+        if counts.images != part.count:
             raise InputError(
-                f"{part.output} accounts for {counts.pictures:,} of {part.count:,} rows: delete it "
+                f"{part.output} accounts for {counts.images:,} of {part.count:,} rows: delete it "
                 "and give the same command."
             )
         total.add(counts)

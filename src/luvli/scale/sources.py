@@ -20,7 +20,7 @@ from luvli.scale.tar_source import tar_parts
 from luvli.scale.video_source import video_parts
 
 LARGEST, SMALLEST, WANTED = 256, 16, 64
-"""pictures in a part: at most, at least, and how many parts a small source is cut into"""
+"""images in a part: at most, at least, and how many parts a small source is cut into"""
 TARS = (".tar",)
 PACKED = (".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst", ".zip")
 AHEAD = 8
@@ -32,11 +32,11 @@ class SourceOptions:
     """How a source is read."""
 
     image_column: str | None = None
-    """Parquet: the column with pictures, as bytes or as paths"""
+    """Parquet: the column with images, as bytes or as paths"""
     name_column: str | None = None
-    """Parquet: the column with the pictures' names"""
+    """Parquet: the column with the images' names"""
     part_size: int | None = None
-    """pictures in a part of single files or of a tar"""
+    """images in a part of single files or of a tar"""
 
     def __post_init__(self) -> None:
         if self.part_size is not None and self.part_size < 1:
@@ -45,7 +45,7 @@ class SourceOptions:
 
 def plan_parts(sources: Iterable[str], options: SourceOptions) -> Iterator[Part]:
     """The parts of all sources, numbered; nothing but one folder's names is held in memory."""
-    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="surrogateescape") as pictures:
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="surrogateescape") as images:
         count = 0
         numbered = _Numbered()
         wholes = _WholeFiles(options)
@@ -54,13 +54,13 @@ def plan_parts(sources: Iterable[str], options: SourceOptions) -> Iterator[Part]
             for found in _expand(source):
                 if wholes.take(found):
                     continue
-                pictures.write(found.place.replace("\n", "\0") + "\n")
+                images.write(found.place.replace("\n", "\0") + "\n")
                 count += 1
             if count + wholes.count == before:
-                raise InputError(f"{source} holds no picture, Parquet, tar or video: check it.")
+                raise InputError(f"{source} holds no image, Parquet, tar or video: check it.")
         size = options.part_size or max(SMALLEST, min(LARGEST, -(-count // WANTED)))
-        pictures.seek(0)
-        names = (line.rstrip("\n").replace("\0", "\n") for line in pictures)
+        images.seek(0)
+        names = (line.rstrip("\n").replace("\0", "\n") for line in images)
         while some := list(islice(names, size)):
             yield numbered("files", some[0], len(some), some)
         yield from wholes.parts(numbered, size if options.part_size else LARGEST)

@@ -81,7 +81,7 @@ def find_undone(row: Row, target: str) -> list[Row]:
 
 
 class Read:
-    """Step 1: pictures of a part, read, searched, cut. Videos pass: their faces are followed."""
+    """Step 1: images of a part, read, searched, cut. Videos pass: their faces are followed."""
 
     def __init__(self, settings: Any) -> None:
         """`settings`: reference to `ReadSettings` in the object store."""
@@ -92,7 +92,7 @@ class Read:
         ready: list[Ready] = []
         if part.kind != "video":
             size = 0
-            for one in _reader(self.settings).pictures(part):
+            for one in _reader(self.settings).images(part):
                 ready.append(one)
                 size += one.size
                 if size > BUDGET:
@@ -117,15 +117,15 @@ class Network:
             self._video(done)
         else:
             ready: list[Ready] = pickle.loads(row["ready"])
-            self._pictures(done, ready)
+            self._images(done, ready)
             if len(ready) < part.count:
                 rest: list[Ready] = []
-                for one in self.reader.pictures(part, len(ready)):
+                for one in self.reader.images(part, len(ready)):
                     rest.append(one)
                     if sum(r.size for r in rest) > AT_A_TIME:
-                        self._pictures(done, rest)
+                        self._images(done, rest)
                         rest = []
-                self._pictures(done, rest)
+                self._images(done, rest)
         return {"done": pickle.dumps(done, protocol=5)}
 
     @property
@@ -134,7 +134,7 @@ class Network:
             self._reader = IsolatedReader(self.settings.read)
         return self._reader
 
-    def _pictures(self, done: Predicted, ready: list[Ready]) -> None:
+    def _images(self, done: Predicted, ready: list[Ready]) -> None:
         began = time.perf_counter()
         good = [one for one in ready if not one.error]
         try:

@@ -1,4 +1,4 @@
-"""WebDataset tars: which pictures they hold and where, so that a range can be read alone."""
+"""WebDataset tars: which images they hold and where, so that a range can be read alone."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from luvli.scale.parts import Part
 from luvli.scale.places import open_place, read_bytes, steadily
 
 Entry = tuple[str, int, int]
-"""name, offset and size of a picture in a tar"""
+"""name, offset and size of an image in a tar"""
 BUFFER = 1 << 20
 WINDOW = 8 << 20
 """bytes that are read at a time"""
 
 
 def tar_parts(place: str, size: int) -> list[list[Entry]]:
-    """The pictures of a tar in pieces of `size`; only headers are looked at."""
+    """The images of a tar in pieces of `size`; only headers are looked at."""
     try:
         entries = steadily(lambda: _entries(place), place)
     except FileNotFoundError as error:
@@ -43,7 +43,7 @@ def _entries(place: str) -> list[Entry]:
 
 
 def read_tar_part(part: Part, start: int) -> Iterator[tuple[str, bytes]]:
-    """Names and bytes of the pictures of a part; neighbours are read together."""
+    """Names and bytes of the images of a part; neighbours are read together."""
     entries = part.items[start:]
     while entries:
         first = entries[0][1]

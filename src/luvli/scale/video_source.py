@@ -74,7 +74,7 @@ def read_video_part(part: Part) -> Iterator[Frame]:
 
 
 class _Video:
-    """An open video file with its first stream of pictures."""
+    """An open video file with its first stream of images."""
 
     def __init__(self, place: str) -> None:
         av = require("av", "video")
