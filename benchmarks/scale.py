@@ -2,21 +2,26 @@
 
     python benchmarks/scale.py                     some minutes on two idle cores
     python benchmarks/scale.py --images 2000       steadier figures
+    python benchmarks/scale.py --megapixels 2 --commands alone --keep runs.json
+                                                   a part now; the file collects them for the tables
 
-Images are views of the public-domain astronaut of scikit-image, one face each. Rates are images
-per second of the whole command, and without its start (what a run over an empty rest takes).
+Images are views of the public-domain astronaut of scikit-image, one face each. Each command runs
+over a quarter of the images and over all: the difference gives the rate, the rest is its start.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -27,6 +32,11 @@ from luvli.image.write import write_image
 
 SIDES = {0.3: 548, 2.0: 1414}
 """megapixels -> side of a square image"""
+COMMANDS = {
+    "alone": ("--format", "parquet", "--threads", 2),
+    "one": ("--engine", "ray", "--threads", 1),
+    "two": ("--engine", "ray", "--threads", 2),
+}
 STAGES = ("read", "decode", "detect", "crop", "network", "write")
 SIZES = (10**6, 10**8, 10**10)
 CORES = (2, 64, 1024)
@@ -34,17 +44,24 @@ CORES = (2, 64, 1024)
 
 @dataclass
 class Run:
-    """One command."""
+    """A command over few images and over all of them."""
 
-    seconds: float
-    """on the clock"""
-    start: float
-    """of these before the first image and after the last"""
+    few: float
+    """seconds on the clock"""
+    all: float
+    images: tuple[int, int]
     stages: dict[str, float]
-    """seconds of each stage, all workers together"""
+    """seconds of each stage over all images, all workers together"""
 
-    def rate(self, images: int) -> float:
-        return images / max(self.seconds - self.start, 1e-9)
+    @property
+    def rate(self) -> float:
+        """Images a second once it runs: what each further image takes."""
+        return (self.images[1] - self.images[0]) / max(self.all - self.few, 1e-9)
+
+    @property
+    def start(self) -> float:
+        """Seconds that do not depend on the number of images."""
+        return self.all - self.images[1] / self.rate
 
 
 def make_images(folder: Path, count: int, side: int) -> None:
@@ -83,19 +100,16 @@ def stage_seconds(text: str) -> dict[str, float]:
     return found
 
 
-def local(source: Path, out: Path, cores: int) -> Run:
-    shared = ("--format", "parquet", "--threads", cores, "--profile", "--out")
-    seconds, text = command("predict", source, *shared, out)
-    one = next(iter(sorted(source.iterdir())))
-    start, _ = command("predict", one, *shared, f"{out}-one")
-    return Run(seconds, start, stage_seconds(text))
-
-
-def on_ray(source: Path, out: Path, cores: int) -> Run:
-    words = ("predict", source, "--engine", "ray", "--threads", cores, "--profile", "--out", out)
-    seconds, text = command(*words)
-    start, _ = command(*words)  # everything is done: what is left is start, check and end
-    return Run(seconds, start, stage_seconds(text))
+def run(source: Path, out: Path, count: int, *options: object) -> Run:
+    """`luvli predict` over the images, and before that over a quarter of them."""
+    few = source.parent / "few"
+    if not few.exists():
+        few.mkdir()
+        for image in sorted(source.iterdir())[: count // 4]:
+            (few / image.name).hardlink_to(image)
+    short, _ = command("predict", few, *options, "--profile", "--out", f"{out}-few")
+    seconds, text = command("predict", source, *options, "--profile", "--out", out)
+    return Run(short, seconds, (count // 4, count), stage_seconds(text))
 
 
 def cost_model(per_image: dict[float, dict[str, float]], efficiency: float) -> list[list[str]]:
@@ -113,46 +127,62 @@ def cost_model(per_image: dict[float, dict[str, float]], efficiency: float) -> l
     return rows
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--images", type=int, default=400)
-    options = parser.parse_args()
-    require("ray", "scale")
-    count = options.images
-    print(f"load of the machine before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+def measure(megapixels: float, count: int, names: Sequence[str]) -> dict[str, Any]:
+    """The named commands over images of one size."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        make_images(folder / "in", count, SIDES[megapixels])
+        source = folder / "in"
+        return {name: asdict(run(source, folder / name, count, *COMMANDS[name])) for name in names}
+
+
+def report(kept: dict[str, dict[str, Any]]) -> None:
+    """Tables of what was measured, and the cost model where both sizes were."""
     rows, times = [], []
     per_image: dict[float, dict[str, float]] = {}
-    efficiency = 1.0
-    for megapixels, side in SIDES.items():
-        with tempfile.TemporaryDirectory() as place:
-            folder = Path(place)
-            make_images(folder / "in", count, side)
-            alone = local(folder / "in", folder / "alone", 2)
-            one = on_ray(folder / "in", folder / "one", 1)
-            two = on_ray(folder / "in", folder / "two", 2)
-            for name, run, cores in (("luvli predict", alone, 2), ("ray", one, 1), ("ray", two, 2)):
-                rate = run.rate(count)
-                rows.append(
-                    [f"{megapixels:g} MP", name, f"{cores}", f"{rate:.1f}", f"{rate / cores:.1f}",
-                     f"{run.start:.1f} s", f"{rate / alone.rate(count):.2f}",
-                     f"{rate / one.rate(count):.2f}"]
-                )  # fmt: skip
-            per_image[megapixels] = {s: two.stages.get(s, 0.0) / count for s in STAGES}
-            busy = sum(per_image[megapixels].values())
-            efficiency = min(1.0, busy * two.rate(count) / 2)
-            times.append(
-                [
-                    f"{megapixels:g} MP",
-                    *(f"{1e3 * per_image[megapixels][s]:.1f} ms" for s in STAGES),
-                ]
-            )
+    shares = []
+    for megapixels, found in sorted((float(size), found) for size, found in kept.items()):
+        if set(found) != set(COMMANDS):
+            continue
+        alone, one, two = (Run(**found[name]) for name in COMMANDS)
+        for name, run, cores in (("luvli predict", alone, 2), ("ray", one, 1), ("ray", two, 2)):
+            rate = run.rate
+            rows.append(
+                [f"{megapixels:g} MP", name, f"{cores}", f"{rate:.1f}", f"{rate / cores:.1f}",
+                 f"{run.start:.1f} s", f"{rate / alone.rate:.2f}",
+                 f"{rate / one.rate:.2f}"]
+            )  # fmt: skip
+        per_image[megapixels] = {s: two.stages.get(s, 0.0) / two.images[1] for s in STAGES}
+        shares.append(min(1.0, sum(per_image[megapixels].values()) * two.rate / 2))
+        stages = (f"{1e3 * per_image[megapixels][s]:.1f} ms" for s in STAGES)
+        times.append([f"{megapixels:g} MP", *stages])
     heads = ["images", "command", "cores", "a second", "and core", "start", "to one machine",
              "to one core"]  # fmt: skip
-    print_table(heads, rows, title=f"{count} images with one face")
+    print_table(heads, rows, title="images with one face")
     print_table(["images", *STAGES], times, title="where the time of one image goes, two cores")
-    heads = ["images", "size", "work", *(f"{cores} cores" for cores in CORES)]
-    title = f"cost model, {efficiency:.0%} of a core's time at work"
-    print_table(heads, cost_model(per_image, efficiency), title=title)
+    if len(per_image) == len(SIDES):
+        efficiency = min(shares)
+        heads = ["images", "size", "work", *(f"{cores} cores" for cores in CORES)]
+        title = f"cost model, {efficiency:.0%} of a core's time at work"
+        print_table(heads, cost_model(per_image, efficiency), title=title)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--images", type=int, default=800)
+    parser.add_argument("--megapixels", type=float, nargs="*", choices=SIDES, default=list(SIDES))
+    parser.add_argument("--commands", nargs="*", choices=COMMANDS, default=list(COMMANDS))
+    parser.add_argument("--keep", type=Path, help="JSON file that collects what was measured")
+    options = parser.parse_args()
+    require("ray", "scale")
+    file: Path | None = options.keep
+    kept = json.loads(file.read_text()) if file is not None and file.exists() else {}
+    for megapixels in options.megapixels:
+        found = measure(megapixels, options.images, options.commands)
+        kept.setdefault(str(megapixels), {}).update(found)
+        if file is not None:
+            file.write_text(json.dumps(kept, indent=1))
+    report(kept)
 
 
 if __name__ == "__main__":

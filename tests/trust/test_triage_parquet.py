@@ -14,8 +14,8 @@ from luvli.faces import FaceLandmarks
 from luvli.prediction.result import Result
 from luvli.prediction.write import write_results
 from luvli.trust import triage_parquet
-from luvli.trust.triage_parquet import _Sampler, face_of_row, judge_parquet
-from luvli.trust.triage_report import Predicted
+from luvli.trust.even_sample import EvenSample
+from luvli.trust.triage_parquet import face_of_row, judge_parquet
 
 pq = pytest.importorskip("pyarrow.parquet")
 
@@ -72,16 +72,11 @@ def test_a_row_is_the_face_that_was_written(results: list[Result], tmp_path: Pat
     assert face.confidence == pytest.approx(original.confidence, abs=5e-5)
 
 
-def test_samples_are_even_and_bounded(
-    results: list[Result], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(triage_parquet, "SAMPLE", 10)
-    kept: list[Predicted] = []
-    sampler = _Sampler(kept)
+def test_samples_are_even_and_bounded() -> None:
+    sample = EvenSample[int](10)
     for number in range(100):
-        sampler.add(Predicted(results[0].faces[0], str(number), {}))
-    numbers = [int(item.image) for item in kept]
-    assert len(numbers) <= 10 and numbers == list(range(0, 100, sampler.step))
+        sample.add(number)
+    assert 5 <= len(sample.kept) <= 10 and sample.kept == list(range(0, 100, sample.step))
 
 
 def test_the_least_confident_are_kept(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from luvli.data.sets import FaceSet
+    from luvli.trust.audit import ErrorKind
 
 
 def audit(
@@ -37,35 +42,55 @@ def audit(
     """Look for labels that are shifted, scaled, of another face, swapped, with one landmark off
     or with wrong visibility.
 
+    `luvli audit parquet FACES`, where FACES is what `luvli predict LABELS --engine ray` made of
+    labelled Parquet, runs no model and takes labels of any number; it writes the folder `labels`
+    beside the page, and to audit.csv the most suspicious alone.
+
     Exit code 1 when more labels than allowed are suspicious, for the checks of a labelling team.
 
     Example: `luvli audit folder my/faces --out audit`
     """
-    from luvli.cli.tables import print_table
-    from luvli.data.sets import load_set
+    from luvli.trust.audit import ERROR_KINDS, check_kinds
+    from luvli.trust.audit_parquet import has_labels
+
+    kinds = check_kinds(kind or ERROR_KINDS)
+    if dataset == "parquet" and has_labels(folder):
+        wrong = _audit_parquet(folder, out, kinds, worst, fail_above)
+    else:
+        from luvli.data.sets import load_set
+
+        found = load_set(
+            dataset, folder, split, subset=subset, protocol=protocol, skip_bad=skip_bad
+        )
+        wrong = _audit_set(found[:limit], out, model or ["luvli-68"], kinds, worst, fail_above)
+    if wrong > allow:
+        raise typer.Exit(1)
+
+
+def _audit_set(
+    found: FaceSet,
+    out: Path,
+    models: list[str],
+    kinds: Sequence[ErrorKind],
+    worst: int,
+    fail_above: float,
+) -> int:
+    """Predict and judge a set that fits into memory -> labels that are probably wrong."""
     from luvli.prediction.predictor import load
     from luvli.progress import track
-    from luvli.trust.audit import ERROR_KINDS, check_kinds
     from luvli.trust.audit import audit as find_suspects
     from luvli.trust.audit_report import predict_unseen, report_files, write_page, write_suspects
 
-    kinds = check_kinds(kind or ERROR_KINDS)
-    predictors = [load(name) for name in model or ["luvli-68"]]
-    records = load_set(
-        dataset, folder, split, subset=subset, protocol=protocol, skip_bad=skip_bad
-    ).records[:limit]
+    predictors = [load(name) for name in models]
+    records = found.records
     watched = track(records, "faces", unit="faces")
     faces, seen = zip(*predict_unseen(predictors, watched), strict=True) if records else ((), ())
     suspects = find_suspects(records, faces, kinds)
     table, page = report_files(out)
     write_suspects(table, suspects, records)
-    title = (
-        f"{dataset}: the {min(worst, len(suspects))} most suspicious of {len(suspects):,} labels"
-    )
-    write_page(page, title, suspects[:worst], records, faces)
-    wrong = [suspect for suspect in suspects if suspect.suspicion >= fail_above]
-    rows = [[name, f"{sum(s.kind == name for s in wrong):,}"] for name in kinds]
-    print_table(["probably wrong", "labels"], [*rows, ["all", f"{len(wrong):,}"]])
+    write_page(page, _title(found.name, worst, len(suspects)), suspects[:worst], records, faces)
+    wrong = [suspect.kind for suspect in suspects if suspect.suspicion >= fail_above]
+    _print_counts({name: wrong.count(name) for name in kinds})
     if any(seen):
         typer.secho(
             f"luvli: {sum(seen):,} faces are on photographs that the model was trained on: it may "
@@ -74,5 +99,44 @@ def audit(
             err=True,
         )
     typer.echo(f"{table}\n{page}")
-    if len(wrong) > allow:
-        raise typer.Exit(1)
+    return len(wrong)
+
+
+def _audit_parquet(
+    folder: Path, out: Path, kinds: Sequence[ErrorKind], worst: int, fail_above: float
+) -> int:
+    """Judge labels that stand beside predictions in Parquet, of any number."""
+    from luvli.data.formats.label_parquet import image_at
+    from luvli.trust.audit_parquet import audit_parquet
+    from luvli.trust.audit_report import report_files, write_page, write_suspects
+
+    found = audit_parquet(folder, out / "labels", kinds, fail_above)
+    table, page = report_files(out)
+    suspects = [judged.suspect for judged in found.worst]
+    pairs = {judged.suspect.index: judged.pair for judged in found.worst}
+    write_suspects(table, suspects, {i: pair.record for i, pair in pairs.items()})
+    shown = suspects[:worst]
+    write_page(
+        page,
+        _title(str(folder), worst, found.labels - found.without_face),
+        shown,
+        {i: pair.record for i, pair in pairs.items()},
+        {i: pair.face for i, pair in pairs.items() if pair.face is not None},
+        {suspect.index: image_at(pairs[suspect.index].image) for suspect in shown},
+    )
+    _print_counts({name: found.wrong[name] for name in kinds})
+    if found.without_face:
+        typer.echo(f"{found.without_face:,} of {found.labels:,} labels have no face found there.")
+    typer.echo(f"{out / 'labels'}\n{table}\n{page}")
+    return sum(found.wrong.values())
+
+
+def _title(name: str, worst: int, labels: int) -> str:
+    return f"{name}: the {min(worst, labels)} most suspicious of {labels:,} labels"
+
+
+def _print_counts(wrong: dict[ErrorKind, int]) -> None:
+    from luvli.cli.tables import print_table
+
+    rows = [[name, f"{count:,}"] for name, count in wrong.items()]
+    print_table(["probably wrong", "labels"], [*rows, ["all", f"{sum(wrong.values()):,}"]])

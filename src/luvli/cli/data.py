@@ -170,12 +170,13 @@ def export(
     name: Name,
     root: Root,
     out: Annotated[
-        Path, typer.Option(help="Label file to write, or a folder for pts and labelme.")
+        Path, typer.Option(help="Label file to write, or a folder for pts, labelme and parquet.")
     ],
     format: Annotated[
         str | None,
         typer.Option("--format", help="pts, json, csv, coco, cvat, labelme, spiga, dlib, hrnet, "
-                                      "star, wflw or cofw68; else the suffix chooses."),
+                                      "star, wflw, cofw68, or parquet (images inside); else the "
+                                      "suffix chooses."),
     ] = None,
     split: Annotated[str | None, typer.Option(help="Split; the set's first if not given.")] = None,
     subset: Annotated[str | None, typer.Option(help="Only this subset.")] = None,

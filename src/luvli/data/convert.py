@@ -16,6 +16,7 @@ from luvli.data.formats import (
     read_labels,
     write_labels,
 )
+from luvli.data.formats.label_parquet import write_label_shards
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError, LossWarning, unknown_choice
 from luvli.files import PathLike
@@ -79,9 +80,12 @@ def write_label_tree(
     """A label file, or for pts and LabelMe a folder with one for each face or image.
 
     The files of a folder are called after the face (pts) or the image (LabelMe). A warning
-    that every file would repeat is given once, with the number of files.
+    that every file would repeat is given once, with the number of files. `parquet` makes a folder
+    of files with the images inside.
     """
     place = Path(target)
+    if format == "parquet":
+        return write_label_shards(place, records)
     if place.suffix or format not in (None, *SINGLE_FORMATS):
         write_labels(place, records, format)
         return [place]

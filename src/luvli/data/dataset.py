@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from luvli.data.augment import (
     Augmentation,
+    Geometry,
     add_occluder,
     add_rectangle,
     change_colours,
@@ -31,7 +32,7 @@ from luvli.data.record import FaceRecord
 from luvli.data.sets import refuse
 from luvli.errors import InputError
 from luvli.files import PathLike
-from luvli.image import Crop, read_image
+from luvli.image import Box, Crop, read_image
 from luvli.image import affine as affines
 from luvli.image.crop import Convention, warp_affine
 from luvli.image.read import ImageArray
@@ -83,18 +84,26 @@ class CropDataset:
         markups = {record.markup for record in records}
         if len(markups) > 1:
             raise InputError(f"faces of one data set must share one markup, got {sorted(markups)}.")
-        self.records = list(records)
-        self.markup = markups.pop()
-        self.size = size
-        self.enlarge = get_enlargement(enlarge)
-        self.augmentation = augmentation or Augmentation.recipe("none")
-        self.convention = convention
-        self.seed = seed
+        self.records: Sequence[FaceRecord] = list(records)
+        self._set_up(markups.pop(), size, enlarge, augmentation, convention, seed)
         self.boxes = [crop_box(record, box_noise, seed) for record in self.records]
-        self.flip = get_markup(self.markup).flip if self.augmentation.flip else None
         self.patches: Patches | None = None
         if cache is not False:
             self._load_patches(None if cache is True else cache, skip_bad, track)
+
+    def _set_up(
+        self,
+        markup: str,
+        size: int,
+        enlarge: str | float,
+        augmentation: Augmentation | None,
+        convention: Convention,
+        seed: int,
+    ) -> None:
+        self.markup, self.size, self.seed, self.convention = markup, size, seed, convention
+        self.enlarge = get_enlargement(enlarge)
+        self.augmentation = augmentation or Augmentation.recipe("none")
+        self.flip = get_markup(markup).flip if self.augmentation.flip else None
 
     def _load_patches(self, folder: PathLike | None, skip_bad: bool, track: Track) -> None:
         if self.convention == "reference":
@@ -106,7 +115,7 @@ class CropDataset:
             raise refuse(patches.problems, "the training images")
         self.patches = patches
         self._rows = np.flatnonzero(patches.good)
-        self.records = [self.records[i] for i in self._rows]
+        self.records = [self.records[int(i)] for i in self._rows]
         self.boxes = [self.boxes[i] for i in self._rows]
         if not self.records:
             raise InputError(f"no image could be used; the first: {patches.problems[0]}")
@@ -121,10 +130,11 @@ class CropDataset:
         epoch, index = key if isinstance(key, tuple) else (0, key)
         if not 0 <= index < len(self):
             raise IndexError(f"face {index} of {len(self)}")
-        record, config = self.records[index], self.augmentation
+        record, box = self._face(index)
+        config = self.augmentation
         rng = stream(self.seed, epoch, index)
         geometry = draw_geometry(config, rng)
-        affine = place_crop(self.boxes[index], self.size, self.enlarge, geometry, self.convention)
+        affine = place_crop(box, self.size, self.enlarge, geometry, self.convention)
         if config.keep_inside:
             affine = keep_inside(affine, record.points[record.visible], self.size)
         image, image_size = self._draw(index, affine)
@@ -145,6 +155,30 @@ class CropDataset:
             "affine": affine,
             "index": np.int64(index),
         }
+
+    def _face(self, index: int) -> tuple[FaceRecord, Box]:
+        return self.records[index], self.boxes[index]
+
+    def label_classes(self) -> Iterator[NDArray[np.int8]]:
+        """`Visibility` classes of all labels, some faces at a time: (n, k) each."""
+        for record in self.records:
+            yield record.visibility[None]
+
+    @property
+    def weighted(self) -> bool:
+        """Whether any label tells how unsure it is."""
+        return any(record.covariance is not None for record in self.records)
+
+    def plain_points(self) -> NDArray[np.float64]:
+        """(n, k, 2) labels in crop pixels without augmentation; no image is touched."""
+        return self._plain(zip(self.records, self.boxes, strict=True))
+
+    def _plain(self, faces: Iterable[tuple[FaceRecord, Box]]) -> NDArray[np.float64]:
+        moved = []
+        for record, box in faces:
+            affine = place_crop(box, self.size, self.enlarge, Geometry(), self.convention)
+            moved.append(affines.apply(affine, record.points))
+        return np.stack(moved)
 
     def _draw(self, index: int, affine: NDArray[np.float64]) -> tuple[ImageArray, tuple[int, int]]:
         """The crop's pixels, and the width and height of the image it comes from."""

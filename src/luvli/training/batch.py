@@ -12,7 +12,9 @@ from torch import Tensor
 
 from luvli.data.augment import Augmentation
 from luvli.data.dataset import CropDataset, collate
-from luvli.data.record import Visibility
+from luvli.data.record import FaceRecord, Visibility
+from luvli.data.shards import ShardedFaces
+from luvli.data.streamed_crops import StreamedCrops
 from luvli.image import affine as affines
 from luvli.markup import get_markup
 from luvli.prefetch import prefetch
@@ -71,15 +73,13 @@ class TrainingFaces:
         """`uses`: the sources, which say what their labels teach. `teachers`: for each source,
         what a teacher says about its faces, by face id."""
         self.crops, self.uses, self.teachers = list(crops), list(uses), teachers
-        self.weighted = any(
-            record.covariance is not None for crop in crops for record in crop.records
-        )
+        self.weighted = any(crop.weighted for crop in crops)
 
     def __getitem__(self, draw: Sequence[int]) -> dict[str, Any]:
         source, turn, index = (int(number) for number in draw)
         crops = self.crops[source]
         sample: dict[str, Any] = crops[turn, index]
-        record, affine = crops.records[index], sample["affine"]
+        record, affine = crops.records[int(sample["index"])], sample["affine"]
         use = self.uses[source]
         names = _names_after(affine, crops.markup, len(record.points))
         before = record.visibility[names]
@@ -188,10 +188,10 @@ def has_hidden_landmarks(faces: TrainingFaces) -> bool:
     lowest = {"labelled": Visibility.SELF_OCCLUDED, "paper": Visibility.UNLABELLED}
     lowest["frontal"] = Visibility.SELF_OCCLUDED
     return any(
-        ((record.visibility <= 0) & (record.visibility >= lowest[use.visibility])).any()
+        ((classes <= 0) & (classes >= lowest[use.visibility])).any()
         for crops, use in zip(faces.crops, faces.uses, strict=True)
         if use.visibility != "ignore"
-        for record in crops.records
+        for classes in crops.label_classes()
     )
 
 
@@ -199,8 +199,11 @@ def has_covered_landmarks(faces: TrainingFaces) -> bool:
     """Whether any label teaches that something can cover a landmark."""
     for crops, use in zip(faces.crops, faces.uses, strict=True):
         pastes = crops.augmentation.occluder > 0 or crops.augmentation.rectangle is not None
-        labels = any((r.visibility == Visibility.EXTERNALLY_OCCLUDED).any() for r in crops.records)
-        if (use.occlusion != "ignore" and pastes) or (use.occlusion == "labelled" and labels):
+        if use.occlusion != "ignore" and pastes:
+            return True
+        if use.occlusion == "labelled" and any(
+            (classes == Visibility.EXTERNALLY_OCCLUDED).any() for classes in crops.label_classes()
+        ):
             return True
     return False
 
@@ -215,22 +218,22 @@ def training_faces(
     """The augmented crops of one stage; `teachers`: for each source what its teacher says, by
     face id."""
     names = recipe.sources_of(stage)
-    crops = []
+    crops: list[CropDataset] = []
     for name in names:
         part = faces[name]
-        crops.append(
-            CropDataset(
-                part.train,
-                recipe.stage_network(stage).input_size,
-                enlarge=recipe.data.enlarge,
-                augmentation=stage.augmentation,
-                box_noise=part.source.box_noise,
-                seed=source_seed(recipe.seed, name),
-                cache=recipe.data.cache or True,
-                skip_bad=part.source.skip_bad,
-                track=track,
-            )
-        )
+        size = recipe.stage_network(stage).input_size
+        shared: dict[str, Any] = {
+            "enlarge": recipe.data.enlarge,
+            "augmentation": stage.augmentation,
+            "box_noise": part.source.box_noise,
+            "seed": source_seed(recipe.seed, name),
+            "skip_bad": part.source.skip_bad,
+        }
+        if isinstance(part.train, ShardedFaces):
+            crops.append(StreamedCrops(part.train, size, **shared))
+        else:
+            cache = recipe.data.cache or True
+            crops.append(CropDataset(part.train, size, **shared, cache=cache, track=track))
     uses = [faces[name].source for name in names]
     labels = [teachers[name] for name in names] if teachers else None
     return TrainingFaces(crops, uses, labels)
@@ -240,10 +243,13 @@ def validation_crops(
     recipe: Recipe, size: int, faces: Mapping[str, SourceFaces], track: Track = iter
 ) -> dict[str, CropDataset]:
     """Plain crops of the held-out faces and of the sets that are only watched."""
-    watched = {name: (part.source, part.held_out) for name, part in faces.items() if part.held_out}
+    watched: dict[str, tuple[Source, Sequence[FaceRecord]]] = {
+        name: (part.source, part.held_out) for name, part in faces.items() if part.held_out
+    }
     for name, source in recipe.data.validation.items():
         whole = source.model_copy(update={"hold_out": 0})
-        watched[name] = (source, load_source(name, whole, recipe.data, recipe.network).train)
+        loaded = load_source(name, whole, recipe.data, recipe.network, stream=False)
+        watched[name] = (source, loaded.train)
     return {
         name: CropDataset(
             records,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from luvli.training.shard_order import ShardOrder, mixed_draws
 
 
 def faces_per_epoch(
@@ -64,6 +67,15 @@ def share_of(batch: NDArray[np.int64], rank: int, world: int) -> NDArray[np.int6
     return batch[rank::world]
 
 
+class Sharded(NamedTuple):
+    """A source that is read shard by shard."""
+
+    sizes: Sequence[int]
+    """faces in each shard"""
+    buffer: int
+    """faces that are shuffled together, at least"""
+
+
 class StageOrder:
     """The batches of a whole stage, as lists of draws: what `DataLoader` calls batch sampler."""
 
@@ -77,11 +89,13 @@ class StageOrder:
         rank: int = 0,
         world: int = 1,
         start: int = 0,
+        shards: Sequence[Sharded | None] = (),
     ) -> None:
-        """`start`: the step of the stage that iteration begins with."""
+        """`start`: the step of the stage that iteration begins with. `shards`: for each source
+        that is read in shards, how; the whole stage then goes through its sources in windows."""
         self.seed, self.sizes, self.counts = seed, list(sizes), list(counts)
         self.batch_size, self.epochs, self.rank, self.world = batch_size, epochs, rank, world
-        self.start = start
+        self.start, self.shards = start, list(shards)
         self.steps_per_epoch = max(1, sum(self.counts) // batch_size)
         self.steps = epochs * self.steps_per_epoch
 
@@ -90,10 +104,33 @@ class StageOrder:
 
     def __iter__(self) -> Iterator[list[NDArray[np.int64]]]:
         first, skip = divmod(self.start, self.steps_per_epoch)
+        if any(self.shards):
+            for epoch in range(first, self.epochs):
+                yield from self._streamed(epoch, skip if epoch == first else 0)
+            return
         for epoch in range(first, self.epochs):
             draws = epoch_draws(self.seed, epoch, self.sizes, self.counts)
             for batch in epoch_batches(draws, self.batch_size)[skip if epoch == first else 0 :]:
                 yield list(share_of(batch, self.rank, self.world))
+
+    def _streamed(self, epoch: int, skip: int) -> Iterator[list[NDArray[np.int64]]]:
+        """Batches of one epoch from the one numbered `skip` on; few draws are in memory."""
+        orders = self._orders()
+        waiting = np.empty((0, 3), np.int64)
+        done = skip
+        size = min(self.batch_size, sum(self.counts))
+        for draws in mixed_draws(self.seed, epoch, orders, self.counts, skip * size):
+            waiting = np.concatenate([waiting, draws])
+            while len(waiting) >= size and done < self.steps_per_epoch:
+                yield list(share_of(waiting[:size], self.rank, self.world))
+                waiting, done = waiting[size:], done + 1
+
+    def _orders(self) -> list[ShardOrder]:
+        """How each source is gone through; one that is in memory is a shard by itself."""
+        given = [
+            how or Sharded([size], 1) for how, size in zip(self.shards, self.sizes, strict=True)
+        ]
+        return [ShardOrder(self.seed, n, how.sizes, how.buffer) for n, how in enumerate(given)]
 
 
 def _generator(*numbers: int) -> np.random.Generator:

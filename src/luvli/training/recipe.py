@@ -114,6 +114,10 @@ class Source(StrictConfig):
     relabel: str | None = None
     """a shipped model, a model file, or `stage:NAME` for the model of an earlier stage of this
     run: its predictions replace the training labels, and its covariances weigh them"""
+    shuffle_buffer: Positive = 4096
+    """for `set: parquet`, which is read while it is learnt from: so many faces, at least, are in
+    memory and shuffled together; about their image files' bytes for each process that prepares
+    data"""
     licence: str = ""
     """of the images, for folders of your own; known sets have theirs (`luvli data list`)"""
 
@@ -128,7 +132,18 @@ class Source(StrictConfig):
     def _one_kind(self) -> Source:
         if (self.set is None) == (self.synthetic is None):
             raise ValueError("a source needs either a data 'set' or 'synthetic' faces")
+        if self.streamed:
+            for key in ("limit", "relabel", "split", "subset", "protocol"):
+                if getattr(self, key) is not None:
+                    raise ValueError(f"{key}: not for set: parquet, which is never whole in memory")
+            if self.boxes != "labels":
+                raise ValueError("boxes: set: parquet has only the labels' own")
         return self
+
+    @property
+    def streamed(self) -> bool:
+        """Whether its faces are read while they are learnt from."""
+        return self.set == "parquet"
 
 
 def stage_of(relabel: str | None) -> str | None:
@@ -317,6 +332,13 @@ class Recipe(StrictConfig):
                     raise ValueError(f"stages.{name}.mixture: no source {source!r} among {known}")
             for source in self.sources_of(stage):
                 self._check_order(name, source)
+                if self.data.sources[source].streamed and (
+                    stage.teacher is not None or source in stage.relabel
+                ):
+                    raise ValueError(
+                        f"stages.{name}: source {source} is Parquet, which is never whole in "
+                        "memory: it can have neither a teacher nor relabel"
+                    )
             for source in stage.relabel:
                 if source not in self.sources_of(stage):
                     known = ", ".join(self.sources_of(stage))

@@ -25,7 +25,8 @@ class SourceFaces:
     """The faces of one source, with those that are kept for validation set apart."""
 
     source: Source
-    train: tuple[FaceRecord, ...]
+    train: Sequence[FaceRecord]
+    """`ShardedFaces` where they are read while they are learnt from"""
     held_out: tuple[FaceRecord, ...]
 
 
@@ -40,17 +41,24 @@ def model_detector(data: Data) -> DetectorName:
 
 
 def load_source(
-    name: str, source: Source, data: Data, network: NetworkConfig | None = None
+    name: str,
+    source: Source,
+    data: Data,
+    network: NetworkConfig | None = None,
+    stream: bool = True,
 ) -> SourceFaces:
     """Read (or render) the faces of one source and set the held-out ones apart.
 
-    With `network`, faces of another markup are converted to the network's, or refused.
+    With `network`, faces of another markup are converted to the network's, or refused. Parquet is
+    only opened, and read while it is learnt from; with `stream=False` it is read at once.
     """
+    if source.streamed and stream:
+        from luvli.training.streamed_source import load_streamed
+
+        change = partial(fitted_label, source=source, network=network, name=name)
+        return load_streamed(name, source, data, change)
     records = _read(name, source, data)
-    if network is not None:
-        records = [_in_markup(record, network, name) for record in records]
-    if source.offset != (0.0, 0.0):
-        records = [r.with_changes(points=r.points + source.offset) for r in records]
+    records = [fitted_label(record, source, network, name) for record in records]
     if source.limit is not None:
         records = sorted(records, key=lambda record: name_hash(record.face_id))[: source.limit]
         records.sort(key=lambda record: record.face_id)
@@ -68,6 +76,17 @@ def load_source(
     return SourceFaces(source, tuple(kept), tuple(held_out))
 
 
+def fitted_label(
+    record: FaceRecord, source: Source, network: NetworkConfig | None, name: str
+) -> FaceRecord:
+    """A label in the network's markup, moved by the source's offset."""
+    if network is not None:
+        record = _in_markup(record, network, name)
+    if source.offset != (0.0, 0.0):
+        record = record.with_changes(points=record.points + source.offset)
+    return record
+
+
 def _read(name: str, source: Source, data: Data) -> list[FaceRecord]:
     root = Path(data.root).expanduser()
     if source.synthetic is not None:
@@ -80,12 +99,7 @@ def _read(name: str, source: Source, data: Data) -> list[FaceRecord]:
         }
         return rendered_faces(source.synthetic, root, data.cache, photos)
     assert source.set is not None
-    folder = root / source.path
-    if not folder.exists():
-        raise InputError(
-            f"{folder} does not exist: name the folder that data.sources.{name} is read from "
-            "with --set data.root=FOLDER."
-        )
+    folder = source_folder(name, source, data)
     try:
         return list(
             load_set(
@@ -104,12 +118,25 @@ def _read(name: str, source: Source, data: Data) -> list[FaceRecord]:
         raise
 
 
+def source_folder(name: str, source: Source, data: Data) -> Path:
+    """Where a source is, if it is there."""
+    folder = Path(data.root).expanduser() / source.path
+    if not folder.exists():
+        raise InputError(
+            f"{folder} does not exist: name the folder that data.sources.{name} is read from "
+            "with --set data.root=FOLDER."
+        )
+    return folder
+
+
 def _lent_faces(name: str, data: Data, labelled: bool) -> Sequence[FaceRecord]:
     """The faces that a source learns from, none of those that it holds out.
 
     Their own labels, or `labelled` by the source's model, which takes a while.
     """
     source = data.sources[name]
+    if source.streamed:
+        raise InputError(f"data.sources.{name} is Parquet: it lends no skins and backgrounds.")
     if not labelled:
         source = source.model_copy(update={"relabel": None})
     return load_source(name, source, data).train
@@ -148,7 +175,7 @@ def hold_out(
     chosen: set[str] = set()
     number = 0
     for key in sorted(groups, key=name_hash):
-        share = int(name_hash(key), 16) / 2**256
+        share = hash_share(key)
         if (share if isinstance(amount, float) else number) >= amount:
             break
         chosen.add(key)
@@ -163,10 +190,19 @@ def group_of(record: FaceRecord, group: str) -> str:
     Sets that cut several faces out of one photograph number them: `image00123_2.jpg` is the
     second face of `image00123.jpg`.
     """
+    return group_name(record.image.name if record.image else "", record.face_id, group)
+
+
+def group_name(image: str, face_id: str, group: str) -> str:
+    """The same by an image's file name (it may be none) and a face's id."""
     if group == "person":
-        return re.sub(r"[\W_]*\d+$", "", record.face_id)
-    name = record.image.name if record.image is not None else record.face_id
-    return re.sub(r"_\d{1,2}(?=\.|$)", "", name)
+        return re.sub(r"[\W_]*\d+$", "", face_id)
+    return re.sub(r"_\d{1,2}(?=\.|$)", "", image or face_id)
+
+
+def hash_share(name: str) -> float:
+    """Where a name's hash stands between the smallest and the largest: 0 to 1."""
+    return int(name_hash(name), 16) / 2**256
 
 
 def name_hash(name: str) -> str:

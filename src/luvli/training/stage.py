@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.optim.swa_utils import AveragedModel
 
+from luvli.data.streamed_crops import StreamedCrops
 from luvli.errors import InputError
 from luvli.network import LUVLi, build, load_weights_into
 from luvli.network.inference import CropPredictor, network_input
@@ -31,7 +32,7 @@ from luvli.training.checkpoint import random_states, restore_random_states, save
 from luvli.training.distributed import RunOptions, Stop, Stopped, prepare_norms, set_training_mode
 from luvli.training.objective import StageLosses, freeze_unused, stage_losses
 from luvli.training.optimizer import make_optimizer, moving_average, set_lr
-from luvli.training.order import StageOrder, faces_per_epoch
+from luvli.training.order import Sharded, StageOrder, faces_per_epoch
 from luvli.training.recipe import Recipe
 from luvli.training.relabel import relabel, shipped_or_path, teacher_labels
 from luvli.training.run_log import Divergence, LossMeter, RunLog
@@ -275,6 +276,12 @@ class StageTrainer:
             fabric.global_rank,
             fabric.world_size,
             start=self.counter.step,
+            shards=[
+                Sharded(crops.records.sizes, crops.records.keep)
+                if isinstance(crops, StreamedCrops)
+                else None
+                for crops in self.faces.crops
+            ],
         )
 
     def _labelled_faces(self) -> dict[str, SourceFaces]:

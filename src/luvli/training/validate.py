@@ -9,7 +9,6 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from luvli.data.augment import Geometry, place_crop
 from luvli.data.dataset import CropDataset, CropSample
 from luvli.data.record import Visibility
 from luvli.drawing.faces import draw_face
@@ -172,22 +171,13 @@ def rank_correlation(predictions: LabelledPredictions) -> float:
 
 def mean_shape_nme(train: Sequence[CropDataset], watched: CropDataset) -> float:
     """NME_box (percent) of always answering with the mean shape of plain training crops."""
-    shapes = np.concatenate([_plain_points(crops) for crops in train])
+    shapes = np.concatenate([crops.plain_points() for crops in train])
     known = np.isfinite(shapes)
     shape = np.where(known, shapes, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-    truth = _plain_points(watched)
+    truth = watched.plain_points()
     visible = np.stack([record.visible for record in watched.records])
     guess = np.broadcast_to(shape, truth.shape)
     return mean_nme(nme(guess, truth, "box", visible, "visible"))
-
-
-def _plain_points(crops: CropDataset) -> Floats:
-    """(n, k, 2) labels in crop pixels without augmentation; no image is touched."""
-    moved = []
-    for record, box in zip(crops.records, crops.boxes, strict=True):
-        affine = place_crop(box, crops.size, crops.enlarge, Geometry(), crops.convention)
-        moved.append(affines.apply(affine, record.points))
-    return np.stack(moved)
 
 
 def _eyes(truth: Floats, visible: NDArray[np.bool_], markup: str) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import csv
 import html
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from luvli.faces import FaceLandmarks
 from luvli.files import NOT_UTF8, PathLike, whole_file, write_text
 from luvli.image.box import Box
 from luvli.image.crop import Crop
-from luvli.image.read import ImageArray, read_image
+from luvli.image.read import ImageArray, ImageSource, read_image
 from luvli.prediction.predictor import Predictor
 from luvli.trust.audit import Suspect
 from luvli.trust.seen import Seen, photograph_name
@@ -55,9 +55,11 @@ def predict_unseen(
 
 
 def write_suspects(
-    path: PathLike, suspects: Sequence[Suspect], records: Sequence[FaceRecord]
+    path: PathLike,
+    suspects: Sequence[Suspect],
+    records: Sequence[FaceRecord] | Mapping[int, FaceRecord],
 ) -> None:
-    """Every face with its suspicion, the most suspicious first."""
+    """Every face with its suspicion, the most suspicious first; `records` by their places."""
     with (
         whole_file(path) as temporary,
         temporary.open("w", encoding="utf-8", errors=NOT_UTF8, newline="") as stream,
@@ -78,10 +80,15 @@ def write_page(
     path: PathLike,
     title: str,
     suspects: Sequence[Suspect],
-    records: Sequence[FaceRecord],
-    faces: Sequence[FaceLandmarks],
+    records: Sequence[FaceRecord] | Mapping[int, FaceRecord],
+    faces: Sequence[FaceLandmarks] | Mapping[int, FaceLandmarks],
+    images: Mapping[int, ImageSource | None] | None = None,
 ) -> None:
-    """One HTML file with the images inside; labels are green, predictions yellow."""
+    """One HTML file with the images inside; labels are green, predictions yellow.
+
+    Records, faces and `images` by their places in the set; images that are not given are those
+    that the records name.
+    """
     parts = [
         f"<!doctype html><meta charset='utf-8'><title>{html.escape(title)}</title>",
         f"<style>{_STYLE}</style><h1>{html.escape(title)}</h1>",
@@ -89,22 +96,26 @@ def write_page(
         "share of faces that look as wrong: 7 is one in a thousand.</p>",
     ]
     for suspect in suspects:
-        image = label_and_prediction(records[suspect.index], faces[suspect.index])
-        source = "" if image is None else f"<img alt='' src='{_data_url(image)}'>"
+        record = records[suspect.index]
+        source = record.image if images is None else images[suspect.index]
+        image = label_and_prediction(record, faces[suspect.index], source)
+        shown = "" if image is None else f"<img alt='' src='{_data_url(image)}'>"
         parts.append(
-            f"<figure>{source}<figcaption><b>{html.escape(suspect.kind)}</b> "
+            f"<figure>{shown}<figcaption><b>{html.escape(suspect.kind)}</b> "
             f"{suspect.suspicion:.1f}<br>{html.escape(suspect.sentence)}<br>"
             f"{html.escape(suspect.name)}</figcaption></figure>"
         )
     write_text(path, "\n".join(parts) + "\n")
 
 
-def label_and_prediction(record: FaceRecord, face: FaceLandmarks) -> ImageArray | None:
+def label_and_prediction(
+    record: FaceRecord, face: FaceLandmarks, source: ImageSource | None
+) -> ImageArray | None:
     """The face cut out with both; None where its image cannot be read."""
-    if record.image is None:
+    if source is None:
         return None
     try:
-        image = read_image(record.image)
+        image = read_image(source)
     except InputError:
         return None
     points = [record.points[record.visible]]

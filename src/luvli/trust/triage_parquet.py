@@ -18,6 +18,7 @@ from luvli.errors import InputError, require
 from luvli.faces import FaceLandmarks
 from luvli.files import PathLike, whole_file
 from luvli.network.trust_tables import TrustTables
+from luvli.trust.even_sample import EvenSample
 from luvli.trust.triage_report import SHOWN, Predicted, judge
 
 SAMPLE = 20_000
@@ -53,7 +54,8 @@ def judge_parquet(
     """
     parquet = require("pyarrow.parquet", "scale")
     found = JudgedFiles()
-    sampler = _Sampler(found.sample)
+    sampler = EvenSample[Predicted](SAMPLE)
+    found.sample = sampler.kept
     worst: list[tuple[float, int, Predicted]] = []
     files = face_files(source)
     root = Path(source) if Path(source).is_dir() else files[0].parent
@@ -84,21 +86,6 @@ def _keep(worst: list[tuple[float, int, Predicted]], item: Predicted, number: in
         heapq.heappush(worst, entry)
     elif entry[:2] > worst[0][:2]:
         heapq.heapreplace(worst, entry)
-
-
-class _Sampler:
-    """Keeps every n-th item; n doubles whenever there are too many."""
-
-    def __init__(self, kept: list[Predicted]) -> None:
-        self.kept, self.step, self.count = kept, 1, 0
-
-    def add(self, item: Predicted) -> None:
-        if self.count % self.step == 0:
-            self.kept.append(item)
-            if len(self.kept) > SAMPLE:
-                del self.kept[1::2]
-                self.step *= 2
-        self.count += 1
 
 
 def _opened(file: Path) -> Any:

@@ -22,6 +22,7 @@ from luvli.data.sets import (
     menpo,
     merl_rav,
     multipie,
+    parquet,
     portraits,
     w300,
     w300lp,
@@ -63,7 +64,7 @@ SETS: dict[str, SetInfo] = {
     module.INFO.name: module.INFO
     for module in (
         *(w300, w300lp, menpo, cofw68, aflw19, wflw, merl_rav, multipie, ytf68),
-        *(london, portraits, folder),
+        *(london, portraits, folder, parquet),
     )
 }
 

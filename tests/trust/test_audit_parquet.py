@@ -1,0 +1,170 @@
+"""Audit of Parquet gives what the audit in memory gives, in memory that does not grow."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from luvli.data.formats.label_parquet import record_of_row, row_of_record
+from luvli.data.record import FaceRecord
+from luvli.errors import InputError
+from luvli.faces import FaceLandmarks
+from luvli.prediction.result import Result
+from luvli.prediction.write import result_rows, row_table
+from luvli.trust import audit_parquet as out_of_core
+from luvli.trust.audit import audit
+from luvli.trust.audit_parquet import audit_parquet
+from luvli.trust.inject import inject_errors
+from luvli.trust.triage_parquet import face_of_row
+
+from .trust_faces import labelled_points, predicted_face, record
+
+pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow (extra scale)")
+arrow = pytest.importorskip("pyarrow")
+
+
+def _rows(record: FaceRecord, faces: list[FaceLandmarks], number: int) -> list[dict[str, Any]]:
+    """Predictions of a labelled image with the label beside them, as a cluster writes them."""
+    label = row_of_record(record)
+    label.pop("image")
+    carried = {("source_" if k in _OURS else "") + k: v for k, v in label.items()}
+    return [row | carried for row in result_rows(Result(f"l.parquet#{number}", tuple(faces)))]
+
+
+_OURS = {"points", "visibility", "box", "markup"}
+
+
+def write_faces(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = row_table(rows)
+    others = [name for name in rows[0] if name not in table.column_names]
+    for name in others:
+        values = [row[name] for row in rows]
+        kind = arrow.list_(arrow.float64()) if name in ("source_points", "source_box") else None
+        table = table.append_column(name, arrow.array(values, kind))
+    pq.write_table(table, path)
+
+
+@pytest.fixture(scope="module")
+def labelled() -> tuple[list[FaceRecord], list[FaceLandmarks], dict[int, str]]:
+    rng = np.random.default_rng(4)
+    truths = [labelled_points(rng) for _ in range(230)]
+    faces = [predicted_face(points, 2.0, rng) for points in truths]
+    records = [record(points, f"face{i:03d}") for i, points in enumerate(truths)]
+    wrong, kinds = inject_errors(records, 0.05, seed=2, shift=(0.1, 0.15))
+    return wrong, faces, kinds
+
+
+@pytest.fixture(scope="module")
+def folder(
+    labelled: tuple[list[FaceRecord], list[FaceLandmarks], dict[int, str]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """Three parts; beside some faces others were found in the image, and one label has none."""
+    records, faces, _ = labelled
+    rng = np.random.default_rng(5)
+    place = tmp_path_factory.mktemp("faces")
+    rows: list[list[dict[str, Any]]] = [[], [], []]
+    for i, (label, face) in enumerate(zip(records, faces, strict=True)):
+        found = [face]
+        if i % 7 == 0:  # somebody else, before or after
+            found.insert(i % 2, predicted_face(labelled_points(rng) + 5000, 2.0, rng))
+        rows[i // 80] += _rows(label, found, i)
+    rows[1] += _rows(record(labelled_points(rng), "nobody"), [], 999)
+    for part, some in enumerate(rows):
+        write_faces(place / f"part-00000/{part}.parquet", some)
+    return place
+
+
+def test_files_are_judged_as_the_set_in_memory(
+    labelled: tuple[list[FaceRecord], list[FaceLandmarks], dict[int, str]],
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(out_of_core, "ROWS", 7)  # labels with two rows lie across the cuts
+    found = audit_parquet(folder, tmp_path / "labels")
+    assert found.labels == 231
+    written = [pq.read_table(f).to_pylist() for f in sorted((tmp_path / "labels").rglob("*.par*"))]
+    rows = {row["face"]: row for part in written for row in part}
+    assert len(rows) == 231
+    assert rows["nobody"]["suspicion"] is None and "no face" in rows["nobody"]["what"]
+    records, faces, kinds = labelled
+    alone = {i for i, label in enumerate(records) if rows[label.name]["suspicion"] is None}
+    assert found.without_face == len(alone) + 1
+    assert {kinds[i] for i in alone} <= {"wrong face"}  # the label of a face that is elsewhere
+    # files hold rounded decimals: the audit in memory sees the same
+    rounded = [
+        FaceLandmarks.empty("ibug68")
+        if i in alone
+        else face_of_row(result_rows(Result("x", (face,)))[0])
+        for i, face in enumerate(faces)
+    ]
+    expected = {s.name: s for s in audit(records, rounded)}
+    for name, suspect in expected.items():
+        row = rows[name]
+        assert (row["suspicion"], row["kind"]) == (suspect.suspicion, suspect.kind), name
+        assert row["what"] == suspect.sentence
+        assert {kind: row[kind] for kind in suspect.scores} == suspect.scores
+    first = {judged.suspect.name for judged in found.worst[: len(kinds)]}
+    assert len(first & {records[i].name for i in kinds}) >= 0.8 * len(kinds)
+
+
+def test_a_sample_tells_what_is_usual(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a third of the faces the same labels come first; no more than allowed are kept."""
+    whole = audit_parquet(folder, tmp_path / "whole")
+    monkeypatch.setattr(out_of_core, "SAMPLE", 80)
+    monkeypatch.setattr(out_of_core, "LISTED", 5)
+    part = audit_parquet(folder, tmp_path / "part")
+    assert part.labels == whole.labels and len(part.worst) == 5
+    ten = {judged.suspect.name for judged in whole.worst[:10]}
+    assert {judged.suspect.name for judged in part.worst} <= ten
+
+
+def test_a_label_survives_its_row() -> None:
+    rng = np.random.default_rng(1)
+    made = record(labelled_points(rng), "a/b").with_changes(
+        visibility=rng.integers(-1, 3, 68), box=np.arange(4.0), box_kind="detector",
+        attributes={"subsets": ["large pose"]},
+    )  # fmt: skip
+    again = record_of_row(row_of_record(made))
+    np.testing.assert_array_equal(again.points, made.points)
+    np.testing.assert_array_equal(again.visibility, made.visibility)
+    np.testing.assert_array_equal(again.box, made.box)  # type: ignore[arg-type]
+    assert (again.face_id, again.box_kind, again.attributes) == ("a/b", "detector", made.attributes)
+
+
+def test_the_command_and_its_bad_input(folder: Path, tmp_path: Path, luvli: Any) -> None:
+    ran = luvli("audit", "parquet", folder, "--out", tmp_path / "out", "--worst", 3)
+    assert ran.exit_code == 1, ran.output
+    assert "of 231 labels have no face found there" in " ".join(ran.output.split())
+    rows = list(csv.DictReader((tmp_path / "out/audit.csv").open()))
+    assert 225 <= len(rows) <= 230
+    assert (tmp_path / "out/audit.html").read_text().count("<figure>") == 3
+    again = luvli("audit", "parquet", folder, "--out", tmp_path / "o2", "--allow", 230)
+    assert again.exit_code == 0
+
+    broken = tmp_path / "broken"
+    (broken / "part").mkdir(parents=True)
+    for file in sorted(folder.rglob("*.parquet"))[:1]:
+        (broken / "part/a.parquet").write_bytes(file.read_bytes())
+    plain = pq.read_table(broken / "part/a.parquet").drop_columns(["source_points"])
+    pq.write_table(plain, broken / "part/b.parquet")
+    refused = luvli("audit", "parquet", broken, "--out", tmp_path / "o3")
+    assert refused.exit_code == 2 and "has no labels beside" in " ".join(refused.output.split())
+    assert not (tmp_path / "o3/audit.csv").exists()
+
+
+def test_too_few_faces(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    points = labelled_points(rng)
+    rows = _rows(record(points, "a"), [predicted_face(points, 1.0, rng)], 0)
+    write_faces(tmp_path / "in/a.parquet", rows)
+    with pytest.raises(InputError, match="at least 50 labels"):
+        audit_parquet(tmp_path / "in", tmp_path / "out")
