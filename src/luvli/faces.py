@@ -393,6 +393,9 @@ def _check_positive_definite(covariance: Floats) -> None:
 
 
 def _listed(array: Floats) -> Any:
+    unknown = np.isnan(array)
+    if not unknown.any():
+        return array.tolist()
     values = array.astype(object)
-    values[np.isnan(array)] = None
+    values[unknown] = None
     return values.tolist()

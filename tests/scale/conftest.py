@@ -7,6 +7,7 @@ other; what Ray adds (retries, back-pressure, several machines) is tested in tes
 from __future__ import annotations
 
 import io
+import os
 import pickle
 import tarfile
 from collections.abc import Callable, Iterator
@@ -31,6 +32,9 @@ from luvli.scale.stages import Network, WorkerSettings, Write
 from luvli.scale.video_source import read_video_part
 
 pytest.importorskip("pyarrow", reason="needs pyarrow (extra scale)")
+
+NODE = {"num_cpus": 1, "object_store_memory": 200 << 20}
+"""a node of the cluster"""
 
 
 @pytest.fixture(scope="session")
@@ -70,6 +74,29 @@ def tar(picture_bytes: list[tuple[str, bytes]], tmp_path_factory: pytest.TempPat
                 about.size = len(data)
                 out.addfile(about, io.BytesIO(data))
     return path
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Any]:
+    """A Ray cluster of two nodes with one core each, in this machine."""
+    pytest.importorskip("ray", reason="needs Ray (extra scale)")
+    from ray.cluster_utils import Cluster
+
+    patient = {"RAY_raylet_start_wait_time_s": "120", "RAY_worker_register_timeout_seconds": "120"}
+    before = {name: os.environ.get(name) for name in patient}
+    os.environ.update(patient)
+    try:
+        made = Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": False})
+        made.add_node(**NODE)
+    except Exception as error:
+        pytest.skip(f"Ray could not start here: {str(error)[:120]}")
+    yield made
+    made.shutdown()
+    for name, value in before.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 def worker(predictor: Predictor, target: Path | str, **job: Any) -> WorkerSettings:

@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 
 from luvli.image.write import write_image
 
-from .conftest import rows_of
+from .conftest import NODE, rows_of
 
 pytest.importorskip("ray", reason="needs Ray (extra scale)")
 pytestmark = [
@@ -32,28 +31,6 @@ pytestmark = [
 ]
 
 KILLS = int(os.environ.get("LUVLI_KILLS", "3"))
-NODE = {"num_cpus": 1, "object_store_memory": 200 << 20}
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    from ray.cluster_utils import Cluster
-
-    patient = {"RAY_raylet_start_wait_time_s": "120", "RAY_worker_register_timeout_seconds": "120"}
-    before = {name: os.environ.get(name) for name in patient}
-    os.environ.update(patient)
-    try:
-        made = Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": False})
-        made.add_node(**NODE)
-    except Exception as error:
-        pytest.skip(f"Ray could not start here: {str(error)[:120]}")
-    yield made
-    made.shutdown()
-    for name, value in before.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import io
 import json
 import math
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -147,6 +149,19 @@ def test_other_web_sites_are_not_answered(server: Server, image: bytes) -> None:
         ({"Origin": server.url}, 200),
     ):
         assert server.ask("POST", "/v1/predict", image, headers)[0] == status, headers
+
+
+def test_the_body_of_an_answer_does_not_wait_for_its_headers(server: Server) -> None:
+    """Nagle's algorithm with delayed confirmations would cost 40 ms for each answer."""
+    connection = http.client.HTTPConnection(*server.address, timeout=60)
+    seconds = []
+    for _ in range(20):
+        begin = time.monotonic()
+        connection.request("GET", "/healthz")
+        assert connection.getresponse().read() == b"ok\n"
+        seconds.append(time.monotonic() - begin)
+    connection.close()
+    assert min(seconds[5:]) < 0.035  # the kernel confirms the first few at once
 
 
 def test_a_token_is_needed_where_one_is_set(

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+ENGINES = ("local", "ray")
+
 
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
@@ -27,6 +29,22 @@ def serve(
     limit: Annotated[
         list[str] | None, typer.Option(help="name=value, see docs/serving.md; may be repeated.")
     ] = None,
+    engine: Annotated[
+        str, typer.Option(help="local, or ray: Ray Serve, on the machines of a cluster.")
+    ] = "local",
+    address: Annotated[
+        str | None, typer.Option(help="ray: the cluster's address; this machine by default.")
+    ] = None,
+    replicas: Annotated[
+        int | None, typer.Option(help="ray: copies of the server, at least; 1 by default.", min=1)
+    ] = None,
+    max_replicas: Annotated[
+        int | None, typer.Option(help="ray: and at most, when the load asks for them.", min=1)
+    ] = None,
+    target_requests: Annotated[
+        int | None,
+        typer.Option(help="ray: requests in work at each before another starts; 8 by default."),
+    ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="A log line per request.")] = False,
 ) -> None:
     """Serve predictions over HTTP, and a page to look at them in a browser.
@@ -38,7 +56,8 @@ def serve(
     """
     import logging
 
-    from luvli.errors import require
+    from luvli.cli.predict_report import refuse_options
+    from luvli.errors import require, unknown_choice
     from luvli.serving.settings import (
         Limits,
         ServerSettings,
@@ -47,13 +66,21 @@ def serve(
         read_tokens,
     )
 
+    if engine not in ENGINES:
+        raise unknown_choice("engine", engine, ENGINES)
+    on_ray = engine == "ray"
+    if on_ray:
+        unfit = {"--workers": workers > 1}
+        refuse_options(unfit, "it is for --engine local: give --replicas")
+    else:
+        only_ray = {"--address": address, "--replicas": replicas, "--max-replicas": max_replicas,
+                    "--target-requests": target_requests}  # fmt: skip
+        refuse_options(only_ray, "it is for --engine ray")
     tokens = read_tokens(token_file) if token_file else ()
     check_exposure(host, tokens, open_to_all)
     limits = Limits.parse(limit or [])
     for package in ("fastapi", "uvicorn", "websockets", "python_multipart"):
         require(package, "serve")
-    from luvli.serving import run
-
     logging.basicConfig(
         format="%(asctime)s %(levelname)s %(message)s",
         level=logging.WARNING,
@@ -64,16 +91,28 @@ def serve(
         port=port,
         models=tuple(model or ["luvli-68"]),
         tokens=tokens,
-        threads=threads or max(1, core_count() // workers),
+        threads=threads or (1 if on_ray else max(1, core_count() // workers)),
         limits=limits,
     )
+
+    def tell(port: int) -> None:
+        shown = f"[{host}]" if ":" in host else host
+        typer.echo(f"luvli: http://{shown}:{port}  (Ctrl-C ends it)", err=True)
+
+    if on_ray:
+        from luvli.scale.ray_serve import Replicas, serve_on_ray
+
+        copies = Replicas(replicas or 1, max_replicas, target_requests or 8)
+        serve_on_ray(settings, copies, address, tell)
+        return
+    from luvli.serving import run
+
     inherited = run.inherited_socket()
     if inherited is not None:
         run.serve(settings, inherited)
         return
     listening = run.open_socket(host, port)
-    shown = f"[{host}]" if ":" in host else host
-    typer.echo(f"luvli: http://{shown}:{listening.getsockname()[1]}  (Ctrl-C ends it)", err=True)
+    tell(listening.getsockname()[1])
     if workers == 1:
         run.serve(settings, listening)
         return

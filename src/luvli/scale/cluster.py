@@ -18,14 +18,15 @@ KNOCK_SECONDS = 10.0
 
 
 @contextmanager
-def connected(address: str | None, cpus: int | None = None) -> Iterator[Any]:
+def connected(address: str | None, cpus: int | None = None, extra: str = "scale") -> Iterator[Any]:
     """The module `ray`, connected; what was started here ends with the block.
 
     Without `address` a cluster of `cpus` cores (all by default) is started in this machine.
-    Someone who is connected already stays so.
+    Someone who is connected already stays so. `extra` is what to install where Ray is missing.
     """
-    ray = require("ray", "scale")
-    require("ray.data", "scale")
+    ray = require("ray", extra)
+    if extra == "scale":
+        require("ray.data", extra)
     logging.getLogger("ray.data").setLevel(logging.ERROR)  # its plans are of no use to our users
     if ray.is_initialized():
         yield ray
@@ -35,7 +36,9 @@ def connected(address: str | None, cpus: int | None = None) -> Iterator[Any]:
         for name, value in PATIENT.items():
             os.environ.setdefault(name, value)
         # "local": never a cluster that somebody else started and RAY_ADDRESS or a file names
-        begin = {"address": "local", "num_cpus": cpus, "include_dashboard": False}
+        # 127.0.0.1: its ports, which ask for no password, are open to this machine alone
+        begin = {"address": "local", "num_cpus": cpus, "include_dashboard": False,
+                 "_node_ip_address": "127.0.0.1"}  # fmt: skip
     else:
         begin = {"address": address}
     try:

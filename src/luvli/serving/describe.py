@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import io
-import json
 import math
 from pathlib import Path
 from typing import Any
 
+import pydantic_core
 from PIL import Image
 
 from luvli import __version__
@@ -95,8 +95,13 @@ def answer_fields(answer: Answer, predictor: Predictor, regions: bool) -> dict[s
 
 
 def to_json(value: Any) -> bytes:
-    """Compact, and without NaN, which is no JSON."""
-    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+    """Compact, every number to its last digit; NaN, which is no JSON, becomes null.
+
+    >>> to_json({"x": [0.1, float("nan")]})
+    b'{"x":[0.1,null]}'
+    """
+    # twenty times as fast as json.dumps, which took a thirtieth of a request
+    return pydantic_core.to_json(value, inf_nan_mode="null")
 
 
 def to_csv(images: list[tuple[str, list[FaceLandmarks]]]) -> bytes:

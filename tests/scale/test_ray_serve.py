@@ -1,0 +1,133 @@
+"""The server on Ray: a cluster of two nodes with one core each, one of which dies under load."""
+
+from __future__ import annotations
+
+import http.client
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import luvli as library
+from luvli.errors import InputError
+from luvli.scale.ray_serve import ModelFile, Replicas, build_app, pack_models
+from luvli.serving import Client
+from luvli.serving.settings import ServerSettings
+
+from .conftest import NODE
+
+pytest.importorskip("fastapi", reason="needs the extra serve")
+
+COMMAND = [sys.executable, "-m", "luvli", "serve", "--engine", "ray", "--port", "0"]
+CLIENTS = 6
+
+
+def test_replicas_are_fixed_or_follow_the_load() -> None:
+    assert Replicas(3).options() == Replicas(3, 3).options() == {"num_replicas": 3}
+    scaled = Replicas(1, 4, target_requests=5).options()["autoscaling_config"]
+    assert (scaled["min_replicas"], scaled["max_replicas"]) == (1, 4)
+    assert scaled["target_ongoing_requests"] == 5
+    with pytest.raises(InputError, match="max-replicas"):
+        Replicas(2, 1)
+
+
+def test_the_command_names_what_does_not_go_together(luvli: Any) -> None:
+    unknown = luvli("serve", "--engine", "dask")
+    both = luvli("serve", "--engine", "ray", "--workers", "2")
+    alone = luvli("serve", "--max-replicas", "2")
+    assert (unknown.exit_code, both.exit_code, alone.exit_code) == (2, 2, 2)
+    assert "local, ray" in unknown.stderr and "--replicas" in both.stderr
+    assert "--max-replicas" in alone.stderr
+
+
+def test_a_model_file_travels_with_its_bytes(tmp_path: Path) -> None:
+    from luvli.models import find_model
+
+    mine = tmp_path / "mine.onnx"
+    mine.write_bytes(find_model("luvli-68", "onnx").read_bytes())
+    settings = ServerSettings(models=(str(mine),), threads=1)
+    packed = pack_models(settings)
+    mine.unlink()  # as on a machine that never had it
+    assert packed[0] == ModelFile("mine.onnx", find_model("luvli-68", "onnx").read_bytes())
+    assert build_app(settings, packed).settings.models != settings.models
+    with pytest.raises(InputError, match=r"gone\.onnx"):
+        pack_models(ServerSettings(models=(str(tmp_path / "gone.onnx"),)))
+
+
+class Counting(Client):
+    """Counts what each attempt came to, before the client tries again."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url, timeout=60, retries=12)
+        self.attempts: Counter[int] = Counter()
+
+    def _once(self, *arguments: Any) -> tuple[int, http.client.HTTPMessage, bytes]:
+        status = 0
+        try:
+            answer = super()._once(*arguments)
+            status = answer[0]
+            return answer
+        finally:
+            self.attempts[status] += 1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="kills processes by POSIX signals")
+def test_a_node_dies_under_load_and_every_request_is_answered(cluster: Any) -> None:
+    pytest.importorskip("ray.serve", reason="needs Ray Serve (extra serve-ray)")
+    import luvli.serving
+
+    examples = Path(luvli.serving.__file__).parent / "page/examples"
+    image = (examples / "front.jpg").read_bytes()
+    options = ["--address", cluster.address, "--replicas", "2"]
+    process = subprocess.Popen([*COMMAND, *options], stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    words = process.stderr.readline().split()
+    assert words and words[0] == "luvli:", f"{words} {process.stderr.read()}"
+    threading.Thread(target=process.stderr.read, daemon=True).start()
+    try:
+        client = Counting(words[1])
+        expected = library.predict(image)[0].points
+        killed = threading.Event()
+        after: list[int] = []
+
+        def ask(number: int) -> float:
+            if number == 40:
+                _kill_node(cluster, cluster.worker_nodes.copy().pop())
+                killed.set()
+            late = killed.is_set()
+            answer = client.predict(image)
+            if late:
+                after.append(number)
+            return float(np.abs(answer.faces[0].points - expected).max())
+
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            differences = list(pool.map(ask, range(120)))
+        assert max(differences) < 1e-3  # JSON rounds
+        assert len(after) >= 60
+        assert client.attempts[200] == 120
+        # what the node held, and no more: each client had one request in work
+        assert client.attempts.total() - 120 <= CLIENTS, client.attempts
+    finally:
+        process.send_signal(signal.SIGTERM)
+        code = process.wait(120)
+        if len(cluster.worker_nodes) == 0:
+            cluster.add_node(**NODE)
+    assert code == 0
+
+
+def _kill_node(cluster: Any, node: Any) -> None:
+    """Everything of a node at once, as if its plug were pulled."""
+    import psutil
+
+    for started in node.all_processes["raylet"]:
+        for process in psutil.Process(started.process.pid).children(recursive=True):
+            process.kill()
+    cluster.remove_node(node, allow_graceful=False)
