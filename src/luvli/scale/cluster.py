@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -24,6 +26,11 @@ def connected(address: str | None, cpus: int | None = None, extra: str = "scale"
     Without `address` a cluster of `cpus` cores (all by default) is started in this machine.
     Someone who is connected already stays so. `extra` is what to install where Ray is missing.
     """
+    if address is None and "ray" not in sys.modules:
+        # Ray's ports are open to the network: with a password that only its processes know, they
+        # are closed to everyone else. Ray reads it when it is imported.
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     ray = require("ray", extra)
     if extra == "scale":
         require("ray.data", extra)
@@ -36,9 +43,7 @@ def connected(address: str | None, cpus: int | None = None, extra: str = "scale"
         for name, value in PATIENT.items():
             os.environ.setdefault(name, value)
         # "local": never a cluster that somebody else started and RAY_ADDRESS or a file names
-        # 127.0.0.1: its ports, which ask for no password, are open to this machine alone
-        begin = {"address": "local", "num_cpus": cpus, "include_dashboard": False,
-                 "_node_ip_address": "127.0.0.1"}  # fmt: skip
+        begin = {"address": "local", "num_cpus": cpus, "include_dashboard": False}
     else:
         begin = {"address": address}
     try:

@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import cv2
 import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -121,6 +122,7 @@ def serve(settings: ServerSettings, listening: socket.socket) -> None:
     if WORKER in os.environ:
         _, counters, workers, number = map(int, os.environ[WORKER].split())
         metrics = Metrics.shared(counters, workers, number)
+    cv2.setNumThreads(1)  # requests share out the cores; OpenCV's own threads get in their way
     limits = settings.limits
     config = uvicorn.Config(
         create_app(Engine(settings, metrics)),
