@@ -38,6 +38,7 @@ class FaceViews:
         score: float
         markup: str
         visibility_trained: bool
+        covariance_trained: bool
         occlusion: Floats
         confidence: float | None
         regions: RegionRadii | None

@@ -87,6 +87,8 @@ class FaceLandmarks(FaceViews):
     """name of the point set (see `luvli.markup`); a name of your own allows any k"""
     visibility_trained: bool = True
     """False when the model saw no visibility labels, so that `visibility` means nothing"""
+    covariance_trained: bool = True
+    """False when nothing taught the model its covariances (heat-map or MSE loss)"""
     occlusion: Floats = None  # type: ignore[assignment]
     """(k,) probability that something in front of the face (hand, hair, glasses, mask) covers
     the landmark; NaN where the model does not tell"""
@@ -141,7 +143,7 @@ class FaceLandmarks(FaceViews):
         for name in ("confidence", "expected_error", "time"):
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else _number(name, value))
-        for name in ("visibility_trained", "occlusion_trained"):
+        for name in ("visibility_trained", "covariance_trained", "occlusion_trained"):
             object.__setattr__(self, name, bool(getattr(self, name)))
         if self.accepted is not None:
             object.__setattr__(self, "accepted", bool(self.accepted))
@@ -317,6 +319,7 @@ class FaceLandmarks(FaceViews):
             "markup": self.markup,
             "score": self.score,
             "visibility_trained": self.visibility_trained,
+            "covariance_trained": self.covariance_trained,
             "box": _listed(self.box),
             "points": _listed(self.points),
             "covariance": _listed(self.covariance),

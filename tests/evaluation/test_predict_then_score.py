@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +55,21 @@ def test_every_format_closes(scene, name):
     size = np.sqrt(np.prod(np.ptp(truth, axis=1), axis=1))
     found = accuracies(back, 1, 0)["box"].nme.value
     assert found == pytest.approx((expected / size).mean() * 100, rel=1e-4)
+
+
+@pytest.mark.parametrize("name", ["json", "csv", "parquet"])
+def test_covariances_that_nothing_taught_are_not_scored(scene, name):
+    """A heat-map or MSE network writes covariances, too; its files say that they mean nothing."""
+    results, _, _, folder = scene
+    untaught = [
+        Result(one.image, tuple(replace(face, covariance_trained=False) for face in one.faces))
+        for one in results
+    ]
+    path = folder / f"predictions{SUFFIXES[name]}"
+    write_results(path, untaught, name)
+    back = read_faces(path, folder / "truth.json")
+    assert back.covariance is None and back.visibility is not None
+    assert name == "csv" or back.untrained == ("covariance",)  # csv leaves the cells empty
 
 
 def test_pts_says_what_it_cannot_hold(scene):

@@ -156,7 +156,7 @@ def report_profile(stopwatch: Stopwatch) -> None:
 
 def face_figures(face: FaceLandmarks) -> list[str]:
     """Typical uncertainty in pixels, and how many landmarks the head itself hides."""
-    spread = f"{face.uncertainty.mean():.1f} px"
+    spread = f"{face.uncertainty.mean():.1f} px" if face.covariance_trained else "not trained"
     hidden = int((~face.visible()).sum())
     return [spread, f"{hidden} of {len(face)}" if face.visibility_trained else "not trained"]
 

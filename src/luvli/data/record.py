@@ -144,7 +144,7 @@ class FaceRecord:
             box=face.box,
             box_kind="detector",
             markup=face.markup,
-            covariance=face.covariance,
+            covariance=face.covariance if face.covariance_trained else None,
             visibility_probability=face.visibility,
             score=face.score,
             **fields,

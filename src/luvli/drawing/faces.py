@@ -125,8 +125,9 @@ def _draw(canvas: ImageArray, face: FaceLandmarks, truth: ArrayLike | None, radi
         if not chosen.any():
             continue
         opacity = step / LEVELS
-        curves = _ellipses(face.points[chosen], face.covariance[chosen], radius)
-        _lines(canvas, curves, 1.1 * unit, RED if face.doubtful else BLUE, opacity)
+        if face.covariance_trained:
+            curves = _ellipses(face.points[chosen], face.covariance[chosen], radius)
+            _lines(canvas, curves, 1.1 * unit, RED if face.doubtful else BLUE, opacity)
         _dots(canvas, face.points[chosen & ~covered], 1.5 * unit, dot, opacity)
         _rings(canvas, face.points[chosen & covered], 1.7 * unit, dot, opacity)
     if face.doubtful:

@@ -90,20 +90,14 @@ def run_methods(
             found[i].append(_as_face(prediction, record, method.name))
     results = []
     for i, method in enumerate(methods):
-        plain = not any(isinstance(face, _Points) for face in found[i])
-        untrained = set(method.untrained) if plain else {"covariance", "visibility"}
         faces = from_records(
             records, found[i], method=method.name, likelihood=method.likelihood,
-            untrained=tuple(sorted(untrained)), notes=method.notes,
+            notes=method.notes,
         ).with_tight_boxes()  # fmt: skip
         results.append(
             MethodResult(faces, compute_metrics(faces, resamples=resamples), tuple(spent[i]))
         )
     return _told_apart(results)
-
-
-class _Points(FaceLandmarks):
-    """Landmarks of a method that says nothing about their uncertainty."""
 
 
 def _as_face(prediction: Any, record: FaceRecord, name: str) -> FaceLandmarks:
@@ -121,9 +115,10 @@ def _as_face(prediction: Any, record: FaceRecord, name: str) -> FaceLandmarks:
         raise InputError(
             f"{name} must return points of shape ({count}, 2) or None, got {points.shape}."
         )
-    return _Points(
+    return FaceLandmarks(
         points=points, covariance=np.full((count, 2, 2), np.nan), visibility=np.zeros(count),
         box=np.full(4, np.nan), markup=record.markup, visibility_trained=False,
+        covariance_trained=False,
     )  # fmt: skip
 
 

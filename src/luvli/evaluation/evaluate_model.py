@@ -20,6 +20,7 @@ from luvli.files import PathLike
 from luvli.image.box import Box
 from luvli.image.match import best_match
 from luvli.image.read import read_image
+from luvli.models import find_model
 from luvli.prediction.predictor import Predictor, load
 
 CropBy = Literal["paper", "reference", "tight", "detector"]
@@ -131,7 +132,6 @@ def evaluate_set(
         dataset=dataset,
         subset=subset or whole_name(dataset, protocol),
         likelihood=predictor.info.config.likelihood,
-        untrained=() if predictor.info.config.covariance_trained else ("covariance",),
         notes=tuple(notes),
     )
     return evaluated if given_boxes else evaluated.with_tight_boxes()
@@ -145,11 +145,9 @@ def _open(
     changes = {name: value for name, value in changes.items() if value is not None}
     if not changes:
         return load(model, providers=[device])
-    if Path(model).suffix != ".safetensors":
-        raise InputError(f"{model} is no .safetensors file: only those can be read in other ways.")
     from luvli.network.inference import CropPredictor
 
-    opened = CropPredictor.load(model, device=device)
+    opened = CropPredictor.load(find_model(model, "torch"), device=device)  # ONNX is fixed
     return Predictor(opened.with_changes(**changes))
 
 

@@ -161,6 +161,8 @@ def from_records(
     untrained = set(given["untrained"])
     if not all(face.visibility_trained for face in predictions):
         untrained.add("visibility")
+    if not all(face.covariance_trained for face in predictions):
+        untrained.add("covariance")
     parts = {name for record in records for name in record.attributes.get("subsets", ())}
     sizes = [record.attributes.get("box_size") for record in records]
     boxes = [np.full(4, np.nan) if record.box is None else record.box for record in records]
@@ -236,6 +238,7 @@ def write_parquet(path: PathLike, faces: EvaluatedFaces) -> None:
         "image": arrow.array(list(faces.images)),
         "markup": arrow.array([faces.markup] * len(faces), arrow.string()),
         "visibility_trained": arrow.array(["visibility" not in faces.untrained] * len(faces)),
+        "covariance_trained": arrow.array(["covariance" not in faces.untrained] * len(faces)),
     }
     for column, field_name in _ARRAYS.items():
         value = getattr(faces, field_name)

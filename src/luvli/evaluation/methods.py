@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from luvli.data.formats.mediapipe import CAVEAT, mesh_to_ibug68
 from luvli.errors import InputError
-from luvli.evaluation.metric_records import TrainedPart
 from luvli.evaluation.uncertainty import LikelihoodName
 from luvli.faces import FaceLandmarks
 
@@ -39,7 +38,6 @@ class NamedMethod(NamedTuple):
     run: Method
     notes: tuple[str, ...] = ()
     likelihood: LikelihoodName = "laplace"
-    untrained: tuple[TrainedPart, ...] = ()
 
 
 def open_method(what: str) -> NamedMethod:
@@ -65,12 +63,11 @@ def _model(what: str) -> NamedMethod:
 
     predictor = load(what)
     config = predictor.info.config
-    untrained: tuple[TrainedPart, ...] = () if config.covariance_trained else ("covariance",)
 
     def run(image: NDArray[np.uint8], box: Floats) -> Found:
         return predictor.predict(image, boxes=[list(map(float, box))])[0]
 
-    return NamedMethod(predictor.info.name, run, (), config.likelihood, untrained)
+    return NamedMethod(predictor.info.name, run, (), config.likelihood)
 
 
 def _plug_in(module: str, function: str) -> NamedMethod:

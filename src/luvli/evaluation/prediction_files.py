@@ -266,7 +266,8 @@ def _from_parquet(path: Path) -> FaceArrays:
     images = words("image")
     if frames and all(frames):  # faces of a video: its name does not tell them apart
         images = tuple(f"{image}#{frame}" for image, frame in zip(images, frames, strict=True))
-    learnt = "visibility_trained" not in columns or all(table["visibility_trained"].to_pylist())
+    flags = [column for column in ("covariance_trained", "visibility_trained") if column in columns]
+    untrained = _untrained(table.select(flags).to_pylist())
     markups = {word for word in words("markup") if word}
     pixel = table["paper_pixel"].to_numpy() if "paper_pixel" in columns else None
     points, notes = located(table_array(table, "points"), path)
@@ -274,12 +275,12 @@ def _from_parquet(path: Path) -> FaceArrays:
         str(path),
         points,
         unique_names(words("face_id")),
-        table_array(table, "covariance"),
-        table_array(table, "visibility") if learnt else None,
+        None if "covariance" in untrained else table_array(table, "covariance"),
+        None if "visibility" in untrained else table_array(table, "visibility"),
         paper_pixel=pixel,
         images=images,
         markup=markups.pop() if len(markups) == 1 else None,
-        untrained=() if learnt else ("visibility",),
+        untrained=untrained,
         notes=notes,
     )
 

@@ -304,6 +304,7 @@ class Predictor:
                 score=box.score,
                 markup=config.markup,
                 visibility_trained=config.visibility_trained,
+                covariance_trained=config.covariance_trained,
                 occlusion=None if occlusion is None else occlusion[i],
                 occlusion_trained=self.info.occlusion_trained,
                 likelihood=config.likelihood,

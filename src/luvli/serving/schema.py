@@ -19,6 +19,7 @@ class FaceBody(BaseModel):
     covariance: list[list[list[float]]]
     visibility: list[float]
     visibility_trained: bool
+    covariance_trained: bool
 
 
 class ImageBody(BaseModel):

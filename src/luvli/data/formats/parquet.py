@@ -9,7 +9,7 @@ and images that failed have a row with nothing else, so that every image is acco
 | image, frame, time, track | where the face was found; the last three for videos |
 | status | `face`; `no face` where there is none, `failed` where nothing could be read |
 | error | why it failed |
-| markup, score, visibility_trained | as in `FaceLandmarks` |
+| markup, score, visibility_trained, covariance_trained | as in `FaceLandmarks` |
 | box | x0, y0, x1, y1 |
 | points | x, y of each landmark, image pixels |
 | covariance | xx, xy, yx, yy of each landmark, image pixels squared |
@@ -45,6 +45,7 @@ def face_schema() -> Any:
             ("expected_error", arrow.float64()),
             ("accepted", arrow.bool_()),
             ("visibility_trained", arrow.bool_()),
+            ("covariance_trained", arrow.bool_()),
             ("box", numbers),
             ("points", numbers),
             ("covariance", numbers),
