@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -102,6 +103,28 @@ def test_crops_show_the_face(face: FaceLandmarks) -> None:
     assert drawn.shape == image.shape and (drawn != image).any()
     again = luvli.draw(image[:, :, ::-1], face, coverage=0.9, color="bgr")
     assert np.array_equal(again[:, :, ::-1], drawn)
+
+
+def test_parts_keep_their_names_and_say_what_they_cannot(face: FaceLandmarks) -> None:
+    markup = get_markup("ibug68")
+    part = face[["left_eye", "chin"]]
+    assert part.names == (*(markup.names[j] for j in range(42, 48)), "chin")
+    assert np.array_equal(part.points, face.points[[*range(42, 48), 8]])
+    assert np.array_equal(face["left_eye", "chin"].points, part.points)
+    assert repr(face[8]).startswith("FaceLandmarks(1 point of ibug68")
+    assert face["left_eye"][:2].names == ("landmark 0", "landmark 1")
+    for ask in (lambda: part["chin"], lambda: part.align(np.zeros((9, 9, 3), np.uint8))):
+        with pytest.raises(InputError, match=r"part of a face.*ask the whole face"):
+            ask()
+
+
+def test_points_of_another_program_print_without_a_warning(face: FaceLandmarks) -> None:
+    unknown = dataclasses.replace(face, covariance=np.full((68, 2, 2), np.nan))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert "uncertainty" not in repr(unknown)
+    with pytest.raises(InputError, match=r"takes supervision\.KeyPoints, not a ndarray"):
+        from_supervision(face.points)
 
 
 def test_relative_places_and_tables(face: FaceLandmarks) -> None:

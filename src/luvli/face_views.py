@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from luvli.errors import InputError, require
 from luvli.image.align import Template, align_affine
 from luvli.image.box import Box
-from luvli.markup import get_markup, is_markup
+from luvli.markup import Markup, get_markup, is_markup
 
 if TYPE_CHECKING:
     from luvli.faces import FaceLandmarks, RegionRadii
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Which = int | str | slice | ArrayLike
 """a landmark by number, landmarks or parts by name, a slice, numbers, or a mask"""
+PART = ": "
+"""stands between the name of a point set and that of the part of it that a face was cut to"""
+SOME = "some"
+"""the name of a part that was asked for by numbers"""
 
 
 class FaceViews:
@@ -56,11 +60,12 @@ class FaceViews:
             return f"FaceLandmarks({len(self)} points of {self.markup}, no face)"
         x0, y0, x1, y1 = (round(float(edge), 1) for edge in self.box)
         told = [
-            f"{len(self)} points of {self.markup}",
+            f"{len(self)} point{'' if len(self) == 1 else 's'} of {self.markup}",
             f"box ({x0}, {y0}, {x1}, {y1})",
             f"score {self.score:.2f}",
-            f"uncertainty {np.nanmean(self.uncertainty):.2f} px",
         ]
+        if not np.isnan(self.uncertainty).all():  # points of another program have none
+            told.append(f"uncertainty {np.nanmean(self.uncertainty):.2f} px")
         if self.visibility_trained:
             told.append(f"{int((self.visibility <= 0.5).sum())} hidden")
         if self.confidence is not None:
@@ -72,21 +77,26 @@ class FaceViews:
     @property
     def names(self) -> tuple[str, ...]:
         """What the landmarks are called, for instance "left eye outer corner"."""
-        if is_markup(self.markup):
-            return get_markup(self.markup).names
+        whole, _, part = self.markup.partition(PART)
+        if is_markup(whole) and part != SOME:
+            markup = get_markup(whole)
+            chosen = [j for name in part.split(", ") for j in markup.find(name)] if part else None
+            return markup.names if chosen is None else tuple(markup.names[j] for j in chosen)
         return tuple(f"landmark {j}" for j in range(len(self)))
 
     def __getitem__(self, which: Which) -> Self:
         """Some of the landmarks, as a face of their own: `face["left_eye"]`, `face[36:42]`,
-        `face[face.visible()]`. Left and right are the person's own."""
-        if isinstance(which, str):
-            index = np.array(get_markup(self.markup).find(which), dtype=np.intp)
-            name = which
+        `face[["left_eye", "chin"]]`, `face[face.visible()]`; left and right are the person's."""
+        names = [which] if isinstance(which, str) else which
+        if isinstance(names, list | tuple) and names and all(isinstance(n, str) for n in names):
+            markup = self._whole_markup("parts by name")
+            index = np.array([j for n in names for j in markup.find(str(n))], dtype=np.intp)
+            name = ", ".join(map(str, names))
         else:
             numbers = np.arange(len(self))
             chosen: Any = which if isinstance(which, slice) else np.asarray(which)
             index = np.atleast_1d(numbers[chosen])  # IndexError where there is no such landmark
-            name = f"{len(index)} points"
+            name = SOME
         kept: Any = self.regions
         if kept is not None:
             kept = kept._replace(radii=kept.radii[index])
@@ -96,9 +106,18 @@ class FaceViews:
             covariance=self.covariance[index],
             visibility=self.visibility[index],
             occlusion=self.occlusion[index],
-            markup=f"{self.markup}: {name}",
+            markup=f"{self.markup.partition(PART)[0]}{PART}{name}",
             regions=kept,
         )
+
+    def _whole_markup(self, wanted: str) -> Markup:
+        """The point set, for what a part of a face cannot be asked for."""
+        if PART in self.markup:
+            raise InputError(
+                f"this is a part of a face ({self.markup}), which has no {wanted}: ask the whole "
+                "face."
+            )
+        return get_markup(self.markup)
 
     def relative(self, width: float, height: float) -> Floats:
         """(k, 2) places as shares of an image's width and height: 0 at its left and upper edge,
@@ -143,7 +162,7 @@ class FaceViews:
     def five_points(self) -> Floats:
         """(5, 2) centres of the eyes, nose tip, corners of the mouth; the person's right first.
         NaN where the point set has none."""
-        markup = get_markup(self.markup)
+        markup = self._whole_markup("eyes, nose and mouth to align by")
         found = [self.points[list(eye)].mean(axis=0) for eye in markup.eyes]
         for name in ("nose tip", "right mouth corner", "left mouth corner"):
             known = name in markup.names
@@ -212,6 +231,10 @@ def from_supervision(keypoints: Any, markup: str | None = None) -> list[FaceLand
     from luvli.faces import FaceLandmarks
     from luvli.markup import markup_by_size
 
+    if not hasattr(keypoints, "xy"):
+        raise InputError(
+            f"from_supervision takes supervision.KeyPoints, not a {type(keypoints).__name__}."
+        )
     faces = []
     for number, points in enumerate(np.asarray(keypoints.xy, dtype=np.float64)):
         k = len(points)

@@ -9,8 +9,10 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from PIL import Image
 
+import luvli
 from luvli.errors import BoxWarning, InputError
 from luvli.image.box_format import as_boxes
 from luvli.image.source import image_size, plain_source
@@ -32,6 +34,10 @@ def test_every_way_to_hold_an_image_gives_the_same_faces(discs: Predictor, tmp_p
     assert discs.predict(Image.fromarray(image)) == expected
     with (tmp_path / "a.png").open("rb") as stream:
         assert discs.predict(stream) == expected
+        with pytest.raises(InputError, match=r"seek\(0\)"):
+            discs.predict(stream)
+    with (tmp_path / "a.png").open(encoding="utf-8") as text, pytest.raises(InputError, match="rb"):
+        discs.predict(text)
     assert discs.predict((tmp_path / "a.png").read_bytes()) == expected
     assert discs.predict(cv2.imread(str(tmp_path / "a.png")), color="bgr") == expected
 
@@ -44,6 +50,7 @@ def test_tensors_of_both_layouts(discs: Predictor) -> None:
     assert discs.predict(tensor) == expected
     assert discs.predict(tensor.permute(2, 0, 1)) == expected
     assert discs.predict(tensor.permute(2, 0, 1)[None].float() / 255) == expected
+    assert len(discs.predict((tensor.float() / 255).bfloat16())) == 1
     with pytest.raises(InputError, match="predict_batch"):
         discs.predict(torch.stack([tensor, tensor]))
 
@@ -67,6 +74,18 @@ def test_what_is_no_image_gets_a_sentence(discs: Predictor) -> None:
         discs.predict(io.StringIO("text"))
     with pytest.raises(InputError, match="cannot be a dict"):
         discs.predict({})
+    with pytest.raises(InputError, match="predict_batch for several"):
+        discs.predict(["a.png", "b.png"])
+    with pytest.raises(InputError, match="is an address: download"):
+        discs.predict("https://somewhere/a.jpg")
+    with pytest.raises(InputError, match=r"put the channels last"):
+        discs.predict(disc_image([]).transpose(2, 0, 1))
+    with pytest.raises(InputError, match=r"use predict_batch"):
+        discs.predict(disc_image([])[None])
+    closed = Image.fromarray(disc_image([]))
+    closed.close()
+    with pytest.raises(InputError, match=r"PIL\.Image cannot be read .*open it again"):
+        discs.predict(closed)
     with pytest.raises(InputError, match="rgb, bgr"):
         discs.predict(disc_image([]), color="rbg")  # type: ignore[arg-type]
 
@@ -108,6 +127,37 @@ def test_unlikely_boxes_raise_a_warning(discs: Predictor) -> None:
         discs.predict(image, boxes=[(20, 20, 115, 190)])
     with pytest.raises(InputError, match=r"\[\[x0, y0, x1, y1\]\]"):
         as_boxes([70, 50, 130, 110])  # type: ignore[list-item]
+
+
+def test_sides_taken_for_a_corner_are_told_by_the_confidence(astronaut: NDArray[np.uint8]) -> None:
+    """A small square beside the face passes every look at the box alone."""
+    model = luvli.load("luvli-68", threads=1)
+    (x0, y0, x1, y1) = model.predict(astronaut)[0].box
+    cut = np.ascontiguousarray(astronaut[int(y0) - 80 :, int(x0) - 60 :])
+    (face,) = model.predict(cut)
+    (x0, y0, x1, y1) = face.box
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict(cut, boxes=[face.box])
+    with pytest.warns(BoxWarning, match='hardly holds a face .*box_format="xywh"'):
+        model.predict(cut, boxes=[(x0, y0, x1 - x0, y1 - y0)])
+    with pytest.raises(InputError, match=r"\[face\.box for face in faces\]"):
+        model.predict(cut, boxes=[face])  # type: ignore[list-item]
+    with pytest.raises(InputError, match=r"min_score must lie in 0\.\.1, got 7"):
+        model.predict(cut, min_score=7)
+    with pytest.raises(InputError, match="takes a list of images"):
+        model.predict_batch("photo.jpg")
+    crop = face.crop(cut)
+    assert model.predict_crops([crop[:, :, ::-1]], color="bgr") == model.predict_crops([crop])
+    assert repr(model).startswith("Predictor(luvli-68 ") and "68 points of ibug68" in repr(model)
+
+
+def test_what_is_no_model_gets_a_sentence() -> None:
+    with pytest.raises(InputError, match=r"unknown model 'luvli-98': did you mean 'luvli-68'\?"):
+        luvli.load("luvli-98")
+    with pytest.raises(InputError, match=r"a model is a name .* not a NoneType"):
+        luvli.load(None)  # type: ignore[arg-type]
+    assert luvli.load("luvli-68", providers="cpu", threads=1).backend.threads == 1
 
 
 def test_frames_are_followed_by_a_generator(discs: Predictor) -> None:

@@ -160,6 +160,30 @@ def test_json_goes_to_standard_output(tiny: dict[str, Path], tmp_path: Path) -> 
     assert json.loads(done.stdout) == [{"image": "-", "faces": []}], done.output
 
 
+@pytest.mark.parametrize("printing", [["a.png", "--json"], ["-"]])
+@pytest.mark.parametrize("option", [["--out", "x"], ["--draw"], ["--format", "csv"]])
+def test_options_for_files_are_refused_where_results_are_printed(
+    printing: list[str], option: list[str]
+) -> None:
+    done = CliRunner().invoke(app, ["predict", *printing, *option])
+    assert done.exit_code == 2 and not done.stdout
+    assert f"{option[0]} cannot be used here" in done.stderr
+
+
+def test_overwriting_tells_what_is_left_of_the_earlier_run(
+    discs: Predictor, tmp_path: Path
+) -> None:
+    for name in "ab":
+        write_image(tmp_path / f"{name}.png", disc_image([(100, 80, 30)]))
+    out = tmp_path / "out"
+    first = predict_paths(discs, Inputs([tmp_path / "a.png"]), JobSettings(out, draw=True))
+    (drawn,) = (path for path in out.iterdir() if path.name.startswith("a-"))
+    os.utime(drawn, (1e9, 1e9))
+    settings = JobSettings(out, draw=True, overwrite=True, note="other")
+    second = predict_paths(discs, Inputs([tmp_path / "b.png"]), settings)
+    assert (first.left_over, second.left_over) == (0, 1)
+
+
 def test_unsure_faces_are_left_out(discs: Predictor, tmp_path: Path) -> None:
     write_image(tmp_path / "a.png", disc_image([(100, 80, 30)]))
     (face,) = discs.predict(tmp_path / "a.png")

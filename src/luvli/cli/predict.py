@@ -159,6 +159,12 @@ def predict(
     refuse_options(only_ray, "it is for --engine ray")
     if not paths and camera is None:
         raise InputError("nothing to look at: give images, videos or folders, or --camera 0.")
+    prints = json or "-" in (paths or [])
+    if prints:
+        writing = {"--out": out, "--format": format, "--draw": draw, "--coverage": coverage,
+                   "--camera": camera, "--overwrite": overwrite, "--profile": profile}  # fmt: skip
+        why = "--json prints the results" if json else "an image from - has its results printed"
+        refuse_options(writing, f"{why} and writes no file")
     given = [path for path in paths or [] if path != "-"]
     settings = JobSettings(
         Path(out or "predictions"), format or "json", draw, coverage, smooth, min_score, "",
@@ -173,9 +179,7 @@ def predict(
         from luvli.trust.triage import threshold_of
 
         predictor.accept_from = threshold_of(predictor.info, max_failure_rate).threshold
-    if json or "-" in (paths or []):
-        if camera is not None:
-            raise InputError("--json prints images and videos: leave --camera out.")
+    if prints:
         raise typer.Exit(int(print_json(predictor, inputs, settings, "-" in (paths or []))))
     settings = replace(
         settings, note=run_note(given, model, backend, boxes, small_faces, predictor.accept_from)

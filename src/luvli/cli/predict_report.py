@@ -128,6 +128,7 @@ def _tables(summary: JobSummary) -> None:
         ("accepted by the triage", summary.accepted),
         ("for review", summary.for_review),
         ("faces left out as unsure", summary.filtered),
+        ("files of before that were left in the folder", summary.left_over),
         ("other files in the folders", summary.skipped),
         ("failed", len(summary.failed)),
     ]

@@ -12,15 +12,17 @@ recipes = typer.Typer(no_args_is_help=True, help="Recipes that come with the pac
 @recipes.command("list")
 def list_recipes() -> None:
     """Names for `luvli train`, with a line about each."""
-    from luvli.cli.tables import print_table
     from luvli.errors import InputError
     from luvli.training.recipe_names import recipe_folder, recipe_names, recipe_summary
 
     folder = recipe_folder()
     if folder is None:
         raise InputError("no recipes came with this installation: give luvli train a file.")
-    rows = [[name, recipe_summary(folder / f"{name}.yaml")] for name in recipe_names()]
-    print_table(["recipe", "what it is"], rows)
+    names = recipe_names()
+    width = max(map(len, names))
+    for name in names:
+        typer.echo(f"{name:{width}}  {recipe_summary(folder / f'{name}.yaml')}")
+    typer.echo("\nluvli train NAME runs one, luvli recipes show NAME prints it.")
 
 
 @recipes.command("show")

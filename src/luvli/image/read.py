@@ -244,8 +244,13 @@ def from_array(array: NDArray[Any], name: str = "the array", check_size: bool = 
     if array.ndim == 3 and array.shape[2] == 1:
         array = array[:, :, 0]
     if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (3, 4)):
+        fix = ""
+        if array.ndim == 3 and array.shape[0] in (1, 3, 4):
+            fix = ": put the channels last, array.transpose(1, 2, 0)"
+        elif array.ndim == 4:
+            fix = ": use predict_batch for several images"
         raise InputError(
-            f"{name} must have shape (H, W), (H, W, 3) or (H, W, 4), got {array.shape}."
+            f"{name} must have shape (H, W), (H, W, 3) or (H, W, 4), got {array.shape}{fix}."
         )
     if check_size:
         check_image_size(array.shape[1], array.shape[0], name)

@@ -9,7 +9,7 @@ from typing import IO, Any, Literal, get_args
 import numpy as np
 from PIL import Image
 
-from luvli.errors import InputError, unknown_choice
+from luvli.errors import InputError, brief, unknown_choice
 from luvli.files import check_plain
 from luvli.image.read import ImageSource, _upright, open_image
 
@@ -36,28 +36,47 @@ def plain_source(image: AnyImage, color: Color = "rgb") -> ImageSource:
             "path, or give the path itself."
         )
     if isinstance(image, str | os.PathLike):
+        if str(image).startswith(("http://", "https://")):
+            raise InputError(f"{image} is an address: download the image, and give its bytes.")
         return image
     if isinstance(image, bytes | bytearray | memoryview):
         return bytes(image)
     if isinstance(image, Image.Image):
-        return _upright(image, image.size, 1, "the image").image
+        try:
+            return _upright(image, image.size, 1, "the image").image
+        except ValueError as error:
+            raise InputError(
+                f"the PIL.Image cannot be read ({brief(error)}): open it again."
+            ) from error
     if hasattr(image, "detach") and hasattr(image, "numpy"):
         return _in_order(_from_tensor(image), color)
     if isinstance(image, np.ndarray):
         return _in_order(image, color)
     if hasattr(image, "read"):
-        data = image.read()
-        if not isinstance(data, bytes):
-            raise InputError('the open file gives text: open it for bytes, open(path, "rb").')
-        return data
+        return _from_file(image)
+    several = ", or use predict_batch for several" if isinstance(image, list | tuple) else ""
     raise InputError(
         f"an image cannot be a {type(image).__name__}: give a path, bytes, an open file, a "
-        "PIL.Image, an array or a tensor."
+        f"PIL.Image, an array or a tensor{several}."
     )
+
+
+def _from_file(stream: Any) -> bytes:
+    try:
+        data = stream.read()
+    except UnicodeDecodeError:
+        data = ""
+    if not isinstance(data, bytes):
+        raise InputError('the open file gives text: open it for bytes, open(path, "rb").')
+    if not data:
+        raise InputError("the open file gives nothing: if it was read before, call seek(0) first.")
+    return data
 
 
 def _from_tensor(tensor: Any) -> np.ndarray[Any, Any]:
     """(C, H, W) as PyTorch has it, or (H, W, C), as an array (H, W, C)."""
+    if "bfloat16" in str(getattr(tensor, "dtype", "")):
+        tensor = tensor.float()  # NumPy has no such type
     array: np.ndarray[Any, Any] = np.asarray(tensor.detach().cpu().numpy())
     if array.ndim == 4 and len(array) == 1:
         array = array[0]

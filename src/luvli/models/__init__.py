@@ -5,6 +5,7 @@ A card is what a user should know before trusting a model; `luvli models show NA
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,11 @@ def find_model(name_or_path: PathLike, backend: str | None = None) -> Path:
     """
     if backend is not None and backend not in SUFFIXES:
         raise unknown_choice("backend", backend, SUFFIXES)
+    if not isinstance(name_or_path, str | os.PathLike):
+        raise InputError(
+            f"a model is a name ({' or '.join(model_names())}) or the path of a file, not a "
+            f"{type(name_or_path).__name__}."
+        )
     path = Path(name_or_path)
     if path.suffix in SUFFIXES.values() or path.exists():
         return _check_kind(path, backend)
@@ -111,7 +117,7 @@ def find_model(name_or_path: PathLike, backend: str | None = None) -> Path:
     files = f"the path of a model file ({' or '.join(SUFFIXES.values())})"
     if not names:
         raise InputError(f"there is no model {str(path)!r}: none is shipped here; give {files}.")
-    raise InputError(f"{unknown_choice('model', path, names)} Or give {files}.")
+    raise InputError(f"{unknown_choice('model', str(path), names)} Or give {files}.")
 
 
 def read_card(name: str) -> ModelCard:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -82,6 +83,7 @@ class BatchJob:
         self.predictor = predictor
         self.settings = settings
         self.summary = JobSummary()
+        self._began = time.time()
         identity = _identity(predictor, settings)
         self._finished = Finished(settings.out, identity)
         self._results_file = settings.out / f"faces{SUFFIXES.get(settings.format, '')}"
@@ -399,6 +401,8 @@ class BatchJob:
         self._write_failed(settings.out / FAILED)
         self._finished.note()  # now with everything that was left as it is
         self.journal.remove()
+        if self._finished.other:
+            self.summary.left_over = _older_files(settings.out, self._began)
         return self.summary
 
     def _write_failed(self, path: Path) -> None:
@@ -407,6 +411,12 @@ class BatchJob:
                 write_text(path, "\n".join(map(one_line, self.summary.failed)) + "\n")
         elif path.exists() and self._is_ours(path.name):
             path.unlink()  # of an earlier run
+
+
+def _older_files(folder: Path, began: float) -> int:
+    """How many files of a folder were there before, so that nobody takes them for new ones."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return sum(path.stat().st_mtime < began - 1 for path in files)  # some clocks count seconds
 
 
 def _identity(predictor: Predictor, settings: JobSettings) -> dict[str, Any]:

@@ -96,6 +96,8 @@ class JobSummary:
     """files in the folders given that are neither images nor videos"""
     filtered: int = 0
     """faces left out by `min_confidence` and `max_uncertainty`"""
+    left_over: int = 0
+    """files that `overwrite` found in the folder and had no new ones for"""
     failed: list[str] = field(default_factory=list)
     """one sentence for each file that failed"""
     failed_images: list[tuple[str, str]] = field(default_factory=list)

@@ -125,7 +125,8 @@ def _told(tensor: tuple[str, list[int]] | None) -> str:
 def thread_count(threads: int | None) -> int:
     """The number asked for, or that of the cores this process may use."""
     if threads is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+        asked = hasattr(os, "sched_getaffinity")  # Linux alone tells what a process may use
+        return len(os.sched_getaffinity(0)) if asked else os.cpu_count() or 1
     if threads < 1:
         raise InputError(f"threads must be at least 1, got {threads}.")
     return threads

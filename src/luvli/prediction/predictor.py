@@ -51,6 +51,8 @@ def load(
     `small_faces` asks the detector to look closely at every large image. `licence="open"` refuses
     weights that are for research only.
     """
+    if isinstance(providers, str):
+        providers = [providers]
     if licence not in (None, "open"):
         raise unknown_choice("licence", licence, ("open",))
     opened = open_backend(model, backend, threads, providers)
@@ -93,6 +95,14 @@ class Predictor:
                 f"the model {backend.info.name} has {config.landmarks} landmarks, but its markup "
                 f"{config.markup} has {get_markup(config.markup).size}: save it again."
             )
+
+    def __repr__(self) -> str:
+        """One line: which model, what it finds, what runs it."""
+        config = self.info.config
+        return (
+            f"Predictor({self.info.name} {self.info.version}, {config.landmarks} points of "
+            f"{config.markup}, {type(self.backend).__name__}, threads {self.backend.threads})"
+        )
 
     @property
     def info(self) -> ModelInfo:
@@ -150,8 +160,12 @@ class Predictor:
     ) -> list[list[FaceLandmarks]]:
         """The same for several images, faces of all of them going through the network
         together; faster than one after the other."""
+        if isinstance(images, str | bytes | os.PathLike):
+            raise InputError("predict_batch takes a list of images: use predict for one.")
         if boxes is not None and len(boxes) != len(images):
             raise InputError(f"{len(images)} images need {len(images)} lists of boxes.")
+        if not 0 <= min_score <= 1:
+            raise InputError(f"min_score must lie in 0..1, got {min_score}.")
         sources = [plain_source(image, color) for image in images]
         given = [
             as_boxes(boxes[i], box_format, relative_boxes, image_size(source))
@@ -176,7 +190,9 @@ class Predictor:
         results = [[next(faces) for _ in one.boxes] for one in ready]
         for chosen, result in zip(given, results, strict=True):
             if chosen is not None:
-                warn_of_misfits(chosen, [face.points for face in result])
+                warn_of_misfits(
+                    chosen, [face.points for face in result], [face.confidence for face in result]
+                )
         return results
 
     def prepare(
@@ -240,7 +256,9 @@ class Predictor:
 
         return track_faces(self, source, smooth, rate, min_score, color)
 
-    def predict_crops(self, crops: Sequence[AnyImage] | NDArray[np.uint8]) -> list[FaceLandmarks]:
+    def predict_crops(
+        self, crops: Sequence[AnyImage] | NDArray[np.uint8], color: Color = "rgb"
+    ) -> list[FaceLandmarks]:
         """One face for each image, which is a face crop already: square, any size.
 
         The crop should show what the model was trained with: the tight landmark box, made
@@ -251,7 +269,7 @@ class Predictor:
         pixels: list[ImageArray] = []
         boxes: list[Box] = []
         for source in crops:
-            image = read_image(plain_source(source))
+            image = read_image(plain_source(source, color))
             height, width = image.shape[:2]
             if height != width:
                 raise InputError(f"a face crop must be square, got {width} x {height} pixels.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from itertools import takewhile
 from pathlib import Path
 
 from luvli.errors import unknown_choice
@@ -50,8 +52,8 @@ def find_recipe(name_or_path: PathLike) -> Path:
 
 
 def recipe_summary(path: Path) -> str:
-    """The first comment line of a recipe."""
-    for line in path.read_text(encoding="utf-8").splitlines():
-        if line.startswith("#"):
-            return line.lstrip("# ").strip()
-    return ""
+    """The first sentence of the comment that a recipe begins with."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    comment = takewhile(lambda line: line.startswith("# ") and line[2:3] != " ", lines)
+    words = " ".join(line[2:].strip() for line in comment)
+    return re.split(r"(?<=[a-z)\]])\. ", words)[0].rstrip(".")  # not at 2.0 or 0.8 MB
