@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from luvli.errors import InputError
+from luvli.training.recipe import Data, Source
 from luvli.training.recipe_files import read_recipe, write_recipe
+from luvli.training.recipe_names import recipe_summary
 from luvli.training.schedule import Cosine, Steps
+from luvli.training.sources import source_folder
 
 BASE = """
 name: base
@@ -111,3 +114,20 @@ def test_written_recipes_read_back(base: Path) -> None:
     copy = base.parent / "copy.yaml"
     copy.write_text(write_recipe(recipe))
     assert read_recipe(copy) == recipe
+
+
+def test_faces_of_ones_own_are_not_looked_for_just_anywhere(tmp_path: Path) -> None:
+    """Without data.root, all that lies below the present folder would be learnt from."""
+    mine = Source(set="folder")
+    with pytest.raises(InputError, match=r"data\.root was not set: --set data\.root=FOLDER"):
+        source_folder("mine", mine, Data(sources={"mine": mine}))
+    here = Data(root=str(tmp_path), sources={"mine": mine})
+    assert source_folder("mine", mine, here) == tmp_path
+
+
+def test_the_list_of_recipes_gives_whole_sentences(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(
+        "# One for 0.8 MB, which goes\n# on here. And more.\n#   luvli train a\nname: a\n"
+    )
+    assert recipe_summary(path) == "One for 0.8 MB, which goes on here"

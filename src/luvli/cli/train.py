@@ -29,7 +29,13 @@ def train(
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave out faces with damaged images or labels.")
     ] = False,
-    threads: Annotated[int, typer.Option(help="CPU threads of each process.")] = 1,
+    threads: Annotated[
+        int,
+        typer.Option(
+            help="CPU threads of each process; more than 1 pays for large "
+            "networks, else use --devices 2 --accelerator cpu."
+        ),
+    ] = 1,
     workers: Annotated[int, typer.Option(help="Processes that prepare data; 0 uses a thread.")] = 0,
     devices: Annotated[
         str, typer.Option(help="How many devices of this machine, or which: 1, 2, auto, 0,1.")

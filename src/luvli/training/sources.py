@@ -120,6 +120,11 @@ def _read(name: str, source: Source, data: Data) -> list[FaceRecord]:
 
 def source_folder(name: str, source: Source, data: Data) -> Path:
     """Where a source is, if it is there."""
+    if source.path == "." and "root" not in data.model_fields_set:
+        # else everything below the folder that one happens to stand in would be learnt from
+        raise InputError(
+            "data.root was not set: --set data.root=FOLDER names the folder of your faces."
+        )
     folder = Path(data.root).expanduser() / source.path
     if not folder.exists():
         raise InputError(
