@@ -106,7 +106,7 @@ def measure(path: str, model: str, count: int) -> tuple[Floats, dict[str, Floats
             continue  # the face itself is turned away
         seen = face.visibility > 0.5
         poses = {
-            "weighted": head_pose(face.points, face.covariance, face.visibility),
+            "weighted": face.head_pose(),
             "visible alike": head_pose(face.points, visibility=seen),
             "all alike": head_pose(face.points),
         }

@@ -263,7 +263,10 @@ class FaceLandmarks(FaceViews):
         if len(self) != 68:
             raise InputError(f"head pose needs the 68 points of ibug68, got {len(self)} points.")
         return head_pose(
-            self.points, self.covariance, self.visibility if self.visibility_trained else None
+            self.points,
+            self.covariance if self.covariance_trained else None,
+            self.visibility if self.visibility_trained else None,
+            other_convention=True,
         )
 
     def _ellipses(self, radius: Floats) -> Ellipses:

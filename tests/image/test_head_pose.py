@@ -87,3 +87,14 @@ def test_hidden_landmarks_do_not_count_and_too_few_give_nan() -> None:
     assert np.isnan(head_pose(points, covariance, np.zeros(68)).yaw)
     with pytest.raises(InputError, match="68 points"):
         head_pose(points[:20])
+
+
+def test_landmarks_of_another_convention_leave_room_for_it() -> None:
+    """The same pose, less sure: pitch most, because parts that sit higher look like a nod."""
+    points = _project(mean_head().mean, np.array((20.0, 5.0, -3.0)), 120.0)
+    covariance = np.tile(np.eye(2), (68, 1, 1))
+    own, other = head_pose(points, covariance), head_pose(points, covariance, other_convention=True)
+    assert np.array_equal(own[:3], other[:3])
+    expected = 1.5**2 * np.diag(own.covariance) + (0.0, 4.5**2, 0.0)
+    assert np.diag(other.covariance) == pytest.approx(expected)
+    assert (np.linalg.eigvalsh(other.covariance) > 0).all()
