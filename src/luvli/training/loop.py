@@ -49,7 +49,7 @@ def train(recipe: Recipe, out: Path, options: RunOptions | None = None) -> Path:
         run = TrainingRun(recipe, out, options, fabric, log)
         return _run_stages(run, checkpoint)
     finally:
-        log.close()
+        log.end_stage()
 
 
 def _run_stages(run: TrainingRun, checkpoint: dict[str, Any] | None) -> Path:

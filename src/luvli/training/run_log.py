@@ -18,6 +18,7 @@ from luvli.errors import InputError, OutputError
 from luvli.files import write_text
 from luvli.image.read import ImageArray
 from luvli.image.write import write_image
+from luvli.training.event_file import EventFile
 from luvli.training.objective import StageLosses
 from luvli.training.validate import ValidationMetrics
 
@@ -89,25 +90,20 @@ class RunLog:
     def __init__(self, folder: Path, resumed_at: int | None, active: bool = True) -> None:
         self.folder, self.active = folder, active
         self._bar: Any = None
-        self._events: Any = None
         self._stage = ""
         self._watched = ""
         if not active:
             return
-        from torch.utils.tensorboard import SummaryWriter
-
         with self._writing():
             folder.mkdir(parents=True, exist_ok=True)
             _forget_later(folder / METRICS, resumed_at or 0)
-            first = (resumed_at or 0) + 1
-            self._events = SummaryWriter(str(folder / "tensorboard"), purge_step=first)
+            self._events = EventFile(folder / "tensorboard", first_step=(resumed_at or 0) + 1)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            self._events = None  # it would fail again when it is closed
             raise OutputError(
                 f"{self.folder} could not be written ({error.strerror or error}): free some space "
                 "and give --resume."
@@ -197,14 +193,7 @@ class RunLog:
         if self.active:
             write_image(self.folder / "validation.png", image)
             with self._writing():
-                self._events.add_image("validation", image, global_step, dataformats="HWC")
-
-    def close(self) -> None:
-        """Write out what is still in memory."""
-        self.end_stage()
-        if self._events is not None:
-            with self._writing():
-                self._events.close()
+                self._events.image("validation", image, global_step)
 
     def _write(self, where: Mapping[str, Any], numbers: Mapping[str, float]) -> None:
         line = json.dumps({**where, **{name: float(f"{v:.6g}") for name, v in numbers.items()}})
@@ -212,8 +201,8 @@ class RunLog:
         with self._writing():
             with (self.folder / METRICS).open("a", encoding="utf-8") as stream:
                 stream.write(line + "\n")
-            for name, value in numbers.items():
-                self._events.add_scalar(f"{prefix}/{name}", value, where["step"])
+            values = {f"{prefix}/{name}": value for name, value in numbers.items()}
+            self._events.scalars(values, where["step"])
 
     def _seconds_left(self, step: int) -> float:
         passed = time.perf_counter() - self._began

@@ -1,0 +1,90 @@
+"""A run's events and metrics, a disk that is full, and logs that a crash has spoilt."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import Result
+
+from luvli.errors import OutputError
+from luvli.image.read import read_image
+from luvli.training.event_file import EventFile
+from luvli.training.recipe import Recipe
+from luvli.training.recipe_files import write_recipe
+from luvli.training.run_log import METRICS, RunLog, read_run_metrics
+
+
+def test_tensorboard_reads_what_was_written(tmp_path: Path, rng: np.random.Generator) -> None:
+    """By TensorBoard's own reader; a run that is resumed takes back what it will do again."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    image = rng.integers(0, 255, (5, 7, 3), dtype=np.uint8)
+    first = EventFile(tmp_path, 1)
+    for step in (1, 2, 3):
+        first.scalars({"loss": 10.0 - step, "lr": 0.5}, step)
+    first.image("faces", image, 3)
+    EventFile(tmp_path, 3).scalars({"loss": -3.0}, 3)
+    read = EventAccumulator(str(tmp_path)).Reload()
+    assert [(e.step, e.value) for e in read.Scalars("loss")] == [(1, 9.0), (2, 8.0), (3, -3.0)]
+    assert [(e.step, e.value) for e in read.Scalars("lr")] == [(1, 0.5), (2, 0.5)]
+    assert read.Images("faces") == []  # of step 3, which comes again
+    EventFile(tmp_path, 3).image("faces", image, 3)
+    (event,) = read.Reload().Images("faces")
+    np.testing.assert_array_equal(read_image(event.encoded_image_string), image)
+    assert (event.step, event.width, event.height) == (3, 7, 5)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit on the size of files")
+def test_a_full_disk_is_one_sentence(
+    small_recipe: Callable[..., Recipe], luvli: Callable[..., Result], tmp_path: Path
+) -> None:
+    """Wherever the space ends: events, recipe, the image of the faces, a checkpoint."""
+    import resource
+
+    recipe = tmp_path / "small.yaml"
+    changes = {
+        "network": {"unets": 1, "channels": 4},
+        "data": {"sources": {"mine": {"hold_out": 1}}},
+        "stages": {name: {"epochs": 1, "epoch_faces": 4} for name in ("heatmaps", "luvli")},
+    }
+    recipe.write_text(write_recipe(small_recipe(**changes)))
+    assert luvli("train", recipe, "--out", tmp_path / "whole").exit_code == 0  # fills the cache
+    sizes = {path.name: path.stat().st_size for path in (tmp_path / "whole").rglob("*.*")}
+    sheet = sizes["validation.png"]
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    stopped_at = set()
+    for limit in (20, 100, 1000, sheet // 2, sheet + 50, 2 * sheet):
+        out = tmp_path / f"run-{limit}"
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+            done = luvli("train", recipe, "--out", out)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert done.exit_code == 2, done.output
+        (about,) = [line for line in done.output.splitlines() if "could not be written" in line]
+        assert re.match(r"luvli: .* \(File too large\): free some space", about)
+        assert done.output.splitlines()[-1] == about and "Traceback" not in done.output
+        stopped_at.add(about.split(" could not")[0].removeprefix(f"luvli: {out}"))
+    assert {"", "/recipe.yaml", "/validation.png"} < stopped_at
+    assert any("checkpoint" in place for place in stopped_at)
+
+
+def test_a_place_where_nothing_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(OutputError, match="could not be written"):
+        RunLog(tmp_path / "file", None)
+
+
+def test_spoilt_lines_of_a_log_are_passed_over(tmp_path: Path) -> None:
+    good = b'{"step": 1, "loss": 2.0}\n'
+    (tmp_path / METRICS).write_bytes(
+        good + b'\xff{"step": }\n[1]\n{"step": "x"}\n' + good + b'{"st'
+    )
+    assert [line["step"] for line in read_run_metrics(tmp_path)] == [1, 1]
+    RunLog(tmp_path, 0)  # a run that begins anew forgets them
+    assert read_run_metrics(tmp_path) == []
