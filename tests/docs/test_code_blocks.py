@@ -3,19 +3,25 @@
 The blocks of one page run in order, in one folder that holds what a newcomer would have: a few
 images, a video, labelled faces. Python blocks of a page share their names. A block that cannot
 run here says why in a comment before it: `<!-- not run: REASON -->`.
+
+README's commands are given to a shell. On the other pages a block of nothing but `luvli` commands
+runs in this process, where PyTorch and scipy are loaded once and not again for every line.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from typer.testing import Result
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -60,10 +66,24 @@ def run_shell(code: str, folder: Path) -> None:
     assert done.returncode == 0, f"{code}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
 
 
+def plain_commands(code: str) -> list[list[str]] | None:
+    """The arguments of each line if all are calls of `luvli` with nothing for a shell to do."""
+    unquoted = re.sub(r"'[^']*'|\"[^\"]*\"|#[^\n]*", "", code)
+    if re.search(r"[|<>&;$`*?~{}\[\]()]", unquoted):
+        return None
+    lines = code.replace("\\\n", " ").splitlines()
+    words = [line for line in (shlex.split(line, comments=True) for line in lines) if line]
+    return [line[1:] for line in words] if all(line[0] == "luvli" for line in words) else None
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_code_blocks_run_as_printed(
-    page: Path, newcomer_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Path,
+    newcomer_folder: Path,
+    luvli: Callable[..., Result],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     to_run = [block for block in blocks(page) if block.reason is None]
     if not to_run:
@@ -73,7 +93,12 @@ def test_code_blocks_run_as_printed(
     monkeypatch.chdir(folder)
     names: dict[str, Any] = {"__name__": "__main__"}
     for block in to_run:
-        if block.language == "sh":
+        commands = plain_commands(block.code) if page.name != "README.md" else None
+        if block.language == "sh" and commands is not None:
+            for arguments in commands:
+                done = luvli(*arguments)
+                assert done.exit_code == 0, f"{arguments}: {done.output[-2000:]} {done.exception!r}"
+        elif block.language == "sh":
             run_shell(block.code, folder)
         else:
             exec(compile(block.code, f"{page.name}:{block.line}", "exec"), names)
@@ -84,3 +109,12 @@ def test_blocks_are_found() -> None:
     found = blocks(ROOT / "README.md")
     assert {block.language for block in found} == {"python", "sh"}
     assert all(block.reason is None or len(block.reason) > 10 for block in found)
+
+
+def test_what_a_shell_must_do_is_seen() -> None:
+    plain = "luvli predict 'photos/*.png' --out \\\n results  # not < videos\n\nluvli table 4\n"
+    expected = [["predict", "photos/*.png", "--out", "results"], ["table", "4"]]
+    assert plain_commands(plain) == expected
+    for code in ("luvli predict *.png", "luvli table | head", "pip install x", "A=1 luvli table",
+                 "luvli predict - < x.jpg", "luvli serve &", "luvli table; ls"):  # fmt: skip
+        assert plain_commands(code) is None
