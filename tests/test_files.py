@@ -64,6 +64,18 @@ HOLD = """
 """
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
+def test_the_next_file_in_a_folder_takes_away_what_a_killed_run_left(tmp_path: Path) -> None:
+    writes = "import sys, luvli.files\nwith luvli.files.whole_file(sys.argv[1]) as path:\n    "
+    target = str(tmp_path / "x.ckpt")
+    killed = [sys.executable, "-c", writes + "import os; os.kill(os.getpid(), 9)", target]
+    assert subprocess.run(killed, check=False).returncode == -9
+    assert len(list(tmp_path.iterdir())) == 1
+    whole = [sys.executable, "-c", writes + "path.write_text('whole')", target]
+    subprocess.run(whole, check=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["x.ckpt"]
+
+
 def test_a_second_run_is_refused_and_told_who_holds_the_folder(tmp_path: Path) -> None:
     child = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(HOLD), tmp_path], stdout=subprocess.PIPE, text=True

@@ -26,6 +26,8 @@ _STALE_SECONDS = 24 * 3600
 """a file in the making that is older belongs to no living run, whatever its number says: the
 process may have run on another machine that shares the folder"""
 LOCK_NAME = ".luvli-lock"
+_swept: set[str] = set()
+"""folders that this process has looked through for what killed runs left"""
 
 
 @contextmanager
@@ -64,7 +66,12 @@ def _new_temporary(target: Path) -> Path:
     """An empty file beside the target, with the mode that ordinary new files have.
 
     Its name is short whatever the target's is: a name may be as long as the file system allows.
+    The first file that a process writes into a folder takes away what killed runs left there.
     """
+    folder = str(target.parent.absolute())
+    if folder not in _swept:
+        _swept.add(folder)
+        sweep_temporaries(folder)
     name = f".luvli-tmp-{os.getpid()}-{secrets.token_hex(6)}{target.suffix}"
     path = target.with_name(name)
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))

@@ -1,129 +1,266 @@
 """The long attack's other half: runs that are killed and resumed, and what they leave.
 
-    python tests/hostile/kills.py --kills 200 [--seed 0]
+    python tests/hostile/kills.py --kills 200 [--seed 0] [--only train]
 
-`luvli predict` over a folder of images is killed at a random moment (SIGKILL), again and again
-until it ends by itself; its results must be those of a run that nobody touched, byte for byte,
-and nothing else may be left in the folder.
+`luvli predict`, `train`, `data synthesize` and `export` are killed at random moments (SIGKILL),
+again and again until they end by themselves. What they leave must be what a run leaves that
+nobody touched, bit for bit, and nothing else.
+
+The commands run in forks of this process, which has loaded what they need: the start of Python is
+no interesting moment, and takes ten times as long as the rest.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
+import traceback
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from hostile.readers import _model
+from hostile.killed_commands import Command, all_commands, load_everything, prepare
 
-IMAGES = 60
-WAYS = (("json",), ("csv", "--draw"), ("pts", "--draw"), ("parquet",), ("coco",))
-"""formats and options that are killed in turn"""
-
-
-def prepare(folder: Path) -> None:
-    """A tiny model, images with two faces each, one broken image, and boxes."""
-    import numpy as np
-
-    from luvli.image.write import write_image
-
-    _model("onnx").make(folder / "tiny.onnx")
-    rng = np.random.default_rng(0)
-    for i in range(IMAGES):
-        write_image(folder / f"in/{i:03d}.png", rng.integers(0, 255, (96, 128, 3), dtype=np.uint8))
-    (folder / "in/broken.png").write_bytes((folder / "in/000.png").read_bytes()[:90])
-    boxes = {f"{i:03d}.png": [[10, 10, 60, 60], [60, 20, 110, 80]] for i in range(IMAGES)}
-    (folder / "boxes.json").write_text(json.dumps(boxes))
+AT_ONCE = 6
+"""kills of one run at most, before it may end"""
+SHARE = {"predict": 0.4, "train": 0.2, "synthesize": 0.2, "export": 0.2}
+"""of the kills"""
 
 
-def command(folder: Path, out: Path, way: tuple[str, ...]) -> list[str]:
-    return [
-        sys.executable, "-m", "luvli", "predict", str(folder / "in"), "--out", str(out), "--quiet",
-        "--model", str(folder / "tiny.onnx"), "--boxes", str(folder / "boxes.json"),
-        "--threads", "1", "--format", *way,
-    ]  # fmt: skip
+class Ended(NamedTuple):
+    """How a run came to its end."""
+
+    code: int
+    """exit code, or minus the signal"""
+    errors: str
+    seconds: float
+    """of the processor"""
 
 
-def contents(out: Path) -> dict[str, str]:
-    """Digest of every file that a user sees; of parquet the rows, whose packing may differ."""
+class Run:
+    """A command of ours in a fork."""
+
+    def __init__(self, arguments: list[str]) -> None:
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
+        self.ended: Ended | None = None
+        self.pid = os.fork()
+        if self.pid == 0:
+            self._be(arguments)
+
+    def _be(self, arguments: list[str]) -> None:
+        code = 70
+        try:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            os.dup2(self._errors.fileno(), 2)
+            from luvli.cli import main
+
+            sys.argv = ["luvli", *arguments]
+            try:
+                main()
+            except SystemExit as end:
+                code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+
+    def seconds(self) -> float:
+        """Of the processor, until now."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def has_ended(self) -> bool:
+        return self._wait(os.WNOHANG)
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+
+    def wait(self) -> Ended:
+        self._wait(0)
+        assert self.ended is not None
+        return self.ended
+
+    def _wait(self, options: int) -> bool:
+        if self.ended is None:
+            pid, status, used = os.wait4(self.pid, options)
+            if pid:
+                self._errors.seek(0)
+                errors = self._errors.read().decode(errors="replace")
+                self._errors.close()
+                code = os.waitstatus_to_exitcode(status)
+                self.ended = Ended(code, errors, used.ru_utime + used.ru_stime)
+        return self.ended is not None
+
+
+def contents(out: Path, ignored: Callable[[str], bool]) -> dict[str, str]:
+    """Digest of every file that a run left, hidden ones too."""
     return {
-        str(path.relative_to(out)): hashlib.sha256(path.read_bytes()).hexdigest()
+        str(path.relative_to(out)): digest(path)
         for path in sorted(out.rglob("*"))
-        if path.is_file() and path.name != ".luvli-finished.json"
+        if path.is_file() and not ignored(str(path.relative_to(out)))
     }
 
 
-def killed_run(folder: Path, way: tuple[str, ...], rng: random.Random, left: int) -> int:
-    """Kill and resume until the run ends; -> how often it was killed."""
-    out = folder / "killed"
+def digest(path: Path) -> str:
+    """Of a file's bytes; of models and checkpoints, which are packed in another order each time,
+    of everything in them."""
+    if path.suffix == ".safetensors":
+        from safetensors import safe_open
+
+        with safe_open(path, "pt") as file:
+            found = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return _digest([file.metadata(), found])
+    if path.suffix == ".ckpt":
+        from luvli.training.checkpoint import load_checkpoint
+
+        return _digest(load_checkpoint(path))
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _digest(value: object) -> str:
+    """The same for equal values, bit for bit."""
+    import torch
+
+    if isinstance(value, dict):
+        text = "".join(sorted(f"{key!r}: {_digest(inner)}, " for key, inner in value.items()))
+    elif isinstance(value, (list, tuple)):
+        text = "".join(f"{_digest(inner)}, " for inner in value)
+    elif isinstance(value, torch.Tensor):
+        text = f"{value.dtype} {tuple(value.shape)} {value.contiguous().numpy().tobytes().hex()}"
+    else:
+        text = repr(value)
+    return hashlib.sha256(f"{type(value).__name__} {text}".encode()).hexdigest()
+
+
+def killed_run(command: Command, out: Path, whole: float, rng: random.Random, most: int) -> int:
+    """Kill and resume until the run ends; -> how often it was killed.
+
+    `whole`: seconds of the processor that an untouched run takes.
+    """
     shutil.rmtree(out, ignore_errors=True)
     kills = 0
     while True:
-        process = subprocess.Popen(
-            command(folder, out, way), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-        )
-        if kills < min(left, 6):
-            journal = out / ".luvli-unfinished.jsonl"
-            before = journal.stat().st_size if journal.exists() else 0
-            # the start of the program is no interesting moment: wait until it writes
-            wanted = before + rng.choice((0, 200, 5000, 50_000, 200_000))
-            end = time.monotonic() + 120
-            while process.poll() is None and time.monotonic() < end:
-                size = journal.stat().st_size if journal.exists() else -1
-                if size >= wanted > 0 or (wanted == 0 and size >= 0):
-                    break
-                time.sleep(0.002)
-            time.sleep(rng.random() * 0.01)
-            if process.poll() is None:
-                process.send_signal(signal.SIGKILL)
-                kills += 1
-        _, errors = process.communicate(timeout=600)
-        if process.returncode == -signal.SIGKILL:
+        run = Run(command.arguments(out))
+        if kills < most:
+            wanted = rng.random() * whole
+            while not run.has_ended() and run.seconds() < wanted:
+                time.sleep(0.001)
+            time.sleep(rng.random() * 0.01)  # ticks of the processor's clock are coarse
+            if not run.has_ended():
+                run.kill()
+        ended = run.wait()
+        if ended.code == -signal.SIGKILL:
+            kills += 1
             continue
-        if process.returncode != 1 or b"Traceback" in errors:  # 1: the broken image
-            raise AssertionError(f"{way} ended with {process.returncode}: {errors.decode()[-800:]}")
+        if ended.code != command.code or "Traceback" in ended.errors:
+            raise AssertionError(f"ended with {ended.code}: {ended.errors[-800:]}")
         return kills
+
+
+class Attack:
+    """All runs of one command."""
+
+    def __init__(self, command: Command, folder: Path, rng: random.Random) -> None:
+        self.command, self.folder, self.rng = command, folder, rng
+        self.kills = self.runs = self.wrong = 0
+        out = folder / "untouched"
+        shutil.rmtree(out, ignore_errors=True)
+        Run(command.arguments(folder / "first")).wait()  # compiles what is compiled once
+        untouched = Run(command.arguments(out)).wait()
+        assert contents(folder / "first", command.ignored) == contents(out, command.ignored)
+        if untouched.code != command.code:
+            raise RuntimeError(f"{command.name} fails by itself: {untouched.errors[-2000:]}")
+        self.whole = untouched.seconds
+        self.expected = contents(out, command.ignored)
+        assert self.expected, "the untouched run wrote nothing"
+        shutil.rmtree(folder / "first")
+
+    def run_once(self, left: int) -> None:
+        out = self.folder / "killed"
+        self.runs += 1
+        try:
+            self.kills += killed_run(self.command, out, self.whole, self.rng, min(left, AT_ONCE))
+        except AssertionError as error:
+            self.wrong += 1
+            print(f"{self.command.name}: {error}", flush=True)
+            return
+        found = contents(out, self.command.ignored)
+        if found != self.expected:
+            self.wrong += 1
+            names = found.keys() | self.expected.keys()
+            other = sorted(name for name in names if found.get(name) != self.expected.get(name))
+            print(f"{self.command.name}: differs in {', '.join(other[:5])}", flush=True)
+
+
+def attack(verb: str, commands: list[Command], kills: int, rng: random.Random) -> tuple[int, int]:
+    """Kill the commands of one verb in turn -> kills and wrong runs."""
+    with tempfile.TemporaryDirectory() as place:
+        attacks: list[Attack] = []
+        done = number = 0
+        while done < kills:
+            if len(attacks) < len(commands):
+                folder = Path(place) / str(len(attacks))
+                folder.mkdir()
+                attacks.append(Attack(commands[len(attacks)], folder, rng))
+            chosen = attacks[number % len(attacks)]
+            chosen.run_once(kills - done)
+            done, number = sum(a.kills for a in attacks), number + 1
+            if number > 20 * kills + 20:
+                raise RuntimeError(f"{verb} ends before it can be killed")
+    wrong = sum(a.wrong for a in attacks)
+    print(
+        f"{verb:12}{done:6} kills in {number:4} runs{wrong:6} runs with other results", flush=True
+    )
+    return done, wrong
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", choices=list(SHARE), help="one verb alone")
     given = parser.parse_args()
-    rng = random.Random(given.seed)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    kills = runs = wrong = 0
+    rng = random.Random(given.seed)
+    verbs = [given.only] if given.only else list(SHARE)
+    kills = wrong = 0
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        prepare(folder)
-        wanted = {}
-        while kills < given.kills:
-            way = WAYS[runs % len(WAYS)]
-            if way not in wanted:
-                untouched = folder / f"untouched-{len(wanted)}"
-                subprocess.run(command(folder, untouched, way), capture_output=True, check=False)
-                wanted[way] = contents(untouched)
-                assert len(wanted[way]) >= 2, "the untouched run wrote nothing"
-            kills += killed_run(folder, way, rng, given.kills - kills)
-            runs += 1
-            found = contents(folder / "killed")
-            if found != wanted[way]:
-                wrong += 1
-                differing = sorted(k for k in found.keys() | wanted[way].keys()
-                                   if found.get(k) != wanted[way].get(k))  # fmt: skip
-                print(f"{' '.join(way)}: differs in {', '.join(differing[:5])}", flush=True)
-    print(f"predict: {kills} kills in {runs} runs, {wrong} runs with other results")
+        in_a_fork(lambda: prepare(folder))  # what computes starts threads, which no fork survives
+        load_everything()
+        commands = all_commands(folder)
+        for verb in verbs:
+            share = given.kills if given.only else round(SHARE[verb] * given.kills)
+            done, bad = attack(verb, commands[verb], share, rng)
+            kills, wrong = kills + done, wrong + bad
+    print(f"{'all':12}{kills:6} kills{'':13}{wrong:6} runs with other results")
     sys.exit(1 if wrong else 0)
+
+
+def in_a_fork(work: Callable[[], None]) -> None:
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            os._exit(code)
+    if os.waitpid(pid, 0)[1]:
+        sys.exit("the files for the attack could not be made")
 
 
 if __name__ == "__main__":

@@ -276,7 +276,7 @@ def _network() -> Any:
     return build(NetworkConfig(unets=1, channels=4, bn_size=1, growth=2, input_size=64)).eval()
 
 
-def _model(kind: str) -> Reader:
+def model_reader(kind: str) -> Reader:
     info = {"enlarge": 1.25, "calibration": {"scale": [1.5] * 68}}
 
     def make(path: Path) -> None:
@@ -461,8 +461,8 @@ def all_readers() -> dict[str, Reader]:
     images = [_image(f) for f in ("JPEG", "PNG", "GIF", "BMP", "TIFF", "WEBP", "PPM", "TGA", "ICO")]
     found = [
         *images, *map(_labels, FORMAT_SUFFIXES), _menpo(), *_scores(), _triage(), _metrics(),
-        _boxes(".csv"), _boxes(".json"), _model("onnx"), _model("safetensors"), _official(),
-        _checkpoint(), _recipe(), _markup(), _video(".mp4", "libx264", True),
+        _boxes(".csv"), _boxes(".json"), model_reader("onnx"), model_reader("safetensors"),
+        _official(), _checkpoint(), _recipe(), _markup(), _video(".mp4", "libx264", True),
         _video(".mkv", "libx264", False), _video(".avi", "libx264", False), _upload(), _shard(),
     ]  # fmt: skip
     return {reader.name: reader for reader in found}
