@@ -25,6 +25,16 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("OMP_NUM_THREADS", "1")  # inherited by the workers
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker more than cores: some tests wait for servers, kills and a cluster."""
+    return (os.cpu_count() or 1) + 1
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The slow ones first, so that no worker is left alone with one at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of research data and golden vectors, which most machines do not have."""
