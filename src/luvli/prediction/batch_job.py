@@ -2,43 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-from luvli.drawing.faces import draw_faces, readable_enlargement
-from luvli.errors import InputError, OutputError
+from luvli.errors import InputError
 from luvli.faces import FaceLandmarks
-from luvli.files import folder_lock, one_line, whole_file, write_text
+from luvli.files import folder_lock, one_line, write_text
 from luvli.image.box import Box
 from luvli.image.crop import Crop
 from luvli.image.photograph import Photograph
 from luvli.image.read import ImageArray
 from luvli.image.write import write_image
 from luvli.prediction.input_files import Input, Inputs
+from luvli.prediction.job_output import JobOutput, job_identity
 from luvli.prediction.job_settings import JobSettings, JobSummary
-from luvli.prediction.journal import Finished, Journal, file_stamp
-from luvli.prediction.output_names import OutputNames
+from luvli.prediction.journal import Finished, file_stamp
 from luvli.prediction.predictor import BATCH, Predictor
 from luvli.prediction.result import Result
-from luvli.prediction.spool import Spool
-from luvli.prediction.track import Follower, follow, smoothed
 from luvli.prediction.turns import find_turned
-from luvli.prediction.video import Frame, VideoReader, VideoWriter, output_suffix
-from luvli.prediction.write import (
-    SUFFIXES,
-    pts_paths,
-    write_json_lines,
-    write_pts_files,
-    write_results,
-)
-from luvli.prefetch import prefetch
+from luvli.prediction.video import Frame
+from luvli.prediction.video_job import VideoJob, Watch
+from luvli.prediction.write import pts_paths, write_json_lines, write_pts_files, write_results
 
 MAX_IMAGES = 64
 """images that wait for the network together"""
@@ -47,9 +35,6 @@ MAX_PIXELS = 50_000_000
 FAILED = "failed.txt"
 """one sentence for each file that could not be read"""
 WRITABLE = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
-
-Watch = Callable[[Iterable[Any], str, int | None], Iterable[Any]]
-"""shows progress while it hands the items through: items, description, total"""
 
 
 @dataclass
@@ -82,18 +67,10 @@ class BatchJob:
             )
         self.predictor = predictor
         self.settings = settings
-        self.summary = JobSummary()
         self._began = time.time()
-        identity = _identity(predictor, settings)
-        self._finished = Finished(settings.out, identity)
-        self._results_file = settings.out / f"faces{SUFFIXES.get(settings.format, '')}"
-        if not settings.overwrite:
-            self._finished.check(self._results_file if self._results_file.suffix else None)
-        self.journal = Journal(settings.out, identity, fresh=settings.overwrite)
-        self._names = OutputNames(settings.out)
-        self._told: set[str] = set()
-        for name in sorted(self.journal.left):
-            self._tell_left(name)
+        self.output = JobOutput(predictor, settings)
+        self.summary, self.journal = self.output.summary, self.output.journal
+        self._videos = VideoJob(self.output)
         self.stopwatch = self.summary.stopwatch
 
     # -- images --------------------------------------------------------------------------
@@ -118,7 +95,7 @@ class BatchJob:
         with ThreadPoolExecutor(workers) as pool:
             try:
                 for item in inputs:
-                    stem = self._stem(item)  # also of finished ones: theirs are taken
+                    stem = self.output.stem(item)  # also of finished ones: theirs are taken
                     if self.journal.confirm(item.path):
                         continue
                     waiting.append(pool.submit(self._prepare, item, stem))
@@ -179,7 +156,7 @@ class BatchJob:
                 self.summary.failed.append(ready.error)
                 self.summary.failed_images.append((ready.input.path, ready.error))
             else:
-                found = self._wanted([next(faces) for _ in ready.boxes])
+                found = self.output.wanted([next(faces) for _ in ready.boxes])
                 with self.stopwatch("write"):
                     self._keep(ready, Result(ready.input.path, found))
             yield ready.input
@@ -195,190 +172,34 @@ class BatchJob:
         summary = self.summary
         stem = ready.stem
         if self.settings.format == "pts":
-            free = [self._may_write(path) for path in pts_paths(stem, len(result.faces))]
+            free = [self.output.may_write(path) for path in pts_paths(stem, len(result.faces))]
             if all(free):
                 write_pts_files(stem, result)
         if ready.image is not None and result.faces:
             suffix = Path(ready.input.path).suffix.lower()
             suffix = suffix if suffix in WRITABLE else ".png"
             target = stem.with_name(f"{stem.name}-landmarks{suffix}")
-            if self._may_write(target):
-                write_image(target, self._drawn(ready.image, result.faces, enlarge=True))
+            if self.output.may_write(target):
+                write_image(target, self.output.drawn(ready.image, result.faces, enlarge=True))
                 if len(summary.written) < 10:
                     summary.written.append(target)
         self.journal.add(result.to_line(), ready.stamp)
         summary.images += 1
         summary.faces += len(result.faces)
         summary.without_face += not result.faces
-        self._count(result)
+        self.output.count(result)
         if len(summary.examples) < 20:
             summary.examples.append(result)
-
-    def _wanted(self, faces: Sequence[FaceLandmarks]) -> tuple[FaceLandmarks, ...]:
-        kept = tuple(face for face in faces if self.settings.wants(face))
-        self.summary.filtered += len(faces) - len(kept)
-        return kept
-
-    def _only_wanted(self, result: Result) -> Result:
-        kept = self.settings.kept(result)
-        self.summary.filtered += len(result.faces) - len(kept.faces)
-        return kept
-
-    def _may_write(self, target: Path) -> bool:
-        """False, and named, where a file stands that is not of this command: what an earlier run
-        of it wrote may be replaced, files of others never."""
-        name = str(target.relative_to(self.settings.out))
-        if self.journal.has_begun(name):
-            return True
-        if self._is_ours(name) or not target.exists():
-            self.journal.begins(name)
-            self._finished.left.discard(name)
-            return True
-        if name not in self._told:
-            self.journal.leaves(name)
-            self._tell_left(name)
-        return False
-
-    def _tell_left(self, name: str) -> None:
-        self._told.add(name)
-        self._finished.left.add(name)
-        self.summary.failed.append(
-            f"{self.settings.out / name} was there before and was left as it is: choose another "
-            "--out, or give --overwrite."
-        )
-
-    def _is_ours(self, name: str) -> bool:
-        """Whether a file of this name, if there is one, may be replaced."""
-        same = self._finished.same and name not in self._finished.left
-        return same or self.settings.overwrite or self.journal.has_begun(name)
-
-    def _count(self, result: Result) -> None:
-        """What the triage decided, where it was asked."""
-        verdicts = [face.accepted for face in result.faces]
-        self.summary.accepted += verdicts.count(True)
-        self.summary.for_review += verdicts.count(False)
-
-    def _stem(self, item: Input) -> Path:
-        """Where outputs of one input go, without a suffix; no two inputs share it."""
-        if self.settings.draw or self.settings.format == "pts" or item.is_video:
-            return self._names.stem(item)
-        return self.settings.out / Path(item.name).with_suffix("")
-
-    def _drawn(
-        self, image: ImageArray, faces: tuple[FaceLandmarks, ...], enlarge: bool = False
-    ) -> ImageArray:
-        return draw_faces(
-            image,
-            faces,
-            coverage=self.settings.coverage,
-            likelihood=self.predictor.info.config.likelihood,
-            enlarge=readable_enlargement(image, faces) if enlarge else 1.0,
-        )
 
     # -- videos ----------------------------------------------------------------------------
 
     def video(self, item: Input, watch: Watch = lambda items, _, __: items) -> None:
         """Do one video; its results get a file of their own. Failures are noted, not raised."""
-        if self.journal.confirm(item.path):
-            return
-        stamp = file_stamp(item.path)
-        try:
-            reader = VideoReader(item.path)
-            frames = watch(prefetch(reader), Path(item.path).name, reader.frames)
-            again = self.settings.smooth and self.settings.draw
-            self._stream(item, frames, reader.rate, item.path, online=not again, offline=True)
-            if reader.ended_early:
-                self.summary.failed.append(
-                    f"{item.path} {reader.ended_early}: results are for what could be read."
-                )
-        except OutputError:
-            raise  # the next one could not be written either
-        except InputError as error:
-            self.summary.failed.append(str(error))
-            return
-        self.journal.add(json.dumps({"image": item.path, "video": True}), stamp)
-        self.summary.videos += 1
+        self._videos.video(item, watch)
 
     def camera(self, frames: Iterable[Frame], name: str, rate: float) -> None:
         """Do a live stream until it ends or is interrupted, which is its usual end."""
-        self._stream(Input(name, name), frames, rate, None, online=True, offline=False)
-        self.summary.videos += 1
-
-    def _stream(
-        self,
-        item: Input,
-        frames: Iterable[Frame],
-        rate: float,
-        sound: str | None,
-        online: bool,
-        offline: bool,
-    ) -> None:
-        """Follow, smooth, draw and write. With `online`, frames are drawn as they pass;
-        otherwise the video is decoded a second time, when the smoothed faces are known."""
-        settings, stem = self.settings, self._stem(item)
-        followed = follow(frames, item.path, Follower(self.predictor, settings.min_score))
-        if offline:  # faces of the next frames are found while these are drawn and written
-            followed = prefetch(followed, ahead=2)
-        target = stem.with_name(f"{stem.name}-landmarks{output_suffix(item.path)}")
-        draws = settings.draw and self._may_write(target)
-        count = faces = 0
-        with Spool(settings.out) as spool, ExitStack() as stack:
-            writer = None
-            if draws:
-                temporary = stack.enter_context(whole_file(target))
-                writer = stack.enter_context(VideoWriter(temporary, rate, sound))
-            for whole in self._results(followed, writer if online else None, offline):
-                result = self._only_wanted(whole)
-                spool.add(result)
-                count, faces = count + 1, faces + len(result.faces)
-                self._count(result)
-            if writer is not None and not online:
-                again = zip(prefetch(VideoReader(item.path)), spool.results(), strict=False)
-                drawn = ((self._drawn(f.image, result.faces), f.time) for f, result in again)
-                for image, time in prefetch(drawn, ahead=2):  # encoded while others are drawn
-                    writer.write(image, time)
-            self._write_video_results(stem, spool)
-        if writer is not None:
-            self.summary.written.append(target)
-            if writer.sound_lost:
-                self.summary.failed.append(f"{item.path} {writer.sound_lost}.")
-        self.summary.frames += count
-        self.summary.faces += faces
-
-    def _results(
-        self,
-        followed: Iterable[tuple[Result, ImageArray]],
-        writer: VideoWriter | None,
-        offline: bool,
-    ) -> Iterator[Result]:
-        """Results in order, smoothed if wanted; drawn on the way if there is a writer."""
-        images: deque[ImageArray] = deque()  # at most one: with a writer nothing is held back
-
-        def passed() -> Iterator[Result]:
-            for result, image in followed:
-                if writer is not None:
-                    images.append(image)
-                yield result
-
-        results = smoothed(passed(), offline) if self.settings.smooth else passed()
-        for result in results:
-            if writer is not None:
-                writer.write(self._drawn(images.popleft(), result.faces), result.time or 0.0)
-            yield result
-
-    def _write_video_results(self, stem: Path, spool: Spool) -> None:
-        format = self.settings.format
-        path = stem if format == "pts" else stem.with_name(f"{stem.name}{SUFFIXES[format]}")
-        if not self._may_write(path):
-            return
-        if format == "pts":
-            for result in spool.results():
-                write_pts_files(stem / f"{result.frame:06d}", result)
-        elif format == "json":
-            write_json_lines(path, (line.encode() for line in spool.texts()))
-        else:
-            write_results(path, spool.results(), format)
-        self.summary.written.append(path)
+        self._videos.camera(frames, name, rate)
 
     # -- the end ---------------------------------------------------------------------------
 
@@ -386,10 +207,10 @@ class BatchJob:
         """Write the images' results from the journal, which then disappears."""
         settings = self.settings
         self.summary.resumed = self.journal.resumed
-        self._finished.note()  # first, so that who is stopped here may write them again
+        self.output.finished.note()  # first, so that who is stopped here may write them again
         anything = any(not line.get("video") for line in self.journal.lines())
         if settings.format != "pts" and anything:
-            path = self._results_file
+            path = self.output.results_file
             with self.stopwatch("write"):
                 if settings.format == "json":
                     write_json_lines(path, self.journal.texts(), self.summary.failed)
@@ -399,17 +220,17 @@ class BatchJob:
                     write_results(path, results, settings.format, self.summary.failed_images)
             self.summary.written.insert(0, path)
         self._write_failed(settings.out / FAILED)
-        self._finished.note()  # now with everything that was left as it is
+        self.output.finished.note()  # now with everything that was left as it is
         self.journal.remove()
-        if self._finished.other:
+        if self.output.finished.other:
             self.summary.left_over = _older_files(settings.out, self._began)
         return self.summary
 
     def _write_failed(self, path: Path) -> None:
         if self.summary.failed:
-            if self._may_write(path):
+            if self.output.may_write(path):
                 write_text(path, "\n".join(map(one_line, self.summary.failed)) + "\n")
-        elif path.exists() and self._is_ours(path.name):
+        elif path.exists() and self.output.is_ours(path.name):
             path.unlink()  # of an earlier run
 
 
@@ -419,14 +240,9 @@ def _older_files(folder: Path, began: float) -> int:
     return sum(path.stat().st_mtime < began - 1 for path in files)  # some clocks count seconds
 
 
-def _identity(predictor: Predictor, settings: JobSettings) -> dict[str, Any]:
-    about = {"model": predictor.info.name, "version": predictor.info.version}
-    return about | settings.identity()
-
-
 def free_folder(predictor: Predictor, settings: JobSettings) -> JobSettings:
     """The same settings with `out` moved to NAME-2, NAME-3, ... where another run's results are."""
-    identity, first = _identity(predictor, settings), settings.out
+    identity, first = job_identity(predictor, settings), settings.out
     number = 1
     while Finished(settings.out, identity).other and not settings.overwrite:
         number += 1
