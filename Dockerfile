@@ -1,6 +1,6 @@
 # The command and the server on a CPU, without PyTorch, as an ordinary user.
 #   docker build -t luvli .
-#   docker run --rm -v "$PWD:/data" luvli predict photos/ --draw --out results
+#   docker run --rm --user "$(id -u):$(id -g)" -v "$PWD:/data" luvli predict photos/ --draw --out results
 #   docker run --rm -p 8000:8000 -v "$PWD/tokens:/run/tokens:ro" luvli \
 #       serve --host 0.0.0.0 --token-file /run/tokens      # a token of 16 characters or more on each line
 FROM python:3.12-slim AS build

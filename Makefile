@@ -30,7 +30,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/lint-imports --no-logo --no-cache
 
 docs: $(VENV)/.installed-docs
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(VENV)/.installed-dev
 	@for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
