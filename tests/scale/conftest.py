@@ -22,13 +22,14 @@ from luvli.image.write import write_image
 from luvli.prediction.job_settings import JobSettings
 from luvli.prediction.predictor import Predictor, load
 from luvli.prediction.video import Frame
+from luvli.scale.cluster import PATIENT
 from luvli.scale.output import PartCounts
 from luvli.scale.parts import Part
 from luvli.scale.plan import Plan, open_plan, undone
 from luvli.scale.prepare import PictureReader, ReadSettings
 from luvli.scale.ray_predict import count_chunk
 from luvli.scale.sources import SourceOptions, plan_parts
-from luvli.scale.stages import Network, WorkerSettings, Write
+from luvli.scale.stages import Network, WorkerSettings, Write, written
 from luvli.scale.video_source import read_video_part
 
 pytest.importorskip("pyarrow", reason="needs pyarrow (extra scale)")
@@ -82,7 +83,7 @@ def cluster() -> Iterator[Any]:
     pytest.importorskip("ray", reason="needs Ray (extra scale)")
     from ray.cluster_utils import Cluster
 
-    patient = {"RAY_raylet_start_wait_time_s": "120", "RAY_worker_register_timeout_seconds": "120"}
+    patient = {**PATIENT, "RAY_worker_register_timeout_seconds": "120"}
     before = {name: os.environ.get(name) for name in patient}
     os.environ.update(patient)
     try:
@@ -147,7 +148,7 @@ def in_this_process(predictor: Predictor) -> InThisProcess:
         parts_left = [p for chunk in range(plan.chunks) for p in undone(str(target), chunk)]
         for part in parts_left[:limit]:
             ready = [] if part.kind == "video" else list(reader.images(part))
-            write(network({"part": part.to_json(), "ready": pickle.dumps(ready)}))
+            written(write(network({"part": part.to_json(), "ready": pickle.dumps(ready)})))
         if limit is not None:
             return plan, PartCounts()
         total = PartCounts()

@@ -62,9 +62,9 @@ def _luvli(*arguments: object) -> subprocess.Popen[str]:
     )
 
 
-def _on(cluster: Any, source: Path, out: Path) -> subprocess.Popen[str]:
+def _on(cluster: Any, source: Path, out: Path, size: int = 3) -> subprocess.Popen[str]:
     return _luvli(
-        "predict", source, "--engine", "ray", "--address", cluster.address, "--part-size", 3,
+        "predict", source, "--engine", "ray", "--address", cluster.address, "--part-size", size,
         "--out", out,
     )  # fmt: skip
 
@@ -131,6 +131,43 @@ def _command(process: Any) -> str:
         return " ".join(process.cmdline())
     except psutil.Error:
         return ""
+
+
+@pytest.fixture(scope="module")
+def clip(astronaut: NDArray[np.uint8], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A face that moves through 24 frames, with a key frame at every sixth."""
+    av = pytest.importorskip("av", reason="needs PyAV (extra video)")
+    path = tmp_path_factory.mktemp("clips") / "clip.mp4"
+    with av.open(str(path), "w") as out:
+        stream = out.add_stream("libx264", rate=25, options={"g": "6", "crf": "20"})
+        stream.width, stream.height, stream.pix_fmt = 260, 260, "yuv420p"
+        for number in range(24):
+            view = np.ascontiguousarray(astronaut[0:260, 110 + 2 * number : 370 + 2 * number])
+            out.mux(stream.encode(av.VideoFrame.from_ndarray(view, format="rgb24")))
+        out.mux(stream.encode(None))
+    return path
+
+
+def test_a_video_on_a_cluster(cluster: Any, clip: Path, tmp_path: Path) -> None:
+    """In one part: the rows of one machine. In four: its frames, times and tracks; faces of a
+    later part are found anew, so that they differ by as much as the detector's boxes do."""
+    alone = _luvli("predict", clip, "--format", "parquet", "--out", tmp_path / "alone")
+    assert alone.wait(timeout=240) == 0
+    expected = rows_of(tmp_path / "alone/faces.parquet")
+    for size, parts in ((30, 1), (6, 4)):
+        out = tmp_path / f"out{size}"
+        done = _on(cluster, clip, out, size)
+        text = done.communicate(timeout=240)[0]
+        assert done.returncode == 0, text
+        assert "rows in 24 = rows out 24 + failures 0: complete" in text
+        assert len(list(out.rglob("part-*/*.parquet"))) == parts
+        rows = rows_of(out)
+        if parts == 1:
+            assert rows == expected
+        for ours, theirs in zip(rows, expected, strict=True):
+            same = ("image", "frame", "time", "track", "status")
+            assert [ours[key] for key in same] == [theirs[key] for key in same]
+            np.testing.assert_allclose(ours["points"], theirs["points"], atol=2.0)
 
 
 def test_no_cluster_at_the_address_is_one_sentence(many: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import Result as Ran
 
-from luvli.errors import InputError
+from luvli.errors import InputError, OutputError
 from luvli.scale.output import read_counts
 from luvli.scale.parts import Part
 from luvli.scale.plan import open_plan, read_chunk
@@ -153,6 +154,38 @@ def test_parquet_with_pictures_or_paths_carries_its_columns(
     found = {row["image"]: row["points"] for row in rows}
     expected = {Path(r["image"]).relative_to(photos).as_posix(): r["points"] for r in alone}
     assert found == expected
+
+
+def test_a_full_target_is_one_sentence_and_the_job_goes_on(
+    photos: Path, in_this_process: InThisProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    plain = Path.write_bytes
+
+    def write(self: Path, data: bytes) -> int:
+        if len(list(out.rglob("part-*/0*.parquet"))) == 1:
+            plain(self, data[:100])
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return plain(self, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", write)
+        with pytest.raises(OutputError, match=r"No space left on device.*free some space"):
+            in_this_process([str(photos)], out)
+    names = [path.name for path in out.rglob("*") if path.is_file()]
+    assert len([name for name in names if name.endswith(".parquet")]) == 1
+    assert not [name for name in names if name.startswith(".")], names
+    _, counts = in_this_process([str(photos)], out)
+    assert counts.images == 7
+
+
+def test_a_target_that_cannot_be_written(
+    photos: Path, tmp_path: Path, luvli: Callable[..., Ran]
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    ran = luvli("predict", photos, "--engine", "ray", "--out", tmp_path / "file/out")
+    assert ran.exit_code == 2, ran.output
+    assert "cannot be written" in " ".join(ran.output.split())
 
 
 def test_only_sure_faces_are_kept_and_the_rest_is_counted(

@@ -101,7 +101,7 @@ def predict(
         str | None, typer.Option(help="ray: column of a Parquet source with the images' names.")
     ] = None,
     part_size: Annotated[
-        int | None, typer.Option(help="ray: images that are done, and written, together.")
+        int | None, typer.Option(help="ray: images, or frames, done and written together.")
     ] = None,
 ) -> None:  # fmt: skip
     """Find faces and write their landmarks with covariance and visibility.

@@ -10,7 +10,6 @@ the driver lives, or by the same command later.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,7 +23,7 @@ from luvli.scale.output import PartCounts, read_counts
 from luvli.scale.places import join, write_whole
 from luvli.scale.plan import Plan, open_plan, read_chunk
 from luvli.scale.sources import SourceOptions, plan_parts
-from luvli.scale.stages import Network, Read, WorkerSettings, Write, find_undone
+from luvli.scale.stages import Network, Read, WorkerSettings, Write, find_undone, written
 
 READ_CPUS, NETWORK_CPUS, WRITE_CPUS = 0.5, 0.25, 0.1
 """shares of a core that Ray sets aside. A core has one network and one or two readers; the
@@ -114,7 +113,7 @@ def _stream(ray: Any, job: ScaleJob, plan: Plan) -> Iterator[PartCounts]:
     )
     rows = rows.map(Write(job.target), num_cpus=WRITE_CPUS)
     for row in rows.iter_rows():
-        yield pickle.loads(row["counts"])
+        yield written(row)
 
 
 def _check(ray: Any, target: str, summary: ScaleSummary) -> None:

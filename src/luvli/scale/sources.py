@@ -17,7 +17,7 @@ from luvli.scale.parquet_source import ParquetFiles
 from luvli.scale.parts import Part
 from luvli.scale.places import Found, exists, is_uri, list_files
 from luvli.scale.tar_source import tar_parts
-from luvli.scale.video_source import video_parts
+from luvli.scale.video_source import SEGMENT, video_parts
 
 LARGEST, SMALLEST, WANTED = 256, 16, 64
 """images in a part: at most, at least, and how many parts a small source is cut into"""
@@ -36,7 +36,7 @@ class SourceOptions:
     name_column: str | None = None
     """Parquet: the column with the images' names"""
     part_size: int | None = None
-    """images in a part of single files or of a tar"""
+    """images in a part of single files or of a tar; frames, at least, in a segment of a video"""
 
     def __post_init__(self) -> None:
         if self.part_size is not None and self.part_size < 1:
@@ -125,7 +125,8 @@ class _WholeFiles:
         for place, pieces in _ahead(partial(tar_parts, size=size), self.tars):
             for entries in pieces:
                 yield numbered("tar", place, len(entries), entries)
-        for place, segments in _ahead(video_parts, self.videos):
+        least = self.options.part_size or SEGMENT
+        for place, segments in _ahead(partial(video_parts, least=least), self.videos):
             for count, about in segments:
                 yield numbered("video", place, count, (), about)
 

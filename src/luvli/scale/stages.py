@@ -1,4 +1,8 @@
-"""The three steps of a part on a Ray cluster: read, network, write. A part is one row."""
+"""The three steps of a part on a Ray cluster: read, network, write. A part is one row.
+
+What ends a job (a target that is full, a source that is gone) goes through the pipeline as an
+`InputError` in place of a result: of an exception Ray keeps no more than its text.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ from luvli.prediction.predictor import Predictor, load
 from luvli.prediction.result import Result
 from luvli.prediction.track import Follower, follow, smoothed
 from luvli.scale.isolated import IsolatedReader, ReaderDied
-from luvli.scale.output import Predicted, write_part
+from luvli.scale.output import PartCounts, Predicted, write_part
 from luvli.scale.parts import Part
 from luvli.scale.plan import undone
 from luvli.scale.prepare import ReadSettings, Ready
@@ -92,11 +96,14 @@ class Read:
         ready: list[Ready] = []
         if part.kind != "video":
             size = 0
-            for one in _reader(self.settings).images(part):
-                ready.append(one)
-                size += one.size
-                if size > BUDGET:
-                    break
+            try:
+                for one in _reader(self.settings).images(part):
+                    ready.append(one)
+                    size += one.size
+                    if size > BUDGET:
+                        break
+            except InputError as error:
+                return {"part": row["part"], "ready": _packed(error)}
         return {"part": row["part"], "ready": pickle.dumps(ready, protocol=5)}
 
 
@@ -112,21 +119,31 @@ class Network:
 
     def __call__(self, row: Row) -> Row:
         part = Part.from_json(row["part"])
+        ready: list[Ready] | InputError = pickle.loads(row["ready"])
+        if isinstance(ready, InputError):
+            return {"done": row["ready"]}
         done = Predicted(part, [], [])
-        if part.kind == "video":
-            self._video(done)
-        else:
-            ready: list[Ready] = pickle.loads(row["ready"])
-            self._images(done, ready)
-            if len(ready) < part.count:
-                rest: list[Ready] = []
-                for one in self.reader.images(part, len(ready)):
-                    rest.append(one)
-                    if sum(r.size for r in rest) > AT_A_TIME:
-                        self._images(done, rest)
-                        rest = []
-                self._images(done, rest)
+        try:
+            if part.kind == "video":
+                self._video(done)
+            else:
+                self._images(done, ready)
+                self._rest(done, len(ready))
+        except InputError as error:
+            return {"done": _packed(error)}
         return {"done": pickle.dumps(done, protocol=5)}
+
+    def _rest(self, done: Predicted, start: int) -> None:
+        """What is too much for one row: read here, a little at a time."""
+        if start == done.part.count:
+            return
+        rest: list[Ready] = []
+        for one in self.reader.images(done.part, start):
+            rest.append(one)
+            if sum(r.size for r in rest) > AT_A_TIME:
+                self._images(done, rest)
+                rest = []
+        self._images(done, rest)
 
     @property
     def reader(self) -> IsolatedReader:
@@ -211,8 +228,25 @@ class Write:
 
     def __call__(self, row: Row) -> Row:
         began = time.perf_counter()
-        done: Predicted = pickle.loads(row["done"])
-        counts = write_part(self.target, done)
+        done: Predicted | InputError = pickle.loads(row["done"])
+        if isinstance(done, InputError):
+            return {"counts": row["done"]}
+        try:
+            counts = write_part(self.target, done)
+        except InputError as error:
+            return {"counts": _packed(error)}
         counts.seconds["write"] = time.perf_counter() - began
         counts.errors.clear()  # they are in the file
         return {"counts": pickle.dumps(counts)}
+
+
+def written(row: Row) -> PartCounts:
+    """What came of a part, after all steps; the error that ends the job."""
+    found: PartCounts | InputError = pickle.loads(row["counts"])
+    if isinstance(found, InputError):
+        raise found
+    return found
+
+
+def _packed(error: InputError) -> bytes:
+    return pickle.dumps(type(error)(str(error)))
