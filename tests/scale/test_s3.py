@@ -17,7 +17,7 @@ from .conftest import InThisProcess, rows_of
 
 pytest.importorskip("pyarrow")
 moto_server = pytest.importorskip(
-    "moto.server", reason="needs an S3 server: pip install 'moto[s3]' flask flask-cors"
+    "moto.server", reason="needs an S3 server: moto, of the extra dev"
 )
 
 
