@@ -51,3 +51,10 @@ def make_faces() -> Callable[..., EvaluatedFaces]:
 def faces() -> EvaluatedFaces:
     """Forty of them."""
     return _faces()
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Reports with empty images: drawing them is tested elsewhere."""
+    monkeypatch.setattr("luvli.evaluation.report.png", lambda figure: b"")
+    monkeypatch.setattr("luvli.evaluation.compare.png", lambda figure: b"")

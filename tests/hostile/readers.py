@@ -5,60 +5,16 @@ A reader answers, or raises `InputError`; anything else, and any wait, is a fail
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
 import io
 import json
-import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hostile import mutate
-from hostile.mutate import Mutator
-
-FACES = 3
-
-
-@dataclasses.dataclass(frozen=True)
-class Reader:
-    """One kind of file."""
-
-    name: str
-    suffix: str
-    make: Callable[[Path], None]
-    """writes a good file"""
-    read: Callable[[Path], Any]
-    mutators: tuple[Mutator, ...] = mutate.BINARY
-
-
-def records(markup: str = "ibug68") -> list[Any]:
-    """Three labelled faces with everything that a record holds."""
-    from luvli.data.record import FaceRecord, Visibility
-    from luvli.markup import get_markup
-
-    shape = get_markup(markup).schematic * 40
-    return [
-        FaceRecord(
-            points=shape + 60 + 3 * i,
-            visibility=np.full(len(shape), Visibility.UNOCCLUDED),
-            image=Path(f"image-{i}.jpg"),
-            box=np.array([20.0, 20, 110, 110]) + 3 * i,
-            markup=markup,
-            face_id=f"{i + 1:04d}",
-            score=0.9,
-        )
-        for i in range(FACES)
-    ]
-
-
-def photograph() -> Any:
-    rng = np.random.default_rng(0)
-    y, x = np.mgrid[:48, :64]
-    return np.stack([x * 4, y * 5, rng.integers(0, 99, x.shape)], axis=2).astype(np.uint8)
-
+from hostile.label_readers import label_readers
+from hostile.reader import FACES, Reader, photograph
 
 # -- images ------------------------------------------------------------------------------------
 
@@ -83,163 +39,6 @@ def _image(format: str) -> Reader:
         Photograph(path).overview(32)
 
     return Reader(f"image {format}", f".{format.lower()}", make, read)
-
-
-# -- labels and predictions ------------------------------------------------------------------
-
-
-def _labels(format: str) -> Reader:
-    from luvli.data.formats import read_labels, write_labels
-    from luvli.data.formats.registry import FORMAT_SUFFIXES
-
-    def make(path: Path) -> None:
-        faces = records()
-        write_labels(path, faces[:1] if format in ("pts", "labelme") else faces, format)
-
-    def read(path: Path) -> None:
-        read_labels(path, format)
-        read_labels(path)  # whatever it is taken for
-
-    suffix = FORMAT_SUFFIXES[format]
-    kind = mutate.JSON + mutate.TEXT if suffix == ".json" else mutate.TEXT
-    return Reader(f"labels {format}", suffix, make, read, kind)
-
-
-def _menpo() -> Reader:
-    def make(path: Path) -> None:
-        import scipy.io
-
-        kind = [("name", object), ("gt", object), ("other", object)]
-        cells = np.empty((FACES, 1), object)
-        for i in range(FACES):
-            face = np.zeros((1, 1), kind)
-            face[0, 0] = (f"face-{i}", np.random.default_rng(i).random((68, 2)), np.ones((68, 2)))
-            cells[i, 0] = face
-        scipy.io.savemat(path, {"faces": cells})
-
-    def read(path: Path) -> None:
-        from luvli.data.formats import read_labels
-
-        read_labels(path, "menpo")
-
-    return Reader("labels menpo", ".mat", make, read)
-
-
-def _scored(name: str, suffix: str, write: Callable[[Path], None],
-            mutators: tuple[Mutator, ...]) -> Reader:  # fmt: skip
-    """`luvli score FILE --truth labels.json`, and the other way round."""
-    truth: list[Path] = []
-
-    def make(path: Path) -> None:
-        from luvli.data.formats import write_labels
-
-        write(path)
-        truth[:] = [path.with_name(f"truth-{name.replace(' ', '-')}.json")]
-        write_labels(truth[0], records(), "json")
-
-    def read(path: Path) -> None:
-        from luvli.errors import InputError
-        from luvli.evaluation.match import read_faces
-        from luvli.evaluation.metrics import compute_metrics
-
-        for ways in ((path, None), (truth[0], path)):
-            with contextlib.suppress(InputError):
-                compute_metrics(read_faces(*ways, by_order=True), resamples=2)
-        compute_metrics(read_faces(path, truth[0], by_order=True), resamples=2)
-
-    return Reader(f"score {name}", suffix, make, read, mutators)
-
-
-def _arrays() -> dict[str, Any]:
-    faces = records()
-    return {
-        "points": np.stack([face.points for face in faces]) + 0.5,
-        "covariance": np.tile(np.eye(2), (FACES, 68, 1, 1)),
-        "visibility": np.full((FACES, 68), 0.8),
-        "names": np.array([face.face_id for face in faces]),
-    }
-
-
-def _predicted() -> list[Any]:
-    from luvli.faces import FaceLandmarks
-    from luvli.prediction.result import Result
-
-    arrays = _arrays()
-    return [
-        Result(
-            f"image-{i}.jpg",
-            (FaceLandmarks(points=arrays["points"][i], covariance=arrays["covariance"][i],
-                           visibility=arrays["visibility"][i], box=[20, 20, 110, 110], score=0.9,
-                           confidence=0.7, expected_error=2.0),),
-        )
-        for i in range(FACES)
-    ]  # fmt: skip
-
-
-def _write_predicted(format: str) -> Callable[[Path], None]:
-    def write(path: Path) -> None:
-        from luvli.prediction.write import write_results
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            write_results(path, _predicted(), format)
-
-    return write
-
-
-def _write_report(path: Path) -> None:
-    from luvli.data.formats import write_labels
-    from luvli.evaluation.evaluated_faces import write_parquet
-    from luvli.evaluation.match import read_faces
-
-    _write_predicted("json")(path.with_name("for-report.json"))
-    write_labels(path.with_name("for-report-truth.json"), records(), "json")
-    faces = read_faces(path.with_name("for-report.json"), path.with_name("for-report-truth.json"))
-    write_parquet(path, faces)
-
-
-def _scores() -> list[Reader]:
-    return [
-        _scored("npz", ".npz", lambda path: np.savez(path, **_arrays()), mutate.BINARY),
-        _scored("npz packed", ".npz", lambda p: np.savez_compressed(p, **_arrays()), mutate.BINARY),
-        _scored("npy", ".npy", lambda path: np.save(path, _arrays()["points"]), mutate.BINARY),
-        _scored("parquet", ".parquet", _write_predicted("parquet"), mutate.BINARY),
-        _scored("report", ".parquet", _write_report, mutate.BINARY),
-        _scored("json", ".json", _write_predicted("json"), mutate.JSON),
-        _scored("coco", ".json", _write_predicted("coco"), mutate.JSON),
-        _scored("csv", ".csv", _write_predicted("csv"), mutate.TEXT),
-    ]
-
-
-def _triage() -> Reader:
-    def read(path: Path) -> None:
-        from luvli.trust.triage_report import judge, read_predicted_faces, write_judged
-
-        write_judged(path.with_name("judged.json"), judge(read_predicted_faces(path), None, 0.5))
-
-    return Reader("triage json", ".json", _write_predicted("json"), read, mutate.JSON)
-
-
-def _metrics() -> Reader:
-    def make(path: Path) -> None:
-        from luvli.data.formats import write_labels
-        from luvli.evaluation.match import read_faces
-        from luvli.evaluation.metrics import compute_metrics
-
-        _write_predicted("json")(path.with_name("for-metrics.json"))
-        write_labels(path.with_name("for-metrics-truth.json"), records(), "json")
-        faces = read_faces(path.with_name("for-metrics.json"),
-                           path.with_name("for-metrics-truth.json"))  # fmt: skip
-        path.write_text(compute_metrics(faces, resamples=2).to_json())
-
-    def read(path: Path) -> None:
-        from luvli.evaluation.metric_records import EvaluationMetrics, find_metric
-
-        metrics = EvaluationMetrics.read(path)
-        for place in ("accuracy.box.auc.7", "accuracy.box.nme"):
-            find_metric(metrics, place)
-
-    return Reader("metrics.json", ".json", make, read, mutate.JSON)
 
 
 # -- boxes, models, recipes -----------------------------------------------------------------
@@ -456,11 +255,9 @@ def _shard() -> Reader:
 
 def all_readers() -> dict[str, Reader]:
     """By name."""
-    from luvli.data.formats.registry import FORMAT_SUFFIXES
-
     images = [_image(f) for f in ("JPEG", "PNG", "GIF", "BMP", "TIFF", "WEBP", "PPM", "TGA", "ICO")]
     found = [
-        *images, *map(_labels, FORMAT_SUFFIXES), _menpo(), *_scores(), _triage(), _metrics(),
+        *images, *label_readers(),
         _boxes(".csv"), _boxes(".json"), model_reader("onnx"), model_reader("safetensors"),
         _official(), _checkpoint(), _recipe(), _markup(), _video(".mp4", "libx264", True),
         _video(".mkv", "libx264", False), _video(".avi", "libx264", False), _upload(), _shard(),
