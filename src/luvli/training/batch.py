@@ -179,6 +179,9 @@ def load_batches(faces: TrainingFaces, order: StageOrder, workers: int) -> Itera
         batch_sampler=order,
         num_workers=workers,
         collate_fn=make_batch,
+        # Every start draws a seed: not from the global generator, whose state a resumed run
+        # has just restored.
+        generator=torch.Generator(),
     )
     return iter(loader) if workers else prefetch(loader)
 
