@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError, require
 from luvli.files import PathLike, whole_file
 from luvli.network.model_info import ModelInfo
-from luvli.prediction.predictor import load
+from luvli.prediction.predictor import Predictor, load
 from luvli.trust.fit_tables import Fitted, fit_tables
 from luvli.trust.measure import measure_faces
 from luvli.trust.seen import Seen, photograph_name
+
+if TYPE_CHECKING:
+    from luvli.network.model import LUVLi
 
 SEEN_SHARE = 0.05
 """share of calibration faces that may look like training faces by chance"""
@@ -78,17 +82,15 @@ def _safetensors(
 ) -> Fitted:
     require("torch", "train")
     from luvli.network.weights import load_model, save_model
-    from luvli.prediction.export import export_network, export_onnx
+    from luvli.prediction.export import export_onnx
 
     network, info = load_model(source)
     before = ModelInfo.from_training(source.stem, network.config, info)
     text = seen.to_text() if seen is not None else _known(before)
     refuse_training_faces(records, Seen.from_text(text))
     plain: dict[str, Any] = {k: v for k, v in info.items() if k not in ("calibration", "trust")}
-    with tempfile.TemporaryDirectory() as place:
-        path = Path(place) / f"{source.stem}.onnx"
-        export_network(network, ModelInfo.from_training(source.stem, network.config, plain), path)
-        measured = measure_faces(load(path), records, spoilt, seed, track)
+    with uncalibrated(network, source.stem, plain) as predictor:
+        measured = measure_faces(predictor, records, spoilt, seed, track)
     fitted = fit_tables(measured, network.config, success, text, True, data)
     assert fitted.calibration is not None
     plain["calibration"] = fitted.calibration.model_dump()
@@ -97,6 +99,18 @@ def _safetensors(
     if onnx is not None:
         export_onnx(target, onnx)
     return fitted
+
+
+@contextmanager
+def uncalibrated(network: LUVLi, name: str, info: Mapping[str, Any]) -> Iterator[Predictor]:
+    """The network as it is used, but with its covariances as they leave it."""
+    from luvli.prediction.export import export_network
+
+    plain = {key: value for key, value in info.items() if key != "calibration"}
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / f"{name}.onnx"
+        export_network(network, ModelInfo.from_training(name, network.config, plain), path)
+        yield load(path)
 
 
 def _onnx(

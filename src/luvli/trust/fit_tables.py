@@ -65,7 +65,7 @@ def fit_tables(
     """Fit everything; with `scale`, the covariances must be as the network gives them."""
     check_measured(measured, config)
     first = in_first_part(measured.photograph, FIT_SHARE)
-    groups = _groups(config)
+    groups = landmark_groups(config)
     calibration = None
     if scale:
         part = measured.take(first & measured.plain)
@@ -250,7 +250,8 @@ def triage_advice(table: TriageTable) -> list[str]:
     return lines
 
 
-def _groups(config: NetworkConfig) -> dict[str, list[int]]:
+def landmark_groups(config: NetworkConfig) -> dict[str, list[int]]:
+    """The markup's groups of landmarks where they hold every one, else one group of all."""
     if is_markup(config.markup):
         groups = get_markup(config.markup).groups
         if sum(len(group) for group in groups.values()) == config.landmarks:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,11 +17,12 @@ from luvli.files import PathLike
 from luvli.image.box import Box
 from luvli.image.match import best_match
 from luvli.image.read import ImageArray, read_image
-from luvli.markup import get_markup, is_markup
 from luvli.network.calibration import Calibration
 from luvli.network.weights import load_model, save_model
 from luvli.prediction.predictor import Predictor, load
 from luvli.trust.calibrate import coverage, fit
+from luvli.trust.calibrate_model import uncalibrated
+from luvli.trust.fit_tables import landmark_groups
 
 Floats = NDArray[np.float64]
 
@@ -67,14 +67,10 @@ def _crop_box(predictor: Predictor, image: ImageArray, record: FaceRecord) -> Bo
 def calibrate_on_folder(model: Path, folder: PathLike) -> Calibration:
     """Fit the calibration of a safetensors model on held-out faces and keep it in the file."""
     network, info = load_model(model)
-    info.pop("calibration", None)
-    with tempfile.TemporaryDirectory() as place:
-        plain = Path(place) / f"{model.stem}.safetensors"
-        save_model(plain, network, info)
-        measured = predict_folder(load(plain, "torch"), folder)
+    with uncalibrated(network, model.stem, info) as predictor:
+        measured = predict_folder(predictor, folder)
     config = network.config
-    groups = get_markup(config.markup).groups if is_markup(config.markup) else None
-    fitted = fit(*measured, likelihood=config.likelihood, groups=groups)
+    fitted = fit(*measured, likelihood=config.likelihood, groups=landmark_groups(config))
     save_model(model, network, info | {"calibration": fitted.model_dump()})
     return fitted
 
