@@ -96,13 +96,15 @@ def running(*options: str) -> Iterator[Server]:
 
 
 def median_ms(work: Callable[[], object], other: Callable[[], object], repeat: int) -> list[float]:
-    """Median milliseconds of two kinds of work, taken in turns."""
+    """Median milliseconds of two kinds of work, ten of one and ten of the other in turns: so
+    both meet the same machine, and each finds its own things in the caches."""
     times: list[list[float]] = [[], []]
-    for i in range(2 * repeat + 6):
-        start = time.perf_counter()
-        (work, other)[i % 2]()
-        if i >= 6:
-            times[i % 2].append((time.perf_counter() - start) * 1e3)
+    for i in range(2 * max(repeat // 10, 1) + 2):
+        for _ in range(10):
+            start = time.perf_counter()
+            (work, other)[i % 2]()
+            if i >= 2:
+                times[i % 2].append((time.perf_counter() - start) * 1e3)
     return [statistics.median(each) for each in times]
 
 
@@ -192,7 +194,11 @@ def stream(server: Server, image: bytes, seconds: float) -> tuple[float, int]:
 
 
 def soak(image: bytes, seconds: float, clients: int) -> None:
-    """So many requests in flight for so long: statuses, and memory at ten moments."""
+    """So many requests in flight for so long: statuses, and memory in each tenth of the time.
+
+    What a request needs while it is computed comes and goes, so single moments tell little: the
+    lowest of many is what the server keeps.
+    """
     with running() as server, ThreadPoolExecutor(clients) as pool:
         end = time.monotonic() + seconds
         counts: Counter[int] = Counter()
@@ -207,9 +213,13 @@ def soak(image: bytes, seconds: float, clients: int) -> None:
                     time.sleep(random.uniform(0.5, 1.5))  # as Retry-After asks for
 
         work = [pool.submit(client) for _ in range(clients)]
-        for _ in range(10):
-            time.sleep(seconds / 10)
-            print(f"{server.megabytes:7.1f} MB  {dict(counts)}", flush=True)
+        for tenth in range(1, 11):
+            seen = []
+            while time.monotonic() < end - seconds * (10 - tenth) / 10:
+                seen.append(server.megabytes)
+                time.sleep(0.05)
+            low, high = min(seen), max(seen)
+            print(f"{low:7.1f} to {high:.1f} MB  {dict(counts)}", flush=True)
         for each in work:
             each.result()
         print(f"statuses: {dict(counts)}; memory at rest {server.megabytes:.1f} MB")

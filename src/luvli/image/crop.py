@@ -84,10 +84,10 @@ class Crop:
         scale = size / side
         angle = math.radians(rotation)
         cos, sin = scale * math.cos(angle), scale * math.sin(angle)
-        linear = np.array([[cos, sin], [-sin, cos]])
         middle = size / 2 if convention == "reference" else (size - 1) / 2
-        shift = middle - linear @ np.asarray(centre, dtype=np.float64)
-        return cls(np.column_stack([linear, shift]), size, rotation, convention)
+        x, y = float(centre[0]), float(centre[1])
+        rows = [cos, sin, middle - (cos * x + sin * y)], [-sin, cos, middle - (cos * y - sin * x)]
+        return cls(np.array(rows), size, rotation, convention)
 
     @property
     def inverse(self) -> NDArray[np.float64]:

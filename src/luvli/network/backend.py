@@ -40,6 +40,10 @@ class CropPrediction(NamedTuple):
 def usable(found: CropPrediction) -> NDArray[np.bool_]:
     """(B,) whether all that is said about a crop are numbers, and covariances are covariances."""
     batch = len(found.points)
+    with np.errstate(invalid="ignore", over="ignore"):
+        sums = found.points.sum() + found.visibility.sum() + found.covariance.sum()
+    if np.isfinite(sums) and found.covariance.reshape(-1, 4)[:, ::3].min(initial=1.0) > 0:
+        return np.ones(batch, dtype=np.bool_)  # as usual: a NaN or inf would be in the sums
     covariance = found.covariance.astype(np.float64).reshape(batch, -1, 2, 2)
     xx, yy = covariance[..., 0, 0], covariance[..., 1, 1]
     with np.errstate(invalid="ignore", over="ignore"):

@@ -6,9 +6,10 @@ and how plausible the shape is.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cache, cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -118,6 +119,39 @@ def best_turn(points: Floats, mean: Floats) -> Floats:
     return np.asarray(np.angle(_as_complex(points) @ _as_complex(mean).conj()))
 
 
+class FaceArrays(NamedTuple):
+    """What the features of n faces of one markup are made from, stacked."""
+
+    points: Floats
+    """(n, k, 2)"""
+    covariance: Floats
+    """(n, k, 2, 2)"""
+    visibility: Floats | None
+    """(n, k); None where it means nothing"""
+    box: Floats
+    """(n, 4)"""
+    scores: Sequence[float]
+    """n scores of the detector"""
+    markup: str
+
+    @classmethod
+    def of(cls, faces: Sequence[FaceLandmarks]) -> FaceArrays:
+        """Of faces with locations, at least one."""
+        return cls(
+            np.array([face.points for face in faces]),
+            np.array([face.covariance for face in faces]),
+            np.array(
+                [
+                    face.visibility if face.visibility_trained else np.ones(len(face))
+                    for face in faces
+                ]
+            ),
+            np.array([face.box for face in faces]),
+            [face.score for face in faces],
+            faces[0].markup,
+        )
+
+
 def face_features(face: FaceLandmarks, shape: ShapeModel) -> Floats:
     """(11,) the features named in `FEATURES`; NaN for a face without locations."""
     features: Floats = many_features([face], shape)[0]
@@ -131,32 +165,29 @@ def many_features(faces: Sequence[FaceLandmarks], shape: ShapeModel) -> Floats:
     """
     located = [bool(np.isfinite(face.points).all()) for face in faces]
     if all(located) and faces:
-        return _features(faces, shape)
+        return _features(FaceArrays.of(faces), shape)
     table = np.full((len(faces), len(FEATURES)), np.nan)
     known = [face for face, there in zip(faces, located, strict=True) if there]
     if known:
-        table[np.array(located)] = _features(known, shape)
+        table[np.array(located)] = _features(FaceArrays.of(known), shape)
     return table
 
 
-def _features(faces: Sequence[FaceLandmarks], shape: ShapeModel) -> Floats:
-    points = np.array([face.points for face in faces])
-    visible = np.array(
-        [face.visibility if face.visibility_trained else np.ones(len(face)) for face in faces]
-    )
-    box = np.array([face.box for face in faces])
-    area = determinant(np.array([face.covariance for face in faces]))
+def _features(faces: FaceArrays, shape: ShapeModel) -> Floats:
+    points, box = faces.points, faces.box
+    visible = np.ones(points.shape[:2]) if faces.visibility is None else faces.visibility
+    area = determinant(faces.covariance)
     count = points.shape[1]
     sides = box[:, 2:] - box[:, :2]
     size = np.maximum(np.sqrt(sides[:, 0] * sides[:, 1]), 1e-9)
     sigma = np.sqrt(np.sqrt(np.maximum(area, _TINY**4))) / size[:, None]
     weight = visible + 0.05
-    members = _group_members(faces[0].markup, count)  # all of them, then the groups
+    members = _group_members(faces.markup, count)  # all of them, then the groups
     means = (weight * sigma) @ members / (weight @ members)
     low, high = points.min(axis=1), points.max(axis=1)
     extent = high - low
     offset = (low + high - box[:, :2] - box[:, 2:]) / 2
-    table = np.empty((len(faces), len(FEATURES)))
+    table = np.empty((len(points), len(FEATURES)))
     table[:, 0] = means[:, 0]
     table[:, 1] = means[:, 1]
     table[:, 2] = means[:, 1:].max(axis=1)
@@ -176,8 +207,16 @@ def _features(faces: Sequence[FaceLandmarks], shape: ShapeModel) -> Floats:
 
 def feature_table(faces: Sequence[FaceLandmarks], shape: ShapeModel) -> Floats:
     """(n, d + 1): `FEATURES`, and last the score's, NaN for boxes without a detector."""
-    scores = [[score_feature(face.score)] for face in faces]
-    return np.concatenate([many_features(faces, shape), scores], axis=1)
+    return _with_scores(many_features(faces, shape), [face.score for face in faces])
+
+
+def array_features(faces: FaceArrays, shape: ShapeModel) -> Floats:
+    """The same of faces that are not made yet; all of them have locations."""
+    return _with_scores(_features(faces, shape), faces.scores)
+
+
+def _with_scores(features: Floats, scores: Sequence[float]) -> Floats:
+    return np.concatenate([features, [[score_feature(score)] for score in scores]], axis=1)
 
 
 def score_feature(score: float) -> float:
@@ -185,7 +224,7 @@ def score_feature(score: float) -> float:
     if not score < 1.0:
         return float("nan")
     safe = min(max(float(score), 0.01), 0.995)
-    return float(np.log(safe / (1 - safe)))
+    return math.log(safe / (1 - safe))
 
 
 def pose_kind(face: FaceLandmarks) -> PoseKind:
@@ -196,10 +235,15 @@ def pose_kind(face: FaceLandmarks) -> PoseKind:
     """
     if face.is_empty:
         return "all"
-    if face.markup == "ibug68":
-        turned, half, profile = nose_offset(face.points), OFFSET_HALF, OFFSET_PROFILE
-    elif face.visibility_trained:
-        turned, half, profile = float((1 - face.visibility).mean()), HIDDEN_HALF, HIDDEN_PROFILE
+    return pose_of(face.points, face.visibility if face.visibility_trained else None, face.markup)
+
+
+def pose_of(points: Floats, visibility: Floats | None, markup: str) -> PoseKind:
+    """The same of points (k, 2) and visibilities (k,), None where they mean nothing."""
+    if markup == "ibug68":
+        turned, half, profile = nose_offset(points), OFFSET_HALF, OFFSET_PROFILE
+    elif visibility is not None:
+        turned, half, profile = float((1 - visibility).mean()), HIDDEN_HALF, HIDDEN_PROFILE
     else:
         return "all"
     if turned < half:

@@ -5,6 +5,7 @@ Everything here is applied with numpy alone. Fitting is done by `luvli calibrate
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -14,7 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from luvli.faces import FaceLandmarks, RegionRadii
-from luvli.network.face_features import ShapeModel, feature_table, pose_kind
+from luvli.network.face_features import (
+    FaceArrays,
+    ShapeModel,
+    array_features,
+    feature_table,
+    pose_of,
+)
 
 Floats = NDArray[np.float64]
 
@@ -111,14 +118,24 @@ class ConfidenceTable(_Table):
         A face without locations (NaN) has confidence 0 and the largest error.
         """
         table = np.atleast_2d(np.asarray(features, dtype=np.float64))
+        if np.isfinite(table).all():  # as usual
+            return self._numbers(
+                self.scored(table[:, : len(self.scored.features)]),
+                self.error(table[:, : len(self.error.features)]),
+            )
         located = np.isfinite(table[:, :-1]).all(axis=1)
         scored = np.isfinite(table[:, -1])
         safe = np.where(np.isfinite(table), table, 0.0)
         odds = _by_score(self.scored, self.unscored, safe, scored)
         logs = _by_score(self.error, self.error_unscored, safe, scored)
-        sure = 1 / (1 + np.exp(-np.clip(odds, -30, 30)))
-        error = np.exp(np.clip(logs, -3.0, np.log(self.largest_error)))
+        sure, error = self._numbers(odds, logs)
         return np.where(located, sure, 0.0), np.where(located, error, self.largest_error)
+
+    def _numbers(self, odds: Floats, logs: Floats) -> tuple[Floats, Floats]:
+        """Log-odds as probabilities, logarithms as errors, neither beyond its bounds."""
+        sure = 1 / (1 + np.exp(-np.minimum(np.maximum(odds, -30.0), 30.0)))
+        highest = math.log(self.largest_error)
+        return sure, np.exp(np.minimum(np.maximum(logs, -3.0), highest))
 
 
 def _by_score(
@@ -215,23 +232,29 @@ class TrustTables(_Table):
         self, faces: Sequence[FaceLandmarks], accept_from: float | None = None
     ) -> list[FaceLandmarks]:
         """The same for faces of one markup, together, which is faster. Empty ones stay empty."""
-        if not faces:
-            return []
-        table = self.confidence
-        sure, error = (None, None)
-        if table is not None:
-            sure, error = table.judge_features(feature_table(faces, table.shape))
-        answers = []
-        for i, face in enumerate(faces):
-            changes: dict[str, Any] = {}
-            if face.is_empty:
-                answers.append(face)
-                continue
-            if sure is not None and error is not None:
-                changes["confidence"], changes["expected_error"] = float(sure[i]), float(error[i])
+        located = [face for face in faces if not face.is_empty]
+        if not located:
+            return list(faces)
+        told = iter(self.tell(FaceArrays.of(located), accept_from))
+        return [
+            face if face.is_empty else FaceLandmarks._trusted(**{**vars(face), **next(told)})
+            for face in faces
+        ]
+
+    def tell(self, faces: FaceArrays, accept_from: float | None = None) -> list[dict[str, Any]]:
+        """For each of n faces the fields of `FaceLandmarks` that these tables know."""
+        told: list[dict[str, Any]] = [{} for _ in faces.scores]
+        if self.confidence is not None:
+            table = self.confidence
+            sure, error = table.judge_features(array_features(faces, table.shape))
+            pairs = zip(sure.tolist(), error.tolist(), strict=True)
+            for fields, (confidence, expected) in zip(told, pairs, strict=True):
+                fields["confidence"], fields["expected_error"] = confidence, expected
                 if accept_from is not None:
-                    changes["accepted"] = changes["confidence"] >= accept_from
-            if self.regions is not None:
-                changes["regions"] = self.regions.for_pose(pose_kind(face))
-            answers.append(FaceLandmarks._trusted(**{**vars(face), **changes}))
-        return answers
+                    fields["accepted"] = confidence >= accept_from
+        if self.regions is not None:
+            for i, fields in enumerate(told):
+                visibility = None if faces.visibility is None else faces.visibility[i]
+                pose = pose_of(faces.points[i], visibility, faces.markup)
+                fields["regions"] = self.regions.for_pose(pose)
+        return told

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from luvli.image.source import AnyImage, Color, image_size, plain_source
 from luvli.markup import get_markup, is_markup
 from luvli.models import model_names, read_card
 from luvli.network.backend import Backend, usable
+from luvli.network.face_features import FaceArrays
 from luvli.network.licence import is_open
 from luvli.network.model_info import ModelInfo
 from luvli.prediction.backends import BackendName, open_backend
@@ -308,17 +309,24 @@ class Predictor:
                 f"the model {self.info.name} gives no numbers for a face: leave the image out, or "
                 "train the model again."
             )
-        to_image = affine.invert(np.stack([crop.affine for crop in crops]))
+        to_image = np.array([affine.invert(crop.affine) for crop in crops])
         points, covariance = self.info.to_image(to_image, found.points, found.covariance)
-        visibility = np.clip(found.visibility, 0.0, 1.0, dtype=np.float64)
+        visibility = np.minimum(np.maximum(found.visibility, 0.0), 1.0).astype(np.float64)
         occlusion = None if found.occlusion is None else found.occlusion.astype(np.float64)
         config, trust = self.info.config, self.info.trust
-        faces = [
+        edges = np.array([(box.x0, box.y0, box.x1, box.y1) for box in boxes], dtype=np.float64)
+        told: Sequence[dict[str, Any]] = [{}] * len(boxes)
+        if trust is not None:
+            shown = visibility if config.visibility_trained else None
+            scores = [box.score for box in boxes]
+            arrays = FaceArrays(points, covariance, shown, edges, scores, config.markup)
+            told = trust.tell(arrays, self.accept_from)
+        return [
             FaceLandmarks._trusted(
                 points=points[i],
                 covariance=covariance[i],
                 visibility=visibility[i],
-                box=box.array,
+                box=edges[i],
                 score=box.score,
                 markup=config.markup,
                 visibility_trained=config.visibility_trained,
@@ -326,7 +334,7 @@ class Predictor:
                 occlusion=None if occlusion is None else occlusion[i],
                 occlusion_trained=self.info.occlusion_trained,
                 likelihood=config.likelihood,
+                **told[i],
             )
             for i, box in enumerate(boxes)
         ]
-        return faces if trust is None else trust.apply_all(faces, self.accept_from)
