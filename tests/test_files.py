@@ -47,9 +47,10 @@ def test_files_of_dead_runs_are_swept_and_of_living_ones_kept(tmp_path: Path) ->
     left = tmp_path / f".luvli-tmp-{int(dead.stdout)}-{'0' * 12}.png"
     mine = tmp_path / f".luvli-tmp-{os.getpid()}-{'1' * 12}.png"
     users = tmp_path / ".luvli-tmp-notes.txt"
-    for path in (left, mine, users):
+    beside = left.with_name(f"{left.stem}-images.json")  # of a writer that needs two
+    for path in (left, mine, users, beside):
         path.touch()
-    assert sweep_temporaries(tmp_path) == 1
+    assert sweep_temporaries(tmp_path) == 2
     assert not left.exists() and mine.exists() and users.exists()
     os.utime(mine, (0, 0))
     assert sweep_temporaries(tmp_path) == 1
