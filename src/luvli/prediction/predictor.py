@@ -138,7 +138,7 @@ class Predictor:
             box_format: "xyxy" (corners), "xywh" or "cxcywh" (corner or centre, then sides).
             relative_boxes: whether boxes are shares of the image's sides, 0..1.
 
-        Boxes outside the image are refused; unlikely ones raise a `BoxWarning`.
+        Boxes outside the image are refused; unlikely rows of numbers raise a `BoxWarning`.
         """
         return self.predict_batch(
             [image],
@@ -189,8 +189,9 @@ class Predictor:
             )
         )
         results = [[next(faces) for _ in one.boxes] for one in ready]
-        for chosen, result in zip(given, results, strict=True):
-            if chosen is not None:
+        for i, (chosen, result) in enumerate(zip(given, results, strict=True)):
+            # a `Box` knows its corners; rows of four numbers may be meant in another way
+            if boxes is not None and chosen and not isinstance(boxes[i][0], Box):
                 warn_of_misfits(
                     chosen, [face.points for face in result], [face.confidence for face in result]
                 )
