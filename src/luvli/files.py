@@ -21,8 +21,8 @@ from luvli.errors import InputError, OutputError
 PathLike = str | os.PathLike[str]
 
 _TEMPORARY = re.compile(r"\.luvli-tmp-(\d+)-[0-9a-f]{12}(-\w+)?(\.[^.]*)?$")
-"""also what a writer keeps beside its file in the making, such as COCO's list of images"""
-"""files that are being written: the number of the process, something random, the suffix"""
+"""files that are being written: the number of the process, something random, the suffix; also what
+a writer keeps beside its file in the making, such as COCO's list of images"""
 _STALE_SECONDS = 24 * 3600
 """a file in the making that is older belongs to no living run, whatever its number says: the
 process may have run on another machine that shares the folder"""
