@@ -142,9 +142,12 @@ def test_sides_taken_for_a_corner_are_told_by_the_confidence(astronaut: NDArray[
         model.predict(cut, boxes=[face.box])
     with pytest.warns(BoxWarning, match='hardly holds a face .*box_format="xywh"'):
         model.predict(cut, boxes=[(x0, y0, x1 - x0, y1 - y0)])
+    beside = (x0, y1, x1, y1 + (y1 - y0))  # neck and collar
+    with pytest.warns(BoxWarning):
+        model.predict(cut, boxes=[beside])
     with warnings.catch_warnings():  # a Box cannot be meant in another way
         warnings.simplefilter("error")
-        model.predict(cut, boxes=[Box(x0, y0, x1 - x0, y1 - y0)])
+        model.predict(cut, boxes=[Box(*beside)])
     with pytest.raises(InputError, match=r"\[face\.box for face in faces\]"):
         model.predict(cut, boxes=[face])  # type: ignore[list-item]
     with pytest.raises(InputError, match=r"min_score must lie in 0\.\.1, got 7"):
