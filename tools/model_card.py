@@ -83,7 +83,8 @@ def make_card(
         limits=OPEN_LIMITS if free else RESEARCH_LIMITS,
         data=data_lines(recipe),
         recipe=f"recipes/{recipe.name}.yaml, {progress}"
-        + (f"; then recipes/{recipe.name}-occlusion.yaml" if config.occlusion else ""),
+        + (f"; then recipes/{recipe.name}-occlusion.yaml" if config.occlusion else "")
+        + (f"; then recipes/{recipe.name}-together.yaml" if "together" in recipe.stages else ""),
         architecture=f"DU-Net, {config.unets} U-nets, {config.channels} channels, growth "
         f"{config.growth}, {config.input_size} px crops of {float(recipe.data.enlarge):g} boxes; "
         f"{count:,} parameters; Laplacian likelihood.",
