@@ -12,7 +12,7 @@ import numpy as np
 
 from hostile import mutate
 from hostile.mutate import Mutator
-from hostile.reader import FACES, Reader, records
+from hostile.reader import FACES, Reader, photograph, records
 
 
 def _labels(format: str) -> Reader:
@@ -169,9 +169,39 @@ def _metrics() -> Reader:
     return Reader("metrics.json", ".json", make, read, mutate.JSON)
 
 
+def _shards() -> Reader:
+    """Labelled faces with their images in Parquet: read as training does, label and image."""
+
+    def make(path: Path) -> None:
+        import shutil
+
+        from luvli.data.formats.label_parquet import write_label_shards
+        from luvli.image.write import write_image
+
+        faces = []
+        for i, face in enumerate(records()):
+            image = path.with_name(f"for-shards-{i}.png")
+            write_image(image, photograph())
+            faces.append(face.with_changes(image=image))
+        shards = path.with_name("shards")
+        shutil.copy(write_label_shards(shards, faces)[0], path)
+        shutil.rmtree(shards)
+
+    def read(path: Path) -> None:
+        from luvli.data.shards import ShardedFaces
+        from luvli.image import read_image
+
+        faces = ShardedFaces(path, keep=2)
+        for i in range(len(faces)):
+            _, image = faces.open(i)
+            read_image(image)
+
+    return Reader("labels parquet", ".parquet", make, read)
+
+
 def label_readers() -> list[Reader]:
     """Labels, predictions that are scored or judged, and metrics."""
     from luvli.data.formats.registry import FORMAT_SUFFIXES
 
-    labels = [*map(_labels, FORMAT_SUFFIXES), _menpo()]
+    labels = [*map(_labels, FORMAT_SUFFIXES), _menpo(), _shards()]
     return [*labels, *_scores(), _triage(), _metrics()]
