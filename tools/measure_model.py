@@ -25,6 +25,7 @@ from luvli.evaluation.evaluated_faces import from_records
 from luvli.evaluation.uncertainty import radii
 from luvli.evaluation.visibility import auroc
 from luvli.faces import FaceLandmarks
+from luvli.image.box import Box
 from luvli.markup import get_markup
 from luvli.models import CardTable, Headline
 from luvli.prediction.export import export_onnx
@@ -306,7 +307,7 @@ def speed_table(model: Path, onnx: Path) -> CardTable:
     predictor = load(onnx, threads=1)
     side = predictor.info.config.input_size
     image = np.random.default_rng(0).integers(0, 256, (2 * side, 2 * side, 3), dtype=np.uint8)
-    box = [[side / 2, side / 2, 1.5 * side, 1.5 * side]]
+    box = [Box(side / 2, side / 2, 1.5 * side, 1.5 * side)]
     seconds = [timed(lambda: predictor.predict(image, box)) for _ in range(REPEATS)]
     return CardTable(
         title="Speed and size",
