@@ -267,7 +267,10 @@ def read_parquet(path: PathLike) -> EvaluatedFaces:
             f"{path} has no column {sorted(missing)[0]!r}: it is not the predictions.parquet of "
             "a report; score it with luvli score --truth."
         )
-    about = json.loads((table.schema.metadata or {}).get(b"luvli", b"{}"))
+    try:
+        about = dict(json.loads((table.schema.metadata or {}).get(b"luvli", b"{}")))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{path} is damaged: what it says of itself cannot be read.") from error
 
     def named(prefix: str) -> dict[str, Any]:
         return {

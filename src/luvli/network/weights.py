@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from pydantic import ValidationError
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from luvli.errors import InputError
@@ -40,7 +40,7 @@ def save_model(path: PathLike, network: LUVLi, info: Mapping[str, Any] | None = 
     }
     tensors = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
     with whole_file(path) as temporary:
-        save_file(tensors, temporary, metadata=metadata)
+        temporary.write_bytes(save(tensors, metadata))  # save_file has a temporary file of its own
 
 
 def load_model(path: PathLike) -> tuple[LUVLi, dict[str, Any]]:
