@@ -9,7 +9,6 @@ the face, a hand or hair: `occlusion[j]`, where the model was trained for it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple
@@ -18,6 +17,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from luvli.errors import InputError
+from luvli.face_checks import (
+    as_array,
+    as_number,
+    check_positive_definite,
+    check_probabilities,
+    expect_shape,
+)
 from luvli.face_views import FaceViews
 from luvli.image import affine as affines
 from luvli.image.head_pose import HeadPose, head_pose
@@ -110,39 +116,39 @@ class FaceLandmarks(FaceViews):
     """in a video: seconds from its start"""
 
     def __post_init__(self) -> None:
-        points = _array("points", self.points)
+        points = as_array("points", self.points)
         if is_markup(self.markup):
-            _expect(
+            expect_shape(
                 "points", points, (get_markup(self.markup).size, 2), f" for markup {self.markup}"
             )
         elif points.ndim != 2 or points.shape[1] != 2:
             raise InputError(f"points must have shape (k, 2), got {points.shape}.")
         k = len(points)
-        covariance = _array("covariance", self.covariance)
-        visibility = _array("visibility", self.visibility)
-        box = _array("box", self.box)
-        _expect("covariance", covariance, (k, 2, 2))
-        _expect("visibility", visibility, (k,))
-        _expect("box", box, (4,))
+        covariance = as_array("covariance", self.covariance)
+        visibility = as_array("visibility", self.visibility)
+        box = as_array("box", self.box)
+        expect_shape("covariance", covariance, (k, 2, 2))
+        expect_shape("visibility", visibility, (k,))
+        expect_shape("box", box, (4,))
         for name, array in (("points", points), ("box", box)):
             if np.isinf(array).any():
                 raise InputError(f"{name} must be finite, or NaN where there is no location.")
-        _check_positive_definite(covariance)
-        _check_probabilities("visibility", visibility, allow_nan=False)
+        check_positive_definite(covariance)
+        check_probabilities("visibility", visibility, allow_nan=False)
         occlusion = np.full(k, np.nan)
         if self.occlusion is not None:
-            occlusion = _array("occlusion", self.occlusion)
-            _expect("occlusion", occlusion, (k,))
-            _check_probabilities("occlusion", occlusion)
+            occlusion = as_array("occlusion", self.occlusion)
+            expect_shape("occlusion", occlusion, (k,))
+            check_probabilities("occlusion", occlusion)
         for name, array in zip(
             ARRAYS, (points, covariance, visibility, box, occlusion), strict=True
         ):
             array.setflags(write=False)
             object.__setattr__(self, name, array)
-        object.__setattr__(self, "score", _number("score", self.score))
+        object.__setattr__(self, "score", as_number("score", self.score))
         for name in ("confidence", "expected_error", "time"):
             value = getattr(self, name)
-            object.__setattr__(self, name, None if value is None else _number(name, value))
+            object.__setattr__(self, name, None if value is None else as_number(name, value))
         for name in ("visibility_trained", "covariance_trained", "occlusion_trained"):
             object.__setattr__(self, name, bool(getattr(self, name)))
         if self.accepted is not None:
@@ -347,55 +353,6 @@ _DEFAULTS: dict[str, Any] = {
 """the other fields"""
 _NUMBERS = [name for name in _DEFAULTS if name != "regions"]
 """those that belong to the face itself and travel in files"""
-
-
-def _array(name: str, value: ArrayLike) -> Floats:
-    """A private float64 copy; None (null in JSON) reads as NaN."""
-    try:
-        return np.array(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be an array of numbers: {error}.") from error
-
-
-def _number(name: str, value: Any) -> float:
-    """A float; NaN may mean "not known", infinity means nothing."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{name} must be a number, got {value!r:.40}.") from error
-    if math.isinf(number):
-        raise InputError(f"{name} must be finite, got {number}.")
-    return number
-
-
-def _expect(name: str, array: Floats, shape: tuple[int, ...], note: str = "") -> None:
-    if array.shape != shape:
-        raise InputError(f"{name} must have shape {shape}{note}, got {array.shape}.")
-
-
-def _check_probabilities(name: str, values: Floats, allow_nan: bool = True) -> None:
-    """Refuse what lies outside 0..1, and NaN unless it means "unknown"."""
-    wrong = (values < 0) | (values > 1)
-    if not allow_nan:
-        wrong |= np.isnan(values)
-    if wrong.any():
-        j = int(np.argmax(wrong))
-        raise InputError(f"{name} must lie in 0..1, got {values[j]} at landmark {j}.")
-
-
-def _check_positive_definite(covariance: Floats) -> None:
-    """Refuse matrices that are not covariances; all-NaN ones mean "no location" and pass."""
-    known = ~np.isnan(covariance).all(axis=(1, 2))
-    xx, xy = covariance[:, 0, 0], covariance[:, 0, 1]
-    yx, yy = covariance[:, 1, 0], covariance[:, 1, 1]
-    with np.errstate(invalid="ignore", over="ignore"):
-        symmetric = np.abs(xy - yx) <= 1e-6 * np.maximum(np.abs(xx), np.abs(yy))
-        positive = (xx > 0) & (yy > 0) & (xx * yy - xy * yx > 0) & np.isfinite(xx + yy)
-    for good, what in ((symmetric, "symmetric"), (positive, "positive-definite")):
-        bad = known & ~good
-        if bad.any():
-            j = int(np.argmax(bad))
-            raise InputError(f"covariance of landmark {j} is not {what}: {covariance[j].tolist()}.")
 
 
 def _listed(array: Floats) -> Any:
