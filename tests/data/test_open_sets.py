@@ -38,7 +38,8 @@ def test_neutral_faces_have_the_points_of_the_template(london: Path) -> None:
     assert np.flatnonzero(~face.labelled).tolist() == UNKNOWN
     assert face.points[36].tolist() == [18, 36]
     assert face.points[45].tolist() == [27, 54]
-    assert face.points[21].tolist() == [75.5, 151]  # between the two at the end of the brow
+    assert face.points[21].tolist() == [75, 150]  # the end of the brow's upper edge
+    assert np.allclose(face.points[37], (18 + 4 / 3, 36 + 8 / 3))  # a third of the way along a lid
     assert face.points[8].tolist() == [129, 258]
 
 

@@ -199,8 +199,19 @@ def test_outline_slides_the_far_jaw_to_the_contour(head: Head) -> None:
 def test_outline_of_a_frontal_face_is_its_jaw(head: Head) -> None:
     scene = stand(head, 0, neutral=True)
     bone, contour = _labels(head, scene, "3d"), _labels(head, scene, "outline")
-    assert np.abs(contour.points - bone.points).max() < 3.0
+    assert (contour.points[17:] == bone.points[17:]).all()
     assert not contour.self_occluded[:17].any()
+    fine = np.linspace(0, 16, 1601)
+    line = np.stack([np.interp(fine, np.arange(17), bone.points[:17, k]) for k in (0, 1)], axis=1)
+    away = np.linalg.norm(contour.points[:17, None] - line[None], axis=2).min(axis=1)
+    assert away.max() < 3.0  # on the line of the jaw, shared out evenly on each side
+    assert np.abs(contour.points[[0, 8, 16]] - bone.points[[0, 8, 16]]).max() < 3.0
+    steps = np.linalg.norm(np.diff(contour.points[:17], axis=0), axis=1)
+    assert (
+        np.ptp(steps)
+        < 0.1 * steps.mean()
+        < 0.5 * np.ptp(np.linalg.norm(np.diff(bone.points[:17], axis=0), axis=1))
+    )
 
 
 def test_the_near_jaw_of_a_profile_ends_at_the_ear(head: Head) -> None:

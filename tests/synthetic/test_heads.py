@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("numba")
 
 from luvli.data.formats import write_pts
-from luvli.data.record import Visibility
+from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
 from luvli.markup import get_markup
 from luvli.synthetic import load_head, render_face
@@ -179,6 +179,47 @@ def test_faces_of_a_list_lend_what_files_beside_them_lend(head: Head, tmp_path: 
     assert alone.points is None and alone.box is not None
     with pytest.raises(InputError, match="no photograph with 68 points"):
         random_texture(head, boxed, np.random.default_rng(0))
+
+
+def test_a_model_labelled_photograph_wears_the_brows_of_one_that_people_labelled(
+    head: Head, tmp_path: Path
+) -> None:
+    """What a model labels a little off must not be drawn as far beside the landmark."""
+    import cv2
+
+    faces = []
+    for seed in range(40):
+        sample = render_face(seed, size=384, pose=(0, 0, 0), occluders=False, effects=False)
+        image = sample.image.copy()
+        if faces:  # the second, a model's: its brows are green
+            for x, y in np.round(sample.all_points[17:27]).astype(int):
+                cv2.circle(image, (int(x), int(y)), 5, (0, 255, 0), -1)
+        path = tmp_path / f"{seed}.png"
+        cv2.imwrite(str(path), image[..., ::-1])
+        face = sample.record.with_changes(
+            points=sample.all_points,
+            visibility=np.ones(68),
+            image=path,
+            covariance=np.tile(np.eye(2), (68, 1, 1)) if faces else None,
+        )
+        try:
+            random_texture(head, write_faces([face], tmp_path), np.random.default_rng(0))
+        except InputError:  # this face is lit too hard, or too dark, to be used
+            continue
+        faces.append(face)
+        if len(faces) == 2:
+            break
+
+    def most_green(records: list[FaceRecord], seed: int) -> int:
+        source = write_faces(records, tmp_path)
+        photo = random_texture(head, source, np.random.default_rng(seed)).photo.astype(int)
+        flat = np.round(head.regions.texture[head.landmarks[17:27]]).astype(int)
+        green = photo[..., 1] - photo[..., [0, 2]].max(axis=2)
+        green[photo[..., 3] < 128] = -255
+        return int(green[flat[:, 1], flat[:, 0]].max())
+
+    assert most_green(faces[1:], 0) > 80
+    assert all(most_green(faces, seed) < 20 for seed in range(8))
 
 
 def test_backgrounds_leave_the_face_out() -> None:

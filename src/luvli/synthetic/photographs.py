@@ -35,6 +35,8 @@ class PhotographedFace(NamedTuple):
     """(68, 2) image pixels, NaN where a landmark has no location; None if hardly any has"""
     box: Doubles | None
     """(4,) x0, y0, x1, y1 around the landmarks in image pixels, or None"""
+    by_hand: bool = True
+    """whether people placed the points; False for a model's own predictions"""
 
 
 def photographs(source: str) -> tuple[Path, ...]:
@@ -60,7 +62,9 @@ def photographed_faces(source: str) -> tuple[PhotographedFace, ...]:
     images = photographs(source)
     if Path(source).suffix == ".json":
         return tuple(
-            PhotographedFace(image, _array(face["points"]), _array(face["box"]))
+            PhotographedFace(
+                image, _array(face["points"]), _array(face["box"]), bool(face["by_hand"])
+            )
             for image, face in zip(images, _faces_in(source), strict=True)
         )
     return tuple(_with_label_beside(image) for image in images)
@@ -81,6 +85,7 @@ def write_faces(records: Iterable[FaceRecord], folder: Path) -> str:
                     "image": str(record.image.resolve()),
                     "points": _plain(record.points, located) if located.sum() >= LEAST else None,
                     "box": box.round(2).tolist() if np.isfinite(box).all() else None,
+                    "by_hand": record.covariance is None,
                 }
             )
     text = json.dumps(sorted(faces, key=lambda face: str(face["image"])))

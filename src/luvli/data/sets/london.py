@@ -19,42 +19,47 @@ from luvli.data.record import FaceRecord, Visibility
 from luvli.data.sets.definition import Problem, ReadItem, Request, SetInfo, missing_image
 from luvli.data.sets.source_files import Folder
 from luvli.files import read_text
+from luvli.image.polyline import points_along
 
 Floats = NDArray[np.float64]
 LABELS = "points189.json"
 
-# The outline of the face in the template, from beside each eye to the chin.
-_RIGHT_JAW = (109, 185, 110, 186, 111, 125, 126, 127, 128, 129)
-_LEFT_JAW = (112, 187, 113, 188, 114, 133, 132, 131, 130, 129)
+# Lines of the template, and the landmarks that lie on each at these parts of its length. The ends
+# of a line are the same points in both; between them the template has more points, or fewer.
+_EVENLY_5 = (0.0, 0.25, 0.5, 0.75, 1.0)
+_EVENLY_9 = tuple(np.linspace(0, 1, 9).tolist())
+_LINES: tuple[tuple[tuple[int, ...], tuple[int, ...], tuple[float, ...]], ...] = (
+    # the outline of the face, from beside each eye to the chin
+    ((109, 185, 110, 186, 111, 125, 126, 127, 128, 129), tuple(range(9)), _EVENLY_9),
+    ((112, 187, 113, 188, 114, 133, 132, 131, 130, 129), tuple(range(16, 7, -1)), _EVENLY_9),
+    # upper edges of the brows
+    ((71, 72, 73, 74, 75), (17, 18, 19, 20, 21), _EVENLY_5),
+    ((78, 79, 80, 81, 82), (22, 23, 24, 25, 26), _EVENLY_5),
+    # lids, from corner to corner
+    ((18, 19, 20, 21, 22), (36, 37, 38, 39), (0.0, 1 / 3, 2 / 3, 1.0)),
+    ((18, 28, 29, 30, 22), (41, 40), (1 / 3, 2 / 3)),
+    ((23, 24, 25, 26, 27), (42, 43, 44, 45), (0.0, 1 / 3, 2 / 3, 1.0)),
+    ((23, 31, 32, 33, 27), (47, 46), (1 / 3, 2 / 3)),
+    # inner edges of the lips, from corner to corner
+    ((87, 94, 95, 96, 97, 98, 93), (61, 62, 63), (0.3, 0.5, 0.7)),
+    ((87, 99, 100, 101, 102, 103, 93), (67, 66, 65), (0.3, 0.5, 0.7)),
+)
 # Landmark -> the template points whose mean it is.
 _OTHERS: dict[int, tuple[int, ...]] = {
-    17: (71,), 18: (72,), 19: (73,), 20: (74,), 21: (75, 76),
-    22: (77, 78), 23: (79,), 24: (80,), 25: (81,), 26: (82,),
-    27: (50, 56), 28: (51, 57), 29: (52, 53, 58, 59), 31: (64,), 33: (55,), 35: (69,),
-    36: (18,), 37: (19,), 38: (21,), 39: (22,), 40: (30,), 41: (28,),
-    42: (23,), 43: (24,), 44: (26,), 45: (27,), 46: (33,), 47: (31,),
+    27: (51, 57), 28: (52, 58), 29: (53, 59), 31: (64,), 33: (55,), 35: (69,),
     48: (87,), 49: (88,), 50: (89,), 51: (90,), 52: (91,), 53: (92,), 54: (93,),
     55: (108,), 56: (107,), 57: (106,), 58: (105,), 59: (104,),
-    61: (95,), 62: (96,), 63: (97,), 65: (102,), 66: (101,), 67: (100,),
 }  # fmt: skip
 
 
 def landmarks_of_template(template: Floats) -> Floats:
     """(189, 2) points of the template as (68, 2); NaN where it has none."""
     points = np.full((68, 2), np.nan)
-    points[:9] = _evenly(template[list(_RIGHT_JAW)], 9)
-    points[8:17] = _evenly(template[list(_LEFT_JAW)], 9)[::-1]
+    for line, landmarks, parts in _LINES:
+        points[list(landmarks)] = points_along(template[list(line)], parts)
     for landmark, sources in _OTHERS.items():
         points[landmark] = template[list(sources)].mean(axis=0)
     return points
-
-
-def _evenly(line: Floats, count: int) -> Floats:
-    """`count` points at equal distances along a line (m, 2)."""
-    steps = np.linalg.norm(np.diff(line, axis=0), axis=1)
-    along = np.concatenate([[0.0], np.cumsum(steps)])
-    at = np.linspace(0, along[-1], count)
-    return np.stack([np.interp(at, along, line[:, k]) for k in (0, 1)], axis=1)
 
 
 def read_london(request: Request) -> Iterator[ReadItem]:

@@ -89,10 +89,10 @@ class _Painter:
         self._add(channel, (value * np.exp(-square / 2)).astype(np.uint8))
 
     def line(self, channel: int, places: Real) -> None:
-        """A soft line of 4 texels."""
+        """A soft line of 5 texels."""
         layer = np.zeros((HEIGHT, WIDTH), np.uint8)
         path = np.round(places * 16).astype(np.int32)
-        cv2.polylines(layer, [path], False, 255, 4, cv2.LINE_AA, 4)
+        cv2.polylines(layer, [path], False, 255, 5, cv2.LINE_AA, 4)
         self._add(channel, cv2.GaussianBlur(layer, (0, 0), 1.2))
 
     def _add(self, channel: int, layer: cv2.typing.MatLike) -> None:

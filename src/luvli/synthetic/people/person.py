@@ -22,6 +22,11 @@ _MOODS: tuple[tuple[float, dict[str, float]], ...] = (
         {"mouthSmile": 0.8, "cheekSquint": 0.6, "eyeSquint": 0.4, "mouthUpperUp": 0.5}
         | {"mouthLowerDown": 0.4, "jawOpen": 0.10},
     ),
+    (  # a smile for the camera, all teeth
+        0.24,
+        {"mouthSmile": 1.0, "cheekSquint": 0.7, "eyeSquint": 0.4, "mouthUpperUp": 0.75}
+        | {"mouthLowerDown": 0.75, "mouthStretch": 0.35, "mouthDimple": 0.3, "jawOpen": 0.07},
+    ),
     (0.08, {"jawOpen": 0.35, "mouthSmile": 0.7, "cheekSquint": 0.6, "mouthUpperUp": 0.4}),
     (0.09, {"jawOpen": 0.16, "mouthFunnel": 0.25, "mouthLowerDown": 0.3}),
     (0.05, {"jawOpen": 0.5, "browInnerUp": 0.8, "browOuterUp": 0.7, "eyeWide": 0.8}),
@@ -126,7 +131,7 @@ def _skin(style: Style, made_up: bool, rng: np.random.Generator) -> m.Skin:
     palette[m.BROW_COLOUR], palette[m.SCALP_COLOUR] = brow, 0.8 * style.colour
     palette[m.IRIS] = iris
     palette[m.SCLERA] = np.array([0.58, 0.54, 0.51]) * rng.uniform(0.7, 1.05)
-    palette[m.TEETH_COLOUR] = np.array([0.70, 0.64, 0.52]) * rng.uniform(0.7, 1.1)
+    palette[m.TEETH_COLOUR] = np.array([0.80, 0.75, 0.65]) * rng.uniform(0.7, 1.15)
     numbers = np.zeros(m.NUMBERS)
     shaven = style.beard == 0 and style.length < 14
     numbers[m.LIP] = rng.uniform(0.5, 0.95) if made_up else rng.uniform(0.35, 0.8)
@@ -140,7 +145,7 @@ def _skin(style: Style, made_up: bool, rng: np.random.Generator) -> m.Skin:
     numbers[m.SOCKET] = rng.uniform(0.05, 0.38)
     numbers[m.HAIR_COVER] = 0.0 if style.length <= 0 else min(1.0, 0.65 + 0.2 * style.length)
     numbers[m.HAIRLINE] = style.hairline
-    numbers[m.LINER] = rng.uniform(0.7, 1.3) if made_up else rng.uniform(0.4, 0.9)
+    numbers[m.LINER] = rng.uniform(0.8, 1.3) if made_up else rng.uniform(0.5, 1.1)
     numbers[m.GLOSS] = rng.gamma(2.0, 0.06)
     numbers[m.ROUGH] = rng.uniform(0.5, 1.6)
     numbers[m.FRECKLE] = rng.uniform(0.3, 1.0) * (rng.random() < 0.15)

@@ -163,7 +163,10 @@ def _plain_colour(
     if kind == _TEETH:
         for i in range(3):
             albedo[i] = palette[m.TEETH_COLOUR, i]
-        value[m.OPEN] = min(ONE, np.float32(0.15) + value[m.OPEN] * np.float32(1.3))
+        # what reaches teeth is scattered on by them and by the lips: they are never as dark as
+        # the gap between the lips would make them
+        value[m.OPEN] = min(ONE, np.float32(0.45) + value[m.OPEN] * np.float32(1.2))
+        value[m.LIT] = np.float32(0.35) + np.float32(0.65) * value[m.LIT]
         gloss, sharp = np.float32(0.25), 6
     elif kind in (_GUMS, _MOUTH):
         albedo[0], albedo[1], albedo[2] = np.float32(0.36), np.float32(0.09), np.float32(0.09)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.data.record import Visibility
+from luvli.image.polyline import points_along
 from luvli.synthetic.arrays import Bools, Doubles, Floats, Ints, Real
 from luvli.synthetic.heads.head import Head
 from luvli.synthetic.heads.regions import smoothstep
@@ -71,6 +72,12 @@ def place_landmarks(
             hidden[side] |= hidden[upper].sum() >= 3
     place = vertices[index].astype(np.float64)
     pixels = camera.project(place)[:, :2]
+    if jaw == "outline":
+        # people share out evenly what has no places of its own
+        for half in (slice(0, 9), slice(8, 17)):
+            both = np.column_stack([pixels[half], place[half]])
+            even = points_along(pixels[half], np.linspace(0, 1, 9).tolist(), both)
+            pixels[half], place[half] = even[:, :2], even[:, 2:]
     return Labels(pixels, place, hidden)
 
 
