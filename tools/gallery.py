@@ -1,9 +1,12 @@
-"""The gallery of hard images in the documentation: rendered people, so nobody's photograph.
+"""The gallery of hard images in the documentation, and the first picture of README.
 
     python tools/gallery.py --head ict_facekit.npz --out docs/gallery.jpg
+    python tools/gallery.py --portrait --out docs/first-look.jpg
 
 Each panel is an image as the model meets it, with what it answers drawn on it and its confidence
-below. `--head` is an ICT FaceKit model; without it the built-in head is rendered, which is plainer.
+below. The gallery shows rendered people, so nobody's photograph; `--head` is an ICT FaceKit
+model, without it the built-in head is rendered, which is plainer. `--portrait` shows NASA's
+portrait of Eileen Collins, which is in the public domain, spoilt more and more.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import cv2
 import numpy as np
 
 import luvli
+from luvli.errors import require
 from luvli.image.box import Box
 from luvli.image.read import ImageArray
 from luvli.image.write import write_image
@@ -61,12 +65,31 @@ def panels(head: Head) -> list[Panel]:
 CROWD = ((30, 0), (11, -20), (12, 5), (15, 20), (25, -10), (22, 0), (19, 30), (28, 25), (33, -5))
 
 
-def drawn(panel: Panel, model: Predictor) -> ImageArray:
+def portrait_panels(model: Predictor) -> list[Panel]:
+    """One photograph: clear, half covered, blurred, and blurred until nothing is left."""
+    whole: ImageArray = require("skimage.data", "demo").astronaut()
+    found = model.predict(whole)[0]
+    clear = found.crop(whole, size=SIDE, margin=0.5)
+    scale = SIDE / (2 * max(found.box[2:] - found.box[:2]))
+    half = (found.box[2:] - found.box[:2]) * scale / 2
+    box = Box(*(SIDE / 2 - half), *(SIDE / 2 + half))
+    covered = clear.copy()
+    covered[int(SIDE * 0.56) :] = (70, 90, 120)
+    blurred, lost = (np.asarray(cv2.GaussianBlur(clear, (0, 0), s), np.uint8) for s in (7, 20))
+    return [
+        Panel("clear", clear),
+        Panel("covered", covered),
+        Panel("blurred", blurred),
+        Panel("lost", lost, box),
+    ]
+
+
+def drawn(panel: Panel, model: Predictor, coverage: float | None = None) -> ImageArray:
     """The panel with every face that was found, and a line of words under it."""
     faces = model.predict(panel.image)
     if not faces and panel.box is not None:
-        faces = model.predict(panel.image, boxes=[list(panel.box)])
-    image = luvli.draw(panel.image, faces)
+        faces = model.predict(panel.image, boxes=[panel.box])
+    image = luvli.draw(panel.image, faces, coverage=coverage)
     image = np.asarray(cv2.resize(image, (SIDE, SIDE), interpolation=cv2.INTER_AREA), np.uint8)
     sure = [face.confidence for face in faces if face.confidence is not None]
     kept = [value for value in sure if value >= REFUSED]
@@ -92,11 +115,15 @@ def drawn(panel: Panel, model: Predictor) -> ImageArray:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--head", default="procedural", help="an ICT FaceKit model")
+    parser.add_argument("--portrait", action="store_true", help="the first picture of README")
     parser.add_argument("--model", default="luvli-68")
     parser.add_argument("--out", type=Path, default=Path("docs/gallery.jpg"))
     options = parser.parse_args()
     model = luvli.load(options.model)
-    shown = [drawn(panel, model) for panel in panels(load_head(options.head))]
+    if options.portrait:
+        shown = [drawn(panel, model, coverage=0.9) for panel in portrait_panels(model)]
+    else:
+        shown = [drawn(panel, model) for panel in panels(load_head(options.head))]
     rows = [np.hstack(shown[k : k + 4]) for k in range(0, len(shown), 4)]
     write_image(options.out, np.vstack(rows))
 

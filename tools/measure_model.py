@@ -320,7 +320,7 @@ def speed_table(model: Path, onnx: Path) -> CardTable:
             ["ONNX file", f"{onnx.stat().st_size / 1e6:.1f} MB"],
             ["safetensors file", f"{model.stat().st_size / 1e6:.1f} MB"],
         ],
-        note="From an image and a box, on an AMD EPYC server core with AVX2; the detector is not "
+        note="From an image and a box, on one core of an AMD EPYC server; the detector is not "
         "included. benchmarks/pipeline.py has ratios.",
     )
 

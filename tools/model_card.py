@@ -83,10 +83,12 @@ def make_card(
         limits=OPEN_LIMITS if free else RESEARCH_LIMITS,
         data=data_lines(recipe),
         recipe=f"recipes/{recipe.name}.yaml, {progress}"
+        + (f"; then recipes/{recipe.name}-again.yaml" if recipe.init == recipe.name else "")
         + (f"; then recipes/{recipe.name}-occlusion.yaml" if config.occlusion else "")
         + (f"; then recipes/{recipe.name}-together.yaml" if "together" in recipe.stages else ""),
-        architecture=f"DU-Net, {config.unets} U-nets, {config.channels} channels, growth "
-        f"{config.growth}, {config.input_size} px crops of {float(recipe.data.enlarge):g} boxes; "
+        architecture=f"DU-Net, {config.unets} U-net{'s' if config.unets > 1 else ''}, "
+        f"{config.channels} channels, growth {config.growth}, "
+        f"{config.input_size} px crops of {float(recipe.data.enlarge):g} boxes; "
         f"{count:,} parameters; Laplacian likelihood.",
         calibration="A factor for each landmark's covariance, the variance of a pixel, "
         f"confidence, regions and triage, fitted on {calibrated_on:,} held-out {faces} and poses "
@@ -104,6 +106,11 @@ def data_lines(recipe: Recipe) -> list[str]:
         train, held_out = count_faces(name, source, recipe)
         counts = f"{train:,} faces" + (f", {held_out:,} held out" if held_out else "")
         lines.append(f"{TITLES.get(name, name)}: {counts}")
+    teachers = {stage.teacher for stage in recipe.stages.values() if stage.teacher}
+    lines += [
+        f"predictions of {teacher} on the faces to learn from: points, covariances, visibilities"
+        for teacher in sorted(Path(teacher).name for teacher in teachers)
+    ]
     if is_open(recipe.licence):
         boxes = {item.licence for item in trace_licences(recipe) if item.place.endswith(".boxes")}
         lines += [f"boxes: {licence}" for licence in sorted(boxes)]

@@ -54,7 +54,11 @@ def main() -> None:
         times, errors = ([value[i] for value in points.values()] for i in (1, 0))
         axes.plot(times, errors, "o", color=colour, label=label)
         for name, (error, time) in points.items():
-            axes.annotate(name, (time, error), (5, 4), textcoords="offset points", color=colour)
+            side = "right" if name.startswith("luvli") else "left"  # ours point away
+            place = (-6 if side == "right" else 5, 4)
+            axes.annotate(
+                name, (time, error), place, textcoords="offset points", color=colour, ha=side
+            )
     axes.set(
         xscale="log",
         xlabel="milliseconds a face, one thread",

@@ -22,7 +22,7 @@ from .trust_faces import labelled_points, measured_faces, record
 
 
 def test_guarantees_hold_on_new_faces(fitted) -> None:
-    new = measured_faces(300, seed=9).calibrated(fitted.calibration)
+    new = measured_faces(900, seed=9).calibrated(fitted.calibration)
     plain = new.take(new.plain)
     radii = plain.radii()
     for coverage in (0.8, 0.9):

@@ -105,6 +105,16 @@ def test_confidence_finds_failures_and_means_what_it_says(table) -> None:
     assert one == pytest.approx((sure[3], expected[3]))
 
 
+def test_the_surer_face_is_the_one_with_the_smaller_expected_error(table) -> None:
+    new = measured_faces(300, seed=6)
+    sure, expected = table.judge_features(feature_table(new.faces, table.shape))
+    order = np.argsort(expected)
+    below = expected[order] < table.largest_error  # beyond it all are the same
+    assert below.sum() > 500
+    assert (np.diff(sure[order][below]) <= 1e-12).all()
+    assert sure[order[0]] > 0.9 and sure[order[-1]] < 0.1
+
+
 def test_faces_without_a_score_have_a_model_of_their_own(measured, table) -> None:
     from dataclasses import replace
 

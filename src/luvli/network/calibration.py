@@ -7,6 +7,7 @@ the image (`ModelInfo.to_image`), so that everything after it sees calibrated co
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Annotated
 
 import numpy as np
@@ -66,8 +67,10 @@ class Calibration(BaseModel):
         scaled = array * np.asarray(self.scale)[:, None, None]
         return np.asarray(scaled + self.added, dtype=np.float64)
 
-    @property
+    @cached_property
     def added(self) -> Floats:
         """(k, 2, 2) what the pixels add to each covariance, in square pixels of the image."""
         variance = np.asarray(self.pixel_variance or np.zeros(len(self.scale)))
-        return np.asarray(variance[:, None, None] * np.eye(2), dtype=np.float64)
+        added = np.asarray(variance[:, None, None] * np.eye(2), dtype=np.float64)
+        added.setflags(write=False)  # made once, not for every face
+        return added

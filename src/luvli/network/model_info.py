@@ -81,7 +81,8 @@ class ModelInfo(BaseModel):
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """A model's points (n, k, 2) and covariances (n, k, 2, 2) of n crops, in image pixels.
 
-        `affines` (n, 2, 3) lead from each crop to its image. The calibration ends here.
+        `affines` (n, 2, 3) lead from each crop to its image, or one (2, 3) does for all. The
+        calibration ends here.
         """
         spread = affine.push_covariance(affines, covariance)
         if self.calibration is not None and self.calibration.pixel_variance:

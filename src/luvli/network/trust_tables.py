@@ -93,13 +93,13 @@ class ConfidenceTable(_Table):
     """an alignment succeeded when its visible landmarks are off by less than this, on average,
     in percent of the box (square root of the label box's area)"""
     shape: ShapeModel
-    scored: Additive
-    """log-odds of success for faces with a detector's score"""
-    unscored: Additive
-    """for faces whose box was given without one"""
     error: Additive
-    """log of the expected error in percent of the box, for faces with a score"""
+    """log of the expected error in percent of the box, for faces with a detector's score"""
     error_unscored: Additive
+    """for faces whose box was given without one"""
+    odds: Additive
+    """log-odds of success by that logarithm, its only feature, for faces with a score"""
+    odds_unscored: Additive
     largest_error: float = 50.0
     """percent of the box: what counts for no alignment at all"""
     faces: int = 0
@@ -119,15 +119,17 @@ class ConfidenceTable(_Table):
         """
         table = np.atleast_2d(np.asarray(features, dtype=np.float64))
         if np.isfinite(table).all():  # as usual
-            return self._numbers(
-                self.scored(table[:, : len(self.scored.features)]),
-                self.error(table[:, : len(self.error.features)]),
-            )
+            logs = self.error(table[:, : len(self.error.features)])
+            return self._numbers(self.odds(logs[:, None]), logs)
         located = np.isfinite(table[:, :-1]).all(axis=1)
         scored = np.isfinite(table[:, -1])
         safe = np.where(np.isfinite(table), table, 0.0)
-        odds = _by_score(self.scored, self.unscored, safe, scored)
-        logs = _by_score(self.error, self.error_unscored, safe, scored)
+        logs = np.where(
+            scored,
+            self.error(safe[:, : len(self.error.features)]),
+            self.error_unscored(safe[:, :-1]),
+        )
+        odds = np.where(scored, self.odds(logs[:, None]), self.odds_unscored(logs[:, None]))
         sure, error = self._numbers(odds, logs)
         return np.where(located, sure, 0.0), np.where(located, error, self.largest_error)
 
@@ -136,19 +138,6 @@ class ConfidenceTable(_Table):
         sure = 1 / (1 + np.exp(-np.minimum(np.maximum(odds, -30.0), 30.0)))
         highest = math.log(self.largest_error)
         return sure, np.exp(np.minimum(np.maximum(logs, -3.0), highest))
-
-
-def _by_score(
-    with_score: Additive, without: Additive, features: Floats, scored: NDArray[np.bool_]
-) -> Floats:
-    """(n,) one sum or the other; usually all faces have a score, or none, and one is enough."""
-    if scored.all():
-        return with_score(features[:, : len(with_score.features)])
-    if not scored.any():
-        return without(features[:, :-1])
-    return np.where(
-        scored, with_score(features[:, : len(with_score.features)]), without(features[:, :-1])
-    )
 
 
 class RegionTable(_Table):
@@ -237,7 +226,7 @@ class TrustTables(_Table):
             return list(faces)
         told = iter(self.tell(FaceArrays.of(located), accept_from))
         return [
-            face if face.is_empty else FaceLandmarks._trusted(**{**vars(face), **next(told)})
+            face if face.is_empty else FaceLandmarks._trusted(**(face.__getstate__() | next(told)))
             for face in faces
         ]
 
@@ -258,3 +247,21 @@ class TrustTables(_Table):
                 pose = pose_of(faces.points[i], visibility, faces.markup)
                 fields["regions"] = self.regions.for_pose(pose)
         return told
+
+
+class Judgement:
+    """What the tables say about the faces of one batch, of all of them at once, when the first
+    of them is asked about. Who wants landmarks alone does not wait for it."""
+
+    def __init__(
+        self, tables: TrustTables, faces: FaceArrays, accept_from: float | None = None
+    ) -> None:
+        self._ask = tables, faces, accept_from
+        self._told: list[dict[str, Any]] | None = None
+
+    def __call__(self, place: int) -> dict[str, Any]:
+        """The fields of `FaceLandmarks` that the tables know, of one face."""
+        if self._told is None:  # two threads that come at once find out the same
+            tables, faces, accept_from = self._ask
+            self._told = tables.tell(faces, accept_from)
+        return self._told[place]

@@ -6,11 +6,12 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError, require
 from luvli.files import PathLike, whole_file
+from luvli.network.config import NetworkConfig
 from luvli.network.model_info import ModelInfo
 from luvli.prediction.predictor import Predictor, load
 from luvli.trust.fit_tables import Fitted, fit_tables
@@ -52,8 +53,40 @@ def calibrate_model(
             "name."
         )
     seen = Seen.of(map(photograph_name, trained_on)) if trained_on else None
-    work = _safetensors if source.suffix == ".safetensors" else _onnx
-    return work(source, records, target, onnx, seen, success, spoilt_per_face, seed, data, track)
+    job = _Calibration(records, seen, success, spoilt_per_face, seed, data, track)
+    if source.suffix == ".safetensors":
+        return _safetensors(source, target, onnx, job)
+    if onnx is not None:
+        raise InputError(f"{source} is an ONNX file already: --out names what is written.")
+    return _onnx(source, target, job)
+
+
+class _Calibration(NamedTuple):
+    """What a model is calibrated on, and how."""
+
+    records: Sequence[FaceRecord]
+    seen: Seen | None
+    success: float
+    spoilt_per_face: int
+    seed: int
+    data: Sequence[str]
+    track: Track
+
+    def trained_on(self, info: ModelInfo) -> str:
+        """The filter of training photographs, given now or carried by the model; refuses faces
+        that are among them."""
+        carried = info.trust.trained_on if info.trust is not None else ""
+        text = carried if self.seen is None else self.seen.to_text()
+        refuse_training_faces(self.records, Seen.from_text(text))
+        return text
+
+    def fit(
+        self, predictor: Predictor, config: NetworkConfig, trained_on: str, scale: bool
+    ) -> Fitted:
+        measured = measure_faces(
+            predictor, self.records, self.spoilt_per_face, self.seed, self.track
+        )
+        return fit_tables(measured, config, self.success, trained_on, scale, self.data)
 
 
 def refuse_training_faces(records: Sequence[FaceRecord], seen: Seen | None) -> None:
@@ -68,30 +101,16 @@ def refuse_training_faces(records: Sequence[FaceRecord], seen: Seen | None) -> N
         )
 
 
-def _safetensors(
-    source: Path,
-    records: Sequence[FaceRecord],
-    target: Path,
-    onnx: PathLike | None,
-    seen: Seen | None,
-    success: float,
-    spoilt: int,
-    seed: int,
-    data: Sequence[str],
-    track: Track,
-) -> Fitted:
+def _safetensors(source: Path, target: Path, onnx: PathLike | None, job: _Calibration) -> Fitted:
     require("torch", "train")
     from luvli.network.weights import load_model, save_model
     from luvli.prediction.export import export_onnx
 
     network, info = load_model(source)
-    before = ModelInfo.from_training(source.stem, network.config, info)
-    text = seen.to_text() if seen is not None else _known(before)
-    refuse_training_faces(records, Seen.from_text(text))
+    trained_on = job.trained_on(ModelInfo.from_training(source.stem, network.config, info))
     plain: dict[str, Any] = {k: v for k, v in info.items() if k not in ("calibration", "trust")}
     with uncalibrated(network, source.stem, plain) as predictor:
-        measured = measure_faces(predictor, records, spoilt, seed, track)
-    fitted = fit_tables(measured, network.config, success, text, True, data)
+        fitted = job.fit(predictor, network.config, trained_on, scale=True)
     assert fitted.calibration is not None
     plain["calibration"] = fitted.calibration.model_dump()
     plain["trust"] = fitted.trust.model_dump()
@@ -113,34 +132,14 @@ def uncalibrated(network: LUVLi, name: str, info: Mapping[str, Any]) -> Iterator
         yield load(path)
 
 
-def _onnx(
-    source: Path,
-    records: Sequence[FaceRecord],
-    target: Path,
-    onnx: PathLike | None,
-    seen: Seen | None,
-    success: float,
-    spoilt: int,
-    seed: int,
-    data: Sequence[str],
-    track: Track,
-) -> Fitted:
+def _onnx(source: Path, target: Path, job: _Calibration) -> Fitted:
     package = require("onnx", "train")
-    if onnx is not None:
-        raise InputError(f"{source} is an ONNX file already: --out names what is written.")
     predictor = load(source)
     info = predictor.info
-    text = seen.to_text() if seen is not None else _known(info)
-    refuse_training_faces(records, Seen.from_text(text))
-    measured = measure_faces(predictor, records, spoilt, seed, track)
-    fitted = fit_tables(measured, info.config, success, text, False, data)
+    fitted = job.fit(predictor, info.config, job.trained_on(info), scale=False)
     proto = package.load(source)
     metadata = info.model_copy(update={"trust": fitted.trust}).to_metadata()
     package.helper.set_model_props(proto, metadata)
     with whole_file(target) as temporary:
         package.save(proto, temporary)
     return fitted
-
-
-def _known(info: ModelInfo) -> str:
-    return info.trust.trained_on if info.trust is not None else ""

@@ -1,14 +1,17 @@
 """The confidence of a face: fitted on labelled faces and on what goes wrong in life.
 
-Whether an alignment succeeded is predicted from what it looks like (`FaceLandmarks` alone): a
-logistic model whose log-odds are a sum of one broken line for each feature. It is convex, so
-the same faces give the same numbers anywhere, small enough for a model's metadata, and numpy
-evaluates it. The expected error is the same kind of sum, of logarithms.
+The error of an alignment is predicted from what it looks like (`FaceLandmarks` alone): the
+logarithm of its mean is a sum of one broken line for each feature. The confidence, which is the
+probability that the error stays below the bound of success, is a broken line of that logarithm,
+in log-odds. So the order of faces by either is the same, and it is learnt from how large the
+errors are, which says more than which of them lie above the bound. Both fits are convex, so the
+same faces give the same numbers anywhere, small enough for a model's metadata, and numpy
+evaluates them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,6 +38,9 @@ RIDGE = 2.0
 """pull of every slope towards 0, in faces"""
 SPOILT_SHARE = 0.35
 """share that spoilt images have in the fit, whatever their number"""
+EXPECTED = "log expected error"
+FOLDS = 5
+NEIGHBOURS = 8
 FEWEST = 100
 """plain faces, and failures among all, that a fit takes"""
 
@@ -102,30 +108,47 @@ def fit_confidence(
     logs = np.log(np.clip(errors, 0.2, largest_error))
     fitted: dict[str, Additive] = {}
     for name, columns, rows in (
-        ("scored", [*FEATURES, SCORE], known & np.isfinite(table[:, -1])),
-        ("unscored", list(FEATURES), known),
+        ("", [*FEATURES, SCORE], known & np.isfinite(table[:, -1])),
+        ("_unscored", list(FEATURES), known),
     ):
-        used = table[rows][:, : len(columns)]
-        if (good[rows]).sum() < FEWEST // 2 or (~good[rows]).sum() < FEWEST // 2:
-            fitted[name] = fitted[f"error_{name}"] = Additive(
-                features=[], centre=[], spread=[], knots=[], slopes=[], constant=0.0
-            )
+        if good[rows].sum() < FEWEST // 2 or (~good[rows]).sum() < FEWEST // 2:
             continue
-        fitted[name] = fit_logistic(used, good[rows], weight[rows], columns)
-        fitted[f"error_{name}"] = fit_mean(used, logs[rows], weight[rows], columns)
-    if not fitted["scored"].features:  # boxes were given: there was no detector to learn from
-        fitted["scored"], fitted["error_scored"] = fitted["unscored"], fitted["error_unscored"]
+        used = table[rows][:, : len(columns)]
+        told = _told_by_others(used, logs[rows], weight[rows], columns)
+        odds = fit_logistic(told[:, None], good[rows], weight[rows], [EXPECTED], ridge=0.1)
+        fitted[f"error{name}"] = fit_mean(used, logs[rows], weight[rows], columns)
+        fitted[f"odds{name}"] = _falling(odds)
+    if "error" not in fitted:  # boxes were given: there was no detector to learn from
+        fitted |= {"error": fitted["error_unscored"], "odds": fitted["odds_unscored"]}
     return ConfidenceTable(
         success=success,
         shape=shape,
-        scored=fitted["scored"],
-        unscored=fitted["unscored"],
-        error=fitted["error_scored"],
-        error_unscored=fitted["error_unscored"],
         largest_error=largest_error,
         faces=int(known.sum()),
         spoilt=count_spoilt,
+        **fitted,
     )
+
+
+def _told_by_others(features: Floats, logs: Floats, weight: Floats, names: Sequence[str]) -> Floats:
+    """(n,) the logarithm of each face's expected error by a fit on other faces: by its own it
+    would look better than that of a new face. Neighbours, which may be one photograph, go
+    together."""
+    fold = np.arange(len(features)) // NEIGHBOURS % FOLDS
+    told = np.empty(len(features))
+    for k in range(FOLDS):
+        others = fold != k
+        fitted = fit_mean(features[others], logs[others], weight[others], names)
+        told[~others] = fitted(features[~others])
+    return told
+
+
+def _falling(odds: Additive) -> Additive:
+    """The same line, level wherever it would rise: beyond the faces that it was fitted on."""
+    (slopes,) = odds.slopes
+    level = np.minimum(np.cumsum(slopes), 0.0)
+    changed = np.round(np.diff(level, prepend=0.0), 5)
+    return odds.model_copy(update={"slopes": [changed.tolist()]})
 
 
 def fit_logistic(
@@ -143,20 +166,11 @@ def fit_logistic(
         odds = terms @ at
         return float(weight @ (np.logaddexp(0, odds) - outcome * odds) + penalty @ at**2 / 2)
 
-    now = cost(beta)
-    for _ in range(50):
-        p = 1 / (1 + np.exp(-np.clip(terms @ beta, -30, 30)))
-        gradient = terms.T @ (weight * (p - outcome)) + penalty * beta
-        curve = (terms * (weight * p * (1 - p))[:, None]).T @ terms + np.diag(penalty + 1e-9)
-        step = np.asarray(np.linalg.solve(curve, gradient), np.float64)
-        length = 1.0
-        while length > 1e-4 and cost(beta - length * step) > now:
-            length /= 2
-        beta = beta - length * step
-        before, now = now, cost(beta)
-        if before - now < 1e-9 * abs(now):
-            break
-    return _additive(beta, centre, spread, names)
+    def slopes(at: Floats) -> tuple[Floats, Floats]:
+        p = 1 / (1 + np.exp(-np.clip(terms @ at, -30, 30)))
+        return weight * (p - outcome), weight * p * (1 - p)
+
+    return _additive(_newton(terms, penalty, beta, cost, slopes), centre, spread, names)
 
 
 def fit_mean(
@@ -178,11 +192,29 @@ def fit_mean(
         line = np.clip(terms @ at, -5, 8)
         return float(weight @ (line + truth * np.exp(-line)) + penalty @ at**2 / 2)
 
-    now = cost(beta)
+    def slopes(at: Floats) -> tuple[Floats, Floats]:
+        ratio = truth * np.exp(-np.clip(terms @ at, -5, 8))
+        return weight * (1 - ratio), weight * ratio
+
+    return _additive(_newton(terms, penalty, beta, cost, slopes), centre, spread, names)
+
+
+def _newton(
+    terms: Floats,
+    penalty: Floats,
+    start: Floats,
+    cost: Callable[[Floats], float],
+    slopes: Callable[[Floats], tuple[Floats, Floats]],
+) -> Floats:
+    """The minimum of a convex cost of `terms` (n, d) @ beta with a ridge, by damped Newton steps.
+
+    `slopes` gives the first and second derivative of each face's part in its own line, (n,).
+    """
+    beta, now = start, cost(start)
     for _ in range(50):
-        ratio = truth * np.exp(-np.clip(terms @ beta, -5, 8))
-        gradient = terms.T @ (weight * (1 - ratio)) + penalty * beta
-        curve = (terms * (weight * ratio)[:, None]).T @ terms + np.diag(penalty + 1e-9)
+        first, second = slopes(beta)
+        gradient = terms.T @ first + penalty * beta
+        curve = (terms * second[:, None]).T @ terms + np.diag(penalty + 1e-9)
         step = np.asarray(np.linalg.solve(curve, gradient), np.float64)
         length = 1.0
         while length > 1e-4 and cost(beta - length * step) > now:
@@ -191,7 +223,7 @@ def fit_mean(
         before, now = now, cost(beta)
         if before - now < 1e-9 * abs(now):
             break
-    return _additive(beta, centre, spread, names)
+    return beta
 
 
 def _standard(features: Floats, weight: Floats) -> tuple[Floats, Floats]:
