@@ -48,7 +48,8 @@ def test_loading_refuses_unless_told_to_skip(broken: Path) -> None:
     with pytest.raises(InputError, match="6 problems") as caught:
         load_set("folder", broken)
     assert "--skip-bad" in str(caught.value)
-    assert "and 1 more" in str(caught.value)
+    assert "And 1 more." in str(caught.value)
+    assert "\n" not in str(caught.value)
     with pytest.warns(DataWarning, match="6 problems skipped, 1 faces are left"):
         found = load_set("folder", broken, skip_bad=True)
     assert len(found) == 1
@@ -71,7 +72,7 @@ def test_pictures_that_do_not_decode(tmp_path: Path) -> None:
 
 
 def test_empty_and_wrong_folders(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no faces of folder: it should hold images"):
+    with pytest.raises(InputError, match="holds no labelled faces: it should hold images"):
         load_set("folder", tmp_path)
     with pytest.raises(InputError, match="no faces of w300: it should hold lfpw/"):
         load_set("w300", tmp_path)

@@ -99,3 +99,27 @@ def test_merl_rav_labels_without_images(merl_rav: Path) -> None:
         labels = load_set("merl_rav", merl_rav, "test", images=False)
     assert len(labels) == 6
     assert all(r.image is None for r in labels)
+
+
+def test_merl_rav_organised_images_keep_their_own_labels(merl_rav: Path) -> None:
+    """The project's folder holds its labels and, beside organised images that may be cut from
+    the photographs, labels in their pixels: those belong to them."""
+    import shutil
+
+    shutil.rmtree(merl_rav / "aflw")
+    for label in sorted((merl_rav / "merl_rav_labels").rglob("testset/labels/*.pts")):
+        side = label.parent.parent
+        organised = merl_rav / "merl_rav_organized" / side.parent.name / side.name
+        write_image(organised / f"{label.stem}.jpg")
+        if label.stem != "image00007":
+            write_raw_pts(organised / label.name, face_points() + 11)
+    with pytest.warns(DataWarning):
+        faces = {face.face_id: face for face in load_set("merl_rav", merl_rav, "test")}
+    assert len(faces) == 6
+    np.testing.assert_allclose(faces["image00010"].points, face_points() + 10)
+    np.testing.assert_allclose(faces["image00007"].points[3], face_points()[3])
+    with pytest.warns(DataWarning):  # the same ones to score against
+        labels = load_set("merl_rav", merl_rav, "test", images=False)
+    for label in labels:
+        assert label.image is None
+        np.testing.assert_array_equal(label.points, faces[label.face_id].points)

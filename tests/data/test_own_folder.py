@@ -40,6 +40,12 @@ def test_folder_of_ones_own_points(tmp_path: Path) -> None:
     np.testing.assert_allclose(everything[0].points, places)
 
 
+def test_raised_digits_in_a_name_are_no_number(tmp_path: Path) -> None:
+    for name in ("1²3", "1²20", "10"):
+        write_pair(tmp_path, name, face_points())
+    assert [r.face_id for r in load_set("folder", tmp_path)] == ["1²3", "1²20", "10"]
+
+
 def test_folder_needs_a_markup_for_unusual_counts(tmp_path: Path) -> None:
     write_pair(tmp_path, "a", face_points()[:7])
     assert "markup.yaml" in str(read_set("folder", tmp_path).problems[0])

@@ -58,3 +58,11 @@ def quick(monkeypatch):
     """Reports with empty images: drawing them is tested elsewhere."""
     monkeypatch.setattr("luvli.evaluation.report.png", lambda figure: b"")
     monkeypatch.setattr("luvli.evaluation.compare.png", lambda figure: b"")
+
+
+@pytest.fixture
+def few(make_faces):
+    """Twelve faces, all visible; predictions are off by about two percent of the face."""
+    faces = make_faces(12)
+    truth = np.where(np.isnan(faces.truth), faces.predicted, faces.truth)
+    return faces.predicted, truth

@@ -73,6 +73,19 @@ def test_ellipses_have_the_wanted_mahalanobis_distance(faces):
     assert np.sqrt(q) == pytest.approx(2.0)
 
 
+@pytest.mark.parametrize("name", ["mean-ellipses", "individual-ellipses"])
+def test_no_ellipse_is_cut_off_at_the_edge(faces, name):
+    wide = replace(faces, covariance=faces.covariance * 100)
+    axis = plot_registry.draw_plot(name, [wide]).axes[0]
+    drawn = np.concatenate([s for c in axis.collections for s in _segments(c)])
+    for values, limits in zip(drawn.T, (axis.get_xlim(), axis.get_ylim()), strict=True):
+        assert min(limits) < values.min() and values.max() < max(limits)
+
+
+def _segments(collection):
+    return collection.get_segments() if hasattr(collection, "get_segments") else []
+
+
 def test_several_methods_in_one_figure_where_that_makes_sense(faces):
     other = replace(faces, method="other")
     for name in ("ced", "coverage", "rank", "risk-coverage"):

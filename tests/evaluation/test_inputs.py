@@ -6,6 +6,7 @@ import csv
 import json
 
 import numpy as np
+import pyarrow.parquet
 import pytest
 
 from luvli.data.formats import write_csv, write_json, write_pts
@@ -196,6 +197,20 @@ def test_parquet_alone_and_against_other_truth(tmp_path, faces, truth_json):
     result = read_faces(tmp_path / "p.parquet", truth_json)
     same(result, faces)
     assert np.array_equal(result.paper_pixel, faces.paper_pixel)
+
+
+@pytest.mark.parametrize("column", ["points", "truth", "covariance", "visibility_class"])
+def test_rows_of_a_report_that_do_not_fit_together_are_one_sentence(tmp_path, faces, column):
+    write_parquet(tmp_path / "p.parquet", faces)
+    table = pyarrow.parquet.read_table(tmp_path / "p.parquet")
+    rows = table[column].to_pylist()
+    rows[1], rows[2] = rows[1][:-4], rows[2] + rows[1][-4:]  # as many values as before
+    index = table.column_names.index(column)
+    kind = table.schema.field(column).type
+    damaged = table.set_column(index, column, pyarrow.array(rows, kind))
+    pyarrow.parquet.write_table(damaged, tmp_path / "p.parquet")
+    with pytest.raises(InputError, match=f"rows of '{column}' that do not fit together"):
+        read_faces(tmp_path / "p.parquet")
 
 
 def test_counting_from_one(tmp_path, faces, truth_json):

@@ -1,7 +1,8 @@
 """Files of public projects: each written here after the real ones, their names and order kept.
 
-Real files (SPIGA's results, the COFW68 benchmark's) were scored with the same readers and give
-the figures that their projects print; they may not be passed on, so their shape is kept here.
+Real files (SPIGA's results, the COFW68 benchmark's, HRNet's lists of 300-W, the lists of the
+paper's published code) were scored with the same readers and give the figures that their projects
+print; they may not be passed on, so their shape is kept here.
 """
 
 from __future__ import annotations
@@ -12,24 +13,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import Result
+from scored_files import error, expected, mmpose_annotations
 
 from luvli.data.formats import write_pts
 from luvli.data.formats.mediapipe import MESH_TO_IBUG68
 from luvli.errors import InputError
-from luvli.evaluation.accuracy import nme
+from luvli.evaluation import plot_registry
 from luvli.evaluation.match import read_faces
 from luvli.evaluation.metrics import compute_metrics
 
 SPIGA_IDS = [101, 102, 103]  # the first of its names of landmarks; not read
-
-
-@pytest.fixture
-def few(make_faces):
-    """Twelve faces, all visible; predictions are off by about two percent of the face."""
-    faces = make_faces(12)
-    truth = np.where(np.isnan(faces.truth), faces.predicted, faces.truth)
-    return faces.predicted, truth
 
 
 def names(count: int = 12) -> list[str]:
@@ -45,14 +38,6 @@ def write_spiga(path: Path, points, order=None) -> Path:
     ]  # fmt: skip
     path.write_text(json.dumps(faces))
     return path
-
-
-def error(result) -> float:
-    return float(nme(result.predicted, result.truth, "box", result.visible).mean())
-
-
-def expected(few) -> float:
-    return float(nme(*few).mean())
 
 
 def test_spiga_results_are_matched_by_imgpath_in_any_order(tmp_path, few):
@@ -127,22 +112,6 @@ def test_several_faces_of_one_image_find_their_own_labels(tmp_path, few):
     assert "1 predictions have no label" in result.notes[0]
 
 
-def mmpose_annotations(points) -> dict:
-    return {
-        "categories": [{"supercategory": "person", "id": 1, "name": "face", "keypoints": [],
-                        "skeleton": []}],
-        "images": [{"id": 3 + i, "file_name": f"image{i}.jpg", "height": 500, "width": 500}
-                   for i in range(len(points))],
-        "annotations": [
-            {"image_id": 3 + i, "id": 3 + i, "num_keypoints": 68, "bbox": [1.0, 1.0, 9.0, 9.0],
-             "keypoints": np.column_stack([p, np.ones(68)]).ravel().tolist(), "iscrowd": 0,
-             "area": 81.0, "category_id": 1, "center": [5.0, 5.0], "scale": 1.81,
-             "box_size": 362.0}
-            for i, p in enumerate(points)
-        ],
-    }  # fmt: skip
-
-
 def test_mmpose_annotations_and_coco_results(tmp_path, few):
     predicted, truth = few
     (tmp_path / "t.json").write_text(json.dumps(mmpose_annotations(truth)))
@@ -161,8 +130,8 @@ def test_mmpose_annotations_and_coco_results(tmp_path, few):
 def hrnet_csv(path: Path, points) -> Path:
     lines = ["image_name,scale,center_w,center_h," + ",".join(
         f"original_{j}_{axis}" for j in range(68) for axis in "xy")]  # fmt: skip
-    lines += [f"{names()[i]},0.5,200.0,210.0," + ",".join(map(repr, p.ravel().tolist()))
-              for i, p in enumerate(points)]  # fmt: skip
+    lines += [f"{names()[i]},0.5,200.0,210.0," + ",".join(map(repr, (p + 1).ravel().tolist()))
+              for i, p in enumerate(points)]  # fmt: skip  # the numbers of 300-W's .pts files
     path.write_text("\n".join(lines) + "\n")
     return path
 
@@ -175,6 +144,27 @@ def star_tsv(path: Path, points) -> Path:
         lines.append(f".\\rawImages\\{Path(names()[i]).name}\t{five}\t{joined}\t0.5\t200.0\t210.0\t"
                      "0,1,0,0,0,0")  # fmt: skip
     path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def star_without_header(path: Path, points) -> Path:
+    text = star_tsv(path, points).read_text()
+    path.write_text(text.partition("\n")[2])  # STAR's evaluate.py takes every line for a face
+    return path
+
+
+def published_list(path: Path, points) -> Path:
+    """The lists of the paper's code: the numbers of .pts files, here one landmark covered."""
+    faces = []
+    for i, p in enumerate(points):
+        raw = p + 1
+        raw[3] *= -1
+        faces.append(
+            {"objpos_det": [182.4, 273.3], "dataset": "300W_indoor", "scale_provided_det": 1.08,
+             "width_height_det": [204.5, 216.5], "pts": raw.tolist(), "isValidation": True,
+             "img_paths": f"./bigdata1/{names()[i]}", "pts_paths": f"./bigdata1/{i}.pts"}
+        )  # fmt: skip
+    path.write_text(json.dumps(faces))
     return path
 
 
@@ -228,7 +218,8 @@ LAYOUTS = {
     "list_98pt_test.txt": wflw_list, "plain.csv": csv_table("{axis}_{j}"),
     "landmark.csv": csv_table("landmark_{j}_{axis}"),
     "original.csv": csv_table("original_{j}_{axis}"), "mapping.json": mapping,
-    "dlib.xml": dlib_xml, "pts": pts_folder,
+    "dlib.xml": dlib_xml, "pts": pts_folder, "plain.tsv": star_without_header,
+    "published.json": published_list,
 }  # fmt: skip
 
 
@@ -250,43 +241,6 @@ def test_a_list_of_lists_is_matched_by_order(tmp_path, few):
     (tmp_path / "t.json").write_text(json.dumps(truth.tolist()))
     result = read_faces(tmp_path / "p.json", tmp_path / "t.json")
     assert error(result) == pytest.approx(expected(few)) and "ORDER" in result.notes[0]
-
-
-def cofw68_tree(folder: Path, truth) -> Path:
-    from scipy.io import savemat
-
-    for i, p in enumerate(truth, start=1):
-        (folder / "test_annotations").mkdir(parents=True, exist_ok=True)
-        savemat(folder / f"test_annotations/{i}_points.mat",
-                {"Points": p + 1, "Occ": np.zeros((68, 1))})  # fmt: skip
-    return folder
-
-
-def cofw68_results(path: Path, predicted, order) -> Path:
-    lines = []
-    for i in order:
-        lines.append(f"{i + 1} ")
-        lines += [" ".join(f"{v:.3f}" for v in axis) for axis in (predicted[i] + 1).T]
-        lines.append(" ".join(["0"] * 68))
-    path.write_text("\n".join(lines) + "\n")
-    return path
-
-
-def test_a_data_set_as_the_labels(tmp_path, few, luvli):
-    """The COFW68 benchmark's text files against its own annotations."""
-    predicted, truth = few
-    root = cofw68_tree(tmp_path / "COFW68_Data", truth)
-    file = cofw68_results(
-        tmp_path / "CFSS_CFOW68.txt", predicted, [5, 2, *range(6, 12), 0, 1, 3, 4]
-    )
-    result = read_faces(file, data=("cofw68", root))
-    assert error(result) == pytest.approx(expected(few), abs=1e-3)
-    assert result.dataset == "cofw68" and result.notes == ()
-    done: Result = luvli("score", file, "--data", "cofw68", root, "--json", "--resamples", 5)
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.output)["accuracy"]["box"]["nme"]["value"] == pytest.approx(
-        error(result)
-    )
 
 
 def test_menpo_benchmark_mat(tmp_path, few):
@@ -350,6 +304,21 @@ def test_calibrated_parts_that_were_never_trained_are_not_reported(tmp_path, few
     assert metrics.untrained == ("covariance", "visibility")
     assert metrics.uncertainty is None and metrics.visibility is None and not metrics.selective
     assert metrics.classes["unoccluded"].mean_visibility is None
+
+
+def test_names_that_no_file_can_have_are_names_all_the_same(tmp_path, few, luvli):
+    predicted, truth = few
+    for side, points in (("p", predicted), ("t", truth)):
+        faces = [{"image": "9" * 300 + f"{i}.jpg", "points": p.tolist()}
+                 for i, p in enumerate(points)]  # fmt: skip
+        (tmp_path / f"{side}.json").write_text(json.dumps(faces))
+    result = read_faces(tmp_path / "p.json", tmp_path / "t.json")
+    assert error(result) == pytest.approx(expected(few))
+    with pytest.raises(InputError, match="no image of these faces was found"):
+        plot_registry.draw_plot("faces", [result])
+    (tmp_path / "p.json").unlink()
+    checked = luvli("data", "check", "folder", tmp_path)
+    assert checked.exit_code == 1 and "12 x missing image" in checked.output
 
 
 def test_reports_keep_images_where_they_can_be_found_again(tmp_path, few, monkeypatch):

@@ -58,6 +58,9 @@ def score(
         bool, typer.Option("--one-based", help="The predictions count pixels from 1 (.pts always "
                                                "do).")
     ] = False,
+    truth_one_based: Annotated[
+        bool, typer.Option("--truth-one-based", help="The labels of --truth count pixels from 1.")
+    ] = False,
     signs: Annotated[
         bool, typer.Option(help="Read negative coordinates in .pts as occlusion (MERL-RAV).")
     ] = True,
@@ -89,7 +92,7 @@ def score(
     density = None if likelihood is None else likelihood_name(likelihood)
     faces = read_faces(
         predictions, truth, data=data, split=split, protocol=protocol, one_based=one_based,
-        signs=signs, given_boxes=given_boxes, by_order=by_order,
+        truth_one_based=truth_one_based, signs=signs, given_boxes=given_boxes, by_order=by_order,
         method=name or (None if predictions.suffix == ".parquet" else predictions.stem),
         dataset=dataset, subset=subset, markup=markup, likelihood=density,
     )  # fmt: skip

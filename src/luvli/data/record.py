@@ -19,6 +19,10 @@ BoxKind = Literal["detector", "given", "tight"]
 """Where a record's box comes from: a face detector, the data set's own file, the landmarks."""
 
 
+IMAGE_NAME = "image_name"
+"""attribute: what the label file calls an image that was not looked for"""
+
+
 class Visibility(IntEnum):
     """The visibility classes of section 4 of the paper, and "nobody said"."""
 
@@ -41,7 +45,7 @@ class LabelledPoints(NamedTuple):
     """(k,) `Visibility` classes"""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FaceRecord:
     """One labelled face: by a person, or by a model (then with covariance and probability)."""
 
@@ -66,6 +70,18 @@ class FaceRecord:
     """(k,) a model's probability of visibility; None for human labels"""
     score: float | None = None
     """a detector's confidence, when the face was found by one"""
+
+    def __repr__(self) -> str:
+        """One line: whose face, how many points, what is known besides them.
+
+        >>> FaceRecord(points=np.zeros((68, 2)), visibility=np.ones(68, np.int8), face_id="a")
+        FaceRecord(a, 68 points of ibug68, 68 visible)
+        """
+        told = [self.name] if self.name else []
+        told += [f"{len(self.points)} points of {self.markup}"]
+        told += [f"{int(self.visible.sum())} visible"]
+        told += [f"{key} {value}" for key, value in self.attributes.items()]
+        return f"FaceRecord({', '.join(told)})"
 
     def __post_init__(self) -> None:
         points = np.array(self.points, dtype=np.float64)

@@ -18,7 +18,7 @@ from luvli.evaluation.accuracy import measured
 from luvli.evaluation.metric_records import TrainedPart
 from luvli.evaluation.paper_units import CROP_PER_HEATMAP, crop_boxes, paper_pixels
 from luvli.faces import FaceLandmarks
-from luvli.files import PathLike, whole_file
+from luvli.files import PathLike, is_there, whole_file
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -206,7 +206,8 @@ def absolute_path(image: PathLike | None) -> str:
     if not image:
         return ""
     path = Path(image)
-    return path.resolve().as_posix() if path.is_file() else path.as_posix()
+    there = is_there(path) and path.is_file()
+    return path.resolve().as_posix() if there else path.as_posix()
 
 
 # --- predictions.parquet -----------------------------------------------------------------
@@ -279,7 +280,9 @@ def read_parquet(path: PathLike) -> EvaluatedFaces:
             if column.startswith(prefix)
         }
 
-    arrays = {field_name: table_array(table, column) for column, field_name in _ARRAYS.items()}
+    arrays = {
+        field_name: table_array(table, column, path) for column, field_name in _ARRAYS.items()
+    }
     numbers = {name: table[name].to_numpy() for name in _NUMBERS if name in table.column_names}
     return EvaluatedFaces(
         **arrays,
@@ -294,8 +297,11 @@ def read_parquet(path: PathLike) -> EvaluatedFaces:
     )
 
 
-def table_array(table: Any, column: str) -> Any:
-    """A column of flat lists in the shape of what it holds; None where it is not there."""
+def table_array(table: Any, column: str, path: PathLike) -> Any:
+    """A column of flat lists in the shape of what it holds; None where it is not there.
+
+    `path`: the file, for messages.
+    """
     if column not in table.column_names or table[column].null_count:
         return None
     n = table.num_rows
@@ -303,7 +309,11 @@ def table_array(table: Any, column: str) -> Any:
         "points": (-1, 2), "truth": (-1, 2), "covariance": (-1, 2, 2), "box": (4,),
         "label_box": (4,),
     }.get(column, (-1,))  # fmt: skip
-    values = table[column].combine_chunks().flatten().to_numpy(zero_copy_only=False)
+    lists = table[column].combine_chunks()
+    values = lists.flatten().to_numpy(zero_copy_only=False)
     if not n:
         return values.reshape(0, *(abs(side) for side in shape))
+    lengths = set(lists.value_lengths().to_pylist())
+    if len(lengths) > 1 or lengths.pop() % abs(int(np.prod(shape))):
+        raise InputError(f"{path} has rows of {column!r} that do not fit together: write it again.")
     return values.reshape(n, *shape)

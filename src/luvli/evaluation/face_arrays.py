@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from luvli.data.formats.common import image_name
 from luvli.data.formats.mediapipe import CAVEAT, MESH_SIZES, mesh_to_ibug68
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError
@@ -65,12 +66,12 @@ def arrays_of_records(records: Sequence[FaceRecord], source: str) -> FaceArrays:
         classes=np.stack([record.visibility for record in records]),
         boxes=None if np.isnan(boxes).any() else boxes,
         box_kinds=tuple(r.box_kind for r in records),
-        images=tuple(r.image.as_posix() if r.image else "" for r in records),
+        images=tuple(map(image_name, records)),
         image_ids=tuple(str(r.attributes.get("image_id", "")) for r in records),
         subsets=tuple(tuple(r.attributes.get("subsets", ())) for r in records),
         box_size=None if None in lengths else np.array(lengths, dtype=np.float64),
         markup=records[0].markup,
-        dataset=records[0].dataset,
+        dataset=records[0].dataset if len({r.dataset for r in records}) == 1 else "",
     )
 
 

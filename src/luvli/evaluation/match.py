@@ -23,6 +23,7 @@ from luvli.evaluation.accuracy import nme, tight_boxes
 from luvli.evaluation.evaluated_faces import EvaluatedFaces, absolute_path, read_parquet
 from luvli.evaluation.face_arrays import FaceArrays, arrays_of_records, unique_names
 from luvli.evaluation.paper_units import paper_pixels
+from luvli.evaluation.pixel_origin import as_annotations_count, origin_note
 from luvli.evaluation.prediction_files import read_predictions, read_truth
 from luvli.files import PathLike
 
@@ -42,6 +43,7 @@ def read_faces(
     split: str | None = None,
     protocol: str | None = None,
     one_based: bool = False,
+    truth_one_based: bool = False,
     signs: bool = True,
     given_boxes: bool = False,
     by_order: bool = False,
@@ -51,7 +53,8 @@ def read_faces(
 
     `truth` is a file or folder, `data` a data set's name and folder instead; both may be left
     out when the predictions hold the labels too. `one_based` says that the predictions (other
-    than .pts, which always do) count pixels from 1. `signs` reads a pair of negative
+    than .pts, which always do) count pixels from 1, `truth_one_based` that the labels do.
+    `signs` reads a pair of negative
     coordinates in .pts as occlusion (MERL-RAV). `given_boxes` normalises by the boxes in the
     label file instead of tight ones. `by_order` allows an order that looks wrong. `about`:
     method, dataset, subset, markup, likelihood.
@@ -61,6 +64,8 @@ def read_faces(
     if truth is None and data is None and _is_report(source):
         return replace(read_parquet(source), **given)
     guess, held = read_predictions(source, signs)
+    if truth is not None:
+        guess = as_annotations_count(guess, source, Path(truth))
     if one_based and source.is_file():
         guess = replace(guess, points=guess.points - 1.0)
     if data is not None:
@@ -70,6 +75,8 @@ def read_faces(
         labels = held if truth is None else read_truth(Path(truth), signs)
     if labels is None:
         raise InputError(f"{predictions} holds no labels: give them with --truth or --data.")
+    if truth_one_based and (truth is None or Path(truth).is_file()):
+        labels = replace(labels, points=labels.points - 1.0)
     return match_faces(guess, labels, given, given_boxes=given_boxes, by_order=by_order)
 
 
@@ -126,6 +133,7 @@ def match_faces(
         labelled = np.isfinite(labels.points).all(axis=2)
         classes = np.where(labelled, Visibility.UNOCCLUDED, Visibility.UNLABELLED).astype(np.int8)
     truth = np.where((classes > 0)[..., None], labels.points, np.nan)
+    notes += origin_note(taken(guess.points), truth)
     dataset = about.get("dataset", "") or labels.dataset
     parts = sorted({name for members in labels.subsets for name in members})
     lengths = {} if labels.box_size is None else {"box_size": labels.box_size}
@@ -277,12 +285,21 @@ def _image_paths(side: FaceArrays) -> tuple[str, ...]:
     return side.images if side.images and all(side.images) else ()
 
 
+def _plain(name: str) -> str:
+    """Without what copies of a data set change: spaces (ibug's "image_092 _01"), padding of
+    numbers."""
+    tight = "".join(name.split())
+    return str(int(tight)) if tight.isdecimal() and len(tight) < 20 else tight
+
+
 def _last_parts(count: int) -> Callable[[FaceArrays], tuple[str, ...]]:
     """The last folders and the name without suffix, where they tell the images apart."""
 
     def key(side: FaceArrays) -> tuple[str, ...]:
         paths = _image_paths(side) or side.names
-        short = tuple("/".join(Path(path).with_suffix("").parts[-count:]) for path in paths)
+        short = tuple(
+            "/".join(map(_plain, Path(path).with_suffix("").parts[-count:])) for path in paths
+        )
         return short if len(set(short)) == len(set(paths)) else ()
 
     return key

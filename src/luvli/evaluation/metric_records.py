@@ -307,7 +307,7 @@ def find_metric(record: MetricRecord, path: str) -> float | None:
         place: Any = record
         for step in option.split("."):
             if isinstance(place, Mapping):
-                place = place.get(int(step) if step.isdigit() else step)
+                place = place.get(int(step) if step.isdecimal() else step)
             elif place is not None:
                 place = getattr(place, step)
         if isinstance(place, Interval):

@@ -22,6 +22,7 @@ from luvli.evaluation import (
 )
 from luvli.evaluation import visibility as seen
 from luvli.evaluation.evaluated_faces import EvaluatedFaces
+from luvli.files import is_there
 from luvli.image.read import read_image
 
 if TYPE_CHECKING:
@@ -252,7 +253,7 @@ def _with_images(
         places = [Path(name)] if name else []
         if options.images is not None and name:
             places = [options.images / name, options.images / Path(name).name]
-        found.append(next((place for place in places if place.is_file()), None))
+        found.append(next((p for p in places if is_there(p) and p.is_file()), None))
     there = [i for i, place in enumerate(found) if place is not None]
     if not there:
         raise InputError("no image of these faces was found: name their folder with --images.")

@@ -209,7 +209,7 @@ def plot_mean_ellipse(mean: MeanEllipses, sigma: float = 2.0) -> Figure:
         axis = axes[0, 0]
         _draw_ellipses(axis, mean.points, mean.covariance, sigma, BLUE, 1.2)
         axis.scatter(*mean.points.T, s=6, color="black", zorder=3)
-        _face_axis(axis, mean.points)
+        _face_axis(axis, _outlines(mean.points, mean.covariance, sigma))
         axis.set_title(f"mean of {mean.faces:,} faces; ellipses at {sigma:g} sigma")
     return figure
 
@@ -236,7 +236,8 @@ def plot_individual_ellipses(
             colour = COLOURS[1:][i % (len(COLOURS) - 1)]
             _draw_ellipses(axis, faces[i, chosen], spread[i, chosen], sigma, colour, 0.8)
         _draw_ellipses(axis, mean.points[chosen], mean.covariance[chosen], sigma, BLUE, 2.2)
-        _face_axis(axis, np.concatenate([mean.points[chosen], faces[:, chosen].reshape(-1, 2)]))
+        every = [(mean.points, mean.covariance), *zip(faces, spread, strict=True)]
+        _face_axis(axis, np.concatenate([_outlines(p[chosen], c[chosen], sigma) for p, c in every]))
         axis.set_title(f"{len(faces)} single faces over the mean of {mean.faces:,} (blue)")
     return figure
 
@@ -368,6 +369,11 @@ def _draw_ellipses(
         return
     lines = ellipse_outlines(points, covariance, sigma)
     axis.add_collection(LineCollection(list(lines), colors=colour, linewidths=width, alpha=alpha))
+
+
+def _outlines(points: Floats, covariance: Floats, sigma: float) -> Floats:
+    """Points (m, 2) along all ellipses: what an axis must hold."""
+    return np.asarray(ellipse_outlines(points, covariance, sigma)).reshape(-1, 2)
 
 
 def _face_axis(axis: Axes, points: Floats) -> None:

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 
 from luvli.data.formats import guess_format, read_csv, read_labels, read_menpo_mat, read_pts
 from luvli.data.formats.arrays import load_arrays
+from luvli.data.formats.coco import coco_first_pixels
 from luvli.data.formats.columns import IMAGE_COLUMNS
 from luvli.data.formats.json import POINT_KEYS, parse_faces
 from luvli.data.formats.parquet import read_face_table
@@ -241,7 +242,8 @@ def _read_coco(path: Path) -> FaceArrays:
     faces = _as_predictions(arrays_of_records(records, str(path)))
     rows = np.array(keypoints, dtype=np.float64).reshape(len(records), -1, 3)
     nowhere = (rows == 0).all(axis=2, keepdims=True)
-    return replace(faces, points=np.where(nowhere, np.nan, rows[..., :2]))
+    first = np.array(coco_first_pixels(path))[:, None, None]
+    return replace(faces, points=np.where(nowhere, np.nan, rows[..., :2] - first))
 
 
 # --- arrays ------------------------------------------------------------------------------
@@ -270,13 +272,13 @@ def _from_parquet(path: Path) -> FaceArrays:
     untrained = _untrained(table.select(flags).to_pylist())
     markups = {word for word in words("markup") if word}
     pixel = table["paper_pixel"].to_numpy() if "paper_pixel" in columns else None
-    points, notes = located(table_array(table, "points"), path)
+    points, notes = located(table_array(table, "points", path), path)
     return FaceArrays(
         str(path),
         points,
         unique_names(words("face_id")),
-        None if "covariance" in untrained else table_array(table, "covariance"),
-        None if "visibility" in untrained else table_array(table, "visibility"),
+        None if "covariance" in untrained else table_array(table, "covariance", path),
+        None if "visibility" in untrained else table_array(table, "visibility", path),
         paper_pixel=pixel,
         images=images,
         markup=markups.pop() if len(markups) == 1 else None,

@@ -201,6 +201,7 @@ BAD = {
     "a.pts": ["", "no braces", "version: 1\nn_points: 3\n{\n1 2\n}", "n_points: 1\n{\nnan 2\n}",
               "n_points: 1\n{\n1 2 3\n}", "n_points: x\n{\n1 2\n}", "{\n}", "{\na b\n}",
               "n_points: 2\n{\n-1 -1\n-1 -1\n}", "{\n1 2\n3\n}"],
+    "a.txt": ["1e999\n1 2\n1 2\n0 0\n", "1\n1 2\n1\n0 0\n", "one\n1 2\n1 2\n0 0\n"],
 }  # fmt: skip
 
 

@@ -3,7 +3,9 @@
 COCO's flag is 2 for a landmark in sight, 1 for a located one that is hidden, 0 for one
 without a label; these are our unoccluded, externally occluded and unlabelled. COCO has no
 word for "self-occluded", which is also written as 0; an extra field `visibility_class`, which
-other programs ignore, keeps the difference. Coordinates are pixel indices, as ours.
+other programs ignore, keeps the difference. Coordinates are pixel indices, as ours; only where
+mmpose copied HRNet's lists (`center` and `scale` tell) do they count as those lists do, and so do
+results for such a file.
 
 Where no landmark of a file has the flag 2, as in mmpose's annotations of faces, 1 means no
 more than "labelled", and is read as unoccluded.
@@ -29,9 +31,11 @@ from luvli.data.formats.common import (
     landmark_names,
     markup_of_names,
     parse_json,
+    row_name,
     warn_if_predictions,
     warn_lost,
 )
+from luvli.data.formats.lists import first_pixel
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
 from luvli.files import PathLike, write_text
@@ -67,6 +71,14 @@ class _Annotation(BaseModel):
     face_id: str | None = None
     attributes: dict[str, Any] = {}
     box_size: float | None = None  # mmpose's AFLW: the normaliser
+    center: Any = None
+    scale: Any = None
+
+    @property
+    def first_pixel(self) -> float:
+        """What the coordinates count from."""
+        copied = self.center is not None and self.scale is not None
+        return first_pixel(len(self.keypoints or ()) // 3) if copied else 0.0
 
 
 class _Result(BaseModel):
@@ -76,6 +88,8 @@ class _Result(BaseModel):
     score: float | None = None
 
 
+_IDS = ("image_id", "first_pixel")
+"""attributes: what results for the same file must agree with"""
 _RESULTS = TypeAdapter(list[_Result])
 
 
@@ -102,6 +116,12 @@ def read_coco(path: PathLike) -> list[FaceRecord]:
         except InputError as error:
             raise InputError(f"{path}, annotation {annotation.id}: {error}") from error
     return records
+
+
+def coco_first_pixels(path: PathLike) -> list[float]:
+    """What the coordinates of each annotation with keypoints count from: 0 or 1."""
+    data = parse_json(path, _File, "a COCO keypoint file")
+    return [a.first_pixel for a in data.annotations if a.keypoints is not None]
 
 
 def write_coco(
@@ -161,7 +181,7 @@ def _annotation(
         "num_keypoints": int(record.visible.sum()),
         "score": record.score,
         "face_id": record.face_id or None,
-        "attributes": {k: v for k, v in record.attributes.items() if k != "image_id"} or None,
+        "attributes": {k: v for k, v in record.attributes.items() if k not in _IDS} or None,
     }
     if np.isfinite(box).all():
         x0, y0, x1, y1 = box.tolist()
@@ -199,21 +219,27 @@ def read_coco_results(path: PathLike) -> list[FaceRecord]:
 def write_coco_results(path: PathLike, records: Sequence[FaceRecord]) -> None:
     """Predictions as COCO results; image ids are those of `attributes`, else running numbers."""
     warn_lost(path, "COCO results hold no names of images and no covariances.")
-    numbers = {name: i for i, name in enumerate(dict.fromkeys(map(image_name, records)), 1)}
+    numbers = {name: i for i, name in enumerate(dict.fromkeys(map(row_name, records)), 1)}
     results = []
     for record in records:
         seen = record.visibility_probability
         score = np.ones(len(record.points)) if seen is None else seen
-        rows = np.column_stack([np.nan_to_num(record.points), score])
+        first = record.attributes.get("first_pixel", 0.0)
+        rows = np.column_stack([np.nan_to_num(record.points + first), score])
         results.append(
             {
-                "image_id": record.attributes.get("image_id", numbers[image_name(record)]),
+                "image_id": record.attributes.get("image_id", numbers[row_name(record)]),
                 "category_id": 1,
                 "keypoints": rows.ravel().tolist(),
                 "score": 1.0 if record.score is None else record.score,
             }
         )
     write_text(path, json.dumps(results) + "\n")
+
+
+def _ids(annotation: _Annotation) -> dict[str, Any]:
+    first = {"first_pixel": annotation.first_pixel} if annotation.first_pixel else {}
+    return {"image_id": annotation.image_id, **first}
 
 
 def _record(
@@ -243,15 +269,15 @@ def _record(
     box = None
     if annotation.bbox is not None:
         x, y, width, height = annotation.bbox
-        box = np.array([x, y, x + width, y + height])
+        box = np.array([x, y, x + width, y + height]) - annotation.first_pixel
     return FaceRecord(
-        points=rows[:, :2],
+        points=rows[:, :2] - annotation.first_pixel,
         visibility=classes,
         image=Path(images[annotation.image_id]) if images[annotation.image_id] else None,
         box=box,
         box_kind="given",
         markup=markup_of_names(names or [str(j) for j in range(len(rows))]),
         face_id=annotation.face_id or "",
-        attributes={**annotation.attributes, "image_id": annotation.image_id, **sized},
+        attributes={**annotation.attributes, **_ids(annotation), **sized},
         score=annotation.score,
     )

@@ -32,7 +32,7 @@ def read_cofw68_text(path: PathLike) -> list[FaceRecord]:
             x, y, occluded = (np.array([float(word) for word in line]) for line in part[1:])
             if len(part[0]) != 1 or not len(x) == len(y) == len(occluded):
                 raise ValueError("its lines differ in length")
-        except (ValueError, IndexError) as error:
+        except (ValueError, IndexError, OverflowError) as error:
             raise InputError(
                 f"{path}, line {start + 1}: not a number and three lines of equally many numbers "
                 f"({brief(error)}): is it a result of the COFW68 benchmark?"

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from luvli.data.record import FaceRecord
+from luvli.data.record import IMAGE_NAME, FaceRecord
 from luvli.errors import InputError, LossWarning
 from luvli.files import PathLike, read_text
 from luvli.markup import get_markup, is_markup, markup_by_size, markup_names
@@ -79,8 +79,16 @@ def warn_if_predictions(path: PathLike, records: Iterable[FaceRecord], title: st
 
 
 def image_name(record: FaceRecord) -> str:
-    """How an image is called in a file: with forward slashes, on every system."""
-    return record.image.as_posix() if record.image else ""
+    """How an image is called in a file: with forward slashes, on every system.
+
+    Labels that were read without their images may know the name all the same (`IMAGE_NAME`).
+    """
+    return record.image.as_posix() if record.image else str(record.attributes.get(IMAGE_NAME, ""))
+
+
+def row_name(record: FaceRecord) -> str:
+    """What a face goes by in a format that knows only images: its image, or else its id."""
+    return image_name(record) or record.face_id
 
 
 def listed(array: NDArray[Any] | None) -> Any:

@@ -18,9 +18,9 @@ import numpy as np
 
 from luvli.data.formats.common import (
     default_markup,
-    image_name,
     landmark_names,
     markup_of_names,
+    row_name,
     warn_if_predictions,
 )
 from luvli.data.record import FaceRecord, Visibility
@@ -63,8 +63,8 @@ def write_cvat(path: PathLike, records: Sequence[FaceRecord]) -> None:
     warn_if_predictions(path, records, "CVAT")
     root = ET.Element("annotations")
     ET.SubElement(root, "version").text = "1.1"
-    ordered = sorted(records, key=image_name)
-    for number, (name, faces) in enumerate(groupby(ordered, key=image_name)):
+    ordered = sorted(records, key=row_name)
+    for number, (name, faces) in enumerate(groupby(ordered, key=row_name)):
         image = ET.SubElement(root, "image", id=str(number), name=name)
         for record in faces:
             _skeleton(image, record)

@@ -19,7 +19,7 @@ import numpy as np
 
 from luvli.data.formats.common import (
     default_markup,
-    image_name,
+    row_name,
     warn_if_predictions,
     warn_lost,
 )
@@ -60,7 +60,7 @@ def write_dlib(path: PathLike, records: Sequence[FaceRecord], whole_pixels: bool
         )
     root = ET.Element("dataset")
     images = ET.SubElement(root, "images")
-    for name, faces in groupby(sorted(records, key=image_name), key=image_name):
+    for name, faces in groupby(sorted(records, key=row_name), key=row_name):
         image = ET.SubElement(images, "image", file=name)
         for record in faces:
             _box(image, record, whole_pixels)

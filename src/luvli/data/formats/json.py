@@ -9,7 +9,8 @@
 
 Plain lists and objects of other programs are read as well: [{"image": "a.jpg", "points": [[x,
 y], ...]}, ...] (the names of keys are those of `luvli.data.formats.columns`), [[[x, y], ...],
-...], or {"a.jpg": [[x, y], ...], ...}.
+...], or {"a.jpg": [[x, y], ...], ...}. The lists of the paper's published code (`pts`, `img_paths`,
+`pts_paths`, ...) hold the numbers of `.pts` files, signs and all, and mean what those mean.
 
 The faces that `luvli predict` writes have no `visibility_class`; they read as visible where
 the probability is above one half.
@@ -27,6 +28,7 @@ from pydantic import BaseModel, ValidationError
 
 from luvli.data.formats.columns import IMAGE_COLUMNS
 from luvli.data.formats.common import default_markup, floats, image_name, listed
+from luvli.data.formats.pts import decode_pts
 from luvli.data.record import BoxKind, FaceRecord, Visibility
 from luvli.errors import InputError
 from luvli.files import PathLike, read_text, write_text
@@ -107,7 +109,24 @@ def _plain(face: Any, path: PathLike) -> dict[str, Any]:
         )
     image = next((str(face[key]) for key in IMAGE_COLUMNS if face.get(key)), None)
     named = {"image": image} if image else {}
+    if points == "pts" and "pts_paths" in face:
+        return {**_of_pts(face[points], path), **named, "dataset": str(face.get("dataset") or "")}
     return {**face, "points": face[points], **named}
+
+
+def _of_pts(numbers: Any, path: PathLike) -> dict[str, Any]:
+    """Points and classes of a face in a list that holds the numbers of a .pts file."""
+    try:
+        raw = np.array(numbers, dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{path} has pts that are not pairs of numbers: mend it.") from error
+    if raw.ndim != 2 or raw.shape[1] != 2 or not np.isfinite(raw).all():
+        raise InputError(f"{path} has pts that are not pairs of numbers: mend it.")
+    face = decode_pts(raw, path)
+    return {
+        "points": [None if np.isnan(p[0]) else p for p in face.points.tolist()],
+        "visibility_class": face.visibility.tolist(),
+    }
 
 
 def write_json(path: PathLike, records: Sequence[FaceRecord]) -> None:

@@ -206,7 +206,7 @@ def image_at(place: str) -> bytes | None:
     Only its row group is read.
     """
     file, mark, number = place.rpartition("#")
-    if not mark or not number.isdigit() or not Path(file).is_file():
+    if not mark or not number.isdecimal() or not Path(file).is_file():
         return None
     row = int(number)
     try:

@@ -3,11 +3,14 @@
 | file | a row |
 |---|---|
 | HRNet `face_landmarks_*.csv` | image, scale, [box_size,] center_w, center_h, x and y of each |
-| ADNet, STAR `*.tsv` | image, 5 points, all points (joined by commas), scale, centre, [tags] |
+| ADNet, STAR `*.tsv` | image, 5 points, all points (joined by commas), scale, centre, [tags]; a
+|  | header may stand above |
 | WFLW `list_98pt_test.txt` | x and y of each landmark, then the image; no header |
 | WFLW `list_98pt_rect_attr_*.txt` | the same with a rectangle and six flags before the image |
 
-Boxes: the square of side 200 x scale around the centre. Coordinates are taken as they stand.
+Boxes: the square of side 200 x scale around the centre. HRNet's lists of 300-W and AFLW hold the
+numbers of `.pts` and Matlab files, which count from 1 (`first_pixel`); all others are taken as
+they stand.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.data.formats.cells import image_cell, write_rows
-from luvli.data.formats.common import default_markup, image_name, warn_if_predictions, warn_lost
+from luvli.data.formats.common import default_markup, row_name, warn_if_predictions, warn_lost
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError, brief
 from luvli.files import PathLike, read_text, write_text
@@ -29,6 +32,9 @@ from luvli.markup import markup_by_size
 
 HRNET_UNIT = 200.0
 """pixels: side of the box / scale"""
+_FROM_ONE = (68, 19)
+"""landmarks of the faces in HRNet's lists that count pixels from 1: 300-W's are those of its .pts
+files (all 1,289 test faces compared), AFLW's those of a Matlab file; WFLW's 98 are left alone"""
 WFLW_FLAGS = ("largepose", "expression", "illumination", "makeup", "occlusion", "blur")
 
 
@@ -52,7 +58,8 @@ def read_hrnet_csv(path: PathLike) -> list[FaceRecord]:
         about = {"box_size": float(values[1])} if extra else {}
         box = square_box(values[0], values[1 + extra : 3 + extra])
         points = values[3 + extra :].reshape(-1, 2)
-        records.append(_record(points, row[0], box, about))
+        first = first_pixel(len(points))
+        records.append(_record(points - first, row[0], box - first, about))
     return records
 
 
@@ -64,11 +71,13 @@ def write_hrnet_csv(path: PathLike, records: Sequence[FaceRecord]) -> None:
     head = ["image_name", "scale", *(["box_size"] if sized else []), "center_w", "center_h"]
     rows: list[list[str]] = [head + [f"original_{j}_{axis}" for j in range(count) for axis in "xy"]]
     for record, place in zip(records, points, strict=True):
-        x0, y0, x1, y1 = record.tight_box if record.box is None else record.box
+        box = record.tight_box if record.box is None else record.box
+        x0, y0, x1, y1 = box + first_pixel(count)
         scale = max(x1 - x0, y1 - y0) / HRNET_UNIT
         size = [record.attributes.get("box_size", scale * HRNET_UNIT)] if sized else []
-        numbers = [scale, *size, (x0 + x1) / 2, (y0 + y1) / 2, *place.ravel()]
-        rows.append([image_cell(image_name(record)), *(repr(float(value)) for value in numbers)])
+        places = (place + first_pixel(count)).ravel()
+        numbers = [scale, *size, (x0 + x1) / 2, (y0 + y1) / 2, *places]
+        rows.append([image_cell(row_name(record)), *(repr(float(value)) for value in numbers)])
     text = io.StringIO()
     write_rows(text, rows)
     write_text(path, text.getvalue())
@@ -78,9 +87,10 @@ def read_star_tsv(path: PathLike) -> list[FaceRecord]:
     """ADNet's and STAR's tsv; tags, where there are six, are WFLW's subsets."""
     lines = read_text(path).splitlines()
     if not lines or lines[0].count("\t") < 5:
-        raise InputError(f"{path} has no header of six columns: it is not a list of ADNet or STAR.")
+        raise InputError(f"{path} has no six columns: it is not a list of ADNet or STAR.")
+    headed = "," not in lines[0].split("\t")[2]
     records = []
-    for number, line in enumerate(lines[1:], start=2):
+    for number, line in enumerate(lines[headed:], start=1 + headed):
         cells = line.split("\t")
         place = f"{path}, line {number}"
         if len(cells) < 6:
@@ -111,7 +121,7 @@ def write_star_tsv(path: PathLike, records: Sequence[FaceRecord]) -> None:
     for record, place in zip(records, points, strict=True):
         x0, y0, x1, y1 = record.tight_box if record.box is None else record.box
         cells = [
-            image_name(record),
+            row_name(record),
             _joined(_five_points(path, place)),
             _joined(place),
             repr(float(max(x1 - x0, y1 - y0)) / HRNET_UNIT),
@@ -149,11 +159,19 @@ def read_wflw_list(path: PathLike) -> list[FaceRecord]:
 def write_wflw_list(path: PathLike, records: Sequence[FaceRecord]) -> None:
     """`list_98pt_test.txt`: coordinates, then the image."""
     points = _same_size(path, records)
+    names = [row_name(record) for record in records]
+    if any(len(name.split()) > 1 for name in names):
+        warn_lost(path, "this list cannot hold names with spaces; they are written without.")
     lines = [
-        f"{' '.join(repr(float(value)) for value in place.ravel())} {image_name(record)}"
-        for record, place in zip(records, points, strict=True)
+        f"{' '.join(repr(float(value)) for value in place.ravel())} {''.join(name.split())}"
+        for name, place in zip(names, points, strict=True)
     ]
     write_text(path, "\n".join(lines) + "\n")
+
+
+def first_pixel(landmarks: int) -> float:
+    """What the coordinates of an HRNet list count from, by the number of landmarks of a face."""
+    return 1.0 if landmarks in _FROM_ONE else 0.0
 
 
 def square_box(scale: float, centre: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -34,6 +34,13 @@ def read_pts(path: PathLike, points: int | None = None, signed: bool = True) -> 
     raw = _parse(read_text(source), source)
     if points is not None and len(raw) != points:
         raise InputError(f"{source} has {len(raw)} points: {points} are needed here.")
+    return decode_pts(raw, source, signed=signed)
+
+
+def decode_pts(
+    raw: NDArray[np.float64], source: PathLike, *, signed: bool = True
+) -> LabelledPoints:
+    """What the numbers (k, 2) of a .pts file mean; also of lists that hold such numbers."""
     if signed and (raw < 0).all(axis=1).any():
         return _decode_signs(raw, source)
     return LabelledPoints(raw - FIRST_PIXEL, np.full(len(raw), Visibility.UNOCCLUDED, np.int8))
@@ -123,7 +130,7 @@ def _promised(head: str, source: Path) -> int | None:
     return None
 
 
-def _decode_signs(raw: NDArray[np.float64], source: Path) -> LabelledPoints:
+def _decode_signs(raw: NDArray[np.float64], source: PathLike) -> LabelledPoints:
     hidden = (raw == -1).all(axis=1)
     external = (raw < 0).all(axis=1) & ~hidden
     if hidden.all():

@@ -96,7 +96,7 @@ def _of_csv(text: str) -> LabelFormat:
 
 def _of_tsv(text: str) -> LabelFormat:
     lines = text.splitlines()
-    cells = lines[1].split("\t") if len(lines) > 1 else []
+    cells = lines[-1].split("\t") if lines else []  # the first may be a header
     return "star" if len(cells) in (6, 7) and "," in cells[2] else "csv"
 
 
@@ -109,6 +109,8 @@ def _of_txt(text: str) -> LabelFormat:
 
 
 def _of_json(text: str) -> LabelFormat:
+    if '"luvli-faces"' in text[:100]:
+        return "json"
     if '"shapes"' in text:
         return "labelme"
     if '"annotations"' in text:

@@ -19,8 +19,8 @@ from pydantic import BaseModel, TypeAdapter
 
 from luvli.data.formats.common import (
     default_markup,
-    image_name,
     parse_json,
+    row_name,
     warn_if_predictions,
     warn_lost,
 )
@@ -57,7 +57,7 @@ def write_spiga(path: PathLike, records: Sequence[FaceRecord]) -> None:
         x0, y0, x1, y1 = (record.tight_box if record.box is None else record.box).tolist()
         faces.append(
             {
-                "imgpath": image_name(record) or record.face_id,
+                "imgpath": row_name(record),
                 "bbox": [x0, y0, x1 - x0, y1 - y0],
                 "landmarks": np.nan_to_num(record.points).tolist(),
                 "visible": (record.visibility == Visibility.UNOCCLUDED).astype(float).tolist(),

@@ -176,7 +176,8 @@ def nothing_there(result: FaceSet) -> bool:
 
 def wrong_folder(name: str, root: PathLike) -> InputError:
     """The sentence for a folder that does not hold the data set."""
-    return InputError(f"{root} holds no faces of {name}: it should hold {get_set(name).layout}.")
+    faces = "labelled faces" if name == "folder" else f"faces of {name}"
+    return InputError(f"{root} holds no {faces}: it should hold {get_set(name).layout}.")
 
 
 def _to_the_end(items: Iterator[ReadItem], root: Path) -> Iterator[ReadItem]:
@@ -190,11 +191,11 @@ def _to_the_end(items: Iterator[ReadItem], root: Path) -> Iterator[ReadItem]:
 def refuse(problems: Iterable[Problem], where: str) -> InputError:
     """The error that names the first few problems and counts them all."""
     listed = list(problems)
-    shown = "\n  ".join(str(problem) for problem in listed[:SHOWN])
-    more = f"\n  and {len(listed) - SHOWN:,} more" if len(listed) > SHOWN else ""
+    shown = " ".join(str(problem) for problem in listed[:SHOWN])
+    more = f" And {len(listed) - SHOWN:,} more." if len(listed) > SHOWN else ""
     return InputError(
         f"{where} has {len(listed):,} problems; mend them, or skip them with --skip-bad "
-        f"(skip_bad=True):\n  {shown}{more}"
+        f"(skip_bad=True): {shown}{more}"
     )
 
 

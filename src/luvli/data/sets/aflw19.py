@@ -24,7 +24,15 @@ from numpy.typing import NDArray
 
 from luvli.data.formats.matlab import read_matlab
 from luvli.data.record import FaceRecord, Visibility
-from luvli.data.sets.definition import Problem, ReadItem, Request, SetInfo, attempt, missing_image
+from luvli.data.sets.definition import (
+    Problem,
+    ReadItem,
+    Request,
+    SetInfo,
+    attempt,
+    missing_image,
+    named,
+)
 from luvli.data.sets.hrnet import read_hrnet_rows
 from luvli.data.sets.source_files import ImageFolders, mat_field
 from luvli.errors import InputError
@@ -146,7 +154,7 @@ def _face(
             markup="aflw19",
             dataset="aflw19",
             face_id=face_id,
-            attributes={**attributes, "subsets": subsets},
+            attributes={**attributes, "subsets": subsets, **named(image, name)},
         )
     except InputError as error:
         yield Problem(face_id, "bad label", f"AFLW-19 face {face_id}: {error}")

@@ -16,8 +16,9 @@ from typing import Literal, NamedTuple, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from luvli.data.record import FaceRecord, Visibility
+from luvli.data.record import IMAGE_NAME, FaceRecord, Visibility
 from luvli.errors import InputError
+from luvli.files import PathLike
 
 FAR_OUTSIDE = 1.0
 """A landmark further outside the image than this times the face's size is a mistake."""
@@ -176,6 +177,11 @@ def attempt(path: Path, make: Callable[[], Made]) -> Made | Problem:
         sentence = str(error)
         named = sentence if path.name in sentence else f"{path}: {sentence}"
         return Problem(str(path), "bad label", named)
+
+
+def named(image: Path | None, name: PathLike | None) -> dict[str, str]:
+    """The attribute that keeps an image's name where the image itself was not looked for."""
+    return {IMAGE_NAME: Path(name).as_posix()} if image is None and name else {}
 
 
 def missing_image(label: Path | str, wanted: str) -> Problem:

@@ -21,7 +21,7 @@ from luvli.data.formats import read_labels, read_pts
 from luvli.data.formats.columns import numbered_columns
 from luvli.data.formats.yaml_text import parse_yaml
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import Problem, ReadItem, Request, SetInfo, missing_folder
+from luvli.data.sets.definition import Problem, ReadItem, Request, SetInfo, missing_folder, named
 from luvli.data.sets.source_files import first_existing, natural_key, read_pairs
 from luvli.errors import InputError, brief
 from luvli.files import read_text
@@ -112,7 +112,11 @@ def _read_labels(path: Path, request: Request, markup: Markup | None) -> Iterato
                 markup=markup.name if markup else _by_count(path, len(record.points)),
                 dataset="folder",
                 face_id=name,
-                attributes={**record.attributes, "subsets": record.attributes.get("subsets", [])},
+                attributes={
+                    **record.attributes,
+                    "subsets": record.attributes.get("subsets", []),
+                    **named(image, record.image),
+                },
             )
         except InputError as error:
             yield Problem(str(path), "bad label", f"{path}: face {name}: {error}")

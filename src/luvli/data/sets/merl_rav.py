@@ -79,11 +79,13 @@ def read_merl_rav(request: Request) -> Iterator[ReadItem]:
         for label in paths:
             if request.split.endswith("disjoint") and photograph(label) in shared:
                 continue
-            image = _image(label, images, request.root) if request.images else None
+            image = _image(label, images, request.root)
             if request.images and image is None:
                 yield missing_image(label, f"aflw/flickr/{{0,2,3}}/{photograph(label)}.jpg")
                 continue
-            yield attempt(label, partial(_record, label, image, pose))
+            if image is not None:
+                label = _label_of(image, label)
+            yield attempt(label, partial(_record, label, image if request.images else None, pose))
 
 
 def photograph(label: Path) -> str:
@@ -122,6 +124,13 @@ def _image(label: Path, folders: ImageFolders, root: Path) -> Path | None:
     organised = root / "merl_rav_organized" / side.parent.name / side.name / f"{label.stem}.jpg"
     found = folders.find(f"{photograph(label)}.jpg")
     return found or (organised if organised.is_file() else None)
+
+
+def _label_of(image: Path, label: Path) -> Path:
+    """The label beside an organised image, which counts in that image's pixels (it may be cut
+    from the photograph); else the one that was found first."""
+    beside = image.with_suffix(".pts")
+    return beside if image.stem == label.stem and beside.is_file() else label
 
 
 def _record(label: Path, image: Path | None, pose: str) -> FaceRecord:

@@ -14,18 +14,19 @@ from numpy.typing import NDArray
 from luvli.data.record import FaceRecord
 from luvli.data.sets.definition import Note, Problem, ReadItem, Request, attempt, missing_image
 from luvli.errors import InputError
+from luvli.files import is_there
 from luvli.image.read import IMAGE_SUFFIXES
 
 
 def first_existing(root: Path, names: Iterable[str]) -> Path | None:
     """The first of several places, relative to `root`, that exists."""
-    return next((root / name for name in names if (root / name).exists()), None)
+    return next((root / name for name in names if is_there(root / name)), None)
 
 
 def natural_key(name: str) -> tuple[tuple[int, int | str], ...]:
     """Sorts image_2 before image_10."""
     parts = re.split(r"(\d+)", name)
-    return tuple((0, int(part)) if part.isdigit() else (1, part) for part in parts)
+    return tuple((0, int(part)) if part.isdecimal() else (1, part) for part in parts)
 
 
 class Folder:

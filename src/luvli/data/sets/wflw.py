@@ -24,6 +24,7 @@ from luvli.data.sets.definition import (
     SetInfo,
     all_visible,
     missing_image,
+    named,
 )
 from luvli.data.sets.hrnet import read_hrnet_rows
 from luvli.data.sets.source_files import ImageFolders, first_existing
@@ -157,7 +158,7 @@ def _face(
             markup="wflw98",
             dataset="wflw",
             face_id=face_id,
-            attributes={"subsets": subsets},
+            attributes={"subsets": subsets, **named(image, name)},
         )
     except InputError as error:
         yield Problem(face_id, "bad label", f"WFLW face {face_id}: {error}")
