@@ -7,6 +7,8 @@
 
 Images are views of the public-domain astronaut of scikit-image, one face each. Each command runs
 over a quarter of the images and over all: the difference gives the rate, the rest is its start.
+One core is one core: that command and all its processes are kept on the first. What other programs
+take of the machine meanwhile is said; above a few percent the rates mean nothing.
 """
 
 from __future__ import annotations
@@ -17,11 +19,11 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
@@ -38,6 +40,8 @@ COMMANDS = {
     "two": ("--engine", "ray", "--threads", 2),
 }
 STAGES = ("read", "decode", "detect", "crop", "network", "write")
+FACE_STAGES = ("crop", "network")
+"""what is done for each face; the rest is done for each image"""
 SIZES = (10**6, 10**8, 10**10)
 CORES = (2, 64, 1024)
 
@@ -54,6 +58,8 @@ class Run:
     """processor seconds of each further image, all processes together"""
     stages: dict[str, float]
     """seconds of each stage over all images, all workers together"""
+    others: float = 0.0
+    """share of the machine that other programs took meanwhile"""
 
     @property
     def rate(self) -> float:
@@ -75,8 +81,20 @@ def make_images(folder: Path, count: int, side: int) -> None:
         write_image(folder / f"{number:06d}.jpg", np.asarray(image, np.uint8))
 
 
-def command(*arguments: object) -> tuple[float, float, str]:
-    """Seconds on the clock, seconds of all its processes together, and output of one command."""
+class Ran(NamedTuple):
+    """One command."""
+
+    seconds: float
+    """on the clock"""
+    work: float
+    """processor seconds of all its processes together"""
+    others: float
+    """processor seconds of everything else meanwhile"""
+    text: str
+
+
+def command(*arguments: object, cores: int = 0) -> Ran:
+    """Run `luvli`, on the first `cores` cores; on all by default."""
     psutil = require("psutil", "dev")
     used: dict[int, float] = {}
 
@@ -87,18 +105,24 @@ def command(*arguments: object) -> tuple[float, float, str]:
                     times = one.cpu_times()
                     used[one.pid] = times.user + times.system
 
+    def busy() -> float:
+        times = psutil.cpu_times()
+        return float(times.user + times.system + times.nice)
+
     with tempfile.TemporaryFile("w+") as output:
-        began = time.perf_counter()
+        began, before = time.perf_counter(), busy()
         words = [sys.executable, "-m", "luvli", *map(str, arguments)]
         running = psutil.Popen(words, stdout=output, env=os.environ | {"COLUMNS": "200"})
+        if cores and hasattr(running, "cpu_affinity"):  # what it starts stays there, too
+            running.cpu_affinity(list(range(cores)))
         while running.poll() is None:
             look(running)
             time.sleep(0.25)
-        seconds = time.perf_counter() - began
+        seconds, work = time.perf_counter() - began, sum(used.values())
         if running.returncode:
             sys.exit(f"{' '.join(words)} ended with {running.returncode}")
         output.seek(0)
-        return seconds, sum(used.values()), output.read()
+        return Ran(seconds, work, max(busy() - before - work, 0.0), output.read())
 
 
 def stage_seconds(text: str) -> dict[str, float]:
@@ -115,7 +139,7 @@ def stage_seconds(text: str) -> dict[str, float]:
     return found
 
 
-def run(source: Path, out: Path, count: int, *options: object) -> Run:
+def run(source: Path, out: Path, count: int, *options: object, cores: int = 0) -> Run:
     """`luvli predict` over the images, and before that over a quarter of them."""
     few = source.parent / "few"
     if not few.exists():
@@ -123,23 +147,73 @@ def run(source: Path, out: Path, count: int, *options: object) -> Run:
         for image in sorted(source.iterdir())[: count // 4]:
             (few / image.name).hardlink_to(image)
     some = count // 4
-    short, before, _ = command("predict", few, *options, "--profile", "--out", f"{out}-few")
-    seconds, after, text = command("predict", source, *options, "--profile", "--out", out)
-    work = (after - before) / (count - some)
-    return Run(short, seconds, (some, count), work, stage_seconds(text))
+    short = command("predict", few, *options, "--profile", "--out", f"{out}-few", cores=cores)
+    long = command("predict", source, *options, "--profile", "--out", out, cores=cores)
+    work = (long.work - short.work) / (count - some)
+    spare = (os.cpu_count() or 1) * (short.seconds + long.seconds)
+    others = (short.others + long.others) / spare
+    return Run(short.seconds, long.seconds, (some, count), work, stage_seconds(long.text), others)
 
 
-def cost_model(per_image: dict[float, dict[str, float]], efficiency: float) -> list[list[str]]:
-    """Core-hours and hours by size; a line through the two sizes of images for each stage."""
-    small, large = sorted(per_image)
+class CostModel(NamedTuple):
+    """seconds = start + images * (image + megapixel * megapixels + face * faces)
+    / (cores * efficiency)"""
+
+    start: float
+    """seconds on the clock before the first image"""
+    image: float
+    """processor seconds of an image without a pixel or a face"""
+    megapixel: float
+    """and of each megapixel"""
+    face: float
+    """and of each face"""
+    efficiency: float
+    """share of the cores' time that is work"""
+
+    def work(self, images: float, megapixels: float, faces: float = 1) -> float:
+        """Seconds of a core that is never idle but for the efficiency."""
+        each = self.image + self.megapixel * megapixels + self.face * faces
+        return images * each / self.efficiency
+
+    def seconds(self, images: float, megapixels: float, cores: int, faces: float = 1) -> float:
+        """Seconds on the clock."""
+        return self.start + self.work(images, megapixels, faces) / cores
+
+
+def fit_cost_model(runs: Sequence[tuple[float, int, Run]]) -> CostModel:
+    """Least squares over runs with images of one face: megapixels, cores, what was measured.
+
+    An image's processor time is shared out by the stages' own seconds: the network and cutting
+    belong to the face, the rest is a line over the megapixels. Start and efficiency are the line
+    through the seconds on the clock, over the work that falls to each core.
+    """
+    size = np.array([megapixels for megapixels, _, _ in runs])
+    work = np.array([run.work for _, _, run in runs])
+    of_faces = np.array(
+        [sum(run.stages[s] for s in FACE_STAGES) / sum(run.stages.values()) for _, _, run in runs]
+    )
+    face = float(np.mean(work * of_faces))
+    rest = work * (1 - of_faces)
+    image, megapixel = np.linalg.lstsq(np.stack([np.ones_like(size), size], 1), rest)[0]
+    clock, shares = [], []
+    for megapixels, cores, run in runs:
+        each = image + megapixel * megapixels + face
+        clock += [run.few, run.all]
+        shares += [images * each / cores for images in run.images]
+    line = np.stack([np.ones(len(shares)), np.array(shares)], 1)
+    start, slope = np.linalg.lstsq(line, np.array(clock))[0]
+    return CostModel(float(start), float(image), float(megapixel), face, float(1 / slope))
+
+
+def cost_table(model: CostModel, sizes: Iterable[float]) -> list[list[str]]:
+    """Core-hours and hours for images of one face."""
     rows = []
-    for megapixels in (small, large):
-        seconds = sum(per_image[megapixels].values())
+    for megapixels in sizes:
         for images in SIZES:
-            hours = images * seconds / 3600 / efficiency
+            hours = model.work(images, megapixels) / 3600
             rows.append(
                 [f"{images:.0e}", f"{megapixels:g} MP", f"{hours:,.0f} core-hours"]
-                + [f"{hours / cores:,.1f} h" for cores in CORES]
+                + [f"{model.seconds(images, megapixels, n) / 3600:,.1f} h" for n in CORES]
             )
     return rows
 
@@ -150,14 +224,18 @@ def measure(megapixels: float, count: int, names: Sequence[str]) -> dict[str, An
         folder = Path(place)
         make_images(folder / "in", count, SIDES[megapixels])
         source = folder / "in"
-        return {name: asdict(run(source, folder / name, count, *COMMANDS[name])) for name in names}
+        return {
+            name: asdict(
+                run(source, folder / name, count, *COMMANDS[name], cores=name == "one" and 1)
+            )
+            for name in names
+        }
 
 
 def report(kept: dict[str, dict[str, Any]]) -> None:
     """Tables of what was measured, and the cost model where both sizes were."""
     rows, times = [], []
-    per_image: dict[float, dict[str, float]] = {}
-    shares = []
+    measured: list[tuple[float, int, Run]] = []
     for megapixels, found in sorted((float(size), found) for size, found in kept.items()):
         if set(found) != set(COMMANDS):
             continue
@@ -167,21 +245,25 @@ def report(kept: dict[str, dict[str, Any]]) -> None:
             rows.append(
                 [f"{megapixels:g} MP", name, f"{cores}", f"{rate:.1f}", f"{rate / cores:.1f}",
                  f"{run.start:.1f} s", f"{rate / alone.rate:.2f}",
-                 f"{rate / one.rate:.2f}", f"{1e3 * run.work:.1f} ms"]
+                 f"{rate / one.rate:.2f}", f"{1e3 * run.work:.1f} ms", f"{run.others:.0%}"]
             )  # fmt: skip
-        per_image[megapixels] = {s: two.stages.get(s, 0.0) / two.images[1] for s in STAGES}
-        shares.append(min(1.0, sum(per_image[megapixels].values()) * two.rate / 2))
-        stages = (f"{1e3 * per_image[megapixels][s]:.1f} ms" for s in STAGES)
+        measured += [(megapixels, 1, one), (megapixels, 2, two)]
+        stages = (f"{1e3 * two.stages.get(s, 0.0) / two.images[1]:.1f} ms" for s in STAGES)
         times.append([f"{megapixels:g} MP", *stages])
     heads = ["images", "command", "cores", "a second", "and core", "start", "to one machine",
-             "to one core", "processor time"]  # fmt: skip
+             "to one core", "processor time", "others"]  # fmt: skip
     print_table(heads, rows, title="images with one face")
     print_table(["images", *STAGES], times, title="where the time of one image goes, two cores")
-    if len(per_image) == len(SIDES):
-        efficiency = min(shares)
+    if len(measured) == 2 * len(SIDES):
+        model = fit_cost_model(measured)
+        print(
+            f"cost model: {model.start:.1f} s + images * ({1e3 * model.image:.1f} ms + "
+            f"{1e3 * model.megapixel:.1f} ms * megapixels + {1e3 * model.face:.1f} ms * faces) / "
+            f"(cores * {model.efficiency:.2f})"
+        )
         heads = ["images", "size", "work", *(f"{cores} cores" for cores in CORES)]
-        title = f"cost model, {efficiency:.0%} of a core's time at work"
-        print_table(heads, cost_model(per_image, efficiency), title=title)
+        title = f"images with one face, {model.efficiency:.0%} of a core's time at work"
+        print_table(heads, cost_table(model, sorted(SIDES)), title=title)
 
 
 def main() -> None:
@@ -198,7 +280,8 @@ def main() -> None:
         before = kept.setdefault(str(megapixels), {})
         for name, found in measure(megapixels, options.images, options.commands).items():
             # of several rounds the one that others disturbed least
-            before[name] = min(before.get(name, found), found, key=lambda run: Run(**run).work)
+            before[name] = min(before.get(name, found), found, key=lambda run: run["others"])
+            print(f"{megapixels:g} MP, {name}: others took {found['others']:.1%}", flush=True)
         if file is not None:
             file.write_text(json.dumps(kept, indent=1))
     report(kept)

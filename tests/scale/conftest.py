@@ -1,6 +1,6 @@
 """Small images in every kind of source, and a job over them that needs no cluster.
 
-`in_this_process` sends parts through the same three steps as the cluster does, one after the
+`in_this_process` sends parts through the same two steps as the cluster does, one after the
 other; what Ray adds (retries, back-pressure, several machines) is tested in test_cluster.py.
 """
 
@@ -29,13 +29,14 @@ from luvli.scale.plan import Plan, open_plan, undone
 from luvli.scale.prepare import PictureReader, ReadSettings
 from luvli.scale.ray_predict import count_chunk
 from luvli.scale.sources import SourceOptions, plan_parts
-from luvli.scale.stages import Network, WorkerSettings, Write, written
+from luvli.scale.stages import Network, WorkerSettings, written
 from luvli.scale.video_source import read_video_part
 
 pytest.importorskip("pyarrow", reason="needs pyarrow (extra scale)")
 
-NODE = {"num_cpus": 1, "object_store_memory": 200 << 20}
-"""a node of the cluster"""
+NODE = {"num_cpus": 1, "object_store_memory": 200 << 20, "include_log_monitor": False}
+"""a node of the cluster, without what nobody reads"""
+HEAD = {**NODE, "include_dashboard": False, "no_monitor": True}
 
 
 @pytest.fixture(scope="session")
@@ -87,7 +88,7 @@ def cluster() -> Iterator[Any]:
     before = {name: os.environ.get(name) for name in patient}
     os.environ.update(patient)
     try:
-        made = Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": False})
+        made = Cluster(initialize_head=True, head_node_args=HEAD)
         made.add_node(**NODE)
     except Exception as error:
         pytest.skip(f"Ray could not start here: {str(error)[:120]}")
@@ -144,11 +145,11 @@ def in_this_process(predictor: Predictor) -> InThisProcess:
         parts = plan_parts(sources, options or SourceOptions(part_size=3))
         plan = open_plan(str(target), identity or {"model": "x"}, parts)
         reader = PlainReader(settings.read)
-        network, write = LocalNetwork(settings, predictor), Write(str(target))
+        network = LocalNetwork(settings, predictor)
         parts_left = [p for chunk in range(plan.chunks) for p in undone(str(target), chunk)]
         for part in parts_left[:limit]:
             ready = [] if part.kind == "video" else list(reader.images(part))
-            written(write(network({"part": part.to_json(), "ready": pickle.dumps(ready)})))
+            written(network({"part": part.to_json(), "ready": pickle.dumps(ready)}))
         if limit is not None:
             return plan, PartCounts()
         total = PartCounts()

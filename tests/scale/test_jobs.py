@@ -90,6 +90,34 @@ def test_what_was_planned_stays_when_the_folder_changes(
     assert plan.rows == counts.images == 7
 
 
+def test_a_uri_may_have_odd_names(
+    photos: Path, alone: list[dict[str, Any]], in_this_process: InThisProcess, tmp_path: Path
+) -> None:
+    import shutil
+
+    shutil.copytree(photos / "a", tmp_path / "my photos")
+    (tmp_path / "my photos/0.jpg").rename(tmp_path / "my photos/ü & 100%.jpg")
+    _, counts = in_this_process([f"file://{tmp_path}/my%20photos"], f"file://{tmp_path}/my%20out")
+    assert (counts.images, counts.faces, counts.failed) == (3, 3, 0)
+    expected = [row["points"] for row in alone if "/a/" in row["image"]]
+    found = {row["image"]: row["points"] for row in rows_of(tmp_path / "my out")}
+    assert sorted(found.values()) == sorted(expected)
+    assert f"file://{tmp_path}/my%20photos/ü & 100%.jpg" in found
+
+
+def test_a_video_that_cannot_be_read_is_a_failure_among_others(
+    photos: Path, in_this_process: InThisProcess, tmp_path: Path
+) -> None:
+    """As on one machine, where the command goes on and ends with exit code 1."""
+    pytest.importorskip("av", reason="needs PyAV")
+    (tmp_path / "clip.mp4").write_bytes(b"nonsense")
+    out = tmp_path / "out"
+    _, counts = in_this_process([str(photos), str(tmp_path / "clip.mp4")], out)
+    assert (counts.images, counts.failed) == (8, 2)
+    (row,) = (row for row in rows_of(out) if row["image"].endswith("clip.mp4"))
+    assert row["status"] == "failed" and "clip.mp4 is not a readable video" in row["error"]
+
+
 def test_another_job_does_not_mix_with_it(whole: Path, photos: Path) -> None:
     parts = plan_parts([str(photos)], SourceOptions())
     with pytest.raises(InputError, match=r'another job \(model: "x", now "y"\).*--overwrite'):

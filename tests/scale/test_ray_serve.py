@@ -24,6 +24,7 @@ from luvli.serving.settings import ServerSettings
 from .conftest import NODE
 
 pytest.importorskip("fastapi", reason="needs the extra serve")
+pytestmark = pytest.mark.xdist_group("cluster")  # that of test_cluster.py
 
 COMMAND = [sys.executable, "-m", "luvli", "serve", "--engine", "ray", "--port", "0"]
 CLIENTS = 6

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from luvli.errors import InputError
+from luvli.scale import places
 from luvli.scale.places import list_files, list_names, read_bytes, write_whole
 
 from .conftest import InThisProcess, rows_of
@@ -45,6 +46,7 @@ def door() -> Iterator[_Door]:
     server = make_server("127.0.0.1", 0, made, threaded=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(places, "FIRST_PAUSE", 0.02)  # as often, but sooner
         patch.setenv("AWS_ACCESS_KEY_ID", "test")
         patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
         patch.setenv("AWS_REGION", "us-east-1")
@@ -81,6 +83,16 @@ def test_a_job_from_s3_to_s3_is_that_of_a_folder(
 
     remote = [plain(row) for row in rows_of([str(p) for p in tmp_path.glob("part-*")])]
     assert remote == [plain(row) for row in rows_of(tmp_path / "local")]
+
+
+def test_names_in_a_bucket_are_as_a_listing_shows_them(door: _Door) -> None:
+    names = ["ü b & 100%.jpg", "a%20b.jpg", "c#1?.jpg"]
+    for name in names:
+        write_whole(f"s3://luvli/odd/{name}", name.encode())
+    found = list(list_files("s3://luvli/odd?region=us-east-1"))
+    assert sorted(file.inside for file in found) == sorted(names)
+    for name in names:
+        assert read_bytes(f"s3://luvli/odd/{name}").decode() == name
 
 
 def test_what_is_not_there_is_one_sentence(door: _Door) -> None:

@@ -67,10 +67,16 @@ def predict_ray(
         info, settings.min_score, small_faces, settings.try_rotations, detector=known
     )
     options = SourceOptions(image_column, name_column, part_size)
+    target, *sources = (
+        place if "://" in place else os.path.abspath(place)  # noqa: PTH100
+        for place in (out, *paths)
+    )
     job = ScaleJob(
-        [path if "://" in path else os.path.abspath(path) for path in paths],  # noqa: PTH100
-        out if "://" in out else os.path.abspath(out),  # noqa: PTH100
-        WorkerSettings(out, file.read_bytes(), file.suffix, read, settings, provider, accept_from),
+        sources,
+        target,
+        WorkerSettings(
+            target, file.read_bytes(), file.suffix, read, settings, provider, accept_from
+        ),
         settings.identity() | note | {"image_column": image_column, "name_column": name_column},
         options,
         address,

@@ -13,8 +13,15 @@ from typing import Any
 
 from luvli.errors import InputError, require
 
-PATIENT = {"RAY_raylet_start_wait_time_s": "120", "RAY_agent_register_timeout_ms": "120000"}
-"""a busy machine takes longer to start a cluster than Ray waits"""
+PATIENT = {
+    "RAY_raylet_start_wait_time_s": "120",
+    "RAY_agent_register_timeout_ms": "120000",
+    "RAY_idle_worker_killing_time_threshold_ms": "600000",
+    "RAY_task_events_report_interval_ms": "0",
+}
+"""a busy machine takes longer to start a cluster than Ray waits; a worker that Ray ends after a
+second without work costs more to start again, with its reader, than a small job; and what Ray keeps
+for its dashboard about each task that ever ran, in every process, is memory that only grows"""
 KNOCK_SECONDS = 10.0
 """how long a cluster may take to accept a connection"""
 
@@ -31,6 +38,10 @@ def connected(address: str | None, cpus: int | None = None, extra: str = "scale"
         # are closed to everyone else. Ray reads it when it is imported.
         os.environ.setdefault("RAY_AUTH_MODE", "token")
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    # nobody is told what our users do, and the process that would collect it is not started
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Ray's own core warns on the terminal about what Ray Data does, whoever uses it
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     ray = require("ray", extra)
     if extra == "scale":
         require("ray.data", extra)
@@ -49,11 +60,14 @@ def connected(address: str | None, cpus: int | None = None, extra: str = "scale"
     try:
         if address is not None:
             _knock(address)
-        ray.init(**begin, **quiet)
+        with _still():
+            ray.init(**begin, **quiet)
     except Exception as error:  # ConnectionError, RuntimeError, ValueError, by the address
         if address is None:
             why = f"a Ray cluster could not be started on this machine ({_why(error)})"
-            raise InputError(f"{why}: see the logs in /tmp/ray.") from error
+            raise InputError(
+                f"{why}: set RAY_BACKEND_LOG_LEVEL=info, try again and see the logs in /tmp/ray."
+            ) from error
         raise InputError(
             f"there is no Ray cluster at {address} ({_why(error)}): start one with ray start "
             "--head, or leave --address out to use this machine alone."
@@ -64,10 +78,23 @@ def connected(address: str | None, cpus: int | None = None, extra: str = "scale"
         ray.shutdown()
 
 
+@contextmanager
+def _still() -> Iterator[None]:
+    """Nothing on the terminal meanwhile: Ray's core says there that it was told to be quiet."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
 def _knock(address: str) -> None:
     """Fail at once where nobody listens: Ray itself tries for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
-    if host and port.isdigit():
+    if host and port.isdecimal():
         socket.create_connection((host.strip("[]"), int(port)), KNOCK_SECONDS).close()
 
 

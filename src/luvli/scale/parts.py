@@ -32,7 +32,7 @@ class Part:
     """files: [place]; tar: [name, offset, size] of each image; else empty"""
     about: dict[str, Any] = field(default_factory=dict)
     """parquet: row_group, image, name; video: segment, segments, start, end, first_frame,
-    start_time (ticks of the stream, but for start_time in seconds)"""
+    start_time (ticks of the stream, but for start_time in seconds), or error"""
 
     @property
     def chunk(self) -> int:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from luvli.errors import InputError, require
 from luvli.files import unreadable, whole_file
@@ -19,6 +20,10 @@ ATTEMPTS = 6
 """how often a read or write that failed on the way is tried"""
 FIRST_PAUSE = 0.25
 """seconds before the second attempt; each further pause is twice as long"""
+_ARROW = ("file", "s3", "gs", "gcs", "hdfs", "viewfs", "abfs", "abfss")
+"""schemes that pyarrow opens; all others are fsspec's"""
+_QUERY = re.compile(r"(.*?)(\?\w+=.*)?", re.DOTALL)
+"""a path, and what is said about its file system"""
 _AT_ONCE = ("s3", "gcs", "abfs")
 """stores where an object appears whole when it is closed; elsewhere it is moved into place"""
 
@@ -42,17 +47,34 @@ def is_uri(place: str) -> bool:
     return "://" in place
 
 
-@lru_cache(maxsize=64)
 def open_place(place: str) -> tuple[Any, str]:
-    """The pyarrow file system of a place, and the path in it."""
+    """The pyarrow file system of a place, and the path in it. Names in URIs are as a listing shows
+    them, with spaces and all; only file:// may be written with %20."""
     fs = require("pyarrow.fs", "scale")
     if not is_uri(place):
         return fs.LocalFileSystem(), os.path.abspath(place)  # noqa: PTH100
+    scheme, _, rest = place.partition("://")
+    if scheme not in _ARROW:
+        return _open_root(place, "")
+    rest, query = _QUERY.fullmatch(rest).groups()  # type: ignore[union-attr]
+    host, _, path = rest.partition("/")
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
+    files, root = _open_root(f"{scheme}://{host}/{query or ''}", endpoint)
+    inside = f"{root.rstrip('/')}/{path}".rstrip("/") or "/"
+    if scheme == "file" and "%" in inside and not os.path.lexists(inside):
+        inside = unquote(inside)
+    return files, inside
+
+
+@lru_cache(maxsize=64)
+def _open_root(place: str, endpoint: str) -> tuple[Any, str]:
+    """The file system of a bucket or host, which keeps its connections. `endpoint`: of S3."""
+    fs = require("pyarrow.fs", "scale")
     scheme = place.split("://")[0]
     try:
         if scheme == "s3":
-            return _open_s3(fs, place)
-        if scheme in ("file", "gs", "gcs", "hdfs", "viewfs", "abfs", "abfss"):
+            return _open_s3(fs, place, endpoint)
+        if scheme in _ARROW:
             opened: tuple[Any, str] = fs.FileSystem.from_uri(place)
             return opened
         fsspec = require("fsspec", "scale")
@@ -67,13 +89,11 @@ def open_place(place: str) -> tuple[Any, str]:
         ) from error
 
 
-def _open_s3(fs: Any, place: str) -> tuple[Any, str]:
+def _open_s3(fs: Any, place: str, endpoint: str) -> tuple[Any, str]:
     """S3 with credentials, region and endpoint from the usual environment variables."""
     parts = urlsplit(place)
     query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
-    endpoint = query.get("endpoint_override") or (
-        os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
-    )
+    endpoint = query.get("endpoint_override") or endpoint
     if not endpoint:
         opened: tuple[Any, str] = fs.FileSystem.from_uri(place)
         return opened
@@ -85,7 +105,7 @@ def _open_s3(fs: Any, place: str) -> tuple[Any, str]:
         region=region or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1",
         retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=5),
     )
-    return files, f"{parts.netloc}{parts.path}".rstrip("/")
+    return files, parts.netloc
 
 
 def join(place: str, *names: str) -> str:

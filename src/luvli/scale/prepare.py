@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,11 +25,13 @@ from luvli.prediction.predictor import Predictor
 from luvli.prediction.turns import find_turned
 from luvli.scale.parquet_source import read_parquet_part
 from luvli.scale.parts import Part
-from luvli.scale.places import read_bytes
+from luvli.scale.places import is_uri, read_bytes
 from luvli.scale.tar_source import read_tar_part
 
 DATA = "the image data"
 """what the readers call an image that came as bytes"""
+AHEAD = 8
+"""files of a store that are read together"""
 
 
 @dataclass(frozen=True)
@@ -141,11 +145,31 @@ def _contents(part: Part, start: int) -> Iterator[tuple[str, bytes | InputError]
 
 
 def _files(part: Part, start: int) -> Iterator[tuple[str, bytes | InputError]]:
-    for place in part.items[start:]:
+    """Local files one by one; of a store, which takes its time to answer, several are asked for
+    at a time."""
+    places = part.items[start:]
+    if not is_uri(part.place):
+        yield from map(_file, places)
+        return
+    waiting: deque[Future[tuple[str, bytes | InputError]]] = deque()
+    with ThreadPoolExecutor(AHEAD) as pool:
         try:
-            yield place, read_bytes(place)
-        except InputError as error:
-            yield place, error
+            for place in places:
+                waiting.append(pool.submit(_file, place))
+                if len(waiting) == AHEAD:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def _file(place: str) -> tuple[str, bytes | InputError]:
+    try:
+        return place, read_bytes(place)
+    except InputError as error:
+        return place, error
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 The way of a part, which is one row of a Ray Data pipeline with back-pressure:
 
-    plan file -> undone parts -> Read (CPU tasks) -> Network (actor pool) -> Write (tasks)
+    plan file -> undone parts -> Read (CPU tasks) -> Network (actor pool), which also writes
 
 Whatever is killed, parts that were written stay, and the others are done again: by Ray, while
 the driver lives, or by the same command later.
@@ -10,7 +10,9 @@ the driver lives, or by the same command later.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -23,11 +25,13 @@ from luvli.scale.output import PartCounts, read_counts
 from luvli.scale.places import join, write_whole
 from luvli.scale.plan import Plan, open_plan, read_chunk
 from luvli.scale.sources import SourceOptions, plan_parts
-from luvli.scale.stages import Network, Read, WorkerSettings, Write, find_undone, written
+from luvli.scale.stages import Network, Read, WorkerSettings, find_undone, written
 
-READ_CPUS, NETWORK_CPUS, WRITE_CPUS = 0.5, 0.25, 0.1
-"""shares of a core that Ray sets aside. A core has one network and one or two readers; the
-operating system shares it out. After the loss of half of the nodes everything still fits."""
+READ_CPUS, NETWORK_CPUS, FIND_CPUS = 0.45, 0.25, 0.05
+"""shares of a core that Ray sets aside. A core has one network and one or two tasks that read; the
+operating system shares it out. They differ, or Ray would make one task of two steps. Ray keeps a
+part of the cores for each step: with more steps, or larger shares, a machine of two cores would
+read one part at a time. After the loss of half of the nodes everything still fits."""
 FAILED = "_failed.txt"
 SHOWN = 1000
 """sentences about failures that are kept in memory; the file has all"""
@@ -67,12 +71,13 @@ class ScaleSummary:
 
 def predict_on_ray(job: ScaleJob, watch: Watch = lambda items, _, __: items) -> ScaleSummary:
     """Do a job, or what is left of it, and check that every row is accounted for."""
-    identity = {"luvli": __version__, "sources": list(job.sources), **job.identity}
-    plan = open_plan(
-        job.target, identity, plan_parts(job.sources, job.options), overwrite=job.overwrite
-    )
-    summary = ScaleSummary(plan)
-    with connected(job.address, job.cpus) as ray:
+    with ExitStack() as stack:
+        if job.address is None:  # starting a cluster takes seconds: mistakes are found before
+            plan = _plan(job)
+        ray = stack.enter_context(connected(job.address, job.cpus))
+        if job.address is not None:  # where there is no cluster, nothing is left behind
+            plan = _plan(job)
+        summary = ScaleSummary(plan)
         try:
             written = 0
             for counts in watch(_stream(ray, job, plan), "parts", plan.parts):
@@ -91,6 +96,12 @@ def predict_on_ray(job: ScaleJob, watch: Watch = lambda items, _, __: items) -> 
     return summary
 
 
+def _plan(job: ScaleJob) -> Plan:
+    identity = {"luvli": __version__, "sources": list(job.sources), **job.identity}
+    parts = plan_parts(job.sources, job.options)
+    return open_plan(job.target, identity, parts, overwrite=job.overwrite)
+
+
 def _stream(ray: Any, job: ScaleJob, plan: Plan) -> Iterator[PartCounts]:
     """The counts of each part that is done now, as it is written."""
     context = ray.data.DataContext.get_current()
@@ -101,25 +112,37 @@ def _stream(ray: Any, job: ScaleJob, plan: Plan) -> Iterator[PartCounts]:
     settings, reading = ray.put(job.worker), ray.put(job.worker.read)
     gpus = 1 if job.worker.provider == "cuda" else 0
     pool = int(ray.cluster_resources().get("GPU", 1)) if gpus else cores(ray)
+    # one more than cores: while Ray hands a reader its next part, another has work. No more than
+    # that: each is a process that takes seconds to start.
+    readers = cores(ray) + 1
     rows = ray.data.from_items(list(range(plan.chunks)), override_num_blocks=plan.chunks)
-    rows = rows.flat_map(partial(find_undone, target=job.target), num_cpus=WRITE_CPUS)
-    rows = rows.map(Read(reading), num_cpus=READ_CPUS)
+    rows = rows.flat_map(
+        partial(find_undone, target=job.target),
+        num_cpus=FIND_CPUS,
+        compute=ray.data.TaskPoolStrategy(size=1),
+    )
+    rows = rows.map(
+        Read(reading),
+        num_cpus=READ_CPUS,
+        compute=ray.data.TaskPoolStrategy(size=min(readers, plan.parts)),
+    )
     rows = rows.map(
         Network,
         fn_constructor_args=(settings,),
         num_cpus=NETWORK_CPUS,
         num_gpus=gpus,
-        compute=ray.data.ActorPoolStrategy(size=pool),
+        compute=ray.data.ActorPoolStrategy(size=min(pool, plan.parts)),
     )
-    rows = rows.map(Write(job.target), num_cpus=WRITE_CPUS)
-    for row in rows.iter_rows():
-        yield written(row)
+    with warnings.catch_warnings():  # Ray's, that the last parts do not keep everybody busy
+        warnings.filterwarnings("ignore", message="The maximum number of concurrent tasks")
+        for row in rows.iter_rows():
+            yield written(row)
 
 
 def _check(ray: Any, target: str, summary: ScaleSummary) -> None:
     """Count what was written, chunk by chunk on the cluster: rows in = rows out + failures."""
 
-    @ray.remote(num_cpus=WRITE_CPUS, max_retries=5)  # type: ignore[untyped-decorator]
+    @ray.remote(num_cpus=READ_CPUS, max_retries=5)  # type: ignore[untyped-decorator]
     def count(chunk: int) -> PartCounts:
         return count_chunk(target, chunk)
 

@@ -10,17 +10,20 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from luvli.errors import InputError
+from luvli.errors import InputError, require
 from luvli.image.read import IMAGE_SUFFIXES
 from luvli.prediction.input_files import VIDEO_SUFFIXES
 from luvli.scale.parquet_source import ParquetFiles
 from luvli.scale.parts import Part
 from luvli.scale.places import Found, exists, is_uri, list_files
 from luvli.scale.tar_source import tar_parts
-from luvli.scale.video_source import SEGMENT, video_parts
+from luvli.scale.video_source import SEGMENT, video_parts_or_failure
 
-LARGEST, SMALLEST, WANTED = 256, 16, 64
+LARGEST, SMALLEST, WANTED = 256, 32, 32
 """images in a part: at most, at least, and how many parts a small source is cut into"""
+MANY, HUGE = 4096, 1024
+"""beyond so many parts they become larger, up to so many images: Ray Data remembers something
+about each part, so that its memory grows with their number"""
 TARS = (".tar",)
 PACKED = (".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst", ".zip")
 AHEAD = 8
@@ -58,12 +61,22 @@ def plan_parts(sources: Iterable[str], options: SourceOptions) -> Iterator[Part]
                 count += 1
             if count + wholes.count == before:
                 raise InputError(f"{source} holds no image, Parquet, tar or video: check it.")
-        size = options.part_size or max(SMALLEST, min(LARGEST, -(-count // WANTED)))
+        size = options.part_size or part_size(count)
         images.seek(0)
         names = (line.rstrip("\n").replace("\0", "\n") for line in images)
         while some := list(islice(names, size)):
             yield numbered("files", some[0], len(some), some)
         yield from wholes.parts(numbered, size if options.part_size else LARGEST)
+
+
+def part_size(count: int) -> int:
+    """Images in a part of so many single files.
+
+    >>> [part_size(count) for count in (10, 1600, 10**6, 10**8)]
+    [32, 50, 256, 1024]
+    """
+    usual = max(SMALLEST, min(LARGEST, -(-count // WANTED)))
+    return max(usual, min(HUGE, count // MANY))
 
 
 def _expand(source: str) -> Iterator[Found]:
@@ -125,8 +138,10 @@ class _WholeFiles:
         for place, pieces in _ahead(partial(tar_parts, size=size), self.tars):
             for entries in pieces:
                 yield numbered("tar", place, len(entries), entries)
+        if self.videos:
+            require("av", "video")
         least = self.options.part_size or SEGMENT
-        for place, segments in _ahead(partial(video_parts, least=least), self.videos):
+        for place, segments in _ahead(partial(video_parts_or_failure, least=least), self.videos):
             for count, about in segments:
                 yield numbered("video", place, count, (), about)
 

@@ -1,4 +1,4 @@
-"""The three steps of a part on a Ray cluster: read, network, write. A part is one row.
+"""The two steps of a part on a Ray cluster: read; network and write. A part is one row.
 
 What ends a job (a target that is full, a source that is gone) goes through the pipeline as an
 `InputError` in place of a result: of an exception Ray keeps no more than its text.
@@ -108,7 +108,8 @@ class Read:
 
 
 class Network:
-    """Step 2: an actor that holds the network."""
+    """Step 2: an actor that holds the network. It writes, too: a third step would cost another
+    process and another copy of everything, and writing is a tenth of the network's time."""
 
     def __init__(self, settings: Any) -> None:
         import ray
@@ -121,7 +122,7 @@ class Network:
         part = Part.from_json(row["part"])
         ready: list[Ready] | InputError = pickle.loads(row["ready"])
         if isinstance(ready, InputError):
-            return {"done": row["ready"]}
+            return {"counts": row["ready"]}
         done = Predicted(part, [], [])
         try:
             if part.kind == "video":
@@ -129,9 +130,17 @@ class Network:
             else:
                 self._images(done, ready)
                 self._rest(done, len(ready))
+            return {"counts": pickle.dumps(self._written(done))}
         except InputError as error:
-            return {"done": _packed(error)}
-        return {"done": pickle.dumps(done, protocol=5)}
+            return {"counts": _packed(error)}
+
+    def _written(self, done: Predicted) -> PartCounts:
+        """Write the part's file."""
+        began = time.perf_counter()
+        counts = write_part(self.settings.target, done)
+        counts.seconds["write"] = time.perf_counter() - began
+        counts.errors.clear()  # they are in the file
+        return counts
 
     def _rest(self, done: Predicted, start: int) -> None:
         """What is too much for one row: read here, a little at a time."""
@@ -191,8 +200,8 @@ class Network:
     def _video(self, done: Predicted) -> None:
         """Follow the faces of a segment; what cannot be decoded is accounted for at its end."""
         part, began = done.part, time.perf_counter()
-        error = ""
-        for attempt in range(1, VIDEO_ATTEMPTS + 1):
+        error = str(part.about.get("error", ""))  # it could not be opened when it was planned
+        for attempt in range(1, VIDEO_ATTEMPTS + 1) if not error else ():
             done.results.clear()
             done.filtered = 0
             try:
@@ -218,26 +227,6 @@ class Network:
         follower = Follower(self.predictor, self.settings.job.min_score)
         results = (r for r, _ in follow(self.reader.frames(part), part.place, follower))
         return smoothed(results) if self.settings.job.smooth else results
-
-
-class Write:
-    """Step 3: the part's file."""
-
-    def __init__(self, target: str) -> None:
-        self.target = target
-
-    def __call__(self, row: Row) -> Row:
-        began = time.perf_counter()
-        done: Predicted | InputError = pickle.loads(row["done"])
-        if isinstance(done, InputError):
-            return {"counts": row["done"]}
-        try:
-            counts = write_part(self.target, done)
-        except InputError as error:
-            return {"counts": _packed(error)}
-        counts.seconds["write"] = time.perf_counter() - began
-        counts.errors.clear()  # they are in the file
-        return {"counts": pickle.dumps(counts)}
 
 
 def written(row: Row) -> PartCounts:

@@ -48,6 +48,14 @@ def video_parts(place: str, least: int = SEGMENT) -> list[tuple[int, dict[str, A
     ]
 
 
+def video_parts_or_failure(place: str, least: int) -> list[tuple[int, dict[str, Any]]]:
+    """The same; a video that cannot be read is one part of one row, which says why."""
+    try:
+        return video_parts(place, least)
+    except InputError as error:
+        return [(1, {"segment": 0, "segments": 1, "error": str(error)})]
+
+
 def read_video_part(part: Part) -> Iterator[Frame]:
     """The frames of a segment, numbered and timed as in the whole video."""
     av = require("av", "video")
@@ -85,8 +93,9 @@ class _Video:
             self._file = None if local else _stream(place)
             self.container = av.open(place if local else self._file)
         except (av.FFmpegError, OSError) as error:
+            why = error.strerror or error
             raise InputError(
-                f"{place} is not a readable video ({error}): copy or download it again."
+                f"{place} is not a readable video ({why}): copy or download it again."
             ) from error
         if not self.container.streams.video:
             self.container.close()
