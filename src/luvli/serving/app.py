@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import FastAPI, Query, Request, WebSocket
@@ -27,11 +27,14 @@ from luvli.serving.describe import (
 from luvli.serving.engine import Answer, Engine, Options
 from luvli.serving.errors import Refused, busy, unusable
 from luvli.serving.guard import Guard
+from luvli.serving.memory import keep_small
 from luvli.serving.schema import ErrorBody, ImageBody, ModelsBody
 from luvli.serving.stream import serve_stream
 from luvli.serving.upload import Upload, body_too_large, decode, parse_upload, read_body
 
 KINDS = {"application/json": "json", "image/png": "png", "text/csv": "csv"}
+WATCH_AFTER = 0.05
+"""seconds of a request after which it is seen to that its client is still there"""
 
 _IMAGE = {"schema": {"type": "string", "format": "binary"}}
 _BODY = {
@@ -78,7 +81,9 @@ def create_app(engine: Engine) -> Guard:
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         await asyncio.get_running_loop().run_in_executor(None, engine.warm_up)
+        tidying = asyncio.ensure_future(keep_small(engine.metrics.work_done))
         yield
+        tidying.cancel()
         engine.close()
 
     app = FastAPI(
@@ -137,18 +142,16 @@ def create_app(engine: Engine) -> Guard:
         kind = _wanted(request.headers.get("accept", "*/*"))
         limits = settings.limits
         length = request.headers.get("content-length", "")
-        if length.isdigit() and int(length) > limits.max_bytes:
+        if length.isdecimal() and int(length) > limits.max_bytes:
             raise body_too_large(limits)
-        expected = int(length) if length.isdigit() else limits.max_bytes
+        expected = int(length) if length.isdecimal() else limits.max_bytes
         client = request.client.host if request.client else ""
         with engine.place(client), engine.buffer(expected):
             body = await read_body(request.stream(), limits)
             upload = parse_upload(body, request.headers.get("content-type", ""), limits)
             del body
             options = _options(upload, model, boxes or upload.fields.get("boxes"), min_score)
-            work = asyncio.ensure_future(
-                _answer(engine, upload, options, _Wanted(kind, coverage, regions))
-            )
+            work = _answer(engine, upload, options, _Wanted(kind, coverage, regions))
             return await _unless_gone(request, work, limits.request_seconds)
 
     @app.get("/v1/models", response_model=ModelsBody, summary="The models and the limits")
@@ -259,12 +262,11 @@ async def _answer(
     several = len(upload.files) > 1
     if wanted.kind == "png" and several:
         raise unusable("a drawing is made of one image: send one, or ask for JSON.")
-    answers: list[Answer] = await asyncio.gather(
-        *(
-            engine.predict(name, data, option)
-            for (name, data), option in zip(upload.files, options, strict=True)
-        )
-    )
+    asked = [
+        engine.predict(name, data, option)
+        for (name, data), option in zip(upload.files, options, strict=True)
+    ]
+    answers: list[Answer] = await asyncio.gather(*asked) if several else [await asked[0]]
     if wanted.kind == "png":
         drawing = await engine.in_thread(
             _draw, engine, upload.files[0], answers[0], predictor, wanted.coverage
@@ -286,23 +288,41 @@ def _draw(
 
 
 async def _unless_gone(
-    request: Request, work: asyncio.Future[Response], seconds: float
+    request: Request, work: Coroutine[Any, Any, Response], seconds: float
 ) -> Response:
-    """The answer, unless it takes too long or the client goes away, which ends the work."""
+    """The answer, unless it takes too long or the client goes away, which ends the work.
 
-    async def gone() -> None:
+    Most answers are ready before anyone looks whether the client is still there: no further task
+    is made for them, because each costs a lone client a turn of the event loop.
+    """
+    mine = asyncio.current_task()
+    assert mine is not None
+    gone = False
+    watching: asyncio.Task[None] | None = None
+
+    async def watch() -> None:
+        nonlocal gone
         while (await request.receive())["type"] != "http.disconnect":
             pass
+        gone = True
+        mine.cancel()
 
-    watcher = asyncio.ensure_future(gone())
+    def begin() -> None:
+        nonlocal watching
+        watching = asyncio.ensure_future(watch())
+
+    timer = asyncio.get_running_loop().call_later(WATCH_AFTER, begin)
     try:
-        both: set[asyncio.Future[Any]] = {work, watcher}
-        done, _ = await asyncio.wait(both, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        if work in done:
-            return work.result()
-        if watcher in done:
-            return Response(status_code=499)  # nobody reads it
-        raise busy(f"the answer took longer than {seconds:g} seconds: try again later.")
+        async with asyncio.timeout(seconds):
+            return await work
+    except TimeoutError:
+        raise busy(f"the answer took longer than {seconds:g} seconds: try again later.") from None
+    except asyncio.CancelledError:
+        if not gone:
+            raise
+        mine.uncancel()
+        return Response(status_code=499)  # nobody reads it
     finally:
-        work.cancel()
-        watcher.cancel()
+        timer.cancel()
+        if watching is not None:
+            watching.cancel()

@@ -262,7 +262,7 @@ def _pause(attempt: int, retry_after: str | None) -> float:
     """Seconds before the next attempt: what the server asks for, or twice as long each time;
     never the same for all clients, which would come back together."""
     wanted = 0.1 * 2.0**attempt
-    if retry_after and retry_after.isdigit():
+    if retry_after and retry_after.isdecimal():
         wanted = max(wanted, float(retry_after))
     return float(min(wanted, LONGEST_PAUSE) * random.uniform(0.75, 1.25))
 

@@ -91,6 +91,8 @@ class Served:
         start = time.monotonic()
         pixels, crops, boxes = (list(column) for column in zip(*faces, strict=True))
         answers = self.predictor.run(pixels, crops, boxes)
+        for face in answers:
+            _ = face.confidence  # computed when asked for: better here than in the event loop
         self._metrics.observe("luvli_batch_faces", len(faces))
         self._metrics.observe("luvli_network_seconds", time.monotonic() - start)
         return answers
@@ -129,7 +131,7 @@ class Engine:
         for served in self.models.values():
             image = np.full((160, 160, 3), 127, np.uint8)
             served.predictor.detect(image)
-            served.predictor.predict(image, boxes=[[40, 40, 120, 120]])
+            served.predictor.predict(image, boxes=[Box(40, 40, 120, 120)])
         self.ready = True
 
     def model(self, name: str | None) -> Served:

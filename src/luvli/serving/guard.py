@@ -60,18 +60,18 @@ class Guard:
     async def _http(self, scope: Any, receive: Any, send: Any) -> None:
         start = time.monotonic()
         status = 0
+        head: Any = None
 
         async def send_guarded(message: Any) -> None:
-            nonlocal status
+            nonlocal status, head
             if message["type"] == "http.response.start":
-                status = message["status"]
-                headers = list(message.get("headers", []))
-                headers += _HEADERS
-                if not any(name == b"cache-control" for name, _ in headers):
-                    headers.append((b"cache-control", b"no-store"))
-                message = {**message, "headers": headers}
+                head = message  # goes out with the first bytes of the body
+                return
             # a client that does not take its answer is not waited for
             async with asyncio.timeout(self.settings.limits.send_seconds):
+                if head is not None:
+                    status, first, head = head["status"], _with_headers(head), None
+                    await send(first)
                 await send(message)
 
         try:
@@ -136,6 +136,13 @@ class Guard:
         for token in self._tokens:  # all of them, so that time tells nothing
             found |= hmac.compare_digest(given.strip().encode(), token)
         return found
+
+
+def _with_headers(message: Any) -> Any:
+    headers = [*message.get("headers", []), *_HEADERS]
+    if not any(name == b"cache-control" for name, _ in headers):
+        headers.append((b"cache-control", b"no-store"))
+    return {**message, "headers": headers}
 
 
 def _host_name(host: str) -> str:

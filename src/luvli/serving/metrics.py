@@ -96,6 +96,11 @@ class Metrics:
         """The sum over all workers."""
         return float(self._rows[:, _PLACE[name]].sum())
 
+    def work_done(self) -> float:
+        """Predictions asked for and frames that this process has answered."""
+        places = [_PLACE[f"requests /v1/predict {status}"] for status in STATUSES]
+        return float(self._mine[[*places, _PLACE["luvli_stream_frames_total"]]].sum())
+
     def text(self) -> str:
         """Everything in Prometheus' text format."""
         lines: list[str] = []

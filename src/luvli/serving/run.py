@@ -1,13 +1,13 @@
 """Runs the application: one process, or several that share a socket.
 
-uvicorn does the HTTP. What it leaves open is closed here: the number of connections, clients
-that never finish their headers, and an exit code of 0 after SIGTERM.
+uvicorn does the HTTP, within the bounds of `protocol`; here it is started, and ends with an exit
+code of 0 after SIGTERM.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
+import gc
 import logging
 import os
 import signal
@@ -20,15 +20,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import cv2
-import h11
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from luvli.errors import InputError
 from luvli.serving.app import create_app
 from luvli.serving.engine import Engine
 from luvli.serving.metrics import SIZE, Metrics
-from luvli.serving.settings import Limits, ServerSettings
+from luvli.serving.protocol import bounded_protocol
+from luvli.serving.settings import ServerSettings
 
 log = logging.getLogger("luvli.serving")
 
@@ -38,54 +37,15 @@ RESTART_SECONDS = 1.0
 """between two starts of a worker that dies"""
 
 
-def bounded_protocol(limits: Limits) -> type[H11Protocol]:
-    """uvicorn's HTTP protocol with a bound on connections and on the time for headers."""
-
-    class BoundedProtocol(H11Protocol):
-        _header_timer: asyncio.TimerHandle | None = None
-
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            if len(self.connections) > limits.max_connections:
-                transport.write(
-                    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n"
-                    b"Content-Length: 0\r\nConnection: close\r\n\r\n"
-                )
-                transport.close()
-                return
-            self._watch_headers()
-
-        def data_received(self, data: bytes) -> None:
-            if self.transport.is_closing():
-                return
-            super().data_received(data)
-            self._watch_headers()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._stop_watching()
-            super().connection_lost(exc)
-
-        def _watch_headers(self) -> None:
-            """A timer runs while the head of a request is expected and not complete."""
-            if self.conn.their_state is not h11.IDLE or self.timeout_keep_alive_task is not None:
-                self._stop_watching()
-            elif self._header_timer is None:
-                self._header_timer = self.loop.call_later(limits.receive_seconds / 2, self._cut)
-
-        def _stop_watching(self) -> None:
-            if self._header_timer is not None:
-                self._header_timer.cancel()
-                self._header_timer = None
-
-        def _cut(self) -> None:
-            if self.conn.their_state is h11.IDLE:
-                self.transport.close()
-
-    return BoundedProtocol
-
-
 class _Server(uvicorn.Server):
     """Ends with exit code 0 after SIGTERM or SIGINT: being told to stop is no failure."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        # What is there now stays: looked through for garbage again and again, it would halt all
+        # requests for a tenth of a second each time.
+        gc.collect()
+        gc.freeze()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
