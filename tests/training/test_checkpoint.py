@@ -43,10 +43,12 @@ def test_the_newest_whole_one_is_used(tmp_path: Path) -> None:
     assert len(warned) == 2
     one.unlink()
     with (
-        pytest.warns(CheckpointWarning),
+        pytest.warns(CheckpointWarning) as warned,
         pytest.raises(InputError, match="none of the 2 checkpoints"),
     ):
         latest_checkpoint(tmp_path)  # never a silent new beginning
+    before = ["The one before it is tried" in str(warning.message) for warning in warned]
+    assert before == [True, False]  # nothing is before the first
     assert latest_checkpoint(tmp_path / "nowhere") is None
 
 

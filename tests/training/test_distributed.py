@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from luvli.data.formats.label_parquet import write_label_shards
+from luvli.data.sets import load_set
 from luvli.errors import InputError
 from luvli.network import NetworkConfig, build, load_model
 from luvli.training.checkpoint import list_checkpoints
@@ -42,7 +44,7 @@ def furthest(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> float:
     return max(float((a[name].double() - b[name].double()).abs().max()) for name in a)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=30)
 def test_two_processes_learn_what_one_learns(small_recipe: MakeRecipe, tmp_path: Path) -> None:
     """Batch norms are frozen: local statistics of half a batch are other statistics.
 
@@ -60,12 +62,17 @@ def test_two_processes_learn_what_one_learns(small_recipe: MakeRecipe, tmp_path:
     assert furthest(one, two) < 1e-3 * learnt
 
 
-@pytest.mark.slow
-def test_torchrun_starts_it_too_and_two_processes_stop_together(
-    small_recipe: MakeRecipe, tmp_path: Path
+@pytest.mark.slow(seconds=30)
+def test_torchrun_trains_from_shards_and_two_processes_stop_together(
+    small_recipe: MakeRecipe, faces_folder: Path, tmp_path: Path
 ) -> None:
-    endless = {"epochs": 10_000}
-    recipe = small_recipe(stages={"heatmaps": endless, "luvli": None})
+    pytest.importorskip("pyarrow", reason="needs pyarrow (extra scale)")
+    shards = tmp_path / "shards"
+    write_label_shards(shards, load_set("folder", faces_folder), file_faces=8, group_faces=4)
+    source = {"set": "parquet", "path": str(shards), "hold_out": 4, "shuffle_buffer": 8}
+    recipe = small_recipe(
+        data={"sources": {"mine": source}}, stages={"heatmaps": {"epochs": 10_000}, "luvli": None}
+    )
     out = tmp_path / "run"
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     job = subprocess.Popen(

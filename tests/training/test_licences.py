@@ -22,12 +22,14 @@ def changed(**changes: str) -> Recipe:
     )
 
 
-def test_the_open_model_learns_from_free_sources_alone() -> None:
-    recipe = read_recipe(RECIPES / "luvli-68-open.yaml")
+@pytest.mark.parametrize("name", ["luvli-68-open", "luvli-68-open-again"])
+def test_the_open_model_learns_from_free_sources_alone(name: str) -> None:
+    recipe = read_recipe(RECIPES / f"{name}.yaml")
     assert is_open(recipe.licence)
     found = trace_licences(recipe)
     assert [str(item) for item in found if not item.open] == []
     places = {item.place for item in found}
+    assert ("init" in places) == (recipe.init is not None)
     # nothing is left out: every source, its boxes, and every head
     for name, source in recipe.data.sources.items():
         assert f"data.sources.{name}.boxes" in places

@@ -16,6 +16,7 @@ import torch
 from luvli.errors import InputError
 from luvli.network import load_model
 from luvli.training import checkpoint as checkpoint_module
+from luvli.training import loop as loop_module
 from luvli.training import stage as stage_module
 from luvli.training.checkpoint import CheckpointWarning, list_checkpoints, load_checkpoint
 from luvli.training.distributed import RunOptions, Stopped
@@ -131,6 +132,27 @@ def test_a_run_that_is_terminated_and_resumed_ends_in_the_same_weights(
     assert watched[0] == watched[1]
 
 
+def test_a_signal_while_faces_are_drawn_ends_the_run_there(
+    whole: Path, small_recipe: MakeRecipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Drawing takes minutes, in which a run must not be deaf."""
+    original, drawn = loop_module.load_source, []
+
+    def draw(*args: Any, **options: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGTERM)
+        drawn.append(args)  # never reached
+        return original(*args, **options)
+
+    out = tmp_path / "stopped"
+    monkeypatch.setattr(loop_module, "load_source", draw)
+    with pytest.raises(Stopped, match="faces were read or drawn: continue with --resume"):
+        train(small_recipe(), out)
+    assert not drawn
+    monkeypatch.undo()
+    train(small_recipe(), out, RunOptions(resume=True))
+    assert same(weights_of(whole), weights_of(out))
+
+
 @pytest.mark.slow
 def test_a_crash_while_a_checkpoint_is_written_loses_nothing_but_time(
     whole: Path, small_recipe: MakeRecipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -175,6 +197,48 @@ def test_a_corrupt_checkpoint_is_skipped_with_a_warning(
 def test_a_second_run_does_not_write_over_the_first(whole: Path, small_recipe: MakeRecipe) -> None:
     with pytest.raises(InputError, match="already holds a run"):
         train(small_recipe(), whole)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"root": "nowhere"}, "nowhere does not exist"),
+        ({"sources": {"mine": {"hold_out": 500}}}, "--set data.sources.mine.hold_out=0.1"),
+    ],
+)
+def test_a_refused_run_leaves_nothing_behind(
+    small_recipe: MakeRecipe, tmp_path: Path, changes: dict[str, Any], sentence: str
+) -> None:
+    for out in (tmp_path / "runs/new", tmp_path / "empty", tmp_path / "full"):
+        (tmp_path / "empty").mkdir(exist_ok=True)
+        (tmp_path / "full").mkdir(exist_ok=True)
+        (tmp_path / "full/notes.txt").write_text("mine")
+        with pytest.raises(InputError, match=sentence):
+            train(small_recipe(data=changes), out)
+    assert not (tmp_path / "runs").exists()
+    assert list((tmp_path / "empty").iterdir()) == []
+    assert (tmp_path / "full/notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        ({"threads": 0}, "--threads must be at least 1, got 0"),
+        ({"workers": -1}, "--workers must be at least 0, got -1"),
+        ({"nodes": 0}, "--nodes must be at least 1, got 0"),
+        ({"devices": "x"}, r"--devices x cannot be: give how many \(1, 2\)"),
+        ({"devices": "0"}, "--devices 0 cannot be"),
+        ({"devices": "0,1", "accelerator": "cpu"}, "these devices cannot be used"),
+        ({"accelerator": "gpuu"}, "unknown accelerator 'gpuu': did you mean 'gpu'"),
+        ({"precision": "16"}, "unknown precision '16'.* one of 32-true, bf16-mixed, 16-mixed"),
+    ],
+)
+def test_options_that_cannot_be_are_refused_first(
+    small_recipe: MakeRecipe, tmp_path: Path, option: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(InputError, match=sentence):
+        train(small_recipe(), tmp_path / "run", RunOptions(**option))
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.slow

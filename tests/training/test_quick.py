@@ -21,7 +21,7 @@ SHORTER = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=80)
 def test_the_quick_recipe_even_shortened_learns_all_three(
     luvli: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,6 +100,24 @@ def test_mistakes_are_named_with_the_nearest_key(base: Path, override: str, sent
         read_recipe(base, [override])
 
 
+@pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        ("stages.one.epoch=3", "--set: stages.one: unknown key 'epoch': did you mean 'epochs'?"),
+        ("stages.one.epochs=many", ", got 'many'."),
+    ],
+)
+def test_what_set_did_wrong_is_not_blamed_on_the_recipe(
+    base: Path, override: str, sentence: str
+) -> None:
+    with pytest.raises(InputError) as raised:
+        read_recipe(base, [override])
+    assert str(raised.value).startswith("--set: ") and str(raised.value).endswith(sentence)
+    base.write_text(base.read_text().replace("stages:", "stags:"))
+    with pytest.raises(InputError, match=base.name):  # wrong with or without --set
+        read_recipe(base, ["seed=1"])
+
+
 def test_a_file_that_is_no_recipe(tmp_path: Path) -> None:
     path = tmp_path / "list.yaml"
     path.write_text("- 1")

@@ -169,7 +169,7 @@ def test_our_models_hold_out_the_same_faces() -> None:
     models = [read_recipe(FOLDER / f"luvli-68{more}.yaml") for more in ("", "-large", "-fast")]
     for recipe in models[1:]:
         assert recipe.data == models[0].data
-    assert models[2].stages["real"].teacher == "runs/luvli-68-large/model.safetensors"
+    assert models[2].stages["taught"].teacher == "luvli-68"
     assert models[0].init == "runs/luvli-68-1.0/model.safetensors"
 
 

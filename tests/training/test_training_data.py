@@ -22,9 +22,11 @@ from luvli.training.batch import (
     TrainingFaces,
     has_hidden_landmarks,
     is_frontal,
+    load_batches,
     make_batch,
     visibility_labels,
 )
+from luvli.training.order import StageOrder
 from luvli.training.recipe import Recipe, Source
 from luvli.training.relabel import _combined, relabel
 from luvli.training.sources import group_of, hold_out, load_source, name_hash
@@ -158,6 +160,29 @@ def crops(small_recipe: MakeRecipe) -> CropDataset:
     return CropDataset(part.train, 64, enlarge=1.3)
 
 
+def test_the_thread_that_prepares_crops_has_no_helpers_of_pytorch(
+    crops: CropDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They would take the cores from those of the network, whose number stays as it was."""
+    seen: list[int] = []
+    faces = TrainingFaces([crops], [Source(set="folder")])
+    monkeypatch.setattr(
+        TrainingFaces,
+        "__getitem__",
+        lambda self, draw: seen.append(torch.get_num_threads()) or crops[0, draw[2]],
+    )
+    monkeypatch.setattr("luvli.training.batch.make_batch", len)
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        order = StageOrder(0, [len(crops)], [len(crops)], 2, 1)
+        assert sum(load_batches(faces, order, workers=0)) == len(seen)
+        assert set(seen) == {1}
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_hidden_landmarks_are_noticed(crops: CropDataset) -> None:
     assert has_hidden_landmarks(TrainingFaces([crops], [Source(set="folder")]))
     assert not has_hidden_landmarks(
@@ -221,6 +246,27 @@ def test_faces_that_the_detector_misses_are_counted(astronaut: np.ndarray, tmp_p
         assert np.allclose(kept.box, box.array)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="boxes: labels"):
         with_detector_boxes(faces[1:], tmp_path)
+
+
+def test_a_damaged_image_is_named_or_left_out_with_skip_bad(
+    astronaut: np.ndarray, tmp_path: Path
+) -> None:
+    from luvli.image import detect_faces
+
+    Image.fromarray(astronaut).save(tmp_path / "a.png")
+    (tmp_path / "b.png").write_bytes((tmp_path / "a.png").read_bytes()[:5000])
+    (box,) = detect_faces(tmp_path / "a.png")
+    points = box.array[:2] + (get_markup("ibug68").schematic + 1) / 2 * (box.width, box.height)
+    faces = [record(n, points=points, image=tmp_path / f"{n}.png") for n in ("a", "b")]
+    named = r"b\.png is damaged .*--skip-bad"
+    with pytest.raises(InputError, match=named):
+        with_detector_boxes(faces, tmp_path)
+    for _ in range(2):  # the second time from the cache
+        with pytest.warns(UserWarning, match=r"1 images cannot be read .*b\.png is damaged"):
+            (kept,) = with_detector_boxes(faces, tmp_path, skip_bad=True)
+        assert kept.image == tmp_path / "a.png"
+    with pytest.raises(InputError, match=named):  # the cache does not hide it
+        with_detector_boxes(faces, tmp_path)
 
 
 def test_faces_of_another_markup_are_converted_or_refused(small_recipe: MakeRecipe) -> None:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -32,8 +29,8 @@ def train(
     threads: Annotated[
         int,
         typer.Option(
-            help="CPU threads of each process; more than 1 pays for large "
-            "networks, else use --devices 2 --accelerator cpu."
+            help="CPU threads of each process, as many as cores are idle; the network takes "
+            "what it has work for, drawing faces takes all."
         ),
     ] = 1,
     workers: Annotated[int, typer.Option(help="Processes that prepare data; 0 uses a thread.")] = 0,
@@ -83,24 +80,7 @@ def train(
         activation_checkpointing,
     )
     try:
-        with _plain_warnings():
-            run(chosen, out or Path("runs") / chosen.name, options)
+        run(chosen, out or Path("runs") / chosen.name, options)
     except Stopped as stopped:
         typer.echo(f"luvli: {stopped}", err=True)
         raise typer.Exit(143) from None
-
-
-@contextmanager
-def _plain_warnings() -> Iterator[None]:
-    """What the project warns of becomes one line, without the place in the code."""
-    with warnings.catch_warnings():
-        usual = warnings.showwarning
-
-        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-            if category.__module__.startswith("luvli."):
-                typer.secho(f"luvli: {message}", fg="yellow", err=True)
-            else:
-                usual(message, category, *place, **more)
-
-        warnings.showwarning = show
-        yield

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from luvli.training.sources import SourceFaces, load_source, name_hash
 
 Floats = NDArray[np.float64]
 Track = Callable[[Iterable[Any]], Iterable[Any]]
+T = TypeVar("T")
 
 
 class Batch(NamedTuple):
@@ -183,7 +184,18 @@ def load_batches(faces: TrainingFaces, order: StageOrder, workers: int) -> Itera
         # has just restored.
         generator=torch.Generator(),
     )
-    return iter(loader) if workers else prefetch(loader)
+    return iter(loader) if workers else prefetch(_without_helpers(loader))
+
+
+def _without_helpers(batches: Iterable[T]) -> Iterator[T]:
+    """The batches, made without PyTorch's threads.
+
+    Each thread that calls PyTorch has helpers of its own: those of the thread that prepares data
+    take the cores from those of the network, and all wait for each other (half the speed with
+    two threads on two cores). PyTorch counts threads for the one that asks.
+    """
+    torch.set_num_threads(1)
+    yield from batches
 
 
 def has_hidden_landmarks(faces: TrainingFaces) -> bool:

@@ -85,7 +85,8 @@ def latest_checkpoint(folder: Path) -> dict[str, Any] | None:
         try:
             return load_checkpoint(path)
         except InputError as error:
-            warnings.warn(f"{error} The one before it is used.", CheckpointWarning, stacklevel=2)
+            then = "" if path == paths[0] else " The one before it is tried."
+            warnings.warn(f"{error}{then}", CheckpointWarning, stacklevel=2)
     if paths:
         raise InputError(
             f"none of the {len(paths)} checkpoints in {folder} can be read: move that folder away "

@@ -6,6 +6,7 @@ environment (torchrun, SLURM), and PyTorch's own collectives do the work.
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,9 +16,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from luvli.errors import InputError, require
-from luvli.network import LUVLi
+from luvli.errors import InputError, require, unknown_choice
+from luvli.network import LUVLi, NetworkConfig
 from luvli.training.recipe import BatchNorm
+
+ACCELERATORS = ("auto", "cpu", "cuda", "gpu", "mps")
+PRECISIONS = ("32-true", "bf16-mixed", "16-mixed")
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,7 @@ class RunOptions:
     nodes: int = 1
     precision: str = "32-true"
     threads: int = 1
-    """CPU threads of each process"""
+    """CPU threads of each process; the network takes as many of them as it has work for"""
     workers: int = 0
     """processes that prepare data, for each training process; 0: a thread of its own does"""
     activation_checkpointing: bool = False
@@ -43,12 +47,28 @@ def launch(options: RunOptions) -> Any:
     exceptions = require("lightning_fabric.utilities.exceptions", "train")
     import cv2
 
-    if options.threads < 1:
-        raise InputError(f"--threads must be at least 1, got {options.threads}.")
+    for name, value, least in (
+        ("--threads", options.threads, 1),
+        ("--nodes", options.nodes, 1),
+        ("--workers", options.workers, 0),
+    ):
+        if value < least:
+            raise InputError(f"{name} must be at least {least}, got {value}.")
+    for name, given, choices in (
+        ("accelerator", options.accelerator, ACCELERATORS),
+        ("precision", options.precision, PRECISIONS),
+    ):
+        if given not in choices:
+            raise unknown_choice(name, given, choices)
+    if not re.fullmatch(r"auto|-1|0*[1-9]\d*|\d+(,\d+)+,?|\d+,", options.devices):
+        raise InputError(
+            f"--devices {options.devices} cannot be: give how many (1, 2), which of them (0,1), "
+            "or auto."
+        )
     torch.set_num_threads(options.threads)
     cv2.setNumThreads(1)  # crops are small; OpenCV's threads only get in the network's way
     devices: Any = (
-        int(options.devices) if options.devices.lstrip("-").isdigit() else options.devices
+        int(options.devices) if options.devices.lstrip("-").isdecimal() else options.devices
     )
     several = devices != 1 or options.nodes > 1 or _inside_a_job()
     try:
@@ -60,9 +80,28 @@ def launch(options: RunOptions) -> Any:
             strategy="ddp" if several else "auto",
         )
         fabric.launch()
-    except (ValueError, RuntimeError, exceptions.MisconfigurationException) as error:
+    except (ValueError, TypeError, RuntimeError, exceptions.MisconfigurationException) as error:
         raise InputError(f"these devices cannot be used: {str(error).splitlines()[0]}") from error
     return fabric
+
+
+THREAD_VALUES = 2**18
+"""how many values the network's widest layers must have for each thread that shares them"""
+
+
+def network_threads(threads: int, config: NetworkConfig, faces: int) -> int:
+    """How many of `threads` compute a network that learns from `faces` at a time.
+
+    Threads wait for each other at every layer, so that small layers are slower with two than
+    with one. A rule and no trial: what a run computes must not depend on how busy the machine is.
+
+    >>> network_threads(8, NetworkConfig(channels=24, input_size=64), 16)  # quick.yaml
+    1
+    >>> network_threads(8, NetworkConfig(channels=64, input_size=128), 16)  # luvli-68
+    4
+    """
+    values = faces * config.channels * config.heatmap_size**2
+    return max(1, min(threads, values // THREAD_VALUES))
 
 
 def _inside_a_job() -> bool:
@@ -96,11 +135,34 @@ class Stopped(Exception):
     """A signal asked the run to end; everything it did is in its last checkpoint."""
 
 
+_BEFORE_STEP = "stopped by a signal while faces were read or drawn: continue with --resume"
+
+
 class Stop:
     """Whether a signal came."""
 
     def __init__(self) -> None:
         self.asked = False
+        self._nothing_to_lose = False
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Within the block a signal ends the run where it is: what has been done is on disk."""
+        if self.asked:
+            raise Stopped(_BEFORE_STEP)
+        self._nothing_to_lose = True
+        try:
+            yield
+        finally:
+            self._nothing_to_lose = False
+
+    def note(self, number: int, frame: Any) -> None:
+        """What a signal does."""
+        if self.asked and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.asked = True
+        if self._nothing_to_lose:
+            raise Stopped(_BEFORE_STEP)
 
 
 @contextmanager
@@ -108,13 +170,8 @@ def stop_signals() -> Iterator[Stop]:
     """Within the block SIGTERM and SIGINT only set `asked`; a second Ctrl-C ends at once."""
     stop = Stop()
 
-    def note(number: int, frame: Any) -> None:
-        if stop.asked and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        stop.asked = True
-
     try:
-        before = {number: signal.signal(number, note) for number in _SIGNALS}
+        before = {number: signal.signal(number, stop.note) for number in _SIGNALS}
     except ValueError:  # not in the main thread: signals are somebody else's
         yield stop
         return

@@ -11,6 +11,8 @@ resumed ends in the same weights.
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from luvli.training.distributed import RunOptions, launch, stop_signals
 from luvli.training.licences import check_licence
 from luvli.training.recipe import Recipe, Source, stage_of
 from luvli.training.recipe_files import make_recipe, write_recipe
-from luvli.training.run_log import RunLog
+from luvli.training.run_log import METRICS, RunLog
 from luvli.training.sources import load_source
 from luvli.training.stage import StageTrainer, StepCounter, TrainingRun
 from luvli.training.stage_model import MODEL, stage_path
@@ -39,6 +41,7 @@ def train(recipe: Recipe, out: Path, options: RunOptions | None = None) -> Path:
     check_licence(recipe)
     checkpoint = _find_checkpoint(out, options.resume)
     fabric = launch(options)
+    made = _not_there_yet(out)
     done = StepCounter.from_checkpoint(checkpoint).global_step if checkpoint else 0
     log = RunLog(out, done, fabric.is_global_zero)
     try:
@@ -46,10 +49,36 @@ def train(recipe: Recipe, out: Path, options: RunOptions | None = None) -> Path:
             _compare(recipe, checkpoint, log)
         if fabric.is_global_zero:
             write_text(out / "recipe.yaml", write_recipe(recipe))
+        if options.resume and checkpoint is None:
+            log.say(f"{out} holds no checkpoint to resume from: beginning at the first step")
         run = TrainingRun(recipe, out, options, fabric, log)
         return _run_stages(run, checkpoint)
+    except InputError:
+        if fabric.is_global_zero and made is not None and not _has_begun(out):
+            _clear(out, made)
+        raise
     finally:
         log.end_stage()
+
+
+def _not_there_yet(out: Path) -> list[Path] | None:
+    """Folders, innermost first, that a run in `out` will make; None where something is in it."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        return None
+    return [folder for folder in (out, *out.parents) if not folder.exists()]
+
+
+def _has_begun(out: Path) -> bool:
+    return bool(list_checkpoints(out / "checkpoints")) or (out / METRICS).exists()
+
+
+def _clear(out: Path, made: list[Path]) -> None:
+    """Take away what a run left that was refused before its first step."""
+    with contextlib.suppress(OSError):  # the reason why it was refused is the one to tell
+        (out / "recipe.yaml").unlink(missing_ok=True)
+        shutil.rmtree(out / "tensorboard", ignore_errors=True)
+        for folder in made:
+            folder.rmdir()  # refuses where somebody put something
 
 
 def _run_stages(run: TrainingRun, checkpoint: dict[str, Any] | None) -> Path:
@@ -63,9 +92,11 @@ def _run_stages(run: TrainingRun, checkpoint: dict[str, Any] | None) -> Path:
         run.log.say(f"continuing after step {counter.step} of stage {counter.stage}")
     with stop_signals() as stop:
         for name in names[: names.index(counter.stage)]:
-            _load_faces(run, name)
+            with stop.at_once():
+                _load_faces(run, name)
         for name in names[names.index(counter.stage) :]:
-            _load_faces(run, name)
+            with stop.at_once():  # drawing faces may take long, and goes on where it stopped
+                _load_faces(run, name)
             if name != counter.stage:
                 counter = StepCounter(name, global_step=counter.global_step)
             weights = StageTrainer(run, counter, weights, checkpoint).train(stop)
@@ -85,7 +116,9 @@ def _load_faces(run: TrainingRun, stage: str) -> None:
         if name in run.faces:
             continue
         with run.fabric.rank_zero_first(local=True):
-            part = load_source(name, data.sources[name], data, recipe.network)
+            part = load_source(
+                name, data.sources[name], data, recipe.network, workers=run.options.threads
+            )
         run.faces[name] = part
         kept = f", {len(part.held_out)} held out" if part.held_out else ""
         run.log.say(f"{name}: {len(part.train)} faces to learn from{kept}")

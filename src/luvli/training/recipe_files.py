@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import yaml
 from pydantic import ValidationError
 
 from luvli.data.formats.yaml_text import parse_yaml
-from luvli.errors import InputError, unknown_choice
+from luvli.errors import InputError, brief, unknown_choice
 from luvli.files import PathLike, read_text
 from luvli.training.recipe import Recipe
 from luvli.training.recipe_names import find_recipe
@@ -36,7 +37,16 @@ def read_recipe(path: PathLike, overrides: Sequence[str] = ()) -> Recipe:
         parsed = parse_yaml(value, f"--set {key}", "recipe")
         _known(places, parsed, content)
         content = merge(content, _nest(places, parsed))
-    return make_recipe(content, str(source))
+    return make_recipe(content, _culprit(source, overrides))
+
+
+def _culprit(source: Path, overrides: Sequence[str]) -> str:
+    """Who is to be named where the whole is wrong: --set, if the recipe alone is good."""
+    if overrides:
+        with contextlib.suppress(InputError):
+            make_recipe(_read_layers(source, ()), str(source))
+            return "--set"
+    return str(source)
 
 
 def _known(path: Sequence[str], value: Any, content: Any) -> None:
@@ -60,8 +70,11 @@ def make_recipe(content: Any, where: str) -> Recipe:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"] if part not in _TAGS)
-        message = str(first["msg"]).removeprefix("Value error, ")
-        raise InputError(f"{where}: {place + ': ' if place else ''}{message}.") from error
+        message = str(first["msg"]).removeprefix("Value error, ").rstrip(".")
+        if not str(first["type"]).startswith(("value_error", "missing")):
+            message += f", got {brief(ValueError(repr(first['input'])))}"
+        end = "" if message.endswith("?") else "."
+        raise InputError(f"{where}: {place + ': ' if place else ''}{message}{end}") from error
 
 
 _TAGS = {"steps", "cosine", "one-cycle", "rmsprop", "adamw"}  # pydantic's names of alternatives

@@ -20,9 +20,13 @@ LentFaces = Callable[[bool], Sequence[FaceRecord]]
 
 
 def rendered_faces(
-    settings: Synthetic, root: Path, cache: str | None, sources: Mapping[str, LentFaces]
+    settings: Synthetic,
+    root: Path,
+    cache: str | None,
+    sources: Mapping[str, LentFaces],
+    workers: int = 1,
 ) -> list[FaceRecord]:
-    """The faces of these settings, drawn now where they are missing.
+    """The faces of these settings, drawn now, by so many processes, where they are missing.
 
     An interrupted drawing goes on where it stopped; a larger number of faces adds to those
     that are there. `sources` gives the faces of each source that textures or backgrounds may
@@ -36,7 +40,7 @@ def rendered_faces(
     settings = settings.model_copy(update=lent)
     faces = synthetic_faces(settings, root)
     folder = store / f"rendered-{_key(settings)}"
-    synthesize(folder, faces, workers=1, track=track)
+    synthesize(folder, faces, workers=workers, track=track)
     return [_record(folder, f"{index:06d}") for index in range(settings.faces)]
 
 

@@ -46,34 +46,47 @@ def load_source(
     data: Data,
     network: NetworkConfig | None = None,
     stream: bool = True,
+    workers: int = 1,
 ) -> SourceFaces:
     """Read (or render) the faces of one source and set the held-out ones apart.
 
     With `network`, faces of another markup are converted to the network's, or refused. Parquet is
     only opened, and read while it is learnt from; with `stream=False` it is read at once.
+    `workers` processes render.
     """
     if source.streamed and stream:
         from luvli.training.streamed_source import load_streamed
 
         change = partial(fitted_label, source=source, network=network, name=name)
         return load_streamed(name, source, data, change)
-    records = _read(name, source, data)
+    records = _read(name, source, data, workers)
     records = [fitted_label(record, source, network, name) for record in records]
     if source.limit is not None:
         records = sorted(records, key=lambda record: name_hash(record.face_id))[: source.limit]
         records.sort(key=lambda record: record.face_id)
     if source.boxes != "labels":
         cache = Path(data.cache or cache_root())
-        records = with_detector_boxes(records, cache, DETECTOR_NAMES[source.boxes])
+        records = with_detector_boxes(records, cache, DETECTOR_NAMES[source.boxes], source.skip_bad)
     kept, held_out = hold_out(records, source.hold_out, source.group)
     held_out = [record for record in held_out if record.labelled.any()]
     if not kept:
-        raise InputError(f"data.sources.{name} has no faces left to train on: hold out fewer.")
+        raise nothing_to_learn_from(name, source, len(records))
     if source.relabel is not None:
         from luvli.training.relabel import relabel
 
         kept = relabel(kept, source.relabel, source.box_noise, data.cache)
     return SourceFaces(source, tuple(kept), tuple(held_out))
+
+
+def nothing_to_learn_from(name: str, source: Source, faces: int) -> InputError:
+    """The sentence for a source all of whose `faces` are held out, or that has none."""
+    key = f"data.sources.{name}.hold_out"
+    if not faces:
+        return InputError(f"data.sources.{name} has no faces to train on: check its folder.")
+    return InputError(
+        f"all {faces} faces of data.sources.{name} are held out ({key} is {source.hold_out}), none "
+        f"is left to train on: add faces, or hold out fewer with --set {key}=0.1."
+    )
 
 
 def fitted_label(
@@ -87,7 +100,7 @@ def fitted_label(
     return record
 
 
-def _read(name: str, source: Source, data: Data) -> list[FaceRecord]:
+def _read(name: str, source: Source, data: Data, workers: int) -> list[FaceRecord]:
     root = Path(data.root).expanduser()
     if source.synthetic is not None:
         from luvli.training.rendered_faces import rendered_faces
@@ -97,7 +110,7 @@ def _read(name: str, source: Source, data: Data) -> list[FaceRecord]:
             for other, its in data.sources.items()
             if its.synthetic is None
         }
-        return rendered_faces(source.synthetic, root, data.cache, photos)
+        return rendered_faces(source.synthetic, root, data.cache, photos, workers)
     assert source.set is not None
     folder = source_folder(name, source, data)
     try:

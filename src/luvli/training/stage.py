@@ -29,7 +29,14 @@ from luvli.training.batch import (
     validation_crops,
 )
 from luvli.training.checkpoint import random_states, restore_random_states, save_checkpoint
-from luvli.training.distributed import RunOptions, Stop, Stopped, prepare_norms, set_training_mode
+from luvli.training.distributed import (
+    RunOptions,
+    Stop,
+    Stopped,
+    network_threads,
+    prepare_norms,
+    set_training_mode,
+)
 from luvli.training.objective import StageLosses, freeze_unused, stage_losses
 from luvli.training.optimizer import make_optimizer, moving_average, set_lr
 from luvli.training.order import Sharded, StageOrder, faces_per_epoch
@@ -118,6 +125,8 @@ class StageTrainer:
         self.config = self.recipe.stage_network(self.stage)
         self._make_data()
         self._make_network(weights, checkpoint)
+        share = self.stage.batch_size // self.fabric.world_size
+        torch.set_num_threads(network_threads(run.options.threads, self.config, share))
         self.meter = LossMeter(f"stage {self.name}", counter.first_loss)
 
     def train(self, stop: Stop) -> Weights:

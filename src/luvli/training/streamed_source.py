@@ -11,7 +11,13 @@ from luvli.data.record import FaceRecord
 from luvli.data.shards import ShardedFaces, unpack_images
 from luvli.errors import InputError
 from luvli.training.recipe import Data, Source
-from luvli.training.sources import SourceFaces, group_name, hash_share, source_folder
+from luvli.training.sources import (
+    SourceFaces,
+    group_name,
+    hash_share,
+    nothing_to_learn_from,
+    source_folder,
+)
 
 
 def load_streamed(
@@ -29,9 +35,7 @@ def load_streamed(
     try:
         kept = faces.without(away)
     except InputError as error:
-        raise InputError(
-            f"data.sources.{name} has no faces left to train on: hold out fewer."
-        ) from error
+        raise nothing_to_learn_from(name, source, len(held_out)) from error
     return SourceFaces(source, kept, tuple(r for r in held_out if r.labelled.any()))
 
 
