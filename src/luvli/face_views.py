@@ -27,8 +27,6 @@ Which = int | str | slice | ArrayLike
 """a landmark by number, landmarks or parts by name, a slice, numbers, or a mask"""
 PART = ": "
 """stands between the name of a point set and that of the part of it that a face was cut to"""
-SOME = "some"
-"""the name of a part that was asked for by numbers"""
 
 
 class FaceViews:
@@ -77,12 +75,23 @@ class FaceViews:
     @property
     def names(self) -> tuple[str, ...]:
         """What the landmarks are called, for instance "left eye outer corner"."""
+        whole = self.markup.partition(PART)[0]
+        known = get_markup(whole).names if is_markup(whole) else None
+        return tuple(known[j] if known else f"landmark {j}" for j in self._numbers())
+
+    def _numbers(self) -> list[int]:
+        """Which landmarks of the whole point set these are; a part's name says so."""
         whole, _, part = self.markup.partition(PART)
-        if is_markup(whole) and part != SOME:
-            markup = get_markup(whole)
-            chosen = [j for name in part.split(", ") for j in markup.find(name)] if part else None
-            return markup.names if chosen is None else tuple(markup.names[j] for j in chosen)
-        return tuple(f"landmark {j}" for j in range(len(self)))
+        if not part or not (is_markup(whole) or part[0].isdecimal()):
+            return list(range(len(self)))
+        found: list[int] = []
+        for name in part.split(", "):
+            first, _, last = name.partition("-")
+            if first.isdecimal():
+                found += range(int(first), int(last or first) + 1)
+            else:
+                found += get_markup(whole).find(name)
+        return found
 
     def __getitem__(self, which: Which) -> Self:
         """Some of the landmarks, as a face of their own: `face["left_eye"]`, `face[36:42]`,
@@ -96,7 +105,7 @@ class FaceViews:
             numbers = np.arange(len(self))
             chosen: Any = which if isinstance(which, slice) else np.asarray(which)
             index = np.atleast_1d(numbers[chosen])  # IndexError where there is no such landmark
-            name = SOME
+            name = _runs(np.asarray(self._numbers(), dtype=np.intp)[index])
         kept: Any = self.regions
         if kept is not None:
             kept = kept._replace(radii=kept.radii[index])
@@ -194,6 +203,16 @@ class FaceViews:
                 "occlusion": self.occlusion,
             }
         )
+
+
+def _runs(numbers: NDArray[np.intp]) -> str:
+    """Numbers in words: those that follow each other as first-last.
+
+    >>> _runs(np.array([36, 37, 38, 8]))
+    '36-38, 8'
+    """
+    runs = np.split(numbers, np.flatnonzero(np.diff(numbers) != 1) + 1) if len(numbers) else []
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
 
 
 def _read(image: AnyImage, color: Color) -> ImageArray:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -163,14 +163,37 @@ class FaceLandmarks(FaceViews):
     def _trusted(cls, **given: Any) -> FaceLandmarks:
         """A face from numbers that are known to be right: float64 arrays of fitting shapes that
         nobody else writes to. Checks and copies cost more than moving the face; prediction,
-        which makes faces by the thousand, leaves them out."""
+        which makes faces by the thousand, leaves them out.
+
+        `_judge`, a function without arguments, gives the fields of `JUDGED` as a dictionary; it
+        is called when somebody asks for the first of them."""
         face = object.__new__(cls)
         if given.get("occlusion") is None:
             given["occlusion"] = np.full(len(given["points"]), np.nan)
         for name in ARRAYS:
             given[name].setflags(write=False)
-        face.__dict__.update(_DEFAULTS | given)
+        known = face.__dict__
+        known.update(_UNJUDGED if "_judge" in given else _DEFAULTS)
+        known.update(given)
         return face
+
+    if not TYPE_CHECKING:  # or every attribute would be one of a face
+
+        def __getattr__(self, name: str) -> Any:
+            """Called for what is not there: the fields of `JUDGED`, before they are judged."""
+            known = self.__dict__
+            judge = known.get("_judge")
+            if judge is not None and name in JUDGED:
+                known.update({each: _DEFAULTS[each] for each in JUDGED} | judge())
+                known.pop("_judge", None)
+            if name in known:  # perhaps by another thread, just now
+                return known[name]
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All fields by name, judged: what a copy is made from, here or in another process."""
+        _ = self.confidence
+        return dict(self.__dict__)
 
     def __len__(self) -> int:
         return len(self.points)
@@ -351,6 +374,11 @@ _DEFAULTS: dict[str, Any] = {
     made.name: made.default for made in fields(FaceLandmarks) if made.name not in ARRAYS
 }
 """the other fields"""
+JUDGED = ("confidence", "expected_error", "accepted", "regions")
+"""those that a model's tables say about a face, when somebody asks"""
+_UNJUDGED = {name: default for name, default in _DEFAULTS.items() if name not in JUDGED}
+for _name in JUDGED:
+    delattr(FaceLandmarks, _name)  # the class's own default would be found before `__getattr__`
 _NUMBERS = [name for name in _DEFAULTS if name != "regions"]
 """those that belong to the face itself and travel in files"""
 

@@ -234,17 +234,18 @@ def unreadable(path: PathLike, error: OSError | None = None) -> InputError:
     if source.is_dir():
         return InputError(f"{source} is a folder: give a file inside it.")
     missing = error is None or error.errno in (errno.ENOENT, errno.ENOTDIR)
-    if missing and _exists(source):
+    if missing and is_there(source):
         return InputError(f"{source} is a pipe or a device: give an ordinary file.")
     if error is None or missing:
         return InputError(f"{source} does not exist: check the path.")
     return InputError(f"{source} cannot be read ({error.strerror}): check its permissions.")
 
 
-def _exists(path: Path) -> bool:
+def is_there(path: Path) -> bool:
+    """Whether something has this name, which may be a stranger's and any text."""
     try:
         return path.exists()
-    except OSError:  # in a folder that may not be entered
+    except OSError:  # too long a name, or in a folder that may not be entered
         return False
 
 

@@ -15,7 +15,7 @@ from typer.testing import Result
 from luvli.data.formats import read_pts
 from luvli.errors import InputError
 from luvli.image import Box, detect_faces, get_detector, read_image
-from luvli.image.detect import box_features, tight_box
+from luvli.image.detect import _asks_for_more, box_features, tight_box
 from luvli.image.known_boxes import BoxesFromFile, WholeImage
 
 ImageArray = NDArray[np.uint8]
@@ -174,3 +174,25 @@ def test_command(luvli: Callable[..., Result], tmp_path: Path, astronaut: ImageA
     faces = json.loads(result.output)["faces"]
     assert len(faces) == 1 and faces[0]["score"] > 0.8
     assert read_image(tmp_path / "out/a-boxes.png").shape == astronaut.shape
+
+
+@pytest.mark.parametrize(
+    ("score", "head", "pixel", "asks"),
+    [
+        (0.12, 90.0, 1.0, True),
+        (0.05, 90.0, 1.0, False),  # a large head would be seen more clearly
+        (0.05, 40.0, 1.0, True),
+        (0.05, 90.0, 2.0, True),  # 45 pixels of the first look
+        (0.05, 110.0, 2.0, False),
+    ],
+)
+def test_a_faint_hint_counts_where_it_is_small(
+    score: float, head: float, pixel: float, asks: bool
+) -> None:
+    face, hint = np.zeros((2, 15))
+    face[[2, 3, 14]] = 200, 250, 0.9
+    hint[[0, 2, 3, 14]] = 400, head, head, score
+    assert _asks_for_more(np.stack([face, hint]), pixel) is asks
+    hint[0] = 50  # part of the face itself
+    hint[1] = 50
+    assert not _asks_for_more(np.stack([face, hint]), pixel)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -21,7 +23,7 @@ from luvli.image.write import write_image
 from luvli.prediction.predictor import Predictor
 from luvli.prediction.video import Frame
 
-from .conftest import disc_image
+from .conftest import disc_image, write_video
 
 DISC = (100.0, 80.0, 30.0)
 TIGHT = (70.0, 50.0, 130.0, 110.0)
@@ -181,3 +183,90 @@ def test_frames_are_followed_by_a_generator(discs: Predictor) -> None:
     assert [frame.time for frame, _ in discs.track(timed, smooth=True)] == [
         0.5 * i for i in range(8)
     ]
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "sentence"),
+    [
+        (None, {}, "a video cannot be a NoneType: give a video file, the number of a camera"),
+        (3.5, {}, "a video cannot be a float"),
+        (True, {}, "a video cannot be a bool"),
+        (b"bytes of a video", {}, "a video cannot be a bytes"),
+        (io.BytesIO(b"1"), {}, "a video cannot be a BytesIO"),
+        (np.zeros((40, 50, 3), np.uint8), {}, r"\(40, 50, 3\) is one image, not a video"),
+        ("https://example.com/a.mp4", {}, "is an address: download the video"),
+        ("rtsp://camera/1", {}, r"rtsp://camera/1 is an address: .* cv2.VideoCapture\(address\)"),
+        (cv2.VideoCapture("nowhere.mp4"), {}, "the cv2.VideoCapture is not open"),
+        ([], {"rate": 0}, "rate must be a number of frames a second above 0, got 0"),
+        ([], {"rate": float("nan")}, "rate must be a number"),
+        ([], {"rate": "25"}, "rate must be a number"),
+        ([], {"min_score": 7}, r"min_score must be a number in 0\.\.1, got 7"),
+        ([], {"color": "brg"}, "unknown color 'brg': did you mean"),
+    ],
+)
+def test_what_is_no_video_gets_a_sentence_at_once(
+    discs: Predictor, source: Any, options: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(InputError, match=sentence):
+        discs.track(source, **options)
+
+
+def test_a_wrong_frame_is_named_and_those_before_it_are_given(discs: Predictor) -> None:
+    good = disc_image([(60, 80, 30)])
+    seen = discs.track(iter([good, np.zeros((9, 9, 7), np.uint8)]))
+    assert next(seen).frame.number == 0
+    with pytest.raises(InputError, match=r"frame 1: the array must have shape"):
+        next(seen)
+    with pytest.raises(InputError, match=r"frame 0: the image is None"):
+        list(discs.track([Frame(0, 0.0, None)]))  # type: ignore[arg-type]
+
+
+def test_a_camera_below_zero_is_refused_before_it_is_opened(discs: Predictor) -> None:
+    """OpenCV ends the whole program when it is asked for camera -1 and there is none."""
+    with pytest.raises(InputError, match="camera -1 cannot be: count cameras from 0"):
+        list(discs.track(-1))
+
+
+def test_a_camera_may_be_read_in_a_thread(
+    discs: Predictor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Camera:
+        left = 3
+
+        def isOpened(self) -> bool:  # OpenCV's name
+            return True
+
+        def read(self) -> tuple[bool, Any]:
+            self.left -= 1
+            return self.left >= 0, disc_image([(60, 80, 30)])
+
+        def release(self) -> None:
+            pass
+
+    monkeypatch.setattr("cv2.VideoCapture", lambda number: Camera())
+    with ThreadPoolExecutor(1) as pool:
+        seen = pool.submit(lambda: list(discs.track(0))).result()
+    assert [len(faces) for _, faces in seen] == [1, 1, 1]
+
+
+def test_opencv_captures_are_followed_as_bgr(discs: Predictor, tmp_path: Path) -> None:
+    red = np.zeros((120, 160, 3), np.uint8)
+    red[..., 0] = 255
+    path = write_video(tmp_path / "a.mp4", ((i / 25, red) for i in range(5)))
+    seen = [frame for frame, _ in discs.track(cv2.VideoCapture(str(path)), rate=50)]
+    assert [(frame.number, frame.time) for frame in seen] == [(i, i / 50) for i in range(5)]
+    assert all(frame.image[..., 0].mean() > 200 > 60 > frame.image[..., 2].mean() for frame in seen)
+
+
+def test_a_video_that_breaks_off_is_said(discs: Predictor, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    noise = rng.integers(0, 255, (60, *disc_image([]).shape), dtype=np.uint8)
+    path = write_video(
+        tmp_path / "a.mp4",
+        ((i / 30, image) for i, image in enumerate(noise)),
+        options={"movflags": "faststart"},
+    )
+    path.write_bytes(path.read_bytes()[: path.stat().st_size * 6 // 10])
+    with pytest.warns(UserWarning, match=r"a\.mp4 ends after .*: faces are of what could be read"):
+        seen = list(discs.track(path))
+    assert 0 < len(seen) < 60

@@ -72,6 +72,21 @@ def test_results_of_another_run_are_not_replaced(discs: Predictor, tmp_path: Pat
     assert json.loads((out / "faces.json").read_text())["faces"][0]["image"].endswith("b/x.png")
 
 
+def test_a_run_that_could_read_nothing_does_not_block_its_folder(
+    discs: Predictor, tmp_path: Path
+) -> None:
+    write_image(tmp_path / "x.png", disc_image([(100, 80, 30)]))
+    out = tmp_path / "out"
+    wrong = JobSettings(out, note="mistyped")
+    assert predict_paths(discs, Inputs([tmp_path / "y.png"]), wrong).failed
+    assert (out / "failed.txt").is_file()
+    done = predict_paths(discs, Inputs([tmp_path / "x.png"]), JobSettings(out, note="right"))
+    assert done.faces == 1 and not done.failed
+    assert not (out / "failed.txt").exists()  # of the run before, which is replaced
+    with pytest.raises(InputError, match="results of another run"):
+        predict_paths(discs, Inputs([tmp_path / "y.png"]), wrong)
+
+
 def test_files_of_others_are_left_as_they_are(discs: Predictor, tmp_path: Path) -> None:
     """OUT is the user's own folder, with files called as ours would be."""
     write_image(tmp_path / "x.png", disc_image([(100, 80, 30)]))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -38,10 +41,27 @@ from luvli.errors import InputError
 from luvli.files import NOT_UTF8, one_line
 
 
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """What the project warns of becomes one line, without the place in the code."""
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if category.__module__.startswith("luvli."):
+                typer.secho(f"luvli: {one_line(str(message))}", fg="yellow", err=True)
+            else:
+                usual(message, category, *place, **more)
+
+        warnings.showwarning = show
+        yield
+
+
 class _Group(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            with _plain_warnings():
+                return super().invoke(ctx)
         except InputError as error:
             typer.secho(f"luvli: {one_line(str(error))}", fg="red", err=True)
             raise typer.Exit(2) from None

@@ -57,7 +57,7 @@ def predict(
         bool, typer.Option("--profile", help="Show where the time went: read, detect, network.")
     ] = False,
     camera: Annotated[
-        int | None, typer.Option(help="Number of a camera to use until Ctrl-C.")
+        int | None, typer.Option(min=0, help="Number of a camera, from 0; Ctrl-C ends it.")
     ] = None,
     max_failure_rate: Annotated[
         float | None,

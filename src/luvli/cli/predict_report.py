@@ -76,7 +76,7 @@ def print_json(
 
 def report(summary: JobSummary, settings: JobSettings, quiet: bool = False) -> None:
     """Summary table, the images if they are few, failures, and where everything is."""
-    from luvli.prediction.batch_job import FAILED
+    from luvli.prediction.journal import FAILED
 
     if not quiet:
         _tables(summary)

@@ -24,6 +24,9 @@ from luvli.errors import InputError
 
 Floats = NDArray[np.float64]
 
+LEAST_AREA = 1e-12
+"""what a unit square must at least become, or the affine is said not to be invertible"""
+
 
 def as_affine(matrix: ArrayLike) -> Floats:
     """A private, checked copy (2, 3) of an affine given as (2, 3) or (3, 3)."""
@@ -33,7 +36,7 @@ def as_affine(matrix: ArrayLike) -> Floats:
     if array.shape == (3, 3) and not np.array_equal(array[2], (0.0, 0.0, 1.0)):
         raise InputError("affine must have (0, 0, 1) as its third row: it is not affine.")
     (a, b, x), (c, d, y) = array[:2].tolist()  # six plain numbers are faster than an array
-    if not all(map(math.isfinite, (a, b, c, d, x, y))) or abs(a * d - b * c) < 1e-12:
+    if not all(map(math.isfinite, (a, b, c, d, x, y))) or abs(a * d - b * c) < LEAST_AREA:
         raise InputError("affine must be finite and invertible.")
     return array[:2]
 
@@ -44,7 +47,14 @@ def apply(affine: Floats, points: ArrayLike) -> Floats:
     if array.shape[-1:] != (2,):
         raise InputError(f"points must have shape (..., 2), got {array.shape}.")
     shift = affine[:, 2] if affine.ndim == 2 else affine[..., None, :, 2]
-    return np.asarray(array @ affine[..., :2].swapaxes(-1, -2) + shift)
+    return _linear(affine, array) + shift
+
+
+def _linear(affine: Floats, rows: Floats) -> Floats:
+    """Vectors (..., 2), or (..., k, 2) for stacked affines, times A^T, without the shift."""
+    if affine.ndim == 2:
+        return np.asarray(np.dot(rows, affine[:, :2].T))
+    return rows @ affine[..., :2].swapaxes(-1, -2)
 
 
 def push_covariance(affine: Floats, covariance: ArrayLike) -> Floats:
@@ -55,14 +65,13 @@ def push_covariance(affine: Floats, covariance: ArrayLike) -> Floats:
     array = np.asarray(covariance, dtype=np.float64)
     if array.shape[-2:] != (2, 2):
         raise InputError(f"covariance must have shape (..., 2, 2), got {array.shape}.")
-    linear = affine[..., :2]
-    # A S A^T is linear in S: four numbers times the Kronecker product of A with itself, which
-    # is one product of matrices where k products of 2 x 2 take ten times as long
-    twice = linear[..., :, None, :, None] * linear[..., None, :, None, :]
-    twice = twice.reshape(*linear.shape[:-2], 4, 4)
-    moved = array.reshape(*array.shape[:-2], 4) @ twice.swapaxes(-1, -2)
-    moved[..., 1] = moved[..., 2] = (moved[..., 1] + moved[..., 2]) / 2
-    return np.asarray(moved.reshape(array.shape))
+    # S A^T, turned over, is A S: two products of tall matrices, where k of 2 x 2 take ten times
+    # as long
+    tall = *array.shape[:-3], 2 * array.shape[-3] if array.ndim > 2 else 2, 2
+    half = _linear(affine, array.reshape(tall)).reshape(array.shape).swapaxes(-1, -2)
+    moved = _linear(affine, half.reshape(tall)).reshape(array.shape)
+    moved[..., 1, 0] = moved[..., 0, 1]
+    return moved
 
 
 def compose(outer: Floats, inner: Floats) -> Floats:
@@ -97,6 +106,9 @@ def scale(affine: Floats) -> Floats:
     >>> float(scale(np.array([[0.0, 3.0, 7.0], [-3.0, 0.0, 7.0]])))
     3.0
     """
+    if affine.ndim == 2:
+        (a, b, _), (c, d, _) = affine.tolist()  # plain numbers are faster than an array
+        return np.asarray(math.sqrt(abs(a * d - b * c)))
     return np.asarray(np.sqrt(np.abs(_determinant(affine))))
 
 

@@ -25,6 +25,8 @@ pixel, so x' = (x - cx) size / side + (size - 1) / 2. `reference`: the published
 x' = (x - cx) size / side + size / 2, with its integer corners and its contrast stretch.
 """
 
+_CONVENTIONS = get_args(Convention)
+
 
 @dataclass(frozen=True, eq=False)
 class Crop:
@@ -62,8 +64,8 @@ class Crop:
         Centre of the box, side = longer side of the box times `enlarge`, turned by
         `rotation` degrees counter-clockwise as seen. What lies outside the image is black.
         """
-        if convention not in get_args(Convention):
-            raise unknown_choice("crop convention", convention, get_args(Convention))
+        if convention not in _CONVENTIONS:
+            raise unknown_choice("crop convention", convention, _CONVENTIONS)
         if size < 1 or not enlarge > 0:
             raise InputError(f"a crop needs size >= 1 and enlarge > 0, got {size} and {enlarge}.")
         edges = box if isinstance(box, Box) else Box(*map(float, box))
@@ -86,8 +88,16 @@ class Crop:
         cos, sin = scale * math.cos(angle), scale * math.sin(angle)
         middle = size / 2 if convention == "reference" else (size - 1) / 2
         x, y = float(centre[0]), float(centre[1])
-        rows = [cos, sin, middle - (cos * x + sin * y)], [-sin, cos, middle - (cos * y - sin * x)]
-        return cls(np.array(rows), size, rotation, convention)
+        right, down = middle - (cos * x + sin * y), middle - (cos * y - sin * x)
+        affine = np.array([[cos, sin, right], [-sin, cos, down]])
+        if not (math.isfinite(right + down) and affines.LEAST_AREA <= scale**2 < math.inf):
+            return cls(affine, size, rotation, convention)  # which says what is wrong
+        # It is finite, invertible and nobody else's: checking and copying it takes longer than
+        # all of the above, and there is one for every face.
+        affine.setflags(write=False)
+        crop = object.__new__(cls)
+        crop.__dict__.update(affine=affine, size=size, rotation=rotation, convention=convention)
+        return crop
 
     @property
     def inverse(self) -> NDArray[np.float64]:

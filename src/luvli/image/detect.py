@@ -33,8 +33,10 @@ MIN_SCORE = 0.6
 """what counts as a face unless the user says otherwise"""
 LEAST_SCORE = 0.3
 """what the detector reports at all"""
-HINT_SCORE = 0.1
-"""A candidate of this score in the first look, away from every face, asks for the second."""
+HINT_SCORE, SMALL_HINT_SCORE, SMALL_HEAD = 0.1, 0.04, 50.0
+"""A candidate of the first score in the first look, away from every face, asks for the second
+look; of the second score, if it is a head of at most so many pixels in the first look: small faces
+are hardly seen there. `benchmarks/recall.py` counts what is found so."""
 
 BORDERED, BORDER, GAMMA = 480, 0.3, 0.4
 TURNS, TURNED_SCALE = (20.0, -20.0), 0.85
@@ -102,10 +104,11 @@ class YuNet:
         longest = max(image.shape[:2])
         # Large images are shrunk once, and every look starts from there.
         start = image if longest <= LARGE else _resized(image, LARGE)
-        first = self._look(start, SMALL, HINT_SCORE)
+        first = self._look(start, SMALL, SMALL_HINT_SCORE)
         rows = without_doubles(first[first[:, 14] >= LEAST_SCORE])
-        if max(start.shape[:2]) > 1.5 * SMALL and (self.small_faces or _asks_for_more(first)):
-            closer = self._look(start, max(start.shape[:2]), LEAST_SCORE)
+        side = max(start.shape[:2])
+        if side > 1.5 * SMALL and (self.small_faces or _asks_for_more(first, side / SMALL)):
+            closer = self._look(start, side, LEAST_SCORE)
             rows = without_doubles(np.concatenate([rows, closer]))
         if not (rows[:, 14] >= MIN_SCORE).any():
             last = self._look_with_border(start), self._look_brightened(start)
@@ -187,12 +190,15 @@ def _moved(rows: Rows, x: float, y: float) -> Rows:
     return moved
 
 
-def _asks_for_more(rows: Rows) -> bool:
-    """Whether no face is sure, or something lies beside the sure ones that may be one."""
+def _asks_for_more(rows: Rows, pixel: float = 1.0) -> bool:
+    """Whether no face is sure, or something lies beside the sure ones that may be one. `pixel` is
+    the side of a pixel of the first look."""
     sure = rows[:, 14] >= MIN_SCORE
     if not sure.any():
         return True
-    hints, faces = rows[~sure, None], rows[None, sure]
+    small = rows[:, 2] * rows[:, 3] <= (SMALL_HEAD * pixel) ** 2
+    hint = ~sure & (small | (rows[:, 14] >= HINT_SCORE))
+    hints, faces = rows[hint, None], rows[None, sure]
     low = np.maximum(hints[..., :2], faces[..., :2])
     high = np.minimum(hints[..., :2] + hints[..., 2:4], faces[..., :2] + faces[..., 2:4])
     shared = np.prod(np.maximum(high - low, 0), axis=2)
@@ -260,7 +266,22 @@ BOX_MAPS: dict[BoxMap, NDArray[np.float64]] = {"300w": _EDGES, "open": _OPEN_EDG
 """`300w`: fitted to LFPW's labels, which are for research only. `open`: to free data"""
 
 _LOOKS = " ".join(
-    map(str, (WEIGHTS, SMALL, LARGE, HINT_SCORE, BORDERED, BORDER, GAMMA, TURNS, TURNED_SCALE))
+    map(
+        str,
+        (
+            WEIGHTS,
+            SMALL,
+            LARGE,
+            HINT_SCORE,
+            SMALL_HINT_SCORE,
+            SMALL_HEAD,
+            BORDERED,
+            BORDER,
+            GAMMA,
+            TURNS,
+            TURNED_SCALE,
+        ),
+    )
 )
 DETECTORS = {
     "yunet": f"{_LOOKS} {_EDGES.tolist()}",

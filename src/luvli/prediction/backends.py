@@ -54,7 +54,7 @@ def check_answer(model: Backend, path: Path) -> None:
     ramp = np.linspace(0, 255, side).astype(np.uint8)
     crop = np.broadcast_to(ramp[None, :, None, None], (1, side, side, 3))
     found = model(np.ascontiguousarray(crop))
-    if not usable(found).all():
+    if not usable(found):
         raise InputError(
             f"{path} gives locations or covariances that are not numbers: it was damaged, or its "
             "training went astray; fetch it again, or train it again."

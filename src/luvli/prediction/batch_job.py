@@ -2,54 +2,32 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from luvli.errors import InputError
-from luvli.faces import FaceLandmarks
 from luvli.files import folder_lock, one_line, write_text
-from luvli.image.box import Box
-from luvli.image.crop import Crop
-from luvli.image.photograph import Photograph
-from luvli.image.read import ImageArray
 from luvli.image.write import write_image
+from luvli.prediction.image_worker import Done, ImageWorker
 from luvli.prediction.input_files import Input, Inputs
 from luvli.prediction.job_output import JobOutput, job_identity
 from luvli.prediction.job_settings import JobSettings, JobSummary
-from luvli.prediction.journal import Finished, file_stamp
-from luvli.prediction.predictor import BATCH, Predictor
+from luvli.prediction.journal import FAILED, Finished
+from luvli.prediction.predictor import Predictor
 from luvli.prediction.result import Result
-from luvli.prediction.turns import find_turned
 from luvli.prediction.video import Frame
 from luvli.prediction.video_job import VideoJob, Watch
 from luvli.prediction.write import pts_paths, write_json_lines, write_pts_files, write_results
 
-MAX_IMAGES = 64
-"""images that wait for the network together"""
-MAX_PIXELS = 50_000_000
-"""and the pixels of them that are held in memory for drawing"""
-FAILED = "failed.txt"
-"""one sentence for each file that could not be read"""
+MAX_IMAGES = 4
+"""images that one thread takes at a time, whose faces go through the network together"""
 WRITABLE = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
-
-
-@dataclass
-class _Ready:
-    """An image that was read and searched for faces, or the reason why not."""
-
-    input: Input
-    stem: Path
-    image: ImageArray | None = None
-    boxes: list[Box] = field(default_factory=list)
-    crops: list[Crop] = field(default_factory=list)
-    pixels: list[ImageArray] = field(default_factory=list)
-    error: str = ""
-    stamp: bytes = b"-"
-    """of the file, before it was read"""
 
 
 class BatchJob:
@@ -77,115 +55,70 @@ class BatchJob:
 
     def images(self, inputs: Iterable[Input]) -> Iterator[Input]:
         """Do all images; yields each input when it is done, one way or the other."""
-        batch: list[_Ready] = []
-        faces = pixels = 0
-        for ready in self._read(inputs):
-            batch.append(ready)
-            faces += len(ready.crops)
-            pixels += ready.image.size // 3 if ready.image is not None else 0
-            if faces >= BATCH or len(batch) >= MAX_IMAGES or pixels >= MAX_PIXELS:
-                yield from self._flush(batch)
-                batch, faces, pixels = [], 0, 0
-        yield from self._flush(batch)
+        for image in self._done(inputs):
+            if image.error:
+                self.summary.failed.append(image.error)
+                self.summary.failed_images.append((image.input.path, image.error))
+            else:
+                with self.stopwatch("write"):
+                    self._keep(image)
+            yield image.input
 
-    def _read(self, inputs: Iterable[Input]) -> Iterator[_Ready]:
-        """Images in order, read and searched ahead by other threads."""
-        workers = self.predictor.backend.threads
-        waiting: deque[Future[_Ready]] = deque()
-        with ThreadPoolExecutor(workers) as pool:
+    def _done(self, inputs: Iterable[Input]) -> Iterator[Done]:
+        """Images in order, done by as many threads as the model may use, each of which takes some
+        at a time the whole way; some wait ahead for whoever is free."""
+        threads = self.predictor.backend.threads
+        alone = self.predictor.for_one_thread()
+        # a network that cannot be told to keep to one thread is called by one at a time
+        turn = nullcontext() if alone.backend.threads == 1 else threading.Lock()
+        work = ImageWorker(alone, self.settings, self.stopwatch, turn)
+        waiting: deque[Future[list[Done]]] = deque()
+        with ThreadPoolExecutor(threads) as pool:
             try:
-                for item in inputs:
-                    stem = self.output.stem(item)  # also of finished ones: theirs are taken
-                    if self.journal.confirm(item.path):
-                        continue
-                    waiting.append(pool.submit(self._prepare, item, stem))
-                    if len(waiting) > 2 * workers:
-                        yield waiting.popleft().result()
+                for group in self._groups(inputs):
+                    waiting.append(pool.submit(work, group))
+                    if len(waiting) > 2 * threads:
+                        yield from waiting.popleft().result()
                 while waiting:
-                    yield waiting.popleft().result()
+                    yield from waiting.popleft().result()
             finally:
                 for future in waiting:
                     future.cancel()
 
-    def _prepare(self, item: Input, stem: Path) -> _Ready:
-        stamp = file_stamp(item.path)
-        return replace(self._seen(item, stem), stamp=stamp)
+    def _groups(self, inputs: Iterable[Input]) -> Iterator[list[tuple[Input, Path]]]:
+        """What is not finished yet, with the stems of its outputs; images that are to be drawn
+        one by one, because all their pixels are held in memory."""
+        most = 1 if self.settings.draw else MAX_IMAGES
+        group: list[tuple[Input, Path]] = []
+        for item in inputs:
+            stem = self.output.stem(item)  # also of finished ones: theirs are taken
+            if self.journal.confirm(item.path):
+                continue
+            group.append((item, stem))
+            if len(group) >= most:
+                yield group
+                group = []
+        if group:
+            yield group
 
-    def _seen(self, item: Input, stem: Path) -> _Ready:
-        try:
-            photograph = Photograph(item.path)
-            with self.stopwatch("read"):
-                self.predictor.look_at(photograph)
-            if self.settings.try_rotations:
-                return self._prepare_turned(item, stem, photograph)
-            with self.stopwatch("detect"):
-                boxes = self.predictor.find(photograph, item.path, self.settings.min_score)
-            with self.stopwatch("crop"):
-                found = self.predictor.prepare(photograph, boxes)
-                image = photograph.whole() if self.settings.draw and boxes else None
-        except InputError as error:
-            return _Ready(item, stem, error=str(error))
-        except Exception as error:  # one bad image among a million must not stop the rest
-            why = f"{type(error).__name__}: {error}".splitlines()[0]
-            return _Ready(item, stem, error=f"{item.path} could not be processed ({why}).")
-        return _Ready(item, stem, image, found.boxes, found.crops, found.pixels)
-
-    def _prepare_turned(self, item: Input, stem: Path, photograph: Photograph) -> _Ready:
-        image = photograph.whole()
-        with self.stopwatch("detect"):
-            boxes, crops = find_turned(self.predictor, image, item.path, self.settings.min_score)
-        with self.stopwatch("crop"):
-            pixels = [crop.warp(image) for crop in crops]
-        kept = image if self.settings.draw and boxes else None
-        return _Ready(item, stem, kept, boxes, crops, pixels)
-
-    def _flush(self, batch: list[_Ready]) -> Iterator[Input]:
-        good = [ready for ready in batch if not ready.error]
-        with self.stopwatch("network"):
-            try:
-                faces = iter(self._run(good))
-            except InputError:  # because of one of them: which?
-                for ready in good:
-                    try:
-                        self._run([ready])
-                    except InputError as error:
-                        ready.error = f"{ready.input.path}: {error}"
-                faces = iter(self._run([ready for ready in good if not ready.error]))
-        for ready in batch:
-            if ready.error:
-                self.summary.failed.append(ready.error)
-                self.summary.failed_images.append((ready.input.path, ready.error))
-            else:
-                found = self.output.wanted([next(faces) for _ in ready.boxes])
-                with self.stopwatch("write"):
-                    self._keep(ready, Result(ready.input.path, found))
-            yield ready.input
-
-    def _run(self, images: Sequence[_Ready]) -> list[FaceLandmarks]:
-        return self.predictor.run(
-            [pixels for ready in images for pixels in ready.pixels],
-            [crop for ready in images for crop in ready.crops],
-            [box for ready in images for box in ready.boxes],
-        )
-
-    def _keep(self, ready: _Ready, result: Result) -> None:
-        summary = self.summary
-        stem = ready.stem
+    def _keep(self, image: Done) -> None:
+        summary, stem, result = self.summary, image.stem, image.result
         if self.settings.format == "pts":
             free = [self.output.may_write(path) for path in pts_paths(stem, len(result.faces))]
             if all(free):
                 write_pts_files(stem, result)
-        if ready.image is not None and result.faces:
-            suffix = Path(ready.input.path).suffix.lower()
+        if image.drawn is not None:
+            suffix = Path(image.input.path).suffix.lower()
             suffix = suffix if suffix in WRITABLE else ".png"
             target = stem.with_name(f"{stem.name}-landmarks{suffix}")
             if self.output.may_write(target):
-                write_image(target, self.output.drawn(ready.image, result.faces, enlarge=True))
+                write_image(target, image.drawn)
                 if len(summary.written) < 10:
                     summary.written.append(target)
-        self.journal.add(result.to_line(), ready.stamp)
+        self.journal.add(image.line, image.stamp)
         summary.images += 1
         summary.faces += len(result.faces)
+        summary.filtered += image.filtered
         summary.without_face += not result.faces
         self.output.count(result)
         if len(summary.examples) < 20:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -13,6 +14,8 @@ from luvli.prediction.video import Frame
 
 def camera_frames(number: int, seconds: float | None = None) -> Iterator[Frame]:
     """Frames of camera `number` until Ctrl-C, or for some seconds; times are the clock's."""
+    if number < 0:  # OpenCV would look for any, and ends the whole program where there is none
+        raise InputError(f"camera {number} cannot be: count cameras from 0.")
     import cv2
 
     capture: Any = cv2.VideoCapture(number)
@@ -25,7 +28,9 @@ def camera_frames(number: int, seconds: float | None = None) -> Iterator[Frame]:
         nonlocal stopped
         stopped = True  # the frame at work is finished, then everything is written
 
-    before = signal.signal(signal.SIGINT, stop)
+    # only the main thread may ask for signals; elsewhere whoever reads the frames stops
+    main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, stop) if main else None
     try:
         start, count = time.monotonic(), 0
         while not stopped:
@@ -36,5 +41,6 @@ def camera_frames(number: int, seconds: float | None = None) -> Iterator[Frame]:
             yield Frame(count, now, cv2.cvtColor(image, cv2.COLOR_BGR2RGB))
             count += 1
     finally:
-        signal.signal(signal.SIGINT, before)
+        if main:
+            signal.signal(signal.SIGINT, before)
         capture.release()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +34,6 @@ class JobOutput:
         self._told: set[str] = set()
         for name in sorted(self.journal.left):
             self._tell_left(name)
-
-    def wanted(self, faces: Sequence[FaceLandmarks]) -> tuple[FaceLandmarks, ...]:
-        kept = tuple(face for face in faces if self.settings.wants(face))
-        self.summary.filtered += len(faces) - len(kept)
-        return kept
 
     def only_wanted(self, result: Result) -> Result:
         kept = self.settings.kept(result)
@@ -86,16 +80,25 @@ class JobOutput:
             return self._names.stem(item)
         return self.settings.out / Path(item.name).with_suffix("")
 
-    def drawn(
-        self, image: ImageArray, faces: tuple[FaceLandmarks, ...], enlarge: bool = False
-    ) -> ImageArray:
-        return draw_faces(
-            image,
-            faces,
-            coverage=self.settings.coverage,
-            likelihood=self.predictor.info.config.likelihood,
-            enlarge=readable_enlargement(image, faces) if enlarge else 1.0,
-        )
+    def drawn(self, image: ImageArray, faces: tuple[FaceLandmarks, ...]) -> ImageArray:
+        return drawn(self.predictor, self.settings, image, faces)
+
+
+def drawn(
+    predictor: Predictor,
+    settings: JobSettings,
+    image: ImageArray,
+    faces: tuple[FaceLandmarks, ...],
+    enlarge: bool = False,
+) -> ImageArray:
+    """The faces on their image, which is enlarged, if asked for, until they can be seen."""
+    return draw_faces(
+        image,
+        faces,
+        coverage=settings.coverage,
+        likelihood=predictor.info.config.likelihood,
+        enlarge=readable_enlargement(image, faces) if enlarge else 1.0,
+    )
 
 
 def job_identity(predictor: Predictor, settings: JobSettings) -> dict[str, Any]:

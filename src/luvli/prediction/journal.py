@@ -24,6 +24,8 @@ from luvli.files import unreadable, write_text
 
 NAME = ".luvli-unfinished.jsonl"
 FINISHED = ".luvli-finished.json"
+FAILED = "failed.txt"
+"""one line for each file that could not be done"""
 _NOTES = (b'{"begins":', b'{"leaves":')
 
 
@@ -205,6 +207,8 @@ class Finished:
         self.path = folder / FINISHED
         self._identity = json.dumps(settings, sort_keys=True)
         before, left = _note(self.path)
+        if before is not None and before != self._identity and _only_failures(folder):
+            before = self._identity  # a mistyped name made no results that could be mixed
         self.other = before is not None and before != self._identity
         """whether another run's results are in the folder"""
         self.same = before is not None and not self.other
@@ -227,6 +231,14 @@ class Finished:
 
     def note(self) -> None:
         write_text(self.path, "\n".join([self._identity, *map(json.dumps, sorted(self.left))]))
+
+
+def _only_failures(folder: Path) -> bool:
+    """Whether a finished run left nothing but the list of what it could not read."""
+    try:
+        return {path.name for path in folder.iterdir() if path.name[0] != "."} <= {FAILED}
+    except OSError:
+        return False
 
 
 def _note(path: Path) -> tuple[str | None, list[str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,12 @@ class OnnxBackend:
 
     def _new_pool(self) -> ThreadPoolExecutor | None:
         return ThreadPoolExecutor(self.threads) if self.threads > 1 else None
+
+    def for_one_thread(self) -> OnnxBackend:
+        """The same session, computing in the thread that calls it, for who has threads enough."""
+        made = copy(self)
+        made.threads, made._pool = 1, None
+        return made
 
     def __call__(self, crops: ImageArray) -> CropPrediction:
         """uint8 RGB crops (B, S, S, 3) -> predictions in crop pixels."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -27,6 +29,7 @@ from luvli.network.backend import Backend, usable
 from luvli.network.face_features import FaceArrays
 from luvli.network.licence import is_open
 from luvli.network.model_info import ModelInfo
+from luvli.network.trust_tables import Judgement
 from luvli.prediction.backends import BackendName, open_backend
 
 if TYPE_CHECKING:
@@ -105,6 +108,16 @@ class Predictor:
             f"{config.markup}, {type(self.backend).__name__}, threads {self.backend.threads})"
         )
 
+    def for_one_thread(self) -> Predictor:
+        """The same for one of several threads that do whole images each: its network computes in
+        the thread that calls it. Itself where the backend has no such way."""
+        apart = getattr(self.backend, "for_one_thread", None)
+        if apart is None or self.backend.threads == 1:
+            return self
+        made = copy(self)
+        made.backend = apart()
+        return made
+
     @property
     def info(self) -> ModelInfo:
         """Name, licence, configuration, calibration."""
@@ -159,14 +172,19 @@ class Predictor:
         box_format: BoxFormat = "xyxy",
         relative_boxes: bool = False,
     ) -> list[list[FaceLandmarks]]:
-        """The same for several images, faces of all of them going through the network
-        together; faster than one after the other."""
+        """The same for several images: read and searched in `threads` threads, the faces of all
+        of them going through the network together.
+
+        One after the other gives the same faces. With `threads=1` this is hardly faster, with more
+        it gains nearly as many times as there are cores. All results are held in memory; for
+        a folder of any size there is `luvli predict`.
+        """
         if isinstance(images, str | bytes | os.PathLike):
             raise InputError("predict_batch takes a list of images: use predict for one.")
         if boxes is not None and len(boxes) != len(images):
             raise InputError(f"{len(images)} images need {len(images)} lists of boxes.")
-        if not 0 <= min_score <= 1:
-            raise InputError(f"min_score must lie in 0..1, got {min_score}.")
+        if not isinstance(min_score, int | float | np.number) or not 0 <= min_score <= 1:
+            raise InputError(f"min_score must lie in 0..1, got {min_score!r}.")
         sources = [plain_source(image, color) for image in images]
         given = [
             as_boxes(boxes[i], box_format, relative_boxes, image_size(source))
@@ -242,8 +260,8 @@ class Predictor:
                 frame.image, frame.time, [face.track for face in faces]
 
         Args:
-            source: a video file, the number of a camera, or frames: images of any kind that
-                `predict` takes, or `luvli.prediction.video.Frame`.
+            source: a video file, the number of a camera, a `cv2.VideoCapture`, or frames: images
+                of any kind that `predict` takes, or `luvli.prediction.video.Frame`.
             smooth: filter each landmark in time, by how sure it is. Of a file, frames then come
                 up to about a second of video later, because the filter looks ahead.
             rate: frames a second of a source that brings no times.
@@ -290,38 +308,38 @@ class Predictor:
         self, pixels: Sequence[ImageArray], crops: Sequence[Crop], boxes: Sequence[Box]
     ) -> list[FaceLandmarks]:
         """Crops' pixels through the network, and its predictions back to image pixels."""
-        return [
-            face
-            for start in range(0, len(pixels), BATCH)
-            for face in self._run_batch(
-                pixels[start : start + BATCH],
-                crops[start : start + BATCH],
-                boxes[start : start + BATCH],
-            )
-        ]
+        if 0 < len(pixels) <= BATCH:
+            return self._run_batch(pixels, crops, boxes)
+        faces: list[FaceLandmarks] = []
+        for start in range(0, len(pixels), BATCH):
+            part = slice(start, start + BATCH)
+            faces += self._run_batch(pixels[part], crops[part], boxes[part])
+        return faces
 
     def _run_batch(
         self, pixels: Sequence[ImageArray], crops: Sequence[Crop], boxes: Sequence[Box]
     ) -> list[FaceLandmarks]:
         """Faces of one batch; they are moved to the image all at once."""
-        found = self.backend(np.stack(pixels))
-        if not usable(found).all():
+        found = self.backend(pixels[0][None] if len(pixels) == 1 else np.stack(pixels))
+        if not usable(found):
             raise InputError(
                 f"the model {self.info.name} gives no numbers for a face: leave the image out, or "
                 "train the model again."
             )
-        to_image = np.array([affine.invert(crop.affine) for crop in crops])
+        ways = [affine.invert(crop.affine) for crop in crops]
+        to_image = ways[0] if len(ways) == 1 else np.array(ways)
         points, covariance = self.info.to_image(to_image, found.points, found.covariance)
         visibility = np.minimum(np.maximum(found.visibility, 0.0), 1.0).astype(np.float64)
         occlusion = None if found.occlusion is None else found.occlusion.astype(np.float64)
         config, trust = self.info.config, self.info.trust
         edges = np.array([(box.x0, box.y0, box.x1, box.y1) for box in boxes], dtype=np.float64)
-        told: Sequence[dict[str, Any]] = [{}] * len(boxes)
+        judge: list[dict[str, Any]] = [{}] * len(boxes)
         if trust is not None:
             shown = visibility if config.visibility_trained else None
             scores = [box.score for box in boxes]
             arrays = FaceArrays(points, covariance, shown, edges, scores, config.markup)
-            told = trust.tell(arrays, self.accept_from)
+            all_of_them = Judgement(trust, arrays, self.accept_from)
+            judge = [{"_judge": partial(all_of_them, i)} for i in range(len(boxes))]
         return [
             FaceLandmarks._trusted(
                 points=points[i],
@@ -335,7 +353,7 @@ class Predictor:
                 occlusion=None if occlusion is None else occlusion[i],
                 occlusion_trained=self.info.occlusion_trained,
                 likelihood=config.likelihood,
-                **told[i],
+                **judge[i],
             )
             for i, box in enumerate(boxes)
         ]

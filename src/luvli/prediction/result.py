@@ -34,7 +34,7 @@ def rounded(face: FaceLandmarks) -> dict[str, Any]:
         if name in ARRAYS
     }
     arrays["covariance"] = significant(face.covariance)
-    fields = FaceLandmarks._trusted(**{**vars(face), **arrays}).to_dict()
+    fields = FaceLandmarks._trusted(**(face.__getstate__() | arrays)).to_dict()
     for name in NUMBERS:
         if name in fields:
             fields[name] = round(fields[name], DIGITS[name])

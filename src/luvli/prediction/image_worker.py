@@ -1,0 +1,131 @@
+"""What one thread of a run does with some images: from files to lines of the journal.
+
+Threads share nothing but the network's weights, and each takes its images the whole way, so that
+no core waits for another between reading, the network and writing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from luvli.errors import InputError
+from luvli.faces import FaceLandmarks
+from luvli.image.photograph import Photograph
+from luvli.image.read import ImageArray
+from luvli.prediction.input_files import Input
+from luvli.prediction.job_output import drawn
+from luvli.prediction.job_settings import JobSettings
+from luvli.prediction.journal import file_stamp
+from luvli.prediction.predictor import Predictor, Prepared
+from luvli.prediction.result import Result
+from luvli.prediction.stopwatch import Stopwatch
+from luvli.prediction.turns import find_turned
+
+
+@dataclass
+class Done:
+    """One image of a run: what was found in it, or the reason why nothing could be."""
+
+    input: Input
+    stem: Path
+    stamp: bytes
+    """of the file, before it was read"""
+    result: Result = field(init=False)
+    line: str = ""
+    """the result, for the journal"""
+    filtered: int = 0
+    """faces that were found and not wanted"""
+    drawn: ImageArray | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class ImageWorker:
+    """Does some images at a time; several threads may call it at once."""
+
+    predictor: Predictor
+    settings: JobSettings
+    stopwatch: Stopwatch
+    network: AbstractContextManager[object]
+    """entered for every call of the network"""
+
+    def __call__(self, items: Sequence[tuple[Input, Path]]) -> list[Done]:
+        """Images with the stems of their outputs; in the same order."""
+        images = [Done(item, stem, file_stamp(item.path)) for item, stem in items]
+        seen = [self._see(image) for image in images]
+        faces = self._landmarks(images, [found for found, _ in seen])
+        for image, (_, pixels), found in zip(images, seen, faces, strict=True):
+            if not image.error:
+                self._finish(image, pixels, found)
+        return images
+
+    def _see(self, image: Done) -> tuple[Prepared, ImageArray | None]:
+        """The faces of an image, ready for the network, and its pixels if they are needed."""
+        nothing = Prepared([], [], [])
+        path = image.input.path
+        try:
+            photograph = Photograph(path)
+            with self.stopwatch("read"):
+                self.predictor.look_at(photograph)
+            found = self._find(photograph, path)
+            keep = self.settings.draw and bool(found.boxes)
+            return found, photograph.whole() if keep else None
+        except InputError as error:
+            image.error = str(error)
+        except Exception as error:  # one bad image among a million must not stop the rest
+            why = f"{type(error).__name__}: {error}".splitlines()[0]
+            image.error = f"{path} could not be processed ({why})."
+        return nothing, None
+
+    def _find(self, photograph: Photograph, path: str) -> Prepared:
+        predictor, least = self.predictor, self.settings.min_score
+        if self.settings.try_rotations:
+            whole = photograph.whole()
+            with self.stopwatch("detect"):
+                boxes, crops = find_turned(predictor, whole, path, least)
+            with self.stopwatch("crop"):
+                return Prepared(boxes, crops, [crop.warp(whole) for crop in crops])
+        with self.stopwatch("detect"):
+            boxes = predictor.find(photograph, path, least)
+        with self.stopwatch("crop"):
+            return predictor.prepare(photograph, boxes)
+
+    def _landmarks(
+        self, images: Sequence[Done], prepared: Sequence[Prepared]
+    ) -> list[list[FaceLandmarks]]:
+        """The faces of each image; where the network fails, the images' errors say so."""
+        with self.stopwatch("network"), self.network:
+            try:
+                return self._run(prepared)
+            except InputError:  # because of one of them: which?
+                faces: list[list[FaceLandmarks]] = []
+                for image, found in zip(images, prepared, strict=True):
+                    try:
+                        faces += self._run([found])
+                    except InputError as error:
+                        image.error = f"{image.input.path}: {error}"
+                        faces.append([])
+                return faces
+
+    def _run(self, prepared: Sequence[Prepared]) -> list[list[FaceLandmarks]]:
+        faces = iter(
+            self.predictor.run(
+                [pixels for found in prepared for pixels in found.pixels],
+                [crop for found in prepared for crop in found.crops],
+                [box for found in prepared for box in found.boxes],
+            )
+        )
+        return [[next(faces) for _ in found.boxes] for found in prepared]
+
+    def _finish(self, image: Done, pixels: ImageArray | None, faces: list[FaceLandmarks]) -> None:
+        with self.stopwatch("write"):
+            image.result = self.settings.kept(Result(image.input.path, tuple(faces)))
+            image.filtered = len(faces) - len(image.result.faces)
+            image.line = image.result.to_line()
+        if pixels is not None and image.result.faces:
+            with self.stopwatch("draw"):
+                faces_on_it = image.result.faces
+                image.drawn = drawn(self.predictor, self.settings, pixels, faces_on_it, True)
