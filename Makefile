@@ -10,7 +10,7 @@ demo: $(VENV)/.installed-demo
 	$(BIN)/luvli demo --out demo-output
 
 test: $(VENV)/.installed-dev lint
-	$(BIN)/python -m pytest -m "slow or not slow" --numprocesses auto --maxprocesses 8 --dist worksteal --durations 10
+	$(BIN)/python -m pytest -p tests.line_coverage -m "slow or not slow" --numprocesses auto --maxprocesses 8 --dist loadgroup --no-loadscope-reorder --durations 10
 
 # The long attack: damaged files and killed runs. A short one is part of `test`.
 INPUTS ?= 10000
@@ -19,9 +19,9 @@ hostile: $(VENV)/.installed-dev
 	$(BIN)/python tests/hostile/fuzz.py --inputs $(INPUTS)
 	$(BIN)/python tests/hostile/kills.py --kills $(KILLS)
 
-# Apart from `test`, because tracing costs half as much again.
+# Names the missing lines; apart from `test`, because tracing costs half as much again.
 coverage: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -m "slow or not slow" --numprocesses auto --maxprocesses 8 --dist worksteal --cov=luvli --cov-report=term:skip-covered
+	$(BIN)/python -m pytest -m "slow or not slow" --numprocesses auto --maxprocesses 8 --dist loadgroup --no-loadscope-reorder --cov=luvli --cov-report=term-missing:skip-covered
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

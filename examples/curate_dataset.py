@@ -32,7 +32,11 @@ def reason_against(face: FaceLandmarks) -> str:
 
 
 def main() -> None:
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
     folder, target = Path(sys.argv[1]), Path(sys.argv[2])
+    if not folder.is_dir():
+        sys.exit(f"{folder} is no folder: name the one that holds the photographs.")
     model = luvli.load("luvli-68")
     with target.open("w", newline="") as stream:
         writer = csv.writer(stream)

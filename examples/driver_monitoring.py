@@ -13,7 +13,7 @@ import sys
 import numpy as np
 
 import luvli
-from luvli import FaceLandmarks
+from luvli import FaceLandmarks, InputError
 
 MAX_UNCERTAINTY = 0.04
 """mean standard deviation of the eye points, in widths of the face, above which we do not judge"""
@@ -45,6 +45,8 @@ def judge(face: FaceLandmarks) -> str:
 
 
 def main() -> None:
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
     model = luvli.load("luvli-68")
     for frame, faces in model.track(sys.argv[1], smooth=True):
         for face in faces:
@@ -52,4 +54,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except InputError as error:  # one sentence that names the file and what to do
+        sys.exit(str(error))

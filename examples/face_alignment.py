@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import luvli
+from luvli import InputError
 from luvli.image.write import write_image
 
 MAX_UNCERTAINTY = 0.05
@@ -16,6 +17,8 @@ MAX_UNCERTAINTY = 0.05
 
 
 def main() -> None:
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
     image, folder = sys.argv[1], Path(sys.argv[2])
     for number, face in enumerate(luvli.predict(image)):
         width = float(face.box[2] - face.box[0])
@@ -28,4 +31,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except InputError as error:  # one sentence that names the file and what to do
+        sys.exit(str(error))

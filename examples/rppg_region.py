@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 
 import luvli
-from luvli import FaceLandmarks
+from luvli import FaceLandmarks, InputError
 from luvli.image.read import ImageArray
 
 CHEEKS = {"right": (1, 2, 3, 4, 48, 31, 36), "left": (15, 14, 13, 12, 54, 35, 45)}
@@ -32,6 +32,8 @@ def cheek_colour(image: ImageArray, face: FaceLandmarks) -> list[float] | None:
 
 
 def main() -> None:
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
     model = luvli.load("luvli-68")
     with open(sys.argv[2], "w", newline="") as stream:  # noqa: PTH123
         writer = csv.writer(stream)
@@ -42,4 +44,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except InputError as error:  # one sentence that names the file and what to do
+        sys.exit(str(error))
