@@ -253,27 +253,34 @@ def test_a_large_folder_is_listed_once(tmp_path: Path, monkeypatch: pytest.Monke
     assert listed == 1
 
 
+LISTING = """
+import sys, tracemalloc
+from luvli.prediction import input_files
+input_files.SORTED_AT_A_TIME, input_files.SPOOL_BYTES = 100, 1 << 14
+tracemalloc.start()
+print(input_files.Inputs([sys.argv[1]]).images, tracemalloc.get_traced_memory()[1])
+"""
+
+
 @pytest.mark.slow
 def test_a_large_folder_streams(discs: Predictor, tmp_path: Path) -> None:
     """Memory grows neither with the folder nor with what is done."""
-    names, looks, every = 5000, 5, 250
-    (tmp_path / "in").mkdir()
+    looks, every = 5, 250
     write_image(tmp_path / "one.png", disc_image([(30, 30, 12)], (64, 64)))
-    for i in range(names):
-        (tmp_path / f"in/{i:06d}.png").symlink_to("../one.png")
-    inputs = Inputs([tmp_path / "in"])
-    assert inputs.images == names
-    # in a process of its own: what other threads allocate meanwhile is not the list's
-    script = (
-        "import sys, tracemalloc; from luvli.prediction.input_files import Inputs; "
-        "tracemalloc.start(); Inputs([sys.argv[1]]); print(tracemalloc.get_traced_memory()[1])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path / "in")],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    listing = int(done.stdout)
-    assert listing < 300 * names  # bytes
+    peak = {}
+    for names in (500, 5000):
+        folder = tmp_path / f"{names:04d}"
+        folder.mkdir()
+        for i in range(names):
+            (folder / f"{i:06d}.png").symlink_to("../one.png")
+        # in a process of its own: what other threads allocate meanwhile is not the list's
+        done = subprocess.run(
+            [sys.executable, "-c", LISTING, str(folder)], capture_output=True, text=True, check=True
+        )
+        images, peak[names] = map(int, done.stdout.split())
+        assert images == names
+    assert peak[5000] < 1.2 * peak[500], peak
+    inputs = Inputs([tmp_path / "5000"])
     first = BatchJob(discs, JobSettings(tmp_path / "out", format="csv"))
     blocks = []
     for count, _ in enumerate(first.images(inputs), 1):

@@ -29,6 +29,8 @@ VIDEO_SUFFIXES = frozenset((
 # fmt: on
 FOUND_IN_FOLDERS = VIDEO_SUFFIXES.union(IMAGE_SUFFIXES)
 SORTED_AT_A_TIME = 10_000
+SPOOL_BYTES = 16 << 20
+"""names in memory before they go to disk"""
 
 
 class Input(NamedTuple):
@@ -51,7 +53,7 @@ class Inputs:
 
     def __init__(self, paths: Iterable[PathLike]) -> None:
         self._spool = tempfile.SpooledTemporaryFile(  # noqa: SIM115  # lives as long as we do
-            max_size=16 << 20, mode="w+", encoding="utf-8", errors="surrogateescape", newline="\n"
+            max_size=SPOOL_BYTES, mode="w+", encoding="utf-8", errors="surrogateescape", newline="\n"
         )
         self.images = 0
         self.skipped = 0
