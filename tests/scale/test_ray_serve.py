@@ -79,7 +79,7 @@ class Counting(Client):
             self.attempts[status] += 1
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=20)
 @pytest.mark.skipif(sys.platform == "win32", reason="kills processes by POSIX signals")
 def test_a_node_dies_under_load_and_every_request_is_answered(cluster: Any) -> None:
     pytest.importorskip("ray.serve", reason="needs Ray Serve (extra serve-ray)")
