@@ -34,9 +34,19 @@ Bools = NDArray[np.bool_]
 MODES = 15
 """modes of the shape model"""
 KNOTS = (-1.0, 0.0, 1.0, 2.0)
+"""where the log-odds bend, in deviations of all faces"""
+UNUSUAL = (2.0, 4.0, 7.0)
+"""where the lines of the expected error bend, in deviations of plain faces: among ordinary ones
+they are straight, because bends there follow the noise of a thousand faces and cost the order"""
+LIMIT = 12.0
+"""deviations of plain faces beyond which all count alike"""
 RIDGE = 2.0
 """pull of every slope towards 0, in faces"""
-SPOILT_SHARE = 0.35
+BEND = 50.0
+"""pull of every bend towards 0 in the lines of the expected error"""
+FALL = -0.05
+"""what log-odds fall with every deviation at least, so that no two errors are equally likely"""
+SPOILT_SHARE = 0.2
 """share that spoilt images have in the fit, whatever their number"""
 EXPECTED = "log expected error"
 FOLDS = 5
@@ -113,10 +123,10 @@ def fit_confidence(
     ):
         if good[rows].sum() < FEWEST // 2 or (~good[rows]).sum() < FEWEST // 2:
             continue
-        used = table[rows][:, : len(columns)]
-        told = _told_by_others(used, logs[rows], weight[rows], columns)
+        used, usual = table[rows][:, : len(columns)], ~wrong_on_purpose[rows]
+        told = _told_by_others(used, logs[rows], weight[rows], columns, usual)
         odds = fit_logistic(told[:, None], good[rows], weight[rows], [EXPECTED], ridge=0.1)
-        fitted[f"error{name}"] = fit_mean(used, logs[rows], weight[rows], columns)
+        fitted[f"error{name}"] = fit_mean(used, logs[rows], weight[rows], columns, usual)
         fitted[f"odds{name}"] = _falling(odds)
     if "error" not in fitted:  # boxes were given: there was no detector to learn from
         fitted |= {"error": fitted["error_unscored"], "odds": fitted["odds_unscored"]}
@@ -130,7 +140,9 @@ def fit_confidence(
     )
 
 
-def _told_by_others(features: Floats, logs: Floats, weight: Floats, names: Sequence[str]) -> Floats:
+def _told_by_others(
+    features: Floats, logs: Floats, weight: Floats, names: Sequence[str], usual: Bools
+) -> Floats:
     """(n,) the logarithm of each face's expected error by a fit on other faces: by its own it
     would look better than that of a new face. Neighbours, which may be one photograph, go
     together."""
@@ -138,15 +150,16 @@ def _told_by_others(features: Floats, logs: Floats, weight: Floats, names: Seque
     told = np.empty(len(features))
     for k in range(FOLDS):
         others = fold != k
-        fitted = fit_mean(features[others], logs[others], weight[others], names)
+        fitted = fit_mean(features[others], logs[others], weight[others], names, usual[others])
         told[~others] = fitted(features[~others])
     return told
 
 
 def _falling(odds: Additive) -> Additive:
-    """The same line, level wherever it would rise: beyond the faces that it was fitted on."""
+    """The same line, falling a little wherever it would rise: beyond the faces that it was fitted
+    on."""
     (slopes,) = odds.slopes
-    level = np.minimum(np.cumsum(slopes), 0.0)
+    level = np.minimum(np.cumsum(slopes), FALL)
     changed = np.round(np.diff(level, prepend=0.0), 5)
     return odds.model_copy(update={"slopes": [changed.tolist()]})
 
@@ -155,9 +168,9 @@ def fit_logistic(
     features: Floats, outcome: Bools, weight: Floats, names: Sequence[str], ridge: float = RIDGE
 ) -> Additive:
     """Weighted logistic regression on the broken lines, by Newton's method."""
-    centre, spread = _standard(features, weight)
+    centre, spread = _standard(features)
     terms = basis(features, centre, spread, KNOTS)
-    penalty = _penalty(terms.shape[1], ridge)
+    penalty = _penalty(len(names), ridge, ridge, len(KNOTS))
     beta = np.zeros(terms.shape[1])
     share = float(np.average(outcome, weights=weight))
     beta[-1] = np.log(share / (1 - share))
@@ -170,19 +183,28 @@ def fit_logistic(
         p = 1 / (1 + np.exp(-np.clip(terms @ at, -30, 30)))
         return weight * (p - outcome), weight * p * (1 - p)
 
-    return _additive(_newton(terms, penalty, beta, cost, slopes), centre, spread, names)
+    beta = _newton(terms, penalty, beta, cost, slopes)
+    return _additive(beta, centre, spread, KNOTS, names)
 
 
 def fit_mean(
-    features: Floats, logs: Floats, weight: Floats, names: Sequence[str], ridge: float = RIDGE
+    features: Floats,
+    logs: Floats,
+    weight: Floats,
+    names: Sequence[str],
+    usual: Bools | None = None,
+    ridge: float = RIDGE,
+    bend: float = BEND,
 ) -> Additive:
-    """The same lines for the logarithm of the mean error: a Gamma regression, by Newton steps.
+    """Lines for the logarithm of the mean error: a Gamma regression, by Newton steps.
 
-    Its mean is right, not its median: errors are skew, and users add them up.
+    Its mean is right, not its median: errors are skew, and users add them up. The faces `usual`
+    (n,), all of them by default, say what is an ordinary value of each feature: there the lines
+    are straight.
     """
-    centre, spread = _standard(features, weight)
-    terms = basis(features, centre, spread, KNOTS)
-    penalty = _penalty(terms.shape[1], ridge)
+    centre, spread = _standard(features if usual is None else features[usual])
+    terms = basis(features, centre, spread, UNUSUAL, LIMIT)
+    penalty = _penalty(len(names), ridge, bend, len(UNUSUAL))
     # start from least squares of the logarithms, then solve for E[error] = exp(terms beta)
     square = (terms * weight[:, None]).T @ terms + np.diag(penalty + 1e-9)
     beta: Floats = np.asarray(np.linalg.solve(square, terms.T @ (weight * logs)), np.float64)
@@ -196,7 +218,8 @@ def fit_mean(
         ratio = truth * np.exp(-np.clip(terms @ at, -5, 8))
         return weight * (1 - ratio), weight * ratio
 
-    return _additive(_newton(terms, penalty, beta, cost, slopes), centre, spread, names)
+    beta = _newton(terms, penalty, beta, cost, slopes)
+    return _additive(beta, centre, spread, UNUSUAL, names, LIMIT)
 
 
 def _newton(
@@ -226,24 +249,31 @@ def _newton(
     return beta
 
 
-def _standard(features: Floats, weight: Floats) -> tuple[Floats, Floats]:
+def _standard(features: Floats) -> tuple[Floats, Floats]:
     """Robust centre and spread of each feature, of the middle of its values."""
     low, middle, high = np.quantile(features, (0.25, 0.5, 0.75), axis=0)
     return middle, np.maximum((high - low) / 1.349, 1e-3)
 
 
-def _penalty(size: int, ridge: float) -> Floats:
-    penalty = np.full(size, ridge)
-    penalty[-1] = 0.0
-    return penalty
+def _penalty(features: int, slope: float, bend: float, knots: int) -> Floats:
+    """On the slope and the bends of each line in turn; none on the constant."""
+    return np.array([slope, *[bend] * knots] * features + [0.0])
 
 
-def _additive(beta: Floats, centre: Floats, spread: Floats, names: Sequence[str]) -> Additive:
+def _additive(
+    beta: Floats,
+    centre: Floats,
+    spread: Floats,
+    knots: Sequence[float],
+    names: Sequence[str],
+    limit: float = 4.0,
+) -> Additive:
     return Additive(
         features=list(names),
         centre=np.round(centre, 5).tolist(),
         spread=np.round(spread, 5).tolist(),
-        knots=list(KNOTS),
+        knots=list(knots),
         slopes=np.round(beta[:-1].reshape(len(names), -1), 5).tolist(),
         constant=round(float(beta[-1]), 5),
+        limit=limit,
     )
