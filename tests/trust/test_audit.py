@@ -7,7 +7,7 @@ import pytest
 
 from luvli.errors import InputError
 from luvli.faces import FaceLandmarks
-from luvli.trust.audit import ERROR_KINDS, audit, tail_score
+from luvli.trust.audit import ERROR_KINDS, RARE, above_tail, audit, fit_tail, suspicion
 from luvli.trust.inject import inject_errors, spoil_label
 
 from .trust_faces import labelled_points, predicted_face, record
@@ -105,12 +105,45 @@ def test_tail_scores_are_tail_probabilities() -> None:
     """-log of the share above a value on an exponential sample; wrong labels move it little."""
     rng = np.random.default_rng(0)
     values = np.sort(rng.exponential(2.0, 20_000))
-    spoilt = tail_score(np.append(values, np.full(600, 500.0)))
+    more = np.append(values, np.full(600, 500.0))
+    scores, spoilt = (above_tail(each, fit_tail(each)) for each in (values, more))
     for level in (0.9, 0.99, 0.999):
         place = round(level * len(values))
-        assert tail_score(values)[place] == pytest.approx(-np.log(1 - level), rel=0.1)
+        assert scores[place] == pytest.approx(-np.log(1 - level), rel=0.1)
         assert spoilt[place] == pytest.approx(-np.log(1 - level), rel=0.3)
     assert spoilt[-1] > 10 * spoilt[19_999]
+
+
+def test_beyond_what_a_set_can_tell_evidence_counts() -> None:
+    """Two kinds of equal rarity: above 1 in 3,000 the one that is worth more nats stands first,
+    and suspicion is continuous and growing all along."""
+    tail = (1.0, 0.5)
+    values = np.linspace(0.0, 20.0, 4001)
+    one, all_68 = (suspicion(values, np.full(4001, n), tail) for n in (1.0, 68.0))
+    limit = 1.0 + 0.5 * (RARE + np.log(0.3))
+    below = values <= limit
+    assert np.array_equal(one[below], all_68[below])
+    assert one[below].max() == pytest.approx(RARE, abs=0.02)
+    above = values[~below] - limit
+    assert np.allclose(one[~below], RARE + above) and np.allclose(all_68[~below], RARE + 68 * above)
+    assert (np.diff(one) >= 0).all() and np.diff(all_68).max() < 68 * 0.0051
+    assert suspicion(np.array([-np.inf]), np.ones(1), tail)[0] == 0.0
+
+
+def test_a_label_that_is_wrong_as_a_whole_stands_before_one_landmark(labelled) -> None:
+    """Whole labels are moved by 6 % of the box, single landmarks by much more."""
+    records, faces = labelled
+    rng = np.random.default_rng(9)
+    made = list(records)
+    whole, single = [12, 113, 214], [33, 134, 235]
+    for i in whole:
+        made[i] = spoil_label(records[i], "shifted", rng, records[5], (0.06, 0.06))
+    for i in single:
+        points = records[i].points.copy()
+        points[30] += 0.5 * np.ptp(points, axis=0)
+        made[i] = records[i].with_changes(points=points)
+    ranked = [suspect.index for suspect in audit(made, faces)[:6]]
+    assert set(ranked[:3]) == set(whole) and set(ranked[3:]) == set(single)
 
 
 def test_bad_input(labelled) -> None:

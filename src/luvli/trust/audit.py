@@ -6,7 +6,9 @@ and data set; then six explanations compete: the label is shifted, scaled, of an
 has left and right swapped, has one landmark off, or a wrong visibility. A face's suspicion is
 that of its best explanation: how rare an explanation of that strength is among all faces of
 the set, as -log of the share (3 means 5 in 100, 7 means 1 in 1,000), from the tail of the set
-itself, so that a set with a practice of its own is not suspected as a whole.
+itself, so that a set with a practice of its own is not suspected as a whole. Beyond 1 in 3,000
+no tail of a set can tell, and all kinds are on one scale: what the explanation is worth beyond
+that, as a log-likelihood ratio. So a label that is wrong as a whole stands before one landmark.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ from luvli.trust.label_differences import FAR, FEWEST, Differences, Floats, SetH
 ErrorKind = Literal["shifted", "scaled", "wrong face", "swapped", "one landmark", "visibility"]
 ERROR_KINDS: tuple[ErrorKind, ...] = get_args(ErrorKind)
 
+RARE = 8.0
+"""-log of the share, 1 in 3,000, up to which the tail of a set is believed"""
 SWAPPED = 0.3
 """log of the ratio of costs from which a label is called swapped"""
 PRIOR = {"shifted": 0.0, "scaled": 0.0, "wrong face": 0.0, "swapped": 0.0, "one landmark": 0.0,
@@ -39,7 +43,7 @@ class Suspect:
     """place in the set"""
     name: str
     suspicion: float
-    """-log of the share of faces that look as wrong"""
+    """-log of the share of faces that look as wrong; above `RARE`, evidence in nats on top"""
     kind: ErrorKind
     """the best explanation"""
     sentence: str
@@ -91,7 +95,7 @@ class AuditStandard:
 def learn_standard(records: Sequence[FaceRecord], faces: Sequence[FaceLandmarks]) -> AuditStandard:
     """What is usual among these faces, all of them with predictions."""
     work = Differences(records, faces)
-    tails = {kind: fit_tail(values) for kind, values in _strength(work).items()}
+    tails = {kind: fit_tail(values) for kind, (values, _) in _strength(work).items()}
     return AuditStandard(work.habits, tails)
 
 
@@ -108,8 +112,8 @@ def judge_labels(
     work = Differences(records, faces, standard.habits)
     sure = np.array([1.0 if face.confidence is None else face.confidence for face in faces])
     tails = {
-        kind: above_tail(values, standard.tails[kind]) * (0.25 + 0.75 * sure) + PRIOR[kind]
-        for kind, values in _strength(work).items()
+        kind: suspicion(values, nats, standard.tails[kind]) * (0.25 + 0.75 * sure) + PRIOR[kind]
+        for kind, (values, nats) in _strength(work).items()
     }
     suspects = []
     for row, i in enumerate(range(len(records)) if index is None else index):
@@ -128,15 +132,18 @@ def judge_labels(
     return suspects
 
 
-def _strength(work: Differences) -> dict[ErrorKind, Floats]:
-    """How strongly each explanation speaks, for every face."""
+def _strength(work: Differences) -> dict[ErrorKind, tuple[Floats, Floats]]:
+    """How strongly each explanation speaks, for every face, and what a unit of that is worth as a
+    log-likelihood ratio: means over landmarks count for each of them."""
+    landmarks = work.known.sum(axis=1).astype(np.float64)
+    once = np.ones_like(landmarks)
     return {
-        "shifted": work.gain(work.centred),
-        "scaled": work.gain(work.matched, beyond=work.centred),
-        "wrong face": work.wrong_face(),
+        "shifted": (work.gain(work.centred), landmarks),
+        "scaled": (work.gain(work.matched, beyond=work.centred), landmarks),
+        "wrong face": (work.wrong_face(), landmarks),
         "swapped": work.swapped(),
-        "one landmark": work.one_landmark(),
-        "visibility": work.visibility(),
+        "one landmark": (work.one_landmark(), once),
+        "visibility": (work.visibility(), once),
     }
 
 
@@ -149,9 +156,15 @@ def check_kinds(kinds: Sequence[str]) -> tuple[ErrorKind, ...]:
     return chosen
 
 
-def tail_score(values: Floats) -> Floats:
-    """-log of how rare each value is, from the exponential tail of the set itself."""
-    return above_tail(values, fit_tail(values))
+def suspicion(values: Floats, nats: Floats, tail: tuple[float, float] | None) -> Floats:
+    """-log of how rare each value is in the set of this tail; beyond `RARE`, where no set has
+    faces enough to tell, what is above counts `nats` a unit."""
+    if tail is None:
+        return np.zeros_like(values)
+    start, scale = tail
+    limit = start + scale * (RARE + np.log(0.3))
+    beyond = np.where(np.isfinite(values), np.maximum(values - limit, 0.0) * nats, 0.0)
+    return np.minimum(above_tail(values, tail), RARE) + beyond
 
 
 def fit_tail(values: Floats) -> tuple[float, float] | None:
@@ -167,10 +180,9 @@ def fit_tail(values: Floats) -> tuple[float, float] | None:
     return float(start), max(float(end - start) / float(np.log(3.0)), 1e-9)
 
 
-def above_tail(values: Floats, tail: tuple[float, float] | None) -> Floats:
-    """-log of how rare each value is in the set that the tail was fitted to."""
-    if tail is None:
-        return np.zeros_like(values)
+def above_tail(values: Floats, tail: tuple[float, float]) -> Floats:
+    """-log of how rare each value is in the set that the tail was fitted to, if that falls as an
+    exponential does."""
     start, scale = tail
     scores = (values - start) / scale - np.log(0.3)
     return np.where(np.isfinite(scores), np.maximum(scores, 0.0), 0.0)

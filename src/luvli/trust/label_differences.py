@@ -141,12 +141,13 @@ class Differences:
         far = np.linalg.norm(self.shift, axis=1) > FAR
         return np.where(far, self.energy(self.plain), left)
 
-    def swapped(self) -> Floats:
+    def swapped(self) -> tuple[Floats, Floats]:
         """How much better the label fits with left and right exchanged: log of the ratio of
-        costs, above 0 where it does."""
+        costs, above 0 where it does; and their logarithmic mean, which times that is their
+        difference."""
         self.swap = np.full(len(self.faces), -np.inf)
         if not is_markup(self.markup):
-            return self.swap
+            return self.swap, np.zeros(len(self.faces))
         flip = get_markup(self.markup).flip
         labels = np.stack([record.points for record in self.records])[:, flip]
         points = np.stack([face.points for face in self.faces])
@@ -156,7 +157,8 @@ class Differences:
         then = np.where(both, np.linalg.norm(other, axis=2) / self.noise, 0.0).sum(axis=1)
         ratio = np.log(now + 1.0) - np.log(then + 1.0)
         self.swap = np.where(both.sum(axis=1) >= 10, ratio, -np.inf)
-        return self.swap
+        mean = np.where(ratio == 0.0, now, (now - then) / np.where(ratio == 0.0, 1.0, ratio))
+        return self.swap, mean
 
     def one_landmark(self) -> Floats:
         """How far the worst landmark is off beyond the others of its face."""
