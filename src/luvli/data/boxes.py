@@ -50,7 +50,8 @@ def crop_box(record: FaceRecord, noise: BoxNoise = "paper", seed: int = 0) -> Bo
         raise unknown_choice("box noise", noise, get_args(BoxNoise))
     if record.box is not None and record.box_kind != "tight":
         x0, y0, x1, y1 = record.box
-        return Box(x0, y0, x1, y1, 1.0 if record.score is None else record.score)
+        score = 1.0 if record.score is None else record.score
+        return Box(x0, y0, x1, y1, score, detected=record.box_kind == "detector")
     tight = Box(*record.tight_box)
     if noise == "none":
         return tight

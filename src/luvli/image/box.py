@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,6 +32,8 @@ class Box:
     x1: float
     y1: float
     score: float = 1.0
+    detected: bool = field(default=False, repr=False, compare=False, kw_only=True)
+    """whether a detector made it: then it is rough, and prediction may look a second time"""
 
     def __post_init__(self) -> None:
         for name in ("x0", "y0", "x1", "y1", "score"):
@@ -99,9 +101,10 @@ class Box:
         longer = max(self.width, self.height)
         x, y = self.centre[0] + longer * shift[0], self.centre[1] + longer * shift[1]
         half_width, half_height = growth * self.width / 2, growth * self.height / 2
-        return Box(x - half_width, y - half_height, x + half_width, y + half_height, self.score)
+        edges = x - half_width, y - half_height, x + half_width, y + half_height
+        return Box(*edges, self.score, detected=self.detected)
 
     def scaled(self, factor: float) -> Box:
         """The same box in an image resized by `factor` (pixel centres kept in place)."""
         x0, y0, x1, y1 = ((edge + 0.5) * factor - 0.5 for edge in self)
-        return Box(x0, y0, x1, y1, self.score)
+        return Box(x0, y0, x1, y1, self.score, detected=self.detected)

@@ -99,6 +99,11 @@ class Crop:
         crop.__dict__.update(affine=affine, size=size, rotation=rotation, convention=convention)
         return crop
 
+    def wider(self, margin: int) -> Crop:
+        """The same window with so many crop pixels more on every side."""
+        affine = self.affine + np.array([[0, 0, margin], [0, 0, margin]])
+        return Crop(affine, self.size + 2 * margin, self.rotation, self.convention)
+
     @property
     def inverse(self) -> NDArray[np.float64]:
         """(2, 3) crop pixels -> image pixels"""

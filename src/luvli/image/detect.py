@@ -212,7 +212,7 @@ def tight_box(row: NDArray[np.float64], edges: NDArray[np.float64] | None = None
     features, centre, size = box_features(row)
     x0, y0, x1, y1 = np.tile(centre, 2) + size * (edges @ features)
     least = 0.05 * size  # never an empty box, whatever the points
-    return Box(x0, y0, max(x1, x0 + least), max(y1, y0 + least), float(row[14]))
+    return Box(x0, y0, max(x1, x0 + least), max(y1, y0 + least), float(row[14]), detected=True)
 
 
 def box_features(

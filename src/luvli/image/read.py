@@ -95,7 +95,7 @@ class Reduced(NamedTuple):
     def to_whole(self, box: Box) -> Box:
         """A box in pixels of this image, in pixels of the whole one."""
         (x0, y0), (x1, y1) = affine.apply(affine.invert(self.affine), box.array.reshape(2, 2))
-        return Box(x0, y0, x1, y1, box.score)
+        return Box(x0, y0, x1, y1, box.score, detected=box.detected)
 
 
 def read_reduced(source: PathLike | bytes, factor: int, least: int = 0) -> Reduced:

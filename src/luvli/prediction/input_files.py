@@ -53,7 +53,11 @@ class Inputs:
 
     def __init__(self, paths: Iterable[PathLike]) -> None:
         self._spool = tempfile.SpooledTemporaryFile(  # noqa: SIM115  # lives as long as we do
-            max_size=SPOOL_BYTES, mode="w+", encoding="utf-8", errors="surrogateescape", newline="\n"
+            max_size=SPOOL_BYTES,
+            mode="w+",
+            encoding="utf-8",
+            errors="surrogateescape",
+            newline="\n",
         )
         self.images = 0
         self.skipped = 0

@@ -30,10 +30,13 @@ from luvli.network.face_features import FaceArrays
 from luvli.network.licence import is_open
 from luvli.network.model_info import ModelInfo
 from luvli.network.trust_tables import Judgement
+from luvli.prediction import second_look
 from luvli.prediction.backends import BackendName, open_backend
 
 if TYPE_CHECKING:
     from luvli.prediction.live import Stream, TrackedFrame
+
+Floats = NDArray[np.float64]
 
 BATCH = 32
 """faces that go through the network together in `predict_batch`"""
@@ -75,7 +78,7 @@ class Prepared(NamedTuple):
     boxes: list[Box]
     crops: list[Crop]
     pixels: list[ImageArray]
-    """each (S, S, 3)"""
+    """each (S, S, 3); of detected faces somewhat more than the crop (`second_look`)"""
 
 
 class Predictor:
@@ -231,7 +234,12 @@ class Predictor:
         if boxes is None:
             boxes = self.find(photograph, name, min_score)
         crops = [self.crop(box) for box in boxes]
-        return Prepared(list(boxes), crops, [photograph.warp(crop) for crop in crops])
+        edge = second_look.margin(self.info)
+        pixels = [
+            photograph.warp(crop.wider(edge) if edge and box.detected else crop)
+            for box, crop in zip(boxes, crops, strict=True)
+        ]
+        return Prepared(list(boxes), crops, pixels)
 
     def look_at(self, photograph: Photograph) -> Reduced:
         """As much of an image as the detector needs; all of it for a detector of one's own,
@@ -307,7 +315,11 @@ class Predictor:
     def run(
         self, pixels: Sequence[ImageArray], crops: Sequence[Crop], boxes: Sequence[Box]
     ) -> list[FaceLandmarks]:
-        """Crops' pixels through the network, and its predictions back to image pixels."""
+        """Crops' pixels through the network, and its predictions back to image pixels.
+
+        Faces whose pixels hold more than the crop, as `prepare` cuts them, are looked at a second
+        time where their landmarks do not fit the box (`luvli.prediction.second_look`).
+        """
         if 0 < len(pixels) <= BATCH:
             return self._run_batch(pixels, crops, boxes)
         faces: list[FaceLandmarks] = []
@@ -316,10 +328,10 @@ class Predictor:
             faces += self._run_batch(pixels[part], crops[part], boxes[part])
         return faces
 
-    def _run_batch(
-        self, pixels: Sequence[ImageArray], crops: Sequence[Crop], boxes: Sequence[Box]
-    ) -> list[FaceLandmarks]:
-        """Faces of one batch; they are moved to the image all at once."""
+    def _in_image(
+        self, pixels: Sequence[ImageArray], crops: Sequence[Crop]
+    ) -> tuple[Floats, Floats, Floats, Floats | None]:
+        """Points, covariances, visibilities and occlusions of crops, in image pixels."""
         found = self.backend(pixels[0][None] if len(pixels) == 1 else np.stack(pixels))
         if not usable(found):
             raise InputError(
@@ -331,6 +343,33 @@ class Predictor:
         points, covariance = self.info.to_image(to_image, found.points, found.covariance)
         visibility = np.minimum(np.maximum(found.visibility, 0.0), 1.0).astype(np.float64)
         occlusion = None if found.occlusion is None else found.occlusion.astype(np.float64)
+        return points, covariance, visibility, occlusion
+
+    def _run_batch(
+        self, pixels: Sequence[ImageArray], crops: Sequence[Crop], boxes: Sequence[Box]
+    ) -> list[FaceLandmarks]:
+        """Faces of one batch; they are moved to the image all at once."""
+        size = self.info.config.input_size
+        points, covariance, visibility, occlusion = self._in_image(
+            [second_look.first_view(seen, size) for seen in pixels], crops
+        )
+        better = {
+            i: box
+            for i, seen in enumerate(pixels)
+            if len(seen) > size
+            and (box := second_look.better_box(boxes[i], points[i], visibility[i])) is not None
+        }
+        if better:
+            again = [self.crop(box) for box in better.values()]
+            cut = [
+                second_look.cut_again(pixels[i], crops[i], crop)
+                for i, crop in zip(better, again, strict=True)
+            ]
+            rows = list(better)
+            second = self._in_image(cut, again)
+            points[rows], covariance[rows], visibility[rows] = second[:3]
+            if occlusion is not None:
+                occlusion[rows] = second[3]
         config, trust = self.info.config, self.info.trust
         edges = np.array([(box.x0, box.y0, box.x1, box.y1) for box in boxes], dtype=np.float64)
         judge: list[dict[str, Any]] = [{}] * len(boxes)

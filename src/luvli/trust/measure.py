@@ -114,9 +114,12 @@ def measure_faces(
             for made in _spoilt(predictor, record, cut, others, spoilt_per_face, seed):
                 scenes.append(made)
                 owners.append(record)
-        crops = [predictor.crop(scene.box) for scene in scenes]
-        pixels = [crop.warp(scene.image) for crop, scene in zip(crops, scenes, strict=True)]
-        faces = predictor.run(pixels, crops, [scene.box for scene in scenes])
+        ready = [predictor.prepare(scene.image, [scene.box]) for scene in scenes]
+        faces = predictor.run(
+            [one.pixels[0] for one in ready],
+            [one.crops[0] for one in ready],
+            [one.boxes[0] for one in ready],
+        )
         for face, scene, record in zip(faces, scenes, owners, strict=True):
             truth, error = compare_with_labels(face, scene.faces)
             about = (source_name(record), photograph_id(record), str(_pose(record)))

@@ -66,7 +66,7 @@ def cut_scene(image: ImageArray, box: Box, points: Floats, side: int = SIDE) -> 
     crop = Crop.from_box(box, side, WINDOW)
     corners = crop.to_crop([(box.x0, box.y0), (box.x1, box.y1)])
     x0, y0, x1, y1 = corners.ravel().tolist()
-    moved = Box(x0, y0, x1, y1, box.score)
+    moved = Box(x0, y0, x1, y1, box.score, detected=box.detected)
     return SpoiltScene(crop.warp(image), moved, (crop.to_crop(points),))
 
 

@@ -1,0 +1,143 @@
+"""A rough box is corrected once; a given one is taken as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from tests.prediction.conftest import SHAPE, SIZE, DiscBackend, DiscDetector, disc_image
+
+from luvli.image.box import Box
+from luvli.image.crop import Crop
+from luvli.network.config import NetworkConfig
+from luvli.network.model_info import ModelInfo
+from luvli.prediction import second_look
+from luvli.prediction.predictor import Predictor
+
+ROOT = Path(__file__).parents[2]
+SEEN = np.full(68, 0.95)
+
+
+def shape_in(box: Box) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """The schematic face, filling a box."""
+    half = np.array([box.width, box.height]) / 2
+    return np.array(box.centre) + SHAPE * half
+
+
+def test_which_faces_get_a_second_look() -> None:
+    box = Box(100, 100, 200, 220, 0.8)
+    assert second_look.better_box(box, shape_in(box), SEEN) is None
+    hidden = np.where(np.arange(68) < 8, 0.1, 0.9)
+    better = second_look.better_box(box, shape_in(box), hidden)
+    assert better is not None and better.score == 0.8
+    assert tuple(better) == tuple(Box.around(shape_in(box)[8:]))
+    few = np.where(np.arange(68) < 6, 0.1, 0.9)
+    assert second_look.better_box(box, shape_in(box), few) is None
+    beside = Box(116, 100, 216, 220)
+    assert box.iou(beside) < second_look.MISFIT
+    other = second_look.better_box(box, shape_in(beside), SEEN)
+    assert other is not None and tuple(other) == tuple(beside)
+    # nothing that could be a face
+    for points in (
+        np.full((68, 2), 150.0),
+        shape_in(Box(0, 0, 1000, 1000)),
+        np.full((68, 2), np.nan),
+    ):
+        assert second_look.better_box(box, points, SEEN) is None
+    assert second_look.better_box(box, shape_in(beside), np.zeros(68)) is None
+
+
+def test_the_second_window_is_what_the_image_would_show(rng: np.random.Generator) -> None:
+    image = cv2.resize(rng.integers(0, 256, (12, 16, 3), dtype=np.uint8), (480, 360))
+    image = cv2.GaussianBlur(image, (0, 0), 6)
+    first = Crop.from_box(Box(150, 80, 290, 240), 128, 1.3)
+    second = Crop.from_box(Box(160, 90, 296, 240), 128, 1.3)
+    pixels = first.wider(16).warp(image)
+    assert pixels.shape == (160, 160, 3)
+    middle = second_look.first_view(pixels, 128)
+    assert np.abs(middle.astype(int) - first.warp(image)).max() <= 2
+    cut = second_look.cut_again(pixels, first, second)
+    assert np.abs(cut.astype(int) - second.warp(image)).mean() < 1.0
+    assert np.abs(cut.astype(int) - first.warp(image)).mean() > 5.0  # and not the first one
+
+
+class RoughDetector(DiscDetector):
+    """A detector whose boxes lie beside the discs, as YuNet's do beside profiles."""
+
+    def __call__(self, image: np.ndarray, name: str = "") -> list[Box]:
+        return [
+            Box(box.x0 + 26, box.y0 + 22, box.x1 + 26, box.y1 + 22, box.score, detected=True)
+            for box in super().__call__(image, name)
+        ]
+
+
+def test_a_rough_box_is_corrected_and_a_given_one_is_not() -> None:
+    image = disc_image([(150, 120, 40)])
+    truth = np.array([150, 120]) + 40 * SHAPE
+    backend = DiscBackend()
+    predictor = Predictor(backend, RoughDetector())
+    [face] = predictor.predict(image)
+    assert backend.calls == [1, 1]
+    box = predictor.detect(image)[0]
+    assert tuple(face.box) == tuple(box) and face.score == box.score  # the detector's own is told
+    [given] = predictor.predict(image, [list(box)])
+    assert backend.calls == [1, 1, 1]
+    wrong = [np.abs(one.points - truth).max() for one in (given, face)]
+    assert wrong[1] < 0.5 * wrong[0]  # the disc leaves the first window, not the second
+    [again] = predictor.predict(image, [box])  # a detected box is one wherever it comes from
+    np.testing.assert_array_equal(again.points, face.points)
+
+
+def test_faces_of_a_batch_are_looked_at_again_together() -> None:
+    image = disc_image([(60, 70, 34), (230, 150, 42), (60, 180, 25)])
+    backend = DiscBackend()
+    rough = RoughDetector()
+    boxes = [*rough(image)[:2], *DiscDetector()(image)[2:]]
+    together = Predictor(backend, rough).predict(image, boxes)
+    assert backend.calls == [3, 2]
+    for box, face in zip(boxes, together, strict=True):
+        [alone] = Predictor(DiscBackend(), rough).predict(image, [box])
+        np.testing.assert_array_equal(alone.points, face.points)
+        np.testing.assert_array_equal(alone.covariance, face.covariance)
+
+
+def test_published_checkpoints_look_once() -> None:
+    config = NetworkConfig(unets=1, input_size=SIZE, landmarks=68)
+    ours = ModelInfo(name="ours", config=config)
+    assert second_look.margin(ours) == SIZE // 8
+    stretched = config.model_copy(update={"contrast_stretch": True})
+    assert second_look.margin(ModelInfo(name="theirs", config=stretched)) == 0
+    blind = config.model_copy(update={"visibility_trained": False})
+    assert second_look.margin(ModelInfo(name="blind", config=blind)) == 0
+
+
+@pytest.mark.slow
+def test_profiles_that_were_held_out_gain_by_it(shipped: Predictor, shared: Path) -> None:
+    if not (shared / "data/merl_rav_organized").is_dir():
+        pytest.skip("needs MERL-RAV's images")
+    pytest.importorskip("torch", reason="recipes are read with the extra train")
+    from luvli.evaluation import nme
+    from luvli.evaluation.evaluate_model import run_model
+    from luvli.evaluation.evaluated_faces import from_records
+    from luvli.training.recipe_files import read_recipe
+    from luvli.training.sources import load_source
+
+    recipe = read_recipe(ROOT / "recipes/luvli-68.yaml")
+    data = recipe.data.model_copy(update={"root": str(shared / "data")})
+    source = data.sources["merl"].model_copy(update={"boxes": "labels"})
+    held_out = load_source("merl", source, data, recipe.network).held_out
+    records = [face for face in held_out if face.attributes["pose"] in ("left", "right")]
+    errors = []
+    for margin in (second_look.margin, lambda info: 0):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(second_look, "margin", margin)
+            faces = from_records(records, list(run_model(shipped, records, "detector")))
+        found = faces.with_tight_boxes()
+        errors.append(
+            nme(found.predicted, found.truth, "box", found.visible, "visible", markup="ibug68")
+        )
+    both = np.isfinite(errors).all(axis=0)
+    assert both.sum() > 0.9 * len(records) > 100
+    assert errors[0][both].mean() < 0.98 * errors[1][both].mean()
