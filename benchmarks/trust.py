@@ -4,10 +4,14 @@
     python benchmarks/trust_faces.py luvli-68 --data DATA --out held.npz     once: predictions
     python benchmarks/trust.py luvli-68 held.npz                             all tables
     python benchmarks/trust.py luvli-68 held.npz --only audit --sheets FOLDER
+    python benchmarks/trust_faces.py luvli-68 --data DATA --all 4000 --out many.npz
+    python benchmarks/trust.py luvli-68 held.npz --only order --many many.npz
 
 Faces are judged by what was fitted on others: the confidence by fits on four fifths of the
-photographs, regions and triage by fits on random halves. The audit looks at faces that the model
-was not trained on. `--sheets` draws the fifty most suspicious labels of each set.
+photographs, its order, regions and triage by fits on random halves. The audit looks at faces that
+the model was not trained on. `--sheets` draws the fifty most suspicious labels of each set;
+`--without` leaves labels out that were looked at and found wrong. `--many` are faces that the
+network was trained on, which only its order is measured on: they are many.
 """
 
 from __future__ import annotations
@@ -21,11 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 from trust_audit import audit_tables
 from trust_faces import read_faces
+from trust_order import halves, halves_table, simple_orders, trained_table
 from trust_uses import crop_table, pose_tables
 
 from luvli import load
 from luvli.cli.tables import print_table
-from luvli.evaluation.confidence import confidence_metrics, gain_share
+from luvli.evaluation.confidence import confidence_metrics
 from luvli.evaluation.visibility import auroc
 from luvli.markup import get_markup
 from luvli.network.face_features import feature_table, pose_kind
@@ -42,7 +47,7 @@ FOLDS = 5
 SUCCESS = 5.0
 COVERAGE = 0.9
 GROUPS = {name: list(group) for name, group in get_markup("ibug68").groups.items()}
-PARTS = ("confidence", "regions", "triage", "audit", "pose", "crops")
+PARTS = ("confidence", "order", "regions", "triage", "audit", "pose", "crops")
 
 
 def main() -> None:
@@ -51,6 +56,8 @@ def main() -> None:
     parser.add_argument("faces", nargs="?", type=Path, help="what trust_faces.py wrote")
     parser.add_argument("--only", choices=PARTS)
     parser.add_argument("--sheets", type=Path, help="folder for pictures of suspicious labels")
+    parser.add_argument("--without", type=Path, help="text file: names of faces to leave out")
+    parser.add_argument("--many", type=Path, help="what trust_faces.py --all wrote")
     options = parser.parse_args()
     if options.model is None:
         print("no model given: nothing to measure")
@@ -59,23 +66,44 @@ def main() -> None:
     model_table(info)
     if options.faces is None:
         return
-    measured, columns = read_faces(options.faces)
-    if info.calibration is not None:
-        measured = measured.calibrated(info.calibration)
-    known = ~np.isnan(measured.error)
-    measured = measured.take(known)
-    columns = {name: c[known] for name, c in columns.items() if c.shape[:1] == known.shape}
+    measured, columns = calibrated_faces(options.faces, info)
     sure, expected = crossed_confidence(measured)
     parts: dict[str, Callable[[], None]] = {
         "confidence": lambda: confidence_tables(measured, columns, sure, expected),
+        "order": lambda: order_tables(measured, columns, options.many, info),
         "regions": lambda: region_tables(measured.take(measured.plain)),
         "triage": lambda: triage_table(measured, sure),
-        "audit": lambda: audit_tables(measured, columns, sure, options.sheets),
+        "audit": lambda: audit_tables(
+            measured, columns, sure, options.sheets, names_in(options.without)
+        ),
         "pose": lambda: pose_tables(measured, columns),
         "crops": lambda: crop_table(measured, sure),
     }
     for name in PARTS if options.only is None else [options.only]:
         parts[name]()
+
+
+def calibrated_faces(path: Path, info: ModelInfo) -> tuple[Measured, dict[str, NDArray[Any]]]:
+    """Labelled faces of a file with the model's covariances, and their columns."""
+    measured, columns = read_faces(path)
+    if info.calibration is not None:
+        measured = measured.calibrated(info.calibration)
+    known = ~np.isnan(measured.error)
+    rows = {name: c[known] for name, c in columns.items() if c.shape[:1] == known.shape}
+    return measured.take(known), rows
+
+
+def names_in(path: Path | None) -> set[str]:
+    return set() if path is None else set(path.read_text(encoding="utf-8").split())
+
+
+def order_tables(
+    measured: Measured, columns: dict[str, NDArray[Any]], many: Path | None, info: ModelInfo
+) -> None:
+    """What the order of the faces by confidence is worth, beside simpler ones."""
+    halves_table(measured, columns)
+    if many is not None:
+        trained_table(measured, *calibrated_faces(many, info))
 
 
 def model_table(info: ModelInfo) -> None:
@@ -129,32 +157,17 @@ def crossed_confidence(measured: Measured) -> tuple[Floats, Floats]:
     return sure, expected
 
 
-def box_size(measured: Measured) -> Floats:
-    sides = np.stack([face.box[2:] - face.box[:2] for face in measured.faces])
-    return np.asarray(np.sqrt(sides.prod(axis=1)), np.float64)
-
-
 def confidence_tables(
     measured: Measured, columns: dict[str, NDArray[Any]], sure: Floats, expected: Floats
 ) -> None:
-    """AUROC, calibration error and gain in risk-coverage, beside simpler orders."""
-    visible = np.stack([face.visibility for face in measured.faces]) + 1e-3
-    size = box_size(measured)
-    spread = np.stack([face.uncertainty for face in measured.faces])
-    points = np.stack([face.points for face in measured.faces])
-    away = np.linalg.norm(points - columns["mirror"], axis=2)
-    orders = {
-        "confidence": 1 - sure,
-        "expected error": expected,
-        "sigma": (spread * visible).sum(axis=1) / visible.sum(axis=1) / size,
-        "detector's score": -np.array([face.score for face in measured.faces]),
-        "mirror disagreement": (away * visible).sum(axis=1) / visible.sum(axis=1) / size,
-    }
-    plain, failed = measured.plain, measured.error >= SUCCESS
+    """AUROC and calibration error, beside simpler orders."""
+    orders = {"confidence": 1 - sure, "expected error": expected}
+    orders |= simple_orders(measured, columns)
+    failed = measured.error >= SUCCESS
     parts = {
         "all": np.arange(len(measured)),
         "20 % spoilt": in_use(measured),
-        "plain": np.flatnonzero(plain),
+        "plain": np.flatnonzero(measured.plain),
     }
     rows = []
     for name, index in parts.items():
@@ -163,24 +176,8 @@ def confidence_tables(
         about = [f"{len(index):,}", f"{found['failed']:.1%}", f"{found['calibration_error']:.3f}"]
         rows.append([name, *about, *others])
     print_table(["faces", "n", "failed", "ECE", *orders], rows, title="AUROC of failures")
-    sources = {
-        name: np.flatnonzero(plain & (columns["part"] == name))
-        for name in np.unique(columns["part"]).tolist()
-    }
-    rows = [
-        [way, *(f"{100 * gain_share(measured.error[i], order[i]):.0f} %" for i in sources.values())]
-        for way, order in orders.items()
-    ]
-    heads = [f"{name} ({len(index)})" for name, index in sources.items()]
-    print_table(["gain in risk-coverage", *heads], rows)
     title, names, lines = kinds_table(measured, sure, SUCCESS)
     print_table(names, lines, title=title)
-
-
-def halves(measured: Measured, rng: np.random.Generator) -> Bools:
-    """(n,) faces of a random half of the photographs."""
-    names, place = np.unique(measured.photograph, return_inverse=True)
-    return np.asarray(rng.permutation(len(names))[place] < len(names) // 2)
 
 
 def region_tables(measured: Measured, splits: int = 50) -> None:
