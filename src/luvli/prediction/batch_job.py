@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
+from queue import SimpleQueue
 
 from luvli.errors import InputError
 from luvli.files import folder_lock, one_line, write_text
@@ -23,11 +26,19 @@ from luvli.prediction.predictor import Predictor
 from luvli.prediction.result import Result
 from luvli.prediction.video import Frame
 from luvli.prediction.video_job import VideoJob, Watch
+from luvli.prediction.worker_process import WorkerProcess, WorkOrder
 from luvli.prediction.write import pts_paths, write_json_lines, write_pts_files, write_results
 
-MAX_IMAGES = 4
-"""images that one thread takes at a time, whose faces go through the network together"""
+MAX_IMAGES = 16
+"""images that one worker takes at a time. What it does to one it does to all, stage by stage, so
+that code and weights are still in the processor's caches for the next"""
+FEW = 400
+"""images that are done before processes to help with them have been started"""
 WRITABLE = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
+
+Group = list[tuple[Input, Path]]
+"""images and the stems of their outputs"""
+Worker = ImageWorker | WorkerProcess
 
 
 class BatchJob:
@@ -65,17 +76,31 @@ class BatchJob:
             yield image.input
 
     def _done(self, inputs: Iterable[Input]) -> Iterator[Done]:
-        """Images in order, done by as many threads as the model may use, each of which takes some
+        """Images in order, done by as many workers as the model may use, each of which takes some
         at a time the whole way; some wait ahead for whoever is free."""
         threads = self.predictor.backend.threads
-        alone = self.predictor.for_one_thread()
-        # a network that cannot be told to keep to one thread is called by one at a time
-        turn = nullcontext() if alone.backend.threads == 1 else threading.Lock()
-        work = ImageWorker(alone, self.settings, self.stopwatch, turn)
-        waiting: deque[Future[list[Done]]] = deque()
-        with ThreadPoolExecutor(threads) as pool:
+        groups = self._groups(inputs)
+        first = list(islice(groups, FEW // MAX_IMAGES)) if threads > 1 else []
+        team = self._team(threads, many=sum(map(len, first)) >= FEW)
+        idle: SimpleQueue[Worker] = SimpleQueue()
+        for worker in team:
+            idle.put(worker)
+
+        def work(group: Group) -> list[Done]:
+            worker = idle.get()
             try:
-                for group in self._groups(inputs):
+                return worker(group)
+            finally:
+                idle.put(worker)
+
+        waiting: deque[Future[list[Done]]] = deque()
+        with ExitStack() as stack:
+            for worker in team:
+                if isinstance(worker, WorkerProcess):
+                    stack.callback(worker.close)
+            pool = stack.enter_context(ThreadPoolExecutor(threads))
+            try:
+                for group in chain(first, groups):
                     waiting.append(pool.submit(work, group))
                     if len(waiting) > 2 * threads:
                         yield from waiting.popleft().result()
@@ -85,11 +110,23 @@ class BatchJob:
                 for future in waiting:
                     future.cancel()
 
-    def _groups(self, inputs: Iterable[Input]) -> Iterator[list[tuple[Input, Path]]]:
+    def _team(self, threads: int, many: bool) -> list[Worker]:
+        """A worker for each thread: this process's own, and, where many images wait and the work
+        can be given away, processes for all threads but one."""
+        alone = self.predictor.for_one_thread()
+        # a network that cannot be told to keep to one thread is called by one at a time
+        turn = nullcontext() if alone.backend.threads == 1 else threading.Lock()
+        own = ImageWorker(alone, self.settings, self.stopwatch, turn)
+        order = WorkOrder.of(self.predictor, self.settings) if many else None
+        if order is None:
+            return [own] * threads
+        return [own, *(WorkerProcess(order, own) for _ in range(threads - 1))]
+
+    def _groups(self, inputs: Iterable[Input]) -> Iterator[Group]:
         """What is not finished yet, with the stems of its outputs; images that are to be drawn
         one by one, because all their pixels are held in memory."""
         most = 1 if self.settings.draw else MAX_IMAGES
-        group: list[tuple[Input, Path]] = []
+        group: Group = []
         for item in inputs:
             stem = self.output.stem(item)  # also of finished ones: theirs are taken
             if self.journal.confirm(item.path):
@@ -102,11 +139,11 @@ class BatchJob:
             yield group
 
     def _keep(self, image: Done) -> None:
-        summary, stem, result = self.summary, image.stem, image.result
-        if self.settings.format == "pts":
-            free = [self.output.may_write(path) for path in pts_paths(stem, len(result.faces))]
+        summary, stem = self.summary, image.stem
+        if image.result is not None:
+            free = [self.output.may_write(path) for path in pts_paths(stem, image.faces)]
             if all(free):
-                write_pts_files(stem, result)
+                write_pts_files(stem, image.result)
         if image.drawn is not None:
             suffix = Path(image.input.path).suffix.lower()
             suffix = suffix if suffix in WRITABLE else ".png"
@@ -117,12 +154,13 @@ class BatchJob:
                     summary.written.append(target)
         self.journal.add(image.line, image.stamp)
         summary.images += 1
-        summary.faces += len(result.faces)
+        summary.faces += image.faces
         summary.filtered += image.filtered
-        summary.without_face += not result.faces
-        self.output.count(result)
+        summary.without_face += not image.faces
+        summary.accepted += image.accepted
+        summary.for_review += image.for_review
         if len(summary.examples) < 20:
-            summary.examples.append(result)
+            summary.examples.append(Result.from_fields(json.loads(image.line)))
 
     # -- videos ----------------------------------------------------------------------------
 
@@ -191,6 +229,9 @@ def predict_paths(
     Bad files are listed in the summary and do not stop the rest. When it is interrupted, or
     the disk is full, the journal stays and the same call goes on from there.
     """
+    import cv2
+
+    cv2.setNumThreads(1)  # workers have a core each; OpenCV's own threads get in their way
     with folder_lock(settings.out):
         return _locked(predictor, inputs, settings, watch)
 

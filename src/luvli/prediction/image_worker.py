@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from luvli.errors import InputError
@@ -33,9 +33,14 @@ class Done:
     stem: Path
     stamp: bytes
     """of the file, before it was read"""
-    result: Result = field(init=False)
     line: str = ""
-    """the result, for the journal"""
+    """what was found, as the journal notes it"""
+    result: Result | None = None
+    """the same with all digits, for formats with a file for each image"""
+    faces: int = 0
+    accepted: int = 0
+    for_review: int = 0
+    """what the triage decided, where it was asked"""
     filtered: int = 0
     """faces that were found and not wanted"""
     drawn: ImageArray | None = None
@@ -122,10 +127,12 @@ class ImageWorker:
 
     def _finish(self, image: Done, pixels: ImageArray | None, faces: list[FaceLandmarks]) -> None:
         with self.stopwatch("write"):
-            image.result = self.settings.kept(Result(image.input.path, tuple(faces)))
-            image.filtered = len(faces) - len(image.result.faces)
-            image.line = image.result.to_line()
-        if pixels is not None and image.result.faces:
+            result = self.settings.kept(Result(image.input.path, tuple(faces)))
+            image.line = result.to_line()
+            image.result = result if self.settings.format == "pts" else None
+            image.faces, image.filtered = len(result.faces), len(faces) - len(result.faces)
+            verdicts = [face.accepted for face in result.faces]
+            image.accepted, image.for_review = verdicts.count(True), verdicts.count(False)
+        if pixels is not None and result.faces:
             with self.stopwatch("draw"):
-                faces_on_it = image.result.faces
-                image.drawn = drawn(self.predictor, self.settings, pixels, faces_on_it, True)
+                image.drawn = drawn(self.predictor, self.settings, pixels, result.faces, True)

@@ -63,6 +63,8 @@ class OnnxBackend:
         self._outputs = [*OUTPUTS, *([OCCLUSION] if self.info.config.occlusion else [])]
         self.threads = thread_count(threads)
         self.session = session
+        self.processor_model = source.resolve() if chosen == [PROVIDERS["cpu"]] else None
+        """the file, for another process to open; None where this one runs on a graphics card"""
         self._process = os.getpid()
         self._pool = self._new_pool()
 

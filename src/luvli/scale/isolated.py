@@ -1,23 +1,19 @@
 """Reading in a process of its own: an image that crashes its decoder costs one row.
 
 The reader is a child that is asked for a part and answers image by image. Where it dies or
-hangs, a new one goes on; only an image that does so every time is given up. The child ends
-with its parent, because nobody reads what it writes.
+hangs, a new one goes on; only an image that does so every time is given up.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pickle
 import select
-import signal
-import struct
 import subprocess
-import sys
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import Any
 
+from luvli.pipes import cause_of_death, end_child, parent_streams, receive, send, start_child
 from luvli.prediction.video import Frame
 from luvli.scale.parts import Part
 from luvli.scale.prepare import PictureReader, ReadSettings, Ready
@@ -65,19 +61,14 @@ class IsolatedReader:
         """End the child."""
         child, self._child = self._child, None
         if child is not None:
-            child.kill()
-            child.wait()
-            for stream in (child.stdin, child.stdout):
-                if stream is not None:
-                    with contextlib.suppress(OSError):
-                        stream.close()
+            end_child(child)
 
     def _ask(self, what: str, part: Part, start: int) -> Iterator[Any]:
         """Answers of the child; errors that it met are raised here."""
         finished = False
         try:
             child = self._running()
-            _send(child.stdin, (what, part, start))
+            send(child.stdin, (what, part, start))
             while True:
                 kind, answer = self._receive(child)
                 if kind == "end":
@@ -95,14 +86,8 @@ class IsolatedReader:
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._child is None or self._child.poll() is not None:
-            self._child = subprocess.Popen(
-                [sys.executable, "-m", "luvli.scale.isolated"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                bufsize=0,  # `select` sees the pipe, not what a buffer has taken out of it
-                env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            )
-            _send(self._child.stdin, self.settings)
+            self._child = start_child("luvli.scale.isolated")
+            send(self._child.stdin, self.settings)
         return self._child
 
     def _receive(self, child: subprocess.Popen[bytes]) -> Any:
@@ -110,67 +95,39 @@ class IsolatedReader:
         if not select.select([stream], [], [], self.patience)[0]:
             child.kill()
             raise ReaderDied(f"took longer than {self.patience:.0f} seconds")
-        return _receive(stream)
+        return receive(stream)
 
     def _cause(self) -> str:
         """How the child ended, in words."""
         child = self._child
         if child is None:
             return "ended its reader"
-        try:
-            code = child.wait(timeout=5)
-        except subprocess.TimeoutExpired:
+        cause = cause_of_death(child)
+        if not cause:
             return "made its reader answer nonsense"
-        if code < 0:
-            return f"crashed its decoder ({signal.Signals(-code).name})"
-        return f"ended its reader with code {code}"
-
-
-def _send(stream: IO[bytes] | None, message: Any) -> None:
-    assert stream is not None
-    content = pickle.dumps(message, protocol=5)
-    left = memoryview(struct.pack("<Q", len(content)) + content)
-    while left:  # a pipe takes them in pieces
-        left = left[stream.write(left) :]
-    stream.flush()
-
-
-def _receive(stream: IO[bytes]) -> Any:
-    size = struct.unpack("<Q", _exactly(stream, 8))[0]
-    return pickle.loads(_exactly(stream, size))
-
-
-def _exactly(stream: IO[bytes], size: int) -> bytearray:
-    """So many bytes; a pipe gives them in pieces."""
-    content = bytearray()
-    while len(content) < size:
-        piece = stream.read(min(size - len(content), 1 << 20))
-        if not piece:
-            raise EOFError
-        content += piece
-    return content
+        return (
+            f"ended its reader with {cause}" if " " in cause else f"crashed its decoder ({cause})"
+        )
 
 
 def main() -> None:
     """The child's side: settings, then requests, until nobody asks any more."""
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever libraries print must not get between the answers
-    requests = sys.stdin.buffer
+    requests, answers = parent_streams()
     try:
-        reader = PictureReader(_receive(requests))
+        reader = PictureReader(receive(requests))
         while True:
-            what, part, start = _receive(requests)
+            what, part, start = receive(requests)
             try:
                 given: Iterator[Any] = (
                     read_video_part(part) if what == "frames" else reader.images(part, start)
                 )
                 for item in given:
-                    _send(answers, ("item", item))
-                _send(answers, ("end", None))
+                    send(answers, ("item", item))
+                send(answers, ("end", None))
             except (BrokenPipeError, EOFError):
                 raise
             except Exception as error:
-                _send(answers, ("error", error))
+                send(answers, ("error", error))
     except (BrokenPipeError, EOFError, KeyboardInterrupt):
         os._exit(0)
 
