@@ -39,7 +39,8 @@ from luvli.training.licences import check_licence
 from luvli.training.recipe import Recipe
 from luvli.training.recipe_files import make_recipe, read_recipe
 from luvli.training.sources import load_source, model_detector
-from luvli.trust.calibrate_model import calibrate_model
+from luvli.trust.calibrate_model import calibrate_model, uncalibrated
+from luvli.trust.calibrate_visibility import calibrate_visibility
 from measure_model import (
     COMMAND,
     HeldOut,
@@ -90,6 +91,8 @@ def main() -> None:
             check_licence(recipe)
             calibrated_on = free_faces(recipe, Path(place))
             fit_trust(model, recipe, calibrated_on, ["rendered faces and varied portraits"])
+        else:
+            fit_visibility(model, held)
         faces, tables = measure(model, held, free, options.worst)
         if not free:
             calibrated_on = held.records
@@ -133,6 +136,17 @@ def measure(
         *filter(None, [occlusion_table(held, predictions)]),
         *([convention_table(held, by_detector)] if calibrated else []),
     ]
+
+
+def fit_visibility(model: Path, held: HeldOut) -> None:
+    """Calibrated visibilities, for measuring: fitted on faces that no figure is measured on."""
+    network, info = load_model(model)
+    chosen = [r for r, by in zip(held.records, held.chosen_by, strict=True) if by]
+    found = with_detector_boxes(chosen, cache_root())
+    with uncalibrated(network, model.stem, info) as predictor:
+        slope, offset = calibrate_visibility(network, predictor, found)
+    print(f"visibility: {slope:.3f} times the logit {offset:+.3f}")
+    save_model(model, network, info)
 
 
 def fit_trust(

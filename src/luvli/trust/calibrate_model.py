@@ -14,6 +14,7 @@ from luvli.files import PathLike, whole_file
 from luvli.network.config import NetworkConfig
 from luvli.network.model_info import ModelInfo
 from luvli.prediction.predictor import Predictor, load
+from luvli.trust.calibrate_visibility import calibrate_visibility
 from luvli.trust.fit_tables import Fitted, fit_tables
 from luvli.trust.measure import measure_faces
 from luvli.trust.seen import Seen, photograph_name
@@ -42,9 +43,9 @@ def calibrate_model(
 ) -> Fitted:
     """Fit calibration, confidence, regions and triage on held-out faces; write the model anew.
 
-    A `.safetensors` model also has its covariances scaled again, and may be written as `onnx`
-    at once; of an `.onnx` model, whose scale is inside, the tables alone are fitted. Nothing
-    is written unless everything fits.
+    A `.safetensors` model also has its covariances and visibilities scaled again, and may be
+    written as `onnx` at once; of an `.onnx` model, whose scales are inside, the tables alone are
+    fitted. Nothing is written unless everything fits.
     """
     source, target = Path(model), Path(out)
     if source.suffix not in (".safetensors", ".onnx") or target.suffix != source.suffix:
@@ -109,6 +110,8 @@ def _safetensors(source: Path, target: Path, onnx: PathLike | None, job: _Calibr
     network, info = load_model(source)
     trained_on = job.trained_on(ModelInfo.from_training(source.stem, network.config, info))
     plain: dict[str, Any] = {k: v for k, v in info.items() if k not in ("calibration", "trust")}
+    with uncalibrated(network, source.stem, plain) as predictor:
+        calibrate_visibility(network, predictor, job.records, job.track)
     with uncalibrated(network, source.stem, plain) as predictor:
         fitted = job.fit(predictor, network.config, trained_on, scale=True)
     assert fitted.calibration is not None
