@@ -27,11 +27,14 @@ from luvli import load  # noqa: E402
 from luvli.data.cache import cache_root  # noqa: E402
 from luvli.data.detector_boxes import with_detector_boxes  # noqa: E402
 from luvli.data.record import FaceRecord  # noqa: E402
+from luvli.faces import FaceLandmarks  # noqa: E402
 from luvli.image.box import Box  # noqa: E402
+from luvli.image.crop import Crop  # noqa: E402
 from luvli.image.read import ImageArray  # noqa: E402
-from luvli.network.backend import Backend, CropPrediction  # noqa: E402
-from luvli.network.model_info import ModelInfo  # noqa: E402
+from luvli.markup import get_markup  # noqa: E402
+from luvli.network.backend import Backend  # noqa: E402
 from luvli.prediction.predictor import Predictor  # noqa: E402
+from luvli.prediction.second_look import better_box  # noqa: E402
 from luvli.progress import track  # noqa: E402
 from luvli.training.recipe import Recipe  # noqa: E402
 from luvli.training.recipe_files import read_recipe  # noqa: E402
@@ -44,28 +47,40 @@ RECIPE = ROOT / "recipes" / "luvli-68.yaml"
 Floats = NDArray[np.float64]
 
 
-class Mirrored:
-    """A backend that also looks at the mirror image of everything it is shown."""
+class MirrorPredictor(Predictor):
+    """A predictor that also looks at the mirror image of everything it looks at."""
 
-    def __init__(self, inner: Backend, flip: NDArray[np.intp]) -> None:
-        self.inner, self.flip = inner, flip
-        self.points: list[Floats] = []
-        """(k, 2) for every crop so far: crop pixels, not mirrored any more"""
+    def __init__(self, backend: Backend) -> None:
+        super().__init__(backend)
+        self.flip = get_markup(self.info.config.markup).flip
+        self.mirrored: list[Floats] = []
+        """(k, 2) for every face so far: image pixels, not mirrored any more"""
+        self._looks: list[tuple[Floats, Floats, Floats]] = []
 
-    @property
-    def info(self) -> ModelInfo:
-        return self.inner.info
+    def _in_image(
+        self, pixels: Sequence[ImageArray], crops: Sequence[Crop]
+    ) -> tuple[Floats, Floats, Floats, Floats | None]:
+        flipped = np.stack(pixels)[:, :, ::-1]
+        seen = self.backend(np.ascontiguousarray(flipped)).points[:, self.flip].astype(np.float64)
+        seen[..., 0] = flipped.shape[2] - 1 - seen[..., 0]
+        there = np.stack([crop.to_image(one) for crop, one in zip(crops, seen, strict=True)])
+        found = super()._in_image(pixels, crops)
+        self._looks.append((there, found[0].copy(), found[2].copy()))
+        return found
 
-    @property
-    def threads(self) -> int:
-        return self.inner.threads
-
-    def __call__(self, crops: ImageArray) -> CropPrediction:
-        seen = self.inner(np.ascontiguousarray(crops[:, :, ::-1])).points[:, self.flip]
-        there = np.array(seen, dtype=np.float64)
-        there[..., 0] = crops.shape[2] - 1 - there[..., 0]
-        self.points += list(there)
-        return self.inner(crops)
+    def _run_batch(
+        self, pixels: Sequence[ImageArray], crops: Sequence[Crop], boxes: Sequence[Box]
+    ) -> list[FaceLandmarks]:
+        self._looks.clear()
+        faces = super()._run_batch(pixels, crops, boxes)
+        there, points, visibility = self._looks[0]
+        if len(self._looks) == 2:  # some faces were looked at twice: their last look counts
+            wider = [len(one) > self.info.config.input_size for one in pixels]
+            looks = zip(boxes, points, visibility, wider, strict=True)
+            twice = [w and better_box(b, p, v) is not None for b, p, v, w in looks]
+            there[twice] = self._looks[1][0]
+        self.mirrored += list(there)
+        return faces
 
 
 def main() -> None:
@@ -105,19 +120,9 @@ def measured_part(
     predictor: Predictor, records: Sequence[FaceRecord], spoilt: int, name: str
 ) -> dict[str, NDArray[Any]]:
     """The columns of one source, one row for each predicted face."""
-    from luvli.markup import get_markup
-
-    config = predictor.info.config
-    backend = Mirrored(predictor.backend, get_markup(config.markup).flip)
-    mirrored = Predictor(backend)
+    mirrored = MirrorPredictor(predictor.backend)
     shown = lambda items: track(items, name, len(records), unit="faces")  # noqa: E731
     measured = measure_faces(mirrored, records, spoilt, track=shown)
-    mirror = np.stack(
-        [
-            predictor.crop(Box(*face.box)).to_image(points)
-            for face, points in zip(measured.faces, backend.points, strict=True)
-        ]
-    )
     owner = np.repeat(np.arange(len(records)), 1 + spoilt).tolist()
     calibration = predictor.info.calibration
     covariance = np.stack([face.covariance for face in measured.faces])
@@ -135,7 +140,7 @@ def measured_part(
         ),
         "box": np.stack([face.box for face in measured.faces]),
         "score": np.array([face.score for face in measured.faces]),
-        "mirror": mirror,
+        "mirror": np.stack(mirrored.mirrored),
         "classes": np.stack([records[i].visibility for i in owner]),
         "image": np.array([str(records[i].image) for i in owner]),
         "face_id": np.array([records[i].face_id for i in owner]),
@@ -149,8 +154,6 @@ _KEYS = ("truth", "error", "kind", "source", "photograph", "pose")
 
 def read_faces(path: Path) -> tuple[Measured, dict[str, NDArray[Any]]]:
     """What `main` wrote: faces as the network gives them, and all columns."""
-    from luvli.faces import FaceLandmarks
-
     with np.load(path) as file:
         columns = {key: file[key] for key in file.files}
     faces = tuple(
