@@ -29,9 +29,12 @@ LABELS = "points189.json"
 _EVENLY_5 = (0.0, 0.25, 0.5, 0.75, 1.0)
 _EVENLY_9 = tuple(np.linspace(0, 1, 9).tolist())
 _LINES: tuple[tuple[tuple[int, ...], tuple[int, ...], tuple[float, ...]], ...] = (
-    # the outline of the face, from beside each eye to the chin
+    # the outline of the face, from beside each eye to the chin (its beginning: see `_OUTLINES`)
     ((109, 185, 110, 186, 111, 125, 126, 127, 128, 129), tuple(range(9)), _EVENLY_9),
     ((112, 187, 113, 188, 114, 133, 132, 131, 130, 129), tuple(range(16, 7, -1)), _EVENLY_9),
+    # the bridge of the nose, which the template has on both of its sides
+    ((50, 51, 52, 53), (27, 28, 29), (0.12, 0.53, 0.92)),
+    ((56, 57, 58, 59), (27, 28, 29), (0.12, 0.53, 0.92)),
     # upper edges of the brows
     ((71, 72, 73, 74, 75), (17, 18, 19, 20, 21), _EVENLY_5),
     ((78, 79, 80, 81, 82), (22, 23, 24, 25, 26), _EVENLY_5),
@@ -46,20 +49,34 @@ _LINES: tuple[tuple[tuple[int, ...], tuple[int, ...], tuple[float, ...]], ...] =
 )
 # Landmark -> the template points whose mean it is.
 _OTHERS: dict[int, tuple[int, ...]] = {
-    27: (51, 57), 28: (52, 58), 29: (53, 59), 31: (64,), 33: (55,), 35: (69,),
+    31: (64,), 33: (55,), 35: (69,),
     48: (87,), 49: (88,), 50: (89,), 51: (90,), 52: (91,), 53: (92,), 54: (93,),
     55: (108,), 56: (107,), 57: (106,), 58: (105,), 59: (104,),
 }  # fmt: skip
 
+# First point of each side's outline, and the corner of the eye at whose height the jaw begins.
+_OUTLINES = ((109, 18), (112, 27))
+
 
 def landmarks_of_template(template: Floats) -> Floats:
-    """(189, 2) points of the template as (68, 2); NaN where it has none."""
-    points = np.full((68, 2), np.nan)
+    """(189, 2) points of the template as (68, 2); NaN where it has none.
+
+    The template counts from the corner of the image, half a pixel before the first pixel's centre:
+    as it stands, its points lie 0.4 px to the right of their mirror images'.
+    """
+    template = template.copy()
+    across = template[27] - template[18]
+    across /= np.linalg.norm(across)
+    for first, corner in _OUTLINES:  # straight up or down the temple, to the line through the eyes
+        template[first] = template[corner] + across * ((template[first] - template[corner]) @ across)
+    found: list[list[Floats]] = [[] for _ in range(68)]
     for line, landmarks, parts in _LINES:
-        points[list(landmarks)] = points_along(template[list(line)], parts)
+        for landmark, point in zip(landmarks, points_along(template[list(line)], parts), strict=True):
+            found[landmark].append(point)
     for landmark, sources in _OTHERS.items():
-        points[landmark] = template[list(sources)].mean(axis=0)
-    return points
+        found[landmark] = [template[source] for source in sources]
+    nowhere = np.full(2, np.nan)
+    return np.array([np.mean(places, axis=0) if places else nowhere for places in found]) - 0.5
 
 
 def read_london(request: Request) -> Iterator[ReadItem]:

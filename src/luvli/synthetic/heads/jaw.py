@@ -1,6 +1,8 @@
 """Ways along the skin through the jaw landmarks: where people label the jaw of a turned face.
 
-In a front view the jaw landmarks lie on the outline. On the side that turns away the outline
+In a front view people label the outline: the last of the face that is seen before the neck. The
+landmarks of a head lie on the front of chin and jaw, half a centimetre above it; the skin goes on
+over the edge of the jaw to its underside, and so do labels. On the side that turns away the outline
 wanders inwards over the cheek. On the side that turns to the camera the face now ends farther
 back, where the ear is rooted and along the edge of the jaw bone, and labels follow it there.
 """
@@ -21,6 +23,11 @@ _REACH = (0.36, 0.46, 0.56, 0.62, 0.64, 0.66, 0.66, 0.60, 0.0)
 # rises on its way back.
 _BACK = (0.27, 0.30, 0.36, 0.42, 0.46, 0.40, 0.28, 0.13, 0.0)
 _RISE = (0.0, 0.0, 0.0, 0.0, 0.06, 0.24, 0.26, 0.22, 0.0)
+EDGE = (67.0, 80.0)
+"""degrees by which the skin has turned down or aside where the edge of the jaw bends most, and where
+its underside begins: that is where the face ends for a camera below it, and for one level with it"""
+_BEND = 4.0
+"""degrees around each of them over which vertices count"""
 
 
 class JawPaths(NamedTuple):
@@ -30,6 +37,15 @@ class JawPaths(NamedTuple):
     """(17, m) towards the middle of the face, to where nobody would call it jaw any more"""
     back: Ints
     """(17, m) to where the face ends in profile"""
+    edge_corners: Ints
+    """(17, 2, k) vertices whose mean is the edge of the jaw at each of `EDGE`"""
+    edge_weights: Floats
+    """(17, 2, k) their shares, which sum to 1"""
+
+    def edge(self, values: Floats) -> Floats:
+        """(17, 2, d) what `values` (n, d) of the vertices are on the edge of the jaw."""
+        mixed: Floats = np.einsum("jek,jekd->jed", self.edge_weights, values[self.edge_corners])
+        return mixed
 
 
 def find_jaw_paths(neutral: Floats, triangles: Ints, landmarks: Ints, steps: int = 24) -> JawPaths:
@@ -43,7 +59,35 @@ def find_jaw_paths(neutral: Floats, triangles: Ints, landmarks: Ints, steps: int
         inwards[j] = _inwards(neutral, normals, skin, landmarks, j, steps)
         back[j] = _back(neutral, normals, skin, landmarks, j, steps)
     inwards[:, 0] = back[:, 0] = landmarks[:17]
-    return JawPaths(inwards, back)
+    return JawPaths(inwards, back, *_edges(neutral, normals, skin, landmarks))
+
+
+def _edges(neutral: Floats, normals: Floats, skin: Ints, landmarks: Ints) -> tuple[Ints, Floats]:
+    """Vertices (17, 2, k) on the edge of the jaw outwards of each landmark, and their weights.
+
+    A cut through the head, across the line of the jaw and away from the viewer, meets skin that
+    turns more and more aside: the vertices around a given angle are averaged.
+    """
+    jaw = neutral[landmarks[:17]].astype(np.float64)
+    flat = np.pad(jaw[:, :2], ((1, 1), (0, 0)), "edge")
+    along = flat[2:] - flat[:-2]
+    along /= np.linalg.norm(along, axis=1, keepdims=True)
+    outward = np.stack([along[:, 1], -along[:, 0]], axis=1)
+    corners = np.repeat(landmarks[:17, None], 8 * len(EDGE), axis=1).reshape(17, len(EDGE), 8).astype(np.int32)
+    weights = np.full((17, len(EDGE), 8), 0.125, np.float32)
+    for j in range(17):
+        away = neutral[skin].astype(np.float64) - jaw[j]
+        beside = away[:, :2] @ along[j]
+        angle = np.degrees(np.arctan2(normals[skin, :2] @ outward[j], normals[skin, 2]))
+        own = np.degrees(np.arctan2(normals[landmarks[j], :2] @ outward[j], normals[landmarks[j], 2]))
+        near = (np.linalg.norm(away, axis=1) < 3.5) & (np.abs(beside) < 0.6) & (away[:, 2] < 0.3)
+        near &= away[:, :2] @ outward[j] > -0.15
+        for e, wanted in enumerate(EDGE):
+            share = np.exp(-0.5 * ((angle - wanted) / _BEND) ** 2 - 0.5 * (beside / 0.3) ** 2) * near
+            best = np.argsort(-share)[:8]
+            if own < wanted and share[best].sum() > 0.5:  # else the landmark is on the edge itself
+                corners[j, e], weights[j, e] = skin[best], share[best] / share[best].sum()
+    return corners, weights
 
 
 def _inwards(

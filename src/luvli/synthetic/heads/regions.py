@@ -109,8 +109,9 @@ def find_regions(neutral: Floats, landmarks: Ints) -> Regions:
     painter.fill(LIPS, [flat[48:60]], 0.09)
     for side in (flat[17:22], flat[22:27][::-1]):
         thick = np.interp(np.arange(5), [0, 1.5, 4], [0.10, 0.26, 0.30]) * texel
-        above = side - np.c_[np.zeros(5), 0.75 * thick]
-        below = side + np.c_[np.zeros(5), 1.15 * thick]
+        # landmarks lie on the upper edge; hairs lean upwards and end above their roots
+        above = side + np.c_[np.zeros(5), 0.25 * thick]
+        below = side + np.c_[np.zeros(5), 2.0 * thick]
         painter.fill(BROWS, [np.concatenate([above, below[::-1]])], 0.10)
     for outer, corner in ((2, 48), (14, 54)):
         cheek = 0.5 * flat[outer] + 0.5 * flat[corner] - (0, 2.0 * texel)

@@ -70,7 +70,7 @@ class Person:
 def random_person(head: Head, rng: np.random.Generator) -> Person:
     """A person of random shape, mood and looks."""
     identity = np.clip(rng.normal(0, 1.0, len(head.identity)), -2.5, 2.5).astype(np.float32)
-    gaze = (float(np.clip(rng.normal(0, 11), -28, 28)), float(np.clip(rng.normal(-1, 6), -18, 14)))
+    gaze = (float(np.clip(rng.normal(0, 8), -20, 20)), float(np.clip(rng.normal(-1, 5), -14, 12)))
     expression = _mood(head, gaze, rng)
     style = random_style(rng)
     made_up = style.length > 14 and rng.random() < 0.6

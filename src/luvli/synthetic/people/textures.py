@@ -19,6 +19,7 @@ import cv2
 import numpy as np
 
 from luvli.errors import InputError
+from luvli.image.polyline import points_along
 from luvli.synthetic.arrays import Bytes, Doubles, Floats, Index
 from luvli.synthetic.heads.head import Head
 from luvli.synthetic.heads.regions import HEIGHT, WIDTH
@@ -95,6 +96,19 @@ def _texture(head: Head, source: str, number: int) -> Texture | None:
     return finish_texture(head, _LINEAR[colours], weight)
 
 
+def _landmarks_of(head: Head, fit: Fit) -> Doubles:
+    """(68, 2) where the landmarks of a head seen from the front lie in a photograph.
+
+    As people label them: the jaw on its outline, shared out evenly.
+    """
+    places = head.neutral[head.landmarks].astype(np.float64)
+    places[:17] = head.jaw_paths.edge(head.neutral)[:, 1]
+    pixels = fit.project(places)
+    for half in (slice(0, 9), slice(8, 17)):
+        pixels[half] = points_along(pixels[half], np.linspace(0, 1, 9).tolist())
+    return pixels
+
+
 def _unrolled_photograph(
     head: Head, fit: Fit, labelled: Doubles, image: cv2.typing.MatLike
 ) -> tuple[Bytes, Floats]:
@@ -102,7 +116,7 @@ def _unrolled_photograph(
     places, normals, seen = head.unrolled
     columns, rows = np.meshgrid(np.arange(0, WIDTH, _COARSE), np.arange(0, HEIGHT, _COARSE))
     target = fit.project(places[rows, columns].reshape(-1, 3))
-    anchor = fit.project(head.neutral[head.landmarks].astype(np.float64))
+    anchor = _landmarks_of(head, fit)
     located = np.isfinite(labelled).all(axis=1)
     residual = residual_warp(anchor[located], (labelled - anchor)[located], target)
     fine = (target + residual).reshape(*rows.shape, 2).astype(np.float32)

@@ -30,6 +30,8 @@ GRAZE[:17], GRAZE[27:31], GRAZE[31:36] = 0.8, 0.8, 0.12
 GRAZE[36:48], GRAZE[48:60], GRAZE[60:68], GRAZE[33] = 1.1, 0.3, 0.8, 0.6
 TURNED = (5.0, 40.0)
 """degrees of yaw over which the near jaw moves from a front view's outline to the face's end"""
+LIFTED = 15.0
+"""degrees by which a camera looks at the face from below when the jaw's underside is a surface"""
 CONTACT = 0.35
 """centimetres that a covering object may lie deeper than the landmark (hair on slanted skin)"""
 
@@ -60,8 +62,11 @@ def place_landmarks(
     index = head.landmarks.copy()
     beyond = np.zeros(68, bool)
     outward = np.zeros((68, 2))
+    place = vertices[index].astype(np.float64)
     if jaw == "outline":
-        index[:17], beyond[:17], outward[:17] = outline(head, vertices, screen)
+        index[:17], beyond[:17], outward[:17], stayed = outline(head, vertices, screen)
+        edge = over_the_edge(head, vertices, screen, camera)
+        place[:17] = vertices[index[:17]] + stayed[:, None] * edge
     points = screen[index, :2].astype(np.float64)
     # a point of the outline lies on the horizon, where rounding decides what is before what:
     # it is hidden only if something also hides the place just outside of it
@@ -70,7 +75,6 @@ def place_landmarks(
         # people stop labelling a side of the jaw as a whole, not point by point
         for side, upper in ((slice(0, 8), slice(1, 5)), (slice(9, 17), slice(12, 16))):
             hidden[side] |= hidden[upper].sum() >= 3
-    place = vertices[index].astype(np.float64)
     pixels = camera.project(place)[:, :2]
     if jaw == "outline":
         # people share out evenly what has no places of its own
@@ -81,11 +85,12 @@ def place_landmarks(
     return Labels(pixels, place, hidden)
 
 
-def outline(head: Head, vertices: Floats, screen: Floats) -> tuple[Ints, Bools, Doubles]:
-    """Slide jaw points to where people label them.
+def outline(head: Head, vertices: Floats, screen: Floats) -> tuple[Ints, Bools, Doubles, Doubles]:
+    """Slide jaw points over the skin to where people label them.
 
-    Returns (17,) vertices, (17,) whether no contour of the jaw is left, and (17, 2) a short
-    way outwards on the screen, 2 % of the face's height.
+    Returns (17,) vertices, (17,) whether no contour of the jaw is left, (17, 2) a short way
+    outwards on the screen, 2 % of the face's height, and (17,) how far each stayed at its
+    place, from 1 to 0.
 
     On the side that turns away, each jaw point moves inwards (`Head.jaw_paths`) to the
     outermost vertex on the screen. Where that is the end of the path, the contour of the face
@@ -115,7 +120,30 @@ def outline(head: Head, vertices: Floats, screen: Floats) -> tuple[Ints, Bools, 
     steps_back = np.round(share * (paths.back.shape[1] - 1)).astype(int)
     row = np.arange(17)
     index = np.where(steps_back > 0, paths.back[row, steps_back], paths.inwards[row, best])
-    return index.astype(np.int32), gone & (steps_back == 0), nudge
+    stayed = np.where(steps_back > 0, 1 - 0.5 * share, 1 - best / last)
+    return index.astype(np.int32), gone & (steps_back == 0), nudge, stayed
+
+
+def over_the_edge(head: Head, vertices: Floats, screen: Floats, camera: Camera) -> Doubles:
+    """(17, 3) from each jaw landmark to where the face ends before the neck, in centimetres.
+
+    A camera level with the face sees the jaw's underside so flat that people label its far end
+    as the outline; one below sees it as a surface of its own, and they label the bend before it.
+    For one above, the outline is what lies outermost on the screen.
+    """
+    jaw = head.landmarks[:17]
+    own = vertices[jaw].astype(np.float64)
+    bend, underside = head.jaw_paths.edge(vertices).astype(np.float64).transpose(1, 0, 2)
+    up = vertices[head.landmarks[27]].astype(np.float64) - own[8]
+    to_camera = np.array([0.0, 0.0, camera.distance]) - own[8]
+    lift = -(up @ to_camera) / (np.linalg.norm(up) * np.linalg.norm(to_camera))
+    level = np.clip(1 - np.degrees(np.arcsin(lift)) / LIFTED, 0, 1)
+    ways = np.stack([own, bend, bend + level * (underside - bend)])  # (3, 17, 3)
+    along = np.gradient(screen[jaw, :2].astype(np.float64), axis=0)
+    outward = np.stack([-along[:, 1], along[:, 0]], axis=1)
+    reach = np.einsum("wjd,jd->wj", camera.project(ways)[..., :2], outward)
+    outermost = ways[reach.argmax(axis=0), np.arange(17)]
+    return np.asarray(outermost - own, np.float64)
 
 
 def hidden_behind(
