@@ -36,11 +36,14 @@ def test_neutral_faces_have_the_points_of_the_template(london: Path) -> None:
     assert [face.face_id for face in faces] == ["london-001_1", "london-002_1"]
     face = faces[0]
     assert np.flatnonzero(~face.labelled).tolist() == UNKNOWN
-    assert face.points[36].tolist() == [18, 36]
-    assert face.points[45].tolist() == [27, 54]
-    assert face.points[21].tolist() == [75, 150]  # the end of the brow's upper edge
-    assert np.allclose(face.points[37], (18 + 4 / 3, 36 + 8 / 3))  # a third of the way along a lid
-    assert face.points[8].tolist() == [129, 258]
+    points = face.points + 0.5  # the template counts from the corner of the image
+    assert points[36].tolist() == [18, 36]
+    assert points[45].tolist() == [27, 54]
+    assert points[21].tolist() == [75, 150]  # the end of the brow's upper edge
+    assert np.allclose(points[37], (18 + 4 / 3, 36 + 8 / 3))  # a third of the way along a lid
+    assert points[8].tolist() == [129, 258]
+    middle = (53 - 0.08 * 3 + 59 - 0.08 * 3) / 2  # between the lines on both sides of the nose
+    assert np.allclose(points[29], (middle, 2 * middle))
 
 
 def test_the_jaw_is_shared_out_evenly_from_the_eyes_to_the_chin() -> None:
@@ -52,10 +55,19 @@ def test_the_jaw_is_shared_out_evenly_from_the_eyes_to_the_chin() -> None:
     template[[112, 187, 113, 188, 114, 133, 132, 131, 130]] = np.c_[
         -np.cos(angle[:9]), np.sin(angle[:9])
     ]
-    jaw = landmarks_of_template(template)[:17]
+    template[[18, 27]] = (-0.5, 0), (0.5, 0)  # corners of the eyes
+    jaw = landmarks_of_template(template)[:17] + 0.5
     assert np.allclose(jaw[[0, 8, 16]], [(-1, 0), (0, 1), (1, 0)], atol=1e-9)
     turn = np.degrees(np.arctan2(jaw[:, 1], jaw[:, 0]))
     assert np.allclose(turn, np.linspace(180, 0, 17), atol=0.5)
+
+
+def test_the_jaw_begins_at_the_height_of_the_eyes() -> None:
+    turn = np.array([[0.8, -0.6], [0.6, 0.8]])  # a tilted head
+    template = np.zeros((189, 2))
+    template[[18, 27, 109, 112]] = np.array([(-1.0, 0), (1, 0), (-2, 0.5), (2, -0.3)]) @ turn.T
+    points = landmarks_of_template(template) + 0.5
+    assert np.allclose(points[[0, 16]] @ turn, [(-2, 0), (2, 0)])
 
 
 def test_smiling_faces_and_portraits_are_unlabelled(london: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -189,7 +190,7 @@ def test_outline_slides_the_far_jaw_to_the_contour(head: Head) -> None:
     assert not contour.self_occluded[far].any()
     assert (contour.points[far, 0] > bone.points[far, 0] + 1).all()
     # on the contour: two pixels farther out, at the same height, the head has ended
-    index, gone, _ = outline(head, posed.camera, screen)
+    index, gone, *_ = outline(head, posed.camera, screen)
     outside = screen[index[far], :2].astype(np.float64) + np.array([2 * SAMPLES, 0])
     nearness = screen[index[far], 2]
     assert not hidden_behind(outside, nearness, screen, posed.triangles, 0.0).any()
@@ -214,6 +215,27 @@ def test_outline_of_a_frontal_face_is_its_jaw(head: Head) -> None:
     )
 
 
+@pytest.mark.parametrize("pitch", [0, -10, -20])
+def test_the_chin_is_where_the_face_ends_before_the_neck(shared: Path, pitch: float) -> None:
+    path = shared / "data/ict_facekit.npz"
+    if not path.exists():
+        pytest.skip("needs the ICT FaceKit head, which is not here")
+    ict = load_head(str(path))
+    _, _, screen = scene = stand(ict, 0, pitch, neutral=True)
+    bone, contour = _labels(ict, scene, "3d"), _labels(ict, scene, "outline")
+    nearness = np.zeros((256 * SAMPLES, 256 * SAMPLES), np.float32)
+    draw_triangles(screen, ict.skin, 0, False, nearness, np.empty(nearness.shape, np.int32))
+    # what the camera sees down the middle, from the chin: it ends where the neck lies far behind
+    column = nearness[:, round(float(screen[ict.landmarks[8], 0]))]
+    start = round(float(screen[ict.landmarks[8], 1]))
+    depth = 1 / column[start:]
+    end = (start + int(np.flatnonzero(depth > depth[0] + 2.0)[0]) - 0.5) / SAMPLES
+    size = np.sqrt(np.prod(np.ptp(contour.points, axis=0)))
+    assert abs(contour.points[8, 1] - end) < 0.012 * size
+    if pitch == 0:
+        assert bone.points[8, 1] < end - 0.025 * size  # the model's own is on the front of the chin
+
+
 def test_the_near_jaw_of_a_profile_ends_at_the_ear(head: Head) -> None:
     posed, _, screen = scene = stand(head, 80, neutral=True)
     near = _labels(head, scene, "outline")
@@ -221,7 +243,7 @@ def test_the_near_jaw_of_a_profile_ends_at_the_ear(head: Head) -> None:
     # the ear is what stands out farther than the temples
     half = np.abs(head.neutral[head.landmarks[:17], 0]).max()
     ear = head.neutral[head.neutral[:, 0] < -1.08 * half, 2].max()
-    index, _, _ = outline(head, posed.camera, screen)
+    index, *_ = outline(head, posed.camera, screen)
     bone, slid = head.neutral[head.landmarks[:3], 2], head.neutral[index[:3], 2]
     share = (bone - slid) / (bone - ear)  # of the way to the ear's front edge
     assert (share > 0.5).all() and (share < 1.05).all()

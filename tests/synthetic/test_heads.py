@@ -54,7 +54,11 @@ def check_head(head: Head) -> None:
     # regions follow the landmarks
     texel = head.regions.texture[head.landmarks].astype(int)
     maps = head.regions.maps[texel[:, 1], texel[:, 0]]
-    assert (maps[18:26, BROWS] > 60).all()
+    # the brow hangs below its landmarks, which lie on its upper edge
+    above, below = (
+        head.regions.maps[texel[18:26, 1] + rows, texel[18:26, 0], BROWS] for rows in (-4, 4)
+    )
+    assert (below > 120).all() and (above < 40).all()
     assert maps[57, LIPS] > 60
     assert maps[8, BEARD] > 100
     assert maps[30, LIPS] == maps[30, BEARD] == 0

@@ -68,10 +68,14 @@ def landmarks_of_template(template: Floats) -> Floats:
     across = template[27] - template[18]
     across /= np.linalg.norm(across)
     for first, corner in _OUTLINES:  # straight up or down the temple, to the line through the eyes
-        template[first] = template[corner] + across * ((template[first] - template[corner]) @ across)
+        template[first] = template[corner] + across * (
+            (template[first] - template[corner]) @ across
+        )
     found: list[list[Floats]] = [[] for _ in range(68)]
     for line, landmarks, parts in _LINES:
-        for landmark, point in zip(landmarks, points_along(template[list(line)], parts), strict=True):
+        for landmark, point in zip(
+            landmarks, points_along(template[list(line)], parts), strict=True
+        ):
             found[landmark].append(point)
     for landmark, sources in _OTHERS.items():
         found[landmark] = [template[source] for source in sources]

@@ -16,10 +16,10 @@ from luvli.synthetic.heads.head import Eyeball, Head
 from luvli.synthetic.heads.own_modes import USUAL_FULLNESS, own_modes
 from luvli.synthetic.raster.materials import Part
 
-# The 68 Multi-PIE landmarks as vertices of the ICT topology. Some are not the model's own, which lie
-# elsewhere than people label them: brows (17 to 26) 5 mm lower, where those of the London portraits
-# are on average; the floor of the nose (31 to 35) in the crease between nose and lip, 2 mm higher
-# than on the lip; the lids (37, 38, 41, 43, 44, 46) at thirds of their length.
+# The 68 Multi-PIE landmarks as vertices of the ICT topology. Some are not the model's own, which
+# lie elsewhere than people label them: brows (17 to 26) 5 mm lower, where those of the London
+# portraits are on average; the floor of the nose (31 to 35) in the crease between nose and lip,
+# 2 mm higher than on the lip; the lids (37, 38, 41, 43, 44, 46) at thirds of their length.
 _LANDMARKS = [
     *(1225, 1888, 1052, 367, 1719, 1722, 2199, 1447, 966),
     *(3661, 4390, 3927, 3924, 2608, 3272, 4088, 3443),

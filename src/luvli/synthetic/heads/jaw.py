@@ -24,8 +24,8 @@ _REACH = (0.36, 0.46, 0.56, 0.62, 0.64, 0.66, 0.66, 0.60, 0.0)
 _BACK = (0.27, 0.30, 0.36, 0.42, 0.46, 0.40, 0.28, 0.13, 0.0)
 _RISE = (0.0, 0.0, 0.0, 0.0, 0.06, 0.24, 0.26, 0.22, 0.0)
 EDGE = (67.0, 80.0)
-"""degrees by which the skin has turned down or aside where the edge of the jaw bends most, and where
-its underside begins: that is where the face ends for a camera below it, and for one level with it"""
+"""degrees by which the skin has turned down or aside where the edge of the jaw bends most, and
+where its underside begins: there the face ends for a camera below it, and for one level with it"""
 _BEND = 4.0
 """degrees around each of them over which vertices count"""
 
@@ -73,19 +73,28 @@ def _edges(neutral: Floats, normals: Floats, skin: Ints, landmarks: Ints) -> tup
     along = flat[2:] - flat[:-2]
     along /= np.linalg.norm(along, axis=1, keepdims=True)
     outward = np.stack([along[:, 1], -along[:, 0]], axis=1)
-    corners = np.repeat(landmarks[:17, None], 8 * len(EDGE), axis=1).reshape(17, len(EDGE), 8).astype(np.int32)
+    corners = (
+        np.repeat(landmarks[:17, None], 8 * len(EDGE), axis=1)
+        .reshape(17, len(EDGE), 8)
+        .astype(np.int32)
+    )
     weights = np.full((17, len(EDGE), 8), 0.125, np.float32)
+    turned = np.degrees(
+        np.arctan2(outward @ normals[skin, :2].T, normals[skin, 2])
+    )  # (17, v) how far the skin has turned out of the viewer's sight, seen along each cut
+    own = np.array([turned[j, np.searchsorted(skin, landmarks[j])] for j in range(17)])
+    if own[8] >= EDGE[0]:  # a head whose landmarks lie on the edge already
+        return corners, weights
     for j in range(17):
         away = neutral[skin].astype(np.float64) - jaw[j]
         beside = away[:, :2] @ along[j]
-        angle = np.degrees(np.arctan2(normals[skin, :2] @ outward[j], normals[skin, 2]))
-        own = np.degrees(np.arctan2(normals[landmarks[j], :2] @ outward[j], normals[landmarks[j], 2]))
         near = (np.linalg.norm(away, axis=1) < 3.5) & (np.abs(beside) < 0.6) & (away[:, 2] < 0.3)
         near &= away[:, :2] @ outward[j] > -0.15
         for e, wanted in enumerate(EDGE):
-            share = np.exp(-0.5 * ((angle - wanted) / _BEND) ** 2 - 0.5 * (beside / 0.3) ** 2) * near
+            share = np.exp(-0.5 * ((turned[j] - wanted) / _BEND) ** 2 - 0.5 * (beside / 0.3) ** 2)
+            share *= near
             best = np.argsort(-share)[:8]
-            if own < wanted and share[best].sum() > 0.5:  # else the landmark is on the edge itself
+            if own[j] < wanted and share[best].sum() > 0.5:
                 corners[j, e], weights[j, e] = skin[best], share[best] / share[best].sum()
     return corners, weights
 

@@ -18,7 +18,7 @@ USUAL_FULLNESS = 0.6
 
 
 def own_modes(skin: Floats, landmarks: Ints) -> Floats:
-    """(3, n, 3) offsets of the vertices of the skin (n, 3): fuller jaw, longer chin, higher brows."""
+    """(3, n, 3) offsets of the skin's vertices (n, 3): fuller jaw, longer chin, higher brows."""
     place, points = skin.astype(np.float64), skin[landmarks].astype(np.float64)
     modes = np.zeros((3, len(skin), 3))
     outward = place[:, :2] - (0.0, points[48:68, 1].mean())
