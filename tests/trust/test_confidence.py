@@ -167,17 +167,17 @@ def test_mean_fit_is_the_minimum_and_straight_among_ordinary_faces() -> None:
     fitted = fit_mean(x, np.log(errors), np.ones(400), ["a"], usual)
     assert fitted.centre[0] == pytest.approx(0.0, abs=0.2)
     assert fitted.spread[0] == pytest.approx(1.0, abs=0.2)
-    inside = fitted.centre[0] + fitted.spread[0] * np.linspace(-3, 1.99, 7)[:, None]
+    inside = fitted.centre[0] + fitted.spread[0] * np.linspace(-2.99, 1.99, 7)[:, None]
     assert np.allclose(np.diff(fitted(inside), n=2), 0.0, atol=1e-6)
     assert len(set(np.diff(fitted(np.arange(3.0, 9.0)[:, None])).round(6))) > 1
     terms = basis(x, fitted.centre, fitted.spread, UNUSUAL, LIMIT)
-    penalty = np.array([RIDGE, BEND, BEND, BEND, 0.0])
+    penalty = np.array([RIDGE, *[BEND] * len(UNUSUAL), 0.0])
 
     def cost(beta):
         line = terms @ beta
         return (line + errors * np.exp(-line)).sum() + penalty @ beta**2 / 2
 
-    best = optimize.minimize(cost, np.zeros(5), method="BFGS")
+    best = optimize.minimize(cost, np.zeros(len(penalty)), method="BFGS")
     assert cost(np.append(np.ravel(fitted.slopes), fitted.constant)) <= best.fun + 1e-4
 
 

@@ -35,14 +35,14 @@ MODES = 15
 """modes of the shape model"""
 KNOTS = (-1.0, 0.0, 1.0, 2.0)
 """where the log-odds bend, in deviations of all faces"""
-UNUSUAL = (2.0, 4.0, 7.0)
+UNUSUAL = (-3.0, 2.0, 4.0, 7.0)
 """where the lines of the expected error bend, in deviations of plain faces: among ordinary ones
 they are straight, because bends there follow the noise of a thousand faces and cost the order"""
 LIMIT = 12.0
 """deviations of plain faces beyond which all count alike"""
 RIDGE = 2.0
 """pull of every slope towards 0, in faces"""
-BEND = 50.0
+BEND = 100.0
 """pull of every bend towards 0 in the lines of the expected error"""
 FALL = -0.05
 """what log-odds fall with every deviation at least, so that no two errors are equally likely"""
