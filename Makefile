@@ -4,13 +4,17 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 
-.PHONY: demo test hostile coverage lint docs bench clean
+.PHONY: demo test pytest hostile coverage lint docs bench clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/luvli demo --out demo-output
 
-test: $(VENV)/.installed-dev lint
-	$(BIN)/python -m pytest -p tests.line_coverage -m "slow or not slow" --numprocesses auto --maxprocesses 8 --dist loadgroup --no-loadscope-reorder --durations 10
+# Side by side: mypy's first run takes half a minute of one core.
+test: $(VENV)/.installed-dev
+	@$(MAKE) --no-print-directory --jobs=2 lint pytest
+
+pytest: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -p tests.line_coverage -m "slow or not slow" --numprocesses auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder --durations 10
 
 # The long attack: damaged files and killed runs. A short one is part of `test`.
 INPUTS ?= 10000
@@ -21,7 +25,7 @@ hostile: $(VENV)/.installed-dev
 
 # Names the missing lines; apart from `test`, because tracing costs half as much again.
 coverage: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -m "slow or not slow" --numprocesses auto --maxprocesses 8 --dist loadgroup --no-loadscope-reorder --cov=luvli --cov-report=term-missing:skip-covered
+	$(BIN)/python -m pytest -m "slow or not slow" --numprocesses auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder --cov=luvli --cov-report=term-missing:skip-covered
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,11 +16,17 @@ from numpy.typing import NDArray
 from typer.testing import CliRunner, Result
 
 ROOT = Path(__file__).resolve().parent.parent
+CLUSTER = ("tests/scale/test_cluster.py", "tests/scale/test_ray_serve.py")
+"""tests on the one Ray cluster of a session"""
 
 # The golden numbers were computed with AVX2. Wider kernels round differently, which networks with
 # random weights amplify beyond the golden tests' tolerance, so all tests use AVX2's kernels.
 # Must be set before PyTorch is imported; programs that tests start inherit it.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX2")
+
+# Tests start many interpreters, which would all compile the same modules.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # A deadline for one example, in wall time, would test how busy the machine is.
 settings.register_profile("luvli", deadline=None)
@@ -36,23 +44,25 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 1
 
 
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A worker takes a file at a time, whose tests share fixtures; both of a cluster's files."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class FileScheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return CLUSTER[0] if file in CLUSTER else file
+
+    return FileScheduling(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Workers take a file at a time, whose tests share fixtures; its slow tests apart from the
-    others, and the longest work first, so that no worker is left alone with it at the end."""
-    seconds: Counter[str] = Counter()
+    """Files with the most work come first, so that no worker is left alone with one at the end."""
+    seconds: Counter[Path] = Counter()
     for item in items:
-        slow = item.get_closest_marker("slow")
-        given = item.get_closest_marker("xdist_group")
-        file = item.nodeid.partition("::")[0]
-        group = given.args[0] if given else f"{file} {'slow' if slow else 'fast'}"
-        if not given:
-            item.add_marker(pytest.mark.xdist_group(group))
-        item.stash[_GROUP] = group
-        seconds[group] += slow.kwargs.get("seconds", 5) if slow else 0.05
-    items.sort(key=lambda item: -seconds[item.stash[_GROUP]])
-
-
-_GROUP = pytest.StashKey[str]()
+        slow, given = item.get_closest_marker("slow"), item.get_closest_marker("seconds")
+        seconds[item.path] += given.args[0] if given else 2.0 if slow else 0.1
+    items.sort(key=lambda item: -seconds[item.path])
 
 
 @pytest.fixture(scope="session")

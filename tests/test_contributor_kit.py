@@ -34,7 +34,7 @@ def _steps(job: str) -> list[str]:
 
 def test_the_workflow_runs_what_make_runs() -> None:
     assert _steps("lint")[1:] == _recipe("lint")
-    assert _steps("test")[1:] == _recipe("test")
+    assert _steps("test")[1:] == _recipe("pytest")
 
 
 def test_the_workflow_tests_every_python_that_the_package_claims() -> None:

@@ -73,7 +73,8 @@ def test_youtube_faces(shared: Path) -> None:
     assert (faces[0].points == np.rint(faces[0].points)).all()
 
 
-@pytest.mark.slow(seconds=20)
+@pytest.mark.slow
+@pytest.mark.seconds(10)
 def test_all_merl_rav_labels(shared: Path, tmp_path: Path) -> None:
     archive = shared / "data/merl_rav_labels.tar.gz"
     if not archive.is_file():

@@ -24,7 +24,6 @@ from luvli.serving.settings import ServerSettings
 from .conftest import NODE
 
 pytest.importorskip("fastapi", reason="needs the extra serve")
-pytestmark = pytest.mark.xdist_group("cluster")  # that of test_cluster.py
 
 COMMAND = [sys.executable, "-m", "luvli", "serve", "--engine", "ray", "--port", "0"]
 CLIENTS = 6
@@ -79,7 +78,8 @@ class Counting(Client):
             self.attempts[status] += 1
 
 
-@pytest.mark.slow(seconds=20)
+@pytest.mark.slow
+@pytest.mark.seconds(20)
 @pytest.mark.skipif(sys.platform == "win32", reason="kills processes by POSIX signals")
 def test_a_node_dies_under_load_and_every_request_is_answered(cluster: Any) -> None:
     pytest.importorskip("ray.serve", reason="needs Ray Serve (extra serve-ray)")

@@ -60,6 +60,7 @@ def door() -> Iterator[_Door]:
 
 
 @pytest.mark.slow
+@pytest.mark.seconds(15)
 def test_a_job_from_s3_to_s3_is_that_of_a_folder(
     door: _Door, photos: Path, in_this_process: InThisProcess, tmp_path: Path
 ) -> None:

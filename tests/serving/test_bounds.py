@@ -23,6 +23,8 @@ from luvli.serving.metrics import resident_bytes
 from .conftest import Server
 from .test_server import metrics
 
+pytestmark = pytest.mark.seconds(2)
+
 
 def head(server: Server, length: int) -> bytes:
     host, port = server.address

@@ -22,7 +22,10 @@ from .conftest import EXAMPLES, Server
 playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright")
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next((path for name in NAMES if (path := shutil.which(name))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
+pytestmark = [
+    pytest.mark.seconds(2),
+    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium"),
+]
 
 FLAGS = [
     "--headless",

@@ -93,7 +93,8 @@ def test_there_are_nineteen() -> None:
     assert len(NAMES) == 19
 
 
-@pytest.mark.slow(seconds=20)
+@pytest.mark.slow
+@pytest.mark.seconds(6)
 def test_all_of_them_from_end_to_end(
     data: Path, tmp_path: Path, luvli: Callable[..., Result]
 ) -> None:

@@ -19,6 +19,7 @@ from luvli.errors import InputError
 from luvli.network import NetworkConfig, build, load_model
 from luvli.training.checkpoint import list_checkpoints
 from luvli.training.distributed import RunOptions, launch, prepare_norms, set_training_mode
+from luvli.training.loop import train
 from luvli.training.recipe import Recipe
 from luvli.training.recipe_files import write_recipe
 
@@ -44,7 +45,8 @@ def furthest(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> float:
     return max(float((a[name].double() - b[name].double()).abs().max()) for name in a)
 
 
-@pytest.mark.slow(seconds=30)
+@pytest.mark.slow
+@pytest.mark.seconds(10)
 def test_two_processes_learn_what_one_learns(small_recipe: MakeRecipe, tmp_path: Path) -> None:
     """Batch norms are frozen: local statistics of half a batch are other statistics.
 
@@ -53,7 +55,8 @@ def test_two_processes_learn_what_one_learns(small_recipe: MakeRecipe, tmp_path:
     """
     stage = {"batch_norm": "frozen", "optimizer": {"kind": "adamw", "lr": 2e-4, "eps": 1e-3}}
     recipe = small_recipe(stages={"heatmaps": stage, "luvli": stage})
-    one = run(recipe, tmp_path / "one")
+    done = train(recipe, tmp_path / "one", RunOptions(accelerator="cpu"))
+    one = load_model(done)[0].state_dict()
     two = run(recipe, tmp_path / "two", "--devices", "2")
     torch.manual_seed(recipe.seed * 1000)  # as the first stage begins
     start = build(recipe.network).state_dict()
@@ -62,7 +65,8 @@ def test_two_processes_learn_what_one_learns(small_recipe: MakeRecipe, tmp_path:
     assert furthest(one, two) < 1e-3 * learnt
 
 
-@pytest.mark.slow(seconds=30)
+@pytest.mark.slow
+@pytest.mark.seconds(10)
 def test_torchrun_trains_from_shards_and_two_processes_stop_together(
     small_recipe: MakeRecipe, faces_folder: Path, tmp_path: Path
 ) -> None:

@@ -18,10 +18,12 @@ SHORTER = [
     "stages.heatmap.batch_size=8",
     "stages.luvli.epochs=8",
     "stages.luvli.batch_size=8",
+    "validate_epochs=4",
 ]
 
 
-@pytest.mark.slow(seconds=80)
+@pytest.mark.slow
+@pytest.mark.seconds(30)
 def test_the_quick_recipe_even_shortened_learns_all_three(
     luvli: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
