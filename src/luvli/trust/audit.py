@@ -29,6 +29,8 @@ ERROR_KINDS: tuple[ErrorKind, ...] = get_args(ErrorKind)
 
 RARE = 8.0
 """-log of the share, 1 in 3,000, up to which the tail of a set is believed"""
+DOUBT = 0.5
+"""doubt in a prediction (1 - confidence) at which what it says against the label counts half"""
 SWAPPED = 0.3
 """log of the ratio of costs from which a label is called swapped"""
 PRIOR = {"shifted": 0.0, "scaled": 0.0, "wrong face": 0.0, "swapped": 0.0, "one landmark": 0.0,
@@ -111,8 +113,9 @@ def judge_labels(
         return []
     work = Differences(records, faces, standard.habits)
     sure = np.array([1.0 if face.confidence is None else face.confidence for face in faces])
+    belief = DOUBT / (DOUBT + 1 - sure)
     tails = {
-        kind: suspicion(values, nats, standard.tails[kind]) * (0.25 + 0.75 * sure) + PRIOR[kind]
+        kind: suspicion(values, nats, standard.tails[kind]) * belief + PRIOR[kind]
         for kind, (values, nats) in _strength(work).items()
     }
     suspects = []
