@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from luvli.serving.batching import Batcher, Pace
+from luvli.serving.threads import Threads
 
 
 class Doubler:
@@ -28,7 +28,7 @@ class Doubler:
 
 
 def make(double: Doubler, max_batch: int = 4, patience: float = 0.05) -> Batcher[int, int]:
-    return Batcher(double, ThreadPoolExecutor(1), max_batch, patience)
+    return Batcher(double, Threads(1, "test"), max_batch, patience)
 
 
 def test_a_lone_caller_does_not_wait() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from luvli.serving.metrics import resident_bytes
@@ -67,6 +68,13 @@ def test_a_form_in_chunks_is_read(server: Server, image: bytes) -> None:
         assert sender.recv(100).startswith(b"HTTP/1.1 200 ")
 
 
+def test_head_and_body_of_an_answer_come_in_one_packet(server: Server) -> None:
+    with opened(server) as sender:
+        host, port = server.address
+        sender.sendall(f"GET /healthz HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+        assert sender.recv(10_000).endswith(b"\r\n\r\nok\n")
+
+
 def test_who_was_refused_and_goes_on_sending_is_cut_off(start: Callable[..., Server]) -> None:
     """Nobody waits for the rest of a body whose request got its answer."""
     server = start("--limit", "receive_seconds=2", "--limit", "max_bytes=1000000")
@@ -79,6 +87,27 @@ def test_who_was_refused_and_goes_on_sending_is_cut_off(start: Callable[..., Ser
                 sender.sendall(b"a")
                 time.sleep(0.1)
         assert time.monotonic() - begin < 10
+
+
+def test_who_does_not_take_the_answer_is_cut_off(start: Callable[..., Server]) -> None:
+    """A drawing that is larger than all the system's buffers, asked for and not read."""
+    server = start("--limit", "send_seconds=1")
+    noise = np.random.default_rng(0).integers(0, 256, (2000, 2500, 3), dtype=np.uint8)
+    buffer = io.BytesIO()
+    Image.fromarray(noise).save(buffer, "JPEG", quality=50)
+    with socket.socket() as reader:
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        reader.settimeout(20)
+        reader.connect(server.address)
+        head = line(server).replace(b"predict", b"predict?boxes=[]") + b"Accept: image/png\r\n"
+        length = f"Content-Length: {len(buffer.getvalue())}\r\n\r\n".encode()
+        reader.sendall(head + length + buffer.getvalue())
+        assert reader.recv(20).startswith(b"HTTP/1.1 200 ")
+        with pytest.raises(ConnectionResetError):
+            for _ in range(200):  # asks for nothing more, and sees the connection go
+                time.sleep(0.05)
+                if error := reader.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                    raise OSError(error, "")
 
 
 def test_freed_memory_goes_back_to_the_system(start: Callable[..., Server]) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import io
 import struct
 import zlib
-from collections.abc import AsyncIterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ from luvli.serving.settings import (
     is_loopback,
     read_tokens,
 )
-from luvli.serving.upload import decode, image_size, parse_upload, read_body
+from luvli.serving.upload import Receive, decode, parse_upload, read_body
 
 LIMITS = Limits(max_images=2, max_pixels=1_000_000, max_bytes=1000, receive_seconds=0.05)
 
@@ -83,7 +83,7 @@ def test_bad_forms_are_refused(body: bytes, kind: str, status: int) -> None:
 def test_a_bomb_is_refused_by_its_header_alone() -> None:
     for width, height in ((2000, 2000), (60_000, 60_000), (2**31 - 1, 2**31 - 1)):
         with pytest.raises(Refused) as caught:
-            image_size(png_claiming(width, height), LIMITS)
+            decode(png_claiming(width, height), LIMITS)
         assert caught.value.status == 413
 
 
@@ -91,7 +91,7 @@ def test_a_jpeg_of_endless_scans_is_refused() -> None:
     stream = io.BytesIO()
     Image.fromarray(np.zeros((32, 32, 3), np.uint8)).save(stream, "JPEG", progressive=True)
     data = stream.getvalue()
-    assert image_size(data, LIMITS) == (32, 32)
+    assert decode(data, LIMITS).shape == (32, 32, 3)
     last = data.rindex(b"\xff\xda")
     bomb = data[:last] + data[last:-2] * 100 + b"\xff\xd9"
     with pytest.raises(Refused) as caught:
@@ -109,15 +109,27 @@ def test_formats_that_nobody_sends_are_not_decoded(kind: str) -> None:
 
 
 def test_bodies_are_bounded_in_size_and_time() -> None:
-    async def chunks(count: int, seconds: float) -> AsyncIterator[bytes]:
-        for _ in range(count):
-            await asyncio.sleep(seconds)
-            yield b"x" * 100
+    def sender(count: int, seconds: float, whole: bool = True) -> Receive:
+        """Sends 100 bytes so many times, and then goes away if that is not the whole body."""
+        sizes = iter(range(count, 0, -1))
 
-    assert len(asyncio.run(read_body(chunks(10, 0), LIMITS))) == 1000
-    for count, seconds, status in ((11, 0, 413), (10, 0.02, 408)):
+        async def receive() -> dict[str, Any]:
+            await asyncio.sleep(seconds)
+            left = next(sizes, 0)
+            if not left:
+                return {"type": "http.disconnect"}
+            return {"type": "http.request", "body": b"x" * 100, "more_body": left > whole}
+
+        return receive
+
+    assert len(asyncio.run(read_body(sender(10, 0), LIMITS))) == 1000
+    for sent, status in (
+        (sender(11, 0), 413),
+        (sender(10, 0.02), 408),
+        (sender(3, 0, whole=False), 499),
+    ):
         with pytest.raises(Refused) as caught:
-            asyncio.run(read_body(chunks(count, seconds), LIMITS))
+            asyncio.run(read_body(sent, LIMITS))
         assert caught.value.status == status
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from luvli.image import affine
 from luvli.image.crop import Crop
-from luvli.image.read import ImageArray, ImageSource, Reduced, from_array, read_reduced
+from luvli.image.read import ImageArray, ImageSource, Opener, Reduced, from_array, read_reduced
 
 COARSEST = 8
 """JPEG files can be decoded with one pixel for 8 x 8."""
@@ -20,8 +20,10 @@ class Photograph:
     Other formats are read whole. Coordinates are always those of the whole image.
     """
 
-    def __init__(self, source: ImageSource) -> None:
+    def __init__(self, source: ImageSource, opener: Opener | None = None) -> None:
+        """`opener` as in `read_reduced`."""
         self._source = source
+        self._opener = opener
         self._finest: Reduced | None = None
         if isinstance(source, np.ndarray):
             pixels = np.ascontiguousarray(from_array(source))
@@ -51,5 +53,5 @@ class Photograph:
         if self._finest is None or self._finest.factor > max(factor, 1):
             self._finest = None  # its memory first
             assert not isinstance(self._source, np.ndarray)
-            self._finest = read_reduced(self._source, factor, least)
+            self._finest = read_reduced(self._source, factor, least, self._opener)
         return self._finest

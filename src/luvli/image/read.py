@@ -6,7 +6,7 @@ import importlib
 import io
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +24,9 @@ ImageArray = NDArray[np.uint8]
 """(H, W, 3) RGB"""
 
 ImageSource = PathLike | bytes | NDArray[Any]
+
+Opener = Callable[[Any], Image.Image]
+"""an open file -> the image in it, of which no more than the header has been read"""
 
 MAX_SIDE = 20_000
 """Longest side, in pixels, that `read_image` accepts; above it an image is refused unread."""
@@ -98,31 +101,37 @@ class Reduced(NamedTuple):
         return Box(x0, y0, x1, y1, box.score, detected=box.detected)
 
 
-def read_reduced(source: PathLike | bytes, factor: int, least: int = 0) -> Reduced:
+def read_reduced(
+    source: PathLike | bytes, factor: int, least: int = 0, opener: Opener | None = None
+) -> Reduced:
     """Read a file with one pixel for `factor` x `factor` of it, as far as its format allows.
 
     JPEG files can be decoded at 1/2, 1/4 and 1/8, in less time and memory, each pixel the
     mean of those it stands for; others are read whole. With `least` the longest side keeps at
-    least so many pixels.
+    least so many pixels. `opener` takes the place of `open_image`: it may refuse what it sees in
+    the header with an `InputError`, before a pixel is decoded.
     """
     if isinstance(source, bytes | bytearray | memoryview):
-        return _decode(io.BytesIO(source), "the image data", len(source), factor, least)
+        stream = io.BytesIO(source)
+        return _decode(stream, "the image data", len(source), factor, least, opener)
     path = Path(source)
     check_plain(path)
     try:
         size = path.stat().st_size
-        with path.open("rb") as stream:
-            return _decode(stream, str(path), size, factor, least)
+        with path.open("rb") as file:
+            return _decode(file, str(path), size, factor, least, opener)
     except OSError as error:
         raise unreadable(path, error) from error
 
 
-def _decode(stream: Any, name: str, size: int, factor: int, least: int) -> Reduced:
+def _decode(
+    stream: Any, name: str, size: int, factor: int, least: int, opener: Opener | None
+) -> Reduced:
     if size == 0:
         raise InputError(f"{name} is empty (0 bytes): copy or download it again.")
     try:
         # Pillow's own size warning is of no use; ours is the limit
-        with no_warnings(), open_image(stream) as image:
+        with no_warnings(), (opener or open_image)(stream) as image:
             check_image_size(image.width, image.height, name)
             whole = image.size
             factor = min(factor, max(whole) // max(least, 1)) or 1

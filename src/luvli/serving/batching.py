@@ -12,9 +12,10 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from luvli.serving.threads import Threads
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -67,19 +68,19 @@ class _Job(Generic[Item, Result]):
 class Batcher(Generic[Item, Result]):
     """Gathers items of concurrent callers for one function of many items.
 
-    Belongs to one event loop. `run` is called in `executor`, never twice at the same time.
+    Belongs to one event loop. `run` is called in `thread`, never twice at the same time.
     """
 
     def __init__(
         self,
         run: Callable[[list[Item]], list[Result]],
-        executor: Executor,
+        thread: Threads,
         max_batch: int = 16,
         patience: float = 0.003,
     ) -> None:
         """`patience` in seconds."""
         self._run = run
-        self._executor = executor
+        self._thread = thread
         self._max_batch = max_batch
         self._patience = patience
         self._waiting: deque[_Job[Item, Result]] = deque()
@@ -164,9 +165,7 @@ class Batcher(Generic[Item, Result]):
     async def _call(self, jobs: list[_Job[Item, Result]]) -> None:
         items = [item for job in jobs for item in job.items]
         try:
-            results = await asyncio.get_running_loop().run_in_executor(
-                self._executor, self._run, items
-            )
+            results = await self._thread(self._run, items)
         except BaseException as error:
             for job in jobs:
                 if not job.done.done():

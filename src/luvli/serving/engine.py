@@ -1,15 +1,11 @@
-"""The work of the server: admission, decoding and detection in threads, shared network calls."""
+"""The work of the server: decoding and detection in threads, shared calls of the network."""
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from luvli.errors import InputError
 from luvli.faces import FaceLandmarks
@@ -19,11 +15,13 @@ from luvli.image.detect import MIN_SCORE
 from luvli.image.photograph import Photograph
 from luvli.image.read import ImageArray
 from luvli.prediction.predictor import Predictor, load
-from luvli.serving.batching import Batcher, Pace
-from luvli.serving.errors import Refused, busy, too_large, unusable
+from luvli.serving.admission import Admission
+from luvli.serving.batching import Batcher
+from luvli.serving.errors import Refused, too_large, unusable
 from luvli.serving.metrics import Metrics
 from luvli.serving.settings import ServerSettings, core_count
-from luvli.serving.upload import image_size, refused_input
+from luvli.serving.threads import Threads
+from luvli.serving.upload import checked_opener, refused_input
 
 
 class Face(NamedTuple):
@@ -78,7 +76,7 @@ class Served:
         self.alone = False
         """whether a request is in work that found nobody else"""
         self._metrics = metrics
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"network-{name}")
+        self._thread = Threads(1, f"network-{name}")
         limits = settings.limits
         self.batcher: Batcher[Face, FaceLandmarks] = Batcher(
             self.run, self._thread, limits.max_batch, limits.patience_ms / 1e3
@@ -98,7 +96,7 @@ class Served:
         return answers
 
     def close(self) -> None:
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._thread.close()
 
 
 class Engine:
@@ -109,7 +107,7 @@ class Engine:
         self.metrics = metrics or Metrics()
         self.ready = False
         threads = settings.threads or core_count()
-        self.pool = ThreadPoolExecutor(threads, thread_name_prefix="prepare")
+        self.in_thread = Threads(threads, "prepare")
         self.models: dict[str, Served] = {}
         for name in settings.models:
             predictor = load(name, threads=threads)
@@ -117,10 +115,7 @@ class Engine:
             if label in self.models:
                 raise InputError(f"two of the models are called {label}: serve one of them.")
             self.models[label] = Served(predictor, settings, self.metrics, label)
-        self._in_flight = 0
-        self._pace = Pace()
-        self._by_client: Counter[str] = Counter()
-        self._buffered = 0
+        self.admission = Admission(settings.limits, self.metrics)
         self.streams = 0
         """open streams"""
 
@@ -146,62 +141,10 @@ class Engine:
             )
         return self.models[name]
 
-    # -- admission -------------------------------------------------------------------------
-
-    @contextmanager
-    def place(self, client: str) -> Iterator[None]:
-        """A place in the queue for the duration of a request, or 503 or 429 at once."""
-        limits = self.settings.limits
-        if self._in_flight >= limits.max_requests:
-            raise busy()
-        expected = self._pace.expected(self._in_flight)
-        if self._in_flight > 1 and expected > limits.request_seconds / 2:
-            # it would wait for longer than it may: no is better now than then
-            raise busy(retry_after=expected / 2)
-        if limits.max_client_requests and self._by_client[client] >= limits.max_client_requests:
-            raise Refused(
-                429,
-                "too_many_requests",
-                f"you have {limits.max_client_requests} requests in work already: wait for them.",
-                retry_after=1,
-            )
-        self._in_flight += 1
-        self._by_client[client] += 1
-        self.metrics.add("luvli_requests_in_flight", 1)
-        try:
-            yield
-        finally:
-            self._in_flight -= 1
-            self._by_client[client] -= 1
-            if not self._by_client[client]:
-                del self._by_client[client]
-            self.metrics.add("luvli_requests_in_flight", -1)
-
-    @contextmanager
-    def buffer(self, size: int) -> Iterator[None]:
-        """Room in memory for a body of `size` bytes, or 503 at once."""
-        if self._buffered + size > self.settings.limits.max_buffered_bytes:
-            raise busy()
-        self._buffered += size
-        self.metrics.add("luvli_buffered_bytes", size)
-        try:
-            yield
-        finally:
-            self._buffered -= size
-            self.metrics.add("luvli_buffered_bytes", -size)
-
-    # -- prediction ------------------------------------------------------------------------
-
     async def predict(self, name: str, data: bytes, options: Options) -> Answer:
         """The faces of one image. Cancelling it frees its place in every queue."""
-        self._pace.begin()
-        completed = False
-        try:
-            answer = await self._predict(name, data, options)
-            completed = True
-            return answer
-        finally:
-            self._pace.end(completed)
+        with self.admission.paced():
+            return await self._predict(name, data, options)
 
     async def _predict(self, name: str, data: bytes, options: Options) -> Answer:
         start = time.monotonic()
@@ -245,15 +188,10 @@ class Engine:
         before = time.monotonic()
         return prepared, served.run(prepared.faces), before
 
-    async def in_thread(self, work: Any, *arguments: Any) -> Any:
-        """Run `work` in the pool; cancelled before it began, it never does."""
-        return await asyncio.get_running_loop().run_in_executor(self.pool, work, *arguments)
-
     def _prepare(self, predictor: Predictor, name: str, data: bytes, options: Options) -> _Prepared:
         limits = self.settings.limits
         start = time.monotonic()
-        image_size(data, limits, name)
-        photograph = Photograph(data)
+        photograph = Photograph(data, checked_opener(data, limits, name))
         with refused_input(name):
             if options.boxes is None:
                 predictor.look_at(photograph)  # decodes what the detector needs
@@ -281,7 +219,7 @@ class Engine:
     def close(self) -> None:
         """Let the threads go."""
         self.ready = False
-        self.pool.shutdown(wait=False, cancel_futures=True)
+        self.in_thread.close()
         for served in self.models.values():
             served.close()
 

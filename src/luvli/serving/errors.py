@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from luvli.errors import InputError
 
-class Refused(Exception):
+
+class Refused(InputError):
     """A request that is not answered, and why; never holds anything of the image."""
 
     def __init__(

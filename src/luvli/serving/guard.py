@@ -12,6 +12,7 @@ import hmac
 import json
 import logging
 import time
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -41,10 +42,13 @@ _HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.i
 
 
 class Guard:
-    """Wraps the application."""
+    """Wraps the application; `direct` are paths whose POST requests go past its routes."""
 
-    def __init__(self, app: Any, settings: ServerSettings, metrics: Metrics) -> None:
+    def __init__(
+        self, app: Any, settings: ServerSettings, metrics: Metrics, direct: Mapping[str, Any]
+    ) -> None:
         self.app = app
+        self.direct = direct
         self.settings = settings
         self.metrics = metrics
         self._tokens = [token.encode() for token in settings.tokens]
@@ -76,7 +80,8 @@ class Guard:
 
         try:
             self._check(scope)
-            await self.app(scope, receive, send_guarded)
+            direct = self.direct.get(scope["path"]) if scope["method"] == "POST" else None
+            await (direct or self.app)(scope, receive, send_guarded)
         except Refused as refused:
             await _refuse(send_guarded, refused)
         except TimeoutError:
@@ -106,7 +111,7 @@ class Guard:
         await self.app(scope, receive, send)
 
     def _check(self, scope: Any) -> None:
-        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        headers = dict(scope["headers"])
         if self._tokens:
             path = scope["path"]
             if path in OPEN_PATHS or path.startswith(PAGE):
@@ -114,27 +119,27 @@ class Guard:
             if not self._has_token(headers):
                 raise Refused(401, "token_missing", "this server asks for a bearer token.")
             return  # whoever has the token is no other web site's script
-        host = headers.get(b"host", "")
+        host = headers.get(b"host", b"").decode("latin-1")
         if self.settings.is_local and not is_loopback(_host_name(host)):
             # a name of the attacker's that points to this machine (DNS rebinding)
             raise Refused(421, "wrong_host", "this server answers to localhost only.")
         origin = headers.get(b"origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and urlsplit(origin.decode("latin-1")).netloc != host:
             raise Refused(403, "other_site", "requests of other web sites are not answered.")
-        if headers.get(b"sec-fetch-site") == "cross-site" and scope["path"].startswith("/v1/"):
+        if headers.get(b"sec-fetch-site") == b"cross-site" and scope["path"].startswith("/v1/"):
             raise Refused(403, "other_site", "requests of other web sites are not answered.")
 
-    def _has_token(self, headers: dict[bytes, str]) -> bool:
-        kind, _, given = headers.get(b"authorization", "").partition(" ")
-        if kind.lower() != "bearer":
+    def _has_token(self, headers: dict[bytes, bytes]) -> bool:
+        kind, _, given = headers.get(b"authorization", b"").partition(b" ")
+        if kind.lower() != b"bearer":
             # scripts in a browser cannot set headers of a WebSocket, but its protocols
-            offered = headers.get(b"sec-websocket-protocol", "").split(",")
+            offered = headers.get(b"sec-websocket-protocol", b"").split(b",")
             given = next(
-                (word.strip()[7:] for word in offered if word.strip().startswith("bearer.")), ""
+                (word.strip()[7:] for word in offered if word.strip().startswith(b"bearer.")), b""
             )
         found = False
         for token in self._tokens:  # all of them, so that time tells nothing
-            found |= hmac.compare_digest(given.strip().encode(), token)
+            found |= hmac.compare_digest(given.strip(), token)
         return found
 
 

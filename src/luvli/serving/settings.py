@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 from collections.abc import Iterable
+from functools import cached_property, lru_cache
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -101,12 +102,13 @@ class ServerSettings(BaseModel):
     """processor threads; all cores by default"""
     limits: Limits = Limits()
 
-    @property
+    @cached_property
     def is_local(self) -> bool:
         """Whether only this machine can connect."""
         return is_loopback(self.host)
 
 
+@lru_cache(64)  # asked for every request; strangers choose what is asked
 def is_loopback(host: str) -> bool:
     """Whether a host name or address means this machine alone.
 

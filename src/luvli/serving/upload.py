@@ -7,19 +7,20 @@ read from its header before a pixel is decoded.
 from __future__ import annotations
 
 import asyncio
-import io
-from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from PIL import Image
 
 from luvli.errors import InputError
-from luvli.image.read import ImageArray, no_warnings, read_image
+from luvli.image.read import ImageArray, Opener, read_reduced
 from luvli.serving.errors import Refused, too_large, unusable
 from luvli.serving.settings import Limits
 
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+"""ASGI: the next message of a request"""
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP")
 """what is decoded at all; fewer decoders, fewer doors"""
 MAX_SCANS = 64
@@ -38,15 +39,20 @@ class Upload:
     fields: dict[str, str] = field(default_factory=dict)
 
 
-async def read_body(chunks: AsyncIterator[bytes], limits: Limits) -> bytes:
-    """The whole body, within `max_bytes` and `receive_seconds`."""
+async def read_body(receive: Receive, limits: Limits) -> bytes:
+    """The whole body of an ASGI request, within `max_bytes` and `receive_seconds`."""
     body = bytearray()
     try:
-        async with asyncio.timeout(limits.receive_seconds), aclosing(chunks) as stream:  # type: ignore[type-var]
-            async for chunk in stream:
-                body += chunk
+        async with asyncio.timeout(limits.receive_seconds):
+            more = True
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise Refused(499, "gone", "the client went away.")
+                body += message.get("body", b"")
                 if len(body) > limits.max_bytes:
                     raise body_too_large(limits)
+                more = message.get("more_body", False)
     except TimeoutError:
         raise Refused(
             408, "slow", f"the body did not arrive within {limits.receive_seconds:g} seconds."
@@ -141,31 +147,33 @@ def _parse_multipart(body: bytes, parameters: str, limits: Limits) -> Upload:
     return upload
 
 
-def image_size(data: bytes, limits: Limits, name: str = "the file") -> tuple[int, int]:
-    """Width and height from the header alone; refuses what must not be decoded."""
-    try:
-        with no_warnings(), Image.open(io.BytesIO(data), formats=FORMATS) as image:
-            width, height, kind = image.width, image.height, image.format
-    except Image.DecompressionBombError:
-        raise _too_many_pixels(name, "too many", limits) from None
-    except Exception:  # unknown format, or a header that is damaged
-        raise Refused(
-            415,
-            "not_an_image",
-            f"{name} is not an image that this server reads: send JPEG, PNG, WebP, GIF or BMP.",
-        ) from None
-    if width * height > limits.max_pixels:
-        raise _too_many_pixels(name, f"{width} x {height}", limits)
-    if kind in ("JPEG", "MPO") and data.count(b"\xff\xda") > MAX_SCANS:
-        raise unusable(f"{name} is a JPEG of more than {MAX_SCANS} scans: save it again.")
-    return width, height
+def checked_opener(data: bytes, limits: Limits, name: str = "the file") -> Opener:
+    """Opens the image of a request; refuses by its header what must not be decoded."""
+
+    def opener(stream: Any) -> Image.Image:
+        try:
+            image = Image.open(stream, formats=FORMATS)
+        except Image.DecompressionBombError:
+            raise _too_many_pixels(name, "too many", limits) from None
+        except Exception:  # unknown format, or a header that is damaged
+            raise Refused(
+                415,
+                "not_an_image",
+                f"{name} is not an image that this server reads: send JPEG, PNG, WebP, GIF or BMP.",
+            ) from None
+        if image.width * image.height > limits.max_pixels:
+            raise _too_many_pixels(name, f"{image.width} x {image.height}", limits)
+        if image.format in ("JPEG", "MPO") and data.count(b"\xff\xda") > MAX_SCANS:
+            raise unusable(f"{name} is a JPEG of more than {MAX_SCANS} scans: save it again.")
+        return image
+
+    return opener
 
 
 def decode(data: bytes, limits: Limits, name: str = "the file") -> ImageArray:
     """The pixels, upright, after every check."""
-    image_size(data, limits, name)
     with refused_input(name):
-        return read_image(data)
+        return read_reduced(data, 1, opener=checked_opener(data, limits, name)).image
 
 
 @contextmanager
@@ -173,6 +181,8 @@ def refused_input(name: str) -> Iterator[None]:
     """What cannot be read is refused, in the sentence of the reader."""
     try:
         yield
+    except Refused:
+        raise
     except InputError as error:
         raise unusable(str(error).replace("the image data", name)) from error
 
