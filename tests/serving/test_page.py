@@ -230,6 +230,11 @@ def test_several_images_and_a_text_file(page: Any, image: bytes) -> None:
     words = page.inner_text("#alerts")
     assert "notes.txt" in words and "not an image" in words
     page.click("#alerts button")
+    page.click(".thumb >> nth=0")
+    drop(page, ("more.txt", "text/plain", b"no image"))
+    page.wait_for_selector("#alerts p >> text=more.txt")
+    page.wait_for_selector(".thumb >> nth=2", state="detached")
+    assert page.get_attribute(".thumb >> nth=0", "aria-current") == "true"  # still looked at
     page.click(".thumb >> nth=1")
     assert page.get_attribute(".thumb >> nth=1", "aria-current") == "true"
 

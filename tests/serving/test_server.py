@@ -82,6 +82,9 @@ def test_models_tell_what_a_page_needs(server: Server) -> None:
 
 def test_health_metrics_and_openapi(server: Server, image: bytes) -> None:
     assert server.ask("GET", "/healthz")[2] == b"ok\n"
+    for path in ("/healthz", "/readyz", "/"):  # load balancers ask so
+        status, headers, body = server.ask("HEAD", path)
+        assert (status, body) == (200, b"") and int(headers["Content-Length"]) > 0
     before = metrics(server)
     server.ask("POST", "/v1/predict", image)
     server.ask("POST", "/v1/predict", b"no image")
@@ -117,6 +120,8 @@ def metrics(server: Server) -> dict[str, float]:
         ("/v1/predict?boxes=" + "[" * 3000, png_claiming(100, 100), {}, 422),
         ("/v1/predict", b"x", {"Accept": "audio/ogg"}, 406),
         ("/v1/nothing", b"x", {}, 404),
+        ("/v1/predict", None, {}, 405),
+        ("/v1/predict?regions=maybe", b"x", {}, 422),
         ("/page/../app.py", None, {}, 404),
         ("/page/%2e%2e/app.py", None, {}, 404),
     ],

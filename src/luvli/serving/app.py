@@ -46,7 +46,8 @@ def create_app(engine: Engine) -> Guard:
 
     @app.exception_handler(HTTPException)
     async def unknown(_: Request, error: HTTPException) -> Response:
-        words = Refused(error.status_code, "not_found", f"{error.detail}.")
+        code = "not_allowed" if error.status_code == 405 else "not_found"
+        words = Refused(error.status_code, code, f"{error.detail}.")
         return JSONResponse(words.body(), error.status_code, error.headers)
 
     predict = Predict(engine)
@@ -73,10 +74,12 @@ def create_app(engine: Engine) -> Guard:
     async def stream(websocket: WebSocket) -> None:
         await serve_stream(websocket, engine)
 
+    @app.head("/healthz", include_in_schema=False)  # what some load balancers ask with
     @app.get("/healthz", summary="Whether the process lives")
     async def health() -> PlainTextResponse:
         return PlainTextResponse("ok\n")
 
+    @app.head("/readyz", include_in_schema=False)
     @app.get("/readyz", summary="Whether it takes requests")
     async def readiness() -> PlainTextResponse:
         if not engine.ready:
@@ -91,6 +94,7 @@ def create_app(engine: Engine) -> Guard:
 
     cached = {"Cache-Control": "no-cache"}  # asked for again, answered with 304
 
+    @app.head("/", include_in_schema=False)
     @app.get("/", include_in_schema=False)
     async def page() -> FileResponse:
         return FileResponse(page_folder() / "index.html", headers=cached)

@@ -67,12 +67,13 @@ async function take(files) {
   if (videos.length) return play(() => openVideo(videos[0]), videos[0].name);
   stopLive();
   const added = images.map((file) => ({ name: file.name || "pasted image", blob: file, status: "waiting" }));
+  const before = item();
   state.items = [...state.items.filter((old) => !old.live), ...added];
   show(state.items.length - added.length);
-  for (const next of added) await look(next);
+  for (const next of added) await look(next, before);
 }
 
-async function look(next) {
+async function look(next, before) {
   next.status = "working";
   refreshStrip();
   try {
@@ -95,15 +96,17 @@ async function look(next) {
     next.status = "error";
     next.error = error.message;
     alertUser(`${next.name}: ${error.message}`);
-    if (!next.source) dropItem(next);
+    if (!next.source) dropItem(next, before);
   }
   refresh();
 }
 
-function dropItem(gone) {
+function dropItem(gone, before) {
+  const shown = item(); // stays, wherever it comes to stand; instead of the one that goes: the last before
   state.items = state.items.filter((kept) => kept !== gone);
-  state.current = Math.min(state.current, state.items.length - 1);
-  view.fit();
+  const index = state.items.indexOf(shown === gone ? before : shown);
+  if (shown === gone) show(index < 0 ? state.items.length - 1 : index);
+  else state.current = index;
 }
 
 function arrived(done) {
