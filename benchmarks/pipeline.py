@@ -29,11 +29,13 @@ from throughput import HEADER, folder_rows, video_rows
 from luvli.cli.tables import print_table
 from luvli.errors import require
 from luvli.image import read_image
+from luvli.image.photograph import Photograph
 from luvli.image.read import ImageArray
 from luvli.image.write import write_image
 from luvli.network.backend import INPUT
 from luvli.prediction.predictor import Predictor, load
 from luvli.prediction.result import Result
+from luvli.prediction.second_look import first_view
 
 PARTS = ("stages", "growth", "throughput")
 WANTED = (
@@ -68,14 +70,17 @@ def astronaut(width: int, height: int) -> ImageArray:
 def stages(predictor: Predictor, image: ImageArray, others: Works) -> Works:
     """One face in 640 x 480 pixels, step by step and as a whole, and others' ways."""
     face = predictor.prepare(image)
-    ready = np.stack(face.pixels)
+    size = predictor.info.config.input_size
+    ready = np.stack([first_view(pixels, size) for pixels in face.pixels])
     session = predictor.backend.session  # type: ignore[attr-defined]
-    box, boxes = face.boxes[0], [face.boxes[0]]
+    boxes = face.boxes[:1]
     trust, found = predictor.info.trust, predictor.predict(image)[:1]
 
+    photograph = Photograph(image)
+
     def landmarks() -> object:
-        crop = predictor.crop(box)
-        return predictor.run([crop.warp(image)], [crop], boxes)
+        ready = predictor.prepare(photograph, boxes)
+        return predictor.run(ready.pixels, ready.crops, ready.boxes)
 
     return {
         "image to faces": lambda: predictor.predict(image),
@@ -83,7 +88,7 @@ def stages(predictor: Predictor, image: ImageArray, others: Works) -> Works:
         "detector, OpenCV's, 320 and 640 pixels": opencv_detector(image),
         "landmark stage": landmarks,
         "bare session call": lambda: session.run(None, {INPUT: ready}),
-        "of it: crop": lambda: predictor.crop(box).warp(image),
+        "of it: crop": lambda: predictor.prepare(photograph, boxes),
         "confidence of one face": lambda: trust.apply_all(found) if trust else None,
         "confidence of 32 faces": lambda: trust.apply_all(found * 32) if trust else None,
         "line of results": lambda: Result("image.jpg", (found[0],)).to_line(),

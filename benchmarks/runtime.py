@@ -34,6 +34,7 @@ from luvli.network.backend import INPUT, OUTPUTS
 from luvli.prediction.input_files import Inputs
 from luvli.prediction.predictor import Predictor, load
 from luvli.prediction.quantize import QUANTIZING_FACES, quantize
+from luvli.prediction.second_look import first_view
 
 Run = Callable[[ImageArray], NDArray[np.floating]]
 """crops (B, S, S, 3) -> points (B, k, 2)"""
@@ -141,7 +142,8 @@ def measure(ways: dict[str, Variant], crop: ImageArray, turns: int) -> list[list
 def face_crops(predictor: Predictor, folder: str | None) -> tuple[ImageArray, list[ImageArray]]:
     """The crop to measure with (1, S, S, 3), and crops for the 8-bit ranges."""
     astronaut = read_image(require("skimage.data", "demo").astronaut())
-    crop = np.stack(predictor.prepare(astronaut).pixels)[:1]
+    cut = predictor.prepare(astronaut).pixels[0]
+    crop = first_view(cut, predictor.info.config.input_size)[None]
     crops: list[ImageArray] = []
     for item in Inputs([folder]) if folder else ():
         crops += predictor.prepare(item.path).pixels

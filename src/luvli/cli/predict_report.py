@@ -25,8 +25,9 @@ SHOWN_IMAGES = 12
 
 
 def watch(items: Iterable[Any], description: str, total: int | None) -> Iterable[Any]:
-    """Progress in images or frames per second."""
-    return track(items, description, total, unit="images" if description == "images" else "frames")
+    """Progress in images, parts of a source or frames of a video per second."""
+    unit = description if description in ("images", "parts") else "frames"
+    return track(items, description, total, unit)
 
 
 def refuse_options(given: dict[str, Any], why: str) -> None:

@@ -92,8 +92,14 @@ class Crop:
         affine = np.array([[cos, sin, right], [-sin, cos, down]])
         if not (math.isfinite(right + down) and affines.LEAST_AREA <= scale**2 < math.inf):
             return cls(affine, size, rotation, convention)  # which says what is wrong
-        # It is finite, invertible and nobody else's: checking and copying it takes longer than
-        # all of the above, and there is one for every face.
+        return cls._trusted(affine, size, rotation, convention)
+
+    @classmethod
+    def _trusted(
+        cls, affine: NDArray[np.float64], size: int, rotation: float, convention: Convention
+    ) -> Crop:
+        """With an affine that is finite, invertible and nobody else's: checking and copying it
+        takes longer than making it, and there is one for every face."""
         affine.setflags(write=False)
         crop = object.__new__(cls)
         crop.__dict__.update(affine=affine, size=size, rotation=rotation, convention=convention)
@@ -101,8 +107,9 @@ class Crop:
 
     def wider(self, margin: int) -> Crop:
         """The same window with so many crop pixels more on every side."""
-        affine = self.affine + np.array([[0, 0, margin], [0, 0, margin]])
-        return Crop(affine, self.size + 2 * margin, self.rotation, self.convention)
+        affine = self.affine.copy()
+        affine[:, 2] += margin
+        return self._trusted(affine, self.size + 2 * margin, self.rotation, self.convention)
 
     @property
     def inverse(self) -> NDArray[np.float64]:

@@ -86,7 +86,7 @@ class ModelInfo(BaseModel):
         """
         spread = affine.push_covariance(affines, covariance)
         if self.calibration is not None and self.calibration.pixel_variance:
-            spread = spread + self.calibration.added
+            spread += self.calibration.added
         return affine.apply(affines, points), spread
 
     @classmethod

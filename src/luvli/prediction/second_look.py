@@ -13,6 +13,8 @@ black, as beyond the image.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -55,16 +57,20 @@ def first_view(pixels: ImageArray, size: int) -> ImageArray:
 
 def better_box(box: Box, points: Floats, visibility: Floats) -> Box | None:
     """The box of the visible landmarks (k, 2), where a second look is worth its time."""
-    seen = visibility > 0.5
-    if seen.sum() < 2:
+    # As lists, like `usable`: after a run of the network fetching NumPy's code takes longer.
+    x, y = points.T.tolist()
+    hidden = [j for j, shown in enumerate(visibility.tolist()) if not shown > 0.5]
+    for j in reversed(hidden):
+        del x[j], y[j]
+    if len(x) < 2 or not math.isfinite(sum(x) + sum(y)):
         return None
-    low, high = points[seen].min(axis=0), points[seen].max(axis=0)
-    if not (np.isfinite(low + high).all() and (high > low).all()):
+    edges = min(x), min(y), max(x), max(y)
+    if edges[0] == edges[2] or edges[1] == edges[3]:
         return None
-    better = Box(low[0], low[1], high[0], high[1], box.score)
+    better = Box(*edges, box.score)
     if not 1 / LIKELY < better.size / box.size < LIKELY:
         return None
-    turned_away = (~seen).sum() > HIDDEN * len(seen)
+    turned_away = len(hidden) > HIDDEN * len(visibility)
     return better if turned_away or box.iou(better) < MISFIT else None
 
 
