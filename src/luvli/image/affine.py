@@ -65,6 +65,13 @@ def push_covariance(affine: Floats, covariance: ArrayLike) -> Floats:
     array = np.asarray(covariance, dtype=np.float64)
     if array.shape[-2:] != (2, 2):
         raise InputError(f"covariance must have shape (..., 2, 2), got {array.shape}.")
+    if affine.ndim == 2:
+        (a, b, _), (c, d, _) = affine.tolist()
+        if a == d and b == c == 0:  # a crop that is not turned: what is below, in a third of it
+            grown = array * a
+            grown *= a
+            grown[..., 1, 0] = grown[..., 0, 1]
+            return grown
     # S A^T, turned over, is A S: two products of tall matrices, where k of 2 x 2 take ten times
     # as long
     tall = *array.shape[:-3], 2 * array.shape[-3] if array.ndim > 2 else 2, 2

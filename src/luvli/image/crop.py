@@ -155,9 +155,10 @@ def warp_affine(image: ImageArray, affine: NDArray[np.float64], size: int) -> Im
     """Draw `image` through `affine` (image -> crop pixels) on a black (size, size) square."""
     import cv2
 
-    scale = float(affines.scale(affine))
-    if scale <= 0.5:
-        image, affine = _halved(image, affine, size, scale)
+    (a, b, _), (c, d, _) = affine.tolist()
+    area = abs(a * d - b * c)
+    if area <= 0.25:
+        image, affine = _halved(image, affine, size, math.sqrt(area))
     return np.asarray(
         cv2.warpAffine(image, affine, (size, size), flags=cv2.INTER_LINEAR), dtype=np.uint8
     )

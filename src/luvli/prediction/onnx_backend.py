@@ -82,7 +82,9 @@ class OnnxBackend:
         if self._process != os.getpid():  # threads do not survive a fork
             self._process, self._pool = os.getpid(), self._new_pool()
         crops = np.ascontiguousarray(crops)
-        if len(crops) <= 1 or self._pool is None:
+        if len(crops) == 1:
+            return self._run(crops)
+        if not len(crops) or self._pool is None:
             parts = [self._run(crops[i : i + CHUNK]) for i in range(0, max(len(crops), 1), CHUNK)]
         else:
             size = min(CHUNK, -(-len(crops) // self.threads))
