@@ -68,7 +68,7 @@ def push_covariance(affine: Floats, covariance: ArrayLike) -> Floats:
     if affine.ndim == 2:
         (a, b, _), (c, d, _) = affine.tolist()
         if a == d and b == c == 0:  # a crop that is not turned: what is below, in a third of it
-            grown = array * a
+            grown: Floats = array * a
             grown *= a
             grown[..., 1, 0] = grown[..., 0, 1]
             return grown

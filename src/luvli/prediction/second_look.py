@@ -67,7 +67,7 @@ def better_box(box: Box, points: Floats, visibility: Floats) -> Box | None:
     edges = min(x), min(y), max(x), max(y)
     if edges[0] == edges[2] or edges[1] == edges[3]:
         return None
-    better = Box(*edges, box.score)
+    better = Box._trusted(*edges, box.score)
     if not 1 / LIKELY < better.size / box.size < LIKELY:
         return None
     turned_away = len(hidden) > HIDDEN * len(visibility)
