@@ -6,11 +6,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from luvli.arrays import Floats
 from luvli.errors import InputError
-
-Floats = NDArray[np.float64]
 
 
 def as_array(name: str, value: ArrayLike) -> Floats:

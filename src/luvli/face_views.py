@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from luvli.arrays import Floats
 from luvli.errors import InputError, require
 from luvli.image.align import Template, align_affine
 from luvli.image.box import Box
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from luvli.image.read import ImageArray
     from luvli.image.source import AnyImage, Color
 
-Floats = NDArray[np.float64]
 Which = int | str | slice | ArrayLike
 """a landmark by number, landmarks or parts by name, a slice, numbers, or a mask"""
 PART = ": "

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from luvli.arrays import Floats
 from luvli.errors import InputError
 from luvli.face_checks import (
     as_array,
@@ -30,8 +31,6 @@ from luvli.image.head_pose import HeadPose, head_pose
 from luvli.likelihood import family
 from luvli.likelihood.covariance import spread
 from luvli.markup import get_markup, is_markup
-
-Floats = NDArray[np.float64]
 
 
 class Ellipses(NamedTuple):

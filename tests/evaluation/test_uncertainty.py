@@ -17,7 +17,7 @@ from luvli.evaluation.uncertainty import (
     residual_bins,
     smallest_deviation,
     spread_root,
-    usable,
+    usable_landmarks,
     whitened,
     whitened_kl,
 )
@@ -252,7 +252,7 @@ def test_gaps_do_not_enter(scene):
     visible = np.ones((N, K), bool)
     mu[0, 0], sigma[1, 1], truth[2, 2], visible[3, 3] = np.nan, np.nan, np.nan, False
     sigma[4, 4] = [[1.0, 1.0], [1.0, 1.0]]  # singular: no density
-    mask = usable(mu, sigma, truth, visible)
+    mask = usable_landmarks(mu, sigma, truth, visible)
     assert (~mask).sum() == 5
     nll = negative_log_likelihood(mu, sigma, truth, visible=visible)
     assert np.isnan(nll).sum() == 5 and np.isfinite(nll[mask]).all()

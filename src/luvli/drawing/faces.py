@@ -15,13 +15,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from luvli.arrays import Floats
 from luvli.errors import InputError
 from luvli.faces import FaceLandmarks
 from luvli.image.read import ImageArray
 from luvli.likelihood import family
 from luvli.likelihood.covariance import to_cholesky
 
-Floats = NDArray[np.float64]
 Colour = tuple[int, int, int]
 
 YELLOW: Colour = (255, 222, 0)

@@ -15,13 +15,12 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from luvli.arrays import Bools, Floats
 from luvli.errors import InputError, unknown_choice
 from luvli.markup import markup_for
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Normalizer = Literal["box", "interocular", "interpupil", "diagonal"]
 Average = Literal["all", "visible"]
 

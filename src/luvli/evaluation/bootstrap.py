@@ -10,15 +10,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from luvli.arrays import Floats
 from luvli.errors import InputError, require
 from luvli.evaluation.distribution_scores import width_at_coverage
 from luvli.evaluation.metric_records import Interval
 from luvli.evaluation.uncertainty import LikelihoodName
 from luvli.likelihood import family
-
-Floats = NDArray[np.float64]
 
 _BINS = 1000
 _WIDTH_RESAMPLES = 200

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from luvli.arrays import Floats
 from luvli.errors import InputError
 from luvli.evaluation import accuracy, distribution_scores, plot_registry, uncertainty
 from luvli.evaluation.bootstrap import paired_bootstrap
@@ -29,8 +29,6 @@ from luvli.evaluation.table_text import TextTable, interval, number
 from luvli.evaluation.tables import markdown_table
 from luvli.files import PathLike, write_text
 from luvli.likelihood import family
-
-Floats = NDArray[np.float64]
 
 
 class StoredReport(NamedTuple):

@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from luvli.arrays import Bools
 from luvli.evaluation.bootstrap import bootstrap_columns
 from luvli.evaluation.evaluated_faces import EvaluatedFaces
 from luvli.evaluation.metric_records import ConditionalCoverage
 from luvli.evaluation.uncertainty import LikelihoodName, radii
 from luvli.likelihood import family
 from luvli.markup import is_markup, markup_by_size, markup_for
-
-Bools = NDArray[np.bool_]
 
 LEVEL = 0.9
 """share of the labels that the ellipses asked about should hold"""

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from luvli.arrays import Floats
 from luvli.errors import require, unknown_choice
-from luvli.evaluation.uncertainty import LIKELIHOODS, LikelihoodName, spread_root, usable
-
-Floats = NDArray[np.float64]
+from luvli.evaluation.uncertainty import LIKELIHOODS, LikelihoodName, spread_root, usable_landmarks
 
 DIRECTIONS = 16
 """directions that the energy score is averaged over: exact to 1e-3 for axes of 1 : 5"""
@@ -40,7 +39,7 @@ def energy_score(
     values, so that the score is pi/2 times the mean CRPS of the projections, each of which is
     the density's own marginal.
     """
-    mask = usable(predicted, covariance, truth, visible)
+    mask = usable_landmarks(predicted, covariance, truth, visible)
     mean, spread, point = (np.asarray(a, np.float64)[mask] for a in (predicted, covariance, truth))
     total = np.zeros(len(mean))
     for angle in np.arange(directions) * np.pi / directions:
@@ -58,7 +57,7 @@ def crps(
     visible: ArrayLike | None = None,
 ) -> Floats:
     """(n, k) mean of the CRPS of x and of y, in pixels; NaN where unusable."""
-    mask = usable(predicted, covariance, truth, visible)
+    mask = usable_landmarks(predicted, covariance, truth, visible)
     mean, spread, point = (np.asarray(a, np.float64)[mask] for a in (predicted, covariance, truth))
     deviation = np.sqrt(np.stack([spread[:, 0, 0], spread[:, 1, 1]], axis=1))
     values = deviation * _tabulated_crps((point - mean) / deviation, likelihood)

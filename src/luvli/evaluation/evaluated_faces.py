@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from luvli.arrays import Bools, Floats
 from luvli.data.formats.parquet import read_face_table
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError, require
@@ -19,9 +20,6 @@ from luvli.evaluation.metric_records import TrainedPart
 from luvli.evaluation.paper_units import CROP_PER_HEATMAP, crop_boxes, paper_pixels
 from luvli.faces import FaceLandmarks
 from luvli.files import PathLike, is_there, whole_file
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

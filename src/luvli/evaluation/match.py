@@ -21,10 +21,10 @@ from luvli.data.sets import get_set, load_set
 from luvli.errors import InputError, require
 from luvli.evaluation.accuracy import nme, tight_boxes
 from luvli.evaluation.evaluated_faces import EvaluatedFaces, absolute_path, read_parquet
-from luvli.evaluation.face_arrays import FaceArrays, arrays_of_records, unique_names
 from luvli.evaluation.paper_units import paper_pixels
 from luvli.evaluation.pixel_origin import as_annotations_count, origin_note
 from luvli.evaluation.prediction_files import read_predictions, read_truth
+from luvli.evaluation.unmatched_faces import UnmatchedFaces, arrays_of_records, unique_names
 from luvli.files import PathLike
 
 ABSURD = 25.0
@@ -69,7 +69,7 @@ def read_faces(
     if one_based and source.is_file():
         guess = replace(guess, points=guess.points - 1.0)
     if data is not None:
-        labels: FaceArrays | None = read_data_truth(*data, split, protocol, given.get("subset"))
+        labels: UnmatchedFaces | None = read_data_truth(*data, split, protocol, given.get("subset"))
         given = {"dataset": data[0]} | given
     else:
         labels = held if truth is None else read_truth(Path(truth), signs)
@@ -86,7 +86,7 @@ def read_data_truth(
     split: str | None = None,
     protocol: str | None = None,
     subset: str | None = None,
-) -> FaceArrays:
+) -> UnmatchedFaces:
     """The labels of a data set's test split (or the only one); images need not be there."""
     info = get_set(name)
     if split is None:
@@ -105,8 +105,8 @@ def _is_report(path: Path) -> bool:
 
 
 def match_faces(
-    guess: FaceArrays,
-    labels: FaceArrays,
+    guess: UnmatchedFaces,
+    labels: UnmatchedFaces,
     about: Mapping[str, Any],
     *,
     given_boxes: bool = False,
@@ -158,8 +158,8 @@ def match_faces(
 
 
 def _paper_pixel(
-    guess: FaceArrays,
-    labels: FaceArrays,
+    guess: UnmatchedFaces,
+    labels: UnmatchedFaces,
     truth: NDArray[np.float64],
     dataset: str,
     taken: Callable[[NDArray[Any] | None], Any],
@@ -179,7 +179,7 @@ def _paper_pixel(
 
 
 def match_rows(
-    guess: FaceArrays, labels: FaceArrays, by_order: bool = False
+    guess: UnmatchedFaces, labels: UnmatchedFaces, by_order: bool = False
 ) -> tuple[Indices, list[str]]:
     """For each label the row of its prediction, -1 where there is none; and what to say of it."""
     n, m = len(labels.points), len(guess.points)
@@ -214,7 +214,7 @@ def match_rows(
     ]
 
 
-def _median_error(guess: FaceArrays, labels: FaceArrays) -> float:
+def _median_error(guess: UnmatchedFaces, labels: UnmatchedFaces) -> float:
     visible = None if labels.classes is None else labels.classes > 0
     errors = nme(guess.points, labels.points, "box", visible, average="visible")
     known = errors[~np.isnan(errors)]
@@ -222,7 +222,7 @@ def _median_error(guess: FaceArrays, labels: FaceArrays) -> float:
 
 
 def _by_name(
-    guess: FaceArrays, labels: FaceArrays, left: Sequence[str], right: Sequence[str]
+    guess: UnmatchedFaces, labels: UnmatchedFaces, left: Sequence[str], right: Sequence[str]
 ) -> tuple[Indices, list[str]]:
     held: dict[str, list[int]] = {}
     for row, name in enumerate(right):
@@ -273,15 +273,15 @@ def _mean_known(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
-def _face_ids(side: FaceArrays) -> tuple[str, ...]:
+def _face_ids(side: UnmatchedFaces) -> tuple[str, ...]:
     return unique_names(side.names)
 
 
-def _image_ids(side: FaceArrays) -> tuple[str, ...]:
+def _image_ids(side: UnmatchedFaces) -> tuple[str, ...]:
     return side.image_ids if side.image_ids and all(side.image_ids) else ()
 
 
-def _image_paths(side: FaceArrays) -> tuple[str, ...]:
+def _image_paths(side: UnmatchedFaces) -> tuple[str, ...]:
     return side.images if side.images and all(side.images) else ()
 
 
@@ -292,10 +292,10 @@ def _plain(name: str) -> str:
     return str(int(tight)) if tight.isdecimal() and len(tight) < 20 else tight
 
 
-def _last_parts(count: int) -> Callable[[FaceArrays], tuple[str, ...]]:
+def _last_parts(count: int) -> Callable[[UnmatchedFaces], tuple[str, ...]]:
     """The last folders and the name without suffix, where they tell the images apart."""
 
-    def key(side: FaceArrays) -> tuple[str, ...]:
+    def key(side: UnmatchedFaces) -> tuple[str, ...]:
         paths = _image_paths(side) or side.names
         short = tuple(
             "/".join(map(_plain, Path(path).with_suffix("").parts[-count:])) for path in paths
@@ -305,14 +305,14 @@ def _last_parts(count: int) -> Callable[[FaceArrays], tuple[str, ...]]:
     return key
 
 
-_KEYS: tuple[Callable[[FaceArrays], tuple[str, ...]], ...] = (
+_KEYS: tuple[Callable[[UnmatchedFaces], tuple[str, ...]], ...] = (
     _face_ids, _image_paths, _last_parts(3), _last_parts(2), _last_parts(1), _image_ids,
 )  # fmt: skip
 
 
-def _display_names(side: FaceArrays) -> tuple[str, ...]:
+def _display_names(side: UnmatchedFaces) -> tuple[str, ...]:
     return _face_ids(side) or unique_names(_last_parts(1)(side)) or unique_names(side.images)
 
 
-def _example(side: FaceArrays) -> str:
+def _example(side: UnmatchedFaces) -> str:
     return repr((_face_ids(side) or _last_parts(1)(side) or side.images or ("",))[0])

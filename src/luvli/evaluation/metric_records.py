@@ -24,10 +24,6 @@ Number = Annotated[
 ]
 """a float whose NaN and infinity are null in JSON"""
 
-Unit = Literal["pixel", "box", "paper"]
-"""What a length is measured in: pixels of the coordinates given, the size sqrt(w h) of the
-labels' box, or pixels as the paper prints them (see `EvaluatedFaces.paper_pixel`)."""
-
 TrainedPart = Literal["covariance", "visibility"]
 """what a network may never have learnt"""
 

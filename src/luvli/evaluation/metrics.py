@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from luvli.arrays import Floats
 from luvli.errors import InputError
 from luvli.evaluation import (
     accuracy,
@@ -38,8 +38,6 @@ from luvli.evaluation.metric_records import (
 )
 from luvli.evaluation.uncertainty import LIKELIHOODS, LikelihoodName
 from luvli.markup import Markup, is_markup, markup_by_size, markup_for
-
-Floats = NDArray[np.float64]
 
 CUTOFFS = (7, 8, 10)
 """percent: NME box, 300-W inter-ocular, WFLW"""
@@ -235,7 +233,7 @@ def _scores(faces: EvaluatedFaces, scale: Floats, resamples: int, seed: int) -> 
     """Scores in percent of the box; faces are drawn again, landmarks pooled."""
     assert faces.covariance is not None
     given = (faces.predicted, faces.covariance, faces.truth)
-    usable = uncertainty.usable(*given, faces.visible)
+    usable = uncertainty.usable_landmarks(*given, faces.visible)
     length = np.where(usable, distribution_scores.sharpness(faces.covariance, scale), np.nan) * 100
     percent = 100.0 / scale[:, None]
     columns = [

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from luvli.data.formats import guess_format
 from luvli.data.formats.coco import coco_first_pixels
-from luvli.evaluation.face_arrays import FaceArrays
+from luvli.evaluation.unmatched_faces import UnmatchedFaces
 
 _FACES = 10
 """fewer tell nothing"""
@@ -24,7 +24,7 @@ _SURE = 0.1
 """pixels: the largest standard error of such an offset"""
 
 
-def as_annotations_count(guess: FaceArrays, source: Path, truth: Path) -> FaceArrays:
+def as_annotations_count(guess: UnmatchedFaces, source: Path, truth: Path) -> UnmatchedFaces:
     """COCO results count pixels as the annotations do that they were made for."""
     if source.suffix.lower() != ".json" or truth.suffix.lower() != ".json":
         return guess

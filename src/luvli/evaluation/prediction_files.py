@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from luvli.arrays import Floats
 from luvli.data.formats import guess_format, read_csv, read_labels, read_menpo_mat, read_pts
 from luvli.data.formats.arrays import load_arrays
 from luvli.data.formats.coco import coco_first_pixels
@@ -42,14 +43,13 @@ from luvli.data.formats.parquet import read_face_table
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
 from luvli.evaluation.evaluated_faces import read_parquet, table_array
-from luvli.evaluation.face_arrays import (
-    FaceArrays,
-    Floats,
+from luvli.evaluation.metric_records import TrainedPart
+from luvli.evaluation.unmatched_faces import (
+    UnmatchedFaces,
     arrays_of_records,
     located,
     unique_names,
 )
-from luvli.evaluation.metric_records import TrainedPart
 from luvli.files import read_text, unreadable
 from luvli.image.read import IMAGE_SUFFIXES
 from luvli.likelihood import covariance as algebra
@@ -62,7 +62,7 @@ _NAMES = ("names", "name", "face_id", "images", *IMAGE_COLUMNS)
 _ARRAYS = (".npz", ".npy", ".parquet")
 
 
-def read_predictions(path: Path, signs: bool) -> tuple[FaceArrays, FaceArrays | None]:
+def read_predictions(path: Path, signs: bool) -> tuple[UnmatchedFaces, UnmatchedFaces | None]:
     """Predictions of any format, and the labels if the same file holds them.
 
     `signs`: whether negative pairs in .pts mean occlusion. A participant of MenpoBenchmark's
@@ -99,7 +99,7 @@ def read_predictions(path: Path, signs: bool) -> tuple[FaceArrays, FaceArrays | 
     return _as_predictions(arrays_of_records(records, str(path))), None
 
 
-def read_truth(path: Path, signs: bool) -> FaceArrays:
+def read_truth(path: Path, signs: bool) -> UnmatchedFaces:
     """Labels of any format that predictions come in, and of every label format."""
     if not path.exists():
         raise unreadable(path)
@@ -112,7 +112,7 @@ def read_truth(path: Path, signs: bool) -> FaceArrays:
     return arrays_of_records(read_labels(path), str(path))
 
 
-def _as_predictions(faces: FaceArrays) -> FaceArrays:
+def _as_predictions(faces: UnmatchedFaces) -> UnmatchedFaces:
     """Label formats know no probability: what they call hidden is no prediction of visibility."""
     return replace(faces, classes=None, boxes=None)
 
@@ -120,7 +120,7 @@ def _as_predictions(faces: FaceArrays) -> FaceArrays:
 # --- folders -----------------------------------------------------------------------------
 
 
-def _read_folder(folder: Path, signs: bool) -> tuple[FaceArrays, FaceArrays | None]:
+def _read_folder(folder: Path, signs: bool) -> tuple[UnmatchedFaces, UnmatchedFaces | None]:
     arrays = sorted(folder.glob("*.npy"))
     if arrays:
         return _from_arrays({a.stem: load_arrays(a)["points"] for a in arrays}, folder)
@@ -145,7 +145,7 @@ def _read_folder(folder: Path, signs: bool) -> tuple[FaceArrays, FaceArrays | No
     )
 
 
-def _from_pts(files: Sequence[Path], folder: Path, signs: bool) -> FaceArrays:
+def _from_pts(files: Sequence[Path], folder: Path, signs: bool) -> UnmatchedFaces:
     faces = [read_pts(file, signed=signs) for file in files]
     sizes = {len(face.points) for face in faces}
     if len(sizes) > 1:
@@ -156,7 +156,7 @@ def _from_pts(files: Sequence[Path], folder: Path, signs: bool) -> FaceArrays:
         f"{folder}: {hidden:,} landmarks are called self-occluded, for which .pts has no location; "
         "where their labels are visible they count as failures. Write json, csv or parquet."
     )
-    return FaceArrays(
+    return UnmatchedFaces(
         str(folder),
         np.stack([face.points for face in faces]),
         tuple(file.relative_to(folder).with_suffix("").as_posix() for file in files),
@@ -174,7 +174,7 @@ def _image_beside(file: Path) -> str:
 # --- tables and JSON ---------------------------------------------------------------------
 
 
-def _read_csv(path: Path) -> FaceArrays:
+def _read_csv(path: Path) -> UnmatchedFaces:
     """Rows of points, ours or another program's; hidden landmarks keep their location."""
     records = read_csv(path, hidden_points=True)
     faces = _as_predictions(arrays_of_records(records, str(path)))
@@ -186,7 +186,7 @@ def _read_csv(path: Path) -> FaceArrays:
     return replace(faces, points=points, notes=faces.notes + notes)
 
 
-def _read_json(path: Path) -> FaceArrays:
+def _read_json(path: Path) -> UnmatchedFaces:
     """Our JSON of faces, also as `luvli predict` writes it, or a plain list or mapping."""
     faces = parse_faces(path)
     try:
@@ -204,7 +204,7 @@ def _read_json(path: Path) -> FaceArrays:
             "write it with luvli predict, or convert it to csv or npz."
         ) from error
     points, notes = located(points, path)
-    return FaceArrays(
+    return UnmatchedFaces(
         str(path),
         points,
         unique_names(str(face.get("face_id") or "") for face in faces),
@@ -234,7 +234,7 @@ def _all_or_none(faces: Sequence[Mapping[str, Any]], name: str) -> Floats | None
     return np.array([face[name] for face in faces], dtype=np.float64)
 
 
-def _read_coco(path: Path) -> FaceArrays:
+def _read_coco(path: Path) -> UnmatchedFaces:
     """COCO annotations as predictions: the location of every keypoint, whatever its flag."""
     records: list[FaceRecord] = read_labels(path, "coco")
     content = json.loads(read_text(path))
@@ -249,13 +249,13 @@ def _read_coco(path: Path) -> FaceArrays:
 # --- arrays ------------------------------------------------------------------------------
 
 
-def _read_arrays(path: Path) -> tuple[FaceArrays, FaceArrays | None]:
+def _read_arrays(path: Path) -> tuple[UnmatchedFaces, UnmatchedFaces | None]:
     if path.suffix.lower() == ".parquet":
         return _from_parquet(path), None
     return _from_arrays(load_arrays(path), path)
 
 
-def _from_parquet(path: Path) -> FaceArrays:
+def _from_parquet(path: Path) -> UnmatchedFaces:
     table = read_face_table(path)
     columns = set(table.column_names)
 
@@ -273,7 +273,7 @@ def _from_parquet(path: Path) -> FaceArrays:
     markups = {word for word in words("markup") if word}
     pixel = table["paper_pixel"].to_numpy() if "paper_pixel" in columns else None
     points, notes = located(table_array(table, "points", path), path)
-    return FaceArrays(
+    return UnmatchedFaces(
         str(path),
         points,
         unique_names(words("face_id")),
@@ -287,12 +287,12 @@ def _from_parquet(path: Path) -> FaceArrays:
     )
 
 
-def _labels_of_report(path: Path) -> FaceArrays:
+def _labels_of_report(path: Path) -> UnmatchedFaces:
     faces = read_parquet(path)
     members = tuple(
         tuple(name for name, mask in faces.subsets.items() if mask[i]) for i in range(len(faces))
     )
-    return FaceArrays(
+    return UnmatchedFaces(
         str(path), faces.truth, faces.names, classes=faces.classes, boxes=faces.boxes,
         images=faces.images, subsets=members, markup=faces.markup, dataset=faces.dataset,
         paper_pixel=faces.paper_pixel,
@@ -301,7 +301,7 @@ def _labels_of_report(path: Path) -> FaceArrays:
 
 def _from_arrays(
     arrays: Mapping[str, NDArray[Any]], path: Path
-) -> tuple[FaceArrays, FaceArrays | None]:
+) -> tuple[UnmatchedFaces, UnmatchedFaces | None]:
     """The prediction in a set of named arrays, and the labels if they are there too."""
     lower = {key.lower(): value for key, value in arrays.items()}
 
@@ -327,7 +327,7 @@ def _from_arrays(
     probability = pick(_VISIBILITY)
     published = "vis_estimated" in lower and "means" in lower
     classes = pick(_CLASSES)
-    side = FaceArrays(
+    side = UnmatchedFaces(
         str(path),
         array,
         () if names is None else tuple(str(name) for name in names),
@@ -339,7 +339,7 @@ def _from_arrays(
     )
     if labels is None:
         return side, None
-    truth = FaceArrays(str(path), located(labels, path)[0], side.names, classes=side.classes)
+    truth = UnmatchedFaces(str(path), located(labels, path)[0], side.names, classes=side.classes)
     return side, truth
 
 

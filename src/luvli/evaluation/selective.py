@@ -11,11 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from luvli.arrays import Floats
 from luvli.errors import InputError
 from luvli.evaluation.accuracy import FAILED_NME
 from luvli.evaluation.visibility import auroc
-
-Floats = NDArray[np.float64]
 
 
 class RiskCoverage(NamedTuple):

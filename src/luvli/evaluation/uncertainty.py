@@ -3,7 +3,7 @@
 The argument order is the same everywhere: prediction, spread, truth: `predicted` (n, k, 2),
 `covariance` (n, k, 2, 2), `truth` (n, k, 2), `visible` (n, k). Units are those of the
 coordinates given, and are divided out where a `scale` (n,) in the same unit is passed.
-Landmarks that are invisible, unlabelled or unpredicted do not enter (`usable`).
+Landmarks that are invisible, unlabelled or unpredicted do not enter (`usable_landmarks`).
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from luvli.arrays import Bools, Floats
 from luvli.errors import InputError, unknown_choice
 from luvli.evaluation.accuracy import measured
 from luvli.likelihood import covariance as algebra
 from luvli.likelihood import family
 from luvli.markup import markup_for
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 LikelihoodName = Literal["laplace", "gauss"]
 
 LIKELIHOODS: tuple[LikelihoodName, ...] = ("laplace", "gauss")
@@ -34,7 +33,7 @@ def likelihood_name(name: str) -> LikelihoodName:
     raise unknown_choice("likelihood", name, LIKELIHOODS)
 
 
-def usable(
+def usable_landmarks(
     predicted: ArrayLike, covariance: ArrayLike, truth: ArrayLike, visible: ArrayLike | None = None
 ) -> Bools:
     """(n, k) landmarks with a label, a predicted location and a positive-definite covariance."""
@@ -65,7 +64,7 @@ def negative_log_likelihood(
     the pixels given. `constant=False` leaves out log 2 pi; with heat-map pixels as the scale
     that is what the paper's Table 11 prints.
     """
-    mask = usable(predicted, covariance, truth, visible)
+    mask = usable_landmarks(predicted, covariance, truth, visible)
     mean, spread, point = _chosen(mask, predicted, covariance, truth)
     nats = -np.asarray(family(likelihood).from_covariance(mean, spread).log_prob(point))
     if scale is not None:
@@ -80,7 +79,7 @@ def radii(
     predicted: ArrayLike, covariance: ArrayLike, truth: ArrayLike, visible: ArrayLike | None = None
 ) -> Floats:
     """(n, k) Mahalanobis distances of the labels from the predictions; NaN where not usable."""
-    mask = usable(predicted, covariance, truth, visible)
+    mask = usable_landmarks(predicted, covariance, truth, visible)
     mean, spread, point = _chosen(mask, predicted, covariance, truth)
     distance = algebra.mahalanobis(point - mean, algebra.to_cholesky(spread))
     return _spread_out(mask, np.asarray(distance))
@@ -90,7 +89,7 @@ def whitened(
     predicted: ArrayLike, covariance: ArrayLike, truth: ArrayLike, visible: ArrayLike | None = None
 ) -> Floats:
     """(m, 2) residuals Sigma^(-1/2) (p - mu) of the usable landmarks (eq. 18)."""
-    mask = usable(predicted, covariance, truth, visible)
+    mask = usable_landmarks(predicted, covariance, truth, visible)
     mean, spread, point = _chosen(mask, predicted, covariance, truth)
     return np.asarray(algebra.whiten(point - mean, spread), dtype=np.float64)
 
@@ -136,7 +135,7 @@ def residual_bins(
     """
     if leftover not in ("share", "drop"):
         raise unknown_choice("leftover", leftover, ("share", "drop"))
-    mask = usable(predicted, covariance, truth, visible)
+    mask = usable_landmarks(predicted, covariance, truth, visible)
     mean, spread, point = _chosen(mask, predicted, covariance, truth)
     residual = point - mean
     area = np.ones(len(residual))

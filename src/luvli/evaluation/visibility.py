@@ -12,12 +12,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from luvli.arrays import Bools, Floats
 from luvli.errors import InputError, require, unknown_choice
 from luvli.evaluation.accuracy import mean_nme
 from luvli.evaluation.metric_records import ClassMetrics
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Rule = Literal["above", "at least"]
 
 CLASS_NAMES = {

@@ -20,9 +20,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from luvli.arrays import Floats
 from luvli.errors import InputError
-
-Floats = NDArray[np.float64]
 
 LEAST_AREA = 1e-12
 """what a unit square must at least become, or the affine is said not to be invertible"""

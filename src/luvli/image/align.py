@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from luvli.arrays import Floats
 from luvli.errors import InputError, unknown_choice
-
-Floats = NDArray[np.float64]
 
 Template = Literal["arcface", "ffhq", "eyes"]
 """`arcface`: the five places of ArcFace's 112 x 112 crops. `ffhq`: the square that FFHQ's

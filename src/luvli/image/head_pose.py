@@ -21,10 +21,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from luvli.arrays import Floats
 from luvli.errors import InputError
 from luvli.markup import get_markup
-
-Floats = NDArray[np.float64]
 
 LEAST_VISIBLE = 0.1
 """landmarks whose probability of visibility is lower say nothing"""

@@ -73,17 +73,17 @@ class BoxesFromFile:
         return []
 
 
-Row = tuple[str, list[float], float]
+_Row = tuple[str, list[float], float]
 """image, edges, score"""
 
 
-def _from_csv(text: str) -> Iterator[Row]:
+def _from_csv(text: str) -> Iterator[_Row]:
     for row in csv.DictReader(io.StringIO(text)):
         edges = [float(row[edge]) for edge in ("x0", "y0", "x1", "y1")]
         yield row["image"], edges, float(row.get("score") or 1.0)
 
 
-def _from_json(text: str) -> Iterator[Row]:
+def _from_json(text: str) -> Iterator[_Row]:
     data: Any = json.loads(text)
     if isinstance(data, Mapping) and isinstance(data.get("faces"), list):
         for face in data["faces"]:

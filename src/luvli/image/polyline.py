@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from luvli.arrays import Floats
 
 
 def points_along(line: Floats, parts: Sequence[float], values: Floats | None = None) -> Floats:

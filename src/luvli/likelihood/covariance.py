@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-Array = Any
-"""a numpy array or a PyTorch tensor"""
+from luvli.arrays import Array
 
 
 def library(*arrays: Array) -> Any:

@@ -12,13 +12,11 @@ from math import pi
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from luvli.arrays import Array, Floats
 from luvli.errors import InputError
 from luvli.likelihood import covariance as cov
-from luvli.likelihood.covariance import Array
-
-Floats = NDArray[np.float64]
 
 RADII, ANGLES = 64, 256
 """size of the rule for expectations; thin ellipses need many angles"""

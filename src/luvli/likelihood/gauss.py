@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from luvli.arrays import Array
 from luvli.errors import InputError
 from luvli.likelihood import covariance as cov
-from luvli.likelihood.covariance import Array
 from luvli.likelihood.elliptical import Elliptical
 
 

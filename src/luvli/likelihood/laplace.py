@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from luvli.arrays import Array
 from luvli.errors import InputError, require
-from luvli.likelihood.covariance import Array
 from luvli.likelihood.elliptical import Elliptical
 
 ROOT3 = sqrt(3.0)

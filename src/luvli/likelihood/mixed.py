@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from luvli.likelihood.covariance import Array, library
+from luvli.arrays import Array
+from luvli.likelihood.covariance import library
 from luvli.likelihood.elliptical import Elliptical
 
 

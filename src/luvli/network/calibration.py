@@ -11,12 +11,11 @@ from functools import cached_property
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from luvli.arrays import Floats
 from luvli.errors import InputError
-
-Floats = NDArray[np.float64]
 
 LEAST = 1e-6
 """smallest factor, and 1 / the largest: what lies beyond is no calibration, and leaves the range

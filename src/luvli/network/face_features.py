@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, ConfigDict
 
+from luvli.arrays import Floats
 from luvli.faces import FaceLandmarks
 from luvli.likelihood.covariance import determinant
 from luvli.markup import get_markup, is_markup
 
-Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
 PoseKind = Literal["frontal", "half-profile", "profile", "all"]

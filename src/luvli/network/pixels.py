@@ -11,15 +11,13 @@ Functions take numpy arrays and PyTorch tensors alike and need neither library.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
+from luvli.arrays import Array
 from luvli.errors import unknown_choice
 
 PixelGrid = Literal["centres", "corners"]
 STRIDE = 4
-
-Array = Any
-"""a numpy array or a PyTorch tensor"""
 
 
 def heatmap_to_crop(points: Array, grid: PixelGrid) -> Array:
@@ -42,13 +40,8 @@ def cholesky_to_crop(cholesky: Array) -> Array:
     return cholesky * STRIDE
 
 
-def covariance_to_crop(covariance: Array) -> Array:
-    """Covariances (..., 2, 2) in heat-map pixels squared -> crop pixels squared."""
-    return covariance * STRIDE**2
-
-
 def covariance_to_heatmap(covariance: Array) -> Array:
-    """The inverse of `covariance_to_crop`."""
+    """Covariances (..., 2, 2) in crop pixels squared -> heat-map pixels squared."""
     return covariance / STRIDE**2
 
 

@@ -11,9 +11,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from pydantic import BaseModel, ConfigDict, Field
 
+from luvli.arrays import Floats
 from luvli.faces import FaceLandmarks, RegionRadii
 from luvli.network.face_features import (
     FaceArrays,
@@ -22,8 +23,6 @@ from luvli.network.face_features import (
     feature_table,
     pose_of,
 )
-
-Floats = NDArray[np.float64]
 
 ALL_POSES = "all"
 JOINT = "joint"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from luvli.arrays import Floats
 from luvli.image import affine
 from luvli.image.box import Box
 from luvli.image.crop import Crop
@@ -41,7 +42,7 @@ def find_turned(
     )
 
 
-def turn_affine(turn: int, width: int, height: int) -> affine.Floats:
+def turn_affine(turn: int, width: int, height: int) -> Floats:
     """(2, 3) pixels of an image -> those of `np.rot90(image, turn)`.
 
     >>> turn_affine(1, 30, 20).tolist()  # the last column becomes the first row
@@ -56,7 +57,7 @@ def turn_affine(turn: int, width: int, height: int) -> affine.Floats:
     return np.array(ways[turn % 4], dtype=np.float64)
 
 
-def _moved(box: Box, way: affine.Floats) -> Box:
+def _moved(box: Box, way: Floats) -> Box:
     corners = affine.apply(way, box.array.reshape(2, 2))
     (x0, y0), (x1, y1) = corners.min(axis=0), corners.max(axis=0)
     return Box(x0, y0, x1, y1, box.score)

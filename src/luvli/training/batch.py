@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from luvli.arrays import Floats
 from luvli.data.augment import Augmentation
 from luvli.data.dataset import CropDataset, collate
 from luvli.data.record import FaceRecord, Visibility
@@ -22,7 +23,6 @@ from luvli.training.order import StageOrder
 from luvli.training.recipe import OcclusionUse, Recipe, Source, Stage, VisibilityUse
 from luvli.training.sources import SourceFaces, load_source, name_hash
 
-Floats = NDArray[np.float64]
 Track = Callable[[Iterable[Any]], Iterable[Any]]
 T = TypeVar("T")
 

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from luvli.arrays import Floats
 from luvli.data.record import Visibility
 from luvli.errors import InputError
 from luvli.evaluation.accuracy import counted, nme
@@ -40,7 +41,6 @@ from luvli.training.sources import load_source
 from luvli.training.stage_model import MODEL
 from luvli.training.validate import predict_dataset
 
-Floats = NDArray[np.float64]
 HELD_OUT = "held_out.npz"
 DIVERGED = "diverged.txt"
 BASE = "base.yaml"

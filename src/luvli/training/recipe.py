@@ -21,7 +21,7 @@ from luvli.training.strict_config import StrictConfig, check_keys
 LossName = Literal["heatmap", "luvli", "mse"]
 VisibilityUse = Literal["labelled", "paper", "ignore", "frontal"]
 OcclusionUse = Literal["labelled", "pasted", "ignore"]
-Head = Literal["trunk", "cholesky", "visibility", "occlusion"]
+TrainedHead = Literal["trunk", "cholesky", "visibility", "occlusion"]
 BatchNorm = Literal["local", "sync", "frozen"]
 Positive = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(gt=0, lt=1)]
@@ -208,7 +208,7 @@ class Stage(StrictConfig):
     """False leaves the visibility term out of `luvli` and `mse`"""
     occlusion_weight: float = Field(default=0.0, ge=0)
     """weight of the occlusion head's cross-entropy, which is added to the loss"""
-    train_only: tuple[Head, ...] = ()
+    train_only: tuple[TrainedHead, ...] = ()
     """learn these parts alone; all other weights and statistics stay what they are, bit for bit.
     So an occlusion head is added to a finished network: [occlusion]"""
     supervise: Literal["all", "last"] = "all"

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from luvli.arrays import Floats
 from luvli.data.augment import Augmentation
 from luvli.data.boxes import BoxNoise, crop_box
 from luvli.data.cache import cache_root, file_state
@@ -34,8 +34,6 @@ from luvli.network.backend import Backend
 from luvli.network.inference import CropPredictor
 from luvli.training.batch import TeacherLabel
 from luvli.training.validate import predict_dataset
-
-Floats = NDArray[np.float64]
 
 
 class ModelLabels(NamedTuple):

@@ -14,7 +14,7 @@ from luvli.errors import InputError
 from luvli.network import NetworkConfig, build, load_model, save_model
 from luvli.network.model_info import ModelInfo
 from luvli.training.batch import TrainingFaces, has_covered_landmarks, has_hidden_landmarks
-from luvli.training.recipe import BatchNorm, Head, Recipe, Stage
+from luvli.training.recipe import BatchNorm, Recipe, Stage, TrainedHead
 from luvli.training.relabel import shipped_or_path
 from luvli.training.sources import model_detector
 from luvli.training.validate import ValidationMetrics
@@ -117,7 +117,7 @@ def check_start(recipe: Recipe, name: str, out: Path) -> None:
             )
 
 
-def _keeps(stage: Stage, head: Head) -> bool:
+def _keeps(stage: Stage, head: TrainedHead) -> bool:
     """Whether the stage leaves what a head says as it was."""
     only = stage.train_only
     return bool(only) and "trunk" not in only and head not in only

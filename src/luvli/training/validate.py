@@ -9,6 +9,7 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
+from luvli.arrays import Floats
 from luvli.data.dataset import CropDataset, CropSample
 from luvli.data.record import Visibility
 from luvli.drawing.faces import draw_face
@@ -21,8 +22,6 @@ from luvli.image.read import ImageArray
 from luvli.markup import get_markup, is_markup
 from luvli.network.backend import Backend, CropPrediction
 from luvli.network.config import NetworkConfig
-
-Floats = NDArray[np.float64]
 
 TILE = 192
 COLUMNS = 6

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from luvli.arrays import Floats
 from luvli.data.augment.config import Augmentation, Range
 from luvli.image import affine as affines
 from luvli.image.box import Box
 from luvli.image.crop import Convention, Crop
-
-Floats = NDArray[np.float64]
 
 
 class Geometry(NamedTuple):

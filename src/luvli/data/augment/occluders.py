@@ -1,4 +1,4 @@
-"""Drawn hands, hair and things: shapes with soft edges and uneven shading.
+"""_Drawn hands, hair and things: shapes with soft edges and uneven shading.
 
 Each function gives a texture (S, S, 3) uint8 and a mask (S, S) of 0..1 for a crop of side S.
 """
@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from luvli.image.read import ImageArray
 
-Drawn = tuple[ImageArray, NDArray[np.float32]]
+_Drawn = tuple[ImageArray, NDArray[np.float32]]
 
 
-def draw_occluder(image: ImageArray, rng: np.random.Generator) -> Drawn:
+def draw_occluder(image: ImageArray, rng: np.random.Generator) -> _Drawn:
     """One of the kinds, at random, sized for this crop and lit as it is."""
-    kinds: tuple[Callable[[ImageArray, np.random.Generator], Drawn], ...] = (
+    kinds: tuple[Callable[[ImageArray, np.random.Generator], _Drawn], ...] = (
         draw_hand,
         draw_hair,
         draw_thing,
@@ -31,7 +31,7 @@ def draw_occluder(image: ImageArray, rng: np.random.Generator) -> Drawn:
     return lit, mask
 
 
-def draw_hand(image: ImageArray, rng: np.random.Generator) -> Drawn:
+def draw_hand(image: ImageArray, rng: np.random.Generator) -> _Drawn:
     """A palm with two to four fingers, in the skin colour of the middle of the crop."""
     import cv2
 
@@ -71,7 +71,7 @@ def draw_hand(image: ImageArray, rng: np.random.Generator) -> Drawn:
     return _to_image(texture), _soft(outline)
 
 
-def draw_hair(image: ImageArray, rng: np.random.Generator) -> Drawn:
+def draw_hair(image: ImageArray, rng: np.random.Generator) -> _Drawn:
     """Strands that hang from the top or a side, as of a fringe."""
     import cv2
 
@@ -100,7 +100,7 @@ def draw_hair(image: ImageArray, rng: np.random.Generator) -> Drawn:
     return _to_image(blended), _soft(outline)
 
 
-def draw_thing(image: ImageArray, rng: np.random.Generator) -> Drawn:
+def draw_thing(image: ImageArray, rng: np.random.Generator) -> _Drawn:
     """A cup, a telephone, a microphone: a plain or striped shape that comes in from an edge."""
     import cv2
 

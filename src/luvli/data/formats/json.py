@@ -39,15 +39,15 @@ POINT_KEYS = (
 )  # fmt: skip
 """what the key of a face's landmarks is called"""
 
-Pair = tuple[float | None, float | None]
+_Pair = tuple[float | None, float | None]
 
 
 class _Face(BaseModel):
     image: str | None = None
-    points: list[Pair | None]
+    points: list[_Pair | None]
     visibility_class: list[Literal[-1, 0, 1, 2]] | None = None
     visibility: list[float | None] | None = None
-    covariance: list[tuple[Pair, Pair]] | None = None
+    covariance: list[tuple[_Pair, _Pair]] | None = None
     box: tuple[float | None, float | None, float | None, float | None] | None = None
     box_kind: BoxKind = "tight"
     markup: str = "ibug68"

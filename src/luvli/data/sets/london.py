@@ -13,15 +13,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from luvli.arrays import Floats
 from luvli.data.record import FaceRecord, Visibility
 from luvli.data.sets.definition import Problem, ReadItem, Request, SetInfo, missing_image
 from luvli.data.sets.source_files import Folder
 from luvli.files import read_text
 from luvli.image.polyline import points_along
 
-Floats = NDArray[np.float64]
 LABELS = "points189.json"
 
 # Lines of the template, and the landmarks that lie on each at these parts of its length. The ends

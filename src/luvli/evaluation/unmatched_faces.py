@@ -1,4 +1,4 @@
-"""`FaceArrays`: predictions or labels of many faces, before the two are matched."""
+"""`UnmatchedFaces`: predictions or labels of many faces, before the two are matched."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from luvli.arrays import Floats
 from luvli.data.formats.common import image_name
 from luvli.data.formats.mediapipe import CAVEAT, MESH_SIZES, mesh_to_ibug68
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError
 from luvli.evaluation.metric_records import TrainedPart
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
-class FaceArrays:
+class UnmatchedFaces:
     """n faces with k landmarks; what is None or empty is not known."""
 
     source: str
@@ -46,7 +45,7 @@ class FaceArrays:
     notes: tuple[str, ...] = ()
 
 
-def arrays_of_records(records: Sequence[FaceRecord], source: str) -> FaceArrays:
+def arrays_of_records(records: Sequence[FaceRecord], source: str) -> UnmatchedFaces:
     """The faces of a label file or of a data set."""
     if not records:
         raise InputError(f"{source} has no faces: is it the right file?")
@@ -57,7 +56,7 @@ def arrays_of_records(records: Sequence[FaceRecord], source: str) -> FaceArrays:
     lengths = [r.attributes.get("box_size") for r in records]
     covariances = [r.covariance for r in records]
     probabilities = [r.visibility_probability for r in records]
-    return FaceArrays(
+    return UnmatchedFaces(
         source,
         np.stack([record.points for record in records]),
         unique_names(r.face_id for r in records),
