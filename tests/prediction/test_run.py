@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import resource
@@ -185,7 +184,10 @@ def test_full_disk_loses_nothing(tiny: dict[str, Path], folder: Path, tmp_path: 
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, 12_000))
 
-    done = subprocess.run(command, preexec_fn=limit, capture_output=True, text=True, check=False)
+    own = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}  # modules would be cut off, too
+    done = subprocess.run(
+        command, preexec_fn=limit, capture_output=True, text=True, check=False, env=own
+    )
     assert done.returncode == 2
     assert "could not be written" in done.stderr and "Traceback" not in done.stderr
     assert "run the same command again" in done.stderr
@@ -260,12 +262,26 @@ input_files.SORTED_AT_A_TIME, input_files.SPOOL_BYTES = 100, 1 << 14
 tracemalloc.start()
 print(input_files.Inputs([sys.argv[1]]).images, tracemalloc.get_traced_memory()[1])
 """
+PREDICTING = """
+import gc, sys
+from itertools import islice
+from pathlib import Path
+from prediction.conftest import DiscBackend, DiscDetector
+from luvli.prediction.batch_job import BatchJob
+from luvli.prediction.input_files import Inputs
+from luvli.prediction.job_settings import JobSettings
+from luvli.prediction.predictor import Predictor
+job = BatchJob(Predictor(DiscBackend(), DiscDetector()), JobSettings(Path(sys.argv[2]), "csv"))
+done = job.images(Inputs([sys.argv[1]]))
+while len(list(islice(done, 250))) == 250:
+    gc.collect()
+    print(sys.getallocatedblocks())
+"""
 
 
 @pytest.mark.slow
-def test_a_large_folder_streams(discs: Predictor, tmp_path: Path) -> None:
+def test_a_large_folder_streams(tmp_path: Path) -> None:
     """Memory grows neither with the folder nor with what is done."""
-    looks, every = 5, 250
     write_image(tmp_path / "one.png", disc_image([(30, 30, 12)], (64, 64)))
     peak = {}
     for names in (500, 5000):
@@ -273,24 +289,28 @@ def test_a_large_folder_streams(discs: Predictor, tmp_path: Path) -> None:
         folder.mkdir()
         for i in range(names):
             (folder / f"{i:06d}.png").symlink_to("../one.png")
-        # in a process of its own: what other threads allocate meanwhile is not the list's
-        done = subprocess.run(
-            [sys.executable, "-c", LISTING, str(folder)], capture_output=True, text=True, check=True
-        )
-        images, peak[names] = map(int, done.stdout.split())
+        images, peak[names] = numbers_of(LISTING, folder)
         assert images == names
     assert peak[5000] < 1.2 * peak[500], peak
-    inputs = Inputs([tmp_path / "5000"])
-    first = BatchJob(discs, JobSettings(tmp_path / "out", format="csv"))
-    blocks = []
-    for count, _ in enumerate(first.images(inputs), 1):
-        if count % every == 0:
-            gc.collect()
-            blocks.append(sys.getallocatedblocks())
-        if len(blocks) == looks:
-            break
+    for i in range(500, 1250):
+        (tmp_path / f"0500/{i:06d}.png").symlink_to("../one.png")
+    blocks = numbers_of(PREDICTING, tmp_path / "0500", tmp_path / "out")
+    assert len(blocks) == 5
     # Python's memory blocks; an image's result takes more than ten
-    assert blocks[-1] - blocks[0] < every * (looks - 1)
+    assert blocks[-1] - blocks[0] < 1000
+
+
+def numbers_of(script: str, *arguments: object) -> list[int]:
+    """What a script prints. A process of its own: what other threads allocate meanwhile does not
+    count."""
+    root = Path(__file__).parents[1]
+    places = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        capture_output=True, text=True, check=True, cwd=root,
+        env=os.environ | {"PYTHONPATH": places},
+    )  # fmt: skip
+    return [int(word) for word in done.stdout.split()]
 
 
 def test_patterns_files_and_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

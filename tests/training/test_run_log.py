@@ -41,11 +41,15 @@ def test_tensorboard_reads_what_was_written(tmp_path: Path, rng: np.random.Gener
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limit on the size of files")
 def test_a_full_disk_is_one_sentence(
-    small_recipe: Callable[..., Recipe], luvli: Callable[..., Result], tmp_path: Path
+    small_recipe: Callable[..., Recipe],
+    luvli: Callable[..., Result],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Wherever the space ends: events, recipe, the image of the faces, a checkpoint."""
     import resource
 
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # modules would be cut off, too
     recipe = tmp_path / "small.yaml"
     changes = {
         "network": {"unets": 1, "channels": 4},

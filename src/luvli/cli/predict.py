@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -116,29 +116,20 @@ def predict(
 
     Examples: `luvli predict photos/ --draw --out results`, `luvli predict photo.jpg --json`
     """
-    from dataclasses import replace
+    from functools import partial
 
-    from luvli.cli.predict_report import (
-        print_json,
-        refuse_options,
-        report,
-        report_licence,
-        report_profile,
-        watch,
-    )
+    from luvli.cli.predict_options import ClusterOptions, ModelOptions
+    from luvli.cli.predict_report import refuse_options
     from luvli.errors import InputError, unknown_choice
-    from luvli.files import folder_lock
-    from luvli.image.known_boxes import BoxesFromFile
-    from luvli.prediction.batch_job import BatchJob, free_folder, predict_paths
-    from luvli.prediction.camera import camera_frames
-    from luvli.prediction.input_files import Inputs, run_note
     from luvli.prediction.job_settings import JobSettings
-    from luvli.prediction.predictor import load
 
     if engine not in ENGINES:
         raise unknown_choice("engine", engine, ENGINES)
-    only_ray = {"--address": address, "--image-column": image_column,
-                "--name-column": name_column, "--part-size": part_size}  # fmt: skip
+    chosen = ModelOptions(model, backend, threads, provider, small_faces, boxes, max_failure_rate)
+    settings = partial(
+        JobSettings, Path(out or "predictions"), format or "json", draw, coverage, smooth,
+        min_score, "", min_confidence, max_uncertainty, try_rotations, overwrite,
+    )  # fmt: skip
     if engine == "ray":
         from luvli.cli.predict_ray import predict_ray
 
@@ -146,69 +137,24 @@ def predict(
         refuse_options(unfit, "--engine ray writes Parquet only")
         if format not in (None, "parquet"):
             raise InputError(f"--engine ray writes parquet, not {format}: leave --format out.")
-        ready = JobSettings(
-            Path(), "parquet", smooth=smooth, min_score=min_score, min_confidence=min_confidence,
-            max_uncertainty=max_uncertainty, try_rotations=try_rotations, overwrite=overwrite,
-        )  # fmt: skip
-        code = predict_ray(
-            paths or [], out or "predictions", ready, model, backend, boxes, small_faces,
-            max_failure_rate, provider, threads, address, image_column, name_column, part_size,
-            quiet, profile,
-        )  # fmt: skip
-        raise typer.Exit(code)
+        cluster = ClusterOptions(address, image_column, name_column, part_size)
+        place = out or "predictions"
+        raise typer.Exit(
+            predict_ray(paths or [], place, settings(), chosen, cluster, quiet, profile)
+        )
+    only_ray = {"--address": address, "--image-column": image_column,
+                "--name-column": name_column, "--part-size": part_size}  # fmt: skip
     refuse_options(only_ray, "it is for --engine ray")
     if not paths and camera is None:
         raise InputError("nothing to look at: give images, videos or folders, or --camera 0.")
-    prints = json or "-" in (paths or [])
-    if prints:
+    from luvli.cli.predict_local import predict_to_files, predict_to_stdout
+
+    if json or "-" in (paths or []):
         writing = {"--out": out, "--format": format, "--draw": draw, "--coverage": coverage,
                    "--camera": camera, "--overwrite": overwrite, "--profile": profile}  # fmt: skip
         why = "--json prints the results" if json else "an image from - has its results printed"
         refuse_options(writing, f"{why} and writes no file")
-    given = [path for path in paths or [] if path != "-"]
-    settings = JobSettings(
-        Path(out or "predictions"), format or "json", draw, coverage, smooth, min_score, "",
-        min_confidence, max_uncertainty, try_rotations, overwrite,
-    )  # fmt: skip
-    inputs = Inputs(given)
-    backend_name: Any = backend
-    predictor = load(model, backend_name, threads, [provider], small_faces)
-    if boxes is not None:
-        predictor.detector = BoxesFromFile(boxes)
-    if max_failure_rate is not None:
-        from luvli.trust.triage import threshold_of
-
-        predictor.accept_from = threshold_of(predictor.info, max_failure_rate).threshold
-    if prints:
-        raise typer.Exit(int(print_json(predictor, inputs, settings, "-" in (paths or []))))
-    settings = replace(
-        settings, note=run_note(given, model, backend, boxes, small_faces, predictor.accept_from)
+        raise typer.Exit(predict_to_stdout(paths or [], settings(), chosen))
+    raise typer.Exit(
+        predict_to_files(paths or [], camera, settings(), out is not None, chosen, quiet, profile)
     )
-    if out is None:
-        settings = free_folder(predictor, settings)
-    place = settings.out
-    seen = (lambda items, *_: items) if quiet else watch
-    if camera is not None:
-        with folder_lock(place):
-            run = BatchJob(predictor, settings)
-            typer.echo("Ctrl-C ends the recording.", err=True)
-            run.camera(seen(camera_frames(camera), "frames", None), f"camera-{camera}", 30.0)
-            summary = run.finish()
-    else:
-        try:
-            summary = predict_paths(predictor, inputs, settings, seen)
-        except KeyboardInterrupt:
-            typer.secho(
-                f"\nluvli: interrupted; what was finished is kept in {place}: give the same "
-                "command again to go on.",
-                fg="yellow",
-                err=True,
-            )
-            raise typer.Exit(130) from None
-    report(summary, settings, quiet)
-    if not quiet:
-        report_licence(predictor.info)
-    if profile:
-        report_profile(summary.stopwatch)
-    if summary.failed:
-        raise typer.Exit(1)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,76 +15,36 @@ from luvli.cli.predict_report import SHOWN_FAILURES, report_licence, watch
 from luvli.cli.tables import print_table
 
 if TYPE_CHECKING:
+    from luvli.cli.predict_options import ClusterOptions, ModelOptions
+    from luvli.network.model_info import ModelInfo
     from luvli.prediction.job_settings import JobSettings
-    from luvli.scale.ray_predict import ScaleSummary
+    from luvli.scale.ray_predict import ScaleJob, ScaleSummary
 
 
 def predict_ray(
     paths: Sequence[str],
     out: str,
     settings: JobSettings,
-    model: str,
-    backend: str | None,
-    boxes: Path | None,
-    small_faces: bool,
-    max_failure_rate: float | None,
-    provider: str,
-    threads: int | None,
-    address: str | None,
-    image_column: str | None,
-    name_column: str | None,
-    part_size: int | None,
+    model: ModelOptions,
+    cluster: ClusterOptions,
     quiet: bool,
     profile: bool,
 ) -> int:
     """Do the job, tell what came of it -> the exit code."""
-    import json
-
     from luvli.errors import InputError, require
-    from luvli.image.known_boxes import BoxesFromFile
     from luvli.models import find_model
-    from luvli.prediction.input_files import run_note
     from luvli.prediction.predictor import load
-    from luvli.scale.prepare import ReadSettings
-    from luvli.scale.ray_predict import FAILED, ScaleJob, predict_on_ray
-    from luvli.scale.sources import SourceOptions
-    from luvli.scale.stages import WorkerSettings
+    from luvli.scale.ray_predict import FAILED, predict_on_ray
 
     if not paths:
         raise InputError("nothing to look at: give folders, files or URIs.")
     require("pyarrow", "scale")
-    file = find_model(model, backend)
+    file = find_model(model.name, model.backend)
     info = load(file, threads=1).info
     if settings.min_confidence is not None and info.trust is None:
         raise InputError(f"{info.name} tells no confidence: leave --min-confidence out.")
-    accept_from = None
-    if max_failure_rate is not None:
-        from luvli.trust.triage import threshold_of
-
-        accept_from = threshold_of(info, max_failure_rate).threshold
-    known = None if boxes is None else BoxesFromFile(boxes)
-    note = json.loads(run_note([], model, backend, boxes, small_faces, accept_from))
-    note.pop("inputs")
-    read = ReadSettings(
-        info, settings.min_score, small_faces, settings.try_rotations, detector=known
-    )
-    options = SourceOptions(image_column, name_column, part_size)
-    target, *sources = (
-        place if "://" in place else os.path.abspath(place)  # noqa: PTH100
-        for place in (out, *paths)
-    )
-    job = ScaleJob(
-        sources,
-        target,
-        WorkerSettings(
-            target, file.read_bytes(), file.suffix, read, settings, provider, accept_from
-        ),
-        settings.identity() | note | {"image_column": image_column, "name_column": name_column},
-        options,
-        address,
-        threads,
-        settings.overwrite,
-    )
+    settings = replace(settings, out=Path(), format="parquet")
+    job = _job(paths, out, settings, model, cluster, file, info)
     seen: Any = (lambda items, *_: items) if quiet else watch
     try:
         summary = predict_on_ray(job, seen)
@@ -106,6 +68,49 @@ def predict_ray(
         report_licence(info)
         typer.echo(out)
     return 1 if failed else 0
+
+
+def _job(
+    paths: Sequence[str],
+    out: str,
+    settings: JobSettings,
+    model: ModelOptions,
+    cluster: ClusterOptions,
+    file: Path,
+    info: ModelInfo,
+) -> ScaleJob:
+    from luvli.scale.prepare import ReadSettings
+    from luvli.scale.ray_predict import ScaleJob
+    from luvli.scale.sources import SourceOptions
+    from luvli.scale.stages import WorkerSettings
+
+    accept_from = model.accept_from(info)
+    note = json.loads(model.note([], accept_from))
+    note.pop("inputs")
+    columns = {"image_column": cluster.image_column, "name_column": cluster.name_column}
+    target, *sources = (
+        place if "://" in place else os.path.abspath(place)  # noqa: PTH100
+        for place in (out, *paths)
+    )
+    read = ReadSettings(
+        info,
+        settings.min_score,
+        model.small_faces,
+        settings.try_rotations,
+        detector=model.known_boxes(),
+    )
+    return ScaleJob(
+        sources,
+        target,
+        WorkerSettings(
+            target, file.read_bytes(), file.suffix, read, settings, model.provider, accept_from
+        ),
+        settings.identity() | note | columns,
+        SourceOptions(cluster.image_column, cluster.name_column, cluster.part_size),
+        cluster.address,
+        model.threads,
+        settings.overwrite,
+    )
 
 
 def _tables(summary: ScaleSummary, profile: bool) -> None:
