@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sized
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sized
+from typing import Any, TypeVar
 
 T = TypeVar("T")
+Track = Callable[[Iterable[Any]], Iterable[Any]]
+"""hands items on while it shows how far they are"""
+Watch = Callable[[Iterable[Any], str, int | None], Iterable[Any]]
+"""the same of several things: items, what they are, how many"""
 
 _QUIET_SECONDS = 10.0  # between two plain lines
 

@@ -27,7 +27,7 @@ from luvli.data.augment import (
     stream,
 )
 from luvli.data.boxes import BoxNoise, crop_box, get_enlargement
-from luvli.data.patches import Patches, Track, load_patches
+from luvli.data.patches import Patches, load_patches
 from luvli.data.record import FaceRecord
 from luvli.data.sets import refuse
 from luvli.errors import InputError
@@ -37,6 +37,7 @@ from luvli.image import affine as affines
 from luvli.image.crop import Convention, warp_affine
 from luvli.image.read import ImageArray
 from luvli.markup import get_markup
+from luvli.progress import Track
 
 if TYPE_CHECKING:
     import torch

@@ -29,9 +29,9 @@ from luvli.errors import InputError
 from luvli.files import PathLike
 from luvli.image import Box, Crop, read_image
 from luvli.image.read import ImageArray
+from luvli.progress import Track
 
 VERSION = 1
-Track = Callable[[Iterable[Any]], Iterable[Any]]
 
 
 class Patches:

@@ -27,8 +27,8 @@ from luvli.errors import InputError
 from luvli.evaluation.uncertainty import LikelihoodName
 from luvli.faces import FaceLandmarks
 
-MethodResult = FaceLandmarks | Floats | None
-Method = Callable[[NDArray[np.uint8], Floats], MethodResult]
+FoundFace = FaceLandmarks | Floats | None
+Method = Callable[[NDArray[np.uint8], Floats], FoundFace]
 
 
 class NamedMethod(NamedTuple):
@@ -64,7 +64,7 @@ def _model(what: str) -> NamedMethod:
     predictor = load(what)
     config = predictor.info.config
 
-    def run(image: NDArray[np.uint8], box: Floats) -> MethodResult:
+    def run(image: NDArray[np.uint8], box: Floats) -> FoundFace:
         return predictor.predict(image, boxes=[list(map(float, box))])[0]
 
     return NamedMethod(predictor.info.name, run, (), config.likelihood)
@@ -97,7 +97,7 @@ def _dlib(path: str) -> NamedMethod:
         raise InputError("name dlib's shape predictor: dlib:shape_predictor_68_face_landmarks.dat")
     predictor = dlib.shape_predictor(path)
 
-    def run(image: NDArray[np.uint8], box: Floats) -> MethodResult:
+    def run(image: NDArray[np.uint8], box: Floats) -> FoundFace:
         x0, y0, x1, y1 = (round(float(edge)) for edge in _detector_like(box))
         shape = predictor(image, dlib.rectangle(x0, y0, x1, y1))
         return np.array([(part.x, part.y) for part in shape.parts()], dtype=np.float64)
@@ -124,7 +124,7 @@ def _mediapipe(path: str) -> NamedMethod:
     )
     landmarker = vision.FaceLandmarker.create_from_options(options)
 
-    def run(image: NDArray[np.uint8], box: Floats) -> MethodResult:
+    def run(image: NDArray[np.uint8], box: Floats) -> FoundFace:
         left, top, part = _window(image, box, 1.8)
         frame = mediapipe.Image(
             image_format=mediapipe.ImageFormat.SRGB, data=np.ascontiguousarray(part)
@@ -159,7 +159,7 @@ def _face_alignment() -> NamedMethod:
     flat = getattr(kinds, "TWO_D", None) or kinds._2D
     network = package.FaceAlignment(flat, device="cpu", flip_input=False)
 
-    def run(image: NDArray[np.uint8], box: Floats) -> MethodResult:
+    def run(image: NDArray[np.uint8], box: Floats) -> FoundFace:
         found = network.get_landmarks(image, detected_faces=[[*map(float, box), 1.0]])
         return None if not found else np.asarray(found[0], dtype=np.float64)
 

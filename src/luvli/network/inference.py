@@ -27,7 +27,7 @@ from luvli.network.model_info import ModelInfo
 from luvli.network.pixels import cholesky_to_crop, contrast_stretch, heatmap_to_crop
 from luvli.network.weights import load_model
 
-Predicted = tuple[Tensor, Tensor, Tensor, Tensor | None]
+_Outputs = tuple[Tensor, Tensor, Tensor, Tensor | None]
 
 
 def network_input(
@@ -116,7 +116,7 @@ class CropPredictor:
             network.train()
         return CropPrediction(*(None if t is None else t.cpu().numpy() for t in found))  # type: ignore[arg-type]
 
-    def predict(self, crops: Tensor) -> Predicted:
+    def predict(self, crops: Tensor) -> _Outputs:
         """uint8 crops (B, S, S, 3) -> (B, k, 2) and (B, k, 2, 2) in crop pixels, (B, k)
         visibility and, if the network has it, (B, k) occlusion, in the network's precision.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -19,11 +19,11 @@ from luvli.data.streamed_crops import StreamedCrops
 from luvli.image import affine as affines
 from luvli.markup import get_markup
 from luvli.prefetch import prefetch
+from luvli.progress import Track
 from luvli.training.order import StageOrder
 from luvli.training.recipe import OcclusionUse, Recipe, Source, Stage, VisibilityUse
 from luvli.training.sources import SourceFaces, load_source, name_hash
 
-Track = Callable[[Iterable[Any]], Iterable[Any]]
 T = TypeVar("T")
 
 
