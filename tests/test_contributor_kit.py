@@ -83,6 +83,20 @@ def test_every_room_is_named_in_the_data_flow() -> None:
     assert [position[room] for room in rooms] == sorted(position[room] for room in rooms)
 
 
+def test_no_two_public_things_of_one_name() -> None:
+    """Classes, functions and kinds of values; commands are named after what they call."""
+    places: dict[str, set[str]] = {}
+    for file in (ROOT / "src/luvli").rglob("*.py"):
+        place = file.relative_to(ROOT / "src/luvli").as_posix()
+        for line in [] if place.startswith("cli/") else file.read_text("utf-8").splitlines():
+            found = re.match(r"(?:async )?(?:def|class) (\w+)|([A-Z]\w*[a-z]\w*) = ", line)
+            if found and not (name := found[1] or found[2]).startswith("_"):
+                places.setdefault(name, set()).add(place)
+    assert len(places) > 1000
+    entries = {"main"}  # of processes
+    assert not {name: at for name, at in places.items() if len(at) > 1 and name not in entries}
+
+
 def test_messages_name_an_extra_that_brings_the_package() -> None:
     """Every `require(module, extra)` of the source against pyproject.toml's extras."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -18,7 +18,7 @@ from luvli.synthetic.heads.head import Head
 from luvli.synthetic.heads.ict import load_ict
 from luvli.synthetic.people.textures import random_texture
 from luvli.synthetic.photographs import photographed_faces, write_faces
-from luvli.synthetic.raster.materials import BEARD, BROWS, LIPS, SCALP, Part
+from luvli.synthetic.raster.materials import BEARD, BROWS, LIPS, SCALP, Material
 from luvli.synthetic.scene.backdrop import _beside_face
 
 
@@ -38,8 +38,13 @@ def head() -> Head:
 def check_head(head: Head) -> None:
     assert head.triangles.min() == 0
     assert head.triangles.max() < len(head.neutral)
-    assert set(np.unique(head.part)) >= {Part.SKIN, Part.EYE, Part.TEETH, Part.MOUTH}
-    skin = np.unique(head.triangles[head.part == Part.SKIN])
+    assert set(np.unique(head.part)) >= {
+        Material.SKIN,
+        Material.EYE,
+        Material.TEETH,
+        Material.MOUTH,
+    }
+    skin = np.unique(head.triangles[head.part == Material.SKIN])
     assert np.isin(head.landmarks, np.unique(head.triangles)).all()
     assert np.isin(head.landmarks[:60], skin).all()
     # the 68 points stand as in a front view, and the two halves mirror each other

@@ -45,7 +45,7 @@ def print_json(
     """Results as one JSON array on standard output -> whether something went wrong."""
     from itertools import chain
 
-    from luvli.prediction.to_stdout import as_array, image_records, video_records
+    from luvli.prediction.to_stdout import image_records, json_array, video_records
 
     wrong = bool(inputs.problems)
     for sentence in inputs.problems:
@@ -69,7 +69,7 @@ def print_json(
         video_records(predictor, video.path, settings.wants, settings.min_score, settings.smooth)
         for video in inputs.videos
     )
-    for piece in as_array(noted(chain(records, chain.from_iterable(frames)))):
+    for piece in json_array(noted(chain(records, chain.from_iterable(frames)))):
         sys.stdout.write(piece)
     sys.stdout.flush()
     return wrong

@@ -25,9 +25,10 @@ from luvli.prediction.journal import FAILED, Finished
 from luvli.prediction.predictor import Predictor
 from luvli.prediction.result import Result
 from luvli.prediction.video import Frame
-from luvli.prediction.video_job import VideoJob, Watch
+from luvli.prediction.video_job import VideoJob
 from luvli.prediction.worker_process import WorkerProcess, WorkOrder
 from luvli.prediction.write import pts_paths, write_json_lines, write_pts_files, write_results
+from luvli.progress import Watch
 
 MAX_IMAGES = 16
 """images that one worker takes at a time. What it does to one it does to all, stage by stage, so

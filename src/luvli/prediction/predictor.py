@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from luvli.arrays import Floats
 from luvli.errors import InputError, unknown_choice
 from luvli.faces import FaceLandmarks
 from luvli.files import PathLike
@@ -36,7 +37,6 @@ from luvli.prediction.backends import BackendName, open_backend
 if TYPE_CHECKING:
     from luvli.prediction.live import Stream, TrackedFrame
 
-Floats = NDArray[np.float64]
 
 BATCH = 32
 """faces that go through the network together in `predict_batch`"""

@@ -16,15 +16,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from luvli.arrays import Floats
 from luvli.image import affine
 from luvli.image.box import Box
 from luvli.image.crop import Crop
 from luvli.image.read import ImageArray
 from luvli.network.model_info import ModelInfo
-
-Floats = NDArray[np.float64]
 
 MARGIN = 1 / 8
 """what is cut out around the crop, on each side, as a share of the crop's"""

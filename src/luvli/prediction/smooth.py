@@ -23,13 +23,11 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from luvli.arrays import Floats
 from luvli.errors import InputError
 from luvli.faces import FaceLandmarks
 from luvli.likelihood.covariance import inverse
-
-Floats = NDArray[np.float64]
 
 ACCELERATION = 0.6
 """Standard deviation of a head's acceleration, in face sizes per second squared, over one

@@ -51,7 +51,7 @@ def video_records(
         yield {"image": path, "faces": [], "error": str(error)}
 
 
-def as_array(records: Iterable[dict[str, Any]]) -> Iterator[str]:
+def json_array(records: Iterable[dict[str, Any]]) -> Iterator[str]:
     """Pieces of one JSON array, a line for each record."""
     separator = "[\n"
     for record in records:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 from luvli.errors import InputError, OutputError
 from luvli.files import whole_file
@@ -21,9 +20,7 @@ from luvli.prediction.track import Follower, follow, smoothed
 from luvli.prediction.video import Frame, VideoReader, VideoWriter, output_suffix
 from luvli.prediction.write import SUFFIXES, write_json_lines, write_pts_files, write_results
 from luvli.prefetch import prefetch
-
-Watch = Callable[[Iterable[Any], str, int | None], Iterable[Any]]
-"""shows progress while it hands the items through: items, description, total"""
+from luvli.progress import Watch
 
 
 class VideoJob:

@@ -49,7 +49,7 @@ class PartCounts:
 
 
 @dataclass
-class Predicted:
+class PredictedPart:
     """A part after the network: each image's result, or the reason why there is none."""
 
     part: Part
@@ -60,7 +60,7 @@ class Predicted:
     seconds: dict[str, float] = field(default_factory=dict)
 
 
-def write_part(target: str, done: Predicted) -> PartCounts:
+def write_part(target: str, done: PredictedPart) -> PartCounts:
     """Write the part's file, whole, and tell what is in it."""
     parquet = require("pyarrow.parquet", "scale")
     counts = _counts(done)
@@ -73,7 +73,7 @@ def write_part(target: str, done: Predicted) -> PartCounts:
     return counts
 
 
-def _counts(done: Predicted) -> PartCounts:
+def _counts(done: PredictedPart) -> PartCounts:
     counts = PartCounts(filtered=done.filtered, seconds=done.seconds)
     missing = 0
     for result in done.results:
@@ -91,7 +91,7 @@ def _counts(done: Predicted) -> PartCounts:
     return counts
 
 
-def _table(done: Predicted) -> Any:
+def _table(done: PredictedPart) -> Any:
     rows: list[dict[str, Any]] = []
     origin: list[int] = []
     for index, (result, name) in enumerate(zip(done.results, done.names, strict=True)):

@@ -11,7 +11,7 @@ the driver lives, or by the same command later.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,6 +19,7 @@ from typing import Any
 
 from luvli import __version__
 from luvli.errors import InputError
+from luvli.progress import Watch
 from luvli.scale.cluster import connected, cores, own_error
 from luvli.scale.join_tracks import join_tracks
 from luvli.scale.output import PartCounts, read_counts
@@ -35,8 +36,6 @@ read one part at a time. After the loss of half of the nodes everything still fi
 FAILED = "_failed.txt"
 SHOWN = 1000
 """sentences about failures that are kept in memory; the file has all"""
-
-Watch = Callable[[Iterable[Any], str, int | None], Iterable[Any]]
 
 
 @dataclass(frozen=True)

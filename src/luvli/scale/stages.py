@@ -22,7 +22,7 @@ from luvli.prediction.predictor import Predictor, load
 from luvli.prediction.result import Result
 from luvli.prediction.track import Follower, follow, smoothed
 from luvli.scale.isolated import IsolatedReader, ReaderDied
-from luvli.scale.output import PartCounts, Predicted, write_part
+from luvli.scale.output import PartCounts, PredictedPart, write_part
 from luvli.scale.parts import Part
 from luvli.scale.plan import undone
 from luvli.scale.prepare import ReadSettings, Ready
@@ -34,7 +34,7 @@ AT_A_TIME = 8 << 20
 """bytes of crops that go through the network together"""
 VIDEO_ATTEMPTS = 3
 
-Row = dict[str, Any]
+_Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def _reader(settings: Any) -> IsolatedReader:
     return _readers[key]
 
 
-def find_undone(row: Row, target: str) -> list[Row]:
+def find_undone(row: _Row, target: str) -> list[_Row]:
     """A chunk of the plan -> its parts that have no result yet."""
     return [{"part": part.to_json()} for part in undone(target, int(row["item"]))]
 
@@ -91,7 +91,7 @@ class Read:
         """`settings`: reference to `ReadSettings` in the object store."""
         self.settings = settings
 
-    def __call__(self, row: Row) -> Row:
+    def __call__(self, row: _Row) -> _Row:
         part = Part.from_json(row["part"])
         ready: list[Ready] = []
         if part.kind != "video":
@@ -118,12 +118,12 @@ class Network:
         self.predictor = self.settings.predictor()
         self._reader: IsolatedReader | None = None
 
-    def __call__(self, row: Row) -> Row:
+    def __call__(self, row: _Row) -> _Row:
         part = Part.from_json(row["part"])
         ready: list[Ready] | InputError = pickle.loads(row["ready"])
         if isinstance(ready, InputError):
             return {"counts": row["ready"]}
-        done = Predicted(part, [], [])
+        done = PredictedPart(part, [], [])
         try:
             if part.kind == "video":
                 self._video(done)
@@ -134,7 +134,7 @@ class Network:
         except InputError as error:
             return {"counts": _packed(error)}
 
-    def _written(self, done: Predicted) -> PartCounts:
+    def _written(self, done: PredictedPart) -> PartCounts:
         """Write the part's file."""
         began = time.perf_counter()
         counts = write_part(self.settings.target, done)
@@ -142,7 +142,7 @@ class Network:
         counts.errors.clear()  # they are in the file
         return counts
 
-    def _rest(self, done: Predicted, start: int) -> None:
+    def _rest(self, done: PredictedPart, start: int) -> None:
         """What is too much for one row: read here, a little at a time."""
         if start == done.part.count:
             return
@@ -160,7 +160,7 @@ class Network:
             self._reader = IsolatedReader(self.settings.read)
         return self._reader
 
-    def _images(self, done: Predicted, ready: list[Ready]) -> None:
+    def _images(self, done: PredictedPart, ready: list[Ready]) -> None:
         began = time.perf_counter()
         good = [one for one in ready if not one.error]
         try:
@@ -192,12 +192,12 @@ class Network:
         )
         return faces
 
-    def _wanted(self, done: Predicted, faces: list[FaceLandmarks]) -> tuple[FaceLandmarks, ...]:
+    def _wanted(self, done: PredictedPart, faces: list[FaceLandmarks]) -> tuple[FaceLandmarks, ...]:
         kept = tuple(face for face in faces if self.settings.job.wants(face))
         done.filtered += len(faces) - len(kept)
         return kept
 
-    def _video(self, done: Predicted) -> None:
+    def _video(self, done: PredictedPart) -> None:
         """Follow the faces of a segment; what cannot be decoded is accounted for at its end."""
         part, began = done.part, time.perf_counter()
         error = str(part.about.get("error", ""))  # it could not be opened when it was planned
@@ -229,7 +229,7 @@ class Network:
         return smoothed(results) if self.settings.job.smooth else results
 
 
-def written(row: Row) -> PartCounts:
+def written(row: _Row) -> PartCounts:
     """What came of a part, after all steps; the error that ends the job."""
     found: PartCounts | InputError = pickle.loads(row["counts"])
     if isinstance(found, InputError):

@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 from luvli.serving.threads import Threads
 
 Item = TypeVar("Item")
-Result = TypeVar("Result")
+T = TypeVar("T")
 
 MEMORY = 0.2
 """weight of the newest interval between two arrivals in the running mean"""
@@ -60,12 +60,12 @@ class Pace:
 
 
 @dataclass
-class _Job(Generic[Item, Result]):
+class _Job(Generic[Item, T]):
     items: Sequence[Item]
-    done: asyncio.Future[list[Result]]
+    done: asyncio.Future[list[T]]
 
 
-class Batcher(Generic[Item, Result]):
+class Batcher(Generic[Item, T]):
     """Gathers items of concurrent callers for one function of many items.
 
     Belongs to one event loop. `run` is called in `thread`, never twice at the same time.
@@ -73,7 +73,7 @@ class Batcher(Generic[Item, Result]):
 
     def __init__(
         self,
-        run: Callable[[list[Item]], list[Result]],
+        run: Callable[[list[Item]], list[T]],
         thread: Threads,
         max_batch: int = 16,
         patience: float = 0.003,
@@ -83,7 +83,7 @@ class Batcher(Generic[Item, Result]):
         self._thread = thread
         self._max_batch = max_batch
         self._patience = patience
-        self._waiting: deque[_Job[Item, Result]] = deque()
+        self._waiting: deque[_Job[Item, T]] = deque()
         self._running = False
         self._timer: asyncio.TimerHandle | None = None
         self._coming = 0
@@ -109,7 +109,7 @@ class Batcher(Generic[Item, Result]):
         self._coming -= 1
         self._consider()
 
-    async def __call__(self, items: Sequence[Item], announced: bool = False) -> list[Result]:
+    async def __call__(self, items: Sequence[Item], announced: bool = False) -> list[T]:
         """The results of `items`, in their order. A cancelled caller leaves the queue."""
         if not items:
             if announced:
@@ -151,7 +151,7 @@ class Batcher(Generic[Item, Result]):
             self._timer = None
         if self._running:
             return
-        jobs: list[_Job[Item, Result]] = []
+        jobs: list[_Job[Item, T]] = []
         size = 0
         # a caller's items stay together; one with more than a batch goes alone
         while self._waiting and (not jobs or size + len(self._waiting[0].items) <= self._max_batch):
@@ -162,7 +162,7 @@ class Batcher(Generic[Item, Result]):
         self._running = True
         asyncio.get_running_loop().create_task(self._call(jobs))
 
-    async def _call(self, jobs: list[_Job[Item, Result]]) -> None:
+    async def _call(self, jobs: list[_Job[Item, T]]) -> None:
         items = [item for job in jobs for item in job.items]
         try:
             results = await self._thread(self._run, items)

@@ -29,7 +29,7 @@ from luvli.errors import InputError
 from luvli.faces import FaceLandmarks
 from luvli.files import PathLike, unreadable
 
-Source = PathLike | bytes
+ImageFile = PathLike | bytes
 """a path, or the bytes of a file"""
 
 AGAIN = (408, 429, 502, 503, 504)
@@ -94,7 +94,7 @@ class Client:
 
     def predict(
         self,
-        image: Source,
+        image: ImageFile,
         boxes: Sequence[Sequence[float]] | None = None,
         model: str | None = None,
         min_score: float | None = None,
@@ -106,7 +106,7 @@ class Client:
 
     def predict_many(
         self,
-        images: Sequence[Source],
+        images: Sequence[ImageFile],
         boxes: Sequence[Sequence[Sequence[float]]] | None = None,
         model: str | None = None,
         min_score: float | None = None,
@@ -119,12 +119,12 @@ class Client:
         answer = json.loads(self._ask("POST", f"/v1/predict{query}", body, kind))
         return [Prediction.from_fields(fields) for fields in answer]
 
-    def draw(self, image: Source, coverage: float | None = None) -> bytes:
+    def draw(self, image: ImageFile, coverage: float | None = None) -> bytes:
         """The image with its faces drawn, as PNG."""
         query = _query(coverage=coverage)
         return self._ask("POST", f"/v1/predict{query}", read_source(image), accept="image/png")
 
-    def table(self, image: Source) -> str:
+    def table(self, image: ImageFile) -> str:
         """The faces of an image as CSV."""
         return self._ask("POST", "/v1/predict", read_source(image), accept="text/csv").decode()
 
@@ -220,7 +220,7 @@ class Client:
         self.close()
 
 
-def read_source(source: Source) -> bytes:
+def read_source(source: ImageFile) -> bytes:
     """The bytes of a file, or the bytes given."""
     if isinstance(source, bytes):
         return source

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-Result = TypeVar("Result")
+T = TypeVar("T")
 _Job = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Callable[..., Any], tuple[Any, ...]]
 _Inbox = queue.SimpleQueue[_Job | None]
 
@@ -42,10 +42,10 @@ class Threads:
             thread.name = f"{name}-{number}"
             thread.start()
 
-    def __call__(self, work: Callable[..., Result], *arguments: Any) -> asyncio.Future[Result]:
+    def __call__(self, work: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
         """Its result, in time; cancelled before it began, it never does."""
         loop = asyncio.get_running_loop()
-        done: asyncio.Future[Result] = loop.create_future()
+        done: asyncio.Future[T] = loop.create_future()
         job = loop, done, work, arguments
         with self._turn:
             if self._idle:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float32]
+from luvli.arrays import Bools as Bools
+
+Singles = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 Real = NDArray[np.floating]
 """single or double precision"""
@@ -13,4 +15,3 @@ Ints = NDArray[np.int32]
 Index = NDArray[np.intp]
 """what numpy's own searches return"""
 Bytes = NDArray[np.uint8]
-Bools = NDArray[np.bool_]

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import multiprocessing
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
@@ -18,6 +18,7 @@ import cv2
 from luvli.data.formats import write_pts
 from luvli.errors import InputError
 from luvli.files import PathLike, read_text, whole_file, write_text
+from luvli.progress import Watch
 from luvli.synthetic.faces import SyntheticFaces
 from luvli.synthetic.photographs import photographs
 from luvli.synthetic.render import load_head
@@ -25,15 +26,13 @@ from luvli.synthetic.render import load_head
 SETTINGS = "synthetic.json"
 """beside the faces: what they were made with"""
 
-Track = Callable[[Iterable[int], str, int], Iterator[int]]
-
 
 def synthesize(
     out_dir: PathLike,
     faces: SyntheticFaces,
     workers: int = 0,
     image_format: Literal["jpg", "png"] = "jpg",
-    track: Track | None = None,
+    track: Watch | None = None,
 ) -> int:
     """Write each face as `NNNNNN.jpg` and `NNNNNN.pts` (MERL-RAV's signs); return how many.
 
@@ -101,7 +100,7 @@ def _by_pool(job: _Job, missing: Iterable[int], workers: int) -> Iterator[int]:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _count(done: Iterable[int], total: int, track: Track | None) -> int:
+def _count(done: Iterable[int], total: int, track: Watch | None) -> int:
     shown = track(done, "faces", total) if track else done
     return sum(1 for _ in shown)
 

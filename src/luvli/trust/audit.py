@@ -19,10 +19,11 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from luvli.arrays import Floats
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError, unknown_choice
 from luvli.faces import FaceLandmarks
-from luvli.trust.label_differences import FAR, FEWEST, Differences, Floats, SetHabits
+from luvli.trust.label_differences import FAR, FEWEST, Differences, SetHabits
 
 ErrorKind = Literal["shifted", "scaled", "wrong face", "swapped", "one landmark", "visibility"]
 ERROR_KINDS: tuple[ErrorKind, ...] = get_args(ErrorKind)

@@ -14,18 +14,16 @@ Verbs, in the order of time: `fit`, `Calibration.apply`, `coverage`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from luvli.arrays import Floats
 from luvli.errors import InputError
-from luvli.evaluation.uncertainty import radii
+from luvli.evaluation.uncertainty import LikelihoodName, radii
 from luvli.likelihood import family
 from luvli.network.calibration import Calibration
-
-Floats = NDArray[np.float64]
-LikelihoodName = Literal["laplace", "gauss"]
 
 LEVELS = (0.5, 0.8, 0.95)
 """shares of the labels that the fitted ellipses are made to hold"""

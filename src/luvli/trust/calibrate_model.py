@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,6 +14,7 @@ from luvli.files import PathLike, whole_file
 from luvli.network.config import NetworkConfig
 from luvli.network.model_info import ModelInfo
 from luvli.prediction.predictor import Predictor, load
+from luvli.progress import Track
 from luvli.trust.calibrate_visibility import calibrate_visibility
 from luvli.trust.fit_tables import Fitted, fit_tables
 from luvli.trust.measure import measure_faces
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 SEEN_SHARE = 0.05
 """share of calibration faces that may look like training faces by chance"""
-
-Track = Callable[[Iterable[FaceRecord]], Iterable[FaceRecord]]
 
 
 def calibrate_model(

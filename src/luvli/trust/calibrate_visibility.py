@@ -7,23 +7,21 @@ no word about them and every backend gives calibrated visibilities.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from luvli.arrays import Bools, Floats
 from luvli.data.boxes import crop_box
 from luvli.data.record import FaceRecord, Visibility
 from luvli.prediction.predictor import Predictor
+from luvli.progress import Track
 
 if TYPE_CHECKING:
     from luvli.network.model import LUVLi
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Track = Callable[[Iterable[FaceRecord]], Iterable[FaceRecord]]
 
 ENOUGH = 500
 """hidden landmarks, and visible ones, from which two numbers are worth fitting"""

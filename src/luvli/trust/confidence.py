@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from luvli.arrays import Bools, Floats
 from luvli.errors import InputError
 from luvli.faces import FaceLandmarks
 from luvli.network.face_features import (
@@ -27,9 +28,6 @@ from luvli.network.face_features import (
     normalised,
 )
 from luvli.network.trust_tables import Additive, ConfidenceTable, basis
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 MODES = 15
 """modes of the shape model"""

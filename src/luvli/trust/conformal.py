@@ -17,12 +17,11 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from luvli.arrays import Floats
 from luvli.errors import InputError
 from luvli.network.trust_tables import ALL_POSES, JOINT, RegionTable
-
-Floats = NDArray[np.float64]
 
 LEVELS = tuple(round(0.5 + 0.01 * i, 2) for i in range(50))
 """coverages that radii are kept for: 0.50 to 0.99"""

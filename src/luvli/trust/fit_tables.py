@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from luvli.arrays import Bools
 from luvli.errors import InputError
 from luvli.evaluation.confidence import confidence_metrics, gain_share
 from luvli.markup import get_markup, is_markup
@@ -29,7 +30,6 @@ from luvli.trust.measure import Measured
 from luvli.trust.shift import fit_shift
 from luvli.trust.triage import STARTS, accepted_needed, choose_threshold, fit_triage
 
-Bools = NDArray[np.bool_]
 Table = tuple[str, list[str], list[list[str]]]
 """title, headings, rows"""
 

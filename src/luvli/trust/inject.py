@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
 from luvli.markup import get_markup
 from luvli.trust.audit import ERROR_KINDS, ErrorKind
-
-Floats = NDArray[np.float64]
 
 
 def inject_errors(

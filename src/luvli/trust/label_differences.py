@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from luvli.arrays import Floats
 from luvli.data.record import FaceRecord, Visibility
 from luvli.faces import FaceLandmarks
 from luvli.markup import get_markup, is_markup
 from luvli.network.face_features import pose_kind
-
-Floats = NDArray[np.float64]
 
 FEWEST = 50
 """faces that make a set: fewer have no usual disagreement"""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from luvli.arrays import Floats
 from luvli.data.record import FaceRecord
 from luvli.data.sets import load_set
 from luvli.errors import InputError
@@ -23,8 +24,6 @@ from luvli.prediction.predictor import Predictor, load
 from luvli.trust.calibrate import coverage, fit
 from luvli.trust.calibrate_model import uncalibrated
 from luvli.trust.fit_tables import landmark_groups
-
-Floats = NDArray[np.float64]
 
 
 class FolderPredictions(NamedTuple):

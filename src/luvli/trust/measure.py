@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from luvli.arrays import Bools, Floats
 from luvli.data.boxes import crop_box
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError
@@ -18,11 +19,8 @@ from luvli.image.box import Box
 from luvli.image.read import ImageArray, read_image
 from luvli.network.calibration import Calibration
 from luvli.prediction.predictor import Predictor
-from luvli.trust.spoil import FACELESS, SPOIL_KINDS, SpoiltScene, cut_scene, spoil
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Track = Callable[[Iterable[FaceRecord]], Iterable[FaceRecord]]
+from luvli.progress import Track
+from luvli.trust.spoil import SPOIL_KINDS, SpoiltScene, cut_scene, spoil
 
 BATCH = 24
 """faces that are read, spoilt and predicted together"""
@@ -184,11 +182,6 @@ def compare_with_labels(face: FaceLandmarks, truths: Sequence[Floats]) -> tuple[
         if error < smallest:
             best, smallest = truth, error
     return best, smallest
-
-
-def is_faceless(kind: str) -> bool:
-    """Whether a kind of spoiling leaves no face."""
-    return kind in FACELESS
 
 
 def source_name(record: FaceRecord) -> str:

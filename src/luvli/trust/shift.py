@@ -14,12 +14,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from luvli.errors import InputError
 from luvli.network.trust_tables import ShiftTable
-
-Floats = NDArray[np.float64]
 
 KEPT = 256
 """order statistics that are kept of each feature"""

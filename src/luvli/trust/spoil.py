@@ -17,12 +17,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from luvli.arrays import Floats
 from luvli.data.augment.occluders import draw_hand, draw_occluder
 from luvli.image.box import Box
 from luvli.image.crop import Crop
 from luvli.image.read import ImageArray
 
-Floats = NDArray[np.float64]
 Rng = np.random.Generator
 
 SpoilKind = Literal[

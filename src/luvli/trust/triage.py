@@ -15,13 +15,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from luvli.errors import InputError
 from luvli.network.model_info import ModelInfo
 from luvli.network.trust_tables import TriageTable
-
-Floats = NDArray[np.float64]
 
 GRID = (*(round(float(1 / (1 + math.exp(-x))), 6) for x in np.linspace(7.0, -4.0, 56)), 0.0)
 """thresholds from 0.999 down to 0.018, evenly spaced in their logits, and 0: all faces"""

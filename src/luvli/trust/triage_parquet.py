@@ -19,7 +19,7 @@ from luvli.faces import FaceLandmarks
 from luvli.files import PathLike, whole_file
 from luvli.network.trust_tables import TrustTables
 from luvli.trust.even_sample import EvenSample
-from luvli.trust.triage_report import SHOWN, Predicted, judge
+from luvli.trust.triage_report import SHOWN, PredictedFace, judge
 
 SAMPLE = 20_000
 """faces, evenly from all, that are compared with the calibration faces"""
@@ -33,9 +33,9 @@ class JudgedFiles:
 
     faces: int = 0
     accepted: int = 0
-    rejected: list[Predicted] = field(default_factory=list)
+    rejected: list[PredictedFace] = field(default_factory=list)
     """the least confident ones, for the sheet"""
-    sample: list[Predicted] = field(default_factory=list)
+    sample: list[PredictedFace] = field(default_factory=list)
     """of all faces: every n-th, at most `SAMPLE`"""
     files: int = 0
 
@@ -54,9 +54,9 @@ def judge_parquet(
     """
     parquet = require("pyarrow.parquet", "scale")
     found = JudgedFiles()
-    sampler = EvenSample[Predicted](SAMPLE)
+    sampler = EvenSample[PredictedFace](SAMPLE)
     found.sample = sampler.kept
-    worst: list[tuple[float, int, Predicted]] = []
+    worst: list[tuple[float, int, PredictedFace]] = []
     files = face_files(source)
     root = Path(source) if Path(source).is_dir() else files[0].parent
     for file in files:
@@ -79,7 +79,7 @@ def judge_parquet(
     return found
 
 
-def _keep(worst: list[tuple[float, int, Predicted]], item: Predicted, number: int) -> None:
+def _keep(worst: list[tuple[float, int, PredictedFace]], item: PredictedFace, number: int) -> None:
     """The least confident so far; twice as many as are shown, because images may be gone."""
     entry = (-(item.face.confidence or 0.0), -number, item)
     if len(worst) < 2 * SHOWN:
@@ -108,13 +108,13 @@ def _opened(file: Path) -> Any:
 
 def _judged(
     batch: Any, file: Path, trust: TrustTables, accept_from: float
-) -> tuple[Any, list[Predicted]]:
+) -> tuple[Any, list[PredictedFace]]:
     arrow = require("pyarrow", "scale")
     table = arrow.Table.from_batches([batch])
     rows = table.to_pylist()
     try:
         known = [i for i, row in enumerate(rows) if row.get("status") in (None, "face")]
-        items = [Predicted(face_of_row(rows[i]), str(rows[i].get("image")), {}) for i in known]
+        items = [PredictedFace(face_of_row(rows[i]), str(rows[i].get("image")), {}) for i in known]
     except (ValueError, TypeError) as error:
         raise InputError(f"{file} holds a face that is none ({error}): write it again.") from error
     judged = judge(items, trust, accept_from)

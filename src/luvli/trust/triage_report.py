@@ -31,7 +31,7 @@ SHOWN = 48
 
 
 @dataclass(frozen=True)
-class Predicted:
+class PredictedFace:
     """A face of a results file, with the image that it was found in."""
 
     face: FaceLandmarks
@@ -40,7 +40,7 @@ class Predicted:
     """everything that the file says about it"""
 
 
-def read_predicted_faces(path: PathLike) -> list[Predicted]:
+def read_predicted_faces(path: PathLike) -> list[PredictedFace]:
     """The faces of `luvli predict --format json`."""
     try:
         content = json.loads(read_text(path))
@@ -52,14 +52,14 @@ def read_predicted_faces(path: PathLike) -> list[Predicted]:
             f"{path} is not a file of luvli predict in JSON ({brief(error)}): give faces.json."
         ) from error
     return [
-        Predicted(face, str(row.get("image", "")), row)
+        PredictedFace(face, str(row.get("image", "")), row)
         for face, row in zip(faces, rows, strict=True)
     ]
 
 
 def judge(
-    predictions: Sequence[Predicted], trust: TrustTables | None, accept_from: float
-) -> list[Predicted]:
+    predictions: Sequence[PredictedFace], trust: TrustTables | None, accept_from: float
+) -> list[PredictedFace]:
     """Every face accepted or not; a confidence that is missing is computed, if it can be."""
     judged = []
     for item in predictions:
@@ -77,7 +77,7 @@ def judge(
     return judged
 
 
-def shift_of(predictions: Sequence[Predicted], trust: TrustTables) -> Shift | None:
+def shift_of(predictions: Sequence[PredictedFace], trust: TrustTables) -> Shift | None:
     """Whether these faces look like the calibration's; None where the model cannot tell."""
     if trust.shift is None or trust.confidence is None or not predictions:
         return None
@@ -86,7 +86,7 @@ def shift_of(predictions: Sequence[Predicted], trust: TrustTables) -> Shift | No
     return find_shift(trust.shift, {name: table[:, i] for i, name in enumerate(names)})
 
 
-def write_table(path: PathLike, predictions: Sequence[Predicted]) -> None:
+def write_table(path: PathLike, predictions: Sequence[PredictedFace]) -> None:
     """CSV: image, number of the face, confidence, expected error, accepted."""
     with (
         whole_file(path) as temporary,
@@ -103,14 +103,14 @@ def write_table(path: PathLike, predictions: Sequence[Predicted]) -> None:
                             error, int(bool(face.accepted))])  # fmt: skip
 
 
-def write_judged(path: PathLike, predictions: Sequence[Predicted]) -> None:
+def write_judged(path: PathLike, predictions: Sequence[PredictedFace]) -> None:
     """The results file again, with `accepted` for every face."""
     rows = [item.row | item.face.to_dict() for item in predictions]
     body = ",\n ".join(json.dumps(row, separators=(",", ":"), allow_nan=False) for row in rows)
     write_text(path, f'{{"format":"luvli-faces","version":1,"faces":[\n {body}\n]}}\n')
 
 
-def rejected_sheet(predictions: Sequence[Predicted], count: int = SHOWN) -> ImageArray | None:
+def rejected_sheet(predictions: Sequence[PredictedFace], count: int = SHOWN) -> ImageArray | None:
     """The least confident of the rejected faces, drawn; None where no image is at hand."""
     import cv2
 
@@ -149,7 +149,7 @@ def curve(table: TriageTable) -> tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def write_triage_report(
-    out: Path, predictions: Sequence[Predicted], table: TriageTable, rate: float, share: float
+    out: Path, predictions: Sequence[PredictedFace], table: TriageTable, rate: float, share: float
 ) -> list[Path]:
     """Everything that `luvli triage` leaves in a folder."""
     written = [out / "triage.csv", out / "faces.json"]
@@ -159,7 +159,7 @@ def write_triage_report(
 
 
 def write_pictures(
-    out: Path, predictions: Sequence[Predicted], table: TriageTable, rate: float, share: float
+    out: Path, predictions: Sequence[PredictedFace], table: TriageTable, rate: float, share: float
 ) -> list[Path]:
     """The sheet of rejected faces and the curve, where they can be drawn."""
     written: list[Path] = []

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from luvli.synthetic.arrays import Floats, Index, Ints, Real
+from luvli.synthetic.arrays import Index, Ints, Real, Singles
 from luvli.synthetic.heads.regions import HEIGHT, SCALP_STEP, WIDTH, Regions, unroll
 from luvli.synthetic.raster.materials import BEARD, BROWS, SCALP
 
@@ -18,22 +18,22 @@ class HairRoots:
 
     corners: Ints
     """(m, 3) vertices"""
-    weights: Floats
+    weights: Singles
     """(m, 3)"""
-    strength: Floats
+    strength: Singles
     """(m,) how much inside its region; for the scalp, centimetres inside the hairline"""
-    place: Floats
+    place: Singles
     """(m, 3) where the root is on the neutral head"""
 
-    def at(self, values: Floats, chosen: Index) -> Floats:
+    def at(self, values: Singles, chosen: Index) -> Singles:
         """Interpolate `values` (n, d) of the vertices at the chosen roots: (len(chosen), d)."""
         corners, weights = self.corners[chosen], self.weights[chosen]
-        mixed: Floats = np.einsum("mk,mkd->md", weights, values[corners])
+        mixed: Singles = np.einsum("mk,mkd->md", weights, values[corners])
         return mixed
 
 
 def scatter_roots(
-    neutral: Floats,
+    neutral: Singles,
     triangles: Ints,
     landmarks: Ints,
     regions: Regions,
@@ -52,7 +52,7 @@ def scatter_roots(
     above_neck = corners[:, :, 1].min(axis=1) > chin[1] - 4
 
     def scatter(
-        density: Real, count: int, channel: int, measure: Callable[[Floats], Real], least: float
+        density: Real, count: int, channel: int, measure: Callable[[Singles], Real], least: float
     ) -> HairRoots:
         chance = area * density
         if chance.sum() == 0:
@@ -82,14 +82,14 @@ def scatter_roots(
     }
 
 
-def _spread(value: Floats, corners: Floats, points: Floats) -> Floats:
+def _spread(value: Singles, corners: Singles, points: Singles) -> Singles:
     """Chance of triangles: their own value, or a little when they lie near one of `points`."""
     middle = corners.mean(axis=1)
     near = np.linalg.norm(middle[:, None] - points[None], axis=2).min(axis=1) < 1.2
     return np.where(near, np.maximum(value, 60), 0)
 
 
-def _lash_roots(neutral: Floats, landmarks: Ints) -> HairRoots:
+def _lash_roots(neutral: Singles, landmarks: Ints) -> HairRoots:
     """Along the upper lids, and fewer along the lower ones: on lines between landmarks."""
     pairs = [(36, 37), (37, 38), (38, 39), (42, 43), (43, 44), (44, 45)] * 12
     pairs += [(40, 41), (41, 36), (46, 47), (45, 46)] * 4

@@ -14,13 +14,13 @@ from functools import cached_property
 
 import numpy as np
 
-from luvli.synthetic.arrays import Bytes, Floats, Ints
+from luvli.synthetic.arrays import Bytes, Ints, Singles
 from luvli.synthetic.heads.hair_roots import HairRoots, scatter_roots
 from luvli.synthetic.heads.jaw import JawPaths, find_jaw_paths
 from luvli.synthetic.heads.regions import Regions, find_regions, smoothstep
 from luvli.synthetic.heads.skull import SkullCells, sort_by_direction
 from luvli.synthetic.heads.unrolled import UnrolledSkin, unroll_surface
-from luvli.synthetic.raster.materials import Part
+from luvli.synthetic.raster.materials import Material
 from luvli.synthetic.raster.shadow import ambient_openness
 
 
@@ -37,15 +37,15 @@ class Head:
     """A morphable head. n vertices, t triangles (counter-clockwise from outside)."""
 
     name: str
-    neutral: Floats
+    neutral: Singles
     """(n, 3) centimetres"""
     triangles: Ints
     """(t, 3)"""
     part: Bytes
-    """(t,) `Part`"""
-    identity: Floats
+    """(t,) `Material`"""
+    identity: Singles
     """(i, n * 3) offsets for one standard deviation of each identity mode"""
-    expression: Floats
+    expression: Singles
     """(e, n * 3) offsets for full strength"""
     expression_names: tuple[str, ...]
     """names of Apple's ARKit convention with _L and _R, as in ICT FaceKit"""
@@ -56,7 +56,7 @@ class Head:
     @cached_property
     def closed(self) -> tuple[Ints, Bytes]:
         """Triangles and parts of the head with its mouth shut: no teeth, no gums."""
-        shown = ~np.isin(self.part, (Part.TEETH, Part.GUMS))
+        shown = ~np.isin(self.part, (Material.TEETH, Material.GUMS))
         return np.ascontiguousarray(self.triangles[shown]), self.part[shown]
 
     @cached_property
@@ -70,7 +70,7 @@ class Head:
         return scatter_roots(self.neutral, self.skin, self.landmarks, self.regions)
 
     @cached_property
-    def openness(self) -> Floats:
+    def openness(self) -> Singles:
         """(n,) how much of the sky each vertex sees, 0 to 1 (ambient occlusion)."""
         closed = ambient_openness(self.neutral, self.triangles)
         inside = np.unique(self.triangles[np.isin(self.part, _INSIDE)])
@@ -84,7 +84,7 @@ class Head:
     @cached_property
     def skin(self) -> Ints:
         """Triangles of skin."""
-        return np.ascontiguousarray(self.triangles[self.part == Part.SKIN])
+        return np.ascontiguousarray(self.triangles[self.part == Material.SKIN])
 
     @cached_property
     def unrolled(self) -> UnrolledSkin:
@@ -97,14 +97,14 @@ class Head:
         return sort_by_direction(self.neutral, self.skin, self.landmarks)
 
     @cached_property
-    def stiffness(self) -> Floats:
+    def stiffness(self) -> Singles:
         """(n,) 1 where the skin moves with the skull, 0 where it stays with the shoulders."""
         chin = self.neutral[self.landmarks[8]]
         height = self.neutral[:, 1] + 0.45 * self.neutral[:, 2] - (chin[1] + 0.45 * chin[2])
         return np.asarray(smoothstep(-11.0, -3.5, height), np.float32)
 
     @cached_property
-    def neck(self) -> tuple[Ints, Floats]:
+    def neck(self) -> tuple[Ints, Singles]:
         """Vertices (m,) that do not move with the skull alone, and their stiffness (m, 1)."""
         loose = np.flatnonzero(self.stiffness < 1).astype(np.int32)
         return loose, self.stiffness[loose, None]
@@ -114,7 +114,7 @@ class Head:
         """Vertices from each jaw landmark inwards and back: where its label can slide to."""
         return find_jaw_paths(self.neutral, self.skin, self.landmarks)
 
-    def deform(self, identity: Floats | None = None, expression: Floats | None = None) -> Floats:
+    def deform(self, identity: Singles | None = None, expression: Singles | None = None) -> Singles:
         """(n, 3) the head with identity coefficients (i,) and expression weights (e,)."""
         flat = self.neutral.reshape(-1).copy()
         if identity is not None:
@@ -125,7 +125,7 @@ class Head:
             flat += expression[active].astype(np.float32) @ self.expression[active]
         return flat.reshape(-1, 3)
 
-    def weights(self, **strength: float) -> Floats:
+    def weights(self, **strength: float) -> Singles:
         """Expression weights by name; a name without _L or _R sets both sides.
 
         Names that this head lacks are passed over, so that one table of moods serves all.
@@ -137,7 +137,7 @@ class Head:
                     values[self.expression_names.index(full)] = value
         return values
 
-    def turn_eyes(self, vertices: Floats, right_left: float, up: float) -> tuple[Floats, Floats]:
+    def turn_eyes(self, vertices: Singles, right_left: float, up: float) -> tuple[Singles, Singles]:
         """Turn the eyeballs of `vertices` (n, 3) by two angles in degrees (both eyes alike).
 
         Returns the vertices and, for each vertex, its place on the ball (n, 2) seen from the
@@ -160,4 +160,4 @@ class Head:
         return vertices, place
 
 
-_INSIDE = (Part.TEETH, Part.GUMS, Part.MOUTH)
+_INSIDE = (Material.TEETH, Material.GUMS, Material.MOUTH)

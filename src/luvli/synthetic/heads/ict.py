@@ -11,10 +11,10 @@ import numpy as np
 from luvli.data.formats.arrays import load_arrays
 from luvli.errors import InputError, brief
 from luvli.files import PathLike, read_text
-from luvli.synthetic.arrays import Bytes, Doubles, Floats, Ints
+from luvli.synthetic.arrays import Bytes, Doubles, Ints, Singles
 from luvli.synthetic.heads.head import Eyeball, Head
 from luvli.synthetic.heads.own_modes import USUAL_FULLNESS, own_modes
-from luvli.synthetic.raster.materials import Part
+from luvli.synthetic.raster.materials import Material
 
 # The 68 Multi-PIE landmarks as vertices of the ICT topology. Some are not the model's own, which
 # lie elsewhere than people label them: brows (17 to 26) 5 mm lower, where those of the London
@@ -45,10 +45,10 @@ _BEHIND = 7.0
 
 
 class _Raw(NamedTuple):
-    neutral: Floats
+    neutral: Singles
     faces: Ints
-    identity: Floats
-    expression: Floats
+    identity: Singles
+    expression: Singles
     names: tuple[str, ...]
 
 
@@ -84,15 +84,15 @@ def _assemble(raw: _Raw) -> Head:
     part = np.full(len(triangles), 255, np.uint8)
     first = triangles.max(axis=1)
     for kind, (low, high) in (
-        (Part.SKIN, _SKIN),
-        (Part.MOUTH, _MOUTH),
-        (Part.GUMS, _GUMS),
-        (Part.TEETH, _TEETH),
-        (Part.EYE, _LEFT_EYE),
-        (Part.EYE, _RIGHT_EYE),
+        (Material.SKIN, _SKIN),
+        (Material.MOUTH, _MOUTH),
+        (Material.GUMS, _GUMS),
+        (Material.TEETH, _TEETH),
+        (Material.EYE, _LEFT_EYE),
+        (Material.EYE, _RIGHT_EYE),
     ):
         part[(first >= low) & (first < high)] = kind
-    inside = np.isin(part, (Part.TEETH, Part.GUMS))
+    inside = np.isin(part, (Material.TEETH, Material.GUMS))
     part[inside & (raw.neutral[triangles, 2].max(axis=1) < _BEHIND)] = 255
     for low, high in (_LEFT_EYE, _RIGHT_EYE):  # the back of the balls turns never to the front
         middle = raw.neutral[low:high, 2].mean() - 0.4
@@ -105,7 +105,7 @@ def _assemble(raw: _Raw) -> Head:
     position = np.full(_VERTICES, -1, np.int64)
     position[kept] = np.arange(len(kept))
 
-    def flat(offsets: Floats) -> Floats:
+    def flat(offsets: Singles) -> Singles:
         return np.ascontiguousarray(offsets[:, kept].reshape(len(offsets), -1), np.float32)
 
     def ball(span: tuple[int, int], corners: tuple[int, int]) -> Eyeball:
@@ -205,7 +205,7 @@ def _read_folder(folder: Path) -> _Raw:
         if file != base and not re.fullmatch(r"identity\d+", file.stem)
     )
 
-    def offsets(files: list[Path]) -> Floats:
+    def offsets(files: list[Path]) -> Singles:
         shapes = []
         for file in files:
             shape, _ = _read_obj(file, with_faces=False)
@@ -226,7 +226,7 @@ def _read_folder(folder: Path) -> _Raw:
     )
 
 
-def _read_obj(path: Path, with_faces: bool) -> tuple[Floats, Ints]:
+def _read_obj(path: Path, with_faces: bool) -> tuple[Singles, Ints]:
     """Vertices (n, 3) and, if asked for, faces (f, 4) with -1 in a triangle's last place."""
     vertices: list[list[str]] = []
     faces: list[list[int]] = []

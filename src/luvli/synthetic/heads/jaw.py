@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from luvli.synthetic.arrays import Doubles, Floats, Ints
+from luvli.synthetic.arrays import Doubles, Ints, Singles
 from luvli.synthetic.raster.zbuffer import vertex_normals
 
 # How far towards the middle of the face the outline may slide, for the jaw points 0 to 8.
@@ -39,16 +39,16 @@ class JawPaths(NamedTuple):
     """(17, m) to where the face ends in profile"""
     edge_corners: Ints
     """(17, 2, k) vertices whose mean is the edge of the jaw at each of `EDGE`"""
-    edge_weights: Floats
+    edge_weights: Singles
     """(17, 2, k) their shares, which sum to 1"""
 
-    def edge(self, values: Floats) -> Floats:
+    def edge(self, values: Singles) -> Singles:
         """(17, 2, d) what `values` (n, d) of the vertices are on the edge of the jaw."""
-        mixed: Floats = np.einsum("jek,jekd->jed", self.edge_weights, values[self.edge_corners])
+        mixed: Singles = np.einsum("jek,jekd->jed", self.edge_weights, values[self.edge_corners])
         return mixed
 
 
-def find_jaw_paths(neutral: Floats, triangles: Ints, landmarks: Ints, steps: int = 24) -> JawPaths:
+def find_jaw_paths(neutral: Singles, triangles: Ints, landmarks: Ints, steps: int = 24) -> JawPaths:
     """The ways from each jaw landmark of a head (n, 3) with skin `triangles` (t, 3)."""
     normals = np.zeros_like(neutral)
     vertex_normals(neutral, triangles, normals)
@@ -62,7 +62,7 @@ def find_jaw_paths(neutral: Floats, triangles: Ints, landmarks: Ints, steps: int
     return JawPaths(inwards, back, *_edges(neutral, normals, skin, landmarks))
 
 
-def _edges(neutral: Floats, normals: Floats, skin: Ints, landmarks: Ints) -> tuple[Ints, Floats]:
+def _edges(neutral: Singles, normals: Singles, skin: Ints, landmarks: Ints) -> tuple[Ints, Singles]:
     """Vertices (17, 2, k) on the edge of the jaw outwards of each landmark, and their weights.
 
     A cut through the head, across the line of the jaw and away from the viewer, meets skin that
@@ -100,7 +100,7 @@ def _edges(neutral: Floats, normals: Floats, skin: Ints, landmarks: Ints) -> tup
 
 
 def _inwards(
-    neutral: Floats, normals: Floats, skin: Ints, landmarks: Ints, j: int, steps: int
+    neutral: Singles, normals: Singles, skin: Ints, landmarks: Ints, j: int, steps: int
 ) -> Ints:
     """Vertices nearest, in a front view, to a level line from jaw landmark j to the middle."""
     jaw = neutral[landmarks[:17]]
@@ -114,7 +114,7 @@ def _inwards(
 
 
 def _back(
-    neutral: Floats, normals: Floats, skin: Ints, landmarks: Ints, j: int, steps: int
+    neutral: Singles, normals: Singles, skin: Ints, landmarks: Ints, j: int, steps: int
 ) -> Ints:
     """Vertices nearest, in a side view, to a line from jaw landmark j to where the face ends."""
     jaw = neutral[landmarks[:17]]
@@ -131,7 +131,7 @@ def _back(
     return _nearest(neutral, skin[outer], (1, 2), jaw[j, 1:] + way)
 
 
-def _nearest(neutral: Floats, vertices: Ints, axes: tuple[int, int], line: Doubles) -> Ints:
+def _nearest(neutral: Singles, vertices: Ints, axes: tuple[int, int], line: Doubles) -> Ints:
     """(m,) the one of `vertices` nearest to each point of `line` (m, 2), seen along one axis."""
     flat = neutral[vertices][:, axes]
     distance = np.linalg.norm(flat[:, None] - line[None].astype(np.float32), axis=2)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from luvli.synthetic.arrays import Doubles, Floats, Ints
+from luvli.synthetic.arrays import Doubles, Ints, Singles
 from luvli.synthetic.heads.regions import smoothstep
 
 FULLNESS, CHIN, BROWS = 0.35, 0.30, 0.25
@@ -17,7 +17,7 @@ USUAL_FULLNESS = 0.6
 """standard deviations by which people are fuller than the model's mean"""
 
 
-def own_modes(skin: Floats, landmarks: Ints) -> Floats:
+def own_modes(skin: Singles, landmarks: Ints) -> Singles:
     """(3, n, 3) offsets of the skin's vertices (n, 3): fuller jaw, longer chin, higher brows."""
     place, points = skin.astype(np.float64), skin[landmarks].astype(np.float64)
     modes = np.zeros((3, len(skin), 3))

@@ -28,7 +28,7 @@ from luvli.synthetic.heads.procedural_layout import (
     lip_side_of,
 )
 from luvli.synthetic.heads.procedural_modes import expression_modes, identity_modes
-from luvli.synthetic.raster.materials import Part
+from luvli.synthetic.raster.materials import Material
 
 
 def procedural_head() -> Head:
@@ -49,14 +49,14 @@ def procedural_head() -> Head:
     triangles = triangles[~inside_eye]
     deep = (kinds[triangles] >= MOUTH_RING).any(axis=1)
     rim = (kinds[triangles] == LIP_EDGE).all(axis=1)
-    part = np.where(deep | rim, Part.MOUTH, Part.SKIN).astype(np.uint8)
+    part = np.where(deep | rim, Material.MOUTH, Material.SKIN).astype(np.uint8)
     skin = lift_surface(flat, kinds)
     landmarks = np.arange(68)  # they come first in the layout
 
     vertices, faces, parts = [skin], [triangles], [part]
     count = len(skin)
 
-    def add(points: Doubles, mesh: Index, kind: Part) -> slice:
+    def add(points: Doubles, mesh: Index, kind: Material) -> slice:
         nonlocal count
         vertices.append(points)
         faces.append(mesh + count)
@@ -65,12 +65,12 @@ def procedural_head() -> Head:
         return slice(count - len(points), count)
 
     for side in (-1, 1):
-        add(*_ear(side), Part.SKIN)
-    upper = add(*_teeth(0.55, -0.35), Part.TEETH)
-    lower = add(*_teeth(-0.2, -0.95), Part.TEETH)
+        add(*_ear(side), Material.SKIN)
+    upper = add(*_teeth(0.55, -0.35), Material.TEETH)
+    lower = add(*_teeth(-0.2, -0.95), Material.TEETH)
     eyeballs = []
     for side, corners in ((-1, (36, 39)), (1, (45, 42))):
-        eyeballs.append(Eyeball(add(*_eyeball(side), Part.EYE), corners))
+        eyeballs.append(Eyeball(add(*_eyeball(side), Material.EYE), corners))
     neutral = np.concatenate(vertices)
     lip_side = np.zeros(len(neutral))
     lip_side[: len(skin)] = lip_side_of(flat, kinds)

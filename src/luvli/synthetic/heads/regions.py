@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from luvli.synthetic.arrays import Bytes, Doubles, Floats, Ints, Real
+from luvli.synthetic.arrays import Bytes, Doubles, Ints, Real, Singles
 from luvli.synthetic.raster.materials import (
     BEARD,
     BROWS,
@@ -44,7 +44,7 @@ _HAIRLINE = np.array(
 class Regions:
     """The unrolled skin of one head."""
 
-    texture: Floats
+    texture: Singles
     """(n, 2) texel coordinates of the vertices, x and y"""
     maps: Bytes
     """(HEIGHT, WIDTH, 8) strength of each region, 0 to 255; see the channel names"""
@@ -58,7 +58,7 @@ def smoothstep(low: float, high: float, value: Real) -> Doubles:
     return np.asarray(t * t * (3 - 2 * t), np.float64)
 
 
-def unroll(points: Real, top: float) -> Floats:
+def unroll(points: Real, top: float) -> Singles:
     """(..., 3) centimetres to (..., 2) texels."""
     angle = np.arctan2(points[..., 0], points[..., 2])
     u = (angle / (2 * np.pi) + 0.5) * WIDTH
@@ -99,7 +99,7 @@ class _Painter:
         self.maps[..., channel] = np.maximum(self.maps[..., channel], layer)
 
 
-def find_regions(neutral: Floats, landmarks: Ints) -> Regions:
+def find_regions(neutral: Singles, landmarks: Ints) -> Regions:
     """Texture coordinates and region maps of a head."""
     top = float(neutral[:, 1].max()) + 1.0
     points = neutral[landmarks].astype(np.float64)
@@ -134,7 +134,7 @@ def find_regions(neutral: Floats, landmarks: Ints) -> Regions:
     return Regions(unroll(neutral, top), painter.maps, top)
 
 
-def _paint_beard(painter: _Painter, flat: Floats) -> None:
+def _paint_beard(painter: _Painter, flat: Singles) -> None:
     """Moustache, chin, cheeks up to a line from the sideburns to the corners of the mouth."""
     texel, maps = painter.texel, painter.maps
 

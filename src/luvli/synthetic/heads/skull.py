@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from luvli.synthetic.arrays import Floats, Index, Ints
+from luvli.synthetic.arrays import Index, Ints, Singles
 
 if TYPE_CHECKING:
     from luvli.synthetic.heads.head import Head
@@ -23,7 +23,7 @@ class SkullCells(NamedTuple):
     cells: Index
     """the cells that have vertices"""
     vertices: Index
-    centre: Floats
+    centre: Singles
     """(3,)"""
 
 
@@ -31,12 +31,12 @@ class SkullCells(NamedTuple):
 class Skull:
     """How far the surface of a head lies from its middle, in every direction."""
 
-    centre: Floats
-    radius: Floats
+    centre: Singles
+    radius: Singles
     """(_RINGS, _SECTORS)"""
 
     @classmethod
-    def around(cls, head: Head, vertices: Floats) -> Skull:
+    def around(cls, head: Head, vertices: Singles) -> Skull:
         """The skull of a deformed head."""
         first, cells, order, centre = head.skull_cells
         radius = np.zeros(_RINGS * _SECTORS, np.float32)
@@ -51,7 +51,7 @@ class Skull:
         return cls(centre, grid)
 
 
-def sort_by_direction(neutral: Floats, triangles: Ints, landmarks: Ints) -> SkullCells:
+def sort_by_direction(neutral: Singles, triangles: Ints, landmarks: Ints) -> SkullCells:
     """The cells of a head with these triangles of skin."""
     centre = np.array([0, neutral[landmarks[27]][1], 0.5], np.float32)
     chin = neutral[landmarks[8], 1]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from luvli.synthetic.arrays import Bools, Floats, Ints
+from luvli.synthetic.arrays import Bools, Ints, Singles
 from luvli.synthetic.heads.regions import HEIGHT, WIDTH
 from luvli.synthetic.raster.shade import SEAM
 from luvli.synthetic.raster.zbuffer import draw_triangles, vertex_normals
@@ -15,15 +15,15 @@ from luvli.synthetic.raster.zbuffer import draw_triangles, vertex_normals
 class UnrolledSkin(NamedTuple):
     """The outermost skin at each texel of a neutral head."""
 
-    place: Floats
+    place: Singles
     """(h, w, 3) centimetres"""
-    normal: Floats
+    normal: Singles
     """(h, w, 3)"""
     present: Bools
     """(h, w)"""
 
 
-def unroll_surface(neutral: Floats, triangles: Ints, texture: Floats) -> UnrolledSkin:
+def unroll_surface(neutral: Singles, triangles: Ints, texture: Singles) -> UnrolledSkin:
     """Lay out the skin `triangles` of a head whose vertices have the texels `texture` (n, 2)."""
     normals = np.zeros_like(neutral)
     vertex_normals(neutral, triangles, normals)

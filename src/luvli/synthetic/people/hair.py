@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 
-from luvli.synthetic.arrays import Bools, Floats, Index, Real
+from luvli.synthetic.arrays import Bools, Index, Real, Singles
 from luvli.synthetic.heads.head import Head
 from luvli.synthetic.heads.skull import Skull
 from luvli.synthetic.people.style import Style
@@ -20,13 +20,13 @@ from luvli.synthetic.raster.grow import KNOT, Guides, Pull, grow
 
 def grow_scalp(
     head: Head,
-    vertices: Floats,
-    normals: Floats,
+    vertices: Singles,
+    normals: Singles,
     style: Style,
-    down: Floats,
+    down: Singles,
     rng: np.random.Generator,
     guides: int = 460,
-) -> Floats:
+) -> Singles:
     """Guide polylines (g, p, 3) in head coordinates; `down` (3,) is where gravity points."""
     roots = head.roots["scalp"]
     chosen = np.flatnonzero(roots.strength > style.hairline)
@@ -51,7 +51,7 @@ def grow_scalp(
     direction = normal * (0.55 + 0.6 * style.curl) + comb * 0.8
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
     skull = Skull.around(head, vertices)
-    path: Floats = np.empty((count, points, 3), np.float32)
+    path: Singles = np.empty((count, points, 3), np.float32)
     path[:, 0] = place
     jitter = 0.10 if style.length < 12 else 0.05
     lift = style.lift * rng.uniform(0.3, 1.2, count)
@@ -82,8 +82,8 @@ def some_roots(roots: Index, count: int, rng: np.random.Generator) -> Index:
 
 
 def tuft(
-    guides: Floats, colour: Floats, style: Style, followers: int, rng: np.random.Generator
-) -> tuple[Floats, Floats]:
+    guides: Singles, colour: Singles, style: Style, followers: int, rng: np.random.Generator
+) -> tuple[Singles, Singles]:
     """Followers around each guide: (g * followers, p, 3) points and colours."""
     count, points = guides.shape[:2]
     offset = rng.normal(0, 0.34, (count, followers, 1, 3)).astype(np.float32)
@@ -100,7 +100,7 @@ def tuft(
 
 
 @cache
-def _frizz() -> Floats:
+def _frizz() -> Singles:
     """Normal numbers to cut from: a head of hair needs a quarter of a million."""
     return np.random.default_rng(2).standard_normal(1 << 20, dtype=np.float32)
 
@@ -109,12 +109,12 @@ def bristles(
     head: Head,
     region: str,
     chosen: Index,
-    vertices: Floats,
-    normals: Floats,
+    vertices: Singles,
+    normals: Singles,
     lean: Real,
     length: Real,
     rise: float,
-) -> Floats:
+) -> Singles:
     """Short curved hairs (m, 4, 3), head coordinates: out of the skin by `rise`, along `lean`."""
     roots = head.roots[region]
     place = roots.at(vertices, chosen)
@@ -125,7 +125,7 @@ def bristles(
     return np.asarray(path + np.asarray(lean)[:, None] * size * t, np.float32)
 
 
-def _combing(style: Style, place: Floats, fringed: Bools) -> Floats:
+def _combing(style: Style, place: Singles, fringed: Bools) -> Singles:
     """(m, 3) direction in which the hair at each root is combed."""
     top = np.clip((place[:, 1] - 8.0) / 4.0, 0, 1)[:, None]
     from_parting = np.sign(place[:, 0] - style.parting)[:, None] * np.array([[1.0, -0.2, 0.0]])

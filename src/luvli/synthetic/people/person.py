@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from luvli.synthetic.arrays import Doubles, Floats
+from luvli.synthetic.arrays import Doubles, Singles
 from luvli.synthetic.heads.head import Head
 from luvli.synthetic.people.style import Style, random_style
 from luvli.synthetic.raster import materials as m
@@ -57,8 +57,8 @@ _IRISES = np.array(  # linear
 class Person:
     """One face before any camera."""
 
-    identity: Floats
-    expression: Floats
+    identity: Singles
+    expression: Singles
     gaze: tuple[float, float]
     """degrees to the image's right and up, relative to the head"""
     skin: m.Skin
@@ -84,7 +84,7 @@ def random_person(head: Head, rng: np.random.Generator) -> Person:
     )
 
 
-def _mood(head: Head, gaze: tuple[float, float], rng: np.random.Generator) -> Floats:
+def _mood(head: Head, gaze: tuple[float, float], rng: np.random.Generator) -> Singles:
     share = np.array([chance for chance, _ in _MOODS])
     mood = _MOODS[rng.choice(len(_MOODS), p=share / share.sum())][1]
     weights = head.weights(**mood) * rng.uniform(0.4, 1.15)
@@ -100,7 +100,7 @@ def _mood(head: Head, gaze: tuple[float, float], rng: np.random.Generator) -> Fl
     return np.asarray(np.clip(weights, 0, 1.1), np.float32)
 
 
-def _calm(head: Head) -> Floats:
+def _calm(head: Head) -> Singles:
     """Expressions that may be added a little to any mood: all but the wide ones."""
     wide = ("jawOpen", "mouthClose", "jawForward", "eyeBlink", "eyeLook", "cheekPuff")
     return np.array([not name.startswith(wide) for name in head.expression_names], np.float32)

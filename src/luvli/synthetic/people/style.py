@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from luvli.synthetic.arrays import Floats
+from luvli.synthetic.arrays import Singles
 
 _ALBEDO = {  # linear RGB of hair
     "black": (0.014, 0.011, 0.010),
@@ -25,13 +25,13 @@ _ALBEDO = {  # linear RGB of hair
 class Style:
     """How one person's hair is cut and combed. Lengths in centimetres."""
 
-    colour: Floats
+    colour: Singles
     """(3,) linear RGB"""
     length: float
     """0: bald"""
     lift: float
     """how far the hair stands off the skull"""
-    comb: Floats
+    comb: Singles
     """(3,) the direction in which the top is combed, head coordinates"""
     parting: float
     """x of the parting, centimetres"""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import cv2
 import numpy as np
 
-from luvli.synthetic.arrays import Bools, Bytes, Floats, Real
+from luvli.synthetic.arrays import Bools, Bytes, Real, Singles
 from luvli.synthetic.heads.head import Head
 from luvli.synthetic.heads.regions import HEIGHT, SPAN, WIDTH
 from luvli.synthetic.raster.materials import BROWS, LIDS, LIPS
@@ -24,12 +24,12 @@ class Texture(NamedTuple):
 
     photo: Bytes
     """(HEIGHT, WIDTH, 4) square roots of linear RGB, and the weight with which they count"""
-    tone: Floats
+    tone: Singles
     """(3,) linear RGB"""
 
 
 @lru_cache(maxsize=4)
-def face_window(head: Head) -> Floats:
+def face_window(head: Head) -> Singles:
     """(HEIGHT, WIDTH) 1 on the face from just above the brows to the jaw, fading outside."""
     flat = head.regions.texture[head.landmarks]
     top = flat[17:27] - (0, 1.5 * _TEXEL)
@@ -44,7 +44,7 @@ def face_window(head: Head) -> Floats:
 
 
 @lru_cache(maxsize=4)
-def features_window(head: Head) -> Floats:
+def features_window(head: Head) -> Singles:
     """(HEIGHT, WIDTH) 1 on eyes, brows and lips and half a centimetre around, fading outside."""
     flat = np.round(head.regions.texture[head.landmarks]).astype(np.int32)
     window = np.zeros((HEIGHT, WIDTH), np.float32)
@@ -62,7 +62,7 @@ def _features(head: Head) -> Bools:
     return np.asarray(cv2.dilate(strongest, np.ones((41, 41))) > 30)
 
 
-def finish_texture(head: Head, light: Floats, weight: Floats) -> Texture | None:
+def finish_texture(head: Head, light: Singles, weight: Singles) -> Texture | None:
     """A texture from linear colours (HEIGHT, WIDTH, 3) and their weight, or None.
 
     Fills in from the other half, leaves out what is no skin, and divides broad light out.
@@ -92,7 +92,7 @@ def finish_texture(head: Head, light: Floats, weight: Floats) -> Texture | None:
     return Texture(np.ascontiguousarray(photo), (tone * exposure).astype(np.float32))
 
 
-def _foreign(head: Head, light: Floats, tone: Real) -> Floats:
+def _foreign(head: Head, light: Singles, tone: Real) -> Singles:
     """(HEIGHT, WIDTH) 1 where hair, hands or background stand before the skin, by their colour."""
     level = light @ np.full(3, 1 / 3, np.float32)
     ratio = (level + 0.01) / (tone.mean() + 0.01)
@@ -102,7 +102,7 @@ def _foreign(head: Head, light: Floats, tone: Real) -> Floats:
     return np.asarray(np.clip(soft * np.float32(1.5), 0, 1), np.float32)
 
 
-def _even_light(light: Floats, tone: Real, plain: Bools) -> Real | None:
+def _even_light(light: Singles, tone: Real, plain: Bools) -> Real | None:
     """(HEIGHT, WIDTH, 3) what divides broad shading out; None under deep shadows or hair."""
     mask = plain.astype(np.float32)
     small = cv2.resize(

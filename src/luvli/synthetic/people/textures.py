@@ -20,7 +20,7 @@ import numpy as np
 
 from luvli.errors import InputError
 from luvli.image.polyline import points_along
-from luvli.synthetic.arrays import Bytes, Doubles, Floats, Index
+from luvli.synthetic.arrays import Bytes, Doubles, Index, Singles
 from luvli.synthetic.heads.head import Head
 from luvli.synthetic.heads.regions import HEIGHT, WIDTH
 from luvli.synthetic.people.texture_finish import (
@@ -32,7 +32,7 @@ from luvli.synthetic.people.texture_finish import (
 from luvli.synthetic.people.texture_fit import Fit, fit_head, residual_warp
 from luvli.synthetic.photographs import photographed_faces
 
-_LINEAR: Floats = ((np.arange(256) / 255) ** 2.2).astype(np.float32)
+_LINEAR: Singles = ((np.arange(256) / 255) ** 2.2).astype(np.float32)
 _COARSE = 8
 """texels between the points at which the way to the photograph is computed"""
 
@@ -111,7 +111,7 @@ def _landmarks_of(head: Head, fit: Fit) -> Doubles:
 
 def _unrolled_photograph(
     head: Head, fit: Fit, labelled: Doubles, image: cv2.typing.MatLike
-) -> tuple[Bytes, Floats]:
+) -> tuple[Bytes, Singles]:
     """(HEIGHT, WIDTH, 3) colours of the skin and (HEIGHT, WIDTH) how far they can be trusted."""
     places, normals, seen = head.unrolled
     columns, rows = np.meshgrid(np.arange(0, WIDTH, _COARSE), np.arange(0, HEIGHT, _COARSE))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from luvli.synthetic.arrays import Bools, Floats
+from luvli.synthetic.arrays import Bools, Singles
 
 KNOT = (0.0, 4.0, -9.0)
 """where tied hair comes together, head coordinates"""
@@ -16,26 +16,26 @@ KNOT = (0.0, 4.0, -9.0)
 class Guides(NamedTuple):
     """What is known of g guide hairs with p points before they grow."""
 
-    direction: Floats
+    direction: Singles
     """(g, 3) in which each leaves the skin"""
-    comb: Floats
+    comb: Singles
     """(g, 3) in which it is combed"""
-    step: Floats
+    step: Singles
     """(g,) centimetres from point to point"""
-    lift: Floats
+    lift: Singles
     """(g,) how far off the skull it stays"""
     fringed: Bools
     """(g,) falls over the forehead"""
-    wander: Floats
+    wander: Singles
     """(g, p, 3) random turns"""
-    wave: Floats
+    wave: Singles
     """(g, 2) phase and frequency of its curl"""
 
 
 class Pull(NamedTuple):
     """What all hairs of a head obey."""
 
-    down: Floats
+    down: Singles
     """(3,) where gravity points"""
     gravity: np.float32
     curl: np.float32
@@ -45,7 +45,7 @@ class Pull(NamedTuple):
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def grow(path: Floats, guides: Guides, pull: Pull, centre: Floats, radius: Floats) -> None:
+def grow(path: Singles, guides: Guides, pull: Pull, centre: Singles, radius: Singles) -> None:
     """Fill `path` (g, p, 3) from its first points.
 
     `centre` (3,) and `radius` (rings, sectors) are the skull's, which no hair enters.

@@ -7,27 +7,27 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from luvli.synthetic.arrays import Floats, Real
+from luvli.synthetic.arrays import Real, Singles
 
 
 class Lights(NamedTuple):
     """Light on a scene, in camera coordinates (x right, y up, z to the camera), linear RGB."""
 
-    direction: Floats
+    direction: Singles
     """(2, 3) unit vectors to the key and the second lamp"""
-    colour: Floats
+    colour: Singles
     """(2, 3) their strength"""
-    ambient: Floats
+    ambient: Singles
     """(4, 3) the sky: constant, and slopes along x, y, z (first-order spherical harmonics)"""
 
 
-def light_strands(points: Floats, centre: Real, albedo: Real, lights: Lights) -> Floats:
+def light_strands(points: Singles, centre: Real, albedo: Real, lights: Lights) -> Singles:
     """(s, p, 3) colours of strands: diffuse and two highlights that run along the hair.
 
     The hair of a head is lit as a volume: what faces away from a lamp (seen from `centre`)
     lies in the shadow of the rest, and roots lie deeper than tips.
     """
-    colour: Floats = np.empty(points.shape, np.float32)
+    colour: Singles = np.empty(points.shape, np.float32)
     middle, hue = np.asarray(centre, np.float32), np.asarray(albedo, np.float32)
     _light_strands(points, middle, hue, lights, colour)
     return colour
@@ -35,7 +35,7 @@ def light_strands(points: Floats, centre: Real, albedo: Real, lights: Lights) ->
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _light_strands(
-    points: Floats, centre: Floats, albedo: Floats, lights: Lights, colour: Floats
+    points: Singles, centre: Singles, albedo: Singles, lights: Lights, colour: Singles
 ) -> None:
     """Light of strands (s, p, 3) into `colour`."""
     one, zero = np.float32(1), np.float32(0)

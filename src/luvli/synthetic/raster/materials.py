@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-from luvli.synthetic.arrays import Bytes, Floats, Ints
+from luvli.synthetic.arrays import Bytes, Ints, Singles
 
 
-class Part(IntEnum):
+class Material(IntEnum):
     """What a triangle is made of: chooses its shading."""
 
     SKIN = 0
@@ -39,9 +39,9 @@ NUMBERS = 15
 class Skin:
     """What one face is painted with."""
 
-    numbers: Floats
+    numbers: Singles
     """(NUMBERS,) strengths, see the names above"""
-    palette: Floats
+    palette: Singles
     """(8, 3) linear RGB, see the names above"""
     shift: Ints
     """(2,) where in the noise tile this skin begins"""

@@ -6,14 +6,14 @@ from functools import cache
 
 import numpy as np
 
-from luvli.synthetic.arrays import Doubles, Floats
+from luvli.synthetic.arrays import Doubles, Singles
 
 TILE = 256
 """side of the tile in texels"""
 
 
 @cache
-def noise_tile() -> Floats:
+def noise_tile() -> Singles:
     """(TILE, TILE, 4) periodic noise of unit variance: blotches, grain, pores, streaks."""
     rng = np.random.default_rng(0)
     fy, fx = np.meshgrid(np.fft.fftfreq(TILE), np.fft.fftfreq(TILE), indexing="ij")

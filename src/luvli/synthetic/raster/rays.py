@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from luvli.synthetic.arrays import Doubles, Floats, Ints
+from luvli.synthetic.arrays import Doubles, Ints, Singles
 
 
 @njit(cache=True, nogil=True)
-def surface_depth(points: Doubles, screen: Floats, triangles: Ints, found: Doubles) -> None:
+def surface_depth(points: Doubles, screen: Singles, triangles: Ints, found: Doubles) -> None:
     """The nearest surface on the ray through each of `points` (k, 2), exactly.
 
     Not a z-buffer look-up: every triangle is tested, either side up, in double precision, so

@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from luvli.synthetic.arrays import Bytes, Floats, Ints
+from luvli.synthetic.arrays import Bytes, Ints, Singles
 from luvli.synthetic.raster import materials as m
 from luvli.synthetic.raster.lights import Lights
 from luvli.synthetic.raster.noise import TILE
-from luvli.synthetic.raster.skin_colour import Finish, Paint, skin_colour, step
+from luvli.synthetic.raster.skin_colour import Finish, Paint, skin_colour, smooth_step
 from luvli.synthetic.raster.zbuffer import FACE_HAIR, NOTHING, SAMPLES
 
 ONE, ZERO = np.float32(1), np.float32(0)
@@ -24,27 +24,27 @@ SEAM = 300
 # how far light reaches round an edge of skin, and what skin lights skin with: red, green, blue
 WRAP = (np.float32(0.30), np.float32(0.14), np.float32(0.09))
 BLEED = (np.float32(-0.12), np.float32(0.10), np.float32(0.16))
-_SKIN, _EYE, _TEETH, _GUMS, _MOUTH, _CLOTH = (int(part) for part in list(m.Part)[:6])
+_SKIN, _EYE, _TEETH, _GUMS, _MOUTH, _CLOTH = (int(part) for part in list(m.Material)[:6])
 
 
 class Samples(NamedTuple):
     """What the z-buffer holds: (h, w) owners and inverse depths, (h, w, 3) colours of strands."""
 
     owner: Ints
-    nearness: Floats
-    painted: Floats
+    nearness: Singles
+    painted: Singles
 
 
 class Surface(NamedTuple):
     """Everything that was drawn, as one mesh."""
 
-    screen: Floats
+    screen: Singles
     """(n, 3) x, y in sample units and inverse depth"""
     triangles: Ints
     """(t, 3)"""
     part: Bytes
-    """(t,) `Part`"""
-    attributes: Floats
+    """(t,) `Material`"""
+    attributes: Singles
     """(n, ATTRIBUTES)"""
 
 
@@ -58,7 +58,7 @@ class Lens(NamedTuple):
 
 @njit(cache=True, nogil=True, fastmath=True)
 def shade(
-    samples: Samples, surface: Surface, paint: Paint, lights: Lights, lens: Lens, image: Floats
+    samples: Samples, surface: Surface, paint: Paint, lights: Lights, lens: Lens, image: Singles
 ) -> None:
     """Fill `image` (h, w, 3), which holds the background, from the sample buffers."""
     height, width = image.shape[0], image.shape[1]
@@ -124,14 +124,14 @@ def shade(
 
 @njit(cache=True, nogil=True, fastmath=True, inline="always")
 def _interpolate(
-    screen: Floats,
+    screen: Singles,
     triangles: Ints,
-    attributes: Floats,
+    attributes: Singles,
     t: int,
     skin: bool,
     x: int,
     y: int,
-    value: Floats,
+    value: Singles,
 ) -> None:
     """Attributes at sample (x, y) of triangle t: perspective-correct barycentric coordinates."""
     a, b, c = triangles[t, 0], triangles[t, 1], triangles[t, 2]
@@ -156,7 +156,7 @@ def _interpolate(
 
 @njit(cache=True, nogil=True, fastmath=True, inline="always")
 def _plain_colour(
-    kind: int, tile: Floats, palette: Floats, shift: Ints, value: Floats, albedo: Floats
+    kind: int, tile: Singles, palette: Singles, shift: Ints, value: Singles, albedo: Singles
 ) -> Finish:
     """Teeth, gums, cloth and objects; `value` is changed to what the part does to its light."""
     gloss, sharp = np.float32(0.02), 4
@@ -190,22 +190,22 @@ def _plain_colour(
 
 @njit(cache=True, nogil=True, fastmath=True, inline="always")
 def _eye_colour(
-    tile: Floats, numbers: Floats, palette: Floats, shift: Ints, value: Floats, albedo: Floats
+    tile: Singles, numbers: Singles, palette: Singles, shift: Ints, value: Singles, albedo: Singles
 ) -> Finish:
     """White, iris and pupil, by the place on the ball."""
     radius = np.sqrt(value[m.PLACE] ** 2 + value[m.PLACE + 1] ** 2)
     angle = np.arctan2(value[m.PLACE + 1], value[m.PLACE])
     size = numbers[m.IRIS_SIZE]
-    iris = ONE - step(size - np.float32(0.04), size + np.float32(0.04), radius)
+    iris = ONE - smooth_step(size - np.float32(0.04), size + np.float32(0.04), radius)
     hole = numbers[m.PUPIL_SIZE] * size
-    pupil = ONE - step(hole - np.float32(0.04), hole + np.float32(0.04), radius)
-    ring = step(np.float32(0.55), np.float32(1.0), radius / size)
+    pupil = ONE - smooth_step(hole - np.float32(0.04), hole + np.float32(0.04), radius)
+    ring = smooth_step(np.float32(0.55), np.float32(1.0), radius / size)
     spoke = tile[int(angle * 40) % TILE, int(radius * 60) % TILE, 2]
     vein = max(ZERO, tile[shift[0] % TILE, int(angle * 30) % TILE, 1])
     for i in range(3):
         white = palette[m.SCLERA, i]
         if i > 0:
-            shaded = np.float32(0.12) * step(np.float32(0.4), np.float32(0.9), radius)
+            shaded = np.float32(0.12) * smooth_step(np.float32(0.4), np.float32(0.9), radius)
             white *= ONE - np.float32(0.10) * vein - shaded
         coloured = palette[m.IRIS, i] * (ONE + np.float32(0.25) * spoke)
         coloured *= ONE - np.float32(0.65) * ring
@@ -225,14 +225,14 @@ def _to_camera(lens: Lens, x: int, y: int) -> tuple[np.float32, np.float32, np.f
 @njit(cache=True, nogil=True, fastmath=True, inline="always")
 def _illuminate(
     skin: bool,
-    value: Floats,
+    value: Singles,
     finish: Finish,
-    albedo: Floats,
-    direction: Floats,
-    strength: Floats,
-    ambient: Floats,
+    albedo: Singles,
+    direction: Singles,
+    strength: Singles,
+    ambient: Singles,
     view: tuple[np.float32, np.float32, np.float32],
-    colour: Floats,
+    colour: Singles,
 ) -> None:
     """Sky and lamps on one sample, into `colour` (3,)."""
     wrap, bleed = WRAP, BLEED

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from luvli.synthetic.arrays import Floats, Ints, Real
+from luvli.synthetic.arrays import Ints, Real, Singles
 from luvli.synthetic.raster.zbuffer import draw_triangles, vertex_normals
 
 _MAP = 224
@@ -14,7 +14,7 @@ _WIDE = 46.0
 """centimetres a shadow map covers"""
 
 
-def shadow_map(vertices: Floats, triangles: Ints, direction: Real) -> tuple[Floats, Floats]:
+def shadow_map(vertices: Singles, triangles: Ints, direction: Real) -> tuple[Singles, Singles]:
     """Depth seen from a lamp far away: (map (s, s), 3 x 4 transform into map coordinates).
 
     The third coordinate grows towards the lamp and is positive around the head.
@@ -38,7 +38,12 @@ def shadow_map(vertices: Floats, triangles: Ints, direction: Real) -> tuple[Floa
 
 @njit(cache=True, nogil=True, fastmath=True)
 def lit_fraction(
-    vertices: Floats, normals: Floats, depth: Floats, transform: Floats, bias: float, lit: Floats
+    vertices: Singles,
+    normals: Singles,
+    depth: Singles,
+    transform: Singles,
+    bias: float,
+    lit: Singles,
 ) -> None:
     """How much of the lamp each vertex sees, from 5 taps of the shadow map, into `lit` (n,)."""
     size = depth.shape[0]
@@ -62,7 +67,7 @@ def lit_fraction(
         lit[k] = free / np.float32(5.0)
 
 
-def ambient_openness(vertices: Floats, triangles: Ints, lamps: int = 64) -> Floats:
+def ambient_openness(vertices: Singles, triangles: Ints, lamps: int = 64) -> Singles:
     """(n,) the cosine-weighted part of the sky that each vertex sees, 0 to 1.
 
     Lamps stand on a Fibonacci sphere, each with a shadow map.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from luvli.synthetic.arrays import Bytes, Floats, Ints
+from luvli.synthetic.arrays import Bytes, Ints, Singles
 from luvli.synthetic.raster import materials as m
 from luvli.synthetic.raster.noise import TILE
 
@@ -21,10 +21,10 @@ class Paint(NamedTuple):
     """(h, w, 8) the regions of the skin, 0 to 255"""
     photo: Bytes
     """(h, w, 4) as `Skin.photo`"""
-    tile: Floats
+    tile: Singles
     """(TILE, TILE, 4) noise"""
-    numbers: Floats
-    palette: Floats
+    numbers: Singles
+    palette: Singles
     shift: Ints
 
 
@@ -40,14 +40,14 @@ class Finish(NamedTuple):
 
 
 @njit(cache=True, nogil=True, fastmath=True, inline="always")
-def step(low: np.float32, high: np.float32, value: np.float32) -> np.float32:
+def smooth_step(low: np.float32, high: np.float32, value: np.float32) -> np.float32:
     """0 below `low`, 1 above `high`, smooth between."""
     t = min(max((value - low) / (high - low), np.float32(0)), np.float32(1))
     return t * t * (np.float32(3) - np.float32(2) * t)
 
 
 @njit(cache=True, nogil=True, fastmath=True, inline="always")
-def _look_up(image: Bytes, channels: int, tu: np.float32, tv: np.float32, found: Floats) -> None:
+def _look_up(image: Bytes, channels: int, tu: np.float32, tv: np.float32, found: Singles) -> None:
     """Bilinear values (0 to 1) of the first `channels` of an image at texel (tu, tv)."""
     row = min(max(int(tv), 0), image.shape[0] - 2)
     column = min(max(int(tu), 0), image.shape[1] - 2)
@@ -70,13 +70,13 @@ def _look_up(image: Bytes, channels: int, tu: np.float32, tv: np.float32, found:
 def skin_colour(
     maps: Bytes,
     photo: Bytes,
-    tile: Floats,
-    numbers: Floats,
-    palette: Floats,
+    tile: Singles,
+    numbers: Singles,
+    palette: Singles,
     shift: Ints,
-    value: Floats,
-    region: Floats,
-    albedo: Floats,
+    value: Singles,
+    region: Singles,
+    albedo: Singles,
 ) -> Finish:
     """Albedo (3,) of the skin at the texel that `value` names; `region` (8,) is scratch.
 
@@ -93,19 +93,19 @@ def skin_colour(
         np.float32(0.03) * low + np.float32(0.025) * mid + np.float32(0.03) * high
     )
     warm = numbers[m.BLUSH] * (region[m.CHEEKS] + np.float32(0.10) * low)
-    freckle = numbers[m.FRECKLE] * step(
+    freckle = numbers[m.FRECKLE] * smooth_step(
         np.float32(1.2), np.float32(2.0), high + np.float32(0.6) * mid
     )
     freckle *= min(ONE, region[m.CHEEKS] * np.float32(2) + region[m.SHINE])
     socket = ONE - numbers[m.SOCKET] * region[m.SOCKETS]
-    lip = numbers[m.LIP] * step(np.float32(0.25), np.float32(0.8), region[m.LIPS])
+    lip = numbers[m.LIP] * smooth_step(np.float32(0.25), np.float32(0.8), region[m.LIPS])
     beard = numbers[m.STUBBLE] * region[m.BEARD]
     beard *= min(max(np.float32(0.65) + np.float32(0.35) * high, ZERO), ONE)
     brow = numbers[m.BROW] * region[m.BROWS] * (np.float32(0.7) + np.float32(0.2) * high)
     brow = min(max(brow, ZERO), ONE)
     inside = region[m.SCALP] * np.float32(12.75) - np.float32(6.4) - numbers[m.HAIRLINE]
     inside += np.float32(0.12) * mid
-    scalp = numbers[m.HAIR_COVER] * step(np.float32(-0.1), np.float32(0.9), inside)
+    scalp = numbers[m.HAIR_COVER] * smooth_step(np.float32(-0.1), np.float32(0.9), inside)
     liner = min(ONE, numbers[m.LINER] * region[m.LIDS])
     shine = region[m.SHINE]
     for i in range(3):

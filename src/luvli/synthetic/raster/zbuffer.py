@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from luvli.synthetic.arrays import Floats, Ints
+from luvli.synthetic.arrays import Ints, Singles
 
 SAMPLES = 2
 """sample points along each side of a pixel"""
@@ -27,7 +27,7 @@ SLACK = np.float32(1e-4)
 
 @njit(cache=True, nogil=True, fastmath=True)
 def draw_triangles(
-    screen: Floats, triangles: Ints, first: int, two_sided: bool, nearness: Floats, owner: Ints
+    screen: Singles, triangles: Ints, first: int, two_sided: bool, nearness: Singles, owner: Ints
 ) -> None:
     """Draw triangles into `nearness` and `owner` (both (h, w)), in place.
 
@@ -80,13 +80,13 @@ def draw_triangles(
 
 @njit(cache=True, nogil=True, fastmath=True)
 def draw_strands(
-    screen: Floats,
-    colour: Floats,
-    width: Floats,
+    screen: Singles,
+    colour: Singles,
+    width: Singles,
     label: int,
-    nearness: Floats,
+    nearness: Singles,
     owner: Ints,
-    painted: Floats,
+    painted: Singles,
 ) -> None:
     """Draw polylines: `screen` (n, m, 3) as for triangles, `colour` (n, m, 3), `width` (n,).
 
@@ -135,7 +135,7 @@ def draw_strands(
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def vertex_normals(vertices: Floats, triangles: Ints, normals: Floats) -> None:
+def vertex_normals(vertices: Singles, triangles: Ints, normals: Singles) -> None:
     """Unit normals (n, 3) of a mesh, each the area-weighted mean of its triangles'."""
     normals[:] = 0
     for t in range(triangles.shape[0]):

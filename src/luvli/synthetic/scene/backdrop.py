@@ -6,19 +6,19 @@ import cv2
 import numpy as np
 
 from luvli.errors import InputError
-from luvli.synthetic.arrays import Doubles, Floats
+from luvli.synthetic.arrays import Doubles, Singles
 from luvli.synthetic.photographs import photographed_faces
 from luvli.synthetic.raster.noise import TILE, noise_tile
 
 
-def backdrop(size: int, folder: str | None, rng: np.random.Generator) -> Floats:
+def backdrop(size: int, folder: str | None, rng: np.random.Generator) -> Singles:
     """(size, size, 3) linear RGB."""
     if folder is not None and rng.random() < 0.85:
         return _from_photograph(size, folder, rng)
     return _drawn(size, rng)
 
 
-def _drawn(size: int, rng: np.random.Generator) -> Floats:
+def _drawn(size: int, rng: np.random.Generator) -> Singles:
     level = rng.choice([0.02, 0.08, 0.2, 0.5, 0.9], p=[0.15, 0.2, 0.25, 0.2, 0.2])
     small = 64
 
@@ -58,7 +58,7 @@ def _drawn(size: int, rng: np.random.Generator) -> Floats:
     return np.asarray(np.clip(image, 0, None), np.float32)
 
 
-def _from_photograph(size: int, source: str, rng: np.random.Generator) -> Floats:
+def _from_photograph(size: int, source: str, rng: np.random.Generator) -> Singles:
     """A random patch of a random photograph, without its face, sometimes out of focus."""
     faces = photographed_faces(source)
     file, _, box, _ = faces[rng.integers(len(faces))]

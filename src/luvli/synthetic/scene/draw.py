@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from luvli.synthetic.arrays import Bools, Bytes, Floats, Ints
+from luvli.synthetic.arrays import Bools, Bytes, Ints, Singles
 from luvli.synthetic.heads.head import Head
 from luvli.synthetic.raster import materials as m
 from luvli.synthetic.raster.lights import Lights
@@ -34,7 +34,7 @@ from luvli.synthetic.scene.stage import Posed, Scene, Turn, Worn, neck_pivot
 class Drawn:
     """What the camera saw."""
 
-    light: Floats
+    light: Singles
     """(size, size, 3) linear RGB"""
     face: Bools
     """whether skin shows, at every fourth pixel of every fourth row"""
@@ -44,7 +44,7 @@ class Drawn:
 
 
 def draw_scene(
-    scene: Scene, background: Floats, jaw: JawConvention, hair_rng: np.random.Generator
+    scene: Scene, background: Singles, jaw: JawConvention, hair_rng: np.random.Generator
 ) -> Drawn:
     """Draw everything; `background` (size, size, 3) linear RGB is drawn over in place."""
     head, posed, shot, camera = scene.head, scene.posed, scene.shot, scene.camera
@@ -59,7 +59,7 @@ def draw_scene(
     draw_triangles(screen, posed.triangles, 0, False, samples.nearness, samples.owner)
     labels = place_landmarks(head, posed.camera, screen, posed.triangles, camera, jaw)
     seen = samples.owner[:: 4 * SAMPLES, :: 4 * SAMPLES]
-    face = (seen >= 0) & (posed.part[np.maximum(seen, 0)] == m.Part.SKIN)
+    face = (seen >= 0) & (posed.part[np.maximum(seen, 0)] == m.Material.SKIN)
     own_hair, scalp_hair = all_hair(scene, to_camera, hair_rng)
     _draw_hair(own_hair, camera, FACE_HAIR, samples)
     surface = _assemble(scene, screen, to_camera)
@@ -104,7 +104,7 @@ def _moved(mesh: Mesh, turn: Turn) -> Mesh:
     return replace(mesh, vertices=turn(mesh.vertices).astype(np.float32))
 
 
-def _glass(lenses: Mesh, turn: Turn, camera: Camera, nearness: Floats) -> Bools:
+def _glass(lenses: Mesh, turn: Turn, camera: Camera, nearness: Singles) -> Bools:
     """(h, w) samples that are seen through a lens."""
     near = np.zeros_like(nearness)
     owner = np.empty(nearness.shape, np.int32)
@@ -113,7 +113,7 @@ def _glass(lenses: Mesh, turn: Turn, camera: Camera, nearness: Floats) -> Bools:
     return near > nearness
 
 
-def _look_through(glass: Bools, worn: Worn, image: Floats) -> None:
+def _look_through(glass: Bools, worn: Worn, image: Singles) -> None:
     """Tint what is seen through the glasses, in place."""
     size = image.shape[0]
     share = glass.reshape(size, SAMPLES, size, SAMPLES).mean((1, 3)) * worn.lens_opacity
@@ -121,7 +121,7 @@ def _look_through(glass: Bools, worn: Worn, image: Floats) -> None:
     image += share[..., None].astype(np.float32) * (tint - image)
 
 
-def _assemble(scene: Scene, screen: Floats, to_camera: Turn) -> Surface:
+def _assemble(scene: Scene, screen: Singles, to_camera: Turn) -> Surface:
     """One mesh of the head, whose vertices are on the `screen` already, and all objects."""
     head, posed, worn = scene.head, scene.posed, scene.worn
     body_to_camera = Turn(scene.shot.body, neck_pivot(head))
@@ -152,7 +152,7 @@ def _assemble(scene: Scene, screen: Floats, to_camera: Turn) -> Surface:
     return Surface(np.concatenate([screen, around]), triangles, part, attributes)
 
 
-def _attributes(head: Head, posed: Posed, vertices: Floats, triangles: Ints) -> Floats:
+def _attributes(head: Head, posed: Posed, vertices: Singles, triangles: Ints) -> Singles:
     """(n, ATTRIBUTES) normals, places on textures and ambient occlusion of all vertices."""
     count = len(posed.camera)
     normals = np.zeros_like(vertices)
@@ -168,7 +168,7 @@ def _attributes(head: Head, posed: Posed, vertices: Floats, triangles: Ints) -> 
     return attributes
 
 
-def _cast_shadow(vertices: Floats, casting: Ints, lights: Lights, attributes: Floats) -> None:
+def _cast_shadow(vertices: Singles, casting: Ints, lights: Lights, attributes: Singles) -> None:
     """How much of the key lamp each vertex sees, into its attributes."""
     lit = np.empty(len(vertices), np.float32)
     normals = np.ascontiguousarray(attributes[:, :3])

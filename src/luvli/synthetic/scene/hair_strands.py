@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from luvli.synthetic.arrays import Floats
+from luvli.synthetic.arrays import Singles
 from luvli.synthetic.heads.head import Head
 from luvli.synthetic.people.hair import bristles, grow_scalp, some_roots, tuft
 from luvli.synthetic.people.person import Person
@@ -22,11 +22,11 @@ FULL_BEARD = 1.0
 class Strands(NamedTuple):
     """Hairs of one kind in camera coordinates."""
 
-    points: Floats
+    points: Singles
     """(s, p, 3)"""
-    colour: Floats
+    colour: Singles
     """(s, p, 3) linear RGB, lit"""
-    width: Floats
+    width: Singles
     """(s,) centimetres"""
 
 
@@ -34,9 +34,9 @@ class FaceHair(NamedTuple):
     """Brows, lashes or a beard in head coordinates, not yet lit."""
 
     region: str
-    points: Floats
+    points: Singles
     """(s, 4, 3)"""
-    albedo: Floats
+    albedo: Singles
     """(3,) linear RGB"""
     width: float
     """centimetres"""

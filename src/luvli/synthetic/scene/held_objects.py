@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from luvli.synthetic.arrays import Doubles, Floats
-from luvli.synthetic.scene.shapes import Mesh, ball, join, random_colour, tube
+from luvli.synthetic.arrays import Doubles, Singles
+from luvli.synthetic.scene.shapes import Mesh, ball, join_meshes, random_colour, tube
 
 
-def hand(points: Doubles, tone: Floats, rng: np.random.Generator) -> Mesh:
+def hand(points: Doubles, tone: Singles, rng: np.random.Generator) -> Mesh:
     """Fingers and a palm before some part of the face, the arm coming from below."""
     target = points[rng.choice([3, 4, 6, 8, 10, 12, 13, 51, 57, 30, 48, 54])]
     out = target - np.array([0.0, target[1] * 0.3, -2.0])
@@ -50,7 +50,7 @@ def hand(points: Doubles, tone: Floats, rng: np.random.Generator) -> Mesh:
             12,
         )
     )
-    return join(parts)
+    return join_meshes(parts)
 
 
 def microphone(points: Doubles, rng: np.random.Generator) -> Mesh:
@@ -62,7 +62,7 @@ def microphone(points: Doubles, rng: np.random.Generator) -> Mesh:
     stick = tube(
         np.stack([head + away * size * 0.8, head + away * 22]), 0.55 * size, 0.5 * colour, 12
     )
-    return join([ball(head, (size, size, size), colour), stick])
+    return join_meshes([ball(head, (size, size, size), colour), stick])
 
 
 def telephone(points: Doubles, rng: np.random.Generator) -> Mesh:
@@ -76,7 +76,7 @@ def telephone(points: Doubles, rng: np.random.Generator) -> Mesh:
         colour,
         6,
     )
-    return join([slab])
+    return join_meshes([slab])
 
 
 def block(points: Doubles, rng: np.random.Generator) -> Mesh:

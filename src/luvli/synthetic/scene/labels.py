@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from luvli.data.record import Visibility
 from luvli.image.polyline import points_along
-from luvli.synthetic.arrays import Bools, Doubles, Floats, Ints, Real
+from luvli.synthetic.arrays import Bools, Doubles, Ints, Real, Singles
 from luvli.synthetic.heads.head import Head
 from luvli.synthetic.heads.regions import smoothstep
 from luvli.synthetic.raster.rays import surface_depth
@@ -49,8 +49,8 @@ class Labels(NamedTuple):
 
 def place_landmarks(
     head: Head,
-    vertices: Floats,
-    screen: Floats,
+    vertices: Singles,
+    screen: Singles,
     triangles: Ints,
     camera: Camera,
     jaw: JawConvention,
@@ -85,7 +85,7 @@ def place_landmarks(
     return Labels(pixels, place, hidden)
 
 
-def outline(head: Head, vertices: Floats, screen: Floats) -> tuple[Ints, Bools, Doubles, Doubles]:
+def outline(head: Head, vertices: Singles, screen: Singles) -> tuple[Ints, Bools, Doubles, Doubles]:
     """Slide jaw points over the skin to where people label them.
 
     Returns (17,) vertices, (17,) whether no contour of the jaw is left, (17, 2) a short way
@@ -124,7 +124,7 @@ def outline(head: Head, vertices: Floats, screen: Floats) -> tuple[Ints, Bools, 
     return index.astype(np.int32), gone & (steps_back == 0), nudge, stayed
 
 
-def over_the_edge(head: Head, vertices: Floats, screen: Floats, camera: Camera) -> Doubles:
+def over_the_edge(head: Head, vertices: Singles, screen: Singles, camera: Camera) -> Doubles:
     """(17, 3) from each jaw landmark to where the face ends before the neck, in centimetres.
 
     A camera level with the face sees the jaw's underside so flat that people label its far end
@@ -147,7 +147,7 @@ def over_the_edge(head: Head, vertices: Floats, screen: Floats, camera: Camera) 
 
 
 def hidden_behind(
-    points: Doubles, nearness: Real, screen: Floats, triangles: Ints, graze: Doubles | float
+    points: Doubles, nearness: Real, screen: Singles, triangles: Ints, graze: Doubles | float
 ) -> Bools:
     """(k,) whether a surface lies more than `graze` centimetres before each point."""
     found = np.zeros(len(points))
@@ -158,7 +158,7 @@ def hidden_behind(
 
 
 def covered(
-    points: Doubles, depth: Doubles, nearness: Floats, owner: Ints, first: int, radius: float
+    points: Doubles, depth: Doubles, nearness: Singles, owner: Ints, first: int, radius: float
 ) -> Bools:
     """(k,) whether objects cover more than half of a small disc around each landmark.
 

@@ -7,10 +7,10 @@ from functools import cache
 import cv2
 import numpy as np
 
-from luvli.synthetic.arrays import Bools, Bytes, Floats
+from luvli.synthetic.arrays import Bools, Bytes, Singles
 
 
-def develop(light: Floats, face: Bools, effects: bool, rng: np.random.Generator) -> Bytes:
+def develop(light: Singles, face: Bools, effects: bool, rng: np.random.Generator) -> Bytes:
     """Linear RGB (h, w, 3) to uint8 sRGB.
 
     The exposure makes the face (`face`, at every fourth pixel) neither black nor white, more or
@@ -43,7 +43,7 @@ def develop(light: Floats, face: Bools, effects: bool, rng: np.random.Generator)
 
 
 @cache
-def _tone_curve() -> Floats:
+def _tone_curve() -> Singles:
     """sRGB value of linear light 0 to 4, with a shoulder: highlights fade to white."""
     light = (np.arange(4096) + 0.5) / 1024
     light = np.where(light > 0.7, 1 - 0.3 * np.exp(-(light - 0.7) / 0.3), light)
@@ -51,7 +51,7 @@ def _tone_curve() -> Floats:
 
 
 @cache
-def _grain_sheet(coarse: bool) -> Floats:
+def _grain_sheet(coarse: bool) -> Singles:
     """Noise to cut grain from: drawing 200,000 new numbers for each face costs more."""
     sheet = np.random.default_rng(1).standard_normal((768, 768, 3), dtype=np.float32)
     if coarse:  # demosaicing and denoising make grain coarse
@@ -59,7 +59,7 @@ def _grain_sheet(coarse: bool) -> Floats:
     return sheet
 
 
-def _grain(size: int, rng: np.random.Generator) -> Floats:
+def _grain(size: int, rng: np.random.Generator) -> Singles:
     strength = np.float32(rng.gamma(1.5, 0.009))
     sheet = _grain_sheet(bool(rng.random() < 0.5))
     if size > 384:
@@ -68,7 +68,7 @@ def _grain(size: int, rng: np.random.Generator) -> Floats:
     return strength * sheet[y : y + size, x : x + size]
 
 
-def _blur(image: Floats, rng: np.random.Generator) -> Floats:
+def _blur(image: Singles, rng: np.random.Generator) -> Singles:
     size = image.shape[0]
     choice = rng.random()
     if choice < 0.10:  # motion

@@ -9,9 +9,9 @@ from typing import Literal, NamedTuple, TypeVar, get_args
 import numpy as np
 
 from luvli.errors import InputError, unknown_choice
-from luvli.synthetic.arrays import Doubles, Floats, Real
+from luvli.synthetic.arrays import Doubles, Real, Singles
 
-Coordinates = TypeVar("Coordinates", Floats, Doubles)
+Coordinates = TypeVar("Coordinates", Singles, Doubles)
 
 PoseClass = Literal["frontal", "lefthalf", "righthalf", "left", "right"]
 """MERL-RAV's classes; left and right are the person's own: "left" looks to the image's right"""

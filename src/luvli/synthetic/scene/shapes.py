@@ -7,24 +7,24 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from luvli.synthetic.arrays import Floats, Ints, Real
-from luvli.synthetic.raster.materials import Part
+from luvli.synthetic.arrays import Ints, Real, Singles
+from luvli.synthetic.raster.materials import Material
 
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
     """An object: vertices (n, 3), triangles (t, 3), colours (n, 3) in linear RGB."""
 
-    vertices: Floats
+    vertices: Singles
     triangles: Ints
-    colour: Floats
+    colour: Singles
     gloss: float = 0.1
-    part: Part = Part.PLAIN
-    texture: Floats | None = None
+    part: Material = Material.PLAIN
+    texture: Singles | None = None
     """(n, 2) place in the noise tile, for cloth"""
 
 
-def join(meshes: list[Mesh]) -> Mesh:
+def join_meshes(meshes: list[Mesh]) -> Mesh:
     """Several meshes of one kind as one."""
     start = np.cumsum([0] + [len(mesh.vertices) for mesh in meshes])
     return replace(
@@ -98,7 +98,7 @@ def ball(centre: Real, axes: ArrayLike, colour: ArrayLike, gloss: float = 0.1) -
     return sheet(np.asarray(centre) + unit * np.asarray(axes), colour, closed=True, gloss=gloss)
 
 
-def random_colour(rng: np.random.Generator, muted: float = 0.5) -> Floats:
+def random_colour(rng: np.random.Generator, muted: float = 0.5) -> Singles:
     """A linear RGB colour: black and white often, strong hues seldom."""
     level = rng.choice([0.02, 0.06, 0.15, 0.35, 0.7]) * np.exp(rng.normal(0, 0.25))
     tint = np.exp(rng.normal(0, 0.7 * (1 - muted * rng.random()), 3))

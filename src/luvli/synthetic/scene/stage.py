@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from luvli.synthetic.arrays import Bytes, Floats, Ints
+from luvli.synthetic.arrays import Bytes, Ints, Singles
 from luvli.synthetic.heads.head import Head
 from luvli.synthetic.people.person import Person
 from luvli.synthetic.raster.lights import Lights
@@ -49,13 +49,13 @@ class Worn:
 class Posed:
     """A person's head in head coordinates (to dress it) and in camera coordinates (to see it)."""
 
-    own: Floats
-    own_normals: Floats
-    camera: Floats
+    own: Singles
+    own_normals: Singles
+    camera: Singles
     triangles: Ints
     part: Bytes
-    eye_place: Floats
-    neck: Floats
+    eye_place: Singles
+    neck: Singles
     """(3,) where the clothes begin, body coordinates"""
 
 
@@ -92,7 +92,7 @@ def pose_head(head: Head, person: Person, shot: Shot) -> Posed:
     return Posed(own, normals, camera, triangles, part, eye_place, neck)
 
 
-def neck_pivot(head: Head) -> Floats:
+def neck_pivot(head: Head) -> Singles:
     """(3,) the point about which a head turns: where the skull sits on the spine."""
     chin = head.neutral[head.landmarks[8]]
     return np.array([0.0, chin[1] - 1.0, chin[2] - 10.0], np.float32)
@@ -101,10 +101,10 @@ def neck_pivot(head: Head) -> Floats:
 class Turn:
     """Head (or body) coordinates to camera coordinates."""
 
-    def __init__(self, pose: Pose, pivot: Floats) -> None:
+    def __init__(self, pose: Pose, pivot: Singles) -> None:
         self.matrix = pose.matrix.T.astype(np.float32)
         self.pivot = pivot
 
-    def __call__(self, points: Floats) -> Floats:
+    def __call__(self, points: Singles) -> Singles:
         moved = (points - self.pivot) @ self.matrix + self.pivot
         return np.asarray(moved, np.float32)

@@ -10,13 +10,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from luvli.synthetic.arrays import Doubles, Floats, Ints
+from luvli.synthetic.arrays import Doubles, Ints, Singles
 from luvli.synthetic.heads.skull import Skull
-from luvli.synthetic.raster.materials import Part
-from luvli.synthetic.scene.shapes import Mesh, join, random_colour, sheet, tube
+from luvli.synthetic.raster.materials import Material
+from luvli.synthetic.scene.shapes import Mesh, join_meshes, random_colour, sheet, tube
 
 
-def garment(neck: Floats, rng: np.random.Generator) -> Mesh:
+def garment(neck: Singles, rng: np.random.Generator) -> Mesh:
     """Shoulders and chest below the neck point (3,), in body coordinates."""
     high = rng.choice([0.0, 1.5, 4.0], p=[0.45, 0.35, 0.2])
     #        height, half-width, half-depth, forward
@@ -62,7 +62,7 @@ def garment(neck: Floats, rng: np.random.Generator) -> Mesh:
         colour[rng.random(points.shape[:2]) < 0.25] = second
     place = np.stack([angle / (2 * np.pi) * 700 + 0 * y, (height[:, None] - y[0]) * 9], axis=-1)
     texture = place.reshape(-1, 2).astype(np.float32)
-    return replace(sheet(points, colour, closed=True), part=Part.CLOTH, texture=texture)
+    return replace(sheet(points, colour, closed=True), part=Material.CLOTH, texture=texture)
 
 
 def hat(skull: Skull, brow: float, rng: np.random.Generator) -> Mesh:
@@ -98,7 +98,7 @@ def hat(skull: Skull, brow: float, rng: np.random.Generator) -> Mesh:
         )
         grid = np.stack([rim, (rim + far) / 2, far])
         parts.append(sheet(grid, 0.8 * colour, closed=kind == "brim", gloss=0.0))
-    return join(parts)
+    return join_meshes(parts)
 
 
 def glasses(points: Doubles, rng: np.random.Generator) -> tuple[Mesh, Mesh]:
@@ -133,10 +133,10 @@ def glasses(points: Doubles, rng: np.random.Generator) -> tuple[Mesh, Mesh]:
         ear = np.array([points[0 if side < 0 else 16][0] + 0.5 * side, outer[1] - 0.3, -0.5])
         hinge = np.array([ear[0], outer[1], outer[2] - 2.5])
         frame.append(tube(np.stack([outer, hinge, ear]), 1.2 * thick, colour, 6, gloss=0.5))
-    return join(frame), join(lenses)
+    return join_meshes(frame), join_meshes(lenses)
 
 
-def mask(vertices: Floats, skin: Ints, points: Doubles, rng: np.random.Generator) -> Mesh:
+def mask(vertices: Singles, skin: Ints, points: Doubles, rng: np.random.Generator) -> Mesh:
     """A cloth or surgical mask over nose, mouth and chin (sometimes under the nose)."""
     columns, rows = 23, 14
     side = np.linspace(-1, 1, columns)[None]
@@ -176,4 +176,4 @@ def mask(vertices: Floats, skin: Ints, points: Doubles, rng: np.random.Generator
         ear = np.array([np.sign(edge - 1) * abs(points[0][0]) * 1.12, points[1][1] + 0.5, -0.5])
         for at in (0, rows - 1):
             parts.append(tube(np.stack([grid[at, edge], ear]), 0.08, 0.9 * colour, 5, gloss=0.0))
-    return join(parts)
+    return join_meshes(parts)
