@@ -63,6 +63,17 @@ def whole_file(path: PathLike) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+@contextmanager
+def writing(target: PathLike, advice: str) -> Iterator[None]:
+    """What goes wrong inside is one sentence about `target` that ends with what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(
+            f"{target} could not be written ({error.strerror or error}): {advice}"
+        ) from error
+
+
 def _new_temporary(target: Path) -> Path:
     """An empty file beside the target, with the mode that ordinary new files have.
 

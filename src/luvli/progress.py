@@ -32,9 +32,9 @@ def track(
         yield from _lines(items, description, total, unit)
 
 
-def _bar(items: Iterable[T], description: str, total: int | None, unit: str) -> Iterator[T]:
+def progress_bar(field: str, width: int = 40) -> Any:
+    """A bar on standard error, with a field of the task behind its count."""
     from rich.console import Console
-    from rich.markup import escape
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -44,15 +44,21 @@ def _bar(items: Iterable[T], description: str, total: int | None, unit: str) -> 
         TimeRemainingColumn,
     )
 
-    columns = (
+    return Progress(
         TextColumn("{task.description}"),
-        BarColumn(),
+        BarColumn(width),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
+        TextColumn(f"{{task.fields[{field}]}}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
+        console=Console(stderr=True),
     )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+
+
+def _bar(items: Iterable[T], description: str, total: int | None, unit: str) -> Iterator[T]:
+    from rich.markup import escape
+
+    with progress_bar("rate") as progress:
         task = progress.add_task(escape(description), total=total, rate="")
         start = time.monotonic()
         for done, item in enumerate(items, 1):

@@ -19,13 +19,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from luvli.errors import InputError, OutputError
-from luvli.files import unreadable, write_text
+from luvli.errors import InputError
+from luvli.files import unreadable, write_text, writing
 
 NAME = ".luvli-unfinished.jsonl"
 FINISHED = ".luvli-finished.json"
 FAILED = "failed.txt"
 """one line for each file that could not be done"""
+GO_ON = "free some space and run the same command again; it goes on from here."
 _NOTES = (b'{"begins":', b'{"leaves":')
 
 
@@ -87,13 +88,8 @@ class Journal:
     def add(self, line: str, stamp: bytes = b"-") -> None:
         """Note something finished: a line of JSON with its name under `image`, and the stamp of
         its file when it was read."""
-        try:
+        with writing(self.path.parent, GO_ON):
             self._write(line, stamp)
-        except OSError as error:
-            raise OutputError(
-                f"{self.path.parent} could not be written ({error.strerror}): free some space "
-                "and run the same command again; it goes on from here."
-            ) from error
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """All finished work, oldest first, without the settings."""

@@ -15,8 +15,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from luvli.arrays import Floats
 from luvli.image import affine
 from luvli.image.box import Box

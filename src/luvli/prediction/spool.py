@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from luvli.errors import OutputError
+from luvli.files import writing
+from luvli.prediction.journal import GO_ON
 from luvli.prediction.result import Result
 
 
@@ -38,15 +39,8 @@ class Spool:
         for line in self.texts():
             yield Result.from_fields(json.loads(line))
 
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise OutputError(
-                f"{self._folder} could not be written ({error.strerror}): free some space and run "
-                "the same command again; it goes on from here."
-            ) from error
+    def _writing(self) -> AbstractContextManager[None]:
+        return writing(self._folder, GO_ON)
 
     def __enter__(self) -> Self:
         return self

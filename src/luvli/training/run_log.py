@@ -6,18 +6,19 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from luvli.errors import InputError, OutputError
-from luvli.files import write_text
+from luvli.errors import InputError
+from luvli.files import write_text, writing
 from luvli.image.read import ImageArray
 from luvli.image.write import write_image
+from luvli.progress import progress_bar
 from luvli.training.event_file import EventFile
 from luvli.training.objective import StageLosses
 from luvli.training.validate import ValidationMetrics
@@ -99,15 +100,8 @@ class RunLog:
             _forget_later(folder / METRICS, resumed_at or 0)
             self._events = EventFile(folder / "tensorboard", first_step=(resumed_at or 0) + 1)
 
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise OutputError(
-                f"{self.folder} could not be written ({error.strerror or error}): free some space "
-                "and give --resume."
-            ) from error
+    def _writing(self) -> AbstractContextManager[None]:
+        return writing(self.folder, "free some space and give --resume.")
 
     def say(self, sentence: str) -> None:
         """A line for the person who watches."""
@@ -124,7 +118,7 @@ class RunLog:
         self._stage, self._steps = name, steps
         self._first, self._began = step, time.perf_counter()
         if self.active and sys.stderr.isatty():
-            self._bar = _progress_bar()
+            self._bar = progress_bar("numbers", 20)
             self._bar.start()
             self._task = self._bar.add_task(name, total=steps, completed=step, numbers="")
 
@@ -228,28 +222,6 @@ def _forget_later(path: Path, step: int) -> None:
     if path.is_file():
         kept = [line for line in read_run_metrics(path.parent) if line["step"] <= step]
         write_text(path, "".join(json.dumps(line) + "\n" for line in kept))
-
-
-def _progress_bar() -> Any:
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[numbers]}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-    )
 
 
 def _duration(seconds: float) -> str:

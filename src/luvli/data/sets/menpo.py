@@ -20,9 +20,9 @@ from luvli.data.record import FaceRecord
 from luvli.data.sets.definition import ReadItem, Request, SetInfo
 from luvli.data.sets.source_files import natural_key, read_pairs
 from luvli.errors import InputError
-from luvli.markup import markup_for
 
 SPLITS = {68: "frontal", 39: "profile"}
+MARKUPS = {68: "ibug68", 39: "menpo39"}
 
 
 def read_menpo(request: Request) -> Iterator[ReadItem]:
@@ -43,7 +43,7 @@ def _record(label: Path, image: Path | None, split: str) -> FaceRecord | None:
         points=points,
         visibility=visibility,
         image=image,
-        markup=markup_for(count).name,
+        markup=MARKUPS[count],
         dataset="menpo",
         face_id=label.stem,
         attributes={"subsets": [SPLITS[count]]},
