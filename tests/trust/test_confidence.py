@@ -13,7 +13,6 @@ from luvli.markup import get_markup
 from luvli.network.face_features import (
     FEATURES,
     best_turn,
-    face_features,
     feature_table,
     many_features,
     normalised,
@@ -50,10 +49,12 @@ def test_features_do_not_depend_on_place_and_size(table) -> None:
     rng = np.random.default_rng(0)
     face = predicted_face(labelled_points(rng), 3.0, rng)
     moved = face.transform([[2.5, 0.0, -40.0], [0.0, 2.5, 17.0]])
-    assert np.allclose(face_features(face, table.shape), face_features(moved, table.shape))
+    assert np.allclose(
+        many_features([face], table.shape)[0], many_features([moved], table.shape)[0]
+    )
     turned = face.transform([[-1.0, 0.0, 0.0], [0.0, -1.0, 0.0]])  # upside down
     tilt = FEATURES.index("tilt")
-    one, other = (face_features(f, table.shape)[tilt] for f in (face, turned))
+    one, other = (many_features([f], table.shape)[0][tilt] for f in (face, turned))
     assert one + other == pytest.approx(np.pi)
 
 
@@ -68,7 +69,7 @@ def test_features_of_many_faces_are_those_of_each(table) -> None:
     for face, row in zip(faces, features, strict=True):
         if face.is_empty:
             continue
-        assert np.allclose(row, face_features(face, table.shape))
+        assert np.allclose(row, many_features([face], table.shape)[0])
         size = np.sqrt(np.prod(face.box[2:] - face.box[:2]))
         sigma, weight = face.uncertainty / size, face.visibility + 0.05
         means = [np.average(sigma[group], weights=weight[group]) for group in groups]

@@ -41,7 +41,7 @@ class CropPrediction(NamedTuple):
 def usable(found: CropPrediction) -> bool:
     """Whether all that is said about some crops are numbers, and covariances are covariances."""
     # Sums of squares, not `isfinite`: after a run of the network little of NumPy is left in the
-    # processor's caches, and fetching it takes longer than all the numbers. A NaN or inf is in them.
+    # processor's caches, and fetching it takes longer than all the numbers. A NaN or inf shows.
     squares = 0.0
     for numbers in (found.points, found.covariance, found.visibility):
         flat = numbers.reshape(-1)

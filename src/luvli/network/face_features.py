@@ -152,14 +152,9 @@ class FaceArrays(NamedTuple):
         )
 
 
-def face_features(face: FaceLandmarks, shape: ShapeModel) -> Floats:
-    """(11,) the features named in `FEATURES`; NaN for a face without locations."""
-    features: Floats = many_features([face], shape)[0]
-    return features
-
-
 def many_features(faces: Sequence[FaceLandmarks], shape: ShapeModel) -> Floats:
-    """(n, 11) the features of n faces of one markup at once, which costs little more than one.
+    """(n, 11) the features of n faces of one markup at once, which costs little more than one:
+    those named in `FEATURES`, NaN for a face without locations.
 
     Lengths count in units of the box's size (geometric mean of its sides).
     """
