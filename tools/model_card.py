@@ -52,6 +52,12 @@ OPEN_LIMITS = [
     "The ranges of pose and the number of covering objects of the renderer were set beside "
     "published totals of MERL-RAV's labels; no image or label of it was used.",
 ]
+LINEAGE = {
+    "luvli-68": ("luvli-68", "luvli-68-occlusion", "luvli-68-together", "luvli-68-longer"),
+    "luvli-68-fast": ("luvli-68-fast", "luvli-68-fast-again"),
+    "luvli-68-open": ("luvli-68-open", "luvli-68-open-again", "luvli-68-open-outline"),
+}
+"""the recipes that made a model, each starting from what the one before it made"""
 USE = (
     "aligning faces in photographs and video, and knowing which landmarks to trust. Not for "
     "identifying people, and not as the only safeguard of a system on which safety depends."
@@ -82,10 +88,8 @@ def make_card(
         intended_use=("Any: " if free else "Research: ") + USE,
         limits=OPEN_LIMITS if free else RESEARCH_LIMITS,
         data=data_lines(recipe),
-        recipe=f"recipes/{recipe.name}.yaml, {progress}"
-        + (f"; then recipes/{recipe.name}-again.yaml" if recipe.init == recipe.name else "")
-        + (f"; then recipes/{recipe.name}-occlusion.yaml" if config.occlusion else "")
-        + (f"; then recipes/{recipe.name}-together.yaml" if "together" in recipe.stages else ""),
+        recipe=", then ".join(f"recipes/{name}.yaml" for name in LINEAGE[recipe.name])
+        + f"; {progress}",
         architecture=f"DU-Net, {config.unets} U-net{'s' if config.unets > 1 else ''}, "
         f"{config.channels} channels, growth {config.growth}, "
         f"{config.input_size} px crops of {float(recipe.data.enlarge):g} boxes; "
