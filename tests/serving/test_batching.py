@@ -153,3 +153,23 @@ def test_pace_settles_at_the_time_of_one_piece_and_forgets_pauses() -> None:
     now += 7.0
     pace.end(completed=False)  # given up by its client: says nothing of the pace
     assert pace.expected(10) == pytest.approx(5.0, rel=1e-3)
+
+
+def test_pace_takes_a_moment_for_a_moment_and_slow_work_for_slow() -> None:
+    now = 0.0
+    pace = Pace(lambda: now)
+    pace.begin()
+
+    def complete(seconds: float) -> None:
+        nonlocal now
+        pace.begin()
+        now += seconds
+        pace.end()
+
+    for _ in range(60):
+        complete(0.005)
+    complete(20.0)  # the machine stood still
+    assert pace.expected(64) < 1.0  # nobody is turned away for it
+    for _ in range(40):
+        complete(2.0)
+    assert pace.expected(1) == pytest.approx(2.0, rel=0.05)

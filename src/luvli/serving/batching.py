@@ -22,6 +22,9 @@ T = TypeVar("T")
 
 MEMORY = 0.2
 """weight of the newest interval between two arrivals in the running mean"""
+OUTLIER = 10.0
+"""times the mean that one interval between completions counts at most; work that stays slow is
+noticed all the same, within a few pieces"""
 
 
 class Pace:
@@ -51,7 +54,10 @@ class Pace:
         self._working -= 1
         if completed:
             now = self._clock()
-            self._seconds += MEMORY * (now - self._last - self._seconds)
+            since = now - self._last
+            if self._seconds:  # a moment in which the whole machine stood still is no pace
+                since = min(since, OUTLIER * self._seconds)
+            self._seconds += MEMORY * (since - self._seconds)
             self._last = now
 
     def expected(self, pieces: int) -> float:
