@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 
 ROOT = Path(__file__).resolve().parent.parent
 CLUSTER = ("tests/scale/test_cluster.py", "tests/scale/test_ray_serve.py")
-"""tests on the one Ray cluster of a session"""
+"""tests on one Ray cluster"""
 
 # The golden numbers were computed with AVX2. Wider kernels round differently, which networks with
 # random weights amplify beyond the golden tests' tolerance, so all tests use AVX2's kernels.

@@ -78,7 +78,7 @@ def tar(picture_bytes: list[tuple[str, bytes]], tmp_path_factory: pytest.TempPat
     return path
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # an idle cluster takes processor time
 def cluster() -> Iterator[Any]:
     """A Ray cluster of two nodes with one core each, in this machine."""
     pytest.importorskip("ray", reason="needs Ray (extra scale)")
