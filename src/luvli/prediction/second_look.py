@@ -53,9 +53,10 @@ def first_view(pixels: ImageArray, size: int) -> ImageArray:
 
 def better_box(box: Box, points: Floats, visibility: Floats) -> Box | None:
     """The box of the visible landmarks (k, 2), where a second look is worth its time."""
-    # As lists, like `usable`: after a run of the network fetching NumPy's code takes longer.
+    # As lists: after a run of the network fetching NumPy's code takes longer.
     x, y = points.T.tolist()
-    hidden = [j for j, shown in enumerate(visibility.tolist()) if not shown > 0.5]
+    shown = visibility.tolist()
+    hidden = [] if min(shown) > 0.5 else [j for j, v in enumerate(shown) if not v > 0.5]
     for j in reversed(hidden):
         del x[j], y[j]
     if len(x) < 2 or not math.isfinite(sum(x) + sum(y)):
