@@ -44,11 +44,12 @@ RESEARCH_LIMITS = [
 ]
 OPEN_LIMITS = [
     VISIBILITY,
-    "Its label convention is that of a 3-D head, which departs from 300-W's at the jaw and the "
-    "brows by the offsets below.",
+    "Its label convention is that of a 3-D head whose landmarks were laid where London's people "
+    "labelled theirs; it departs from 300-W's by the offsets below.",
     "It learnt from renderings and some 1,400 frontal portraits of adults: on photographs in the "
-    "wild it is less exact than the research model, and its ellipses, calibrated on free faces "
-    "alone, hold what the table below says.",
+    "wild it is less exact than the research model. Its ellipses are calibrated on free faces "
+    "alone, with room for sources that it has not learnt from (tools/free_faces.py), and hold what "
+    "the table below says.",
     "The ranges of pose and the number of covering objects of the renderer were set beside "
     "published totals of MERL-RAV's labels; no image or label of it was used.",
 ]

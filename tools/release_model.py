@@ -125,7 +125,10 @@ def measure(
     assert by_detector.covariance is not None
     if calibrated:
         distances = own_distances(by_detector)
-        note = "The calibration saw free faces alone: renderings and varied portraits."
+        note = (
+            "The calibration saw free faces alone: renderings and varied portraits, their labels "
+            "moved at random as far as those of two schools lie apart."
+        )
     else:
         distances = crossed_distances(held, by_detector, by_detector.covariance)
         note = "Each half of the held-out faces by a calibration fitted on the other half."

@@ -22,7 +22,7 @@ def changed(**changes: str) -> Recipe:
     )
 
 
-@pytest.mark.parametrize("name", ["luvli-68-open", "luvli-68-open-again"])
+@pytest.mark.parametrize("name", ["luvli-68-open", "luvli-68-open-again", "luvli-68-open-outline"])
 def test_the_open_model_learns_from_free_sources_alone(name: str) -> None:
     recipe = read_recipe(RECIPES / f"{name}.yaml")
     assert is_open(recipe.licence)
