@@ -66,7 +66,7 @@ def main() -> None:
         title="Accuracy against time, boxes given",
     )
     axes.set_xticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
-    axes.set_xlim(1, 25)
+    axes.set_xlim(0.6, 25)
     axes.margins(y=0.12)
     axes.minorticks_off()
     axes.grid(alpha=0.3)
