@@ -65,12 +65,12 @@ def main() -> None:
         ylabel="NME, % of inter-ocular",
         title="Accuracy against time, boxes given",
     )
-    axes.set_xticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
-    axes.set_xlim(0.6, 25)
+    axes.set_xticks([0.5, 1, 2, 5, 10, 20], ["0.5", "1", "2", "5", "10", "20"])
+    axes.set_xlim(0.3, 25)
     axes.margins(y=0.12)
     axes.minorticks_off()
     axes.grid(alpha=0.3)
-    axes.legend()
+    axes.legend(loc="center left")
     with whole_file(out) as temporary:
         figure.savefig(temporary, dpi=130, format="png")
 
