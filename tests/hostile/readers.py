@@ -206,18 +206,18 @@ def _upload() -> Reader:
 
     def read(path: Path) -> None:
         from luvli.errors import InputError
-        from luvli.serving.app import _options
         from luvli.serving.errors import Refused
+        from luvli.serving.predict import read_options
+        from luvli.serving.schema import PredictQuery
         from luvli.serving.settings import Limits
-        from luvli.serving.upload import decode, image_size, parse_upload
+        from luvli.serving.upload import decode, parse_upload
 
         limits = Limits()
         try:
             kind = "multipart/form-data; boundary=cut"
             upload = parse_upload(path.read_bytes(), kind, limits)
-            _options(upload, None, upload.fields.get("boxes"), 0.6)
+            read_options(upload, PredictQuery())
             for name, data in upload.files:
-                image_size(data, limits, name)
                 decode(data, limits, name)
         except Refused as error:
             raise InputError(str(error)) from error

@@ -125,7 +125,11 @@ def test_kills_lose_nothing_double_nothing_and_change_no_number(
     for ours, theirs in zip(_from(rows, "cut.mp4"), _from(alone, "cut.mp4"), strict=True):
         same = ("image", "frame", "time", "track", "status")
         assert [ours[key] for key in same] == [theirs[key] for key in same]
-        np.testing.assert_allclose(ours["points"], theirs["points"], atol=2.0)
+        apart = np.subtract(ours["points"], theirs["points"]).reshape(-1, 2)
+        assert np.linalg.norm(apart, axis=1).mean() < 1.0
+        # and nowhere further than the network itself says it may be: some points slide on a line
+        inverse = np.linalg.inv(np.reshape(theirs["covariance"], (-1, 2, 2)))
+        assert np.sqrt(np.einsum("ki,kij,kj->k", apart, inverse, apart)).max() < 2.0
 
 
 def _killed(cluster: Any, source: Path, out: Path) -> tuple[subprocess.Popen[str], list[str]]:
