@@ -25,9 +25,13 @@ PEERS = {
 measured in one run beside luvli-68 1.0. Ours are of other photographs of the same set, held out
 of its training part: for orientation"""
 
+SLOWER = 6.05 / 1.95
+"""How much slower the machine of that run was than the one of our cards: the bare call of luvli-68's
+network, whose size has not changed, took 6.05 ms there and takes 1.95 here (docs/speed.md)"""
+
 
 def own_figures() -> dict[str, tuple[float, float]]:
-    """NME on held-out LFPW photographs by given boxes, and milliseconds, from the cards."""
+    """NME on held-out LFPW photographs by given boxes, and milliseconds on the others' machine."""
     figures = {}
     for name in model_names():
         card = read_card(name)
@@ -35,7 +39,8 @@ def own_figures() -> dict[str, tuple[float, float]]:
         given = accuracy.headings.index("given boxes")
         lfpw = next(row for row in accuracy.rows if row[0] == "lfpw")
         if card.headline is not None:
-            figures[f"{name} {card.version}"] = (float(lfpw[given]), card.headline.milliseconds)
+            time = SLOWER * card.headline.milliseconds
+            figures[f"{name} {card.version}"] = (float(lfpw[given]), time)
     return figures
 
 
@@ -65,8 +70,8 @@ def main() -> None:
         ylabel="NME, % of inter-ocular",
         title="Accuracy against time, boxes given",
     )
-    axes.set_xticks([0.5, 1, 2, 5, 10, 20], ["0.5", "1", "2", "5", "10", "20"])
-    axes.set_xlim(0.3, 25)
+    axes.set_xticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
+    axes.set_xlim(0.8, 25)
     axes.margins(y=0.12)
     axes.minorticks_off()
     axes.grid(alpha=0.3)
