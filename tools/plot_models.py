@@ -26,7 +26,7 @@ measured in one run beside luvli-68 1.0. Ours are of other photographs of the sa
 of its training part: for orientation"""
 
 SLOWER = 6.05 / 1.95
-"""How much slower the machine of that run was than the one of our cards: the bare call of luvli-68's
+"""How much slower the machine of that run was than that of our cards: the bare call of luvli-68's
 network, whose size has not changed, took 6.05 ms there and takes 1.95 here (docs/speed.md)"""
 
 
@@ -75,7 +75,7 @@ def main() -> None:
     axes.margins(y=0.12)
     axes.minorticks_off()
     axes.grid(alpha=0.3)
-    axes.legend(loc="center left")
+    axes.legend(loc="center right")
     with whole_file(out) as temporary:
         figure.savefig(temporary, dpi=130, format="png")
 

@@ -112,6 +112,9 @@ class IsolatedReader:
 
 def main() -> None:
     """The child's side: settings, then requests, until nobody asks any more."""
+    import cv2
+
+    cv2.setNumThreads(1)  # each core has its own reader or network
     requests, answers = parent_streams()
     try:
         reader = PictureReader(receive(requests))
