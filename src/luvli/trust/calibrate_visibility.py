@@ -7,15 +7,14 @@ no word about them and every backend gives calibrated visibilities.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from luvli.arrays import Bools, Floats
-from luvli.data.boxes import crop_box
 from luvli.data.record import FaceRecord, Visibility
+from luvli.evaluation.evaluate_model import run_model
 from luvli.prediction.predictor import Predictor
 from luvli.progress import Track
 
@@ -27,7 +26,6 @@ ENOUGH = 500
 """hidden landmarks, and visible ones, from which two numbers are worth fitting"""
 SURE = 1e-6
 """probabilities nearer to 0 or 1 count as this: a logit must stay finite"""
-BATCH = 32
 
 
 class LogitMap(NamedTuple):
@@ -83,13 +81,10 @@ def visibility_beside_labels(
     chosen = [r for r in records if r.dataset in telling and r.image is not None]
     told: list[Floats] = []
     seen: list[Bools] = []
-    for batch in _batches(track(chosen)):
-        boxes = [[crop_box(record)] for record in batch]
-        faces = predictor.predict_batch([str(record.image) for record in batch], boxes)
-        for record, (face,) in zip(batch, faces, strict=True):
-            labelled = record.visibility >= Visibility.SELF_OCCLUDED
-            told.append(face.visibility[labelled])
-            seen.append(record.visibility[labelled] > Visibility.SELF_OCCLUDED)
+    for record, face in zip(chosen, run_model(predictor, track(chosen)), strict=True):
+        labelled = (record.visibility >= Visibility.SELF_OCCLUDED) & np.isfinite(face.visibility)
+        told.append(face.visibility[labelled])
+        seen.append(record.visibility[labelled] > Visibility.SELF_OCCLUDED)
     if not told:
         return np.empty(0), np.empty(0, dtype=bool)
     return np.concatenate(told), np.concatenate(seen)
@@ -110,9 +105,3 @@ def calibrate_visibility(
         linear.weight.mul_(fitted.slope)
         linear.bias.mul_(fitted.slope).add_(fitted.offset)
     return fitted
-
-
-def _batches(records: Iterable[FaceRecord]) -> Iterator[list[FaceRecord]]:
-    waiting = iter(records)
-    while batch := list(islice(waiting, BATCH)):
-        yield batch
