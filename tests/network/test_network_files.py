@@ -318,9 +318,37 @@ def test_fewer_unets_are_the_first_ones(tmp_path: Path) -> None:
         assert torch.equal(a.mean, b.mean)
 
 
+def test_more_unets_begin_as_copies_of_the_last(tmp_path: Path) -> None:
+    source = build(small(unets=2, order=1)).eval()
+    save_model(tmp_path / "two.safetensors", source)
+    network = build(small(unets=4, order=1)).eval()
+    assert load_weights_into(network, tmp_path / "two.safetensors") == []
+    for unet in network.trunk.unets[2:]:
+        assert same_weights(unet, source.trunk.unets[1])
+    images = torch.rand(1, 3, 64, 64)
+    for a, b in zip(network(images)[:2], source(images), strict=True):
+        assert torch.equal(a.mean, b.mean)
+    # a first U-net remembers nothing before it: it cannot stand for one that does
+    save_model(tmp_path / "one.safetensors", build(small(unets=1, order=1)))
+    with pytest.raises(InputError, match="more than `order`"):
+        load_weights_into(network, tmp_path / "one.safetensors")
+
+
+def test_heads_of_another_crop_size_are_resized(tmp_path: Path) -> None:
+    source = build(small(input_size=128))
+    save_model(tmp_path / "small.safetensors", source)
+    network = build(small(input_size=192))
+    assert load_weights_into(network, tmp_path / "small.safetensors") == []
+    even = torch.rand(1, source.config.channels, 1, 1)  # a bottleneck that is the same everywhere
+    for head in ("cholesky", "visibility"):
+        before = getattr(source, head)(even.expand(-1, -1, 2, 2))
+        after = getattr(network, head)(even.expand(-1, -1, 3, 3))
+        assert torch.allclose(before, after, atol=1e-5)
+
+
 def test_fine_tuning_from_another_architecture_is_refused(tmp_path: Path) -> None:
     path = write_official(tmp_path / "source.pth.tar", build(small()))
-    for changes in ({"unets": 3}, {"order": 0}, {"channels": 16}, {"growth": 8}):
+    for changes in ({"order": 0}, {"channels": 16}, {"growth": 8}):
         with pytest.raises(InputError, match="another architecture"):
             load_weights_into(build(small(**changes)), path)
 

@@ -102,28 +102,25 @@ def _compare_shapes(path: Path, config: NetworkConfig, shapes: Mapping[str, list
 def load_weights_into(network: LUVLi, path: PathLike) -> list[str]:
     """Start from the weights of another model: ours, or a published checkpoint.
 
-    Whatever has the same name and shape is taken; the trunk must fit. Parts that the file
-    lacks (CEN and VEN of a plain DU-Net) or that have another size (heads for another
-    number of landmarks, CEN and VEN for another crop size) keep their fresh values. Their
-    names come back, for the caller to say aloud. A network with fewer U-nets takes the
-    first ones: no U-net depends on later ones.
+    Whatever fits is taken (`fitting_weights`); the trunk must fit. Parts that the file lacks
+    (CEN and VEN of a plain DU-Net) or that have another size (heads for another number of
+    landmarks) keep their fresh values. Their names come back, for the caller to say aloud. A
+    network with fewer U-nets takes the first ones: no U-net depends on later ones. One with more
+    begins the others as copies of the last.
     """
+    from luvli.network.grow import fitting_weights
     from luvli.network.official import is_model_file, read_official
 
     source = Path(path)
     given = _read(source)[2] if is_model_file(source) else read_official(source).tensors
-    wanted = network.state_dict()
-    fitting = {
-        name: tensor
-        for name, tensor in given.items()
-        if name in wanted and wanted[name].shape == tensor.shape
-    }
-    fresh = [name for name in wanted if name not in fitting and not name.endswith("_tracked")]
+    fitting = fitting_weights(given, network)
+    fresh = [name for name in network.state_dict() if name not in fitting and not name.endswith("_tracked")]
     misfit = [name for name in fresh if not name.startswith(("trunk.heads.", *_HEADS))]
     if misfit:
         raise InputError(
             f"{source} belongs to another architecture ({misfit[0]} does not fit): "
-            "use the same order, channels, bn_size and growth, and no more U-nets."
+            "use the same order, channels, bn_size and growth, and no more U-nets unless the "
+            "file has more than `order` of them."
         )
     network.load_state_dict(fitting, strict=False)
     return sorted({_part(name) for name in fresh})

@@ -19,6 +19,7 @@ from torch.optim.swa_utils import AveragedModel
 from luvli.data.streamed_crops import StreamedCrops
 from luvli.errors import InputError
 from luvli.network import LUVLi, build, load_weights_into
+from luvli.network.grow import fitting_weights
 from luvli.network.inference import CropPredictor, network_input
 from luvli.progress import track
 from luvli.training.batch import (
@@ -334,7 +335,7 @@ class StageTrainer:
         if checkpoint is not None:
             network.load_state_dict(checkpoint["network"])
         elif weights is not None:
-            take_fitting(network, weights)
+            network.load_state_dict(fitting_weights(weights, network), strict=False)
         elif self.recipe.init is not None:
             fresh = load_weights_into(network, shipped_or_path(self.recipe.init))
             self.log.say(f"starting from {self.recipe.init}; fresh: {', '.join(fresh) or 'none'}")
@@ -364,10 +365,3 @@ class StageTrainer:
 
 def _shown(items: Iterable[Any]) -> Iterable[Any]:
     return track(items, "preparing images", unit="faces")
-
-
-def take_fitting(network: LUVLi, weights: Weights) -> None:
-    """The weights of the stage before; CEN and VEN start afresh where the crop size changed."""
-    wanted = network.state_dict()
-    fitting = {name: t for name, t in weights.items() if wanted[name].shape == t.shape}
-    network.load_state_dict(fitting, strict=False)
