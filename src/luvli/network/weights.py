@@ -114,7 +114,11 @@ def load_weights_into(network: LUVLi, path: PathLike) -> list[str]:
     source = Path(path)
     given = _read(source)[2] if is_model_file(source) else read_official(source).tensors
     fitting = fitting_weights(given, network)
-    fresh = [name for name in network.state_dict() if name not in fitting and not name.endswith("_tracked")]
+    fresh = [
+        name
+        for name in network.state_dict()
+        if name not in fitting and not name.endswith("_tracked")
+    ]
     misfit = [name for name in fresh if not name.startswith(("trunk.heads.", *_HEADS))]
     if misfit:
         raise InputError(
