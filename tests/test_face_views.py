@@ -71,6 +71,9 @@ def test_aligned_points_lie_on_the_template(face: FaceLandmarks) -> None:
     np.testing.assert_allclose(five @ affine[:, :2].T + affine[:, 2], ARCFACE, atol=1e-9)
     eyes = face.transform(face.align_affine(100, "eyes")).five_points()[:2]
     np.testing.assert_allclose(eyes, [[34.5, 39.5], [64.5, 39.5]], atol=1e-6)
+    for size in (1, (112, 112), 112.5):
+        with pytest.raises(InputError, match="one number of pixels"):
+            face.align_affine(size)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="arcface, ffhq, eyes"):
         face.align_affine(100, "arcfaces")  # type: ignore[arg-type]
 
@@ -103,6 +106,8 @@ def test_crops_show_the_face(face: FaceLandmarks) -> None:
     assert drawn.shape == image.shape and (drawn != image).any()
     again = luvli.draw(image[:, :, ::-1], face, coverage=0.9, color="bgr")
     assert np.array_equal(again[:, :, ::-1], drawn)
+    with pytest.raises(InputError, match="no face to cut out"):
+        FaceLandmarks.empty("ibug68").crop(image)
 
 
 def test_parts_keep_their_names_and_say_what_they_cannot(face: FaceLandmarks) -> None:
@@ -117,7 +122,7 @@ def test_parts_keep_their_names_and_say_what_they_cannot(face: FaceLandmarks) ->
     some = face[[8, 30, 31, 32]]
     assert some.markup == "ibug68: 8, 30-32" and some[1:].markup == "ibug68: 30-32"
     assert FaceLandmarks.from_dict(some.to_dict()).names == some.names
-    assert face[np.zeros(68, bool)].names == ()
+    assert face[np.zeros(68, bool)].names == () and len(face[[]]) == 0
     for ask in (lambda: part["chin"], lambda: part.align(np.zeros((9, 9, 3), np.uint8))):
         with pytest.raises(InputError, match=r"part of a face.*ask the whole face"):
             ask()
@@ -139,6 +144,7 @@ def test_relative_places_and_tables(face: FaceLandmarks) -> None:
     table = face.to_pandas()
     assert isinstance(table, pandas.DataFrame) and len(table) == 68
     assert table.loc[8, "name"] == "chin" and table.loc[8, "var_x"] == 4.0
+    assert face["left_eye"].to_pandas()["landmark"].tolist() == list(range(42, 48))
 
 
 def test_repr_is_one_short_line(face: FaceLandmarks) -> None:
@@ -154,14 +160,42 @@ def test_track_and_time_travel_in_files(face: FaceLandmarks) -> None:
 
 
 def test_supervision_there_and_back(face: FaceLandmarks) -> None:
+    """Everything about a face comes back, and what nobody told stays untold."""
     pytest.importorskip("supervision")
-    keypoints = to_supervision([face, face])
+    followed = dataclasses.replace(
+        face, occlusion=np.linspace(0, 1, 68), occlusion_trained=True, confidence=0.8,
+        expected_error=2.5, accepted=True, track=3, time=0.5, likelihood="gauss",
+    )  # fmt: skip
+    keypoints = to_supervision([followed, face])
     assert keypoints.xy.shape == (2, 68, 2)
-    (again, _) = from_supervision(keypoints)
-    np.testing.assert_allclose(again.points, face.points, rtol=1e-6)
-    assert np.array_equal(again.covariance, face.covariance)
-    assert np.array_equal(again.visibility, face.visibility) and again.markup == "ibug68"
+    assert from_supervision(keypoints) == [followed, face]
+    assert from_supervision(keypoints[1]) == [face]
+    assert from_supervision(to_supervision(face)) == [face]
     assert from_supervision(to_supervision([])) == []
+    (part,) = from_supervision(to_supervision(face["left_eye"]))
+    assert part.names == face["left_eye"].names
+
+
+def test_supervision_draws_what_can_be_seen(face: FaceLandmarks) -> None:
+    supervision = pytest.importorskip("supervision")
+    image = np.zeros((200, 200, 3), np.uint8)
+    drawn = supervision.VertexAnnotator(radius=1).annotate(image.copy(), to_supervision(face))
+    seen = np.array([drawn[int(y), int(x)].any() for x, y in face.points])
+    assert seen[face.visible()].all()
+    hidden = face.points[~face.visible()]
+    near = np.linalg.norm(hidden[:, None] - face.points[face.visible()], axis=-1).min(axis=1)
+    assert not any(drawn[int(y), int(x)].any() for x, y in hidden[near > 4])
+    unknown = dataclasses.replace(face, visibility_trained=False)
+    assert to_supervision(unknown).visible.all()
+
+
+def test_keypoints_of_another_program_have_no_covariance() -> None:
+    supervision = pytest.importorskip("supervision")
+    keypoints = supervision.KeyPoints(xy=np.arange(20.0).reshape(2, 5, 2))
+    faces = from_supervision(keypoints)
+    assert [face.markup for face in faces] == ["points5", "points5"]
+    assert not any(face.covariance_trained or face.visibility_trained for face in faces)
+    assert from_supervision(keypoints, markup="mine5")[0].markup == "mine5"
 
 
 def test_the_package_shows_what_it_has() -> None:

@@ -8,6 +8,8 @@ user without a traceback.
 from __future__ import annotations
 
 import importlib
+import sys
+import warnings
 from collections.abc import Iterable
 from difflib import get_close_matches
 from types import ModuleType
@@ -40,6 +42,24 @@ def unknown_choice(what: str, given: object, choices: Iterable[str]) -> InputErr
     near = get_close_matches(str(given), names, n=1)
     hint = f": did you mean {near[0]!r}? Choose" if near else "; choose"
     return InputError(f"unknown {what} {given!r}{hint} one of {', '.join(names)}.")
+
+
+def a_type(value: object) -> str:
+    """The name of a value's type with its article, for a sentence.
+
+    >>> a_type(3), a_type(None)
+    ('an int', 'a NoneType')
+    """
+    name = type(value).__name__
+    return f"{'an' if name[0].lower() in 'aeio' else 'a'} {name}"
+
+
+def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line of the program that called us, not at one of ours."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "luvli":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def brief(error: BaseException) -> str:

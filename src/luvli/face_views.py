@@ -5,15 +5,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from luvli.arrays import Floats
-from luvli.errors import InputError, require
+from luvli.errors import InputError, a_type, require
 from luvli.image.align import Template, align_affine
 from luvli.image.box import Box
 from luvli.markup import Markup, get_markup, is_markup
@@ -104,6 +106,8 @@ class FaceViews:
         else:
             numbers = np.arange(len(self))
             chosen: Any = which if isinstance(which, slice) else np.asarray(which)
+            if isinstance(chosen, np.ndarray) and not chosen.size:
+                chosen = chosen.astype(np.intp)  # an empty list has no type of its own
             index = np.atleast_1d(numbers[chosen])  # IndexError where there is no such landmark
             name = _runs(np.asarray(self._numbers(), dtype=np.intp)[index])
         kept: Any = self.regions
@@ -144,6 +148,8 @@ class FaceViews:
         """
         from luvli.image.crop import Crop
 
+        if np.isnan(self.box).any():
+            raise InputError("there is no face to cut out: its box has no location.")
         edges = Box(*(float(edge) for edge in self.box))
         side = max(edges.width, edges.height) * (1 + 2 * margin)
         wanted = max(2, round(side)) if size is None else size
@@ -187,11 +193,12 @@ class FaceViews:
     # -- tables ----------------------------------------------------------------------------
 
     def to_pandas(self) -> Any:
-        """A `pandas.DataFrame` with one row for each landmark."""
+        """A `pandas.DataFrame` with one row for each landmark; `landmark` is its number in the
+        whole point set, for parts of a face, too."""
         pandas = require("pandas", "tables")
         return pandas.DataFrame(
             {
-                "landmark": np.arange(len(self)),
+                "landmark": self._numbers(),
                 "name": list(self.names),
                 "x": self.points[:, 0],
                 "y": self.points[:, 1],
@@ -222,53 +229,74 @@ def _read(image: AnyImage, color: Color) -> ImageArray:
     return read_image(plain_source(image, color))
 
 
-def to_supervision(faces: list[FaceLandmarks]) -> Any:
-    """Faces of one point set as `supervision.KeyPoints`; covariances, visibilities and boxes
-    travel in its `data`."""
+def to_supervision(faces: FaceLandmarks | Sequence[FaceLandmarks]) -> Any:
+    """Faces of one point set as `supervision.KeyPoints`, for its annotators.
+
+    Its `visible` leaves out landmarks that the head hides; covariances, boxes and everything else
+    about a face travel in its `data`, with NaN for what the model does not tell.
+    """
+    from luvli.faces import ARRAYS, PLAIN_FIELDS
+
     try:
         supervision = import_module("supervision")
     except ImportError as error:
         raise InputError("supervision is not installed: pip install supervision.") from error
-    if len({face.markup for face in faces}) > 1:
+    several = [faces] if isinstance(faces, FaceViews) else list(faces)
+    if len({face.markup for face in several}) > 1:
         raise InputError("faces of several point sets do not fit into one KeyPoints.")
-    if not faces:
+    if not several:
         return supervision.KeyPoints.empty()
-    about = {
-        "covariance": np.stack([face.covariance for face in faces]),
-        "visibility": np.stack([face.visibility for face in faces]),
-        "box": np.stack([face.box for face in faces]),
-        "score": np.array([face.score for face in faces]),
-        "markup": np.array([face.markup for face in faces]),
+    data = {name: np.stack([getattr(face, name) for face in several]) for name in ARRAYS}
+    for name in PLAIN_FIELDS:
+        values = [getattr(face, name) for face in several]
+        data[name] = np.array([np.nan if value is None else value for value in values])
+    seen = [face.visible() if face.visibility_trained else len(face) * [True] for face in several]
+    fields = {
+        "keypoint_confidence": data["visibility"].astype(np.float32),
+        "detection_confidence": data["score"].astype(np.float32),
+        "visible": np.array(seen),
     }
-    points = np.stack([face.points for face in faces])
-    return supervision.KeyPoints(xy=points, class_id=np.zeros(len(faces), int), data=about)
+    known = signature(supervision.KeyPoints).parameters  # older versions have fewer
+    return supervision.KeyPoints(
+        xy=data.pop("points"),
+        class_id=np.zeros(len(several), int),
+        data=data,
+        **{name: values for name, values in fields.items() if name in known},
+    )
 
 
 def from_supervision(keypoints: Any, markup: str | None = None) -> list[FaceLandmarks]:
     """The inverse of `to_supervision`. KeyPoints of other programs have no covariances (NaN),
     and their visibility means nothing."""
-    from luvli.faces import FaceLandmarks
+    from luvli.faces import ARRAYS, PLAIN_FIELDS, FaceLandmarks
     from luvli.markup import markup_by_size
 
     if not hasattr(keypoints, "xy"):
-        raise InputError(
-            f"from_supervision takes supervision.KeyPoints, not a {type(keypoints).__name__}."
-        )
+        raise InputError(f"from_supervision takes supervision.KeyPoints, not {a_type(keypoints)}.")
     faces = []
     for number, points in enumerate(np.asarray(keypoints.xy, dtype=np.float64)):
         k = len(points)
-        about = {name: values[number] for name, values in keypoints.data.items()}
         known = markup_by_size(k)
-        name = markup or str(about.get("markup", known.name if known else f"points{k}"))
-        faces.append(
-            FaceLandmarks(
-                points=points,
-                covariance=about.get("covariance", np.full((k, 2, 2), np.nan)),
-                visibility=about.get("visibility", np.ones(k)),
-                box=about.get("box", Box.around(points).array),
-                score=float(about.get("score", 1.0)),
-                markup=name,
-                visibility_trained="visibility" in about,
-            )
-        )
+        fields: dict[str, Any] = {
+            "points": points,
+            "covariance": np.full((k, 2, 2), np.nan),
+            "visibility": np.ones(k),
+            "markup": known.name if known else f"points{k}",
+            "visibility_trained": False,
+            "covariance_trained": False,
+        }
+        for name, values in keypoints.data.items():
+            value = values[number]
+            if name in ARRAYS:
+                fields[name] = value
+            elif name in PLAIN_FIELDS:
+                value = value.item() if isinstance(value, np.generic) else value
+                fields[name] = None if isinstance(value, float) and np.isnan(value) else value
+        if markup:
+            fields["markup"] = markup
+        if "box" not in fields:
+            fields["box"] = Box.around(points).array
+        if fields.get("track") is not None:
+            fields["track"] = int(fields["track"])
+        faces.append(FaceLandmarks(**fields))
     return faces

@@ -201,7 +201,7 @@ class FaceLandmarks(FaceViews):
         """Equal when every number is; NaN equals NaN, so that empty results compare equal."""
         if not isinstance(other, FaceLandmarks):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in _NUMBERS) and all(
+        return all(getattr(self, name) == getattr(other, name) for name in PLAIN_FIELDS) and all(
             np.array_equal(getattr(self, name), getattr(other, name), equal_nan=True)
             for name in ARRAYS
         )
@@ -364,7 +364,7 @@ class FaceLandmarks(FaceViews):
         missing = {"points", "covariance", "visibility", "box"} - set(data)
         if missing:
             raise InputError(f"a face needs the field {sorted(missing)[0]!r}, which is missing.")
-        return cls(**{name: data[name] for name in (*ARRAYS, *_NUMBERS) if name in data})
+        return cls(**{name: data[name] for name in (*ARRAYS, *PLAIN_FIELDS) if name in data})
 
 
 ARRAYS = ("points", "covariance", "visibility", "box", "occlusion")
@@ -378,7 +378,7 @@ JUDGED = ("confidence", "expected_error", "accepted", "regions")
 _UNJUDGED = {name: default for name, default in _DEFAULTS.items() if name not in JUDGED}
 for _name in JUDGED:
     delattr(FaceLandmarks, _name)  # the class's own default would be found before `__getattr__`
-_NUMBERS = [name for name in _DEFAULTS if name != "regions"]
+PLAIN_FIELDS = [name for name in _DEFAULTS if name != "regions"]
 """those that belong to the face itself and travel in files"""
 
 

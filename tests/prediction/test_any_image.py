@@ -121,8 +121,9 @@ def test_impossible_boxes_are_refused(discs: Predictor, box: tuple[float, ...], 
 
 def test_unlikely_boxes_raise_a_warning(discs: Predictor) -> None:
     image = disc_image([DISC])
-    with pytest.warns(BoxWarning, match="too long for a face"):
+    with pytest.warns(BoxWarning, match="too long for a face") as told:
         discs.predict(image, boxes=[(40, 70, 160, 90)])
+    assert told[0].filename == __file__  # the caller's line, not one of ours
     with pytest.warns(BoxWarning, match="mostly outside"):
         discs.predict(image, boxes=[(-90, -90, 30, 30)])
     # x, y, width, height taken for corners: still a box, but not the one the landmarks fill
@@ -144,6 +145,8 @@ def test_sides_taken_for_a_corner_are_told_by_the_confidence(astronaut: NDArray[
         model.predict(cut, boxes=[face.box])
     with pytest.warns(BoxWarning, match='hardly holds a face .*box_format="xywh"'):
         model.predict(cut, boxes=[(x0, y0, x1 - x0, y1 - y0)])
+    with pytest.warns(BoxWarning, match=r'hardly holds a face .*x1, y1 need box_format="xyxy"'):
+        model.predict(cut, boxes=[face.box], box_format="xywh")  # the hint is not what was said
     beside = (x0, y1, x1, y1 + (y1 - y0))  # neck and collar
     with pytest.warns(BoxWarning):
         model.predict(cut, boxes=[beside])
@@ -173,6 +176,9 @@ def test_frames_are_followed_by_a_generator(discs: Predictor) -> None:
     images = [disc_image([(60 + 4 * i, 80, 30), (240, 150, 40)]) for i in range(8)]
     seen = list(discs.track(iter(images), rate=10))
     assert [frame.number for frame, _ in seen] == list(range(8))
+    assert repr(seen[1].frame) == f"Frame(number=1, time=0.100, image {images[0].shape[1]} x " + (
+        f"{images[0].shape[0]})"
+    )
     assert [round(frame.time, 6) for frame, _ in seen] == [i / 10 for i in range(8)]
     for i, (frame, faces) in enumerate(seen):
         assert frame.image is not None and sorted(face.track or 0 for face in faces) == [1, 2]
@@ -267,6 +273,8 @@ def test_a_video_that_breaks_off_is_said(discs: Predictor, tmp_path: Path) -> No
         options={"movflags": "faststart"},
     )
     path.write_bytes(path.read_bytes()[: path.stat().st_size * 6 // 10])
-    with pytest.warns(UserWarning, match=r"a\.mp4 ends after .*: faces are of what could be read"):
+    with pytest.warns(
+        UserWarning, match=r"a\.mp4 gives only \d+ of 60 frames.*: faces are of what could be read"
+    ) as told:
         seen = list(discs.track(path))
-    assert 0 < len(seen) < 60
+    assert 0 < len(seen) < 60 and told[0].filename == __file__

@@ -113,7 +113,7 @@ def test_truncated_video_gives_what_it_has(discs: Predictor, tmp_path: Path) -> 
     cut.write_bytes(data[: len(data) * 6 // 10])
     run = predict(discs, cut, tmp_path / "out", draw=True)
     (sentence,) = run.summary.failed
-    assert "cut.mp4 ends after" in sentence and "of 60 frames" in sentence
+    assert "cut.mp4 gives only" in sentence and "of 60 frames" in sentence
     assert 5 < run.summary.frames < 60
     assert len(decoded(tmp_path / "out/cut-landmarks.mp4")) == run.summary.frames
 

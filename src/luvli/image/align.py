@@ -56,8 +56,10 @@ def align_affine(five: ArrayLike, size: int, template: Template = "arcface") -> 
     """
     if template not in get_args(Template):
         raise unknown_choice("template", template, get_args(Template))
-    if size < 2:
-        raise InputError(f"an aligned face needs a size of at least 2 pixels, got {size}.")
+    if not isinstance(size, int | np.integer) or size < 2:
+        raise InputError(
+            f"an aligned face is square: its size is one number of pixels, at least 2, got {size}."
+        )
     points = np.asarray(five, dtype=np.float64)
     if template == "arcface":
         # the template counts pixels as we do: the first one's centre is 0

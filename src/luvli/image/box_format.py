@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from luvli.errors import BoxWarning, InputError, unknown_choice
+from luvli.errors import BoxWarning, InputError, unknown_choice, warn_caller
 from luvli.image.box import Box
 
 BoxFormat = Literal["xyxy", "xywh", "cxcywh"]
@@ -17,7 +16,12 @@ BoxFormat = Literal["xyxy", "xywh", "cxcywh"]
 
 Boxes = Sequence[Box | Sequence[float]] | NDArray[np.float64]
 
-_HINT = 'rows of x, y, width, height need box_format="xywh"'
+_HINTS: dict[BoxFormat, str] = {
+    "xyxy": 'rows of x, y, width, height need box_format="xywh"',
+    "xywh": 'rows of corners x0, y0, x1, y1 need box_format="xyxy"',
+    "cxcywh": 'rows of x, y, width, height need box_format="xywh", rows of corners "xyxy"',
+}
+"""what else rows may mean that do not fit as the format that was said"""
 SLIM = 2.2
 """a face's tight box is never so many times as long as wide"""
 MISFIT = 0.25
@@ -55,7 +59,7 @@ def as_boxes(
     ]
     if size is not None and min(size) > 0:
         for number, box in enumerate(made):
-            _check(box, number, size, relative)
+            _check(box, number, size, relative, box_format)
     return made
 
 
@@ -68,7 +72,9 @@ def _box(
 ) -> Box:
     numbers = np.asarray(row, dtype=np.float64).ravel()
     if len(numbers) != 4:
-        raise InputError(f"a box has four numbers ({box_format}), got {len(numbers)} in {number}.")
+        raise InputError(
+            f"a box has four numbers ({box_format}), got {len(numbers)} in row {number}."
+        )
     a, b, c, d = numbers.tolist()
     if box_format == "xywh":
         a, b, c, d = a, b, a + c, b + d
@@ -81,12 +87,16 @@ def _box(
         width, height = size
         a, b, c, d = a * width - 0.5, b * height - 0.5, c * width - 0.5, d * height - 0.5
     if np.isfinite(numbers).all() and not (c > a and d > b):
-        hint = f': {_HINT}, rows with the centre first "cxcywh"' if box_format == "xyxy" else ""
-        raise InputError(f"box {number} {numbers.round(2).tolist()} has no area{hint}.")
+        hint = _HINTS[box_format]
+        if box_format == "xyxy":
+            hint += ', rows with the centre first "cxcywh"'
+        raise InputError(f"box {number} {numbers.round(2).tolist()} has no area: {hint}.")
     return Box(a, b, c, d)
 
 
-def _check(box: Box, number: int, size: tuple[int, int], relative: bool) -> None:
+def _check(
+    box: Box, number: int, size: tuple[int, int], relative: bool, box_format: BoxFormat
+) -> None:
     width, height = size
     edges = [round(edge, 2) for edge in box]
     if not relative and max(box) <= 1.5 and min(size) > 8:
@@ -99,21 +109,23 @@ def _check(box: Box, number: int, size: tuple[int, int], relative: bool) -> None
     high = max(0.0, min(box.y1, seen.y1) - max(box.y0, seen.y0))
     inside = wide * high / (box.width * box.height)
     if inside == 0:
-        fix = "relative_boxes=True is for shares, 0..1" if relative else _HINT
+        fix = "relative_boxes=True is for shares, 0..1" if relative else _HINTS[box_format]
         raise InputError(
             f"box {number} {edges} lies outside the image of {width} x {height} pixels: check "
             f"its order and scale; {fix}."
         )
     if inside < 0.25:
-        _warn(f"box {number} {edges} lies mostly outside the image of {width} x {height} pixels")
+        where = f"mostly outside the image of {width} x {height} pixels"
+        _warn(f"box {number} {edges} lies {where}", box_format)
     elif not 1 / SLIM < box.width / box.height < SLIM:
-        _warn(f"box {number} {edges} is too long for a face")
+        _warn(f"box {number} {edges} is too long for a face", box_format)
 
 
 def warn_of_misfits(
     boxes: Sequence[Box],
     found: Sequence[NDArray[np.float64]],
     confidences: Sequence[float | None],
+    box_format: BoxFormat = "xyxy",
 ) -> None:
     """Warn where the landmarks found (k, 2) fill another box than the one that was given, or
     where a model that tells its confidence hardly believes that there is a face."""
@@ -124,12 +136,12 @@ def warn_of_misfits(
         edges = [round(edge, 2) for edge in box]
         fit = box.iou(Box(low[0], low[1], high[0], high[1]))
         if fit < MISFIT:
-            _warn(f"box {number} {edges} does not fit the landmarks found in it (IoU {fit:.2f})")
+            what = f"does not fit the landmarks found in it (IoU {fit:.2f})"
+            _warn(f"box {number} {edges} {what}", box_format)
         elif sure is not None and sure < DOUBTFUL:
-            _warn(f"box {number} {edges} hardly holds a face (confidence {sure:.2f})")
+            _warn(f"box {number} {edges} hardly holds a face (confidence {sure:.2f})", box_format)
 
 
-def _warn(what: str) -> None:
-    warnings.warn(
-        f"{what}: boxes are tight, from the brows to the chin; {_HINT}.", BoxWarning, stacklevel=4
-    )
+def _warn(what: str, box_format: BoxFormat) -> None:
+    tight = "boxes are tight, from the brows to the chin"
+    warn_caller(f"{what}: {tight}; {_HINTS[box_format]}.", BoxWarning)

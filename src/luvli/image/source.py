@@ -9,7 +9,7 @@ from typing import IO, Any, Literal, get_args
 import numpy as np
 from PIL import Image
 
-from luvli.errors import InputError, brief, unknown_choice
+from luvli.errors import InputError, a_type, brief, unknown_choice
 from luvli.files import check_plain
 from luvli.image.read import ImageSource, _upright, open_image
 
@@ -56,7 +56,7 @@ def plain_source(image: AnyImage, color: Color = "rgb") -> ImageSource:
         return _from_file(image)
     several = ", or use predict_batch for several" if isinstance(image, list | tuple) else ""
     raise InputError(
-        f"an image cannot be a {type(image).__name__}: give a path, bytes, an open file, a "
+        f"an image cannot be {a_type(image)}: give a path, bytes, an open file, a "
         f"PIL.Image, an array or a tensor{several}."
     )
 

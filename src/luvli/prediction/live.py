@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeGuard, cast, get_args
 
 import numpy as np
 
-from luvli.errors import InputError, unknown_choice
+from luvli.errors import InputError, a_type, unknown_choice, warn_caller
 from luvli.faces import FaceLandmarks
 from luvli.files import PathLike
 from luvli.image.detect import MIN_SCORE
@@ -107,7 +106,7 @@ def _check(source: Any, rate: Any, min_score: Any, color: Any) -> None:
         raise InputError(f"an array of shape {shape} is one image, not a video: {give}.")
     held = hasattr(source, "read") or isinstance(source, bytes | bytearray | memoryview)
     if isinstance(source, bool) or held or not isinstance(source, int | os.PathLike | Iterable):
-        raise InputError(f"a video cannot be a {type(source).__name__}: {give}.")
+        raise InputError(f"a video cannot be {a_type(source)}: {give}.")
 
 
 def _frames(source: Stream, rate: float, color: Color) -> Iterator[Frame]:
@@ -117,9 +116,7 @@ def _frames(source: Stream, rate: float, color: Color) -> Iterator[Frame]:
         reader = VideoReader(source)
         yield from prefetch(reader)
         if reader.ended_early:
-            warnings.warn(
-                f"{source} {reader.ended_early}: faces are of what could be read.", stacklevel=2
-            )
+            warn_caller(f"{source} {reader.ended_early}: faces are of what could be read.")
     elif _is_capture(source):
         good, image = source.read()
         number = 0

@@ -214,7 +214,10 @@ class Predictor:
             # a `Box` knows its corners; rows of four numbers may be meant in another way
             if boxes is not None and chosen and not isinstance(boxes[i][0], Box):
                 warn_of_misfits(
-                    chosen, [face.points for face in result], [face.confidence for face in result]
+                    chosen,
+                    [face.points for face in result],
+                    [face.confidence for face in result],
+                    box_format,
                 )
         return results
 

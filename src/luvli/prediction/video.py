@@ -34,6 +34,11 @@ class Frame(NamedTuple):
     """seconds; grows from frame to frame"""
     image: ImageArray
 
+    def __repr__(self) -> str:
+        """One line, without the pixels."""
+        height, width = self.image.shape[:2]
+        return f"Frame(number={self.number}, time={self.time:.3f}, image {width} x {height})"
+
 
 class VideoReader:
     """Frames of a file, upright RGB; iterate once.
@@ -73,6 +78,7 @@ class VideoReader:
         av = require("av", "video")
         index, last = 0, -1.0
         start: float | None = None
+        why = ""
         try:
             for frame in decoded_frames(self._container, self._stream):
                 time = index / self.rate if frame.time is None else float(frame.time)
@@ -81,20 +87,22 @@ class VideoReader:
                 yield Frame(index, time, upright(frame))
                 index, last = index + 1, time
         except av.FFmpegError as error:
-            self.ended_early = f"damaged after frame {index} ({_why(error)})"
+            why = f" ({_why(error)})"
         finally:
             self._container.close()
         if index == 0:
             raise InputError(
                 f"{self.path} has no frame that can be decoded: copy or download it again."
             )
+        # one sentence for a file that was cut off: whether the packet that was cut raises an error
+        # depends on how many threads decode
         counted = self._stream.frames
-        if self.ended_early:
-            return
         if counted and index < counted:
-            self.ended_early = f"ends after {index} of {counted} frames"
+            self.ended_early = f"gives only {index} of {counted} frames{why}"
         elif not counted and self._seconds and last < 0.95 * self._seconds - 0.5:
-            self.ended_early = f"ends after {last:.1f} of {self._seconds:.1f} seconds"
+            self.ended_early = f"gives only {last:.1f} of {self._seconds:.1f} seconds{why}"
+        elif why:
+            self.ended_early = f"is damaged{why}"
 
 
 def decoded_frames(container: Any, stream: Any) -> Iterator[Any]:
