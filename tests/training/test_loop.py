@@ -220,6 +220,29 @@ def test_a_refused_run_leaves_nothing_behind(
     assert (tmp_path / "full/notes.txt").read_text() == "mine"
 
 
+def test_a_mistyped_start_is_told_before_a_face_is_read(
+    small_recipe: MakeRecipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop_module, "load_source", lambda *_, **__: pytest.fail("read faces"))
+    with pytest.raises(InputError, match="unknown model 'luvli-86': did you mean 'luvli-68'"):
+        train(small_recipe(init="luvli-86"), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_more_faces_held_out_than_left_is_said(
+    small_recipe: MakeRecipe, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Twenty held out of a newcomer's two dozen leave hardly any to learn from."""
+    few = {"sources": {"mine": {"hold_out": 14}}}
+    train(
+        small_recipe(data=few, stages={"heatmaps": {"epochs": 1}, "luvli": {"epochs": 1}}),
+        tmp_path / "r",
+    )
+    said = capsys.readouterr()
+    assert "more faces are held out than are left to learn from" in said.out + said.err
+    assert "--set data.sources.mine.hold_out=0.1" in said.out + said.err
+
+
 @pytest.mark.parametrize(
     ("option", "sentence"),
     [

@@ -147,6 +147,8 @@ def predict(
     refuse_options(only_ray, "it is for --engine ray")
     if not paths and camera is None:
         raise InputError("nothing to look at: give images, videos or folders, or --camera 0.")
+    if paths and camera is not None:
+        raise InputError("--camera takes no files beside it: leave out the paths, or --camera.")
     from luvli.cli.predict_local import predict_to_files, predict_to_stdout
 
     if json or "-" in (paths or []):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -130,11 +131,22 @@ def _tables(summary: JobSummary) -> None:
         ("for review", summary.for_review),
         ("faces left out as unsure", summary.filtered),
         ("files of before that were left in the folder", summary.left_over),
-        ("other files in the folders", summary.skipped),
+        (f"other files in the folders{kinds(summary.skipped)}", summary.skipped.total()),
         ("failed", len(summary.failed)),
     ]
     shown = [[name, f"{count:,}"] for name, count in counts if count or name == "faces"]
     print_table(["", "count"], shown, title="summary")
+
+
+def kinds(skipped: Counter[str]) -> str:
+    """The commonest endings of files that were left out, in brackets.
+
+    >>> kinds(Counter({".txt": 3, "": 1})), kinds(Counter())
+    (' (.txt, no ending)', '')
+    """
+    names = [ending or "no ending" for ending, _ in skipped.most_common()]
+    more = ", ..." if len(names) > 4 else ""
+    return f" ({', '.join(names[:4])}{more})" if names else ""
 
 
 def trust(face: FaceLandmarks) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import textwrap
 from typing import Annotated
 
 import typer
@@ -20,8 +23,10 @@ def list_recipes() -> None:
         raise InputError("no recipes came with this installation: give luvli train a file.")
     names = recipe_names()
     width = max(map(len, names))
+    room = shutil.get_terminal_size().columns - width - 2 if sys.stdout.isatty() else 10_000
     for name in names:
-        typer.echo(f"{name:{width}}  {recipe_summary(folder / f'{name}.yaml')}")
+        about = recipe_summary(folder / f"{name}.yaml")
+        typer.echo(f"{name:{width}}  {textwrap.shorten(about, max(room, 30), placeholder=' ...')}")
     typer.echo("\nluvli train NAME runs one, luvli recipes show NAME prints it.")
 
 

@@ -12,13 +12,24 @@ from luvli.errors import InputError
 from luvli.prediction.video import Frame
 
 
+def _open(cv2: Any, number: int) -> Any:
+    """OpenCV's capture, without its own warnings: we say what is wrong ourselves."""
+    log = cv2.utils.logging
+    before = log.getLogLevel()
+    log.setLogLevel(log.LOG_LEVEL_ERROR)
+    try:
+        return cv2.VideoCapture(number)
+    finally:
+        log.setLogLevel(before)
+
+
 def camera_frames(number: int, seconds: float | None = None) -> Iterator[Frame]:
     """Frames of camera `number` until Ctrl-C, or for some seconds; times are the clock's."""
     if number < 0:  # OpenCV would look for any, and ends the whole program where there is none
         raise InputError(f"camera {number} cannot be: count cameras from 0.")
     import cv2
 
-    capture: Any = cv2.VideoCapture(number)
+    capture: Any = _open(cv2, number)
     if not capture.isOpened():
         capture.release()
         raise InputError(f"camera {number} cannot be opened: check that it is plugged in and free.")

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -29,6 +30,8 @@ VIDEO_SUFFIXES = frozenset((
 # fmt: on
 FOUND_IN_FOLDERS = VIDEO_SUFFIXES.union(IMAGE_SUFFIXES)
 SORTED_AT_A_TIME = 10_000
+KINDS = 50
+"""endings of skipped files that are counted by themselves"""
 SPOOL_BYTES = 16 << 20
 """names in memory before they go to disk"""
 
@@ -48,7 +51,8 @@ class Inputs:
     """All inputs of one run, in order; iterate over it as often as you like.
 
     Of a folder, images and videos count, by their suffixes; files that are named
-    themselves always count. Small folders come sorted, large ones in sorted portions.
+    themselves always count. Small folders and patterns come sorted, large ones in sorted
+    portions.
     """
 
     def __init__(self, paths: Iterable[PathLike]) -> None:
@@ -60,8 +64,8 @@ class Inputs:
             newline="\n",
         )
         self.images = 0
-        self.skipped = 0
-        """files in the folders that are neither images nor videos"""
+        self.skipped: Counter[str] = Counter()
+        """files in the folders that are neither images nor videos, counted by their ending"""
         self.problems: list[str] = []
         """a sentence for each folder that could not be listed"""
         self.videos: list[Input] = []
@@ -75,6 +79,11 @@ class Inputs:
                     self.images += 1
             if self.images + len(self.videos) == count and not self.problems:
                 raise InputError(f"{path} holds no image or video: check the path.")
+
+    def skip(self, suffix: str) -> None:
+        """Count a file of a folder that is left out; rare endings are counted together."""
+        known = suffix in self.skipped or len(self.skipped) < KINDS
+        self.skipped[suffix if known and len(suffix) <= 8 else ""] += 1
 
     def __iter__(self) -> Iterator[Input]:
         """The images."""
@@ -91,9 +100,11 @@ def _expand(text: str, report: Inputs) -> Iterator[Input]:
         # a file that is missing is found out, named and counted when it is read
         yield Input(text, _short(text))
     else:
-        for found in glob.iglob(text, recursive=True):  # noqa: PTH207
-            if not os.path.isdir(found):  # noqa: PTH112
-                yield Input(found, _short(found))
+        matches = glob.iglob(text, recursive=True)  # noqa: PTH207
+        while names := sorted(islice(matches, SORTED_AT_A_TIME)):
+            for found in names:
+                if not os.path.isdir(found):  # noqa: PTH112
+                    yield Input(found, _short(found))
 
 
 def _folder(folder: str, inside: str, report: Inputs) -> Iterator[Input]:
@@ -112,7 +123,7 @@ def _folder(folder: str, inside: str, report: Inputs) -> Iterator[Input]:
                     elif _suffix(name) in FOUND_IN_FOLDERS:
                         yield Input(os.path.join(folder, name), os.path.join(inside, name))  # noqa: PTH118
                     else:
-                        report.skipped += 1
+                        report.skip(_suffix(name))
     except OSError as error:
         report.problems.append(
             f"{folder} cannot be listed ({error.strerror}): check its permissions."

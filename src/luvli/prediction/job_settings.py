@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -92,8 +93,8 @@ class JobSummary:
     videos: int = 0
     frames: int = 0
     resumed: int = 0
-    skipped: int = 0
-    """files in the folders given that are neither images nor videos"""
+    skipped: Counter[str] = field(default_factory=Counter)
+    """files in the folders given that are neither images nor videos, by their ending"""
     filtered: int = 0
     """faces left out by `min_confidence` and `max_uncertainty`"""
     left_over: int = 0

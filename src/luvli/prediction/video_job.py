@@ -46,7 +46,9 @@ class VideoJob:
         except OutputError:
             raise  # the next one could not be written either
         except InputError as error:
-            self.output.summary.failed.append(str(error))
+            sentence = str(error)  # that a package is missing does not name the file
+            named = sentence if item.path in sentence else f"{item.path}: {sentence}"
+            self.output.summary.failed.append(named)
             return
         self.output.journal.add(json.dumps({"image": item.path, "video": True}), stamp)
         self.output.summary.videos += 1

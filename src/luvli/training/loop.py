@@ -23,6 +23,7 @@ from luvli.training.distributed import RunOptions, launch, stop_signals
 from luvli.training.licences import check_licence
 from luvli.training.recipe import Recipe, Source, stage_of
 from luvli.training.recipe_files import make_recipe, write_recipe
+from luvli.training.relabel import shipped_or_path
 from luvli.training.run_log import METRICS, RunLog
 from luvli.training.sources import load_source
 from luvli.training.stage import StageTrainer, StepCounter, TrainingRun
@@ -85,6 +86,8 @@ def _run_stages(run: TrainingRun, checkpoint: dict[str, Any] | None) -> Path:
     names = list(run.recipe.stages)
     counter = StepCounter(names[0])
     weights = None
+    if run.recipe.init is not None and checkpoint is None:
+        shipped_or_path(run.recipe.init)  # a mistyped name is told before any face is read
     if checkpoint is not None:
         counter = StepCounter.from_checkpoint(checkpoint)
         known = checkpoint["validation"].items()
@@ -122,6 +125,12 @@ def _load_faces(run: TrainingRun, stage: str) -> None:
         run.faces[name] = part
         kept = f", {len(part.held_out)} held out" if part.held_out else ""
         run.log.say(f"{name}: {len(part.train)} faces to learn from{kept}")
+        if len(part.held_out) > len(part.train):
+            key = f"data.sources.{name}.hold_out"
+            run.log.say(
+                f"{name}: more faces are held out than are left to learn from; --set {key}=0.1 "
+                "holds out a tenth"
+            )
 
 
 def _with_stage_models(recipe: Recipe, out: Path) -> dict[str, Source]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from itertools import takewhile
 from pathlib import Path
 
-from luvli.errors import unknown_choice
+from luvli.errors import InputError
 from luvli.files import PathLike
 
 FOLDERS = (
@@ -15,13 +16,18 @@ FOLDERS = (
 )
 
 
+FIRST = ("quick", "own-faces")
+"""what newcomers look for"""
+
+
 def recipe_folder() -> Path | None:
     """Where the recipes lie; None where they were left out."""
     return next((folder for folder in FOLDERS if (folder / "quick.yaml").is_file()), None)
 
 
 def recipe_names() -> list[str]:
-    """All recipes, by path without suffix.
+    """All recipes, by path without suffix: those for newcomers first, then our models, then
+    the paper's, which are many.
 
     >>> "quick" in recipe_names()
     True
@@ -30,7 +36,8 @@ def recipe_names() -> list[str]:
     if folder is None:
         return []
     found = folder.rglob("*.yaml")
-    return sorted(path.relative_to(folder).with_suffix("").as_posix() for path in found)
+    names = [path.relative_to(folder).with_suffix("").as_posix() for path in found]
+    return sorted(names, key=lambda name: (name not in FIRST, "/" in name, name))
 
 
 def find_recipe(name_or_path: PathLike) -> Path:
@@ -48,7 +55,9 @@ def find_recipe(name_or_path: PathLike) -> Path:
         return shipped
     if path.suffix:
         return path  # reading it will say that it does not exist
-    raise unknown_choice("recipe", str(name_or_path), recipe_names())
+    near = get_close_matches(name, recipe_names(), n=1)
+    hint = f": did you mean {near[0]!r}?" if near else ":"
+    raise InputError(f"unknown recipe {name!r}{hint} luvli recipes list names all of them.")
 
 
 def recipe_summary(path: Path) -> str:

@@ -194,7 +194,10 @@ def _combined(
 
 def shipped_or_path(name: PathLike) -> Path:
     """The file of a shipped model, by its name, or the path itself."""
-    return find_model(name, "torch") if str(name) in model_names() else Path(name)
+    path = Path(name)
+    if str(name) in model_names() or not (path.suffix or path.exists()):
+        return find_model(name, "torch")  # refuses an unknown name with those that there are
+    return path
 
 
 def _symmetric(matrices: Floats) -> Floats:
