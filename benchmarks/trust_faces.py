@@ -127,17 +127,13 @@ def measured_part(
     calibration = predictor.info.calibration
     covariance = np.stack([face.covariance for face in measured.faces])
     if calibration is not None:
-        covariance = (covariance - calibration.added) / np.array(calibration.scale)[:, None, None]
+        occlusion = np.stack([face.occlusion for face in measured.faces])
+        covariance = calibration.undo(covariance, occlusion)
     return {
         "points": np.stack([face.points for face in measured.faces]),
         "covariance": covariance,
         "visibility": np.stack([face.visibility for face in measured.faces]),
-        "occlusion": np.stack(
-            [
-                np.full(len(face), np.nan) if face.occlusion is None else face.occlusion
-                for face in measured.faces
-            ]
-        ),
+        "occlusion": np.stack([face.occlusion for face in measured.faces]),
         "box": np.stack([face.box for face in measured.faces]),
         "score": np.array([face.score for face in measured.faces]),
         "mirror": np.stack(mirrored.mirrored),
@@ -149,6 +145,7 @@ def measured_part(
     }
 
 
+_FIELDS = ("points", "covariance", "visibility", "occlusion", "box", "score")
 _KEYS = ("truth", "error", "kind", "source", "photograph", "pose")
 
 
@@ -158,10 +155,15 @@ def read_faces(path: Path) -> tuple[Measured, dict[str, NDArray[Any]]]:
         columns = {key: file[key] for key in file.files}
     faces = tuple(
         FaceLandmarks(
-            points=points, covariance=cov, visibility=visible, box=box, score=float(score)
+            points=points,
+            covariance=cov,
+            visibility=visible,
+            occlusion=occlusion,
+            box=box,
+            score=float(score),
         )
-        for points, cov, visible, box, score in zip(
-            *(columns[key] for key in ("points", "covariance", "visibility", "box", "score")),
+        for points, cov, visible, occlusion, box, score in zip(
+            *(columns[key] for key in _FIELDS),
             strict=True,
         )
     )

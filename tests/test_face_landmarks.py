@@ -227,7 +227,7 @@ def test_ellipses_of_a_coverage_know_the_likelihood() -> None:
 
     rng = np.random.default_rng(0)
     covariance = np.array([[[4.0, 1.0], [1.0, 2.0]]])
-    for name in ("laplace", "gauss"):
+    for name in ("laplace", "gauss", "student-8"):
         face = FaceLandmarks(
             points=[[10.0, 20.0]], covariance=covariance, visibility=[1.0], box=[0, 0, 20, 20],
             markup="mine1", likelihood=name,

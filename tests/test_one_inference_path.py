@@ -38,12 +38,15 @@ def model(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     imported = request.param == "imported"
     markup = "wflw98" if imported else "ibug68"
     count = get_markup(markup).size
-    config = NetworkConfig(**SMALL, markup=markup, landmarks=count, reference=imported)
+    covered = {"occlusion": not imported, "occlusion_trained": not imported}
+    config = NetworkConfig(**SMALL, markup=markup, landmarks=count, reference=imported, **covered)
     info = {
         "enlarge": get_enlargement("hrnet"),
         "calibration": {
             "scale": np.linspace(0.5, 3.0, count).tolist(),
             "pixel_variance": np.linspace(0.2, 2.0, count).tolist(),
+            "occlusion": 0.7,
+            "likelihood": "student-7",
         },
     }
     path = tmp_path / "model.safetensors"
@@ -103,7 +106,12 @@ def test_all_ways_crop_and_calibrate_alike(
     plain = CropPredictor(network.network, info.model_copy(update={"calibration": None}))
     for face, record, box in zip(faces, records, boxes, strict=True):
         (bare,) = Predictor(plain).predict(str(record.image), [box])
-        _close(face.points, bare.points, face.covariance, info.calibration.apply(bare.covariance))
+        wanted = info.calibration.apply(bare.covariance, bare.occlusion)
+        _close(face.points, bare.points, face.covariance, wanted)
+        assert (face.likelihood, bare.likelihood) == ("student-7", "laplace")
+        told = not np.isnan(face.occlusion).all()
+        assert told == info.occlusion_trained
+        assert np.allclose(wanted, info.calibration.apply(bare.covariance)) != told
 
     # validation
     crops = CropDataset(
@@ -143,7 +151,8 @@ def test_all_ways_crop_and_calibrate_alike(
         mirrored = affines.invert(to_mirror)
         there = affines.apply(mirrored, other.points[0])[flip]
         spread = affines.push_covariance(mirrored, other.covariance[0])
-        spread = (spread + info.calibration.added)[flip]
+        covered = None if other.occlusion is None else other.occlusion[0]
+        spread = info.calibration.in_image(spread, covered)[flip]
         off = (face.points - there) / 2
         wanted = (face.covariance + spread) / 2 + off[:, :, None] * off[:, None, :]
         assert label.covariance is not None

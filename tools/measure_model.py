@@ -26,6 +26,7 @@ from luvli.evaluation.uncertainty import radii
 from luvli.evaluation.visibility import auroc
 from luvli.faces import FaceLandmarks
 from luvli.image.box import Box
+from luvli.likelihood import family
 from luvli.markup import get_markup
 from luvli.models import CardTable, Headline
 from luvli.prediction.export import export_onnx
@@ -33,7 +34,7 @@ from luvli.prediction.predictor import Predictor
 from luvli.progress import track
 from luvli.training.recipe import Recipe, Source
 from luvli.training.sources import load_source, name_hash
-from luvli.trust.calibrate import LEVELS, coverage, fit
+from luvli.trust.calibrate import LEVELS, fit
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -115,11 +116,13 @@ def predict(predictor: Predictor, records: Sequence[FaceRecord], crop_by: CropBy
     return list(run_model(predictor, shown, crop_by))
 
 
-def crossed_distances(held: HeldOut, faces: EvaluatedFaces, uncalibrated: Floats) -> Floats:
-    """(n, k) Mahalanobis distances of the labels, each half's by a calibration fitted on the
-    other half; NaN where nothing can be measured."""
+def crossed_coverage(
+    held: HeldOut, faces: EvaluatedFaces, uncalibrated: Floats, occlusion: Floats
+) -> Floats:
+    """(n, k) the share of its distribution that lies nearer to a landmark than the label, each
+    half's by a calibration fitted on the other half; NaN where nothing can be measured."""
     found = ~faces.failed
-    distances = np.full(faces.truth.shape[:2], np.nan)
+    shares = np.full(faces.truth.shape[:2], np.nan)
     for half in (held.chosen_by, ~held.chosen_by):
         there, others = found & half, found & ~half
         fitted = fit(
@@ -129,14 +132,16 @@ def crossed_distances(held: HeldOut, faces: EvaluatedFaces, uncalibrated: Floats
             faces.visible[others],
             groups=get_markup("ibug68").groups,
             sources=held.source[others],
+            occlusion=occlusion[others],
         )
-        distances[there] = radii(
+        distances = radii(
             faces.predicted[there],
-            fitted.apply(uncalibrated[there]),
+            fitted.apply(uncalibrated[there], occlusion[there]),
             faces.truth[there],
             faces.visible[there],
         )
-    return distances
+        shares[there] = family(fitted.likelihood or "laplace").radius_probability(distances)
+    return shares
 
 
 def accuracy_table(held: HeldOut, by_detector: EvaluatedFaces, by_box: EvaluatedFaces) -> CardTable:
@@ -185,15 +190,16 @@ def per_face(faces: EvaluatedFaces, normalizer: str) -> Floats:
     return np.where(np.isfinite(errors), errors, LOST[normalizer])
 
 
-def own_distances(faces: EvaluatedFaces) -> Floats:
-    """(n, k) Mahalanobis distances of the labels by the model's own, calibrated covariances."""
-    distances = np.full(faces.truth.shape[:2], np.nan)
+def own_coverage(faces: EvaluatedFaces, likelihood: str) -> Floats:
+    """(n, k) the same by the model's own, calibrated covariances and their density."""
+    shares = np.full(faces.truth.shape[:2], np.nan)
     there = ~faces.failed
     assert faces.covariance is not None
-    distances[there] = radii(
+    distances = radii(
         faces.predicted[there], faces.covariance[there], faces.truth[there], faces.visible[there]
     )
-    return distances
+    shares[there] = family(likelihood).radius_probability(distances)
+    return shares
 
 
 def convention_table(held: HeldOut, faces: EvaluatedFaces) -> CardTable:
@@ -216,18 +222,18 @@ def convention_table(held: HeldOut, faces: EvaluatedFaces) -> CardTable:
     )
 
 
-def coverage_table(held: HeldOut, faces: EvaluatedFaces, distances: Floats, note: str) -> CardTable:
+def coverage_table(held: HeldOut, faces: EvaluatedFaces, shares: Floats, note: str) -> CardTable:
     """Share of labels inside the ellipses, by source, pose, and class of occlusion."""
-    rows = [covered(name, distances[part]) for name, part in held.parts().items()]
+    rows = [covered(name, shares[part]) for name, part in held.parts().items()]
     for title, value in (
         ("unoccluded landmarks", Visibility.UNOCCLUDED),
         ("externally occluded landmarks", Visibility.EXTERNALLY_OCCLUDED),
     ):
-        of_class = np.where(faces.classes == value, distances, np.nan)
+        of_class = np.where(faces.classes == value, shares, np.nan)
         if np.isfinite(of_class).any():
             rows.append(covered(title, of_class))
     for group, members in get_markup("ibug68").groups.items():
-        rows.append(covered(group.replace("_", " "), distances[:, list(members)]))
+        rows.append(covered(group.replace("_", " "), shares[:, list(members)]))
     return CardTable(
         title="Calibration: labels inside the ellipse that should hold p",
         headings=["faces or landmarks", *(f"{level:.0%}" for level in LEVELS)],
@@ -236,8 +242,9 @@ def coverage_table(held: HeldOut, faces: EvaluatedFaces, distances: Floats, note
     )
 
 
-def covered(name: str, distance: Floats) -> list[str]:
-    return [name, *(f"{100 * share:.1f} %" for share in coverage(distance, "laplace").values())]
+def covered(name: str, shares: Floats) -> list[str]:
+    known = shares[np.isfinite(shares)]
+    return [name, *(f"{100 * np.mean(known <= level):.1f} %" for level in LEVELS)]
 
 
 def headline(held: HeldOut, faces: EvaluatedFaces, speed: CardTable) -> Headline:

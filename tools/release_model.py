@@ -47,12 +47,12 @@ from measure_model import (
     accuracy_table,
     convention_table,
     coverage_table,
-    crossed_distances,
+    crossed_coverage,
     evaluated,
     headline,
     held_out,
     occlusion_table,
-    own_distances,
+    own_coverage,
     per_face,
     photograph_sources,
     predict,
@@ -124,17 +124,18 @@ def measure(
     by_box = evaluated(held, predict(predictor, held.records, "tight"))
     assert by_detector.covariance is not None
     if calibrated:
-        distances = own_distances(by_detector)
+        shares = own_coverage(by_detector, predictor.info.likelihood)
         note = (
             "The calibration saw free faces alone: renderings and varied portraits, their labels "
             "moved at random as far as those of two schools lie apart."
         )
     else:
-        distances = crossed_distances(held, by_detector, by_detector.covariance)
+        occlusion = np.stack([np.asarray(face.occlusion, dtype=float) for face in predictions])
+        shares = crossed_coverage(held, by_detector, by_detector.covariance, occlusion)
         note = "Each half of the held-out faces by a calibration fitted on the other half."
     return by_detector, [
         accuracy_table(held, by_detector, by_box),
-        coverage_table(held, by_detector, distances, note),
+        coverage_table(held, by_detector, shares, note),
         visibility_table(held, by_detector),
         *filter(None, [occlusion_table(held, predictions)]),
         *([convention_table(held, by_detector)] if calibrated else []),

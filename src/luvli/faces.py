@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -105,8 +105,9 @@ class FaceLandmarks(FaceViews):
     """expected mean error of the landmarks, in percent of the box; None as above"""
     accepted: bool | None = None
     """whether the triage accepts the face or leaves it for review; None when nobody asked"""
-    likelihood: Literal["laplace", "gauss"] = "laplace"
-    """the density that the covariances belong to"""
+    likelihood: str = "laplace"
+    """the density that the covariances belong to: laplace, gauss, or one that a calibration fitted
+    (`luvli.likelihood.family`)"""
     regions: RegionRadii | None = None
     """radii with a guarantee, of a calibrated model; they stay with the model, not in files"""
     track: int | None = None

@@ -23,7 +23,7 @@ from luvli.likelihood import family
 SIGMA = np.array([[4.0, 1.5], [1.5, 1.0]])
 
 
-@pytest.mark.parametrize("kind", ["laplace", "gauss"])
+@pytest.mark.parametrize("kind", ["laplace", "gauss", "student-8"])
 def test_crps_is_the_integral_of_its_definition(kind):
     """CRPS(F, z) = integral of (F(t) - 1[t >= z])^2."""
     t = np.linspace(-14, 14, 28001)
@@ -33,7 +33,7 @@ def test_crps_is_the_integral_of_its_definition(kind):
         assert standard_crps(z, kind) == pytest.approx(wanted, abs=2e-3)
 
 
-@pytest.mark.parametrize("kind", ["laplace", "gauss"])
+@pytest.mark.parametrize("kind", ["laplace", "gauss", "student-8"])
 def test_whole_sets_are_scored_as_single_labels_are(kind):
     z = np.concatenate([np.linspace(-8, 8, 41), [25.0, 31.0, 500.0]])
     labels = np.stack([2.0 * z, np.zeros_like(z)], axis=1)[:, None]
@@ -45,9 +45,10 @@ def test_whole_sets_are_scored_as_single_labels_are(kind):
 def test_a_far_label_costs_its_distance():
     assert standard_crps(1e4, "laplace") == pytest.approx(1e4, abs=1)
     assert standard_crps(1e4, "gauss") == pytest.approx(1e4, abs=1)
+    assert standard_crps(1e4, "student-5") == pytest.approx(1e4, abs=1)
 
 
-@pytest.mark.parametrize("kind", ["laplace", "gauss"])
+@pytest.mark.parametrize("kind", ["laplace", "gauss", "student-8"])
 def test_energy_score_by_simulation(kind):
     rng = np.random.default_rng(0)
     density = family(kind).from_covariance(np.zeros(2), SIGMA)

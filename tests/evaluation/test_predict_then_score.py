@@ -11,8 +11,9 @@ import pytest
 from luvli.data.formats import write_json
 from luvli.data.record import FaceRecord
 from luvli.evaluation.match import read_faces
-from luvli.evaluation.metrics import accuracies
+from luvli.evaluation.metrics import accuracies, compute_metrics
 from luvli.faces import FaceLandmarks
+from luvli.likelihood import family
 from luvli.prediction.result import Result
 from luvli.prediction.write import FORMATS, SUFFIXES, write_pts_files, write_results
 
@@ -81,3 +82,29 @@ def test_pts_says_what_it_cannot_hold(scene):
     assert np.isnan(back.predicted[hidden]).all()
     assert back.predicted[~hidden] == pytest.approx(faces.predicted[~hidden], abs=1e-9)
     assert "called self-occluded" in back.notes[0]
+
+
+@pytest.mark.parametrize("name", ["json", "csv", "parquet"])
+def test_the_density_of_a_calibration_travels(scene, name):
+    """Labels drawn from it fall inside as often as it says, whatever the file."""
+    results, faces, _, folder = scene
+    law = "student-8"
+    drawn = [
+        Result(one.image, tuple(replace(face, likelihood=law) for face in one.faces))
+        for one in results
+    ]
+    path = folder / f"predictions{SUFFIXES[name]}"
+    write_results(path, drawn, name)
+    back = read_faces(path, folder / "truth.json")
+    assert back.likelihood == law
+    assert read_faces(path, folder / "truth.json", likelihood="gauss").likelihood == "gauss"
+    rng = np.random.default_rng(0)
+    truth = family(law).from_covariance(faces.predicted, faces.covariance).sample(1, rng)[0]
+    scored = replace(back, truth=truth, classes=np.ones((8, 68), np.int8))
+    found = compute_metrics(scored, resamples=50)
+    own = found.uncertainty
+    assert own.likelihood == law and own.nll.calibrated == own.own_nll
+    assert own.coverage.at["0.9"] == pytest.approx(0.9, abs=0.05)
+    wanted = family(law).from_covariance(back.predicted, back.covariance).entropy().mean()
+    assert own.own_nll.pixel.value == pytest.approx(wanted, abs=0.15)
+    assert own.own_nll.pixel.value < own.nll.laplace.pixel.value  # the law that they were drawn by

@@ -1,4 +1,4 @@
-"""Laplacian and Gaussian against numerical integration, scipy and samples."""
+"""Laplacian, Gaussian and Student's law against numerical integration, scipy and samples."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from luvli.errors import InputError
-from luvli.likelihood import Gauss, Laplace, Mixed, family
+from luvli.likelihood import Gauss, Laplace, Mixed, density_name, family, student
 
 MEAN = np.array([3.0, -2.0])
 SIGMA = np.array([[2.0, 0.7], [0.7, 0.9]])
-FAMILIES = [Laplace, Gauss]
+FAMILIES = [Laplace, Gauss, student(8)]
 
 
 def integrate(distribution: Any, function: Any) -> Any:
@@ -54,6 +54,21 @@ def test_gaussian_density_is_scipys(rng: np.random.Generator) -> None:
     points = rng.normal(size=(20, 2)) * 3
     ours = Gauss.from_covariance(MEAN, SIGMA).log_prob(points)
     np.testing.assert_allclose(ours, scipy.stats.multivariate_normal(MEAN, SIGMA).logpdf(points))
+
+
+@pytest.mark.parametrize("freedom", [2.5, 8, 300])
+def test_students_density_entropy_and_moments_are_scipys(
+    freedom: float, rng: np.random.Generator
+) -> None:
+    points = rng.normal(size=(20, 2)) * 3
+    ours = student(freedom).from_covariance(MEAN, SIGMA)
+    textbook = scipy.stats.multivariate_t(MEAN, SIGMA * (freedom - 2) / freedom, df=freedom)
+    np.testing.assert_allclose(ours.log_prob(points), textbook.logpdf(points))
+    assert ours.entropy() == pytest.approx(textbook.entropy())
+    at, weights = ours.expectation_points()
+    np.testing.assert_allclose(
+        np.einsum("m,mi,mj->ij", weights, at - MEAN, at - MEAN), SIGMA, rtol=1e-6
+    )
 
 
 def test_laplacian_density_is_equation_12(rng: np.random.Generator) -> None:
@@ -210,8 +225,16 @@ def test_mixed_visibility_does_not_saturate() -> None:
 
 def test_family_by_name() -> None:
     assert family("laplace") is Laplace
-    with pytest.raises(InputError, match="laplace, gauss"):
-        family("laplacian")  # type: ignore[arg-type]
+    assert family("student-8") is student(8.0) and family("student-7.5") is student(7.5)
+    with pytest.raises(InputError, match="laplace, gauss, student-NU"):
+        family("laplacian")
+    for wrong in ("student-", "student-nan", "student--3", "student-1e9", "student"):
+        with pytest.raises(InputError, match="unknown likelihood"):
+            family(wrong)
+    for few in ("student-2", "student-0.5", "student-99999"):
+        with pytest.raises(InputError, match="degrees of freedom"):
+            family(few)
+    assert density_name("student-7.5") == "Student's law (7.5)"
 
 
 def test_shapes_are_checked() -> None:
@@ -224,6 +247,7 @@ def test_distributions_need_neither_torch_nor_scipy() -> None:
         "import sys; import numpy as np; from luvli.likelihood import Laplace, Gauss, Mixed;"
         "import luvli.network.config, luvli.network.pixels;"
         "Laplace(np.zeros(2), np.ones(3)).radius_quantile(0.9);"
+        "from luvli.likelihood import family; family('student-8').radius_quantile(0.9);"
         "sys.exit('torch' in sys.modules or 'scipy' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

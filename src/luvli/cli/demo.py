@@ -28,7 +28,7 @@ def demo(
     overlay, close, results = (
         out / name for name in ("astronaut.png", "astronaut-face.png", "astronaut.json")
     )
-    likelihood = predictor.info.config.likelihood
+    likelihood = predictor.info.likelihood
     drawn = draw_faces(photograph, faces, likelihood=likelihood, enlarge=3)
     write_image(overlay, drawn)
     if faces:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,7 +42,7 @@ def draw_face(
     truth: ArrayLike | None = None,
     coverage: float | None = None,
     mahalanobis: float = 1.0,
-    likelihood: Literal["laplace", "gauss"] = "laplace",
+    likelihood: str = "laplace",
 ) -> ImageArray:
     """A copy of the image with one face's points, ellipses and, if given, labels (k, 2).
 
@@ -67,7 +66,7 @@ def draw_faces(
     faces: Sequence[FaceLandmarks],
     coverage: float | None = None,
     mahalanobis: float = 1.0,
-    likelihood: Literal["laplace", "gauss"] = "laplace",
+    likelihood: str = "laplace",
     enlarge: float = 1.0,
 ) -> ImageArray:
     """All faces of an image on a copy of it, `enlarge` times as large."""
@@ -104,7 +103,7 @@ def _radius(coverage: float | None, mahalanobis: float, likelihood: str) -> floa
         return mahalanobis
     if not 0 < coverage < 1:
         raise InputError(f"coverage must lie between 0 and 1, got {coverage}.")
-    return float(family(likelihood).radius_quantile(coverage))  # type: ignore[arg-type]
+    return float(family(likelihood).radius_quantile(coverage))
 
 
 def _draw(canvas: ImageArray, face: FaceLandmarks, truth: ArrayLike | None, radius: float) -> None:

@@ -265,11 +265,7 @@ def _comparison_rows(
         "NME visible (%) ↓": of_accuracy(lambda values: values.nme_visible),
         f"AUC {percent} % ↑": of_accuracy(lambda values: values.auc[percent]),
         f"FR {percent} % ↓": of_accuracy(lambda values: values.failure_rate[percent]),
-        "NLL (box sizes) ↓": of_uncertainty(
-            lambda values: interval(
-                (values.nll.laplace if values.likelihood == "laplace" else values.nll.gauss).box, 3
-            )
-        ),
+        "NLL (box sizes) ↓": of_uncertainty(lambda values: interval(values.own_nll.box, 3)),
         "energy score (% of box) ↓": of_uncertainty(
             lambda values: interval(values.scores.energy, 3)
         ),

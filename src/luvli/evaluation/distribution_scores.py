@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from luvli.arrays import Floats
-from luvli.errors import require, unknown_choice
-from luvli.evaluation.uncertainty import LIKELIHOODS, LikelihoodName, spread_root, usable_landmarks
+from luvli.errors import require
+from luvli.evaluation.uncertainty import LikelihoodName, spread_root, usable_landmarks
+from luvli.likelihood import Student, family
 
 DIRECTIONS = 16
 """directions that the energy score is averaged over: exact to 1e-3 for axes of 1 : 5"""
@@ -75,8 +76,9 @@ def standard_crps(z: ArrayLike, likelihood: LikelihoodName = "laplace") -> Float
     if likelihood == "gauss":
         density = np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
         return np.asarray(x * special.erf(x / np.sqrt(2)) + 2 * density - 1 / np.sqrt(np.pi))
-    if likelihood != "laplace":
-        raise unknown_choice("likelihood", likelihood, LIKELIHOODS)
+    kind = family(likelihood)
+    if issubclass(kind, Student):
+        return _student_crps(x, kind.freedom)
     near = np.minimum(x, _FAR)
     inside = 2 * _laplace_half(near)
     return np.asarray(x * inside + 2 * _laplace_tail(near) - laplace_gini() / 2)
@@ -94,6 +96,20 @@ def _tabulated_crps(z: Floats, likelihood: LikelihoodName) -> Floats:
 def _crps_table(likelihood: LikelihoodName) -> tuple[Floats, Floats]:
     grid = np.linspace(0.0, 30.0, 6001)
     return grid, standard_crps(grid, likelihood)
+
+
+def _student_crps(x: Floats, freedom: float) -> Floats:
+    """The same of Student's law with variance 1 at x >= 0."""
+    special = require("scipy.special", "evaluate")
+    stretch = np.sqrt(freedom / (freedom - 2))  # to the textbook's t, whose scale is 1
+    t = x * stretch
+    logs = special.gammaln((freedom + 1) / 2) - special.gammaln(freedom / 2)
+    density = np.exp(logs - (freedom + 1) / 2 * np.log1p(t**2 / freedom)) / np.sqrt(freedom * np.pi)
+    beta = np.exp(special.betaln(0.5, freedom - 0.5) - 2 * special.betaln(0.5, freedom / 2))
+    inside = t * (2 * special.stdtr(freedom, t) - 1)
+    outside = 2 * density * (freedom + t**2) / (freedom - 1)
+    gini = 2 * np.sqrt(freedom) / (freedom - 1) * beta
+    return np.asarray((inside + outside - gini) / stretch)
 
 
 def _laplace_half(x: Floats) -> Floats:

@@ -131,7 +131,7 @@ def evaluate_set(
         method=method or predictor.info.name,
         dataset=dataset,
         subset=subset or whole_name(dataset, protocol),
-        likelihood=predictor.info.config.likelihood,
+        likelihood=predictor.info.likelihood,
         notes=tuple(notes),
     )
     return evaluated if given_boxes else evaluated.with_tight_boxes()

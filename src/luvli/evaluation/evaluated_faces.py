@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -60,7 +60,7 @@ class EvaluatedFaces:
     method: str = "predictions"
     dataset: str = ""
     subset: str = "all"
-    likelihood: Literal["laplace", "gauss"] = "laplace"
+    likelihood: str = "laplace"
     """the density that the covariances belong to"""
     untrained: tuple[TrainedPart, ...] = ()
     """what the model never learnt: it is None above, and reports say so"""

@@ -140,6 +140,8 @@ def match_faces(
     fields: dict[str, Any] = {
         "markup": labels.markup or guess.markup, "dataset": dataset, "untrained": guess.untrained,
     }  # fmt: skip
+    if guess.likelihood is not None:
+        fields["likelihood"] = guess.likelihood
     return EvaluatedFaces(
         predicted=taken(guess.points),
         truth=truth,

@@ -62,12 +62,11 @@ def _model(what: str) -> NamedMethod:
     from luvli.prediction.predictor import load
 
     predictor = load(what)
-    config = predictor.info.config
 
     def run(image: NDArray[np.uint8], box: Floats) -> FoundFace:
         return predictor.predict(image, boxes=[list(map(float, box))])[0]
 
-    return NamedMethod(predictor.info.name, run, (), config.likelihood)
+    return NamedMethod(predictor.info.name, run, (), predictor.info.likelihood)
 
 
 def _plug_in(module: str, function: str) -> NamedMethod:

@@ -100,12 +100,20 @@ class UnitIntervals(MetricRecord):
 
 
 class LikelihoodMetrics(MetricRecord):
-    """Mean negative log-likelihood per landmark under both densities (eq. 10, 12)."""
+    """Mean negative log-likelihood per landmark under both densities (eq. 10, 12), and under the
+    predictions' own."""
 
     laplace: UnitIntervals
     gauss: UnitIntervals
+    calibrated: UnitIntervals | None = None
+    """of the density that a calibration fitted, where it is neither of both"""
     published: Interval | None = None
     """of the predictions' own density, in the paper's heat-map pixels, without log 2 pi"""
+
+    def densities(self, own: str) -> dict[str, UnitIntervals]:
+        """All that there are by their names, if the predictions' `own` has this one."""
+        found = {"laplace": self.laplace, "gauss": self.gauss}
+        return found if self.calibrated is None else found | {own: self.calibrated}
 
 
 class CorrelationMetrics(MetricRecord):
@@ -162,7 +170,7 @@ class ConditionalCoverage(MetricRecord):
 class UncertaintyMetrics(MetricRecord):
     """Whether predicted covariances tell the truth about the errors."""
 
-    likelihood: Literal["laplace", "gauss"]
+    likelihood: str
     """the density that the covariances are read as"""
     usable_landmarks: int
     nll: LikelihoodMetrics
@@ -175,6 +183,11 @@ class UncertaintyMetrics(MetricRecord):
     scores: DistributionScores
     conditional: tuple[ConditionalCoverage, ...] = ()
     smallest_deviation: SmallestDeviation | None = None
+
+    @property
+    def own_nll(self) -> UnitIntervals:
+        """Under the density that the covariances are read as."""
+        return self.nll.densities(self.likelihood)[self.likelihood]
 
 
 class SelectiveMetrics(MetricRecord):

@@ -279,7 +279,8 @@ def _likelihoods(
     if faces.paper_heatmap_pixel is not None:
         units["paper"] = faces.paper_heatmap_pixel
     nats = []
-    for name in LIKELIHOODS:
+    names = list(dict.fromkeys([*LIKELIHOODS, faces.likelihood]))
+    for name in names:
         pixel = uncertainty.negative_log_likelihood(
             faces.predicted, faces.covariance, faces.truth, name, faces.visible
         )
@@ -293,12 +294,13 @@ def _likelihoods(
         )
     )
     found: dict[LikelihoodName, UnitIntervals] = {
-        name: UnitIntervals(**{unit: next(drawn) for unit in units}) for name in LIKELIHOODS
+        name: UnitIntervals(**{unit: next(drawn) for unit in units}) for name in names
     }
     own = found[faces.likelihood].paper
     return LikelihoodMetrics(
         laplace=found["laplace"],
         gauss=found["gauss"],
+        calibrated=None if faces.likelihood in LIKELIHOODS else found[faces.likelihood],
         published=None if own is None else own.shifted(-math.log(2.0 * math.pi)),
     )
 

@@ -20,7 +20,7 @@ from luvli.evaluation.selective import RankCurve, RiskCoverage
 from luvli.evaluation.uncertainty import CoverageCurve, LikelihoodName, MeanEllipses, ResidualBins
 from luvli.evaluation.visibility import DetectionCurve, Reliability
 from luvli.likelihood import covariance as algebra
-from luvli.likelihood import family
+from luvli.likelihood import density_name, family
 from luvli.markup import markup_for
 
 if TYPE_CHECKING:
@@ -171,7 +171,6 @@ def plot_whitened(
     x = np.linspace(-reach, reach, 401)
     edges = np.linspace(-reach, reach, 97)
     marginal = family(likelihood).standard_marginal(x)
-    names = {"laplace": "Laplacian", "gauss": "Gaussian"}
     with _figure(
         2, 2, (2.7, 2.7), gridspec_kw={"width_ratios": [4, 1.3], "height_ratios": [1.3, 4]}
     ) as (figure, axes):
@@ -190,7 +189,9 @@ def plot_whitened(
                 z[:, column], bins=edges, weights=weight, color=ORANGE, orientation=way,
                 label="labels",
             )  # fmt: skip
-        top.plot(x, marginal, color="black", linewidth=1.4, label=f"standard {names[likelihood]}")
+        top.plot(
+            x, marginal, color="black", linewidth=1.4, label=f"standard {density_name(likelihood)}"
+        )
         side.plot(marginal, x, color="black", linewidth=1.4)
         top.set(xlim=(-reach, reach), xticklabels=[], ylabel="density")
         side.set(ylim=(reach, -reach), yticklabels=[], xlabel="density")

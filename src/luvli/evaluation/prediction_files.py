@@ -48,6 +48,7 @@ from luvli.evaluation.unmatched_faces import (
     UnmatchedFaces,
     arrays_of_records,
     located,
+    one_likelihood,
     unique_names,
 )
 from luvli.files import read_text, unreadable
@@ -209,7 +210,8 @@ def _read_json(path: Path) -> UnmatchedFaces:
         points,
         unique_names(str(face.get("face_id") or "") for face in faces),
         None if "covariance" in untrained else covariance,
-        visibility,
+        visibility=visibility,
+        likelihood=one_likelihood(face.get("likelihood") for face in faces),
         images=tuple(str(face.get("image") or "") for face in faces),
         markup=faces[0].get("markup"),
         untrained=untrained,
@@ -278,7 +280,8 @@ def _from_parquet(path: Path) -> UnmatchedFaces:
         points,
         unique_names(words("face_id")),
         None if "covariance" in untrained else table_array(table, "covariance", path),
-        None if "visibility" in untrained else table_array(table, "visibility", path),
+        visibility=None if "visibility" in untrained else table_array(table, "visibility", path),
+        likelihood=one_likelihood(words("likelihood")),
         paper_pixel=pixel,
         images=images,
         markup=markups.pop() if len(markups) == 1 else None,

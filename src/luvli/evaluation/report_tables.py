@@ -179,7 +179,7 @@ def likelihood_table(values: UncertaintyMetrics) -> TextTable:
         units["paper"] = "the paper's heat-map pixels"
     rows = [
         [name, *(interval(getattr(density, unit), 3) for unit in units)]
-        for name, density in (("laplace", nll.laplace), ("gauss", nll.gauss))
+        for name, density in nll.densities(values.likelihood).items()
     ]
     note = "Nats per landmark, for coordinates in the unit named; lower is better."
     if nll.published is not None:

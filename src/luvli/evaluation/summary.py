@@ -64,7 +64,7 @@ def _uncertainty_rows(values: UncertaintyMetrics) -> list[list[str]]:
     units = {"pixel": "pixels", "box": "box sizes", "paper": "the paper's heat-map pixels"}
     rows = [
         [f"NLL {name} ({units[unit]})", interval(value, 3)]
-        for name, density in (("laplace", values.nll.laplace), ("gauss", values.nll.gauss))
+        for name, density in values.nll.densities(values.likelihood).items()
         for unit, value in density
         if value is not None
     ]

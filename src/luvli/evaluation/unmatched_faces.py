@@ -16,6 +16,7 @@ from luvli.data.formats.mediapipe import CAVEAT, MESH_SIZES, mesh_to_ibug68
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError
 from luvli.evaluation.metric_records import TrainedPart
+from luvli.evaluation.uncertainty import likelihood_name
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class UnmatchedFaces:
     dataset: str = ""
     untrained: tuple[TrainedPart, ...] = ()
     notes: tuple[str, ...] = ()
+    likelihood: str | None = None
+    """the density that the covariances belong to; None: nobody said"""
 
 
 def arrays_of_records(records: Sequence[FaceRecord], source: str) -> UnmatchedFaces:
@@ -71,11 +74,20 @@ def arrays_of_records(records: Sequence[FaceRecord], source: str) -> UnmatchedFa
         box_size=None if None in lengths else np.array(lengths, dtype=np.float64),
         markup=records[0].markup,
         dataset=records[0].dataset if len({r.dataset for r in records}) == 1 else "",
+        likelihood=one_likelihood(r.attributes.get("likelihood") for r in records),
     )
 
 
 def _stacked(arrays: Sequence[Any]) -> Floats | None:
     return None if any(array is None for array in arrays) else np.stack(arrays)
+
+
+def one_likelihood(names: Iterable[object]) -> str | None:
+    """The density that all of them name; None, which stands for the Laplacian, where they differ
+    or say nothing."""
+    found = set(names)
+    name = found.pop() if len(found) == 1 else None
+    return None if not name else likelihood_name(str(name))
 
 
 def unique_names(names: Iterable[str]) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
-"""What the Laplacian and the Gaussian have in common: density by Mahalanobis radius alone.
+"""What the Laplacian, the Gaussian and Student's law share: density by Mahalanobis radius alone.
 
 A location is mu + L u r with u uniform on the unit circle and a radius r whose law is all
-that the two families differ in. Arrays may be numpy's or PyTorch's (see `covariance`).
+that the families differ in. Arrays may be numpy's or PyTorch's (see `covariance`).
 """
 
 from __future__ import annotations
@@ -71,24 +71,24 @@ class Elliptical(ABC):
 
     # -- radius: the same for every member of the family -----------------------------------
 
-    @staticmethod
+    @classmethod
     @abstractmethod
-    def radius_energy(radius: Array) -> Array:
+    def radius_energy(cls, radius: Array) -> Array:
         """T2 as a function of the Mahalanobis radius."""
 
-    @staticmethod
+    @classmethod
     @abstractmethod
-    def radius_probability(radius: ArrayLike) -> Any:
+    def radius_probability(cls, radius: ArrayLike) -> Any:
         """Probability that the Mahalanobis radius is at most `radius`."""
 
-    @staticmethod
+    @classmethod
     @abstractmethod
-    def radius_quantile(probability: ArrayLike) -> Any:
+    def radius_quantile(cls, probability: ArrayLike) -> Any:
         """Mahalanobis radius of the ellipse that holds `probability` (0..1)."""
 
-    @staticmethod
+    @classmethod
     @abstractmethod
-    def standard_marginal(x: ArrayLike) -> Any:
+    def standard_marginal(cls, x: ArrayLike) -> Any:
         """Density of one coordinate of the standard member (mean 0, covariance I)."""
 
     def marginal_pdf(self, x: Array, axis: int) -> Any:
@@ -108,6 +108,16 @@ class Elliptical(ABC):
         x = self.cholesky[..., 0] * u
         y = self.cholesky[..., 1] * u + self.cholesky[..., 2] * v
         return np.stack([x, y], -1) + self.mean
+
+    @classmethod
+    def radial_rule(cls) -> tuple[Floats, Floats]:
+        """Radii (m,) and weights (m,) so that E[f(r)] = sum of weight * f(radius)."""
+        far = float(cls.radius_quantile(1 - 1e-13))
+        nodes, weights = np.polynomial.legendre.leggauss(RADII)
+        radius = far * (nodes + 1) / 2
+        # density of the radius of a standard member: circumference times density
+        law = 2 * pi * radius * np.exp(-cls.radius_energy(radius) - cls.log_constant)
+        return radius, weights * far / 2 * law
 
     # -- information -----------------------------------------------------------------------
 
@@ -136,13 +146,8 @@ class Elliptical(ABC):
 
 @cache
 def _standard_rule(family: type[Elliptical]) -> tuple[Floats, Floats, Floats]:
-    """Gauss-Legendre in the radius (against its own law), even steps in the angle."""
-    far = float(family.radius_quantile(1 - 1e-13))
-    nodes, weights = np.polynomial.legendre.leggauss(RADII)
-    radius = far * (nodes + 1) / 2
-    # density of the radius of a standard member: circumference times density
-    law = 2 * pi * radius * np.exp(-family.radius_energy(radius) - family.log_constant)
-    radial = weights * far / 2 * law
+    """A rule in the radius (against its own law), even steps in the angle."""
+    radius, radial = family.radial_rule()
     angle = np.arange(ANGLES) * (2 * pi / ANGLES)
     u = np.outer(radius, np.cos(angle)).ravel()
     v = np.outer(radius, np.sin(angle)).ravel()

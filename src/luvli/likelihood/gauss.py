@@ -26,25 +26,25 @@ class Gauss(Elliptical):
 
     log_constant = log(2 * pi)
 
-    @staticmethod
-    def radius_energy(radius: Array) -> Array:
+    @classmethod
+    def radius_energy(cls, radius: Array) -> Array:
         return 0.5 * radius * radius
 
-    @staticmethod
-    def radius_probability(radius: ArrayLike) -> Any:
+    @classmethod
+    def radius_probability(cls, radius: ArrayLike) -> Any:
         r = np.asarray(radius, dtype=np.float64)
         return -np.expm1(-0.5 * r * r)
 
-    @staticmethod
-    def radius_quantile(probability: ArrayLike) -> Any:
+    @classmethod
+    def radius_quantile(cls, probability: ArrayLike) -> Any:
         p = np.asarray(probability, dtype=np.float64)
         if not ((p >= 0) & (p <= 1)).all():
             raise InputError("a probability must lie in 0..1.")
         with np.errstate(divide="ignore"):
             return np.sqrt(-2.0 * np.log1p(-p))
 
-    @staticmethod
-    def standard_marginal(x: ArrayLike) -> Any:
+    @classmethod
+    def standard_marginal(cls, x: ArrayLike) -> Any:
         x = np.asarray(x, dtype=np.float64)
         return np.exp(-0.5 * x * x) / sqrt(2 * pi)
 

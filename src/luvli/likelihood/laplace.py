@@ -33,21 +33,21 @@ class Laplace(Elliptical):
 
     log_constant = log(2 * pi / 3)
 
-    @staticmethod
-    def radius_energy(radius: Array) -> Array:
+    @classmethod
+    def radius_energy(cls, radius: Array) -> Array:
         return ROOT3 * radius
 
-    @staticmethod
-    def radius_probability(radius: ArrayLike) -> Any:
+    @classmethod
+    def radius_probability(cls, radius: ArrayLike) -> Any:
         t = ROOT3 * np.asarray(radius, dtype=np.float64)
         return -np.expm1(-t) - t * np.exp(-t)
 
-    @staticmethod
-    def radius_quantile(probability: ArrayLike) -> Any:
+    @classmethod
+    def radius_quantile(cls, probability: ArrayLike) -> Any:
         return gamma2_quantile(probability) / ROOT3
 
-    @staticmethod
-    def standard_marginal(x: ArrayLike) -> Any:
+    @classmethod
+    def standard_marginal(cls, x: ArrayLike) -> Any:
         special = require("scipy.special", "evaluate")
         t = ROOT3 * np.abs(np.asarray(x, dtype=np.float64))
         # t K1(t) -> 1 as t -> 0, where K1 itself is infinite

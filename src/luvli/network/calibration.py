@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from luvli.arrays import Floats
 from luvli.errors import InputError
+from luvli.likelihood import family
 
 LEAST = 1e-6
 """smallest factor, and 1 / the largest: what lies beyond is no calibration, and leaves the range
@@ -23,11 +24,15 @@ of float32 when it is multiplied"""
 
 
 class Calibration(BaseModel):
-    """For each landmark a factor and a least variance, and how they were found.
+    """For each landmark a factor and a least variance, the law of what is left, and how they
+    were found.
 
     A network sees crops of one size, whatever size the image was. Pixels and labels of a small
     image are coarse beside its face, and no crop shows that: in the image each covariance is
-    `scale` times the network's, plus `pixel_variance` along both axes.
+    `scale` times the network's, plus `pixel_variance` along both axes. A network may also be too
+    sure of landmarks that something covers: `occlusion` makes their covariances grow. `likelihood`
+    says how the
+    labels lie around the landmarks then: which radius holds 95 %, and how likely each place is.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -36,6 +41,11 @@ class Calibration(BaseModel):
     """k factors, all above 0, for covariances (their square roots are for lengths)"""
     pixel_variance: list[Annotated[float, Field(ge=0, le=1 / LEAST)]] = []
     """k variances in square pixels of the image, or none"""
+    occlusion: float = Field(default=0.0, ge=0, le=5)
+    """covariances grow by exp(occlusion * p) where a landmark is covered with probability p"""
+    likelihood: str | None = None
+    """the density that the calibrated covariances belong to, by name (`luvli.likelihood.family`);
+    None, as in older files: that of the network's training"""
     faces: int = Field(default=0, ge=0)
     """held-out faces that it was fitted on"""
     before: dict[str, float] = {}
@@ -49,10 +59,14 @@ class Calibration(BaseModel):
             raise ValueError(
                 f"{len(self.scale)} factors and {len(self.pixel_variance)} pixel variances"
             )
+        if self.likelihood is not None:
+            family(self.likelihood)  # refuses an unknown name
         return self
 
-    def apply(self, covariance: ArrayLike) -> Floats:
+    def apply(self, covariance: ArrayLike, occlusion: ArrayLike | None = None) -> Floats:
         """Covariances (..., k, 2, 2) in image pixels -> calibrated ones.
+
+        `occlusion` (..., k) are the probabilities that landmarks are covered, where they are told.
 
         >>> Calibration(scale=[4.0]).apply([np.eye(2)]).tolist()
         [[[4.0, 0.0], [0.0, 4.0]]]
@@ -64,7 +78,24 @@ class Calibration(BaseModel):
                 f"got {array.shape}."
             )
         scaled = array * np.asarray(self.scale)[:, None, None]
-        return np.asarray(scaled + self.added, dtype=np.float64)
+        return np.asarray(self.in_image(scaled, occlusion), dtype=np.float64)
+
+    def in_image(self, covariance: Floats, occlusion: ArrayLike | None = None) -> Floats:
+        """The part of it that comes after the network, whose last step has the factors inside."""
+        if self.occlusion and occlusion is not None:
+            grown = np.exp(self.occlusion * np.nan_to_num(np.asarray(occlusion, np.float64)))
+            covariance = covariance * grown[..., None, None]
+        return covariance + self.added if self.pixel_variance else covariance
+
+    def undo(self, covariance: ArrayLike, occlusion: ArrayLike | None = None) -> Floats:
+        """The inverse of `apply`.
+
+        >>> Calibration(scale=[4.0], pixel_variance=[1.0]).undo([5 * np.eye(2)]).tolist()
+        [[[1.0, 0.0], [0.0, 1.0]]]
+        """
+        ones = np.broadcast_to(np.eye(2), np.shape(covariance))
+        factor = self.apply(ones, occlusion) - self.added
+        return (np.asarray(covariance, dtype=np.float64) - self.added) / factor[..., :1, :1]
 
     @cached_property
     def added(self) -> Floats:

@@ -40,7 +40,7 @@ class ModelInfo(BaseModel):
     enlarge: float = Field(default=DEFAULT_ENLARGE, ge=0.1, le=100)
     """side of the square crop / longer side of the tight landmark box"""
     calibration: Calibration | None = None
-    """its factors are applied inside the model, its pixel variances by `to_image`"""
+    """its factors are applied inside the model, the rest of it by `to_image`"""
     trust: TrustTables | None = None
     """when to trust the model: confidence, guaranteed regions, triage (`luvli calibrate`)"""
     detector: DetectorName = "yunet"
@@ -51,6 +51,12 @@ class ModelInfo(BaseModel):
     def crop_convention(self) -> Convention:
         """How boxes become crops: ours, or, for imported checkpoints, the published code's."""
         return "reference" if self.config.contrast_stretch else "pixel-centre"
+
+    @property
+    def likelihood(self) -> str:
+        """The density that the covariances belong to: the calibration's, or the training's."""
+        fitted = None if self.calibration is None else self.calibration.likelihood
+        return fitted or self.config.likelihood
 
     @property
     def occlusion_trained(self) -> bool:
@@ -77,16 +83,22 @@ class ModelInfo(BaseModel):
         return np.sqrt(self.calibration.scale)
 
     def to_image(
-        self, affines: NDArray[np.float64], points: ArrayLike, covariance: ArrayLike
+        self,
+        affines: NDArray[np.float64],
+        points: ArrayLike,
+        covariance: ArrayLike,
+        occlusion: ArrayLike | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """A model's points (n, k, 2) and covariances (n, k, 2, 2) of n crops, in image pixels.
 
-        `affines` (n, 2, 3) lead from each crop to its image, or one (2, 3) does for all. The
-        calibration ends here.
+        `affines` (n, 2, 3) lead from each crop to its image, or one (2, 3) does for all;
+        `occlusion` (n, k) is what the model tells about covered landmarks. The calibration ends
+        here.
         """
         spread = affine.push_covariance(affines, covariance)
-        if self.calibration is not None and self.calibration.pixel_variance:
-            spread += self.calibration.added
+        if self.calibration is not None:
+            covered = occlusion if self.occlusion_trained else None
+            spread = self.calibration.in_image(spread, covered)
         return affine.apply(affines, points), spread
 
     @classmethod
@@ -124,7 +136,7 @@ class ModelInfo(BaseModel):
             "input_size": str(config.input_size),
             "enlarge": repr(self.enlarge),
             "markup": config.markup,
-            "likelihood": config.likelihood,
+            "likelihood": self.likelihood,
             "visibility_trained": str(config.visibility_trained).lower(),
             "occlusion_trained": str(self.occlusion_trained).lower(),
             "calibrated": str(self.calibration is not None).lower(),

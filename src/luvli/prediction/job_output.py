@@ -96,7 +96,7 @@ def drawn(
         image,
         faces,
         coverage=settings.coverage,
-        likelihood=predictor.info.config.likelihood,
+        likelihood=predictor.info.likelihood,
         enlarge=readable_enlargement(image, faces) if enlarge else 1.0,
     )
 

@@ -84,6 +84,7 @@ def record(face: FaceLandmarks, result: Result, track: int | None) -> FaceRecord
         "confidence": face.confidence,
         "expected_error": face.expected_error,
         "accepted": face.accepted,
+        "likelihood": None if face.likelihood == "laplace" else face.likelihood,
     }
     attributes = {name: value for name, value in about.items() if value is not None}
     return FaceRecord.from_landmarks(face, Path(result.image), attributes=attributes)

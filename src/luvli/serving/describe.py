@@ -38,10 +38,10 @@ def describe_model(predictor: Predictor) -> dict[str, Any]:
         "licence": info.licence,
         "landmarks": config.landmarks,
         "markup": config.markup,
-        "likelihood": config.likelihood,
+        "likelihood": info.likelihood,
         "visibility_trained": config.visibility_trained,
         "calibrated": info.calibration is not None,
-        "radius": ellipse_radii(config.likelihood),
+        "radius": ellipse_radii(info.likelihood),
     }
     if is_markup(config.markup):
         markup = get_markup(config.markup)
@@ -58,7 +58,7 @@ def describe_model(predictor: Predictor) -> dict[str, Any]:
     return about | {"summary": card.summary, "limits": card.limits}
 
 
-def ellipse_radii(likelihood: Any) -> dict[str, float]:
+def ellipse_radii(likelihood: str) -> dict[str, float]:
     """percent -> Mahalanobis radius of the ellipse that holds so much, by the model's own law.
 
     >>> ellipse_radii("laplace")["95"]
@@ -119,7 +119,7 @@ def to_png(
         image,
         faces,
         coverage=coverage,
-        likelihood=predictor.info.config.likelihood,
+        likelihood=predictor.info.likelihood,
         enlarge=readable_enlargement(image, faces),
     )
     stream = io.BytesIO()

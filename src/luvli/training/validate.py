@@ -62,7 +62,9 @@ def predict_dataset(
         samples += batch
     found = CropPrediction.join(parts)
     to_crop = np.stack([sample["affine"] for sample in samples])
-    _, in_image = model.info.to_image(affines.invert(to_crop), found.points, found.covariance)
+    _, in_image = model.info.to_image(
+        affines.invert(to_crop), found.points, found.covariance, found.occlusion
+    )
     return LabelledPredictions(
         [sample["image"] for sample in samples],
         found.points.astype(np.float64),

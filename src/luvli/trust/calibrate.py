@@ -1,11 +1,14 @@
 """The built-in calibration: make the predicted ellipses hold what they promise.
 
 A network's covariances are as good as its training data was like the faces it meets. On
-held-out faces one factor for each landmark is fitted, so that the ellipses of the model's
-own likelihood that should hold 50, 80 and 95 percent of the labels do. Where the faces come
+held-out faces one factor for each landmark is fitted, so that the ellipses that should hold 50,
+80 and 95 percent of the labels do. Which radius holds how many is a law of its own: the model's
+likelihood, or Student's with as many degrees of freedom as fit best. Where the faces come
 from several sources, what a pixel of the image is worth is fitted too: it makes the ellipses of
 small images larger beside the face, and so holds the sources, whose images differ in size, to
-the same promise. Covariances stay covariances: drawing, smoothing and scores all profit, and
+the same promise. Where the
+model tells which landmarks something covers, it is fitted how much their ellipses must grow.
+Covariances stay covariances: drawing, smoothing and scores all profit, and
 nothing else has to know.
 
 Verbs, in the order of time: `fit`, `Calibration.apply`, `coverage`.
@@ -22,7 +25,8 @@ from numpy.typing import ArrayLike, NDArray
 from luvli.arrays import Floats
 from luvli.errors import InputError
 from luvli.evaluation.uncertainty import LikelihoodName, radii
-from luvli.likelihood import family
+from luvli.likelihood import STUDENT, family
+from luvli.likelihood.covariance import half_log_determinant, to_cholesky
 from luvli.network.calibration import Calibration
 
 LEVELS = (0.5, 0.8, 0.95)
@@ -34,6 +38,12 @@ FEWEST_OF_SOURCE = 30
 """faces from which on a source has a say in what a pixel is worth"""
 PRIOR_FACES = 100.0
 """A landmark's own factor counts as much as its group's when it was seen this many times."""
+FREEDOMS = (3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 30)
+"""degrees of freedom of Student's law that are tried"""
+OCCLUSION = tuple(round(0.1 * i, 1) for i in range(21))
+"""by how much covered landmarks may be less sure than the network says: exp(amount) in variance"""
+BETTER = 0.01
+"""by how much Student's law must be nearer to the radii, as a share of them, to be taken"""
 
 
 def fit(
@@ -44,6 +54,7 @@ def fit(
     likelihood: LikelihoodName = "laplace",
     groups: Mapping[str, Sequence[int]] | None = None,
     sources: ArrayLike | None = None,
+    occlusion: ArrayLike | None = None,
 ) -> Calibration:
     """Fit the calibration on n held-out faces of k landmarks.
 
@@ -52,9 +63,14 @@ def fit(
     drawn towards that of its group (a markup's `groups`, else all landmarks) the fewer times
     it was seen, and all are then moved together so that the whole fits best.
 
+    The density is the model's own `likelihood`, unless Student's law describes the radii better:
+    the largest difference between the share of labels inside an ellipse and what the law says,
+    over all ellipses, must be smaller by `BETTER`.
+
     With `sources` (n,), the data set of each face, the variance of a pixel is chosen for which
     the largest gap between promised and held, over all sources and levels, is smallest. With
-    one source there is nothing to choose by, and it stays 0.
+    one source there is nothing to choose by, and it stays 0. With `occlusion` (n, k), the
+    probabilities that landmarks are covered, their covariances grow as makes the labels likeliest.
 
     >>> rng = np.random.default_rng(0)
     >>> truth, sure = rng.normal(size=(500, 4, 2)), np.tile(np.eye(2) / 9, (500, 4, 1, 1))
@@ -81,29 +97,79 @@ def fit(
     if sorted(j for members in chosen.values() for j in members) != list(range(k)):
         raise InputError(f"the groups must hold each of the {k} landmarks once.")
     parts = _parts(sources, len(points))
-    best = _Fit(0.0, np.zeros(k), before, np.inf)
-    for pixel in PIXELS if len(parts) > 1 else PIXELS[:1]:
-        radius = radii(points, spread + pixel**2 * np.eye(2), truth, visible)
-        log_factor = _landmark_factors(radius, chosen, likelihood)
-        scaled = radius / np.exp(log_factor)
-        gap = max(_largest_gap(scaled[part], likelihood) for part in parts)
-        if gap < best.gap:
-            best = _Fit(float(pixel), log_factor, scaled, gap)
-    scale = np.exp(2 * best.log_factor)
+    pixels = PIXELS if len(parts) > 1 else PIXELS[:1]
+    covered = np.zeros(before.shape) if occlusion is None else np.nan_to_num(occlusion)
+
+    def spread_for(amount: float, pixel: float) -> Floats:
+        return spread * np.exp(amount * covered)[..., None, None] + pixel**2 * np.eye(2)
+
+    def distances(amount: float, pixel: float) -> Floats:
+        return radii(points, spread_for(amount, pixel), truth, visible)
+
+    def nats(amount: float) -> float:
+        """Mean negative log-likelihood, but for a constant."""
+        radius = distances(amount, pixel)
+        log_factor = _landmark_factors(radius, chosen, law)
+        size = half_log_determinant(to_cholesky(spread_for(amount, pixel))) + 2 * log_factor
+        return float(np.nanmean(size + family(law).radius_energy(radius / np.exp(log_factor))))
+
+    best = _best_pixel([distances(0.0, p) for p in pixels], chosen, parts, likelihood)
+    pixel = float(pixels[best.place])
+    law = _best_law(distances(0.0, pixel), chosen, likelihood)
+    amount = min(OCCLUSION, key=nats) if covered.any() else 0.0
+    if amount or law != likelihood:
+        best = _best_pixel([distances(amount, p) for p in pixels], chosen, parts, law)
+    scale, pixel = np.exp(2 * best.log_factor), float(pixels[best.place])
     return Calibration(
         scale=scale.tolist(),
-        pixel_variance=(scale * best.pixel**2).tolist() if best.pixel else [],
+        pixel_variance=(scale * pixel**2).tolist() if pixel else [],
+        occlusion=amount,
+        likelihood=law,
         faces=len(points),
         before=coverage(before, likelihood),
-        after=coverage(best.radius, likelihood),
+        after=coverage(best.radius, law),
     )
 
 
 class _Fit(NamedTuple):
-    pixel: float
+    place: int
+    """of the pixel's deviation among those tried"""
     log_factor: Floats
     radius: Floats
     gap: float
+
+
+def _best_pixel(
+    by_pixel: Sequence[Floats],
+    groups: Mapping[str, Sequence[int]],
+    parts: Sequence[NDArray[np.bool_]],
+    likelihood: LikelihoodName,
+) -> _Fit:
+    """Of distances (n, k) for each deviation of a pixel, those that hold all parts best."""
+    best: _Fit | None = None
+    for place, radius in enumerate(by_pixel):
+        log_factor = _landmark_factors(radius, groups, likelihood)
+        scaled = radius / np.exp(log_factor)
+        gap = max(_largest_gap(scaled[part], likelihood) for part in parts)
+        if best is None or gap < best.gap:
+            best = _Fit(place, log_factor, scaled, gap)
+    assert best is not None
+    return best
+
+
+def _best_law(
+    radius: Floats, groups: Mapping[str, Sequence[int]], likelihood: LikelihoodName
+) -> LikelihoodName:
+    """The law that distances (n, k) follow best, each with factors of its own."""
+
+    def distance(law: LikelihoodName) -> float:
+        scaled = radius / np.exp(_landmark_factors(radius, groups, law))
+        inside = np.sort(family(law).radius_probability(scaled[np.isfinite(scaled)]))
+        return float(np.abs(inside - (np.arange(len(inside)) + 0.5) / len(inside)).max())
+
+    found = {f"{STUDENT}{freedom}": distance(f"{STUDENT}{freedom}") for freedom in FREEDOMS}
+    best = min(found, key=lambda name: found[name])
+    return best if found[best] < distance(likelihood) - BETTER else likelihood
 
 
 def _parts(sources: ArrayLike | None, faces: int) -> list[NDArray[np.bool_]]:

@@ -77,6 +77,7 @@ def fit_tables(
             config.likelihood,
             groups,
             part.source,
+            np.stack([face.occlusion for face in part.faces]),
         )
         measured = measured.calibrated(calibration)
     learn, keep = measured.take(first), measured.take(~first)

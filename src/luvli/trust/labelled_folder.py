@@ -86,7 +86,7 @@ def quantization_cost(
         for m in sides
     ]
     rows = [["NME, outer eye corners, %", *(f"{error:.2f}" for error in errors)]]
-    held = [coverage(radii(*m), config.likelihood) for m in sides]
+    held = [coverage(radii(*m), full.info.likelihood) for m in sides]
     rows += [
         [f"coverage at {float(level):.0%}", *(f"{side[level]:.1%}" for side in held)]
         for level in held[0]

@@ -72,7 +72,12 @@ class Measured:
         return replace(
             self,
             faces=tuple(
-                replace(face, covariance=calibration.apply(face.covariance)) for face in self.faces
+                replace(
+                    face,
+                    covariance=calibration.apply(face.covariance, face.occlusion),
+                    likelihood=calibration.likelihood or face.likelihood,
+                )
+                for face in self.faces
             ),
         )
 

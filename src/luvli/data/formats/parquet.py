@@ -13,6 +13,7 @@ and images that failed have a row with nothing else, so that every image is acco
 | box | x0, y0, x1, y1 |
 | points | x, y of each landmark, image pixels |
 | covariance | xx, xy, yx, yy of each landmark, image pixels squared |
+| likelihood | the density that they belong to; null for the Laplacian |
 | visibility | a probability for each landmark |
 | occlusion, occlusion_trained | a probability for each landmark; null where the model tells none |
 """
@@ -49,6 +50,7 @@ def face_schema() -> Any:
             ("box", numbers),
             ("points", numbers),
             ("covariance", numbers),
+            ("likelihood", arrow.string()),
             ("visibility", numbers),
             ("occlusion_trained", arrow.bool_()),
             ("occlusion", numbers),
