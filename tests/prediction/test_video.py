@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import luvli
 from luvli.errors import InputError
 from luvli.prediction import track as following
 from luvli.prediction.batch_job import BatchJob
@@ -221,6 +222,17 @@ def test_lost_faces_end_and_new_ones_begin() -> None:
     assert all(2 in found for found in numbers[10 + following.DETECT_EVERY :])
     assert all(1 not in found for found in numbers[24:])  # gone within a few frames
     assert numbers[-1] == [2, 3]  # came back: a new number
+
+
+def test_a_face_that_is_cut_away_is_given_up_at_once(astronaut: NDArray[np.uint8]) -> None:
+    """Not only when the detector looks the next time, half a second later."""
+    face = np.ascontiguousarray(astronaut[40:240, 120:320])
+    grey = np.full_like(face, 80)
+    model = luvli.load("luvli-68", threads=1)
+    for before in (2, 9):
+        seen = [len(faces) for _, faces in model.track([face] * before + [grey] * 6)]
+        assert seen[:before] == [1] * before
+        assert sum(seen[before:]) <= 2 and not any(seen[before + 2 :])
 
 
 def test_results_of_smoothing_keep_order_and_faces() -> None:

@@ -35,6 +35,11 @@ LOST_AFTER = 2
 """looks of the detector in a row that a face must be missed by to be given up"""
 DOUBTFUL = 0.12
 """typical standard deviation of the landmarks / size of the face above which it may be lost"""
+SUSPECT = 0.03
+"""the same, above which a model that tells its confidence is asked for it; it costs some percent
+of the network, so not for every frame"""
+HOPELESS = 0.05
+"""confidence below which a face may be lost, after a cut for instance"""
 LEAST_SEEN = 10
 """visible landmarks that make a box; a turned face's hidden ones may lie anywhere"""
 JUMP = 1.4
@@ -138,6 +143,7 @@ def _move(track: _Track, face: FaceLandmarks, image: ImageArray) -> None:
         spread > DOUBTFUL
         or not 1 / JUMP < change < JUMP
         or not (0 <= x < width and 0 <= y < height)
+        or (spread > SUSPECT and face.confidence is not None and face.confidence < HOPELESS)
     )
     if not track.doubtful:
         track.box = box
