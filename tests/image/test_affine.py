@@ -54,6 +54,19 @@ def test_apply_and_push_are_the_written_out_sums(
     assert np.array_equal(pushed, pushed.swapaxes(-1, -2))
 
 
+@given(st.floats(0.01, 50), points, covariances)
+def test_a_zoom_alone_is_the_matrix_product_to_the_last_digit(
+    factor: float, points: np.ndarray, covariances: np.ndarray
+) -> None:
+    """Upright crops, the way of nearly every face, go by products of numbers."""
+    zoomed = affine.zoom(factor, about=(3.0, -4.0))
+    product = points @ zoomed[:, :2].T + zoomed[:, 2]
+    np.testing.assert_array_equal(affine.apply(zoomed, points), product)
+    both = zoomed[:, :2] @ covariances @ zoomed[:, :2].T
+    both[:, 1, 0] = both[:, 0, 1]
+    np.testing.assert_array_equal(affine.push_covariance(zoomed, covariances), both)
+
+
 @given(affines(), points, covariances)
 def test_there_and_back(a: np.ndarray, points: np.ndarray, covariances: np.ndarray) -> None:
     back = affine.invert(a)

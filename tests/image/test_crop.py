@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from luvli.errors import InputError
 from luvli.image import Box, Crop
+from luvli.network.config import NetworkConfig
+from luvli.network.model_info import ModelInfo
 
 boxes = st.tuples(
     st.floats(-500, 3000), st.floats(-500, 3000), st.floats(4, 2000), st.floats(4, 2000)
@@ -137,3 +139,36 @@ def test_bad_arguments() -> None:
         Box(3, 0, 3, 1)
     with pytest.raises(InputError, match="finite"):
         Box(0, 0, float("nan"), 1)
+
+
+@given(
+    st.tuples(*[st.integers(0, 12)] * 4, *[st.integers(1, 9)] * 4).map(
+        lambda n: (
+            Box(n[0], n[1], n[0] + n[4], n[1] + n[5]),
+            Box(n[2], n[3], n[2] + n[6], n[3] + n[7]),
+        )
+    )
+)
+def test_intersection_over_union_is_counted_squares(pair: tuple[Box, Box]) -> None:
+    drawn = np.zeros((2, 24, 24), dtype=bool)
+    for canvas, box in zip(drawn, pair, strict=True):
+        x0, y0, x1, y1 = map(int, box)
+        canvas[y0:y1, x0:x1] = True
+        assert box.size == pytest.approx(np.sqrt(canvas.sum()))
+    both, either = (drawn[0] & drawn[1]).sum(), (drawn[0] | drawn[1]).sum()
+    assert pair[0].iou(pair[1]) == both / either == pair[1].iou(pair[0])
+
+
+@given(boxes, st.booleans(), st.floats(0.8, 2.5))
+def test_a_model_cuts_as_anyone_would(box: Box, published: bool, enlarge: float) -> None:
+    """Without the checks for what comes from outside, to the last digit."""
+    config = NetworkConfig(input_size=128, contrast_stretch=published)
+    info = ModelInfo(name="m", config=config, enlarge=enlarge)
+    cut = info.crop_for(box)
+    expected = Crop.from_box(box, 128, enlarge, convention=info.crop_convention)
+    np.testing.assert_array_equal(cut.affine, expected.affine)
+    assert (cut.size, cut.rotation, cut.convention) == (128, 0.0, expected.convention)
+    wider = cut.wider(16)
+    assert wider.size == 160
+    moved = cut.to_crop([[7.0, 9.0]]) + 16
+    np.testing.assert_allclose(wider.to_crop([[7.0, 9.0]]), moved, atol=1e-6)

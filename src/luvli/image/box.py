@@ -82,7 +82,7 @@ class Box:
     @property
     def size(self) -> float:
         """Geometric mean of width and height, in pixels."""
-        return math.sqrt(self.width * self.height)
+        return math.sqrt((self.x1 - self.x0) * (self.y1 - self.y0))
 
     @property
     def array(self) -> NDArray[np.float64]:
@@ -91,12 +91,15 @@ class Box:
 
     def iou(self, other: Box) -> float:
         """Intersection over union, 0..1."""
-        width = min(self.x1, other.x1) - max(self.x0, other.x0)
-        height = min(self.y1, other.y1) - max(self.y0, other.y0)
+        left, top, right, bottom = self.x0, self.y0, self.x1, self.y1
+        x0, y0, x1, y1 = other.x0, other.y0, other.x1, other.y1
+        width = (right if right < x1 else x1) - (left if left > x0 else x0)
+        height = (bottom if bottom < y1 else y1) - (top if top > y0 else y0)
         if width <= 0 or height <= 0:
             return 0.0
         overlap = width * height
-        return overlap / (self.width * self.height + other.width * other.height - overlap)
+        both = (right - left) * (bottom - top) + (x1 - x0) * (y1 - y0)
+        return overlap / (both - overlap)
 
     def moved(self, shift: tuple[float, float], growth: float = 1.0) -> Box:
         """Its centre moved by `shift`, in units of the longer side, and all sides `growth` times

@@ -84,8 +84,10 @@ class Crop:
     ) -> Crop:
         """The square with this centre and side, in image pixels."""
         scale = size / side
-        angle = math.radians(rotation)
-        cos, sin = scale * math.cos(angle), scale * math.sin(angle)
+        cos, sin = scale, 0.0
+        if rotation:
+            angle = math.radians(rotation)
+            cos, sin = scale * math.cos(angle), scale * math.sin(angle)
         middle = size / 2 if convention == "reference" else (size - 1) / 2
         x, y = float(centre[0]), float(centre[1])
         right, down = middle - (cos * x + sin * y), middle - (cos * y - sin * x)
@@ -108,7 +110,8 @@ class Crop:
     def wider(self, margin: int) -> Crop:
         """The same window with so many crop pixels more on every side."""
         affine = self.affine.copy()
-        affine[:, 2] += margin
+        affine[0, 2] += margin  # two numbers are faster than a column
+        affine[1, 2] += margin
         return self._trusted(affine, self.size + 2 * margin, self.rotation, self.convention)
 
     @property

@@ -47,7 +47,9 @@ def usable(found: CropPrediction) -> bool:
         flat = numbers.reshape(-1)
         squares += float(np.dot(flat, flat))
     diagonal = found.covariance.reshape(-1, 4)[:, ::3]  # xx and yy
-    return math.isfinite(squares) and (not diagonal.size or float(diagonal.min()) > 0)
+    return math.isfinite(squares) and (
+        not diagonal.size or bool(np.minimum.reduce(diagonal, axis=None) > 0)
+    )
 
 
 class Backend(Protocol):

@@ -54,8 +54,7 @@ def first_view(pixels: ImageArray, size: int) -> ImageArray:
 def better_box(box: Box, points: Floats, visibility: Floats) -> Box | None:
     """The box of the visible landmarks (k, 2), where a second look is worth its time."""
     # As lists: after a run of the network fetching NumPy's code takes longer.
-    x, y = points.T.tolist()
-    shown = visibility.tolist()
+    x, y, shown = points[:, 0].tolist(), points[:, 1].tolist(), visibility.tolist()
     hidden = [] if min(shown) > 0.5 else [j for j, v in enumerate(shown) if not v > 0.5]
     for j in reversed(hidden):
         del x[j], y[j]
