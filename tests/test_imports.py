@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 
 import luvli
 from luvli.errors import InputError
+
+TELEMETRY = ("ORT_DISABLE_TELEMETRY", "XDG_CACHE_HOME")
 
 
 def after(code: str) -> dict[str, object]:
@@ -49,6 +52,24 @@ def test_loading_a_model_brings_neither_torch_nor_readers_of_data_sets() -> None
     assert "luvli.prediction" in rooms
     assert not rooms & {"luvli.data", "luvli.synthetic", "luvli.evaluation", "luvli.training"}
     assert not {name.split(".")[0] for name in names} & {"torch", "safetensors", "matplotlib", "av"}
+
+
+def test_nothing_is_reported_about_the_machine(tmp_path: Path) -> None:
+    """ONNX Runtime's telemetry would keep its events and a device number below the home folder."""
+    environment = {name: value for name, value in os.environ.items() if name not in TELEMETRY}
+    code = (
+        "import numpy, luvli\n"
+        "luvli.load('luvli-68', threads=1).predict(numpy.zeros((64, 64, 3), numpy.uint8))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment | {"HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    assert not [path for path in tmp_path.rglob("*") if "onnxruntime" in path.name]
 
 
 def test_unknown_attributes_are_missing_as_in_any_module() -> None:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from luvli.errors import InputError
 from luvli.image.read import ImageArray
+from luvli.onnx_runtime import onnx_runtime
 
 WEIGHTS = "face_detection_yunet_2023mar.onnx"
 DIGEST = "8f2383e4dd3cfbb4553ea8718107fc0423210dc964f9f4280604804ed2552fa4"
@@ -40,8 +41,7 @@ class YuNetNetwork:
     """The network, ready to run on images of any size. Safe to call from several threads."""
 
     def __init__(self) -> None:
-        import onnxruntime
-
+        onnxruntime: Any = onnx_runtime()
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         options.inter_op_num_threads = 1

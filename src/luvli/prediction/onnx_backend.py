@@ -16,6 +16,7 @@ from luvli.files import PathLike, unreadable
 from luvli.image.read import ImageArray
 from luvli.network.backend import INPUT, OCCLUSION, OUTPUTS, CropPrediction
 from luvli.network.model_info import ModelInfo
+from luvli.onnx_runtime import onnx_runtime
 from luvli.prediction.onnx_file import refuse_external_data
 
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
@@ -34,8 +35,7 @@ class OnnxBackend:
     def __init__(
         self, path: PathLike, threads: int | None = None, providers: Sequence[str] | None = None
     ) -> None:
-        import onnxruntime
-
+        onnxruntime: Any = onnx_runtime()
         source = Path(path)
         if not source.is_file():
             raise unreadable(source)

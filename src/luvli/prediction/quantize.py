@@ -15,6 +15,7 @@ from luvli.errors import InputError
 from luvli.files import PathLike, whole_file
 from luvli.image.read import ImageArray, read_image
 from luvli.network.backend import INPUT
+from luvli.onnx_runtime import onnx_runtime
 from luvli.prediction.export import export_onnx
 from luvli.prediction.input_files import Inputs
 from luvli.prediction.onnx_backend import OnnxBackend
@@ -51,6 +52,8 @@ def quantize(model: PathLike, target: PathLike, crops: Sequence[ImageArray]) -> 
     use 7 bits, because processors without VNNI add up pairs of products in 16.
     """
     import onnx
+
+    onnx_runtime()
     from onnxruntime import quantization
 
     if len(crops) < 8:
