@@ -17,17 +17,19 @@ from luvli.synthetic.heads.own_modes import USUAL_FULLNESS, own_modes
 from luvli.synthetic.raster.materials import Material
 
 # The 68 Multi-PIE landmarks as vertices of the ICT topology. Some are not the model's own, which
-# lie elsewhere than people label them: brows (17 to 26) 5 mm lower, where those of the London
-# portraits are on average; the floor of the nose (31 to 35) in the crease between nose and lip,
-# 2 mm higher than on the lip; the lids (37, 38, 41, 43, 44, 46) at thirds of their length.
+# lie elsewhere than people label them: the jaw (0, 16) begins 0.05 of the eyes' distance below the
+# eyes, where the ear is rooted; brows (17 to 26) are 5 mm lower, as those of the London portraits;
+# the floor of the nose (31 to 35) is in the crease between nose and lip, 2 mm higher than on the
+# lip; the lids (37, 38, 41, 43, 44, 46) stand at thirds of their length; the lips (56, 58, 61, 63,
+# 65, 67) in the columns of the upper one's peaks (50, 52).
 _LANDMARKS = [
-    *(1225, 1888, 1052, 367, 1719, 1722, 2199, 1447, 966),
-    *(3661, 4390, 3927, 3924, 2608, 3272, 4088, 3443),
-    *(240, 287, 1031, 2039, 2002, 4202, 4235, 3251, 2528, 2481),
+    *(1884, 1888, 1052, 367, 1719, 1722, 2199, 1447, 966),
+    *(3661, 4390, 3927, 3924, 2608, 3272, 4088, 4084),
+    *(270, 1009, 1031, 2040, 2002, 4202, 4236, 3251, 3229, 2511),
     *(978, 4527, 4942, 4857, 68, 2076, 4558, 4270, 2309),
     *(1507, 1540, 1536, 1528, 1518, 1513, 3742, 3750, 3754, 3721, 3727, 3732),
-    *(5708, 5695, 2081, 0, 4275, 6200, 6213, 6346, 6461, 5518, 5957, 5841),
-    *(5702, 5711, 5533, 6216, 6207, 6470, 5517, 5966),
+    *(5708, 5695, 2081, 0, 4275, 6200, 6213, 6346, 6508, 5518, 6004, 5841),
+    *(5702, 5736, 5533, 6241, 6207, 6485, 5517, 5981),
 ]
 
 # Ranges of vertices in the fixed topology (first, one past the last).
