@@ -5,13 +5,14 @@ times as photographs come, and worse: turned, small, lit from aside, dark or pal
 part, blurred, noisy, compressed. They outnumber the renderings, on which a model that learnt from
 renderings is too sure of itself.
 
-Labels of other people follow another convention. How much two of them differ is known from free
-data too: the landmarks that the head's authors gave it, and the labels of London's people. The
-labels of every face are moved at random by as much, so that the ellipses have room for a third.
+Labels of other people follow another convention. The labels of every face are moved at random as
+far as the recipe's last stage moves them (`label_noise`), so that the ellipses keep the room that
+it left for a third.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import cv2
@@ -27,12 +28,6 @@ from luvli.training.sources import load_source
 
 VERSIONS = 20
 """how often each portrait is shown"""
-CONVENTION = {"jaw": 0.024, "brows": 0.028, "nose": 0.0155, "eyes": 0.013, "mouth": 0.0105}
-"""How far the labels of two conventions lie apart, along an axis, in box sizes: root mean square of
-mean offsets, the larger one of two measurements. The first is between the ICT head's own vertices
-and the mean of London's labels fitted to them (jaw 0.024, brows 0.028, nose 0.011, eyes 0.010,
-mouth 0.009); the second between London's labels, by nearest template points, and a model that
-learnt from renderings with those vertices (0.0145, 0.023, 0.0155, 0.013, 0.0105)."""
 SIDE = (32.0, 220.0)
 """length of the face's box in a version, pixels"""
 
@@ -44,6 +39,7 @@ def free_faces(recipe: Recipe, folder: Path, seed: int = 0) -> list[FaceRecord]:
     their images, and nothing about pixels can be learnt from the comparison.
     """
     rng = np.random.default_rng(seed)
+    noise = list(recipe.stages.values())[-1].augmentation.label_noise
     faces: list[FaceRecord] = []
     for name, source in recipe.data.sources.items():
         if source.relabel is not None:  # a model's labels say nothing about its errors
@@ -59,18 +55,20 @@ def free_faces(recipe: Recipe, folder: Path, seed: int = 0) -> list[FaceRecord]:
                 path = folder / f"{name}-{record.face_id}-{version}.png".replace("/", "-")
                 faces.append(_version(record, path, rng))
     return [
-        _other_convention(face, rng).with_changes(dataset="free", box=None, box_kind=None)
+        _other_convention(face, noise, rng).with_changes(dataset="free", box=None, box_kind=None)
         for face in faces
     ]
 
 
-def _other_convention(record: FaceRecord, rng: np.random.Generator) -> FaceRecord:
+def _other_convention(
+    record: FaceRecord, noise: Mapping[str, float], rng: np.random.Generator
+) -> FaceRecord:
     """The same face as people of another school might have labelled it."""
-    size = float(np.sqrt(np.prod(record.tight_box[2:] - record.tight_box[:2])))
+    side = float(np.max(record.tight_box[2:] - record.tight_box[:2]))
     moved = record.points.copy()
     for group, members in get_markup("ibug68").groups.items():
         rows = list(members)
-        moved[rows] += rng.normal(0, CONVENTION[group] * size, (len(rows), 2))
+        moved[rows] += rng.normal(0, noise.get(group, 0.0) * side, (len(rows), 2))
     return record.with_changes(points=moved)
 
 

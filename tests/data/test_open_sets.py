@@ -46,7 +46,7 @@ def test_neutral_faces_have_the_points_of_the_template(london: Path) -> None:
     assert np.allclose(points[29], (middle, 2 * middle))
 
 
-def test_the_jaw_is_shared_out_evenly_from_the_eyes_to_the_chin() -> None:
+def test_the_jaw_is_shared_out_evenly_from_the_ears_to_the_chin() -> None:
     template = np.zeros((189, 2))
     angle = np.linspace(np.pi, np.pi / 2, 10)  # a quarter of a circle on each side
     template[[109, 185, 110, 186, 111, 125, 126, 127, 128, 129]] = np.c_[
@@ -55,19 +55,36 @@ def test_the_jaw_is_shared_out_evenly_from_the_eyes_to_the_chin() -> None:
     template[[112, 187, 113, 188, 114, 133, 132, 131, 130]] = np.c_[
         -np.cos(angle[:9]), np.sin(angle[:9])
     ]
-    template[[18, 27]] = (-0.5, 0), (0.5, 0)  # corners of the eyes
+    template[[18, 27]] = (-0.5, -0.052), (0.5, -0.052)  # corners of the eyes
     jaw = landmarks_of_template(template)[:17] + 0.5
     assert np.allclose(jaw[[0, 8, 16]], [(-1, 0), (0, 1), (1, 0)], atol=1e-9)
     turn = np.degrees(np.arctan2(jaw[:, 1], jaw[:, 0]))
     assert np.allclose(turn, np.linspace(180, 0, 17), atol=0.5)
 
 
-def test_the_jaw_begins_at_the_height_of_the_eyes() -> None:
+def test_the_jaw_begins_a_little_below_the_eyes() -> None:
+    """Straight up or down the temple from where the template begins it."""
     turn = np.array([[0.8, -0.6], [0.6, 0.8]])  # a tilted head
     template = np.zeros((189, 2))
     template[[18, 27, 109, 112]] = np.array([(-1.0, 0), (1, 0), (-2, 0.5), (2, -0.3)]) @ turn.T
     points = landmarks_of_template(template) + 0.5
-    assert np.allclose(points[[0, 16]] @ turn, [(-2, 0), (2, 0)])
+    assert np.allclose(points[[0, 16]] @ turn, [(-2, 0.104), (2, 0.104)])
+
+
+def test_lips_stand_in_the_columns_of_the_upper_ones_peaks() -> None:
+    turn = np.array([[0.8, -0.6], [0.6, 0.8]])  # a tilted head
+    template = np.zeros((189, 2))
+    template[[18, 27]] = np.array([(-5.0, 0), (5, 0)]) @ turn.T
+    template[[89, 90, 91]] = np.array([(-1, 7.0), (0.2, 7.2), (1, 7)]) @ turn.T
+    across = np.array([-3.0, -2, -1.5, 0, 1.5, 2, 3])
+    edges = {61: (87, 94, 95, 96, 97, 98, 93), 67: (87, 99, 100, 101, 102, 103, 93)}
+    for first, line in edges.items():  # straight edges, each falling in its own way
+        template[list(line)] = np.c_[across, 8 + 0.01 * first * across] @ turn.T
+    points = (landmarks_of_template(template) + 0.5) @ turn
+    for left, middle, right in ((61, 62, 63), (67, 66, 65)):
+        line = points[[left, middle, right]]
+        assert np.allclose(line[:, 0], (-1, 0.2, 1))
+    assert np.allclose(points[67, 1], 8 - 0.67)
 
 
 def test_smiling_faces_and_portraits_are_unlabelled(london: Path) -> None:

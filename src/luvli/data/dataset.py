@@ -30,7 +30,7 @@ from luvli.data.boxes import BoxNoise, crop_box, get_enlargement
 from luvli.data.patches import Patches, load_patches
 from luvli.data.record import FaceRecord
 from luvli.data.sets import refuse
-from luvli.errors import InputError
+from luvli.errors import InputError, unknown_choice
 from luvli.files import PathLike
 from luvli.image import Box, Crop, read_image
 from luvli.image import affine as affines
@@ -105,6 +105,19 @@ class CropDataset:
         self.enlarge = get_enlargement(enlarge)
         self.augmentation = augmentation or Augmentation.recipe("none")
         self.flip = get_markup(markup).flip if self.augmentation.flip else None
+        self.label_noise = self._label_noise()
+
+    def _label_noise(self) -> NDArray[np.float64] | None:
+        """(k, 1) standard deviation of each landmark's label in crop pixels; None: no noise."""
+        by_group, markup = self.augmentation.label_noise, get_markup(self.markup)
+        if not by_group:
+            return None
+        spread = np.zeros((markup.size, 1))
+        for group, deviation in by_group.items():
+            if group not in markup.groups:
+                raise unknown_choice(f"group of {self.markup}", group, tuple(markup.groups))
+            spread[list(markup.groups[group])] = deviation * self.size / self.enlarge
+        return spread
 
     def _load_patches(self, folder: PathLike | None, skip_bad: bool, track: Track) -> None:
         if self.convention == "reference":
@@ -149,8 +162,11 @@ class CropDataset:
             image, visibility = add_rectangle(
                 image, points, visibility, config.rectangle, affine, image_size, rng
             )
+        image = change_colours(image, config, rng)
+        if self.label_noise is not None:
+            points = points + rng.normal(size=points.shape) * self.label_noise
         return {
-            "image": change_colours(image, config, rng),
+            "image": image,
             "points": points.astype(np.float32),
             "visibility": visibility.copy(),
             "affine": affine,

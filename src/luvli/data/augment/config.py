@@ -91,6 +91,11 @@ class Augmentation(_Settings):
     occluder: Probability = 0.0
     """a hand, hair or a thing drawn over the face"""
 
+    label_noise: dict[str, Spread] = {}
+    """group of the markup -> standard deviation, along each axis and in sides of the face box, by
+    which its labels are moved at random. A network that learns from such labels leaves room in
+    its covariances for people who label elsewhere"""
+
     keep_inside: bool = False
     """published code: enlarge the crop until every visible landmark is inside"""
     stretch: bool = False
