@@ -48,15 +48,22 @@ OPEN_LIMITS = [
     "labelled theirs; it departs from 300-W's by the offsets below.",
     "It learnt from renderings and some 1,400 frontal portraits of adults: on photographs in the "
     "wild it is less exact than the research model. Its ellipses are calibrated on free faces "
-    "alone, with room for sources that it has not learnt from (tools/free_faces.py), and hold what "
-    "the table below says.",
+    "alone, with room for people who label elsewhere (tools/free_faces.py), and hold what the "
+    "table below says.",
     "The ranges of pose and the number of covering objects of the renderer were set beside "
     "published totals of MERL-RAV's labels; no image or label of it was used.",
 ]
 LINEAGE = {
     "luvli-68": ("luvli-68", "luvli-68-occlusion", "luvli-68-together", "luvli-68-longer"),
     "luvli-68-fast": ("luvli-68-fast", "luvli-68-fast-again"),
-    "luvli-68-open": ("luvli-68-open", "luvli-68-open-again", "luvli-68-open-outline"),
+    "luvli-68-large": (
+        *("luvli-68", "luvli-68-occlusion", "luvli-68-together", "luvli-68-longer"),
+        "luvli-68-large",
+    ),
+    "luvli-68-open": (
+        *("luvli-68-open", "luvli-68-open-again", "luvli-68-open-outline"),
+        "luvli-68-open-columns",
+    ),
 }
 """the recipes that made a model, each starting from what the one before it made"""
 USE = (
