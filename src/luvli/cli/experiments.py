@@ -25,6 +25,9 @@ def run_folder(
         typer.Option("--set", help="Change a value in all of them: key=value."),
     ] = None,
     threads: Annotated[int, typer.Option(help="CPU threads.")] = 1,
+    precision: Annotated[
+        str, typer.Option(help="32-true, or bf16-mixed or 16-mixed where the hardware has it.")
+    ] = "32-true",
     reference: Annotated[str, typer.Option(help="The row that others differ from.")] = "luvli",
 ) -> None:
     """Train every recipe of a folder, one after the other, and measure all on held-out faces.
@@ -45,7 +48,7 @@ def run_folder(
     from luvli.training.distributed import RunOptions, Stopped
 
     overrides = [f"data.root={data}", *(change or [])]
-    options = RunOptions(threads=threads)
+    options = RunOptions(threads=threads, precision=precision)
 
     def say(sentence: str) -> None:
         typer.echo(sentence, err=True)
