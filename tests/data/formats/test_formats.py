@@ -318,7 +318,8 @@ def test_layouts_of_other_projects_come_back(
     back = read_labels(path)
     assert len(back) == 3
     for old, new in zip(records, back, strict=True):
-        np.testing.assert_allclose(new.points, old.points, atol=1e-9)
+        wanted = old.points.round() if name == "dlib" else old.points  # it knows whole pixels only
+        np.testing.assert_allclose(new.points, wanted, atol=1e-9)
         np.testing.assert_array_equal(new.visibility, old.visibility)
         if name not in ("cofw68", "coco-results"):
             assert new.image == old.image

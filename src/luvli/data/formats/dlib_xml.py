@@ -5,7 +5,8 @@
 
 Parts are in the order of their names (numbers), and a part that is not there is unlabelled.
 dlib counts pixels from 0. Boxes that are to be ignored, and boxes without parts, are passed
-over. What is written has whole pixels if `whole_pixels`, which dlib's own trainer asks for.
+over. What is written has whole pixels, as dlib's own: its reader refuses decimals ("string cast
+error", dlib 20.0). Decimals of another program are read.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ def read_dlib(path: PathLike) -> list[FaceRecord]:
     return records
 
 
-def write_dlib(path: PathLike, records: Sequence[FaceRecord], whole_pixels: bool = False) -> None:
-    """Write faces, whole or not at all."""
+def write_dlib(path: PathLike, records: Sequence[FaceRecord]) -> None:
+    """Write faces, whole or not at all; places are rounded to whole pixels."""
     warn_if_predictions(path, records, "dlib")
     hidden = sum(int((record.visibility == Visibility.SELF_OCCLUDED).sum()) for record in records)
     covered = sum(int((record.visibility == 2).sum()) for record in records)
@@ -58,17 +59,24 @@ def write_dlib(path: PathLike, records: Sequence[FaceRecord], whole_pixels: bool
             f"dlib knows no visibility; {hidden} self-occluded landmarks are left out, {covered} "
             "externally occluded ones are written as any other.",
         )
+    if any(_decimals(record) for record in records):
+        warn_lost(path, "dlib knows whole pixels only; places are rounded, by up to half a pixel.")
     root = ET.Element("dataset")
     images = ET.SubElement(root, "images")
     for name, faces in groupby(sorted(records, key=row_name), key=row_name):
         image = ET.SubElement(images, "image", file=name)
         for record in faces:
-            _box(image, record, whole_pixels)
+            _box(image, record)
     ET.indent(root)
     write_text(path, ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n")
 
 
-def _box(image: ET.Element, record: FaceRecord, whole_pixels: bool) -> None:
+def _decimals(record: FaceRecord) -> bool:
+    places = record.points[record.visible]
+    return bool((places != np.round(places)).any())
+
+
+def _box(image: ET.Element, record: FaceRecord) -> None:
     x0, y0, x1, y1 = record.tight_box if record.box is None else record.box
     box = ET.SubElement(
         image,
@@ -80,8 +88,7 @@ def _box(image: ET.Element, record: FaceRecord, whole_pixels: bool) -> None:
     )
     for number, (x, y) in enumerate(record.points.tolist()):
         if np.isfinite([x, y]).all():
-            place = (round(x), round(y)) if whole_pixels else (x, y)
-            ET.SubElement(box, "part", name=f"{number:02d}", x=repr(place[0]), y=repr(place[1]))
+            ET.SubElement(box, "part", name=f"{number:02d}", x=str(round(x)), y=str(round(y)))
 
 
 def _record(box: ET.Element, image: Path | None) -> FaceRecord:

@@ -17,6 +17,7 @@ from luvli.data.formats.common import default_markup
 from luvli.data.formats.csv import read_csv, write_csv
 from luvli.data.formats.cvat import read_cvat, write_cvat
 from luvli.data.formats.dlib_xml import read_dlib, write_dlib
+from luvli.data.formats.image_names import with_found_images, with_names_from
 from luvli.data.formats.json import read_json, write_json
 from luvli.data.formats.labelme import read_labelme, write_labelme
 from luvli.data.formats.lists import (
@@ -54,16 +55,21 @@ def read_labels(path: PathLike, format: str | None = None) -> list[FaceRecord]:
     """Read a label file of any known format; `format` is guessed when None.
 
     A `.pts` file becomes one record, with the image of the same name beside it if there
-    is one.
+    is one. Images that other files name are looked for from the file (`with_found_images`).
     """
     name = format or guess_format(path)
     if name not in _READERS:
         raise unknown_choice("label format", name, LABEL_FORMATS)
-    return _READERS[name](path)
+    records = _READERS[name](path)
+    return records if name == "pts" else with_found_images(path, records)
 
 
 def write_labels(path: PathLike, records: Sequence[FaceRecord], format: str | None = None) -> None:
-    """Write a label file; `format` is taken from the suffix when None (.json is ours)."""
+    """Write a label file; `format` is taken from the suffix when None (.json is ours).
+
+    Images that are there are named as they are seen from the file; for CVAT, which knows the
+    names of what was uploaded to it, only those below the file's folder.
+    """
     suffixes = {
         ".pts": "pts", ".csv": "csv", ".xml": "cvat", ".json": "json", ".tsv": "star",
         ".txt": "wflw",
@@ -71,7 +77,7 @@ def write_labels(path: PathLike, records: Sequence[FaceRecord], format: str | No
     name = format or suffixes.get(Path(path).suffix.lower())
     if name is None or name not in _WRITERS:
         raise unknown_choice("label format to write", name or Path(path).suffix, _WRITERS)
-    _WRITERS[name](path, records)
+    _WRITERS[name](path, with_names_from(path, records, outside=name != "cvat"))
 
 
 def guess_format(path: PathLike) -> LabelFormat:

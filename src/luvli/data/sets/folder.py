@@ -24,7 +24,7 @@ from luvli.data.record import FaceRecord
 from luvli.data.sets.definition import Problem, ReadItem, Request, SetInfo, missing_folder, named
 from luvli.data.sets.source_files import first_existing, natural_key, read_pairs
 from luvli.errors import InputError, brief
-from luvli.files import read_text
+from luvli.files import is_there, read_text
 from luvli.markup import GROUPS, Markup, get_markup, is_markup, markup_by_size, register_markup
 
 MARKUP_FILE = "markup.yaml"
@@ -98,7 +98,8 @@ def _read_labels(path: Path, request: Request, markup: Markup | None) -> Iterato
         return
     for number, record in enumerate(records):
         name = record.face_id or f"{path.stem}#{number}"
-        image = _beside(path, record.image) if request.images else None
+        there = record.image is not None and is_there(record.image)
+        image = record.image if request.images and there else None
         if request.images and image is None:
             yield Problem(
                 str(path),
@@ -120,15 +121,6 @@ def _read_labels(path: Path, request: Request, markup: Markup | None) -> Iterato
             )
         except InputError as error:
             yield Problem(str(path), "bad label", f"{path}: face {name}: {error}")
-
-
-def _beside(path: Path, name: Path | None) -> Path | None:
-    """An image that a label file names: from the file's folder, its `images`, or the `images`
-    beside an `annotations` folder, as mmpose keeps them."""
-    if name is None:
-        return None
-    places = [str(name), f"images/{name}", f"../images/{name}", f"../{name}", name.name]
-    return first_existing(path.parent, places)
 
 
 def read_markup(path: Path) -> Markup:
