@@ -10,6 +10,7 @@ import pytest
 from scored_files import error, expected, mmpose_annotations
 from typer.testing import Result
 
+from luvli.errors import InputError
 from luvli.evaluation.match import read_faces
 
 
@@ -48,6 +49,44 @@ def test_a_data_set_as_the_labels(tmp_path, few, luvli):
     assert json.loads(done.output)["accuracy"]["box"]["nme"]["value"] == pytest.approx(
         error(result)
     )
+
+
+def spiga_of_cofw(path: Path, points, first: int = 1345) -> Path:
+    """SPIGA's files of COFW-68: numbers of the Matlab files, images after the training faces."""
+    faces = [{"imgpath": f"images/{first + i:05d}.jpg", "bbox": [1.0, 1.0, 30.0, 30.0],
+              "landmarks": (p + 1).tolist(), "visible": [1.0] * 68}
+             for i, p in enumerate(points)]  # fmt: skip
+    path.write_text(json.dumps(faces[::-1]))
+    return path
+
+
+def test_spiga_and_cofw_number_the_same_faces_differently(tmp_path, few, luvli):
+    predicted, truth = few
+    root = cofw68_tree(tmp_path / "COFW68_Data", truth)
+    results = spiga_of_cofw(tmp_path / "results_cofw68_test.json", predicted)
+    result = read_faces(results, data=("cofw68", root))
+    assert error(result) == pytest.approx(expected(few))
+    assert result.notes == (
+        "Faces were matched by their numbers: 1345 to 1356 of the predictions are 1 to 12 of the "
+        "labels.",
+    )
+    annotations = spiga_of_cofw(tmp_path / "test.json", truth)
+    assert error(read_faces(results, annotations)) == pytest.approx(expected(few))
+    copied = luvli("convert", results, tmp_path / "copy.json", "--to", "spiga")
+    assert copied.exit_code == 0, copied.output
+    assert error(read_faces(tmp_path / "copy.json", annotations)) == pytest.approx(expected(few))
+
+
+def test_numbers_that_do_not_fit_are_refused(tmp_path, few):
+    predicted, truth = few
+    root = cofw68_tree(tmp_path / "COFW68_Data", truth)
+    fewer = spiga_of_cofw(tmp_path / "fewer.json", predicted[:11])
+    wrong = spiga_of_cofw(tmp_path / "wrong.json", np.roll(predicted, 5, axis=0))
+    for results in (fewer, wrong):
+        with pytest.raises(InputError, match=r"name them alike \(or say --by-order"):
+            read_faces(results, data=("cofw68", root))
+    forced = read_faces(wrong, data=("cofw68", root), by_order=True)
+    assert "matched by their ORDER, as --by-order asks" in forced.notes[0]
 
 
 def test_several_faces_of_one_image_in_a_data_set(tmp_path):

@@ -243,7 +243,7 @@ def test_a_list_of_lists_is_matched_by_order(tmp_path, few):
     assert error(result) == pytest.approx(expected(few)) and "ORDER" in result.notes[0]
 
 
-def test_menpo_benchmark_mat(tmp_path, few):
+def test_menpo_benchmark_mat(tmp_path, few, luvli):
     from scipy.io import savemat
 
     predicted, truth = few
@@ -253,6 +253,8 @@ def test_menpo_benchmark_mat(tmp_path, few):
     savemat(tmp_path / "semifrontal.mat", {"semifrontal": cell})
     result = read_faces(f"{tmp_path}/semifrontal.mat#yang")
     assert error(result) == pytest.approx(expected(few))
+    done = luvli("score", f"{tmp_path}/semifrontal.mat#yang", "--resamples", 5)
+    assert done.output.startswith("yang on menpo all")
     with pytest.raises(InputError, match=r"unknown field of .*choose one of gt, yang"):
         read_faces(f"{tmp_path}/semifrontal.mat#he")
     savemat(tmp_path / "curves.mat", {"x": np.zeros(5), "y": np.zeros((5, 4))})
@@ -268,6 +270,26 @@ def test_mediapipe_mesh_as_68_points_with_its_caveat(tmp_path, few):
     result = read_faces(tmp_path / "mesh.npz", write_spiga(tmp_path / "t.json", truth))
     assert np.array_equal(result.predicted, predicted)
     assert "jaw" in result.notes[0] and len(set(MESH_TO_IBUG68)) == 68
+
+
+def test_a_mesh_in_a_table_has_eyes_too(tmp_path, few):
+    predicted, truth = few
+    mesh = np.zeros((12, 478, 3))
+    mesh[:, list(MESH_TO_IBUG68), :2] = predicted
+    head = ["filename", *(f"{axis}{j}" for j in range(478) for axis in "xyz")]
+    rows = [[name, *map(repr, face.ravel().tolist())]
+            for name, face in zip(names(), mesh, strict=True)]  # fmt: skip
+    (tmp_path / "mesh.csv").write_text("\n".join(",".join(row) for row in [head, *rows]))
+    labels = pts_folder(tmp_path / "labels", truth)  # which do not say that they are ibug68
+    result = read_faces(tmp_path / "mesh.csv", labels)
+    assert set(compute_metrics(result, resamples=2).accuracy) >= {"box", "interocular"}
+
+
+def test_shares_of_the_image_are_not_taken_for_pixels_in_silence(tmp_path, few):
+    predicted, truth = few
+    np.savez(tmp_path / "p.npz", points=predicted / 1000, imgpath=np.array(names()))
+    result = read_faces(tmp_path / "p.npz", write_spiga(tmp_path / "t.json", truth))
+    assert any("look like shares of the image's width" in note for note in result.notes)
 
 
 def test_mesh_vertices_lie_on_the_curves_that_mediapipe_names():

@@ -93,7 +93,7 @@ def score(
     faces = read_faces(
         predictions, truth, data=data, split=split, protocol=protocol, one_based=one_based,
         truth_one_based=truth_one_based, signs=signs, given_boxes=given_boxes, by_order=by_order,
-        method=name or (None if predictions.suffix == ".parquet" else predictions.stem),
+        method=name or _method_name(predictions),
         dataset=dataset, subset=subset, markup=markup, likelihood=density,
     )  # fmt: skip
     if out is None:
@@ -113,3 +113,9 @@ def score(
     print_table(["metric", "value [95 % interval]"], summary_rows(metrics))
     if out is not None:
         typer.echo(f"report written to {out / 'report.html'}")
+
+
+def _method_name(predictions: Path) -> str | None:
+    """The file's name, of `semifrontal.mat#yang` the participant's; None: as the report has it."""
+    participant = predictions.name.partition("#")[2]
+    return None if predictions.suffix == ".parquet" else participant or predictions.stem

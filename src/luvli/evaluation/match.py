@@ -1,9 +1,10 @@
 """Predictions and labels of any origin, matched face by face.
 
 By name wherever both sides have names: by face id, by COCO's image numbers, by image path, or
-by the last parts of the path, whichever has most in common. Several faces of one image are
-told apart by where they are. Without names the order decides, which is said aloud; an order
-that gives absurd errors is refused.
+by the last parts of the path, whichever has most in common; or by number, where both sides are
+numbered without a gap and only from different numbers. Several faces of one image are told apart
+by where they are. Without names the order decides, which is said aloud; an order that gives absurd
+errors is refused.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from luvli.errors import InputError, require
 from luvli.evaluation.accuracy import nme, tight_boxes
 from luvli.evaluation.evaluated_faces import EvaluatedFaces, absolute_path, read_parquet
 from luvli.evaluation.paper_units import paper_pixels
-from luvli.evaluation.pixel_origin import as_annotations_count, origin_note
+from luvli.evaluation.pixel_origin import as_annotations_count, origin_note, share_note
 from luvli.evaluation.prediction_files import read_predictions, read_truth
 from luvli.evaluation.unmatched_faces import UnmatchedFaces, arrays_of_records, unique_names
 from luvli.files import PathLike
@@ -133,7 +134,7 @@ def match_faces(
         labelled = np.isfinite(labels.points).all(axis=2)
         classes = np.where(labelled, Visibility.UNOCCLUDED, Visibility.UNLABELLED).astype(np.int8)
     truth = np.where((classes > 0)[..., None], labels.points, np.nan)
-    notes += origin_note(taken(guess.points), truth)
+    notes += origin_note(taken(guess.points), truth) + share_note(taken(guess.points), truth)
     dataset = about.get("dataset", "") or labels.dataset
     parts = sorted({name for members in labels.subsets for name in members})
     lengths = {} if labels.box_size is None else {"box_size": labels.box_size}
@@ -192,12 +193,16 @@ def match_rows(
     if max(shared):
         left, right = pairs[int(np.argmax(shared))]
         return _by_name(guess, labels, left, right)
-    named = [side for side in (guess, labels) if any(key(side) for key in _KEYS)]
-    if len(named) == 2 and not by_order:
-        raise InputError(
-            f"no face of {guess.source} has the name of a face of {labels.source} "
-            f"({_example(guess)} and {_example(labels)}, for instance): name them alike."
-        )
+    named = all(any(key(side) for key in _KEYS) for side in (guess, labels))
+    if named and not by_order:
+        numbered = _by_number(guess, labels)
+        if numbered is None:
+            raise InputError(
+                f"no face of {guess.source} has the name of a face of {labels.source} "
+                f"({_example(guess)} and {_example(labels)}, for instance): name them alike (or "
+                "say --by-order if both are in the same order)."
+            )
+        return numbered
     if n != m:
         raise InputError(
             f"{guess.source} has {m} faces and {labels.source} has {n}: without names on both "
@@ -210,10 +215,37 @@ def match_rows(
             f"order the median error is {error:.0f} % of the face: the orders differ. Give both "
             "sides names (or say --by-order if the method is that bad)."
         )
+    reason = "as --by-order asks" if named else "because one side has no names"
     return np.arange(n), [
-        "WARNING: predictions and labels were matched by their ORDER, because one side has no "
-        "names: if the orders differ, every number here is wrong."
+        f"WARNING: predictions and labels were matched by their ORDER, {reason}: if the orders "
+        "differ, every number here is wrong."
     ]
+
+
+def _by_number(guess: UnmatchedFaces, labels: UnmatchedFaces) -> tuple[Indices, list[str]] | None:
+    """Faces that both sides number without a gap, from different numbers: 1345 to 1851, as SPIGA
+    calls the test faces of COFW, are 1 to 507."""
+    left, right = _numbers(labels), _numbers(guess)
+    if left is None or right is None or len(left) != len(right):
+        return None
+    index = np.empty(len(left), dtype=np.intp)
+    index[np.argsort(left)] = np.argsort(right)
+    if _median_error(replace(guess, points=guess.points[index]), labels) > ABSURD:
+        return None
+    note = (
+        f"Faces were matched by their numbers: {right.min()} to {right.max()} of the predictions "
+        f"are {left.min()} to {left.max()} of the labels."
+    )
+    return index, [note]
+
+
+def _numbers(side: UnmatchedFaces) -> NDArray[np.int64] | None:
+    """(n,) what a side's faces are called, where that is a row of numbers without a gap."""
+    names = _last_parts(1)(side)
+    if not names or not all(name.isdecimal() and len(name) < 10 for name in names):
+        return None
+    numbers = np.array([int(name) for name in names])
+    return numbers if len(set(names)) == len(names) == np.ptp(numbers) + 1 else None
 
 
 def _median_error(guess: UnmatchedFaces, labels: UnmatchedFaces) -> float:

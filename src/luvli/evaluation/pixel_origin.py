@@ -1,4 +1,4 @@
-"""Whether two files count pixels from the same number.
+"""Whether two files count pixels from the same number, and in pixels at all.
 
 One pixel is little to look at and much in a table: SPIGA's results for 300-W have an inter-ocular
 NME of 2.99 against labels that count as they do, and 3.42 against the same labels counted from 1.
@@ -22,6 +22,10 @@ _OFFSETS = (0.6, 2.0)
 """pixels, of both axes: with one pixel between the files and a habit of the method's own"""
 _SURE = 0.1
 """pixels: the largest standard error of such an offset"""
+_SHARES = (-0.5, 1.5)
+"""nine in ten coordinates between these are no pixels; faces may reach beyond their image"""
+_PIXELS = 10.0
+"""a median label above this is no share"""
 
 
 def as_annotations_count(guess: UnmatchedFaces, source: Path, truth: Path) -> UnmatchedFaces:
@@ -53,3 +57,17 @@ def origin_note(predicted: NDArray[np.float64], truth: NDArray[np.float64]) -> l
                 f"on average: do the {side} count pixels from 1? Then say --{option}one-based."
             ]
     return []
+
+
+def share_note(predicted: NDArray[np.float64], truth: NDArray[np.float64]) -> list[str]:
+    """A warning where predictions (n, k, 2) are shares of the image's size, as MediaPipe's are."""
+    places, labels = (side[np.isfinite(side)] for side in (predicted, truth))
+    if not places.size or not labels.size or np.median(labels) < _PIXELS:
+        return []
+    low, high = np.quantile(places, (0.05, 0.95))
+    if not (_SHARES[0] < low < high < _SHARES[1]):
+        return []
+    return [
+        "WARNING: the predictions lie between 0 and 1: they look like shares of the image's width "
+        "and height, as MediaPipe gives them; multiply them by it."
+    ]

@@ -184,7 +184,8 @@ def _read_csv(path: Path) -> UnmatchedFaces:
         note = f"{path}: {int(missing.sum())} rows without success have no prediction."
         faces = replace(faces, notes=(note,))
     points, notes = located(faces.points, path)
-    return replace(faces, points=points, notes=faces.notes + notes)
+    markup = faces.markup if points.shape == faces.points.shape else None  # a mesh became 68
+    return replace(faces, points=points, markup=markup, notes=faces.notes + notes)
 
 
 def _read_json(path: Path) -> UnmatchedFaces:

@@ -5,7 +5,9 @@
 
 `visible` 0 is a hidden landmark that has a location: our externally occluded. The numbers in
 `ids` are SPIGA's own names of the landmarks; they are neither needed nor written.
-Coordinates are taken as they stand.
+Coordinates are taken as they stand, but for SPIGA's files of COFW-68, whose images are called
+images/01345.jpg to images/01851.jpg: they hold the numbers of the Matlab files, which count from
+1 (all 34,476 landmarks compared), and are read and written so.
 """
 
 from __future__ import annotations
@@ -37,6 +39,8 @@ class _Face(BaseModel):
 
 
 _FACES = TypeAdapter(list[_Face])
+_COFW_IMAGES = range(1345, 1852)
+"""COFW's 507 test faces in SPIGA's files: they follow the 1,345 training faces, from 0"""
 
 
 def read_spiga(path: PathLike) -> list[FaceRecord]:
@@ -54,27 +58,39 @@ def write_spiga(path: PathLike, records: Sequence[FaceRecord]) -> None:
         )
     faces = []
     for record in records:
-        x0, y0, x1, y1 = (record.tight_box if record.box is None else record.box).tolist()
+        name = row_name(record)
+        first = _first_pixel(name)
+        box = (record.tight_box if record.box is None else record.box) + first
+        x0, y0, x1, y1 = box.tolist()
         faces.append(
             {
-                "imgpath": row_name(record),
+                "imgpath": name,
                 "bbox": [x0, y0, x1 - x0, y1 - y0],
-                "landmarks": np.nan_to_num(record.points).tolist(),
+                "landmarks": np.nan_to_num(record.points + first).tolist(),
                 "visible": (record.visibility == Visibility.UNOCCLUDED).astype(float).tolist(),
             }
         )
     write_text(path, json.dumps(faces) + "\n")
 
 
+def _first_pixel(image: str) -> float:
+    """What the coordinates of a face count from, by the name of its image."""
+    *_, folder, name = ("", *Path(image).parts) if image else ("", "")
+    stem, _, suffix = name.partition(".")
+    cofw = folder == "images" and suffix == "jpg" and len(stem) == 5 and stem.isdecimal()
+    return 1.0 if cofw and int(stem) in _COFW_IMAGES else 0.0
+
+
 def _record(face: _Face, path: PathLike) -> FaceRecord:
-    points = np.array(face.landmarks, dtype=np.float64)
+    first = _first_pixel(face.imgpath)
+    points = np.array(face.landmarks, dtype=np.float64) - first
     seen = np.ones(len(points)) if face.visible is None else np.array(face.visible)
     if seen.shape != (len(points),):
         raise InputError(f"{path}, {face.imgpath}: {len(points)} landmarks, {len(seen)} visible.")
     box = None
     if face.bbox is not None:
         x, y, width, height = face.bbox
-        box = np.array([x, y, x + width, y + height])
+        box = np.array([x, y, x + width, y + height]) - first
     return FaceRecord(
         points=points,
         visibility=np.where(seen > 0, Visibility.UNOCCLUDED, Visibility.EXTERNALLY_OCCLUDED),
