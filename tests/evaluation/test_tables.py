@@ -187,16 +187,32 @@ def test_reports_that_fit_no_column_are_named(report):
     assert "mine on merl_rav all fits no column" in sentence and "cofw68 all" in sentence
 
 
+def test_reports_of_one_name_do_not_write_over_each_other(report):
+    """Two runs under one name, of one column: two rows, told apart, none of them mixed."""
+    other = report.model_copy(update={"accuracy": {
+        name: part.model_copy(update={"nme": part.nme.model_copy(update={"value": 9.0})})
+        for name, part in report.accuracy.items()
+    }})  # fmt: skip
+    rows = with_reports(published_table(8), [report, other, report]).rows
+    mine = [row for row in rows if not row.quoted]
+    assert [row.method for row in mine] == ["mine (1)", "mine (2)"]
+    assert 9.0 not in mine[0].values and 9.0 in mine[1].values
+    elsewhere = report.model_copy(update={"dataset": "cofw68", "subset": "all"})
+    both = with_reports(published_table(4), [elsewhere, report])
+    assert [row.method for row in both.rows if not row.quoted] == ["mine"]
+
+
 def test_later_methods_stand_between_the_paper_and_ours_with_sources(report):
     table = with_later_methods(with_reports(published_table(8), [report]))
     assert [row.method for row in table.rows][-3:] == ["LUVLi (paper)", "SPIGA (2022)", "mine"]
     later = [row for n in range(1, 14) for row in with_later_methods(published_table(n)).rows
              if row.source]  # fmt: skip
-    assert len(later) >= 10
+    assert len(later) >= 20
     for row in later:
         assert "arXiv" in row.source and "same test faces" in row.source
     names = dict(printed_blocks(with_later_methods(published_table(3)))[0][2])
     assert names["STAR (2023) ‡"] == ["2.52", "4.32", "2.87"]
+    assert names["PIPNet (2021) ‡"] == ["2.78", "4.89", "3.19"]
 
 
 @pytest.mark.parametrize("side", [128, 256])

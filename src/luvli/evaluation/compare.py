@@ -25,7 +25,7 @@ from luvli.evaluation.metric_records import (
 )
 from luvli.evaluation.metrics import box_scale, failed_of_each, failures_counted
 from luvli.evaluation.report import html_plot, html_table, page, png
-from luvli.evaluation.table_text import TextTable, interval, number
+from luvli.evaluation.table_text import TextTable, interval, number, probability
 from luvli.evaluation.tables import markdown_table
 from luvli.files import PathLike, write_text
 from luvli.likelihood import family
@@ -285,8 +285,8 @@ def _comparison_rows(
 
 def _difference_cells(d: MethodDifference) -> list[str]:
     ends = Interval(value=d.difference, low=d.low, high=d.high)
-    return [d.method, d.metric, f"{d.faces:,}", interval(ends), number(d.p_value, 4),
-            number(d.signed_rank, 4)]  # fmt: skip
+    return [d.method, d.metric, f"{d.faces:,}", interval(ends),
+            probability(d.p_value), probability(d.signed_rank)]  # fmt: skip
 
 
 def _plain(record: MetricRecord | None) -> Any:

@@ -22,6 +22,7 @@ from luvli.evaluation import (
 )
 from luvli.evaluation import visibility as seen
 from luvli.evaluation.evaluated_faces import EvaluatedFaces
+from luvli.evaluation.table_text import numbered
 from luvli.files import is_there
 from luvli.image.read import read_image
 
@@ -81,13 +82,8 @@ def draw_plot(
 
 def with_distinct_methods(sets: Sequence[EvaluatedFaces]) -> list[EvaluatedFaces]:
     """The same sets, methods of one name numbered, so that each has a curve of its own."""
-    names = [faces.method for faces in sets]
-    return [
-        replace(faces, method=f"{faces.method} ({names[: i + 1].count(faces.method)})")
-        if names.count(faces.method) > 1
-        else faces
-        for i, faces in enumerate(sets)
-    ]
+    names = numbered([faces.method for faces in sets])
+    return [replace(faces, method=name) for faces, name in zip(sets, names, strict=True)]
 
 
 def _two_classes(faces: EvaluatedFaces) -> bool:

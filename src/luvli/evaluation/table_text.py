@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -41,6 +42,31 @@ def interval(values: Interval, digits: int = 2) -> str:
     if not math.isfinite(values.low):
         return text
     return f"{text} [{number(values.low, digits)}, {number(values.high, digits)}]"
+
+
+def probability(value: float | None) -> str:
+    """A p-value: four digits, and never 0.
+
+    >>> probability(0.0412), probability(3e-9)
+    ('0.0412', '< 0.0001')
+    """
+    small = value is not None and value < 0.00005
+    return "< 0.0001" if small else number(value, 4)
+
+
+def numbered(names: Sequence[str]) -> list[str]:
+    """The names, those that stand more than once with a number behind them.
+
+    >>> numbered(["a", "b", "a"])
+    ['a (1)', 'b', 'a (2)']
+    """
+    counts = Counter(names)
+    seen = Counter[str]()
+    told = []
+    for name in names:
+        seen[name] += 1
+        told.append(f"{name} ({seen[name]})" if counts[name] > 1 else name)
+    return told
 
 
 def listed_names(names: Sequence[str]) -> str:

@@ -18,6 +18,7 @@ from typing import Any, Literal
 from luvli.data.sets import get_set
 from luvli.errors import unknown_choice
 from luvli.evaluation.metric_records import EvaluationMetrics, SubsetMetrics, find_metric
+from luvli.evaluation.table_text import numbered
 from luvli.files import PathLike
 
 AucMethod = Literal["step", "polyline"]
@@ -122,20 +123,30 @@ def with_reports(
 ) -> PublishedTable:
     """The table with one more row for each method that has a report for one of its columns.
 
-    `auc` chooses between the exact area and the published polyline.
+    Reports of one method on several data sets fill one row; where two of them disagree on a cell,
+    the second begins a row of its own, and the rows are numbered. `auc` chooses between the exact
+    area and the published polyline.
     """
-    rows: dict[str, list[Cell]] = {}
-    faces: dict[str, list[int | None]] = {}
+    rows: list[tuple[str, dict[int, tuple[float, int]]]] = []
     for report in reports:
-        for i, column in enumerate(table.columns):
-            found = _measured(column, report, auc)
-            if found is not None:
-                empty: list[Any] = [None] * len(table.columns)
-                rows.setdefault(report.method, [*empty])[i] = found[0]
-                faces.setdefault(report.method, [*empty])[i] = found[1]
+        measured = [_measured(column, report, auc) for column in table.columns]
+        found = {i: cell for i, cell in enumerate(measured) if cell is not None}
+        mine = (row for name, row in rows if name == report.method)
+        agreeing = (row for row in mine if all(row.get(i, found[i]) == found[i] for i in found))
+        row = next(agreeing, None)
+        if row is not None:
+            row |= found
+        elif found:
+            rows.append((report.method, found))
+    count = len(table.columns)
     ours = tuple(
-        TableRow(method, tuple(cells), quoted=False, faces=tuple(faces[method]))
-        for method, cells in rows.items()
+        TableRow(
+            name,
+            tuple(row[i][0] if i in row else None for i in range(count)),
+            quoted=False,
+            faces=tuple(row[i][1] if i in row else None for i in range(count)),
+        )
+        for name, (_, row) in zip(numbered([name for name, _ in rows]), rows, strict=True)
     )
     return replace(table, rows=table.rows + ours)
 
