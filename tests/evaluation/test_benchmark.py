@@ -34,6 +34,9 @@ def blind(image, box):
 
 def confused(image, box):
     return np.zeros((5, 2))
+
+def broken(image, box):
+    raise RuntimeError("no model")
 '''
 
 
@@ -87,9 +90,12 @@ def test_limit_takes_faces_from_the_whole_folder(folder):
 
 def test_mistakes_are_one_sentence(luvli, folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "unloadable.py").write_text("open('no such weights')")
     for name, sentence in (
         ("ten_lines:nothing", "cannot be imported"),
         ("ten_lines:confused", "must return points of shape"),
+        ("ten_lines:broken", "ten_lines:broken failed (RuntimeError: no model, ten_lines.py line"),
+        ("unloadable:f", "cannot be imported (FileNotFoundError: "),
         ("dlib:nowhere.dat", "dlib"),
         ("mediapipe:nowhere.task", "mediapipe"),
         ("no-such-model", "no-such-model"),
@@ -103,3 +109,38 @@ def test_mistakes_are_one_sentence(luvli, folder, tmp_path, monkeypatch):
 def test_a_plug_in_is_told_from_a_path():
     with pytest.raises(InputError, match="missing_module:predict cannot be imported"):
         open_method("missing_module:predict")
+
+
+def test_a_peer_that_cannot_start_is_one_sentence(folder, tmp_path, monkeypatch):
+    """face-alignment downloads its weights; dlib and MediaPipe refuse what is no model."""
+    import sys
+    from types import ModuleType, SimpleNamespace
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError("<urlopen error [Errno -2] Name or service not known>")
+
+    peer = ModuleType("face_alignment")
+    peer.LandmarksType = SimpleNamespace(TWO_D=1)  # type: ignore[attr-defined]
+    peer.FaceAlignment = refuse  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "face_alignment", peer)
+    with pytest.raises(InputError, match=r"cannot be started .*: it downloads its weights"):
+        open_method("face-alignment")
+    dlib = ModuleType("dlib")
+    dlib.shape_predictor = refuse  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "dlib", dlib)
+    (tmp_path / "x.dat").write_bytes(b"x")
+    with pytest.raises(InputError, match=r"dlib cannot be started .*x\.dat is no model of it"):
+        open_method(f"dlib:{tmp_path / 'x.dat'}")
+
+
+def test_names_of_methods_stay_inside_the_plot():
+    from luvli.evaluation.plots import plot_speed
+
+    times = {"a rather long name": 0.007, "luvli-68": 11.0, "another long name": 22.0}
+    for spread in (times, {name: 1 + time / 10 for name, time in times.items()}):
+        figure = plot_speed(dict.fromkeys(spread, 5.0), spread)
+        figure.canvas.draw()
+        frame = figure.axes[0].get_window_extent()
+        for text in figure.axes[0].texts:
+            place = text.get_window_extent()
+            assert frame.x0 <= place.x0 and place.x1 <= frame.x1, text.get_text()

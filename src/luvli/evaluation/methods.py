@@ -14,21 +14,23 @@ from __future__ import annotations
 
 import importlib
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from luvli.arrays import Floats
 from luvli.data.formats.mediapipe import CAVEAT, mesh_to_ibug68
-from luvli.errors import InputError
+from luvli.errors import InputError, brief
 from luvli.evaluation.uncertainty import LikelihoodName
 from luvli.faces import FaceLandmarks
 
 FoundFace = FaceLandmarks | Floats | None
 Method = Callable[[NDArray[np.uint8], Floats], FoundFace]
+Started = TypeVar("Started")
 
 
 class NamedMethod(NamedTuple):
@@ -80,7 +82,39 @@ def _plug_in(module: str, function: str) -> NamedMethod:
             f"the plug-in {module}:{function} cannot be imported ({error}): keep {module}.py in "
             "this folder, or install it."
         ) from error
-    return NamedMethod(function, found)
+    except Exception as error:  # whatever a stranger's module does when it is imported
+        raise InputError(
+            f"the plug-in {module}:{function} cannot be imported ({_told(error)}): mend it."
+        ) from error
+    return NamedMethod(function, _guarded(f"{module}:{function}", found))
+
+
+def _guarded(name: str, run: Method) -> Method:
+    """The method, with one sentence for whatever another program raises."""
+
+    def guarded(image: NDArray[np.uint8], box: Floats) -> FoundFace:
+        try:
+            return run(image, box)
+        except Exception as error:
+            raise InputError(
+                f"{name} failed ({_told(error)}): mend it, or return None where it finds no face."
+            ) from error
+
+    return guarded
+
+
+def _told(error: Exception) -> str:
+    """What was raised, and where."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    said = f"{type(error).__name__}: {brief(error)}"
+    return f"{said}, {Path(place.filename).name} line {place.lineno}"
+
+
+def _started(package: str, start: Callable[[], Started], fix: str) -> Started:
+    try:
+        return start()
+    except Exception as error:
+        raise InputError(f"{package} cannot be started ({brief(error)}): {fix}.") from error
 
 
 def _installed(module: str, package: str) -> Any:
@@ -94,23 +128,32 @@ def _dlib(path: str) -> NamedMethod:
     dlib = _installed("dlib", "dlib")
     if not Path(path).is_file():
         raise InputError("name dlib's shape predictor: dlib:shape_predictor_68_face_landmarks.dat")
-    predictor = dlib.shape_predictor(path)
+    predictor = _started("dlib", lambda: dlib.shape_predictor(path), f"{path} is no model of it")
 
     def run(image: NDArray[np.uint8], box: Floats) -> FoundFace:
         x0, y0, x1, y1 = (round(float(edge)) for edge in _detector_like(box))
         shape = predictor(image, dlib.rectangle(x0, y0, x1, y1))
         return np.array([(part.x, part.y) for part in shape.parts()], dtype=np.float64)
 
-    return NamedMethod("dlib", run)
+    return NamedMethod("dlib", _guarded("dlib", run), (_DLIB_BOXES,))
+
+
+_DLIB_BOXES = (
+    "dlib was given squares as its own detector draws them, from the boxes that all were given; "
+    "with that detector itself it is better and slower."
+)
 
 
 def _detector_like(box: Floats) -> Floats:
-    """dlib was trained with the squares of its own detector, which reach above the brows."""
+    """The square that dlib's own detector would draw, which its models are trained with.
+
+    Fitted on 568 faces of LFPW that dlib 20.0 finds: the centre lies 0.096 of the box's longer
+    side higher (deviation 0.05), the side is 1.04 of it (0.09).
+    """
     x0, y0, x1, y1 = (float(edge) for edge in box)
-    side = max(x1 - x0, y1 - y0)
-    centre = (x0 + x1) / 2, (y0 + y1) / 2 - 0.08 * side
-    return np.array([centre[0] - side / 2, centre[1] - side / 2, centre[0] + side / 2,
-                     centre[1] + side / 2])  # fmt: skip
+    longer = max(x1 - x0, y1 - y0)
+    x, y, half = (x0 + x1) / 2, (y0 + y1) / 2 - 0.096 * longer, 0.52 * longer
+    return np.array([x - half, y - half, x + half, y + half])
 
 
 def _mediapipe(path: str) -> NamedMethod:
@@ -121,7 +164,11 @@ def _mediapipe(path: str) -> NamedMethod:
     options = vision.FaceLandmarkerOptions(
         base_options=mediapipe.tasks.BaseOptions(model_asset_path=str(path))
     )
-    landmarker = vision.FaceLandmarker.create_from_options(options)
+    landmarker = _started(
+        "MediaPipe",
+        lambda: vision.FaceLandmarker.create_from_options(options),
+        f"{path} is no model of it",
+    )
 
     def run(image: NDArray[np.uint8], box: Floats) -> FoundFace:
         left, top, part = _window(image, box, 1.8)
@@ -138,7 +185,7 @@ def _mediapipe(path: str) -> NamedMethod:
     timed = (
         "MediaPipe looks for the face itself, in a window around the box: its time includes that."
     )
-    return NamedMethod("mediapipe", run, (CAVEAT, timed))
+    return NamedMethod("mediapipe", _guarded("mediapipe", run), (CAVEAT, timed))
 
 
 def _window(
@@ -156,10 +203,14 @@ def _face_alignment() -> NamedMethod:
     package = _installed("face_alignment", "face-alignment")
     kinds = package.LandmarksType
     flat = getattr(kinds, "TWO_D", None) or kinds._2D
-    network = package.FaceAlignment(flat, device="cpu", flip_input=False)
+    network = _started(
+        "face-alignment",
+        lambda: package.FaceAlignment(flat, device="cpu", flip_input=False),
+        "it downloads its weights when it is first used",
+    )
 
     def run(image: NDArray[np.uint8], box: Floats) -> FoundFace:
         found = network.get_landmarks(image, detected_faces=[[*map(float, box), 1.0]])
         return None if not found else np.asarray(found[0], dtype=np.float64)
 
-    return NamedMethod("face-alignment", run)
+    return NamedMethod("face-alignment", _guarded("face-alignment", run))

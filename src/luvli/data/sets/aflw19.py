@@ -181,6 +181,7 @@ INFO = SetInfo(
     licence="research only, no redistribution (ask TU Graz for the images)",
     layout="flickr/{0,2,3}/*.jpg with AFLWinfo_release.mat or face_landmarks_aflw_*.csv",
     detect=detect_aflw19,
-    confirmed="the columns of HRNet's list, and that box_size is 200 x scale, on a published "
-    "excerpt; counts are from the paper, AFLWinfo_release.mat was not seen.",
+    confirmed="the columns of HRNet's list, that box_size is 200 x scale, and where points lie, "
+    "on two faces that mmpose publishes with their images; counts are from the paper, "
+    "AFLWinfo_release.mat was not seen.",
 )

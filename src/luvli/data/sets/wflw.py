@@ -190,5 +190,7 @@ INFO = SetInfo(
     layout="WFLW_images/ with WFLW_annotations/list_98pt_rect_attr_train_test/*.txt "
     "or face_landmarks_wflw_*.csv",
     detect=detect_wflw,
-    confirmed="nothing: layout and counts are from its authors' description.",
+    confirmed="the columns of list_98pt_rect_attr_test.txt on its first line, and where the points "
+    "lie on four faces that mmpose publishes with their images; counts are from its authors' "
+    "description.",
 )
