@@ -1,4 +1,4 @@
-"""Curate a folder of photographs: keep sharp, frontal, well-aligned faces, list the others.
+"""Curate a folder of photographs: keep sharp, frontal, well-aligned faces, and say why not others.
 
 python examples/curate_dataset.py photos/ kept.csv
 """
@@ -24,8 +24,10 @@ def reason_against(face: FaceLandmarks) -> str:
     unsure = 100 * float(face.uncertainty.mean()) / side
     if side < 60:
         return f"small: {side:.0f} pixels"
+    if face.doubtful:
+        return f"alignment probably failed: confidence {face.confidence:.2f}"
     if unsure > MAX_UNCERTAINTY:
-        return f"unsure: {unsure:.1f} % of the box"
+        return f"uncertain: {unsure:.1f} % of the box"
     if face.visibility_trained and (~face.visible()).sum() > 5:
         return f"turned away: {(~face.visible()).sum()} landmarks hidden"
     return ""

@@ -2,8 +2,8 @@
 
     python examples/driver_monitoring.py clip.mp4
 
-The point is the third answer. A frame whose landmarks are too unsure, or whose eyes are hidden,
-gives "unknown" instead of a guess.
+The third answer is the point. Where the alignment probably failed, or the eyes are too uncertain or
+hidden by the head, the program says "unknown" instead of guessing.
 """
 
 from __future__ import annotations
@@ -32,10 +32,12 @@ def judge(face: FaceLandmarks) -> str:
     """What can be said about one face, or "unknown" and why."""
     eyes = face["eyes"]
     width = float(face.box[2] - face.box[0])
+    if face.doubtful:  # the calibrated confidence is below one half
+        return f"unknown: the alignment probably failed (confidence {face.confidence:.2f})"
     if face.visibility_trained and not eyes.visible().any():
         return "unknown: no eye can be seen"
     if eyes.uncertainty.mean() > MAX_UNCERTAINTY * width:
-        return "unknown: too unsure"
+        return "unknown: the eyes are too uncertain"
     yaw = face.head_pose().yaw
     if abs(yaw) > 35:
         return f"head turned by {yaw:.0f} degrees"

@@ -1,4 +1,4 @@
-"""Aligned faces for a recognition network; badly aligned ones are refused.
+"""Aligned faces for a recognition network; those that cannot be trusted are left out.
 
 python examples/face_alignment.py photo.jpg chips/
 """
@@ -22,8 +22,8 @@ def main() -> None:
     image, folder = sys.argv[1], Path(sys.argv[2])
     for number, face in enumerate(luvli.predict(image)):
         width = float(face.box[2] - face.box[0])
-        if face.uncertainty.mean() > MAX_UNCERTAINTY * width:
-            print(f"face {number}: refused, its alignment is too unsure")
+        if face.doubtful or face.uncertainty.mean() > MAX_UNCERTAINTY * width:
+            print(f"face {number}: left out, its alignment is too uncertain")
             continue
         target = folder / f"{Path(image).stem}-{number}.png"
         write_image(target, face.align(image, size=112, template="arcface"))

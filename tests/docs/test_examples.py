@@ -40,11 +40,35 @@ def test_driver_monitoring(run, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(lines) == 8 and all("face 1: attentive" in line for line in lines)
 
 
+def test_driver_monitoring_does_not_guess(run, capsys: pytest.CaptureFixture[str]) -> None:
+    """A face blurred beyond recognition, in the place where one was followed."""
+    av = pytest.importorskip("av")
+    import cv2
+
+    with av.open("clip.mp4") as clip, av.open("lost.mp4", "w") as lost:
+        frames = [frame.to_ndarray(format="rgb24") for frame in clip.decode(video=0)]
+        stream = lost.add_stream("mpeg4", rate=25)
+        stream.height, stream.width = frames[0].shape[:2]
+        stream.pix_fmt = "yuv420p"
+        for image in [*frames, cv2.blur(frames[-1], (91, 91))]:
+            lost.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
+        lost.mux(stream.encode(None))
+    run("driver_monitoring.py", "lost.mp4")
+    lines = capsys.readouterr().out.splitlines()
+    assert "attentive" in lines[len(frames) - 1]
+    assert all("unknown" in line for line in lines[len(frames) :])
+
+
 def test_curate_dataset(run) -> None:
+    import cv2
+
+    cv2.imwrite("photos/c.jpg", cv2.blur(cv2.imread("photos/a.jpg"), (25, 25)))
     folder = run("curate_dataset.py", "photos", "kept.csv")
     with (folder / "kept.csv").open() as stream:
         rows = list(csv.DictReader(stream))
-    assert [row["kept"] for row in rows] == ["True", "True"]
+    assert [row["kept"] for row in rows[:2]] == ["True", "True"]
+    (blurred,) = rows[2:]
+    assert blurred["kept"] == "False" and "alignment probably failed" in blurred["reason"]
 
 
 def test_face_alignment(run) -> None:
