@@ -83,6 +83,32 @@ def test_images_beside_a_label_file_are_drawn_with_its_report(
     assert drawn.exit_code == 0, drawn.output
 
 
+def test_a_dlib_face_without_its_last_landmarks_is_one_of_its_file(tmp_path: Path) -> None:
+    """A profile whose last parts are hidden has as many landmarks as the others."""
+    hidden = np.ones(68, np.int8)
+    hidden[60:] = 0
+    records = [
+        FaceRecord(points=face_points().round(), visibility=classes, image=Path(f"{i}.jpg"))
+        for i, classes in enumerate((np.ones(68, np.int8), hidden))
+    ]
+    with pytest.warns(LossWarning, match="8 self-occluded landmarks are left out"):
+        write_labels(tmp_path / "a.xml", records, "dlib")
+    whole, part = read_labels(tmp_path / "a.xml")
+    assert len(whole.points) == len(part.points) == 68
+    assert part.labelled.sum() == 60 and not part.labelled[60:].any()
+
+
+def test_losses_of_many_files_are_one_sentence(luvli: Any, tmp_path: Path) -> None:
+    for number, hidden in enumerate((2, 5, 5)):
+        points = face_points(seed=number)
+        points[:hidden] = -1 - 1  # two negative numbers, -1 -1 in the file: hidden by the head
+        write_pair(tmp_path / "faces", f"face{number}", points)
+    done = luvli("convert", tmp_path / "faces", tmp_path / "out", "--to", "labelme")
+    assert done.exit_code == 0, done.output
+    assert done.output.count("LabelMe cannot hold") == 1
+    assert "(3 files): " in done.output and "12 self-occluded" in done.output
+
+
 def test_dlib_gets_whole_pixels_which_alone_it_reads(tmp_path: Path) -> None:
     """dlib 20.0 on decimals: "string cast error: invalid string = '114.168'"."""
     record = FaceRecord(

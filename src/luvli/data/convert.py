@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -80,8 +80,8 @@ def write_label_tree(
     """A label file, or for pts and LabelMe a folder with one for each face or image.
 
     The files of a folder are called after the face (pts) or the image (LabelMe). A warning
-    that every file would repeat is given once, with the number of files. `parquet` makes a folder
-    of files with the images inside.
+    that every file would repeat is given once, summed up, with the number of files. `parquet`
+    makes a folder of files with the images inside.
     """
     place = Path(target)
     if format == "parquet":
@@ -99,17 +99,34 @@ def write_label_tree(
         while format == "pts" and name in groups:
             name = f"{name}-2"
         groups.setdefault(name, []).append(record)
-    written, losses = [], Counter[str]()
+    written, losses = [], list[str]()
     for name, faces in groups.items():
         path = place / f"{name}{SINGLE_FORMATS[format]}"
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", LossWarning)
             write_labels(path, faces, format)
-        losses.update(str(loss.message).removeprefix(f"{path}: ") for loss in caught)
+        losses += [str(loss.message).removeprefix(f"{path}: ") for loss in caught]
         written.append(path)
-    for sentence, count in losses.items():
+    for sentence, count in _summed(losses).items():
         warnings.warn(f"{place} ({count:,} files): {sentence}", LossWarning, stacklevel=2)
     return written
+
+
+def _summed(sentences: Iterable[str]) -> dict[str, int]:
+    """Sentences that differ in their numbers alone as one with the sums, and how many they were.
+
+    >>> _summed(["25 hidden ones are left out.", "3 hidden ones are left out."])
+    {'28 hidden ones are left out.': 2}
+    """
+    kinds: dict[str, list[list[int]]] = {}
+    for sentence in sentences:
+        numbers = [int(word) for word in re.findall(r"\d+", sentence)]
+        kind = sentence.replace("{", "{{").replace("}", "}}")
+        kinds.setdefault(re.sub(r"\d+", "{}", kind), []).append(numbers)
+    return {
+        kind.format(*map(sum, zip(*numbers, strict=True))): len(numbers)
+        for kind, numbers in kinds.items()
+    }
 
 
 def _suffix(format: str) -> str:

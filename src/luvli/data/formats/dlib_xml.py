@@ -3,7 +3,8 @@
     <dataset><images><image file='a.jpg'>
       <box top='10' left='20' width='90' height='95'><part name='00' x='31' y='44'/> ...
 
-Parts are in the order of their names (numbers), and a part that is not there is unlabelled.
+Parts are in the order of their names (numbers), and a part that a box has not, but another box of
+the file has, is unlabelled.
 dlib counts pixels from 0. Boxes that are to be ignored, and boxes without parts, are passed
 over. What is written has whole pixels, as dlib's own: its reader refuses decimals ("string cast
 error", dlib 20.0). Decimals of another program are read.
@@ -12,7 +13,7 @@ error", dlib 20.0). Decimals of another program are read.
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -35,17 +36,34 @@ def read_dlib(path: PathLike) -> list[FaceRecord]:
     root = parse_xml(path)
     if root.tag != "dataset":
         raise InputError(f"{path} is not a dlib file: its first element is not <dataset>.")
+    boxes = [
+        (image.get("file", ""), box)
+        for image in root.iter("image")
+        for box in image.findall("box")
+        if box.get("ignore") not in ("1", "true") and box.find("part") is not None
+    ]
+    try:
+        order = _order(part.get("name", "") for _, box in boxes for part in box.findall("part"))
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
     records = []
-    for image in root.iter("image"):
-        name = image.get("file", "")
-        for box in image.findall("box"):
-            if box.get("ignore") in ("1", "true") or box.find("part") is None:
-                continue
-            try:
-                records.append(_record(box, Path(name) if name else None))
-            except (ValueError, TypeError) as error:  # InputError is a ValueError
-                raise InputError(f"{path}, image {name!r}: {error}") from error
+    for name, box in boxes:
+        try:
+            records.append(_record(box, Path(name) if name else None, order))
+        except (ValueError, TypeError) as error:  # InputError is a ValueError
+            raise InputError(f"{path}, image {name!r}: {error}") from error
     return records
+
+
+def _order(names: Iterable[str]) -> dict[str, int]:
+    """Part name -> landmark, for all boxes of a file alike."""
+    listed = list(dict.fromkeys(names))
+    if not all(name.isdecimal() for name in listed):
+        return {name: j for j, name in enumerate(listed)}
+    highest = max(map(int, listed), default=0)
+    if highest >= 10_000:
+        raise InputError(f"part {highest} is not a landmark number.")
+    return {name: int(name) for name in listed}
 
 
 def write_dlib(path: PathLike, records: Sequence[FaceRecord]) -> None:
@@ -91,18 +109,11 @@ def _box(image: ET.Element, record: FaceRecord) -> None:
             ET.SubElement(box, "part", name=f"{number:02d}", x=str(round(x)), y=str(round(y)))
 
 
-def _record(box: ET.Element, image: Path | None) -> FaceRecord:
-    parts = {part.get("name", ""): part for part in box.findall("part")}
-    if all(name.isdecimal() for name in parts):
-        count = max(map(int, parts)) + 1
-        if count > 10_000:
-            raise InputError(f"part {count - 1} is not a landmark number.")
-        order = {name: int(name) for name in parts}
-    else:
-        count, order = len(parts), {name: j for j, name in enumerate(parts)}
+def _record(box: ET.Element, image: Path | None, order: Mapping[str, int]) -> FaceRecord:
+    count = max(order.values()) + 1
     points = np.full((count, 2), np.nan)
-    for name, part in parts.items():
-        points[order[name]] = float(part.get("x", "")), float(part.get("y", ""))
+    for part in box.findall("part"):
+        points[order[part.get("name", "")]] = float(part.get("x", "")), float(part.get("y", ""))
     located = np.isfinite(points).all(axis=1)
     left, top, width, height = (
         float(box.get(key, "nan")) for key in ("left", "top", "width", "height")
