@@ -69,6 +69,7 @@ def test_predictions_come_back(report, faces):
         "points only",
         "no prediction",
         "no label",
+        "one place",
         pytest.param("one", marks=pytest.mark.slow),
         pytest.param("own markup", marks=pytest.mark.slow),
     ],
@@ -82,6 +83,8 @@ def test_a_report_of_hardly_anything(tmp_path, make_faces, case):
         faces = replace(faces, predicted=gap, covariance=np.full_like(faces.covariance, np.nan))
     if case == "no label":
         faces = replace(faces, truth=gap, classes=np.zeros_like(faces.classes))
+    if case == "one place":  # as a network that learnt nothing: the eyes have no distance
+        faces = replace(faces, predicted=np.full_like(faces.predicted, 50.0))
     if case == "own markup":
         faces = replace(
             faces, predicted=faces.predicted[:, :5], truth=faces.truth[:, :5], markup="mine5",

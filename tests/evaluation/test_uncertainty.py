@@ -304,5 +304,7 @@ def test_faces_with_gaps_are_not_averaged(scene):
     faces, sigma = scene["predicted"][:3].copy(), scene["covariance"][:3]
     faces[1, 5] = np.nan
     assert mean_ellipses(faces, sigma).faces == 2
+    faces[2, 45] = faces[2, 36]  # a bad network: both eyes at the highest pixel of one heat map
+    assert mean_ellipses(faces, sigma).faces == 1
     with pytest.raises(InputError, match="nothing to average"):
         mean_ellipses(faces[1:2], sigma[1:2])

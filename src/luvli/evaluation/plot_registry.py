@@ -111,7 +111,10 @@ def applicable_plots(faces: EvaluatedFaces) -> list[str]:
     if faces.covariance is not None and (faces.visible & predicted).any():
         drawn += ["residuals", "whitened", "coverage", "smallest-eigenvalue", "rank"]
         drawn.append("risk-coverage")
-        if metrics.known_markup(faces) and predicted.all(axis=1).any():
+        whole = metrics.known_markup(faces) and uncertainty.normalized_faces(
+            faces.predicted, faces.covariance, faces.markup
+        )
+        if whole and len(whole[0]):
             drawn += ["mean-ellipses", "individual-ellipses"]
     if faces.visibility is not None and _two_classes(faces):
         drawn.append("visibility")

@@ -292,14 +292,16 @@ def normalized_faces(
 ) -> tuple[Floats, Floats]:
     """Faces (m, k, 2) and covariances (m, k, 2, 2) in units of the inter-ocular distance.
 
-    The origin is the middle of the outer eye corners. Faces with a gap are left out.
+    The origin is the middle of the outer eye corners. Faces with a gap are left out, and those
+    whose eye corners were found in one place.
     """
     points = np.asarray(predicted, dtype=np.float64)
     spread = np.asarray(covariance, dtype=np.float64)
-    whole = np.isfinite(points).all(axis=(1, 2)) & _is_covariance(spread).all(axis=1)
-    points, spread = points[whole], spread[whole]
     right, left = markup_for(points.shape[1], markup).outer_eye_corners
     distance = np.linalg.norm(points[:, right] - points[:, left], axis=1)
+    whole = np.isfinite(points).all(axis=(1, 2)) & _is_covariance(spread).all(axis=1)
+    whole &= distance > 0
+    points, spread, distance = points[whole], spread[whole], distance[whole]
     middle = (points[:, right] + points[:, left]) / 2.0
     moved = (points - middle[:, None]) / distance[:, None, None]
     return moved, spread / distance[:, None, None, None] ** 2
@@ -311,7 +313,9 @@ def mean_ellipses(
     """Mean locations and log-Euclidean mean covariances over many frontal faces (Figure 8)."""
     points, spread = normalized_faces(predicted, covariance, markup)
     if not len(points):
-        raise InputError("no face has all its landmarks and covariances: nothing to average.")
+        raise InputError(
+            "no face has all its landmarks, covariances and two eyes: nothing to average."
+        )
     return MeanEllipses(
         points.mean(axis=0), np.asarray(algebra.log_euclidean_mean(spread, axis=0)), len(points)
     )
