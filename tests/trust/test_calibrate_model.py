@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -79,6 +81,18 @@ def test_tables_travel_in_the_model_file(measured, fitted, tmp_path, monkeypatch
     with pytest.raises(InputError, match="trained on"):
         module.calibrate_model(target, trained, tmp_path / "other.onnx")
     assert not (tmp_path / "other.onnx").exists()
+
+
+def test_training_photographs_are_refused_in_a_folder_too() -> None:
+    """Copied out of their set, they have lost its name; a few of equal names are no proof."""
+    seen = Seen.of([f"w300/image_{i}.png" for i in range(300)])
+    own = FaceRecord(points=np.ones((68, 2)), visibility=np.ones(68), dataset="folder")
+    copied = [own.with_changes(image=Path(f"somewhere/image_{i}.png")) for i in range(100)]
+    with pytest.raises(InputError, match="100 of 100 faces have names of photographs"):
+        module.refuse_training_faces(copied, seen)
+    others = [own.with_changes(image=Path(f"holiday {i}.png")) for i in range(150)]
+    module.refuse_training_faces([*copied, *others], seen)
+    module.refuse_training_faces([r.with_changes(dataset="wflw") for r in copied], seen)
 
 
 def test_seen_never_denies_and_seldom_lies() -> None:

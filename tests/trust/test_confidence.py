@@ -19,7 +19,7 @@ from luvli.network.face_features import (
     pose_kind,
     score_feature,
 )
-from luvli.network.trust_tables import basis
+from luvli.network.trust_tables import basis, expected_log
 from luvli.trust.confidence import (
     BEND,
     KNOTS,
@@ -224,3 +224,21 @@ def test_bins_and_gains_by_hand() -> None:
     assert gain_share([1.0, 2.0, 6.0], [1.0, 1.0, 1.0]) == pytest.approx(0.0)
     with pytest.raises(InputError, match="do not fit"):
         confidence_bins([0.5], [True, False])
+
+
+def test_what_went_astray_counts_by_its_chance(table) -> None:
+    """The expected error is that of a mixture; tables of older files have one part alone."""
+    assert table.astray is not None
+    near, odds = np.log([2.0, 2.0, 40.0]), np.array([-40.0, 0.0, 40.0])
+    mixed = np.exp(expected_log(near, odds, 15.0, 30.0))
+    np.testing.assert_allclose(mixed, [2.0, 16.0, 30.0])
+    older = table.model_copy(update={"astray": None, "astray_unscored": None})
+    rng = np.random.default_rng(3)
+    face = predicted_face(labelled_points(rng), 3.0, rng)
+    told = feature_table([face], table.shape)
+    alone = np.exp(table.error(told[:, : len(table.error.features)]))[0]
+    assert older.judge(face)[1] == pytest.approx(alone)
+    lost = table.astray(told[:, : len(table.astray.features)])[0]
+    share = 1 / (1 + np.exp(-lost))
+    wanted = (1 - share) * min(alone, table.astray_from) + share * table.astray_error
+    assert table.judge(face)[1] == pytest.approx(wanted)

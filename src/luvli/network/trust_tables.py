@@ -85,6 +85,14 @@ def bent(
     return terms.reshape(len(x), -1)
 
 
+def expected_log(near: Floats, odds: Floats, astray_from: float, astray_error: float) -> Floats:
+    """(n,) log of the expected error of faces that go astray with log-odds `odds` (n,), and have
+    `near` (n,) for the logarithm of their expected error otherwise."""
+    astray = 1 / (1 + np.exp(-np.minimum(np.maximum(odds, -30.0), 30.0)))
+    close = np.exp(np.minimum(near, math.log(astray_from)))
+    return np.asarray(np.log((1 - astray) * close + astray * astray_error))
+
+
 class ConfidenceTable(_Table):
     """From what a prediction looks like to the probability that it succeeded."""
 
@@ -93,9 +101,18 @@ class ConfidenceTable(_Table):
     in percent of the box (square root of the label box's area)"""
     shape: ShapeModel
     error: Additive
-    """log of the expected error in percent of the box, for faces with a detector's score"""
+    """log of the expected error in percent of the box, for faces with a detector's score, if they
+    did not go astray"""
     error_unscored: Additive
     """for faces whose box was given without one"""
+    astray: Additive | None = None
+    """log-odds that an alignment went astray altogether, for faces with a score; None in older
+    files, whose `error` is that of all faces"""
+    astray_unscored: Additive | None = None
+    astray_from: float = Field(default=15.0, gt=0)
+    """error, in percent of the box, from which that is so"""
+    astray_error: float = Field(default=40.0, gt=0)
+    """mean error of such faces"""
     odds: Additive
     """log-odds of success by that logarithm, its only feature, for faces with a score"""
     odds_unscored: Additive
@@ -118,19 +135,25 @@ class ConfidenceTable(_Table):
         """
         table = np.atleast_2d(np.asarray(features, dtype=np.float64))
         if np.isfinite(table).all():  # as usual
-            logs = self.error(table[:, : len(self.error.features)])
+            logs = self._log_error(table, self.error, self.astray)
             return self._numbers(self.odds(logs[:, None]), logs)
         located = np.isfinite(table[:, :-1]).all(axis=1)
         scored = np.isfinite(table[:, -1])
         safe = np.where(np.isfinite(table), table, 0.0)
         logs = np.where(
             scored,
-            self.error(safe[:, : len(self.error.features)]),
-            self.error_unscored(safe[:, :-1]),
+            self._log_error(safe, self.error, self.astray),
+            self._log_error(safe, self.error_unscored, self.astray_unscored),
         )
         odds = np.where(scored, self.odds(logs[:, None]), self.odds_unscored(logs[:, None]))
         sure, error = self._numbers(odds, logs)
         return np.where(located, sure, 0.0), np.where(located, error, self.largest_error)
+
+    def _log_error(self, table: Floats, error: Additive, astray: Additive | None) -> Floats:
+        features = table[:, : len(error.features)]
+        if astray is None:
+            return error(features)
+        return expected_log(error(features), astray(features), self.astray_from, self.astray_error)
 
     def _numbers(self, odds: Floats, logs: Floats) -> tuple[Floats, Floats]:
         """Log-odds as probabilities, logarithms as errors, neither beyond its bounds."""
@@ -186,6 +209,9 @@ class TriageTable(_Table):
     faces: int
     spoilt_share: float
     """share of spoilt images among them"""
+    expected: list[float] = []
+    """share that was accepted of the faces that the confidence was fitted on, which are others: it
+    tells where tests should begin; [] in older files"""
 
 
 class ShiftTable(_Table):

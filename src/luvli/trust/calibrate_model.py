@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from luvli.data.record import FaceRecord
+from luvli.data.sets import SETS
 from luvli.errors import InputError, require
 from luvli.files import PathLike, whole_file
 from luvli.network.config import NetworkConfig
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 
 SEEN_SHARE = 0.05
 """share of calibration faces that may look like training faces by chance"""
+ANY_FOLDER = "folder"
+"""the data set of faces of which nobody knows whence they came"""
+NAMED_SHARE = 0.5
+"""the same of faces from a folder, whose photographs may have come from any data set, and may be
+called like others'"""
 
 
 def calibrate_model(
@@ -98,6 +104,16 @@ def refuse_training_faces(records: Sequence[FaceRecord], seen: Seen | None) -> N
         raise InputError(
             f"{known:,} of {len(records):,} faces are on photographs that the model was trained "
             "on: calibrate on held-out faces (--recipe takes those of the training)."
+        )
+    named = sum(
+        any(f"{name}/{record.image.name}" in seen for name in SETS)
+        for record in records
+        if record.image is not None and record.dataset in (ANY_FOLDER, "")
+    )
+    if named > NAMED_SHARE * len(records):
+        raise InputError(
+            f"{named:,} of {len(records):,} faces have names of photographs that the model was "
+            "trained on: calibrate on held-out faces, or rename the files if they are others."
         )
 
 

@@ -1,17 +1,20 @@
 """The confidence of a face: fitted on labelled faces and on what goes wrong in life.
 
-The error of an alignment is predicted from what it looks like (`FaceLandmarks` alone): the
-logarithm of its mean is a sum of one broken line for each feature. The confidence, which is the
-probability that the error stays below the bound of success, is a broken line of that logarithm,
-in log-odds. So the order of faces by either is the same, and it is learnt from how large the
-errors are, which says more than which of them lie above the bound. Both fits are convex, so the
-same faces give the same numbers anywhere, small enough for a model's metadata, and numpy
+The error of an alignment is predicted from what it looks like (`FaceLandmarks` alone), in two
+parts: whether it went astray altogether, and how large the error is if it did not. The log-odds of
+the first and the logarithm of the second are each a sum of one broken line for each feature: what
+tells a good face from a better one is not what tells a face from a cat. The confidence, which is
+the probability that the error stays below the bound of success, is a broken line of the logarithm
+of the whole, in log-odds. So the order of faces by either is the same, and it is learnt from how
+large the errors are, which says more than which of them lie above the bound. All fits are convex,
+so the same faces give the same numbers anywhere, small enough for a model's metadata, and numpy
 evaluates them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,7 +30,7 @@ from luvli.network.face_features import (
     feature_table,
     normalised,
 )
-from luvli.network.trust_tables import Additive, ConfidenceTable, basis
+from luvli.network.trust_tables import Additive, ConfidenceTable, basis, expected_log
 
 MODES = 15
 """modes of the shape model"""
@@ -42,6 +45,10 @@ RIDGE = 2.0
 """pull of every slope towards 0, in faces"""
 BEND = 100.0
 """pull of every bend towards 0 in the lines of the expected error"""
+ASTRAY = 15.0
+"""error in percent of the box from which an alignment went astray"""
+ASTRAY_RIDGE = 0.5
+"""pull of slopes and bends towards 0 where faces that went astray are told"""
 FALL = -0.05
 """what log-odds fall with every deviation at least, so that no two errors are equally likely"""
 SPOILT_SHARE = 0.2
@@ -114,7 +121,10 @@ def fit_confidence(
         share = SPOILT_SHARE / (1 - SPOILT_SHARE) * plain_count / count_spoilt
         weight[wrong_on_purpose] = min(1.0, share)
     logs = np.log(np.clip(errors, 0.2, largest_error))
-    fitted: dict[str, Additive] = {}
+    astray = errors >= ASTRAY
+    lost = known & astray
+    astray_error = float(np.average(np.exp(logs[lost]), weights=weight[lost])) if lost.any() else 40
+    fitted: dict[str, Additive | None] = {}
     for name, columns, rows in (
         ("", [*FEATURES, SCORE], known & np.isfinite(table[:, -1])),
         ("_unscored", list(FEATURES), known),
@@ -122,34 +132,66 @@ def fit_confidence(
         if good[rows].sum() < FEWEST // 2 or (~good[rows]).sum() < FEWEST // 2:
             continue
         used, usual = table[rows][:, : len(columns)], ~wrong_on_purpose[rows]
-        told = _told_by_others(used, logs[rows], weight[rows], columns, usual)
+        known_faces = _Faces(used, logs[rows], weight[rows], usual, astray[rows])
+        told = _told_by_others(known_faces, columns, astray_error)
         odds = fit_logistic(told[:, None], good[rows], weight[rows], [EXPECTED], ridge=0.1)
-        fitted[f"error{name}"] = fit_mean(used, logs[rows], weight[rows], columns, usual)
-        fitted[f"odds{name}"] = _falling(odds)
+        near, wrong = _fit_error(known_faces, columns)
+        fitted |= {f"error{name}": near, f"astray{name}": wrong, f"odds{name}": _falling(odds)}
     if "error" not in fitted:  # boxes were given: there was no detector to learn from
-        fitted |= {"error": fitted["error_unscored"], "odds": fitted["odds_unscored"]}
+        parts = ("error", "astray", "odds")
+        fitted |= {part: fitted[f"{part}_unscored"] for part in parts}
     return ConfidenceTable(
         success=success,
         shape=shape,
         largest_error=largest_error,
+        astray_from=ASTRAY,
+        astray_error=round(astray_error, 3),
         faces=int(known.sum()),
         spoilt=count_spoilt,
-        **fitted,
+        **fitted,  # type: ignore[arg-type]
     )
 
 
-def _told_by_others(
-    features: Floats, logs: Floats, weight: Floats, names: Sequence[str], usual: Bools
-) -> Floats:
+class _Faces(NamedTuple):
+    """What the error of n faces is learnt from."""
+
+    features: Floats
+    """(n, d)"""
+    logs: Floats
+    """(n,) of the errors"""
+    weight: Floats
+    usual: Bools
+    """(n,) those that were not spoilt"""
+    astray: Bools
+
+    def take(self, chosen: Bools) -> _Faces:
+        return _Faces(*(column[chosen] for column in self))
+
+
+def _fit_error(faces: _Faces, names: Sequence[str]) -> tuple[Additive, Additive | None]:
+    """Lines for the logarithm of the mean error of faces that did not go astray, and for the
+    log-odds that they did; of all faces, and None, where too few of either are known."""
+    if min(faces.astray.sum(), (~faces.astray).sum()) < FEWEST // 4:
+        return fit_mean(faces.features, faces.logs, faces.weight, names, faces.usual), None
+    near = faces.take(~faces.astray)
+    wrong = fit_logistic(faces.features, faces.astray, faces.weight, names, ASTRAY_RIDGE)
+    return fit_mean(near.features, near.logs, near.weight, names, near.usual), wrong
+
+
+def _told_by_others(faces: _Faces, names: Sequence[str], astray_error: float) -> Floats:
     """(n,) the logarithm of each face's expected error by a fit on other faces: by its own it
     would look better than that of a new face. Neighbours, which may be one photograph, go
     together."""
-    fold = np.arange(len(features)) // NEIGHBOURS % FOLDS
-    told = np.empty(len(features))
+    fold = np.arange(len(faces.logs)) // NEIGHBOURS % FOLDS
+    told = np.empty(len(faces.logs))
     for k in range(FOLDS):
-        others = fold != k
-        fitted = fit_mean(features[others], logs[others], weight[others], names, usual[others])
-        told[~others] = fitted(features[~others])
+        asked = faces.features[fold == k]
+        near, wrong = _fit_error(faces.take(fold != k), names)
+        told[fold == k] = (
+            near(asked)
+            if wrong is None
+            else expected_log(near(asked), wrong(asked), ASTRAY, astray_error)
+        )
     return told
 
 

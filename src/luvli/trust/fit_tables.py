@@ -88,7 +88,11 @@ def fit_tables(
     poses = [pose_kind(face) for face in keep.take(plain).faces]
     regions = fit_regions(keep.take(plain).radii(), groups, poses)
     used = in_use(keep)
-    triage = fit_triage(sure[used], keep.error[used] >= success, float(np.mean(~plain[used])))
+    learnt, _ = confidence.judge_features(
+        feature_table([learn.faces[i] for i in in_use(learn).tolist()], confidence.shape)
+    )
+    spoilt_share = float(np.mean(~plain[used]))
+    triage = fit_triage(sure[used], keep.error[used] >= success, spoilt_share, learnt)
     names = [*FEATURES, SCORE]
     shift = fit_shift({name: table[plain, i] for i, name in enumerate(names)})
     trust = TrustTables(

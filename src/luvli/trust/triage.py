@@ -2,11 +2,13 @@
 
 A face is accepted when its confidence reaches a threshold. Which one is decided by Learn then
 Test (Angelopoulos et al. 2021) on labelled calibration faces: thresholds of a grid that was
-fixed beforehand are tested from several starting points downwards, each start with its share
-of the error probability, and every threshold whose failures are too few to come from a
-failure rate above the wanted one (exact binomial test) may be used. With the stated
-probability, 95 % by default, the failure rate among accepted faces like the calibration faces
-is at most the wanted one.
+fixed beforehand are tested from one of them downwards, until one fails, and every threshold
+before it, whose failures are too few to come from a failure rate above the wanted one (exact
+binomial test), may be used. Where the tests begin is known beforehand too, from the faces
+that the confidence was fitted on, which are others: high enough that few failed, low enough that
+faces remain to show it. So with the stated probability, 95 % by default, the failure rate among
+accepted faces like the calibration faces is at most the wanted one, whatever their number: to
+break it, the first threshold that is worse than wanted has to pass its own test by chance.
 """
 
 from __future__ import annotations
@@ -24,7 +26,12 @@ from luvli.network.trust_tables import TriageTable
 GRID = (*(round(float(1 / (1 + math.exp(-x))), 6) for x in np.linspace(7.0, -4.0, 56)), 0.0)
 """thresholds from 0.999 down to 0.018, evenly spaced in their logits, and 0: all faces"""
 STARTS = (16, 24)
-"""where in the grid the sequences of tests begin: confidences of 0.978 and 0.900"""
+"""where tests begin in tables that do not tell, confidences of 0.978 and 0.900: two sequences,
+each with half of the error probability"""
+START_SHARE = 0.35
+"""share of the faces that tests begin with, if that is enough for"""
+ROOM = 1.3
+"""times as many faces as a promise takes that no accepted face fails"""
 
 
 class Triage(NamedTuple):
@@ -40,10 +47,17 @@ class Triage(NamedTuple):
     """the failure rate that is not passed, with the stated confidence (Clopper-Pearson)"""
 
 
-def fit_triage(confidence: ArrayLike, failed: ArrayLike, spoilt_share: float) -> TriageTable:
+def fit_triage(
+    confidence: ArrayLike,
+    failed: ArrayLike,
+    spoilt_share: float,
+    others: ArrayLike | None = None,
+) -> TriageTable:
     """Count accepted and failed calibration faces at each threshold of the grid.
 
-    `confidence` (n,) must come from a model that did not see these faces.
+    `confidence` (n,) must come from a model that did not see these faces; `others` (m,) are
+    confidences of faces that are not among them, as many of them spoilt, which say where tests
+    should begin.
     """
     sure = np.asarray(confidence, dtype=np.float64)
     wrong = np.asarray(failed, dtype=bool)
@@ -58,7 +72,14 @@ def fit_triage(confidence: ArrayLike, failed: ArrayLike, spoilt_share: float) ->
         failed=(inside & wrong).sum(axis=1).tolist(),
         faces=len(sure),
         spoilt_share=round(float(spoilt_share), 4),
+        expected=[] if others is None else _shares(others),
     )
+
+
+def _shares(confidence: ArrayLike) -> list[float]:
+    """Share of faces at or above each threshold of the grid."""
+    inside = np.asarray(confidence, dtype=np.float64)[None] >= np.array(GRID)[:, None]
+    return np.round(inside.mean(axis=1), 4).tolist()
 
 
 def choose_threshold(
@@ -77,9 +98,10 @@ def choose_threshold(
             "the largest failure rate and its confidence must lie between 0 and 1, "
             f"got {max_failure_rate} and {confidence}."
         )
-    risk = (1.0 - confidence) / len(STARTS)
+    starts = _starts(table, max_failure_rate, confidence)
+    risk = (1.0 - confidence) / len(starts)
     passed: list[int] = []
-    for start in STARTS:
+    for start in starts:
         for i in range(start, len(table.thresholds)):
             if binomial_tail(table.failed[i], table.accepted[i], max_failure_rate) > risk:
                 break
@@ -90,6 +112,16 @@ def choose_threshold(
     accepted, failed = table.accepted[best], table.failed[best]
     bound = min(upper_bound(failed, accepted, 1 - risk), max_failure_rate)
     return Triage(table.thresholds[best], accepted, failed, bound)
+
+
+def _starts(table: TriageTable, max_failure_rate: float, confidence: float) -> tuple[int, ...]:
+    """Places in the grid where tests begin; nothing that the calibration faces did counts."""
+    if not table.expected:
+        return STARTS
+    needed = ROOM * accepted_needed(max_failure_rate, confidence)
+    wanted = max(START_SHARE, needed / max(table.faces, 1))
+    enough = (i for i, share in enumerate(table.expected) if share >= wanted)
+    return (next(enough, len(table.expected) - 1),)
 
 
 def threshold_of(info: ModelInfo, max_failure_rate: float) -> Triage:
@@ -114,10 +146,9 @@ def accepted_needed(max_failure_rate: float, confidence: float = 0.95) -> int:
     """Accepted calibration faces without any failure that a promise takes at least.
 
     >>> accepted_needed(0.02), accepted_needed(0.1)
-    (183, 36)
+    (149, 29)
     """
-    risk = (1.0 - confidence) / len(STARTS)
-    return math.ceil(math.log(risk) / math.log1p(-max_failure_rate))
+    return math.ceil(math.log(1.0 - confidence) / math.log1p(-max_failure_rate))
 
 
 def binomial_tail(failures: int, n: int, rate: float) -> float:
