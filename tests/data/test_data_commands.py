@@ -150,15 +150,16 @@ def test_rendered_faces_are_read_back(luvli: Luvli, tmp_path: Path) -> None:
 
 
 def test_mmpose_trees_keep_images_beside_annotations(luvli: Luvli, tmp_path: Path) -> None:
-    write_pair(tmp_path / "images", "a", face_points())
-    (tmp_path / "images/a.pts").unlink()
     keypoints = np.column_stack([face_points(), np.ones(68)]).ravel().tolist()
-    content = {
-        "images": [{"id": 1, "file_name": "a.jpg"}], "categories": [{"id": 1, "keypoints": []}],
-        "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "keypoints": keypoints}],
-    }  # fmt: skip
     (tmp_path / "annotations").mkdir()
     for split in ("train", "test"):
+        write_pair(tmp_path / "images", split, face_points())
+        (tmp_path / f"images/{split}.pts").unlink()
+        content = {
+            "images": [{"id": 1, "file_name": f"{split}.jpg"}],
+            "categories": [{"id": 1, "keypoints": []}],
+            "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "keypoints": keypoints}],
+        }  # fmt: skip
         path = tmp_path / f"annotations/face_landmarks_{split}.json"
         path.write_text(json.dumps(content))
     done = luvli("data", "check", "folder", tmp_path, "--json")

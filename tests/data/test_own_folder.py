@@ -12,7 +12,9 @@ from data_trees import (
     write_pair,
 )
 
-from luvli.data.sets import load_set, read_set
+from luvli.data.formats import write_labels
+from luvli.data.sets import DataWarning, load_set, read_set
+from luvli.errors import LossWarning
 from luvli.markup import get_markup
 
 io = pytest.importorskip("scipy.io")
@@ -83,3 +85,20 @@ def test_folder_with_coco(tmp_path: Path) -> None:
     assert found[0].image == tmp_path / "images/one.jpg"
     np.testing.assert_allclose(found[0].points, face_points())
     assert [p.kind for p in found.problems] == ["missing image"]
+
+
+@pytest.mark.parametrize("images", [True, False])
+def test_labels_exported_into_their_folder_do_not_double_the_faces(
+    tmp_path: Path, images: bool
+) -> None:
+    for number in range(3):
+        write_pair(tmp_path, f"face{number}", face_points(seed=number))
+    faces = load_set("folder", tmp_path)
+    write_labels(tmp_path / "all.json", faces.records, "coco")
+    with pytest.warns(LossWarning):
+        write_labels(tmp_path / "all.xml", faces.records, "dlib")  # whole pixels: the same faces
+    other = faces.records[0].with_changes(points=faces.records[0].points + 30)
+    write_labels(tmp_path / "others.csv", [other])  # another face of the first image
+    with pytest.warns(DataWarning, match="6 faces stand in a second label file"):
+        again = load_set("folder", tmp_path, images=images)
+    assert len(again) == 4

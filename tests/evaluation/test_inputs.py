@@ -312,3 +312,17 @@ def test_an_empty_folder(tmp_path, truth_json):
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"holds no \.pts"):
         read_faces(tmp_path / "empty", truth_json)
+
+
+@pytest.mark.parametrize("signs", [True, False])
+def test_what_a_model_calls_hidden_has_no_place_in_pts(tmp_path, few, signs):
+    """`luvli predict --format pts` writes -1 -1; with --no-signs, too, that is no location."""
+    predicted, truth = few
+    hidden = np.ones(68, np.int8)
+    hidden[3] = 0
+    for i, (guess, label) in enumerate(zip(predicted, truth, strict=True)):
+        write_pts(tmp_path / f"p/{i}.pts", guess, hidden if i == 0 else None)
+        write_pts(tmp_path / f"t/{i}.pts", label)
+    result = read_faces(tmp_path / "p", tmp_path / "t", signs=signs)
+    assert np.isnan(result.predicted[0, 3]).all() and np.isfinite(result.predicted[1:]).all()
+    assert "1 landmarks are called self-occluded" in result.notes[0]

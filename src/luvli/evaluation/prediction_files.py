@@ -40,6 +40,7 @@ from luvli.data.formats.coco import coco_first_pixels
 from luvli.data.formats.columns import IMAGE_COLUMNS
 from luvli.data.formats.json import POINT_KEYS, parse_faces
 from luvli.data.formats.parquet import read_face_table
+from luvli.data.formats.pts import FIRST_PIXEL
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
 from luvli.evaluation.evaluated_faces import read_parquet, table_array
@@ -61,6 +62,8 @@ _TRUTH = ("truth", "ground_truth", "gt")
 _CLASSES = ("classes", "visibility_class", "vis_gt")
 _NAMES = ("names", "name", "face_id", "images", *IMAGE_COLUMNS)
 _ARRAYS = (".npz", ".npy", ".parquet")
+_NOWHERE = -1.0 - FIRST_PIXEL
+"""-1 in a .pts file, both coordinates: a landmark without a location"""
 
 
 def read_predictions(path: Path, signs: bool) -> tuple[UnmatchedFaces, UnmatchedFaces | None]:
@@ -151,7 +154,10 @@ def _from_pts(files: Sequence[Path], folder: Path, signs: bool) -> UnmatchedFace
     sizes = {len(face.points) for face in faces}
     if len(sizes) > 1:
         raise InputError(f"{folder} mixes files of {sorted(sizes)} points: score them one by one.")
+    points = np.stack([face.points for face in faces])
     classes = np.stack([face.visibility for face in faces])
+    nowhere = (points == _NOWHERE).all(axis=2)  # is no place, even where signs are places
+    points[nowhere], classes[nowhere] = np.nan, Visibility.SELF_OCCLUDED
     hidden = int((classes == Visibility.SELF_OCCLUDED).sum())
     note = (
         f"{folder}: {hidden:,} landmarks are called self-occluded, for which .pts has no location; "
@@ -159,7 +165,7 @@ def _from_pts(files: Sequence[Path], folder: Path, signs: bool) -> UnmatchedFace
     )
     return UnmatchedFaces(
         str(folder),
-        np.stack([face.points for face in faces]),
+        points,
         tuple(file.relative_to(folder).with_suffix("").as_posix() for file in files),
         classes=classes,
         images=tuple(_image_beside(file) for file in files),

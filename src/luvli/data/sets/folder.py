@@ -20,8 +20,16 @@ from numpy.typing import NDArray
 from luvli.data.formats import read_labels, read_pts
 from luvli.data.formats.columns import numbered_columns
 from luvli.data.formats.yaml_text import parse_yaml
-from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import Problem, ReadItem, Request, SetInfo, missing_folder, named
+from luvli.data.record import IMAGE_NAME, FaceRecord
+from luvli.data.sets.definition import (
+    Note,
+    Problem,
+    ReadItem,
+    Request,
+    SetInfo,
+    missing_folder,
+    named,
+)
 from luvli.data.sets.source_files import first_existing, natural_key, read_pairs
 from luvli.errors import InputError, brief
 from luvli.files import is_there, read_text
@@ -33,7 +41,42 @@ RENDERED_SETTINGS = "synthetic.json"
 
 
 def read_folder(request: Request) -> Iterator[ReadItem]:
-    """Every labelled face under the folder, `.pts` and label files alike."""
+    """Every labelled face under the folder, `.pts` and label files alike.
+
+    A face that several of them hold, as after an export into the folder, is taken once.
+    """
+    known: dict[str, list[NDArray[np.float64]]] = {}
+    repeated = 0
+    for item in _read_files(request):
+        if isinstance(item, FaceRecord):
+            held = known.setdefault(_place(item, request.root), [])
+            if any(_is_same(points, item.points) for points in held):
+                repeated += 1
+                continue
+            held.append(item.points)
+        yield item
+    if repeated:
+        yield Note(
+            f"{request.root}: {repeated:,} faces stand in a second label file; each is taken once."
+        )
+
+
+def _place(record: FaceRecord, root: Path) -> str:
+    """The image of a face, or where it would be, without its suffix."""
+    image = record.image or record.attributes.get(IMAGE_NAME)
+    path = Path(image) if image else root / record.face_id
+    return os.path.normpath(path.absolute().parent / (path.stem if image else path.name))
+
+
+def _is_same(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
+    """Whether two faces of an image are one, written by formats of different precision."""
+    if one.shape != other.shape:
+        return False
+    gap = np.abs(one - other)[np.isfinite(one) & np.isfinite(other)]
+    return bool(gap.size and gap.max() <= 1.0)
+
+
+def _read_files(request: Request) -> Iterator[ReadItem]:
     declared = request.root / MARKUP_FILE
     markup = read_markup(declared) if declared.is_file() else None
     start, word = request.root, ""
