@@ -21,7 +21,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from typer.main import get_command
 from typer.testing import Result
+
+from luvli.cli import app
+from luvli.training.recipe_names import recipe_names
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -109,6 +113,35 @@ def test_blocks_are_found() -> None:
     found = blocks(ROOT / "README.md")
     assert {block.language for block in found} == {"python", "sh"}
     assert all(block.reason is None or len(block.reason) > 10 for block in found)
+
+
+def commands_not_run() -> list[list[str]]:
+    """The calls of `luvli` in blocks that cannot run here, without comments and redirections."""
+    found = []
+    for page in PAGES:
+        for block in blocks(page):
+            if block.reason is not None and block.language == "sh":
+                for line in block.code.replace("\\\n", " ").splitlines():
+                    words = shlex.split(line.replace("$(which luvli)", "luvli"), comments=True)
+                    if "luvli" in words and words[0] in ("luvli", "torchrun"):
+                        found.append(words[words.index("luvli") + 1 :])
+    return found
+
+
+def test_commands_that_are_not_run_exist_as_printed() -> None:
+    """Verbs, options and recipes; what they would read is not here."""
+    command: Any
+    commands = commands_not_run()
+    assert len(commands) > 10
+    for arguments in commands:
+        command, context, rest = get_command(app), None, list(arguments)
+        while hasattr(command, "commands"):
+            assert rest[0] in command.commands, f"luvli {' '.join(arguments)}"
+            command = command.commands[rest.pop(0)]
+        context = command.make_context(arguments[0], list(rest))  # refuses unknown options
+        if arguments[0] == "train":
+            recipe = str(context.params["recipe"])
+            assert recipe in (*recipe_names(), "RECIPE") or recipe.endswith(".yaml"), recipe
 
 
 def test_what_a_shell_must_do_is_seen() -> None:

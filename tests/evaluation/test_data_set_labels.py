@@ -10,6 +10,7 @@ import pytest
 from scored_files import error, expected, mmpose_annotations
 from typer.testing import Result
 
+from luvli.data.formats import write_pts
 from luvli.errors import InputError
 from luvli.evaluation.match import read_faces
 
@@ -49,6 +50,18 @@ def test_a_data_set_as_the_labels(tmp_path, few, luvli):
     assert json.loads(done.output)["accuracy"]["box"]["nme"]["value"] == pytest.approx(
         error(result)
     )
+
+
+def test_a_folder_of_ones_own_as_the_labels(tmp_path, few):
+    """All of it: most folders have no part that is called test."""
+    predicted, truth = few
+    for i, points in enumerate(truth):
+        write_pts(tmp_path / f"faces/{i}.pts", points)
+    (tmp_path / "mine.json").write_text(
+        json.dumps({f"{i}.jpg": points.tolist() for i, points in enumerate(predicted)})
+    )
+    result = read_faces(tmp_path / "mine.json", data=("folder", tmp_path / "faces"))
+    assert error(result) == pytest.approx(expected(few), abs=1e-3)
 
 
 def spiga_of_cofw(path: Path, points, first: int = 1345) -> Path:

@@ -12,7 +12,7 @@ import numpy as np
 
 from luvli.data.boxes import crop_box
 from luvli.data.record import FaceRecord
-from luvli.data.sets import load_set
+from luvli.data.sets import get_set, load_set
 from luvli.data.sets.check import TrackRecords
 from luvli.errors import InputError
 from luvli.evaluation.accuracy import normalizer_name
@@ -52,8 +52,7 @@ def labelled_faces(
     folder: PathLike, dataset: str = "folder", limit: int | None = None
 ) -> list[FaceRecord]:
     """The faces to run on: a folder of one's own, or a data set's test split."""
-    split = "all" if dataset == "folder" else "test"
-    faces = load_set(dataset, folder, split, skip_bad=True)
+    faces = load_set(dataset, folder, get_set(dataset).test_split, skip_bad=True)
     step = 1 if limit is None else max(1, len(faces) // limit)
     return list(faces.records[::step][:limit])
 

@@ -106,9 +106,7 @@ def evaluate_set(
     way: CropBy | None = next((name for name in _ways() if name == crop_by), None)
     if way is None:
         raise unknown_choice("kind of crop", crop_by, _ways())
-    if split is None:
-        split = "all" if "all" in info.splits else "test"
-        split = split if split in info.splits else info.splits[0]
+    split = split or info.test_split
     if protocol is None:
         folder = Path(root)
         known = info.detect is not None and folder.is_dir()

@@ -88,10 +88,9 @@ def read_data_truth(
     protocol: str | None = None,
     subset: str | None = None,
 ) -> UnmatchedFaces:
-    """The labels of a data set's test split (or the only one); images need not be there."""
+    """The labels of a data set, by default its `test_split`; images need not be there."""
     info = get_set(name)
-    if split is None:
-        split = next((s for s in ("test", "all") if s in info.splits), info.splits[0])
+    split = split or info.test_split
     part = subset if subset in info.subsets else None
     faces = load_set(name, root, split, subset=part, protocol=protocol, images=False, skip_bad=True)
     return arrays_of_records(faces.records, str(root))

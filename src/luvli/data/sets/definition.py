@@ -116,6 +116,11 @@ class SetInfo:
     detect: Callable[[Path], str] | None = None
     """tells the protocol from what is on disk, where two kinds of files hold the same set"""
 
+    @property
+    def test_split(self) -> str:
+        """What to measure on where nobody says: all of a folder of one's own, else the test set."""
+        return next((s for s in ("all", "test") if s in self.splits), self.splits[0])
+
 
 def off_image_invisible(record: FaceRecord) -> FaceRecord:
     """Landmarks left of or above the image as self-occluded, as the published code reads
