@@ -138,8 +138,23 @@ def test_strangers_are_not_paired(two):
     assert "no paired test: bad" in compare.comparison_tables(strangers)[0].note
 
 
+def test_faces_that_share_nothing_but_a_number_are_not_paired(two):
+    """Predictions without names are called face 0, face 1, ... in every report."""
+    first, second = (compare.read_report(folder) for folder in two)
+    lying = replace(second.faces, truth=second.faces.truth[..., ::-1])  # faces on their side
+    strangers = [first, compare.StoredReport(second.metrics, lying)]
+    assert compare.paired_differences(strangers) == []
+    halved = replace(
+        second.faces, truth=second.faces.truth / 2, predicted=second.faces.predicted / 2
+    )
+    same = [first, compare.StoredReport(second.metrics, halved)]  # in pixels of a crop, say
+    assert compare.paired_differences(same)[0].faces == 30
+
+
 def test_methods_of_one_name_are_told_apart_by_folder(two):
     report = compare.read_report(two[0])
+    twins = compare.distinct([report, report], ["first/run", "second/run"])
+    assert [r.metrics.method for r in twins] == ["good (run) (1)", "good (run) (2)"]
     names = [r.metrics.method for r in compare.distinct([report, report], ["runs/a", "runs/b"])]
     assert names == ["good (a)", "good (b)"]
 

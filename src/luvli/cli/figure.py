@@ -30,7 +30,9 @@ def figure(
     normalizer: Annotated[
         str, typer.Option(help="box, interocular, interpupil or diagonal.")
     ] = "box",
-    cutoff: Annotated[float, typer.Option(help="Right end of the error axis, percent.")] = 7.0,
+    cutoff: Annotated[
+        float, typer.Option(min=0.1, help="Right end of the error axis, percent.")
+    ] = 7.0,
     per_bin: Annotated[
         int, typer.Option(min=1, help="Landmarks in one bin of figure 4 (734 or 36 in the paper).")
     ] = 734,

@@ -25,10 +25,13 @@ from luvli.evaluation.metric_records import (
 )
 from luvli.evaluation.metrics import box_scale, failed_of_each, failures_counted
 from luvli.evaluation.report import html_plot, html_table, page, png
-from luvli.evaluation.table_text import TextTable, interval, number, probability
+from luvli.evaluation.table_text import TextTable, interval, number, numbered, probability
 from luvli.evaluation.tables import markdown_table
 from luvli.files import PathLike, write_text
 from luvli.likelihood import family
+
+_APART = 0.08
+"""box sizes, median over faces: two labellers of one face are 0.03 apart, two faces 0.16"""
 
 
 class StoredReport(NamedTuple):
@@ -62,13 +65,15 @@ def read_report(folder: PathLike) -> StoredReport:
 
 
 def distinct(reports: Sequence[StoredReport], folders: Sequence[PathLike]) -> list[StoredReport]:
-    """The reports with methods named apart: by their folder where two have the same name."""
+    """The reports with methods named apart: by their folder where two have the same name,
+    and by a number where the folders have, too."""
     names = [report.metrics.method for report in reports]
+    apart = [
+        f"{name} ({Path(folder).name})" if names.count(name) > 1 else name
+        for name, folder in zip(names, folders, strict=True)
+    ]
     result = []
-    for report, folder in zip(reports, folders, strict=True):
-        name = report.metrics.method
-        if names.count(name) > 1:
-            name = f"{name} ({Path(folder).name})"
+    for report, name in zip(reports, numbered(apart), strict=True):
         metrics = report.metrics.model_copy(update={"method": name})
         result.append(StoredReport(metrics, replace(report.faces, method=name)))
     return result
@@ -198,11 +203,29 @@ def comparison_json(
 
 
 def _common(a: EvaluatedFaces, b: EvaluatedFaces) -> tuple[EvaluatedFaces, EvaluatedFaces]:
-    """The faces of the same name in both, in the same order."""
+    """The faces of the same name in both, in the same order; none if their labels say that only
+    the names are the same, as of two sets that number their faces."""
     where = {name: i for i, name in enumerate(b.names)}
     pairs = [(i, where[name]) for i, name in enumerate(a.names) if name in where]
     index = np.array(pairs, dtype=np.intp).reshape(-1, 2)
-    return a.take(index[:, 0]), b.take(index[:, 1])
+    mine, theirs = a.take(index[:, 0]), b.take(index[:, 1])
+    if _same_labels(mine.truth, theirs.truth):
+        return mine, theirs
+    return mine.take([]), theirs.take([])
+
+
+def _same_labels(a: Floats, b: Floats) -> bool:
+    """Whether labels (n, k, 2), each in pixels of its own, are of the same faces on the whole."""
+    if a.shape != b.shape:
+        return True  # of other point sets, which cannot be laid over each other
+    gap = np.linalg.norm(_in_box(a) - _in_box(b), axis=2)
+    return not gap.size or np.isnan(gap).all() or float(np.nanmedian(_face_mean(gap))) < _APART
+
+
+def _in_box(points: Floats) -> Floats:
+    boxes = accuracy.tight_boxes(points)
+    size = np.sqrt(np.prod(boxes[:, 2:] - boxes[:, :2], axis=1))
+    return np.asarray((points - boxes[:, None, :2]) / size[:, None, None])
 
 
 def _errors(faces: EvaluatedFaces, normalizer: accuracy.Normalizer) -> Floats:
