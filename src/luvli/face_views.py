@@ -133,8 +133,8 @@ class FaceViews:
         return get_markup(self.markup)
 
     def relative(self, width: float, height: float) -> Floats:
-        """(k, 2) places as shares of an image's width and height: 0 at its left and upper edge,
-        1 at its right and lower one."""
+        """(k, 2) points as fractions of the image's width and height: 0 at its left and top edge,
+        1 at its right and bottom edge."""
         return np.asarray((self.points + 0.5) / (width, height))
 
     # -- images ----------------------------------------------------------------------------
@@ -142,9 +142,10 @@ class FaceViews:
     def crop(
         self, image: AnyImage, size: int | None = None, margin: float = 0.25, color: Color = "rgb"
     ) -> ImageArray:
-        """The face cut out of its image: a square around the box, `margin` wider on each side.
+        """The face cut out of its image: a square around the box, wider by `margin` on each side.
 
-        Black beyond the image's edge. `size` pixels a side; by default as many as the image has.
+        Black beyond the image's edge. `size` is the side in pixels; by default the image's own
+        resolution is kept.
         """
         from luvli.image.crop import Crop
 
@@ -164,7 +165,7 @@ class FaceViews:
         color: Color = "rgb",
     ) -> ImageArray:
         """The face upright, (size, size, 3) RGB, with eyes, nose and mouth where the template
-        has them. `align_affine` tells where points go."""
+        wants them. `align_affine` gives the transformation itself."""
         from luvli.image.crop import warp_affine
 
         pixels = _read(image, color)

@@ -50,13 +50,16 @@ def load(
     small_faces: bool = False,
     licence: Literal["open"] | None = None,
 ) -> Predictor:
-    """A model, ready to use: a shipped one by name, or one's own by path.
+    """Load a model: a shipped one by name, or your own by path.
 
-    The file decides what runs it: ONNX Runtime for `.onnx`, which needs no PyTorch, PyTorch for
-    `.safetensors`; of a shipped model, `backend` asks for one of them. `threads` are all cores
-    by default. `providers` is a list of "cpu" and "cuda", the preferred one first.
-    `small_faces` asks the detector to look closely at every large image. `licence="open"` refuses
-    weights that are for research only.
+    Args:
+        model: the name of a shipped model (`luvli models list`), or the path of a file. The file
+            decides what runs it: ONNX Runtime for `.onnx`, PyTorch for `.safetensors`.
+        backend: "onnx" (the default, needs no PyTorch) or "torch", for shipped models.
+        threads: cores to use; all of them by default.
+        providers: "cpu" and "cuda" in order of preference.
+        small_faces: have the detector look closely at every large image, which takes longer.
+        licence: "open" refuses weights that are for research only.
     """
     if isinstance(providers, str):
         providers = [providers]
@@ -142,19 +145,19 @@ class Predictor:
         box_format: BoxFormat = "xyxy",
         relative_boxes: bool = False,
     ) -> list[FaceLandmarks]:
-        """The faces of one image, best detection first; [] for none.
+        """The faces in one image, best detection first; an empty list if there are none.
 
         Args:
             image: a path, bytes, an open file, a `PIL.Image`, an array (H, W, 3) or a PyTorch
                 tensor (3, H, W). Arrays and tensors are uint8, or floats in 0..1.
-            boxes: (n, 4) tight landmark boxes (see `luvli.image.box`), when they are known;
-                then nothing is looked for, and the faces come back in their order.
+            boxes: (n, 4) tight landmark boxes (see `luvli.image.box`), if you have them. The
+                detector is then not used, and the faces come back in the order of the boxes.
             min_score: leave out detections below this score.
-            color: order of the channels of arrays and tensors. OpenCV's frames are "bgr".
-            box_format: "xyxy" (corners), "xywh" or "cxcywh" (corner or centre, then sides).
-            relative_boxes: whether boxes are shares of the image's sides, 0..1.
+            color: channel order of arrays and tensors; "bgr" for OpenCV frames.
+            box_format: "xyxy" (corners), "xywh" or "cxcywh" (corner or centre, then width, height).
+            relative_boxes: whether boxes are fractions of the image's width and height, 0..1.
 
-        Boxes outside the image are refused; unlikely rows of numbers raise a `BoxWarning`.
+        Boxes outside the image are refused; implausible ones raise a `BoxWarning`.
         """
         return self.predict_batch(
             [image],
@@ -175,12 +178,12 @@ class Predictor:
         box_format: BoxFormat = "xyxy",
         relative_boxes: bool = False,
     ) -> list[list[FaceLandmarks]]:
-        """The same for several images: read and searched in `threads` threads, the faces of all
-        of them going through the network together.
+        """`predict` for several images: they are read and searched in `threads` threads, and the
+        faces of all of them go through the network together.
 
-        One after the other gives the same faces. With `threads=1` this is hardly faster, with more
-        it gains nearly as many times as there are cores. All results are held in memory; for
-        a folder of any size there is `luvli predict`.
+        The faces are the same as from `predict` in a loop. More cores make it faster; with
+        `threads=1` there is little to gain. All results are held in memory; for folders of any
+        size use the command `luvli predict`.
         """
         if isinstance(images, str | bytes | os.PathLike):
             raise InputError("predict_batch takes a list of images: use predict for one.")
@@ -265,23 +268,23 @@ class Predictor:
         min_score: float = MIN_SCORE,
         color: Color = "rgb",
     ) -> Iterator[TrackedFrame]:
-        """Frames with their faces, followed from one frame to the next.
+        """Follow faces through a video: yields each frame together with its faces.
 
             for frame, faces in model.track("clip.mp4", smooth=True):
                 frame.image, frame.time, [face.track for face in faces]
 
         Args:
-            source: a video file, the number of a camera, a `cv2.VideoCapture`, or frames: images
-                of any kind that `predict` takes, or `luvli.prediction.video.Frame`.
-            smooth: filter each landmark in time, by how sure it is. Of a file, frames then come
-                up to about a second of video later, because the filter looks ahead.
-            rate: frames a second of a source that brings no times.
+            source: a video file, a camera number, a `cv2.VideoCapture`, or an iterable of frames:
+                images of any kind that `predict` takes, or `luvli.prediction.video.Frame`.
+            smooth: filter each landmark over time, weighted by how certain it is. For a file,
+                frames then arrive up to about a second of video later: the filter looks ahead.
+            rate: frames per second, for sources without timestamps.
             min_score: leave out detections below this score.
-            color: order of the channels of frames that are arrays; "bgr" for OpenCV's.
+            color: channel order of frames that are arrays; "bgr" for OpenCV.
 
-        Each face has a `track`, a number that stays with it while it is followed, and a `time`
-        in seconds. The detector looks only now and then, so this is faster than predicting
-        frame by frame.
+        Each face has a `track`, a number that stays with it for as long as it is followed, and a
+        `time` in seconds. The detector does not run on every frame, so this is faster than
+        calling `predict` on each.
         """
         from luvli.prediction.live import track_faces
 
