@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from luvli.likelihood import density_name
 from luvli.models import CardTable, Headline, ModelCard
 from luvli.network import load_model
 from luvli.network.licence import is_open
@@ -84,6 +85,7 @@ def make_card(
     network, info = load_model(model)
     count = sum(parameter.numel() for parameter in network.parameters())
     free = is_open(recipe.licence)
+    law = info["calibration"]["likelihood"] or config.likelihood
     faces = "free faces (renderings and varied portraits)" if free else "faces of all sources"
     return ModelCard(
         name=recipe.name,
@@ -102,7 +104,8 @@ def make_card(
         f"{config.channels} channels, growth {config.growth}, "
         f"{config.input_size} px crops of {float(recipe.data.enlarge):g} boxes; "
         f"{count:,} parameters; Laplacian likelihood.",
-        calibration="A factor for each landmark's covariance, the variance of a pixel, "
+        calibration="A factor for each landmark's covariance, the variance of a pixel, the law of "
+        f"the errors ({density_name(law)}), "
         f"confidence, regions and triage, fitted on {calibrated_on:,} held-out {faces} and poses "
         "(docs/trust.md).",
         headline=headline,
