@@ -6,7 +6,6 @@ import asyncio
 import http.client
 import io
 import json
-import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -75,9 +74,10 @@ def test_models_tell_what_a_page_needs(server: Server) -> None:
     with Client(server.url) as client:
         model = client.models()[0]
     assert model["name"] == "luvli-68" and len(model["names"]) == 68 == len(model["schematic"])
-    for percent, radius in model["radius"].items():  # eq. 12: t = sqrt(3) r is Gamma of shape 2
-        t = math.sqrt(3) * radius
-        assert 1 - (1 + t) * math.exp(-t) == pytest.approx(int(percent) / 100, abs=1e-5)
+    nu = float(model["likelihood"].removeprefix("student-"))  # of the model's calibration
+    for percent, radius in model["radius"].items():
+        outside = (1 + radius**2 / (nu - 2)) ** (-nu / 2)
+        assert 1 - outside == pytest.approx(int(percent) / 100, abs=1e-5)
 
 
 def test_health_metrics_and_openapi(server: Server, image: bytes) -> None:

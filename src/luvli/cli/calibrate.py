@@ -43,14 +43,15 @@ def calibrate(
     """Fit what tells when to trust a model, on your own labelled faces, and keep it in the model.
 
     Each face is predicted as it is and in spoilt versions (wrong box, turned, blurred, no face
-    ...). Fitted are the scale of the covariances, the confidence, the radii of regions with a
-    guarantee, the triage's counts, and what faces look like, to notice a shift. What is still
-    missing for which guarantee is said at the end.
+    ...). Fitted are the scale of the covariances and the law of the errors, the confidence, the
+    radii of regions with a guarantee, the triage's counts, and what faces look like, to notice a
+    shift. What is still missing for which guarantee is said at the end.
 
     Example: `luvli calibrate model.onnx --data merl_rav data/merl_rav --out better.onnx`
     """
     from luvli.cli.tables import print_table
     from luvli.errors import InputError
+    from luvli.likelihood import density_name
     from luvli.progress import track
     from luvli.trust.calibrate_model import calibrate_model
 
@@ -76,7 +77,8 @@ def calibrate(
             [f"{float(level):.0%}", f"{held.before[level]:.1%}", f"{held.after[level]:.1%}"]
             for level in held.before
         ]
-        title = f"scale of the covariances, {held.faces:,} faces"
+        law = density_name(held.likelihood or "laplace")
+        title = f"scale of the covariances, {held.faces:,} faces; {law}"
         print_table(["should hold", "held before", "holds now"], rows, title=title)
     for title, heads, rows in fitted.tables:
         print_table(heads, rows, title=title)
