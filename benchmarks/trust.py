@@ -222,9 +222,9 @@ def region_tables(measured: Measured, splits: int = 50) -> None:
     for name, values in held.items():
         part = masks.get(name.removeprefix("joint, "), np.ones(len(measured), dtype=bool))
         columns = GROUPS.get(name, slice(None))
-        reach = split_scatter(radii[part][:, columns], name.startswith("joint"), len(values))
+        chance = split_scatter(radii[part][:, columns], name.startswith("joint"), len(values))
         row = [f"{100 * f(values):.1f}" for f in (np.mean, np.min, np.max)]
-        rows.append([name, f"{part.sum():,}", *row, f"{100 * reach:.1f}"])
+        rows.append([name, f"{part.sum():,}", *row, f"{100 * chance:.1f}"])
     title = f"regions of coverage {COVERAGE}, {splits} splits of {len(measured):,} faces"
     heads = ["part", "faces", "held (%)", "least", "most", "chance"]
     print_table(heads, rows, title=title)

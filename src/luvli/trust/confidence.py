@@ -165,7 +165,13 @@ class _Faces(NamedTuple):
     astray: Bools
 
     def take(self, chosen: Bools) -> _Faces:
-        return _Faces(*(column[chosen] for column in self))
+        return _Faces(
+            self.features[chosen],
+            self.logs[chosen],
+            self.weight[chosen],
+            self.usual[chosen],
+            self.astray[chosen],
+        )
 
 
 def _fit_error(faces: _Faces, names: Sequence[str]) -> tuple[Additive, Additive | None]:

@@ -79,7 +79,7 @@ def fit_triage(
 def _shares(confidence: ArrayLike) -> list[float]:
     """Share of faces at or above each threshold of the grid."""
     inside = np.asarray(confidence, dtype=np.float64)[None] >= np.array(GRID)[:, None]
-    return np.round(inside.mean(axis=1), 4).tolist()
+    return [round(float(share), 4) for share in inside.mean(axis=1)]
 
 
 def choose_threshold(
