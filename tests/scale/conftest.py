@@ -23,13 +23,15 @@ from luvli.prediction.job_settings import JobSettings
 from luvli.prediction.predictor import Predictor, load
 from luvli.prediction.video import Frame
 from luvli.scale.cluster import PATIENT
+from luvli.scale.landmarks import Landmarks
 from luvli.scale.output import PartCounts
 from luvli.scale.parts import Part
 from luvli.scale.plan import Plan, open_plan, undone
 from luvli.scale.prepare import PictureReader, ReadSettings
 from luvli.scale.ray_predict import count_chunk
+from luvli.scale.settings import WorkerSettings
 from luvli.scale.sources import SourceOptions, plan_parts
-from luvli.scale.stages import Network, WorkerSettings, written
+from luvli.scale.stages import Network, written
 from luvli.scale.video_source import read_video_part
 
 pytest.importorskip("pyarrow", reason="needs pyarrow (extra scale)")
@@ -122,8 +124,9 @@ class LocalNetwork(Network):
     """The network's step without a cluster to get its settings from."""
 
     def __init__(self, settings: WorkerSettings, predictor: Predictor) -> None:
-        self.settings, self.predictor = settings, predictor
-        self._reader: Any = PlainReader(settings.read)
+        self.settings = settings
+        self.landmarks = Landmarks(predictor, settings.job)
+        self.reader: Any = PlainReader(settings.read)
 
 
 InThisProcess = Callable[..., tuple[Plan, PartCounts]]

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from luvli.prediction.predictor import Predictor
+from luvli.prediction.result import Result
 from luvli.scale import isolated
 from luvli.scale.isolated import IsolatedReader
 from luvli.scale.parts import Part
 from luvli.scale.prepare import ReadSettings
+
+from .conftest import worker
 
 SETTINGS_MODULE = '''
 """A detector that does what the image's name says."""
@@ -70,6 +74,55 @@ def test_a_crash_costs_one_row_and_a_kill_none(
     assert [bool(error) for error in errors] == [False, True, False, False, False], errors
     assert "crash.png crashed its decoder (SIGSEGV)" in ready[1].error
     assert (tmp_path / "once.png.killed").read_text() == "xx"
+
+
+@pytest.fixture
+def whole(odd: IsolatedReader, predictor: Predictor, tmp_path: Path) -> Iterator[IsolatedReader]:
+    """The same detector, in a child that also has the network."""
+    assert isinstance(odd.settings, ReadSettings)
+    settings = replace(worker(predictor, tmp_path), read=odd.settings)
+    reader = IsolatedReader(settings, patience=300)
+    yield reader
+    reader.close()
+
+
+@pytest.mark.slow
+def test_a_crash_among_others_costs_one_row_and_a_kill_none(
+    whole: IsolatedReader, photos: Path, tmp_path: Path
+) -> None:
+    """Images go through the network together until one of them ends the child."""
+    names = ["a.png", "b.png", "crash.png", "c.png", "once.png", "d.png"]
+    done = list(whole.results(part_of(names, photos, tmp_path)))
+    assert [Path(one.name).name for one in done] == names
+    failed = [one.result for one in done if isinstance(one.result, str)]
+    assert len(failed) == 1 and "crash.png crashed its decoder (SIGSEGV)" in failed[0]
+    assert (tmp_path / "once.png.killed").read_text() == "xx"
+    again = list(whole.results(part_of(["a.png", "b.png"], photos, tmp_path)))
+    assert [one.result for one in again] == [done[0].result, done[1].result]
+
+
+def test_the_child_finds_what_the_predictor_finds(
+    predictor: Predictor, photos: Path, tmp_path: Path
+) -> None:
+    """Two by two and together, to the last digit of a file; what cannot be read is a sentence."""
+    places = [str(path) for path in sorted(photos.rglob("*.*"))]
+    part = Part(0, "files", places[0], len(places), places)
+    reader = IsolatedReader(worker(predictor, tmp_path))
+    try:
+        together = list(reader.results(part))
+        pairs = [one for some in reader._ask("results", part, 0, 2) for one in some or ()]
+    finally:
+        reader.close()
+    assert [one.name for one in together] == [one.name for one in pairs] == places
+    for one, other in zip(together, pairs, strict=True):
+        if one.name.endswith("broken.jpg"):
+            assert isinstance(one.result, str) and "is not an image" in one.result
+        else:
+            assert isinstance(one.result, Result) and isinstance(other.result, Result)
+            assert one.result.to_line() == other.result.to_line()
+            alone = Result(one.name, tuple(predictor.predict(one.name)))
+            assert one.result.to_line() == alone.to_line()
+            assert {"read", "decode", "detect", "crop", "network"} == set(one.seconds)
 
 
 @pytest.mark.slow

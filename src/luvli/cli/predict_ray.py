@@ -81,8 +81,8 @@ def _job(
 ) -> ScaleJob:
     from luvli.scale.prepare import ReadSettings
     from luvli.scale.ray_predict import ScaleJob
+    from luvli.scale.settings import WorkerSettings
     from luvli.scale.sources import SourceOptions
-    from luvli.scale.stages import WorkerSettings
 
     accept_from = model.accept_from(info)
     note = json.loads(model.note([], accept_from))

@@ -17,6 +17,7 @@ from queue import SimpleQueue
 from luvli.errors import InputError
 from luvli.files import folder_lock, one_line, write_text
 from luvli.image.write import write_image
+from luvli.memory import keep_freed_memory
 from luvli.prediction.image_worker import Done, ImageWorker
 from luvli.prediction.input_files import Input, Inputs
 from luvli.prediction.job_output import JobOutput, job_identity
@@ -233,6 +234,7 @@ def predict_paths(
     import cv2
 
     cv2.setNumThreads(1)  # workers have a core each; OpenCV's own threads get in their way
+    keep_freed_memory()
     with folder_lock(settings.out):
         return _locked(predictor, inputs, settings, watch)
 

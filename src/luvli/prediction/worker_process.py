@@ -19,6 +19,7 @@ from typing import Any
 
 from luvli.errors import InputError
 from luvli.image.detect import Detector
+from luvli.memory import keep_freed_memory
 from luvli.pipes import cause_of_death, end_child, parent_streams, receive, send, start_child
 from luvli.prediction.image_worker import Done, ImageWorker
 from luvli.prediction.input_files import Input
@@ -141,6 +142,7 @@ def main() -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
     cv2.setNumThreads(1)  # each core has a process
+    keep_freed_memory()
     requests, answers = parent_streams()
     try:
         worker = _worker(receive(requests))

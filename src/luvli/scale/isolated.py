@@ -13,10 +13,13 @@ import subprocess
 from collections.abc import Iterator
 from typing import Any
 
+from luvli.memory import keep_freed_memory
 from luvli.pipes import cause_of_death, end_child, parent_streams, receive, send, start_child
 from luvli.prediction.video import Frame
+from luvli.scale.landmarks import TOGETHER, PartWorker, Predicted
 from luvli.scale.parts import Part
 from luvli.scale.prepare import PictureReader, ReadSettings, Ready
+from luvli.scale.settings import WorkerSettings
 from luvli.scale.video_source import read_video_part
 
 ATTEMPTS = 3
@@ -31,9 +34,10 @@ class ReaderDied(Exception):
 
 
 class IsolatedReader:
-    """The parent's side: looks like a `PictureReader` that cannot crash."""
+    """The parent's side: looks like a `PictureReader` that cannot crash, and, with the settings
+    for it, like a `PartWorker`."""
 
-    def __init__(self, settings: ReadSettings, patience: float = PATIENCE) -> None:
+    def __init__(self, settings: ReadSettings | WorkerSettings, patience: float = PATIENCE) -> None:
         self.settings, self.patience = settings, patience
         self._child: subprocess.Popen[bytes] | None = None
 
@@ -42,7 +46,7 @@ class IsolatedReader:
         index, attempts = start, 0
         while index < part.count:
             try:
-                for ready in self._ask("images", part, index):
+                for ready in self._ask("images", part, index, 1):
                     yield ready
                     index, attempts = index + 1, 0
                 return
@@ -53,9 +57,32 @@ class IsolatedReader:
                     yield Ready(name, f"{name} {death}: look at it, or leave it out.")
                     index, attempts = index + 1, 0
 
+    def results(self, part: Part) -> Iterator[Predicted]:
+        """What came of each image of a part, with the network in the child, too. Once it has died,
+        the rest of the part is done one by one: then it is known which image does it."""
+        index, attempts, together = 0, 0, TOGETHER
+        while index < part.count:
+            try:
+                for some in self._ask("results", part, index, together):
+                    yield from some or ()
+                    if some:
+                        index, attempts = index + len(some), 0
+                return
+            except ReaderDied as death:
+                attempts += together == 1
+                together = 1
+                if attempts == ATTEMPTS:
+                    name = part.name_of(index)
+                    yield Predicted(name, f"{name} {death}: look at it, or leave it out.")
+                    index, attempts = index + 1, 0
+
     def frames(self, part: Part) -> Iterator[Frame]:
         """The frames of a part of a video; `ReaderDied` where its decoder crashes."""
-        yield from self._ask("frames", part, 0)
+        yield from self._ask("frames", part, 0, 1)
+
+    def start(self) -> None:
+        """Let the child begin to load what it needs."""
+        self._running()
 
     def close(self) -> None:
         """End the child."""
@@ -63,12 +90,12 @@ class IsolatedReader:
         if child is not None:
             end_child(child)
 
-    def _ask(self, what: str, part: Part, start: int) -> Iterator[Any]:
+    def _ask(self, what: str, part: Part, start: int, together: int) -> Iterator[Any]:
         """Answers of the child; errors that it met are raised here."""
         finished = False
         try:
             child = self._running()
-            send(child.stdin, (what, part, start))
+            send(child.stdin, (what, part, start, together))
             while True:
                 kind, answer = self._receive(child)
                 if kind == "end":
@@ -115,15 +142,22 @@ def main() -> None:
     import cv2
 
     cv2.setNumThreads(1)  # each core has its own reader or network
+    keep_freed_memory()
     requests, answers = parent_streams()
     try:
-        reader = PictureReader(receive(requests))
+        settings = receive(requests)
+        whole = isinstance(settings, WorkerSettings)
+        reader = PartWorker(settings) if whole else PictureReader(settings)
         while True:
-            what, part, start = receive(requests)
+            what, part, start, together = receive(requests)
             try:
-                given: Iterator[Any] = (
-                    read_video_part(part) if what == "frames" else reader.images(part, start)
-                )
+                given: Iterator[Any]
+                if what == "frames":
+                    given = read_video_part(part)
+                elif isinstance(reader, PartWorker):
+                    given = reader.results(part, start, together)
+                else:
+                    given = reader.images(part, start)
                 for item in given:
                     send(answers, ("item", item))
                 send(answers, ("end", None))

@@ -2,7 +2,8 @@
 
 The way of a part, which is one row of a Ray Data pipeline with back-pressure:
 
-    plan file -> undone parts -> Read (CPU tasks) -> Network (actor pool), which also writes
+    plan file -> undone parts -> Network (an actor for each core), which reads and writes, too
+    plan file -> undone parts -> Read (CPU tasks) -> Network (an actor for each graphics card)
 
 Whatever is killed, parts that were written stay, and the others are done again: by Ray, while
 the driver lives, or by the same command later.
@@ -25,14 +26,14 @@ from luvli.scale.join_tracks import join_tracks
 from luvli.scale.output import PartCounts, read_counts
 from luvli.scale.places import join, write_whole
 from luvli.scale.plan import Plan, open_plan, read_chunk
+from luvli.scale.settings import WorkerSettings
 from luvli.scale.sources import SourceOptions, plan_parts
-from luvli.scale.stages import Network, Read, WorkerSettings, find_undone, written
+from luvli.scale.stages import Network, Read, find_undone, written
 
-READ_CPUS, NETWORK_CPUS, FIND_CPUS = 0.45, 0.25, 0.05
-"""shares of a core that Ray sets aside. A core has one network and one or two tasks that read; the
-operating system shares it out. They differ, or Ray would make one task of two steps. Ray keeps a
-part of the cores for each step: with more steps, or larger shares, a machine of two cores would
-read one part at a time. After the loss of half of the nodes everything still fits."""
+READ_CPUS, NETWORK_CPUS, FIND_CPUS = 0.45, 0.4, 0.05
+"""shares of a core that Ray sets aside. They differ, or Ray would make one task of two steps. After
+the loss of half of the nodes everything still fits, and their cores are shared out by the operating
+system."""
 FAILED = "_failed.txt"
 SHOWN = 1000
 """sentences about failures that are kept in memory; the file has all"""
@@ -108,23 +109,23 @@ def _stream(ray: Any, job: ScaleJob, plan: Plan) -> Iterator[PartCounts]:
     # One part, one block, one task. Not by repartition(): that asks for a whole core, which a node
     # of one core, where the network's actor sits, never has free.
     context.target_max_block_size = 1
-    settings, reading = ray.put(job.worker), ray.put(job.worker.read)
+    settings = ray.put(job.worker)
     gpus = 1 if job.worker.provider == "cuda" else 0
     pool = int(ray.cluster_resources().get("GPU", 1)) if gpus else cores(ray)
-    # one more than cores: while Ray hands a reader its next part, another has work. No more than
-    # that: each is a process that takes seconds to start.
-    readers = cores(ray) + 1
     rows = ray.data.from_items(list(range(plan.chunks)), override_num_blocks=plan.chunks)
     rows = rows.flat_map(
         partial(find_undone, target=job.target),
         num_cpus=FIND_CPUS,
         compute=ray.data.TaskPoolStrategy(size=1),
     )
-    rows = rows.map(
-        Read(reading),
-        num_cpus=READ_CPUS,
-        compute=ray.data.TaskPoolStrategy(size=min(readers, plan.parts)),
-    )
+    if gpus:
+        # one more than cores: while Ray hands a reader its next part, another has work. No more
+        # than that: each is a process that takes seconds to start.
+        rows = rows.map(
+            Read(ray.put(job.worker.read)),
+            num_cpus=READ_CPUS,
+            compute=ray.data.TaskPoolStrategy(size=min(cores(ray) + 1, plan.parts)),
+        )
     rows = rows.map(
         Network,
         fn_constructor_args=(settings,),

@@ -1,4 +1,8 @@
-"""The two steps of a part on a Ray cluster: read; network and write. A part is one row.
+"""What is done to a part on a Ray cluster. A part is one row.
+
+Where the network runs on the processor, a worker for each core takes a part the whole way: crops
+go nowhere. A graphics card is faster than a core can read: there the parts are read and cut by
+tasks on the processor (`Read`), and the network's process does the rest.
 
 What ends a job (a target that is full, a source that is gone) goes through the pipeline as an
 `InputError` in place of a result: of an exception Ray keeps no more than its text.
@@ -6,62 +10,29 @@ What ends a job (a target that is full, a source that is gone) goes through the 
 
 from __future__ import annotations
 
-import hashlib
 import pickle
-import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Any
 
 from luvli.errors import InputError
-from luvli.faces import FaceLandmarks
-from luvli.prediction.job_settings import JobSettings
-from luvli.prediction.predictor import Predictor, load
 from luvli.prediction.result import Result
 from luvli.prediction.track import Follower, follow, smoothed
 from luvli.scale.isolated import IsolatedReader, ReaderDied
+from luvli.scale.landmarks import AT_A_TIME, Landmarks, Predicted
 from luvli.scale.output import PartCounts, PredictedPart, write_part
 from luvli.scale.parts import Part
 from luvli.scale.plan import undone
-from luvli.scale.prepare import ReadSettings, Ready
+from luvli.scale.prepare import Ready
+from luvli.scale.settings import WorkerSettings
 
 BUDGET = 96 << 20
 """bytes of crops that one row carries to the network; what a crowd has beyond, the network's
 process reads itself, a little at a time"""
-AT_A_TIME = 8 << 20
-"""bytes of crops that go through the network together"""
 VIDEO_ATTEMPTS = 3
 
 _Row = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class WorkerSettings:
-    """Everything that a worker needs; put into the object store once."""
-
-    target: str
-    model: bytes
-    """the model file, so that no node needs it"""
-    suffix: str
-    """its kind: .onnx or .safetensors"""
-    read: ReadSettings
-    job: JobSettings
-    provider: str = "cpu"
-    accept_from: float | None = None
-
-    def predictor(self) -> Predictor:
-        """The model, on one thread."""
-        digest = hashlib.sha256(self.model).hexdigest()[:16]
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / f"{digest}{self.suffix}"
-            path.write_bytes(self.model)
-            predictor = load(path, threads=1, providers=[self.provider])
-        predictor.detector = self.read.detector
-        predictor.small_faces = self.read.small_faces
-        predictor.accept_from = self.accept_from
-        return predictor
 
 
 _readers: dict[str, IsolatedReader] = {}
@@ -85,7 +56,8 @@ def find_undone(row: _Row, target: str) -> list[_Row]:
 
 
 class Read:
-    """Step 1: images of a part, read, searched, cut. Videos pass: their faces are followed."""
+    """For networks on a graphics card: images of a part, read, searched, cut. Videos pass: their
+    faces are followed."""
 
     def __init__(self, settings: Any) -> None:
         """`settings`: reference to `ReadSettings` in the object store."""
@@ -108,28 +80,37 @@ class Read:
 
 
 class Network:
-    """Step 2: an actor that holds the network. It writes, too: a third step would cost another
-    process and another copy of everything, and writing is a tenth of the network's time."""
+    """An actor that does parts, with a child that cannot crash it. It writes, too: a further step
+    would cost another process, and writing is a tenth of the work."""
 
     def __init__(self, settings: Any) -> None:
         import ray
 
         self.settings: WorkerSettings = ray.get(settings)
-        self.predictor = self.settings.predictor()
-        self._reader: IsolatedReader | None = None
+        apart = self.settings.provider != "cpu"
+        self.reader = IsolatedReader(self.settings.read if apart else self.settings)
+        if not apart:
+            self.reader.start()
+
+    @cached_property
+    def landmarks(self) -> Landmarks:
+        """The network in this process: for videos, and for parts that others have read."""
+        return Landmarks(self.settings.predictor(), self.settings.job)
 
     def __call__(self, row: _Row) -> _Row:
         part = Part.from_json(row["part"])
-        ready: list[Ready] | InputError = pickle.loads(row["ready"])
-        if isinstance(ready, InputError):
-            return {"counts": row["ready"]}
         done = PredictedPart(part, [], [])
         try:
             if part.kind == "video":
                 self._video(done)
-            else:
-                self._images(done, ready)
+            elif "ready" in row:
+                ready: list[Ready] | InputError = pickle.loads(row["ready"])
+                if isinstance(ready, InputError):
+                    return {"counts": row["ready"]}
+                _add(done, self.landmarks(ready))
                 self._rest(done, len(ready))
+            else:
+                _add(done, self.reader.results(part))
             return {"counts": pickle.dumps(self._written(done))}
         except InputError as error:
             return {"counts": _packed(error)}
@@ -150,52 +131,9 @@ class Network:
         for one in self.reader.images(done.part, start):
             rest.append(one)
             if sum(r.size for r in rest) > AT_A_TIME:
-                self._images(done, rest)
+                _add(done, self.landmarks(rest))
                 rest = []
-        self._images(done, rest)
-
-    @property
-    def reader(self) -> IsolatedReader:
-        if self._reader is None:
-            self._reader = IsolatedReader(self.settings.read)
-        return self._reader
-
-    def _images(self, done: PredictedPart, ready: list[Ready]) -> None:
-        began = time.perf_counter()
-        good = [one for one in ready if not one.error]
-        try:
-            faces = iter(self._run(good))
-        except InputError:  # because of one of them: which?
-            for one in good:
-                try:
-                    self._run([one])
-                except InputError as error:
-                    one.error = f"{one.name}: {error}"
-            faces = iter(self._run([one for one in good if not one.error]))
-        for one in ready:
-            for stage, spent in one.seconds.items():
-                done.seconds[stage] = done.seconds.get(stage, 0.0) + spent
-            done.names.append(one.name)
-            if one.error:
-                done.results.append(one.error)
-            else:
-                found = [next(faces) for _ in one.boxes]
-                done.results.append(Result(one.name, self._wanted(done, found)))
-        spent = time.perf_counter() - began
-        done.seconds["network"] = done.seconds.get("network", 0.0) + spent
-
-    def _run(self, ready: list[Ready]) -> list[FaceLandmarks]:
-        faces: list[FaceLandmarks] = self.predictor.run(
-            [pixels for one in ready if one.pixels is not None for pixels in one.pixels],
-            [crop for one in ready for crop in one.crops],
-            [box for one in ready for box in one.boxes],
-        )
-        return faces
-
-    def _wanted(self, done: PredictedPart, faces: list[FaceLandmarks]) -> tuple[FaceLandmarks, ...]:
-        kept = tuple(face for face in faces if self.settings.job.wants(face))
-        done.filtered += len(faces) - len(kept)
-        return kept
+        _add(done, self.landmarks(rest))
 
     def _video(self, done: PredictedPart) -> None:
         """Follow the faces of a segment; what cannot be decoded is accounted for at its end."""
@@ -224,9 +162,19 @@ class Network:
         done.seconds["video"] = time.perf_counter() - began
 
     def _followed(self, part: Part) -> Iterator[Result]:
-        follower = Follower(self.predictor, self.settings.job.min_score)
+        follower = Follower(self.landmarks.predictor, self.settings.job.min_score)
         results = (r for r, _ in follow(self.reader.frames(part), part.place, follower))
         return smoothed(results) if self.settings.job.smooth else results
+
+
+def _add(done: PredictedPart, images: Iterable[Predicted]) -> None:
+    """Further images of a part."""
+    for one in images:
+        done.names.append(one.name)
+        done.results.append(one.result)
+        done.filtered += one.filtered
+        for stage, spent in one.seconds.items():
+            done.seconds[stage] = done.seconds.get(stage, 0.0) + spent
 
 
 def written(row: _Row) -> PartCounts:
