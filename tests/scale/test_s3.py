@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import http.client
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import Result as Ran
 
 from luvli.errors import InputError
 from luvli.scale import places
@@ -84,6 +85,29 @@ def test_a_job_from_s3_to_s3_is_that_of_a_folder(
 
     remote = [plain(row) for row in rows_of([str(p) for p in tmp_path.glob("part-*")])]
     assert remote == [plain(row) for row in rows_of(tmp_path / "local")]
+
+
+@pytest.mark.parametrize("there", ["source", "target"])
+def test_a_store_that_does_not_answer_is_one_sentence(
+    there: str,
+    photos: Path,
+    luvli: Callable[..., Ran],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("luvli.scale.places.ATTEMPTS", 1)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "nobody")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")  # nobody listens there
+    source, out = {
+        "source": ("s3://nowhere/in", tmp_path / "out"),
+        "target": (photos, "s3://nowhere/out"),
+    }[there]
+    ran = luvli("predict", source, "--engine", "ray", "--out", out)
+    assert ran.exit_code == 2, ran.output
+    text = " ".join(ran.output.split())
+    assert "s3://nowhere/" in text and "cannot be read" in text and "Traceback" not in text
+    assert not (tmp_path / "out").exists()
 
 
 def test_names_in_a_bucket_are_as_a_listing_shows_them(door: _Door) -> None:

@@ -170,8 +170,16 @@ def _unreadable(place: str, error: OSError) -> InputError:
 def exists(place: str) -> bool:
     """Whether there is a file."""
     files, path = open_place(place)
-    kind = steadily(lambda: files.get_file_info([path])[0].type, place)
+    kind = _look(lambda: files.get_file_info([path])[0].type, place)
     return bool(kind == require("pyarrow.fs", "scale").FileType.File)
+
+
+def _look(work: Callable[[], T], place: str) -> T:
+    """What a file system says about a place; one sentence where it does not answer."""
+    try:
+        return steadily(work, place)
+    except OSError as error:
+        raise _unreadable(place, error) from error
 
 
 def list_files(folder: str) -> Iterator[Found]:
@@ -211,7 +219,7 @@ def list_names(folder: str) -> set[str]:
     fs = require("pyarrow.fs", "scale")
     files, path = open_place(folder)
     wanted = fs.FileSelector(path, allow_not_found=True)
-    found = steadily(lambda: files.get_file_info(wanted), folder)
+    found = _look(lambda: files.get_file_info(wanted), folder)
     return {info.base_name for info in found if info.type == fs.FileType.File}
 
 
