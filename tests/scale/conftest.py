@@ -1,14 +1,14 @@
 """Small images in every kind of source, and a job over them that needs no cluster.
 
-`in_this_process` sends parts through the same two steps as the cluster does, one after the
-other; what Ray adds (retries, back-pressure, several machines) is tested in test_cluster.py.
+`in_this_process` sends parts through the two steps that a cluster with graphics cards has, one
+after the other. The one step of processors is tested in test_isolated.py, and what Ray adds
+(retries, back-pressure, several machines) in test_cluster.py.
 """
 
 from __future__ import annotations
 
 import io
 import os
-import pickle
 import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,7 +31,7 @@ from luvli.scale.prepare import PictureReader, ReadSettings
 from luvli.scale.ray_predict import count_chunk
 from luvli.scale.settings import WorkerSettings
 from luvli.scale.sources import SourceOptions, plan_parts
-from luvli.scale.stages import Network, written
+from luvli.scale.stages import Network, Read, written
 from luvli.scale.video_source import read_video_part
 
 pytest.importorskip("pyarrow", reason="needs pyarrow (extra scale)")
@@ -120,6 +120,15 @@ class PlainReader(PictureReader):
         return read_video_part(part)
 
 
+class LocalRead(Read):
+    """The readers' step without a cluster."""
+
+    reader: Any = None
+
+    def __init__(self, settings: WorkerSettings) -> None:
+        self.reader = PlainReader(settings.read)
+
+
 class LocalNetwork(Network):
     """The network's step without a cluster to get its settings from."""
 
@@ -147,12 +156,10 @@ def in_this_process(predictor: Predictor) -> InThisProcess:
         settings = worker(predictor, target, **job)
         parts = plan_parts(sources, options or SourceOptions(part_size=3))
         plan = open_plan(str(target), identity or {"model": "x"}, parts)
-        reader = PlainReader(settings.read)
-        network = LocalNetwork(settings, predictor)
+        read, network = LocalRead(settings), LocalNetwork(settings, predictor)
         parts_left = [p for chunk in range(plan.chunks) for p in undone(str(target), chunk)]
         for part in parts_left[:limit]:
-            ready = [] if part.kind == "video" else list(reader.images(part))
-            written(network({"part": part.to_json(), "ready": pickle.dumps(ready)}))
+            written(network(read({"part": part.to_json()})))
         if limit is not None:
             return plan, PartCounts()
         total = PartCounts()

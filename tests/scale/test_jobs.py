@@ -55,6 +55,20 @@ def test_every_number_is_that_of_the_single_machine_command(
     assert [row["status"] for row in alone].count("face") == 5
 
 
+def test_what_a_crowd_has_beyond_the_budget_is_read_later(
+    whole: Path,
+    photos: Path,
+    in_this_process: InThisProcess,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A row carries so many bytes of crops; the network's process reads the rest."""
+    monkeypatch.setattr("luvli.scale.stages.BUDGET", 1)
+    monkeypatch.setattr("luvli.scale.stages.AT_A_TIME", 1)
+    in_this_process([str(photos)], tmp_path)
+    assert rows_of(tmp_path) == rows_of(whole)
+
+
 def test_a_part_is_named_after_its_input_and_appears_once(whole: Path, photos: Path) -> None:
     files = sorted(p.relative_to(whole).as_posix() for p in whole.rglob("*.parquet"))
     assert files == [

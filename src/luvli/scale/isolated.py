@@ -11,6 +11,7 @@ import pickle
 import select
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from luvli.memory import keep_freed_memory
@@ -81,8 +82,10 @@ class IsolatedReader:
         yield from self._ask("frames", part, 0, 1)
 
     def start(self) -> None:
-        """Let the child begin to load what it needs."""
-        self._running()
+        """Let the child begin to load what it needs. Should it die meanwhile, the first who asks
+        starts another."""
+        with suppress(OSError):
+            self._running()
 
     def close(self) -> None:
         """End the child."""

@@ -63,13 +63,18 @@ class Read:
         """`settings`: reference to `ReadSettings` in the object store."""
         self.settings = settings
 
+    @property
+    def reader(self) -> IsolatedReader:
+        """Of the process in which the task runs."""
+        return _reader(self.settings)
+
     def __call__(self, row: _Row) -> _Row:
         part = Part.from_json(row["part"])
         ready: list[Ready] = []
         if part.kind != "video":
             size = 0
             try:
-                for one in _reader(self.settings).images(part):
+                for one in self.reader.images(part):
                     ready.append(one)
                     size += one.size
                     if size > BUDGET:
