@@ -28,7 +28,7 @@ from luvli.trust.confidence import fit_confidence
 from luvli.trust.conformal import LEAST_FACES, faces_needed, fit_regions
 from luvli.trust.measure import Measured
 from luvli.trust.shift import fit_shift
-from luvli.trust.triage import STARTS, accepted_needed, choose_threshold, fit_triage
+from luvli.trust.triage import ROOM, STARTS, accepted_needed, choose_threshold, fit_triage
 
 Table = tuple[str, list[str], list[list[str]]]
 """title, headings, rows"""
@@ -243,7 +243,7 @@ def triage_advice(table: TriageTable) -> list[str]:
     for rate in RATES:
         if math.isinf(choose_threshold(table, rate).threshold):
             have = max(table.accepted[STARTS[-1]], 1)
-            needed = accepted_needed(rate)
+            needed = math.ceil(ROOM * accepted_needed(rate))  # where tests begin
             if have < needed:
                 factor = needed / have
                 more = math.ceil(table.faces * (factor - 1))
