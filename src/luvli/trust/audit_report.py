@@ -27,7 +27,8 @@ from luvli.trust.seen import Seen, photograph_name
 
 CELL = 260
 
-_STYLE = """body{font:15px/1.4 system-ui,sans-serif;margin:2em auto;padding:0 1em;max-width:1100px;color:#222}
+_STYLE = """body{font:15px/1.4 system-ui,sans-serif;margin:2em auto;padding:0 1em}
+body{max-width:1100px;color:#222}
 figure{display:inline-block;margin:.6em;width:260px;vertical-align:top}img{width:260px}
 figcaption{font-size:13px}b{color:#b00}"""
 
