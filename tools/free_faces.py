@@ -28,6 +28,11 @@ from luvli.training.sources import load_source
 
 VERSIONS = 20
 """how often each portrait is shown"""
+VERSION = "version"
+"""attribute of a portrait that is shown in another way"""
+CLICK = 1.0
+"""pixels of its image by which a person's label is off along an axis (standard deviation). London's
+labels were given on large photographs; versions have theirs as if given on them"""
 SIDE = (32.0, 220.0)
 """length of the face's box in a version, pixels"""
 
@@ -60,6 +65,11 @@ def free_faces(recipe: Recipe, folder: Path, seed: int = 0) -> list[FaceRecord]:
     ]
 
 
+def is_version(record: FaceRecord) -> bool:
+    """Whether a face is a portrait, shown in another way."""
+    return VERSION in record.attributes
+
+
 def _other_convention(
     record: FaceRecord, noise: Mapping[str, float], rng: np.random.Generator
 ) -> FaceRecord:
@@ -89,8 +99,9 @@ def _version(record: FaceRecord, path: Path, rng: np.random.Generator) -> FaceRe
         pixels, to_version, (size, size), flags=cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE
     )
     write_image(path, _worse(np.asarray(image, np.uint8), rng))
-    points = affine.apply(to_version, record.points)
-    return record.with_changes(image=path, points=points, face_id=path.stem)
+    points = affine.apply(to_version, record.points) + rng.normal(0, CLICK, record.points.shape)
+    attributes = {**record.attributes, VERSION: True}
+    return record.with_changes(image=path, points=points, face_id=path.stem, attributes=attributes)
 
 
 def _worse(image: ImageArray, rng: np.random.Generator) -> ImageArray:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from free_faces import free_faces
+from free_faces import free_faces, is_version
 from luvli import __version__, load
 from luvli.data.cache import cache_root
 from luvli.data.detector_boxes import with_detector_boxes
@@ -164,12 +164,15 @@ def fit_trust(
     ]
     cache = Path(recipe.data.cache or cache_root())
     found = with_detector_boxes(faces, cache, model_detector(recipe.data))
+    # portraits look into the camera: that nothing of them is hidden says nothing about what is
+    telling = [r for r in found if not is_version(r)]
     calibrate_model(
         model,
         found,
         model,
         trained_on=trained,
         data=about,
+        visibility_from=telling,
         track=lambda items: track(items, "calibrating", len(found), unit="faces"),
     )
 

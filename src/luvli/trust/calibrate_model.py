@@ -44,13 +44,15 @@ def calibrate_model(
     spoilt_per_face: int = 3,
     seed: int = 0,
     data: Sequence[str] = (),
+    visibility_from: Sequence[FaceRecord] | None = None,
     track: Track = iter,
 ) -> Fitted:
     """Fit calibration, confidence, regions and triage on held-out faces; write the model anew.
 
     A `.safetensors` model also has its covariances and visibilities scaled again, and may be
     written as `onnx` at once; of an `.onnx` model, whose scales are inside, the tables alone are
-    fitted. Nothing is written unless everything fits.
+    fitted. Visibilities are scaled by those of `visibility_from`, all `records` by default, whose
+    data sets tell hidden landmarks. Nothing is written unless everything fits.
     """
     source, target = Path(model), Path(out)
     if source.suffix not in (".safetensors", ".onnx") or target.suffix != source.suffix:
@@ -59,7 +61,8 @@ def calibrate_model(
             "name."
         )
     seen = Seen.of(map(photograph_name, trained_on)) if trained_on else None
-    job = _Calibration(records, seen, success, spoilt_per_face, seed, data, track)
+    telling = records if visibility_from is None else visibility_from
+    job = _Calibration(records, telling, seen, success, spoilt_per_face, seed, data, track)
     if source.suffix == ".safetensors":
         return _safetensors(source, target, onnx, job)
     if onnx is not None:
@@ -71,6 +74,8 @@ class _Calibration(NamedTuple):
     """What a model is calibrated on, and how."""
 
     records: Sequence[FaceRecord]
+    telling: Sequence[FaceRecord]
+    """faces that visibilities are scaled by"""
     seen: Seen | None
     success: float
     spoilt_per_face: int
@@ -126,7 +131,7 @@ def _safetensors(source: Path, target: Path, onnx: PathLike | None, job: _Calibr
     trained_on = job.trained_on(ModelInfo.from_training(source.stem, network.config, info))
     plain: dict[str, Any] = {k: v for k, v in info.items() if k not in ("calibration", "trust")}
     with uncalibrated(network, source.stem, plain) as predictor:
-        calibrate_visibility(network, predictor, job.records, job.track)
+        calibrate_visibility(network, predictor, job.telling, job.track)
     with uncalibrated(network, source.stem, plain) as predictor:
         fitted = job.fit(predictor, network.config, trained_on, scale=True)
     assert fitted.calibration is not None
