@@ -195,14 +195,14 @@ def test_open_weights_say_so_and_every_source_of_theirs_is_open(
     assert read_card("luvli-68-open").licence.startswith("Apache-2.0")
     _, info = load_model(FOLDER / "luvli-68-open.safetensors")
     recipe = make_recipe(info["recipe"], "the open model")
-    # 1.3 began as 1.2, this as 1.1, whose recipe starts from nothing
-    names = ("luvli-68-open-outline", "luvli-68-open-again", "luvli-68-open")
-    last, again, first = (read_recipe(ROOT / f"recipes/{name}.yaml") for name in names)
-    assert [recipe.init, last.init, again.init, first.init] == ["luvli-68-open"] * 3 + [None]
-    assert recipe.stages == last.stages
-    found = [item for each in (recipe, last, again, first) for item in trace_licences(each)]
+    # 1.4 began as 1.3, this as 1.2, this as 1.1, whose recipe starts from nothing
+    names = ("luvli-68-open-columns", "luvli-68-open-outline", "luvli-68-open-again")
+    lineage = [read_recipe(ROOT / f"recipes/{name}.yaml") for name in (*names, "luvli-68-open")]
+    assert [each.init for each in (recipe, *lineage)] == ["luvli-68-open"] * 4 + [None]
+    assert recipe.stages == lineage[0].stages
+    found = [item for each in (recipe, *lineage) for item in trace_licences(each)]
     assert found and all(item.open for item in found)
-    assert recipe.data.sources.keys() == first.data.sources.keys()
+    assert all(each.data.sources.keys() == recipe.data.sources.keys() for each in lineage)
     (face,) = model.predict(astronaut)
     (other,) = load("luvli-68").predict(astronaut)
     box = np.sqrt(np.prod(other.box[2:] - other.box[:2]))

@@ -49,4 +49,5 @@ def _resized(weight: Tensor, channels: int, inputs: int) -> Tensor:
         return weight
     maps = weight.reshape(len(weight), channels, old, old)
     resized = F.interpolate(maps, size=(new, new), mode="bilinear", align_corners=False)
-    return resized.flatten(1) * (old / new) ** 2
+    share: float = (old / new) ** 2
+    return resized.flatten(1) * share
