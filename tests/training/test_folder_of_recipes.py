@@ -19,9 +19,11 @@ MakeRecipe = Callable[..., Recipe]
 Command = Callable[..., Result]
 
 
-def write_rows(folder: Path, errors: dict[str, np.ndarray], faces: int = 60) -> None:
-    names = np.array([f"mine/{i}" for i in range(faces)])
-    sources = np.array(["mine"] * (faces // 2) + ["other"] * (faces - faces // 2))
+def write_rows(
+    folder: Path, errors: dict[str, np.ndarray], faces: int = 60, name: str = "mine"
+) -> None:
+    names = np.array([f"{name}/{i}" for i in range(faces)])
+    sources = np.array([name] * (faces // 2) + ["other"] * (faces - faces // 2))
     for row, nme in errors.items():
         (folder / row).mkdir(parents=True)
         nothing = np.full(faces, np.nan)
@@ -58,6 +60,19 @@ def test_differences_are_paired(tmp_path: Path, rng: np.random.Generator) -> Non
     write_rows(tmp_path, {"fewer": base[:10]}, faces=10)
     with pytest.raises(InputError, match="other faces"):
         running.experiment_rows(tmp_path)
+
+
+def test_experiments_on_different_sets_stand_side_by_side(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    write_rows(tmp_path, {"luvli": rng.uniform(1, 3, 60)})
+    write_rows(tmp_path, {"apart": rng.uniform(1, 3, 20)}, faces=20, name="theirs")
+    rows = {row.name: row for row in running.experiment_rows(tmp_path)}
+    assert rows["apart"].difference is None  # no face in common: nothing to pair
+    head, (first, second) = running.table_cells(list(rows.values()))
+    columns = [head.index(source) for source in ("mine", "theirs")]
+    assert [first[c] == "-" for c in columns] == [False, True]
+    assert [second[c] == "-" for c in columns] == [True, False]
 
 
 def test_recipes_that_start_from_each_other(tmp_path: Path) -> None:

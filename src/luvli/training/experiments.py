@@ -230,9 +230,12 @@ def experiment_rows(out: Path, reference: str = "luvli") -> list[ExperimentRow]:
     rows = []
     for name, path in runs.items():
         errors, about = _read_errors(path)
-        if not np.array_equal(errors.face, base.face):
+        same = np.array_equal(errors.face, base.face)
+        if not same and np.isin(errors.face, base.face).any():
             raise InputError(f"{path} was measured on other faces than {reference}: run it again.")
-        paired = None if name == reference else paired_bootstrap(errors.nme_box, base.nme_box)
+        # an experiment on another data set is a row of its own: nothing to pair
+        pairs = same and name != reference
+        paired = paired_bootstrap(errors.nme_box, base.nme_box) if pairs else None
         rows.append(
             ExperimentRow(
                 name,
@@ -268,7 +271,7 @@ def _known_mean(values: Floats) -> float:
 
 def table_cells(rows: Sequence[ExperimentRow]) -> tuple[list[str], list[list[str]]]:
     """Headings and cells, for people."""
-    sources = list(rows[0].by_source)
+    sources = list(dict.fromkeys(source for row in rows for source in row.by_source))
     head = ["row", "NME_box (%) [95 %]", "difference [95 %]", "p", *sources]
     head += ["NLL", "hidden found", "visible kept", "the paper (300-W / Menpo)"]
     cells = []
@@ -282,7 +285,7 @@ def table_cells(rows: Sequence[ExperimentRow]) -> tuple[list[str], list[list[str
             value, low, high, p, _ = row.difference
             change, chance = f"{value:+.2f} [{low:+.2f}, {high:+.2f}]", f"{p:.3f}"
         numbers = [_number(value, 3) for value in (row.nll, row.hidden, row.seen)]
-        by_source = [f"{row.by_source[source]:.2f}" for source in sources]
+        by_source = [_number(row.by_source.get(source, float("nan")), 2) for source in sources]
         cells.append([row.name, found, change, chance, *by_source, *numbers, row.about])
     return head, cells
 
