@@ -70,8 +70,8 @@ def main() -> None:
         ylabel="NME, % of inter-ocular",
         title="Accuracy against time, boxes given",
     )
-    axes.set_xticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
-    axes.set_xlim(0.8, 25)
+    axes.set_xticks([1, 2, 5, 10, 20, 40], ["1", "2", "5", "10", "20", "40"])
+    axes.set_xlim(0.8, 45)
     axes.margins(y=0.12)
     axes.minorticks_off()
     axes.grid(alpha=0.3)
