@@ -59,8 +59,8 @@ def main() -> None:
         times, errors = ([value[i] for value in points.values()] for i in (1, 0))
         axes.plot(times, errors, "o", color=colour, label=label)
         for name, (error, time) in points.items():
-            side = "right" if name.startswith("luvli") else "left"  # ours point away
-            place = (-6 if side == "right" else 5, 4)
+            side = "center" if name.startswith("luvli") else "left"  # no name over another
+            place = (0, 9) if side == "center" else (5, 4)
             axes.annotate(
                 name, (time, error), place, textcoords="offset points", color=colour, ha=side
             )
