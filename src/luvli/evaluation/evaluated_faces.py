@@ -155,7 +155,10 @@ def from_records(
             f"{len(records)} labelled faces and {len(predictions)} predictions: "
             "there must be one prediction for each face, and at least one face."
         )
+    laws = {face.likelihood for face in predictions if np.isfinite(face.points).any()}
     given = {"dataset": records[0].dataset, "untrained": ()} | about
+    if len(laws) == 1:  # what the faces themselves say, unless told otherwise
+        given.setdefault("likelihood", laws.pop())
     untrained = set(given["untrained"])
     if not all(face.visibility_trained for face in predictions):
         untrained.add("visibility")

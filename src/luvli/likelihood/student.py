@@ -33,7 +33,7 @@ class Student(Elliptical):
     >>> round(float(standard.log_prob(np.zeros(2))), 4)  # log(8 / (2 pi 6))
     -1.5502
     >>> round(float(standard.radius_quantile(0.95)), 4)
-    2.5785
+    2.5862
     """
 
     freedom: ClassVar[float]
