@@ -152,7 +152,8 @@ def test_all_ways_crop_and_calibrate_alike(
         there = affines.apply(mirrored, other.points[0])[flip]
         spread = affines.push_covariance(mirrored, other.covariance[0])
         covered = None if other.occlusion is None else other.occlusion[0]
-        spread = info.calibration.in_image(spread, covered)[flip]
+        info.calibration.change_in_image(spread, covered)
+        spread = spread[flip]
         off = (face.points - there) / 2
         wanted = (face.covariance + spread) / 2 + off[:, :, None] * off[:, None, :]
         assert label.covariance is not None

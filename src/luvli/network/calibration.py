@@ -77,15 +77,19 @@ class Calibration(BaseModel):
                 f"this calibration is for covariances of shape (..., {len(self.scale)}, 2, 2), "
                 f"got {array.shape}."
             )
-        scaled = array * np.asarray(self.scale)[:, None, None]
-        return np.asarray(self.in_image(scaled, occlusion), dtype=np.float64)
+        scaled: Floats = array * np.asarray(self.scale)[:, None, None]
+        known = None if occlusion is None else np.nan_to_num(occlusion)
+        self.change_in_image(scaled, known)
+        return scaled
 
-    def in_image(self, covariance: Floats, occlusion: ArrayLike | None = None) -> Floats:
-        """The part of it that comes after the network, whose last step has the factors inside."""
+    def change_in_image(self, covariance: Floats, occlusion: ArrayLike | None = None) -> None:
+        """The part of it that comes after the network, whose last step has the factors inside:
+        changes `covariance`, every face's on its way, in place. `occlusion` has no NaN."""
         if self.occlusion and occlusion is not None:
-            grown = np.exp(self.occlusion * np.nan_to_num(np.asarray(occlusion, np.float64)))
-            covariance = covariance * grown[..., None, None]
-        return covariance + self.added if self.pixel_variance else covariance
+            grown = np.exp(np.asarray(occlusion, np.float64) * self.occlusion)
+            covariance *= grown[..., None, None]
+        if self.pixel_variance:
+            covariance += self.added
 
     def undo(self, covariance: ArrayLike, occlusion: ArrayLike | None = None) -> Floats:
         """The inverse of `apply`.

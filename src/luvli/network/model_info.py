@@ -100,7 +100,7 @@ class ModelInfo(BaseModel):
         spread = affine.push_covariance(affines, covariance)
         if self.calibration is not None:
             covered = occlusion if self.occlusion_trained else None
-            spread = self.calibration.in_image(spread, covered)
+            self.calibration.change_in_image(spread, covered)
         return affine.apply(affines, points), spread
 
     @classmethod

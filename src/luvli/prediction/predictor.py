@@ -346,11 +346,9 @@ class Predictor:
             )
         ways = [affine.invert(crop.affine) for crop in crops]
         to_image = ways[0] if len(ways) == 1 else np.array(ways)
-        points, covariance = self.info.to_image(
-            to_image, found.points, found.covariance, found.occlusion
-        )
-        visibility = np.minimum(np.maximum(found.visibility, 0.0), 1.0).astype(np.float64)
         occlusion = None if found.occlusion is None else found.occlusion.astype(np.float64)
+        points, covariance = self.info.to_image(to_image, found.points, found.covariance, occlusion)
+        visibility = np.minimum(np.maximum(found.visibility, 0.0), 1.0).astype(np.float64)
         return points, covariance, visibility, occlusion
 
     def _run_batch(
