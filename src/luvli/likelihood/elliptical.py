@@ -22,6 +22,14 @@ RADII, ANGLES = 64, 256
 """size of the rule for expectations; thin ellipses need many angles"""
 
 
+def checked_probability(given: ArrayLike) -> Floats:
+    """`given` as numbers; refused where they do not lie in 0..1."""
+    p = np.asarray(given, dtype=np.float64)
+    if not ((p >= 0) & (p <= 1)).all():
+        raise InputError("a probability must lie in 0..1.")
+    return p
+
+
 class Elliptical(ABC):
     """A distribution of locations with mean (..., 2) and covariance (..., 2, 2).
 

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from luvli.arrays import Array
-from luvli.errors import InputError
 from luvli.likelihood import covariance as cov
-from luvli.likelihood.elliptical import Elliptical
+from luvli.likelihood.elliptical import Elliptical, checked_probability
 
 
 class Gauss(Elliptical):
@@ -37,9 +36,7 @@ class Gauss(Elliptical):
 
     @classmethod
     def radius_quantile(cls, probability: ArrayLike) -> Any:
-        p = np.asarray(probability, dtype=np.float64)
-        if not ((p >= 0) & (p <= 1)).all():
-            raise InputError("a probability must lie in 0..1.")
+        p = checked_probability(probability)
         with np.errstate(divide="ignore"):
             return np.sqrt(-2.0 * np.log1p(-p))
 

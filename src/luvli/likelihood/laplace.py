@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from luvli.arrays import Array
-from luvli.errors import InputError, require
-from luvli.likelihood.elliptical import Elliptical
+from luvli.errors import require
+from luvli.likelihood.elliptical import Elliptical, checked_probability
 
 ROOT3 = sqrt(3.0)
 
@@ -71,9 +71,7 @@ def gamma2_quantile(probability: ArrayLike) -> Any:
     log s(t) = log(1 - p) converges from any start; near p = 0, where that logarithm is
     flat, p ~ t^2 / 2 gives the start and p itself is matched.
     """
-    p = np.asarray(probability, dtype=np.float64)
-    if not ((p >= 0) & (p <= 1)).all():
-        raise InputError("a probability must lie in 0..1.")
+    p = checked_probability(probability)
     inner = (p > 0) & (p < 1)
     q = np.where(inner, p, 0.5)
     target = np.log1p(-q)

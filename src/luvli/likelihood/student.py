@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from luvli.arrays import Array, Floats
 from luvli.errors import InputError
 from luvli.likelihood import covariance as cov
-from luvli.likelihood.elliptical import RADII, Elliptical
+from luvli.likelihood.elliptical import RADII, Elliptical, checked_probability
 
 MOST = 1e4
 """degrees of freedom beyond which nothing is left to tell it from the Gaussian"""
@@ -51,9 +51,7 @@ class Student(Elliptical):
 
     @classmethod
     def radius_quantile(cls, probability: ArrayLike) -> Any:
-        p = np.asarray(probability, dtype=np.float64)
-        if not ((p >= 0) & (p <= 1)).all():
-            raise InputError("a probability must lie in 0..1.")
+        p = checked_probability(probability)
         with np.errstate(divide="ignore"):
             return np.sqrt((cls.freedom - 2) * np.expm1(-2 / cls.freedom * np.log1p(-p)))
 
