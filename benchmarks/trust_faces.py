@@ -33,6 +33,7 @@ from luvli.image.crop import Crop  # noqa: E402
 from luvli.image.read import ImageArray  # noqa: E402
 from luvli.markup import get_markup  # noqa: E402
 from luvli.network.backend import Backend  # noqa: E402
+from luvli.prediction.in_image import FacesInImage  # noqa: E402
 from luvli.prediction.predictor import Predictor  # noqa: E402
 from luvli.prediction.second_look import better_box  # noqa: E402
 from luvli.progress import track  # noqa: E402
@@ -57,15 +58,13 @@ class MirrorPredictor(Predictor):
         """(k, 2) for every face so far: image pixels, not mirrored any more"""
         self._looks: list[tuple[Floats, Floats, Floats]] = []
 
-    def _in_image(
-        self, pixels: Sequence[ImageArray], crops: Sequence[Crop]
-    ) -> tuple[Floats, Floats, Floats, Floats | None]:
+    def _in_image(self, pixels: Sequence[ImageArray], crops: Sequence[Crop]) -> FacesInImage:
         flipped = np.stack(pixels)[:, :, ::-1]
         seen = self.backend(np.ascontiguousarray(flipped)).points[:, self.flip].astype(np.float64)
         seen[..., 0] = flipped.shape[2] - 1 - seen[..., 0]
         there = np.stack([crop.to_image(one) for crop, one in zip(crops, seen, strict=True)])
         found = super()._in_image(pixels, crops)
-        self._looks.append((there, found[0].copy(), found[2].copy()))
+        self._looks.append((there, found.points.copy(), found.visibility.copy()))
         return found
 
     def _run_batch(
@@ -136,6 +135,7 @@ def measured_part(
         "occlusion": np.stack([face.occlusion for face in measured.faces]),
         "box": np.stack([face.box for face in measured.faces]),
         "score": np.array([face.score for face in measured.faces]),
+        "astray": np.array([np.nan if f.astray is None else f.astray for f in measured.faces]),
         "mirror": np.stack(mirrored.mirrored),
         "classes": np.stack([records[i].visibility for i in owner]),
         "image": np.array([str(records[i].image) for i in owner]),
@@ -145,7 +145,7 @@ def measured_part(
     }
 
 
-_FIELDS = ("points", "covariance", "visibility", "occlusion", "box", "score")
+_FIELDS = ("points", "covariance", "visibility", "occlusion", "box", "score", "astray")
 _KEYS = ("truth", "error", "kind", "source", "photograph", "pose")
 
 
@@ -161,8 +161,9 @@ def read_faces(path: Path) -> tuple[Measured, dict[str, NDArray[Any]]]:
             occlusion=occlusion,
             box=box,
             score=float(score),
+            astray=None if np.isnan(astray) else float(astray),
         )
-        for points, cov, visible, occlusion, box, score in zip(
+        for points, cov, visible, occlusion, box, score, astray in zip(
             *(columns[key] for key in _FIELDS),
             strict=True,
         )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from luvli.likelihood import density_name
 from luvli.models import CardTable, Headline, ModelCard
-from luvli.network import load_model
+from luvli.network import LUVLi, load_model
 from luvli.network.licence import is_open
 from luvli.training.licences import trace_licences
 from luvli.training.recipe import Recipe, Source
@@ -83,10 +85,7 @@ def make_card(
 ) -> ModelCard:
     config = recipe.network
     network, info = load_model(model)
-    count = sum(parameter.numel() for parameter in network.parameters())
     free = is_open(recipe.licence)
-    law = info["calibration"]["likelihood"] or config.likelihood
-    faces = "free faces (renderings and varied portraits)" if free else "faces of all sources"
     return ModelCard(
         name=recipe.name,
         version=info["version"],
@@ -100,16 +99,36 @@ def make_card(
         data=data_lines(recipe),
         recipe=", then ".join(f"recipes/{name}.yaml" for name in LINEAGE[recipe.name])
         + f"; {progress}",
-        architecture=f"DU-Net, {config.unets} U-net{'s' if config.unets > 1 else ''}, "
-        f"{config.channels} channels, growth {config.growth}, "
-        f"{config.input_size} px crops of {float(recipe.data.enlarge):g} boxes; "
-        f"{count:,} parameters; Laplacian likelihood.",
-        calibration="A factor for each landmark's covariance, the variance of a pixel, the law of "
-        f"the errors ({density_name(law)}), "
-        f"confidence, regions and triage, fitted on {calibrated_on:,} held-out {faces} and poses "
-        "(docs/trust.md).",
+        architecture=architecture_line(recipe, network),
+        calibration=calibration_line(recipe, info, calibrated_on),
         headline=headline,
         tables=tables,
+    )
+
+
+def architecture_line(recipe: Recipe, network: LUVLi) -> str:
+    """The network in a sentence."""
+    config = network.config
+    count = sum(parameter.numel() for parameter in network.parameters())
+    return (
+        f"DU-Net, {config.unets} U-net{'s' if config.unets > 1 else ''}, "
+        f"{config.channels} channels, growth {config.growth}, "
+        f"{config.input_size} px crops of {float(recipe.data.enlarge):g} boxes; "
+        f"{count:,} parameters; Laplacian likelihood."
+    )
+
+
+def calibration_line(recipe: Recipe, info: Mapping[str, Any], calibrated_on: int) -> str:
+    """What was fitted, on which faces."""
+    law = info["calibration"]["likelihood"] or recipe.network.likelihood
+    free = is_open(recipe.licence)
+    faces = "free faces (renderings and varied portraits)" if free else "faces of all sources"
+    return (
+        "A factor for each landmark's covariance, the variance of a pixel, the law of "
+        f"the errors ({density_name(law)}), "
+        f"confidence, regions and triage, fitted on {calibrated_on:,} held-out {faces} and poses. "
+        "From training faces, plain and spoilt, the network has learnt to tell when it went astray "
+        "(docs/trust.md)."
     )
 
 

@@ -15,31 +15,29 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
 
-from free_faces import free_faces, is_version
+from fit_trust import fit_trust, trust_tables
+from free_faces import free_faces
 from luvli import __version__, load
 from luvli.data.cache import cache_root
 from luvli.data.detector_boxes import with_detector_boxes
-from luvli.data.record import FaceRecord
 from luvli.evaluation import EvaluatedFaces
 from luvli.files import write_text
 from luvli.models import FOLDER, CardTable, ModelCard
 from luvli.network import NetworkConfig, build, load_model, save_model
 from luvli.network.licence import is_open
 from luvli.prediction.export import export_onnx
-from luvli.progress import track
 from luvli.training.checkpoint import latest_checkpoint, result_weights
 from luvli.training.licences import check_licence
 from luvli.training.recipe import Recipe
 from luvli.training.recipe_files import make_recipe, read_recipe
-from luvli.training.sources import load_source, model_detector
-from luvli.trust.calibrate_model import calibrate_model, uncalibrated
+from luvli.training.sources import model_detector
+from luvli.trust.calibrate_model import uncalibrated
 from luvli.trust.calibrate_visibility import calibrate_visibility
 from measure_model import (
     COMMAND,
@@ -54,7 +52,6 @@ from measure_model import (
     occlusion_table,
     own_coverage,
     per_face,
-    photograph_sources,
     predict,
     speed_table,
     visibility_table,
@@ -90,7 +87,8 @@ def main() -> None:
         if free:
             check_licence(recipe)
             calibrated_on = free_faces(recipe, Path(place))
-            fit_trust(model, recipe, calibrated_on, ["rendered faces and varied portraits"])
+            about = ["rendered faces and varied portraits"]
+            fitted = fit_trust(model, recipe, calibrated_on, about)
         else:
             fit_visibility(model, held)
         faces, tables = measure(model, held, free, options.worst)
@@ -98,7 +96,8 @@ def main() -> None:
             calibrated_on = held.records
             sources = dict.fromkeys(held.source.tolist())
             counts = [f"{int((held.source == s).sum()):,} held-out faces of {s}" for s in sources]
-            fit_trust(model, recipe, calibrated_on, counts)
+            fitted = fit_trust(model, recipe, calibrated_on, counts)
+        tables += trust_tables(fitted)
         tables.append(speed_table(model, model.with_suffix(".onnx")))
         summary = headline(held, faces, tables[-1])
         tables = [table.model_copy(update={"command": COMMAND}) for table in tables]
@@ -151,30 +150,6 @@ def fit_visibility(model: Path, held: HeldOut) -> None:
         slope, offset = calibrate_visibility(network, predictor, found)
     print(f"visibility: {slope:.3f} times the logit {offset:+.3f}")
     save_model(model, network, info)
-
-
-def fit_trust(
-    model: Path, recipe: Recipe, faces: Sequence[FaceRecord], about: Sequence[str]
-) -> None:
-    """Calibration, confidence, regions and triage, fitted on faces that were held out."""
-    trained = [
-        record
-        for name, source in photograph_sources(recipe).items()
-        for record in load_source(name, source, recipe.data, recipe.network).train
-    ]
-    cache = Path(recipe.data.cache or cache_root())
-    found = with_detector_boxes(faces, cache, model_detector(recipe.data))
-    # portraits look into the camera: that nothing of them is hidden says nothing about what is
-    telling = [r for r in found if not is_version(r)]
-    calibrate_model(
-        model,
-        found,
-        model,
-        trained_on=trained,
-        data=about,
-        visibility_from=telling,
-        track=lambda items: track(items, "calibrating", len(found), unit="faces"),
-    )
 
 
 def choose(model: Path, held: HeldOut) -> None:

@@ -99,6 +99,9 @@ class FaceLandmarks(FaceViews):
     the landmark; NaN where the model does not tell"""
     occlusion_trained: bool = False
     """True when the model saw labels of occlusion"""
+    astray: float | None = None
+    """log-odds that the alignment went astray altogether, as the network itself says; None where
+    it does not. A part of `confidence`; it stays with the model, not in files"""
     confidence: float | None = None
     """calibrated probability that the alignment succeeded; None when the model does not tell"""
     expected_error: float | None = None
@@ -146,7 +149,7 @@ class FaceLandmarks(FaceViews):
             array.setflags(write=False)
             object.__setattr__(self, name, array)
         object.__setattr__(self, "score", as_number("score", self.score))
-        for name in ("confidence", "expected_error", "time"):
+        for name in ("astray", "confidence", "expected_error", "time"):
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else as_number(name, value))
         for name in ("visibility_trained", "covariance_trained", "occlusion_trained"):
@@ -379,7 +382,7 @@ JUDGED = ("confidence", "expected_error", "accepted", "regions")
 _UNJUDGED = {name: default for name, default in _DEFAULTS.items() if name not in JUDGED}
 for _name in JUDGED:
     delattr(FaceLandmarks, _name)  # the class's own default would be found before `__getattr__`
-PLAIN_FIELDS = [name for name in _DEFAULTS if name != "regions"]
+PLAIN_FIELDS = [name for name in _DEFAULTS if name not in ("astray", "regions")]
 """those that belong to the face itself and travel in files"""
 
 

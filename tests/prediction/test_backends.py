@@ -48,6 +48,8 @@ def test_backends_agree_in_image_pixels(tiny: dict[str, Path]) -> None:
         {"reference": True},
         {"landmarks": 5, "markup": "mine5", "likelihood": "gauss"},
         {"occlusion": True},
+        {"astray": 6, "unets": 2},
+        {"astray": 6, "occlusion": True},
     ],
     ids=lambda change: ",".join(change) or "default",
 )
@@ -68,6 +70,8 @@ def test_graph_stands_for_every_configuration(change: dict, tmp_path: Path) -> N
     assert found.pixels < 1e-3
     assert found.covariance < 1e-4
     assert found.visibility < 1e-5
+    assert found.astray < 1e-4
+    assert (OnnxBackend(tmp_path / "one.onnx")(noise(3)).astray is None) == (not config.astray)
 
 
 def test_a_wrong_graph_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

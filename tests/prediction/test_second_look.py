@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import cv2
@@ -11,6 +12,7 @@ from tests.prediction.conftest import SHAPE, SIZE, DiscBackend, DiscDetector, di
 
 from luvli.image.box import Box
 from luvli.image.crop import Crop
+from luvli.network.backend import CropPrediction
 from luvli.network.config import NetworkConfig
 from luvli.network.model_info import ModelInfo
 from luvli.prediction import second_look
@@ -141,3 +143,22 @@ def test_profiles_that_were_held_out_gain_by_it(shipped: Predictor, shared: Path
     both = np.isfinite(errors).all(axis=0)
     assert both.sum() > 0.9 * len(records) > 100
     assert errors[0][both].mean() < 0.98 * errors[1][both].mean()
+
+
+def test_what_a_network_says_of_itself_is_about_the_last_look() -> None:
+    """Two faces, one of them looked at twice: each has the word about the crop it came from."""
+
+    class Counting(DiscBackend):
+        def __call__(self, crops: np.ndarray) -> CropPrediction:
+            seen = sum(self.calls)
+            return super().__call__(crops)._replace(astray=seen + np.arange(len(crops)))
+
+    image = disc_image([(80, 120, 40), (240, 120, 40)])
+    half = Counting()
+    predictor = Predictor(half)
+    exact, rough = Box(40, 80, 120, 160, 0.9), Box(226, 102, 306, 182, 0.9)
+    boxes = [replace(exact, detected=True), replace(rough, detected=True)]
+    faces = predictor.predict(image, boxes)
+    assert half.calls == [2, 1]
+    assert [face.astray for face in faces] == [0.0, 2.0]
+    assert "astray" not in faces[0].to_dict()

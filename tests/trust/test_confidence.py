@@ -12,6 +12,7 @@ from luvli.faces import FaceLandmarks
 from luvli.markup import get_markup
 from luvli.network.face_features import (
     FEATURES,
+    SCORE,
     best_turn,
     feature_table,
     many_features,
@@ -19,7 +20,7 @@ from luvli.network.face_features import (
     pose_kind,
     score_feature,
 )
-from luvli.network.trust_tables import basis, expected_log
+from luvli.network.trust_tables import ConfidenceTable, basis, expected_log
 from luvli.trust.confidence import (
     BEND,
     KNOTS,
@@ -226,6 +227,62 @@ def test_bins_and_gains_by_hand() -> None:
         confidence_bins([0.5], [True, False])
 
 
+def with_words(measured, seed: int = 0):
+    """The same faces with what a network might say of each: right, but for some noise, and for
+    cats, which look like faces to all but the network."""
+    from dataclasses import replace
+
+    rng = np.random.default_rng(seed)
+    faces, errors = list(measured.faces), measured.error.copy()
+    cats = np.flatnonzero(measured.plain)[::6]
+    errors[cats] = np.inf
+    for i, face in enumerate(faces):
+        word = (6.0 if errors[i] >= 15 else -6.0) + rng.normal(0, 1.5)
+        faces[i] = replace(face, astray=word)
+    spoilt = ~measured.plain
+    spoilt[cats] = True
+    return faces, errors, spoilt, cats
+
+
+def test_the_network_s_word_counts_where_landmarks_look_right(measured) -> None:
+    from dataclasses import replace
+
+    faces, errors, spoilt, _ = with_words(measured)
+    told = fit_confidence(faces, errors, spoilt)
+    assert "astray" in told.astray.features and "astray" not in told.error.features
+    assert "astray" in told.astray_unscored.features and told.astray_unscored.features[-1] != SCORE
+    new, truth, _, cats = with_words(measured_faces(300, seed=8), seed=1)
+    sure, _ = told.judge_features(feature_table(new, told.shape))
+    assert np.median(sure[cats]) < 0.1
+    mute = [replace(face, astray=None) for face in faces]
+    deaf = fit_confidence(mute, errors, spoilt)
+    assert "astray" not in deaf.astray.features
+    without, _ = deaf.judge_features(feature_table(new, deaf.shape))
+    assert np.median(without[cats]) > 0.5
+    good = truth < 5
+    assert sure[good].mean() > without[good].mean()
+
+
+def test_a_word_that_is_not_known_counts_as_an_ordinary_one(measured) -> None:
+    from dataclasses import replace
+
+    faces, errors, spoilt, _ = with_words(measured)
+    told = fit_confidence(faces, errors, spoilt)
+    place = told.astray.features.index("astray")
+    unknown = replace(faces[0], astray=None)
+    ordinary = replace(faces[0], astray=told.astray.centre[place])
+    assert told.judge(unknown) == pytest.approx(told.judge(ordinary))
+    both, _ = told.judge_features(feature_table([unknown, faces[1]], told.shape))
+    assert both[1] == pytest.approx(told.judge(faces[1])[0])
+
+
+def test_tables_of_features_that_nobody_knows_are_refused(table) -> None:
+    data = table.model_dump()
+    data["astray"]["features"][3] = "aura"
+    with pytest.raises(ValueError, match="no feature is called 'aura'"):
+        ConfidenceTable.model_validate(data)
+
+
 def test_what_went_astray_counts_by_its_chance(table) -> None:
     """The expected error is that of a mixture; tables of older files have one part alone."""
     assert table.astray is not None
@@ -236,9 +293,9 @@ def test_what_went_astray_counts_by_its_chance(table) -> None:
     rng = np.random.default_rng(3)
     face = predicted_face(labelled_points(rng), 3.0, rng)
     told = feature_table([face], table.shape)
-    alone = np.exp(table.error(told[:, : len(table.error.features)]))[0]
+    alone = np.exp(table.error.of_columns(told))[0]
     assert older.judge(face)[1] == pytest.approx(alone)
-    lost = table.astray(told[:, : len(table.astray.features)])[0]
+    lost = table.astray.of_columns(told)[0]
     share = 1 / (1 + np.exp(-lost))
     wanted = (1 - share) * min(alone, table.astray_from) + share * table.astray_error
     assert table.judge(face)[1] == pytest.approx(wanted)

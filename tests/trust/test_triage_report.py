@@ -64,10 +64,10 @@ def test_shift_of_spoilt_faces_is_noticed(results, fitted) -> None:
     assert shift.alarm
     same = measured_faces(150, seed=77).calibrated(fitted.calibration)
     plain = same.take(same.plain)
-    from luvli.network.face_features import FEATURES, SCORE, feature_table
+    from luvli.network.face_features import FEATURE_COLUMNS, feature_table
 
     table = feature_table(plain.faces, fitted.trust.confidence.shape)
-    features = {name: table[:, i] for i, name in enumerate([*FEATURES, SCORE])}
+    features = {name: table[:, i] for i, name in enumerate(FEATURE_COLUMNS)}
     assert not find_shift(fitted.trust.shift, features, level=0.001).alarm
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -35,6 +34,11 @@ def calibrate(
     spoilt: Annotated[
         int, typer.Option(min=1, max=11, help="Spoilt versions that are made of each face.")
     ] = 3,
+    learn: Annotated[
+        int | None, typer.Option(min=0, help="Training faces of the recipe on which a .safetensors "
+                                 "network learns to tell when it went astray: 8,000 unless told; "
+                                 "0: it keeps what it has.")
+    ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only so many faces.")] = None,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave out faces with broken files.")
@@ -45,7 +49,9 @@ def calibrate(
     Each face is predicted as it is and in spoilt versions (wrong box, turned, blurred, no face
     ...). Fitted are the scale of the covariances and the law of the errors, the confidence, the
     radii of regions with a guarantee, the triage's counts, and what faces look like, to notice a
-    shift. What is still missing for which guarantee is said at the end.
+    shift. What is still missing for which guarantee is said at the end. With `--recipe`, the
+    network also learns from its training faces to tell when it went astray, which takes some
+    minutes.
 
     Example: `luvli calibrate model.onnx --data merl_rav data/merl_rav --out better.onnx`
     """
@@ -53,7 +59,8 @@ def calibrate(
     from luvli.errors import InputError
     from luvli.likelihood import density_name
     from luvli.progress import track
-    from luvli.trust.calibrate_model import calibrate_model
+    from luvli.trust.calibrate_model import LEARN_FROM, calibrate_model
+    from luvli.trust.even_sample import evenly
 
     if not data and recipe is None:
         raise InputError("no faces to calibrate on: give --data NAME PATH, or --recipe.")
@@ -65,11 +72,13 @@ def calibrate(
     if data:
         _from_set(*data, split, subset, protocol, skip_bad, limit, records, about)
     if limit is not None:
-        records = _spread(records, limit)
+        records = evenly(records, limit)
+    most = LEARN_FROM if learn is None else learn
     fitted = calibrate_model(
-        model, records, out, onnx=onnx, trained_on=trained, success=success,
-        spoilt_per_face=spoilt, data=about,
-        track=lambda items: track(items, "faces", len(records), unit="faces"),
+        model, records, out, onnx=onnx, trained_on=trained,
+        learn_from=evenly(trained, most) if model.suffix == ".safetensors" else (),
+        success=success, spoilt_per_face=spoilt, data=about,
+        track=lambda items: track(items, "faces", unit="faces"),
     )  # fmt: skip
     if fitted.calibration is not None:
         held = fitted.calibration
@@ -123,16 +132,10 @@ def _from_set(
     from luvli.data.cache import cache_root
     from luvli.data.detector_boxes import with_detector_boxes
     from luvli.data.sets import load_set
+    from luvli.trust.even_sample import evenly
 
     found = load_set(name, folder, split, subset=subset, protocol=protocol, skip_bad=skip_bad)
-    chosen = found.records if limit is None else _spread(found.records, limit)
+    chosen = found.records if limit is None else evenly(found.records, limit)
     boxed = with_detector_boxes(chosen, cache_root())
     records += boxed
     about.append(f"{len(boxed):,} faces of {name}{f' ({subset})' if subset else ''}")
-
-
-def _spread(records: Sequence[Any], count: int) -> list[Any]:
-    """So many of the records, evenly from the first to the last."""
-    if len(records) <= count:
-        return list(records)
-    return [records[i * len(records) // count] for i in range(count)]

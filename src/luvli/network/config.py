@@ -78,6 +78,9 @@ class NetworkConfig(BaseModel):
     """whether a third linear layer beside CEN and VEN tells what something else covers"""
     occlusion_trained: bool = True
     """False when no labels of occlusion were seen; means nothing without `occlusion`"""
+    astray: int = Field(default=0, ge=0, le=4096)
+    """hidden units of the layers that tell whether an alignment went astray, from the bottlenecks
+    of all U-nets; 0 for none. `luvli calibrate --recipe` adds and teaches them"""
 
     reference: bool = False
     """behave like the published code where it differs from the paper"""

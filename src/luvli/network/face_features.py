@@ -43,8 +43,13 @@ FEATURES = (
     "hidden",
     "undecided",
 )
-"""names of the features that every face has; `SCORE` comes after them where it is known"""
+"""names of the features that every face has"""
+ASTRAY = "astray"
+"""what the network itself says, where it tells"""
 SCORE = "score"
+"""what the detector says, where there was one"""
+FEATURE_COLUMNS = (*FEATURES, ASTRAY, SCORE)
+"""names of the columns of a `feature_table`"""
 _TINY = 1e-6
 _LEAST_MISFIT = np.array([0.003, 0.1])
 """added to residual and distance of the shape, so that a perfect one has a logarithm"""
@@ -133,6 +138,9 @@ class FaceArrays(NamedTuple):
     scores: Sequence[float]
     """n scores of the detector"""
     markup: str
+    astray: Floats | None = None
+    """(n,) log-odds of having gone astray, NaN for a face of which they are not known; None where
+    that is so of all"""
 
     @classmethod
     def of(cls, faces: Sequence[FaceLandmarks]) -> FaceArrays:
@@ -149,6 +157,7 @@ class FaceArrays(NamedTuple):
             np.array([face.box for face in faces]),
             [face.score for face in faces],
             faces[0].markup,
+            _astray(faces),
         )
 
 
@@ -201,17 +210,26 @@ def _features(faces: FaceArrays, shape: ShapeModel) -> Floats:
 
 
 def feature_table(faces: Sequence[FaceLandmarks], shape: ShapeModel) -> Floats:
-    """(n, d + 1): `FEATURES`, and last the score's, NaN for boxes without a detector."""
-    return _with_scores(many_features(faces, shape), [face.score for face in faces])
+    """(n, 13) the `FEATURE_COLUMNS`: features, then what the network says, NaN where it does not
+    tell, and what the detector says, NaN for boxes without one."""
+    return _complete(many_features(faces, shape), _astray(faces), [face.score for face in faces])
 
 
 def array_features(faces: FaceArrays, shape: ShapeModel) -> Floats:
     """The same of faces that are not made yet; all of them have locations."""
-    return _with_scores(_features(faces, shape), faces.scores)
+    return _complete(_features(faces, shape), faces.astray, faces.scores)
 
 
-def _with_scores(features: Floats, scores: Sequence[float]) -> Floats:
-    return np.concatenate([features, [[score_feature(score)] for score in scores]], axis=1)
+def _complete(features: Floats, astray: Floats | None, scores: Sequence[float]) -> Floats:
+    table = np.empty((len(features), len(FEATURE_COLUMNS)))
+    table[:, :-2] = features
+    table[:, -2] = np.nan if astray is None else astray
+    table[:, -1] = [score_feature(score) for score in scores]
+    return table
+
+
+def _astray(faces: Sequence[FaceLandmarks]) -> Floats:
+    return np.array([np.nan if face.astray is None else face.astray for face in faces])
 
 
 def score_feature(score: float) -> float:

@@ -1,10 +1,12 @@
-"""Mean estimator, Cholesky Estimator Network (CEN), Visibility Estimator Network (VEN) and its
-twin for occlusion.
+"""Mean estimator, Cholesky Estimator Network (CEN), Visibility Estimator Network (VEN), its twin
+for occlusion, and the estimator of alignments that went astray.
 
 All numbers are in heat-map pixels; `luvli.network.pixels` converts to crop pixels.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -160,3 +162,22 @@ class VisibilityEstimator(nn.Module):
         """(B, C, h, w) -> (B, N_p) logits."""
         logits: Tensor = self.linear(bottleneck.flatten(1))
         return logits
+
+
+class AstrayEstimator(nn.Module):
+    """Whether an alignment went astray altogether: two linear layers on all bottlenecks.
+
+    Not in the paper. The covariances know that a face is hard; what the bottlenecks know besides
+    is that it stands on its head, or that it is none.
+    """
+
+    def __init__(self, inputs: int, units: int) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(inputs, units)
+        self.linear = nn.Linear(units, 1)
+
+    def forward(self, bottlenecks: Sequence[Tensor]) -> Tensor:
+        """One (B, C, h, w) from each U-net -> (B,) logits."""
+        seen = torch.cat([each.flatten(1) for each in bottlenecks], dim=1)
+        logits: Tensor = self.linear(F.relu(self.hidden(seen)))
+        return logits[:, 0]

@@ -27,7 +27,7 @@ from luvli.network.model_info import ModelInfo
 from luvli.network.pixels import cholesky_to_crop, contrast_stretch, heatmap_to_crop
 from luvli.network.weights import load_model
 
-_Outputs = tuple[Tensor, Tensor, Tensor, Tensor | None]
+_Outputs = tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]
 
 
 def network_input(
@@ -118,7 +118,8 @@ class CropPredictor:
 
     def predict(self, crops: Tensor) -> _Outputs:
         """uint8 crops (B, S, S, 3) -> (B, k, 2) and (B, k, 2, 2) in crop pixels, (B, k)
-        visibility and, if the network has it, (B, k) occlusion, in the network's precision.
+        visibility and, where the network has them, (B, k) occlusion and (B,) log-odds of having
+        gone astray, in the network's precision.
 
         The last U-net's prediction counts.
         """
@@ -130,4 +131,5 @@ class CropPredictor:
         factors = self._factors.to(output.cholesky)
         covariance = from_cholesky(cholesky_to_crop(output.cholesky) * factors)
         logit = output.occlusion_logit
-        return points, covariance, output.visibility, None if logit is None else logit.sigmoid()
+        occlusion = None if logit is None else logit.sigmoid()
+        return points, covariance, output.visibility, occlusion, output.astray_logit

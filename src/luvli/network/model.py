@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from luvli.network.config import NetworkConfig
 from luvli.network.dunet import DUNet
 from luvli.network.heads import (
+    AstrayEstimator,
     CholeskyEstimator,
     VisibilityEstimator,
     argmax_location,
@@ -35,6 +36,9 @@ class UNetOutput(NamedTuple):
     occlusion_logit: Tensor | None = None
     """(B, N_p) of being covered by something in front of the face; None unless
     `NetworkConfig.occlusion`"""
+    astray_logit: Tensor | None = None
+    """(B,) of the alignment having gone astray altogether; of the last U-net alone, and None unless
+    `NetworkConfig.astray`"""
 
 
 class LUVLi(nn.Module):
@@ -60,15 +64,25 @@ class LUVLi(nn.Module):
             direct=config.mean_estimator == "direct",
         )
         self.visibility = VisibilityEstimator(config.bottleneck_size, config.landmarks)
-        # drawn last: without it, a seed gives the same network as ever
+        # drawn last: without them, a seed gives the same network as ever
         self.occlusion = (
             VisibilityEstimator(config.bottleneck_size, config.landmarks)
             if config.occlusion
             else None
         )
+        self.astray = (
+            AstrayEstimator(config.unets * config.bottleneck_size, config.astray)
+            if config.astray
+            else None
+        )
 
     def forward(self, images: Tensor) -> list[UNetOutput]:
-        return [self._estimate(*features) for features in self.trunk(images)]
+        features = self.trunk(images)
+        outputs = [self._estimate(*each) for each in features]
+        if self.astray is not None:
+            astray = self.astray([each.bottleneck for each in features]).float()
+            outputs[-1] = outputs[-1]._replace(astray_logit=astray)
+        return outputs
 
     def _estimate(self, heatmaps: Tensor, bottleneck: Tensor) -> UNetOutput:
         config = self.config

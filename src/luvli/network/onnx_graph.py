@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from luvli.errors import InputError
-from luvli.network.backend import INPUT, OCCLUSION, OUTPUTS
+from luvli.network.backend import INPUT, output_shapes
 from luvli.network.dunet import Block, NormReluConv, UNet
 from luvli.network.model import LUVLi
 from luvli.network.model_info import ModelInfo
@@ -34,14 +34,13 @@ def build_graph(network: LUVLi, info: ModelInfo) -> Any:
     config = network.config
     graph = _Graph()
     with torch.no_grad():
-        heatmaps, bottleneck = _trunk(graph, network, _images(graph, network))
-        made = _predictions(graph, network, info, heatmaps, bottleneck)
-    names = (*OUTPUTS, OCCLUSION)[: len(made)]
-    for result, name in zip(made, names, strict=True):
+        heatmaps, bottlenecks = _trunk(graph, network, _images(graph, network))
+        made = _predictions(graph, network, info, heatmaps, bottlenecks)
+    shapes = output_shapes(config)
+    for result, name in zip(made, shapes, strict=True):
         graph.node("Identity", [result], name=name)
-    k, side = config.landmarks, config.input_size
+    side = config.input_size
     kind = onnx.TensorProto
-    shapes = ((k, 2), (k, 2, 2), (k,), (k,))
     proto = onnx.helper.make_model(
         onnx.helper.make_graph(
             graph.nodes,
@@ -49,7 +48,7 @@ def build_graph(network: LUVLi, info: ModelInfo) -> Any:
             [onnx.helper.make_tensor_value_info(INPUT, kind.UINT8, ["faces", side, side, 3])],
             [
                 onnx.helper.make_tensor_value_info(name, kind.FLOAT, ["faces", *shape])
-                for name, shape in zip(names, shapes, strict=False)
+                for name, shape in shapes.items()
             ],
             graph.constants,
         ),
@@ -156,8 +155,8 @@ def _images(graph: _Graph, network: LUVLi) -> str:
     return graph.node("Div", [graph.node("Sub", [x, low]), span])
 
 
-def _trunk(graph: _Graph, network: LUVLi, images: str) -> tuple[str, str]:
-    """Heat maps and bottleneck of the last U-net: the way of `DUNet.forward`."""
+def _trunk(graph: _Graph, network: LUVLi, images: str) -> tuple[str, list[str]]:
+    """Heat maps of the last U-net and bottlenecks of all: the way of `DUNet.forward`."""
     trunk, order = network.trunk, network.config.order
     conv, norm = trunk.stem[0], trunk.stem[1]
     assert isinstance(conv, nn.Conv2d) and isinstance(norm, nn.BatchNorm2d)
@@ -165,7 +164,7 @@ def _trunk(graph: _Graph, network: LUVLi, images: str) -> tuple[str, str]:
     x = graph.halve(graph.norm_relu(graph.conv(images, conv, factor), norm))
     inputs: list[str] = []
     history: list[list[str]] = []
-    bottleneck = ""
+    bottlenecks: list[str] = []
     for i, unet in enumerate(trunk.unets):
         assert isinstance(unet, UNet)
         if i > 0:
@@ -175,11 +174,11 @@ def _trunk(graph: _Graph, network: LUVLi, images: str) -> tuple[str, str]:
         inputs.append(x)
         memory = list(zip(*_last(history, order), strict=True)) if _last(history, order) else []
         x, before, after, features = _unet(graph, unet, x, memory)
-        bottleneck = before if network.config.bottleneck == "before" else after
+        bottlenecks.append(before if network.config.bottleneck == "before" else after)
         history.append(features)
     head = trunk.heads[-1]
     assert isinstance(head, NormReluConv)
-    return graph.layer(x, head), bottleneck
+    return graph.layer(x, head), bottlenecks
 
 
 def _unet(
@@ -213,11 +212,12 @@ def _unet(
 
 
 def _predictions(
-    graph: _Graph, network: LUVLi, info: ModelInfo, heatmaps: str, bottleneck: str
+    graph: _Graph, network: LUVLi, info: ModelInfo, heatmaps: str, bottlenecks: Sequence[str]
 ) -> list[str]:
-    """Points, covariances, visibilities and, if there is one, occlusions, in crop pixels: the
-    way of `LUVLi` and `CropPredictor`."""
+    """Points, covariances, visibilities and, where the network has them, occlusions and log-odds
+    of having gone astray, in crop pixels: the way of `LUVLi` and `CropPredictor`."""
     config = network.config
+    bottleneck = bottlenecks[-1]
     if config.mean_estimator == "argmax" or config.covariance_estimator == "heatmap":
         raise InputError(
             f"{info.name} reads its heat maps by argmax or moments, which runs in PyTorch alone: "
@@ -242,7 +242,12 @@ def _predictions(
     covariance = graph.reshape(graph.join([xx, xy, xy, yy], axis=2), -1, config.landmarks, 2, 2)
     estimators = [network.visibility, network.occlusion]
     logits = [graph.linear(bottleneck, e.linear) for e in estimators if e is not None]
-    return [points, covariance, *(graph.node("Sigmoid", [logit]) for logit in logits)]
+    made = [points, covariance, *(graph.node("Sigmoid", [logit]) for logit in logits)]
+    if network.astray is not None:
+        seen = graph.join([graph.node("Flatten", [each], axis=1) for each in bottlenecks])
+        hidden = graph.node("Relu", [graph.linear(seen, network.astray.hidden)])
+        made.append(graph.reshape(graph.linear(hidden, network.astray.linear), -1))
+    return made
 
 
 def _mean(graph: _Graph, network: LUVLi, heatmaps: str) -> str:

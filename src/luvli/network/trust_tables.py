@@ -12,11 +12,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from luvli.arrays import Floats
 from luvli.faces import FaceLandmarks, RegionRadii
 from luvli.network.face_features import (
+    ASTRAY,
+    FEATURE_COLUMNS,
+    FEATURES,
     FaceArrays,
     ShapeModel,
     array_features,
@@ -52,6 +55,25 @@ class Additive(_Table):
         """(n, d) features in the order of their names -> (n,)."""
         centre, spread, knots, slopes = self._arrays
         return bent(features, centre, spread, knots, self.limit) @ slopes + self.constant
+
+    def of_columns(self, table: Floats) -> Floats:
+        """The same of a `feature_table` (n, 13), of which the columns are taken by their names.
+
+        What the network says counts as ordinary where it is not known.
+        """
+        columns, astray = self._columns
+        chosen = table[:, columns]
+        if astray is not None:
+            missing = np.isnan(chosen[:, astray])
+            if missing.any():
+                chosen[missing, astray] = self.centre[astray]
+        return self(chosen)
+
+    @cached_property
+    def _columns(self) -> tuple[list[int], int | None]:
+        """Places of the features in a `feature_table`, and that of `ASTRAY` among them."""
+        places = [FEATURE_COLUMNS.index(name) for name in self.features]
+        return places, self.features.index(ASTRAY) if ASTRAY in self.features else None
 
     @cached_property
     def _arrays(self) -> tuple[Floats, Floats, Floats, Floats]:
@@ -123,23 +145,33 @@ class ConfidenceTable(_Table):
     spoilt: int = 0
     """and how many of them had been spoilt"""
 
+    @field_validator("error", "error_unscored", "astray", "astray_unscored")
+    @classmethod
+    def _of_known_features(cls, lines: Additive | None) -> Additive | None:
+        unknown = set(lines.features) - set(FEATURE_COLUMNS) if lines is not None else set()
+        if unknown:
+            raise ValueError(f"no feature is called {sorted(unknown)[0]!r}")
+        return lines
+
     def judge(self, face: FaceLandmarks) -> tuple[float, float]:
         """Confidence (0..1) and expected error (percent of the box) of one face."""
         sure, error = self.judge_features(feature_table([face], self.shape))
         return float(sure[0]), float(error[0])
 
     def judge_features(self, features: ArrayLike) -> tuple[Floats, Floats]:
-        """The same for features (n, d + 1) of many faces, the score's last.
+        """The same for the `feature_table` (n, 13) of many faces.
 
         A face without locations (NaN) has confidence 0 and the largest error.
         """
         table = np.atleast_2d(np.asarray(features, dtype=np.float64))
-        if np.isfinite(table).all():  # as usual
+        located = np.isfinite(table[:, : len(FEATURES)]).all(axis=1)
+        scored = np.isfinite(table[:, -1])
+        if located.all() and scored.all():  # as usual
             logs = self._log_error(table, self.error, self.astray)
             return self._numbers(self.odds(logs[:, None]), logs)
-        located = np.isfinite(table[:, :-1]).all(axis=1)
-        scored = np.isfinite(table[:, -1])
-        safe = np.where(np.isfinite(table), table, 0.0)
+        safe = table.copy()
+        safe[~located, : len(FEATURES)] = 0.0
+        safe[~scored, -1] = 0.0
         logs = np.where(
             scored,
             self._log_error(safe, self.error, self.astray),
@@ -150,10 +182,10 @@ class ConfidenceTable(_Table):
         return np.where(located, sure, 0.0), np.where(located, error, self.largest_error)
 
     def _log_error(self, table: Floats, error: Additive, astray: Additive | None) -> Floats:
-        features = table[:, : len(error.features)]
+        near = error.of_columns(table)
         if astray is None:
-            return error(features)
-        return expected_log(error(features), astray(features), self.astray_from, self.astray_error)
+            return near
+        return expected_log(near, astray.of_columns(table), self.astray_from, self.astray_error)
 
     def _numbers(self, odds: Floats, logs: Floats) -> tuple[Floats, Floats]:
         """Log-odds as probabilities, logarithms as errors, neither beyond its bounds."""

@@ -134,6 +134,7 @@ _HEADS = {
     "cholesky.": "CEN",
     "visibility.": "VEN",
     "occlusion.": "occlusion head",
+    "astray.": "estimator of alignments that went astray",
     "trunk.heads.": "heat-map heads",
 }
 

@@ -6,6 +6,7 @@ import copy
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from luvli.errors import InputError, require
 from luvli.files import PathLike, whole_file
@@ -22,6 +23,8 @@ PIXEL_TOLERANCE = 1e-3
 COVARIANCE_TOLERANCE = 1e-3
 """largest difference of a covariance entry, as a share of the covariance's largest entry"""
 VISIBILITY_TOLERANCE = 1e-4
+ASTRAY_TOLERANCE = 1e-2
+"""of log-odds, which reach 30 and more"""
 
 
 class Difference(NamedTuple):
@@ -32,14 +35,16 @@ class Difference(NamedTuple):
     """relative to the largest entry of each covariance"""
     visibility: float
     """of visibility and, where there is one, of occlusion"""
+    astray: float = 0.0
+    """of the log-odds of having gone astray, where they are told"""
 
 
 def export_onnx(model: PathLike, target: PathLike) -> Difference:
     """Write a safetensors model as ONNX; the file appears only if it predicts the same.
 
     Input `crops` (B, S, S, 3) uint8 RGB; outputs `landmarks` (B, k, 2) and `covariance`
-    (B, k, 2, 2) in crop pixels, `visibility` (B, k) and, where the network has it, `occlusion`
-    (B, k). B is free. The calibration is inside.
+    (B, k, 2, 2) in crop pixels, `visibility` (B, k) and, where the network has them, `occlusion`
+    (B, k) and `astray` (B,), log-odds. B is free. The calibration is inside.
     """
     loaded = CropPredictor.load(model)
     return export_network(loaded.network, loaded.info, target)
@@ -57,10 +62,12 @@ def export_network(network: LUVLi, info: ModelInfo, target: PathLike) -> Differe
             found.pixels <= PIXEL_TOLERANCE
             and found.covariance <= COVARIANCE_TOLERANCE
             and found.visibility <= VISIBILITY_TOLERANCE
+            and found.astray <= ASTRAY_TOLERANCE
         ):
             raise InputError(
                 f"{target} was not written: ONNX and PyTorch differ by {found.pixels:.2g} px, "
-                f"{found.covariance:.2g} in covariance, {found.visibility:.2g} in visibility."
+                f"{found.covariance:.2g} in covariance, {found.visibility:.2g} in visibility, "
+                f"{found.astray:.2g} in the log-odds of having gone astray."
             )
     return found
 
@@ -83,17 +90,20 @@ def check(model: CropPredictor, backend: OnnxBackend, crops: ImageArray) -> Diff
 
 def difference(one: CropPrediction, other: CropPrediction) -> Difference:
     """Largest differences between two predictions about the same crops."""
-    chances = [np.abs(one.visibility - other.visibility).max()]
-    if one.occlusion is not None and other.occlusion is not None:
-        chances.append(np.abs(one.occlusion - other.occlusion).max())
-    elif one.occlusion is not other.occlusion:
-        chances.append(np.inf)  # only one of them tells
     size = np.abs(one.covariance).max(axis=(-1, -2), keepdims=True)
     return Difference(
         float(np.abs(one.points - other.points).max()),
         float((np.abs(one.covariance - other.covariance) / size).max()),
-        float(max(chances)),
+        max(_largest(one.visibility, other.visibility), _largest(one.occlusion, other.occlusion)),
+        _largest(one.astray, other.astray),
     )
+
+
+def _largest(one: NDArray[np.floating] | None, other: NDArray[np.floating] | None) -> float:
+    """Largest difference of what may be told; infinite where only one of two tells."""
+    if one is None or other is None:
+        return 0.0 if one is other else float("inf")
+    return float(np.abs(one - other).max())
 
 
 def test_crops(size: int, count: int = 5) -> ImageArray:

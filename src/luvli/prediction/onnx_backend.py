@@ -14,7 +14,7 @@ import numpy as np
 from luvli.errors import InputError, brief, unknown_choice
 from luvli.files import PathLike, unreadable
 from luvli.image.read import ImageArray
-from luvli.network.backend import INPUT, OCCLUSION, OUTPUTS, CropPrediction
+from luvli.network.backend import INPUT, CropPrediction, output_fields, output_shapes
 from luvli.network.model_info import ModelInfo
 from luvli.onnx_runtime import onnx_runtime
 from luvli.prediction.onnx_file import refuse_external_data
@@ -60,7 +60,8 @@ class OnnxBackend:
             ) from error
         self.info = ModelInfo.from_metadata(described, str(source))
         _compare(self.info, session, source)
-        self._outputs = [*OUTPUTS, *([OCCLUSION] if self.info.config.occlusion else [])]
+        self._outputs = list(output_shapes(self.info.config))
+        self._fields = output_fields(self.info.config)
         self.threads = thread_count(threads)
         self.session = session
         self.processor_model = source.resolve() if chosen == [PROVIDERS["cpu"]] else None
@@ -95,7 +96,8 @@ class OnnxBackend:
 
     def _run(self, crops: ImageArray) -> CropPrediction:
         try:
-            found = CropPrediction(*self.session.run(self._outputs, {INPUT: crops}))
+            told = self.session.run(self._outputs, {INPUT: crops})
+            found = CropPrediction(**dict(zip(self._fields, told, strict=True)))
         except Exception as error:  # a graph that can be loaded may still not run
             raise InputError(
                 f"the model {self.info.name} cannot be run ({brief(error)}): fetch or export it "
@@ -112,12 +114,11 @@ class OnnxBackend:
 def _compare(info: ModelInfo, session: Any, path: Path) -> None:
     """Refuse a file whose description contradicts its graph."""
     config = info.config
-    k, side = config.landmarks, config.input_size
+    side = config.input_size
     wanted: dict[str, tuple[str, list[int]]] = {INPUT: ("tensor(uint8)", [side, side, 3])}
-    shapes = dict(zip((*OUTPUTS, OCCLUSION), ([k, 2], [k, 2, 2], [k], [k]), strict=True))
-    if not config.occlusion:
-        del shapes[OCCLUSION]
-    wanted |= {name: ("tensor(float)", shape) for name, shape in shapes.items()}
+    wanted |= {
+        name: ("tensor(float)", list(shape)) for name, shape in output_shapes(config).items()
+    }
     inputs, outputs = session.get_inputs(), session.get_outputs()
     found = {node.name: (node.type, list(node.shape[1:])) for node in (*inputs, *outputs)}
     for name in wanted.keys() | found.keys():

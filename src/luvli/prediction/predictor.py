@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from luvli.arrays import Floats
 from luvli.errors import InputError, unknown_choice
 from luvli.faces import FaceLandmarks
 from luvli.files import PathLike
-from luvli.image import affine
 from luvli.image.box import Box
 from luvli.image.box_format import Boxes, BoxFormat, as_boxes, warn_of_misfits
 from luvli.image.crop import Crop
@@ -33,6 +31,7 @@ from luvli.network.model_info import ModelInfo
 from luvli.network.trust_tables import Judgement
 from luvli.prediction import second_look
 from luvli.prediction.backends import BackendName, open_backend
+from luvli.prediction.in_image import FacesInImage
 
 if TYPE_CHECKING:
     from luvli.prediction.live import Stream, TrackedFrame
@@ -334,31 +333,23 @@ class Predictor:
             faces += self._run_batch(pixels[part], crops[part], boxes[part])
         return faces
 
-    def _in_image(
-        self, pixels: Sequence[ImageArray], crops: Sequence[Crop]
-    ) -> tuple[Floats, Floats, Floats, Floats | None]:
-        """Points, covariances, visibilities and occlusions of crops, in image pixels."""
+    def _in_image(self, pixels: Sequence[ImageArray], crops: Sequence[Crop]) -> FacesInImage:
+        """What the model says about crops, in image pixels."""
         found = self.backend(pixels[0][None] if len(pixels) == 1 else np.stack(pixels))
         if not usable(found):
             raise InputError(
                 f"the model {self.info.name} gives no numbers for a face: leave the image out, or "
                 "train the model again."
             )
-        ways = [affine.invert(crop.affine) for crop in crops]
-        to_image = ways[0] if len(ways) == 1 else np.array(ways)
-        occlusion = None if found.occlusion is None else found.occlusion.astype(np.float64)
-        points, covariance = self.info.to_image(to_image, found.points, found.covariance, occlusion)
-        visibility = np.minimum(np.maximum(found.visibility, 0.0), 1.0).astype(np.float64)
-        return points, covariance, visibility, occlusion
+        return FacesInImage.of(found, crops, self.info)
 
     def _run_batch(
         self, pixels: Sequence[ImageArray], crops: Sequence[Crop], boxes: Sequence[Box]
     ) -> list[FaceLandmarks]:
         """Faces of one batch; they are moved to the image all at once."""
         size = self.info.config.input_size
-        points, covariance, visibility, occlusion = self._in_image(
-            [second_look.first_view(seen, size) for seen in pixels], crops
-        )
+        found = self._in_image([second_look.first_view(seen, size) for seen in pixels], crops)
+        points, covariance, visibility, occlusion, astray = found
         better = {
             i: box
             for i, seen in enumerate(pixels)
@@ -371,18 +362,14 @@ class Predictor:
                 second_look.cut_again(pixels[i], crops[i], crop)
                 for i, crop in zip(better, again, strict=True)
             ]
-            rows = list(better)
-            second = self._in_image(cut, again)
-            points[rows], covariance[rows], visibility[rows] = second[:3]
-            if occlusion is not None:
-                occlusion[rows] = second[3]
+            found.put(list(better), self._in_image(cut, again))
         config, trust = self.info.config, self.info.trust
         edges = np.array([(box.x0, box.y0, box.x1, box.y1) for box in boxes], dtype=np.float64)
         judge: list[dict[str, Any]] = [{}] * len(boxes)
         if trust is not None:
             shown = visibility if config.visibility_trained else None
             scores = [box.score for box in boxes]
-            arrays = FaceArrays(points, covariance, shown, edges, scores, config.markup)
+            arrays = FaceArrays(points, covariance, shown, edges, scores, config.markup, astray)
             all_of_them = Judgement(trust, arrays, self.accept_from)
             judge = [{"_judge": partial(all_of_them, i)} for i in range(len(boxes))]
         return [
@@ -397,6 +384,7 @@ class Predictor:
                 covariance_trained=config.covariance_trained,
                 occlusion=None if occlusion is None else occlusion[i],
                 occlusion_trained=self.info.occlusion_trained,
+                astray=None if astray is None else float(astray[i]),
                 likelihood=self.info.likelihood,
                 **judge[i],
             )

@@ -23,6 +23,8 @@ from luvli.arrays import Bools, Floats
 from luvli.errors import InputError
 from luvli.faces import FaceLandmarks
 from luvli.network.face_features import (
+    ASTRAY,
+    FEATURE_COLUMNS,
     FEATURES,
     SCORE,
     ShapeModel,
@@ -45,7 +47,7 @@ RIDGE = 2.0
 """pull of every slope towards 0, in faces"""
 BEND = 100.0
 """pull of every bend towards 0 in the lines of the expected error"""
-ASTRAY = 15.0
+ASTRAY_FROM = 15.0
 """error in percent of the box from which an alignment went astray"""
 ASTRAY_RIDGE = 0.5
 """pull of slopes and bends towards 0 where faces that went astray are told"""
@@ -113,7 +115,8 @@ def fit_confidence(
     if shape is None:
         shape = fit_shape([faces[i].points for i in np.flatnonzero(plain & good).tolist()])
     table = feature_table(faces, shape)
-    known &= np.isfinite(table[:, :-1]).all(axis=1)
+    known &= np.isfinite(table[:, : len(FEATURES)]).all(axis=1)
+    told = [ASTRAY] if np.isfinite(table[known, FEATURE_COLUMNS.index(ASTRAY)]).all() else []
     weight = np.ones(len(errors))
     count_spoilt = int((known & wrong_on_purpose).sum())
     if count_spoilt:
@@ -121,21 +124,22 @@ def fit_confidence(
         share = SPOILT_SHARE / (1 - SPOILT_SHARE) * plain_count / count_spoilt
         weight[wrong_on_purpose] = min(1.0, share)
     logs = np.log(np.clip(errors, 0.2, largest_error))
-    astray = errors >= ASTRAY
+    astray = errors >= ASTRAY_FROM
     lost = known & astray
     astray_error = float(np.average(np.exp(logs[lost]), weights=weight[lost])) if lost.any() else 40
     fitted: dict[str, Additive | None] = {}
-    for name, columns, rows in (
-        ("", [*FEATURES, SCORE], known & np.isfinite(table[:, -1])),
-        ("_unscored", list(FEATURES), known),
+    for name, scored, rows in (
+        ("", [SCORE], known & np.isfinite(table[:, -1])),
+        ("_unscored", [], known),
     ):
         if good[rows].sum() < FEWEST // 2 or (~good[rows]).sum() < FEWEST // 2:
             continue
-        used, usual = table[rows][:, : len(columns)], ~wrong_on_purpose[rows]
-        known_faces = _Faces(used, logs[rows], weight[rows], usual, astray[rows])
-        told = _told_by_others(known_faces, columns, astray_error)
-        odds = fit_logistic(told[:, None], good[rows], weight[rows], [EXPECTED], ridge=0.1)
-        near, wrong = _fit_error(known_faces, columns)
+        names = _Names([*FEATURES, *scored], [*FEATURES, *told, *scored])
+        usual = ~wrong_on_purpose[rows]
+        known_faces = _Faces(table[rows], logs[rows], weight[rows], usual, astray[rows])
+        crosswise = _told_by_others(known_faces, names, astray_error)
+        odds = fit_logistic(crosswise[:, None], good[rows], weight[rows], [EXPECTED], ridge=0.1)
+        near, wrong = _fit_error(known_faces, names)
         fitted |= {f"error{name}": near, f"astray{name}": wrong, f"odds{name}": _falling(odds)}
     if "error" not in fitted:  # boxes were given: there was no detector to learn from
         parts = ("error", "astray", "odds")
@@ -144,7 +148,7 @@ def fit_confidence(
         success=success,
         shape=shape,
         largest_error=largest_error,
-        astray_from=ASTRAY,
+        astray_from=ASTRAY_FROM,
         astray_error=round(astray_error, 3),
         faces=int(known.sum()),
         spoilt=count_spoilt,
@@ -152,11 +156,19 @@ def fit_confidence(
     )
 
 
+class _Names(NamedTuple):
+    """The features that each part of the expected error is learnt from."""
+
+    near: list[str]
+    astray: list[str]
+    """with what the network itself says; it tells a face from none, not a good one from a better"""
+
+
 class _Faces(NamedTuple):
     """What the error of n faces is learnt from."""
 
-    features: Floats
-    """(n, d)"""
+    table: Floats
+    """(n, 13) the `FEATURE_COLUMNS`"""
     logs: Floats
     """(n,) of the errors"""
     weight: Floats
@@ -166,37 +178,44 @@ class _Faces(NamedTuple):
 
     def take(self, chosen: Bools) -> _Faces:
         return _Faces(
-            self.features[chosen],
+            self.table[chosen],
             self.logs[chosen],
             self.weight[chosen],
             self.usual[chosen],
             self.astray[chosen],
         )
 
+    def columns(self, names: Sequence[str]) -> Floats:
+        """(n, d) the features of these names"""
+        return self.table[:, [FEATURE_COLUMNS.index(name) for name in names]]
 
-def _fit_error(faces: _Faces, names: Sequence[str]) -> tuple[Additive, Additive | None]:
+
+def _fit_error(faces: _Faces, names: _Names) -> tuple[Additive, Additive | None]:
     """Lines for the logarithm of the mean error of faces that did not go astray, and for the
     log-odds that they did; of all faces, and None, where too few of either are known."""
-    if min(faces.astray.sum(), (~faces.astray).sum()) < FEWEST // 4:
-        return fit_mean(faces.features, faces.logs, faces.weight, names, faces.usual), None
-    near = faces.take(~faces.astray)
-    wrong = fit_logistic(faces.features, faces.astray, faces.weight, names, ASTRAY_RIDGE)
-    return fit_mean(near.features, near.logs, near.weight, names, near.usual), wrong
+    enough = min(faces.astray.sum(), (~faces.astray).sum()) >= FEWEST // 4
+    near = faces.take(~faces.astray) if enough else faces
+    lines = fit_mean(near.columns(names.near), near.logs, near.weight, names.near, near.usual)
+    if not enough:
+        return lines, None
+    features = faces.columns(names.astray)
+    return lines, fit_logistic(features, faces.astray, faces.weight, names.astray, ASTRAY_RIDGE)
 
 
-def _told_by_others(faces: _Faces, names: Sequence[str], astray_error: float) -> Floats:
+def _told_by_others(faces: _Faces, names: _Names, astray_error: float) -> Floats:
     """(n,) the logarithm of each face's expected error by a fit on other faces: by its own it
     would look better than that of a new face. Neighbours, which may be one photograph, go
     together."""
     fold = np.arange(len(faces.logs)) // NEIGHBOURS % FOLDS
     told = np.empty(len(faces.logs))
     for k in range(FOLDS):
-        asked = faces.features[fold == k]
-        near, wrong = _fit_error(faces.take(fold != k), names)
+        asked = faces.table[fold == k]
+        lines, wrong = _fit_error(faces.take(fold != k), names)
+        near = lines.of_columns(asked)
         told[fold == k] = (
-            near(asked)
+            near
             if wrong is None
-            else expected_log(near(asked), wrong(asked), ASTRAY, astray_error)
+            else expected_log(near, wrong.of_columns(asked), ASTRAY_FROM, astray_error)
         )
     return told
 

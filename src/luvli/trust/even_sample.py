@@ -1,10 +1,22 @@
-"""A sample of fixed size, evenly from a stream whose length nobody knows."""
+"""Samples of fixed size: evenly from a list, or from a stream whose length nobody knows."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+
+
+def evenly(items: Sequence[T], most: int) -> list[T]:
+    """At most so many of the items, evenly from the first to the last.
+
+    >>> evenly(range(10), 4)
+    [0, 2, 5, 7]
+    """
+    if len(items) <= most:
+        return list(items)
+    return [items[i * len(items) // most] for i in range(most)]
 
 
 class EvenSample(Generic[T]):

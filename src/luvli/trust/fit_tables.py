@@ -21,7 +21,7 @@ from luvli.evaluation.confidence import confidence_metrics, gain_share
 from luvli.markup import get_markup, is_markup
 from luvli.network.calibration import Calibration
 from luvli.network.config import NetworkConfig
-from luvli.network.face_features import FEATURES, SCORE, feature_table, pose_kind
+from luvli.network.face_features import FEATURE_COLUMNS, feature_table, pose_kind
 from luvli.network.trust_tables import TriageTable, TrustTables
 from luvli.trust.calibrate import fit as fit_scale
 from luvli.trust.confidence import fit_confidence
@@ -93,8 +93,7 @@ def fit_tables(
     )
     spoilt_share = float(np.mean(~plain[used]))
     triage = fit_triage(sure[used], keep.error[used] >= success, spoilt_share, learnt)
-    names = [*FEATURES, SCORE]
-    shift = fit_shift({name: table[plain, i] for i, name in enumerate(names)})
+    shift = fit_shift({name: table[plain, i] for i, name in enumerate(FEATURE_COLUMNS)})
     trust = TrustTables(
         confidence=confidence,
         regions=regions,

@@ -21,7 +21,7 @@ from luvli.image.box import Box
 from luvli.image.crop import Crop
 from luvli.image.read import ImageArray, read_image
 from luvli.image.write import write_image
-from luvli.network.face_features import FEATURES, SCORE, feature_table
+from luvli.network.face_features import FEATURE_COLUMNS, feature_table
 from luvli.network.trust_tables import TriageTable, TrustTables
 from luvli.trust.shift import Shift, find_shift
 
@@ -82,8 +82,7 @@ def shift_of(predictions: Sequence[PredictedFace], trust: TrustTables) -> Shift 
     if trust.shift is None or trust.confidence is None or not predictions:
         return None
     table = feature_table([item.face for item in predictions], trust.confidence.shape)
-    names = [*FEATURES, SCORE]
-    return find_shift(trust.shift, {name: table[:, i] for i, name in enumerate(names)})
+    return find_shift(trust.shift, {name: table[:, i] for i, name in enumerate(FEATURE_COLUMNS)})
 
 
 def write_table(path: PathLike, predictions: Sequence[PredictedFace]) -> None:
