@@ -19,9 +19,7 @@ from luvli.trust.even_sample import evenly
 from luvli.trust.fit_tables import Fitted
 from measure_model import photograph_sources
 
-WITHIN = (
-    "Of held-out faces, those of the half of the photographs that the confidence was not fitted on."
-)
+WITHIN = "Held-out photographs that the confidence was not fitted on (docs/trust.md)."
 
 
 def fit_trust(
@@ -76,7 +74,9 @@ def _as_detected(records: Sequence[FaceRecord], recipe: Recipe) -> list[FaceReco
 
 def trust_tables(fitted: Fitted) -> list[CardTable]:
     """What the confidence and the triage are worth, for a model's card."""
-    return [
-        CardTable(title=title[:1].upper() + title[1:], headings=heads, rows=rows, note=WITHIN)
-        for title, heads, rows in fitted.tables
-    ]
+    tables = []
+    for title, heads, rows in fitted.tables:
+        name, _, about = title.partition(", ")
+        note = f"{about[:1].upper()}{about[1:]}. {WITHIN}" if about else WITHIN
+        tables.append(CardTable(title=name.capitalize(), headings=heads, rows=rows, note=note))
+    return tables

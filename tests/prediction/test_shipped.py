@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from luvli.evaluation import EvaluatedFaces, nme
 from luvli.evaluation.evaluate_model import run_model
 from luvli.evaluation.evaluated_faces import from_records
 from luvli.evaluation.uncertainty import radii
+from luvli.image.read import read_image
 from luvli.models import FOLDER, model_names, read_card
 from luvli.network import load_model
 from luvli.prediction.predictor import Predictor, load
@@ -127,6 +129,43 @@ def test_unsure_landmarks_are_the_wrong_ones(merl_faces: EvaluatedFaces) -> None
     mean = [(spread[i][seen[i]].mean(), errors[i][seen[i]].mean()) for i in range(len(size))]
     unsure, wrong = np.array(mean).T / size
     assert np.corrcoef(unsure, wrong)[0, 1] > 0.4
+
+
+@pytest.mark.parametrize("name", model_names())
+def test_a_face_on_its_head_is_not_believed(name: str, astronaut: NDArray[np.uint8]) -> None:
+    predictor = load(name, threads=1)
+    (face,) = predictor.predict(astronaut)
+    (turned,) = predictor.predict(*upside_down(astronaut, face.box))
+    assert face.confidence is not None and face.confidence > 0.5
+    assert turned.confidence is not None and turned.confidence < 0.1
+    assert face.astray is not None and turned.astray is not None
+    assert face.astray < -2 < 2 < turned.astray
+
+
+def upside_down(image: NDArray[np.uint8], box: NDArray[np.float64]) -> Any:
+    """An image turned by half, and the box of its face."""
+    height, width = image.shape[:2]
+    last = np.array([width - 1, height - 1] * 2, dtype=np.float64)
+    return np.ascontiguousarray(image[::-1, ::-1]), [(last - box)[[2, 3, 0, 1]]]
+
+
+@pytest.mark.slow
+def test_real_faces_on_their_heads_are_not_believed(
+    shipped: Predictor, reported: dict[str, list[FaceRecord]]
+) -> None:
+    records = [*reported["lfpw"], *reported["merl"][:SAMPLE]]
+    plain, turned = [], []
+    for record in records:
+        assert record.image is not None
+        image = read_image(record.image)
+        for found, (pixels, boxes) in (
+            (plain, (image, [record.tight_box])),
+            (turned, upside_down(image, record.tight_box)),
+        ):
+            with warnings.catch_warnings(action="ignore"):
+                found.append(shipped.predict(pixels, boxes)[0].confidence)
+    assert np.mean(np.array(plain) > 0.5) > 0.95
+    assert np.mean(np.array(turned) > 0.1) < 0.02
 
 
 @pytest.mark.slow

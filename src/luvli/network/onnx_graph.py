@@ -23,6 +23,8 @@ from luvli.network.model_info import ModelInfo
 from luvli.network.pixels import STRIDE, heatmap_to_crop
 
 OPSET = 17
+BOTTLENECKS = "bottlenecks"
+"""name of the (N, U C h w) tensor in a graph that tells alignments gone astray"""
 IR_VERSION = 8
 """old enough for every ONNX Runtime that pyproject.toml allows"""
 
@@ -244,7 +246,8 @@ def _predictions(
     logits = [graph.linear(bottleneck, e.linear) for e in estimators if e is not None]
     made = [points, covariance, *(graph.node("Sigmoid", [logit]) for logit in logits)]
     if network.astray is not None:
-        seen = graph.join([graph.node("Flatten", [each], axis=1) for each in bottlenecks])
+        flat = graph.join([graph.node("Flatten", [each], axis=1) for each in bottlenecks])
+        seen = graph.node("Identity", [flat], name=BOTTLENECKS)
         hidden = graph.node("Relu", [graph.linear(seen, network.astray.hidden)])
         made.append(graph.reshape(graph.linear(hidden, network.astray.linear), -1))
     return made

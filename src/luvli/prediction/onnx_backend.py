@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from luvli.errors import InputError, brief, unknown_choice
 from luvli.files import PathLike, unreadable
@@ -35,15 +36,10 @@ class OnnxBackend:
     def __init__(
         self, path: PathLike, threads: int | None = None, providers: Sequence[str] | None = None
     ) -> None:
-        onnxruntime: Any = onnx_runtime()
         source = Path(path)
         if not source.is_file():
             raise unreadable(source)
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 3  # errors only; they are raised too
-        available = onnxruntime.get_available_providers()
+        available = onnx_runtime().get_available_providers()
         chosen = _providers(providers, available)
         try:
             content = source.read_bytes()
@@ -51,7 +47,7 @@ class OnnxBackend:
             raise unreadable(source, error) from error
         refuse_external_data(content, str(source))
         try:
-            session = onnxruntime.InferenceSession(content, options, providers=chosen)
+            session = self.session_of(content, chosen)
             described = session.get_modelmeta().custom_metadata_map
         except Exception as error:  # the runtime has an exception for each kind of damage
             raise InputError(
@@ -68,6 +64,16 @@ class OnnxBackend:
         """the file, for another process to open; None where this one runs on a graphics card"""
         self._process = os.getpid()
         self._pool = self._new_pool()
+
+    @staticmethod
+    def session_of(content: bytes, providers: Sequence[str] = (PROVIDERS["cpu"],)) -> Any:
+        """A session of the runtime that computes in the thread that calls it."""
+        onnxruntime: Any = onnx_runtime()
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3  # errors only; they are raised too
+        return onnxruntime.InferenceSession(content, options, providers=list(providers))
 
     def _new_pool(self) -> ThreadPoolExecutor | None:
         return ThreadPoolExecutor(self.threads) if self.threads > 1 else None
@@ -94,10 +100,13 @@ class OnnxBackend:
             )
         return CropPrediction.join(parts)
 
+    def _predicted(self, told: dict[str, NDArray[np.float32]]) -> CropPrediction:
+        return CropPrediction(**told)
+
     def _run(self, crops: ImageArray) -> CropPrediction:
         try:
             told = self.session.run(self._outputs, {INPUT: crops})
-            found = CropPrediction(**dict(zip(self._fields, told, strict=True)))
+            found = self._predicted(dict(zip(self._fields, told, strict=True)))
         except Exception as error:  # a graph that can be loaded may still not run
             raise InputError(
                 f"the model {self.info.name} cannot be run ({brief(error)}): fetch or export it "

@@ -10,8 +10,9 @@ confidence.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -21,13 +22,14 @@ from torch import Tensor, nn
 
 from luvli.arrays import Bools, Floats
 from luvli.data.record import FaceRecord
-from luvli.image.read import ImageArray
+from luvli.errors import require
 from luvli.network.backend import CropPrediction
-from luvli.network.dunet import UNetFeatures
 from luvli.network.heads import AstrayEstimator
-from luvli.network.inference import CropPredictor
 from luvli.network.model import LUVLi, build
 from luvli.network.model_info import ModelInfo
+from luvli.network.onnx_graph import BOTTLENECKS
+from luvli.prediction.export import export_network
+from luvli.prediction.onnx_backend import OnnxBackend
 from luvli.prediction.predictor import Predictor
 from luvli.progress import Track
 from luvli.trust.confidence import ASTRAY_FROM, SPOILT_SHARE
@@ -52,42 +54,46 @@ def learn_astray(
 
     Where too few went astray, or too few did not, the network comes back without one.
     """
-    backend = _Recorder(without_astray(network), info)
+    bare = without_astray(network)
+    backend = _Recorder(bare, info)
     measured = measure_faces(Predictor(backend), records, SPOILT_PER_FACE, seed, track)
     known = ~np.isnan(measured.error)
     astray = measured.error[known] >= ASTRAY_FROM
     if min(astray.sum(), (~astray).sum()) < LEAST:
-        return backend.network
+        return bare
     number = np.array([face.astray for face in measured.faces], dtype=np.float64)[known]
     spoilt = ~measured.plain[known]
     weight = np.where(spoilt, SPOILT_SHARE / (1 - SPOILT_SHARE), 1.0)
     estimator = fit_estimator(backend.bottlenecks()[number.astype(np.intp)], astray, weight)
-    return with_estimator(backend.network, estimator)
+    return with_estimator(bare, estimator)
 
 
-class _Recorder:
+class _Recorder(OnnxBackend):
     """Runs a network and keeps the bottlenecks of every crop. It answers with the crop's number
     where log-odds of having gone astray would stand: so a face tells from which crop it came."""
 
     def __init__(self, network: LUVLi, info: ModelInfo) -> None:
-        self.network = network
-        self.info = info.model_copy(update={"config": network.config, "trust": None})
-        self._predictor = CropPredictor(network.eval(), self.info)
+        onnx = require("onnx", "train")
+        inputs = network.config.unets * network.config.bottleneck_size
+        probe = with_estimator(network, AstrayEstimator(inputs, 1))  # its graph has all bottlenecks
+        about = info.model_copy(update={"config": probe.config, "trust": None})
+        with tempfile.TemporaryDirectory() as place:
+            path = Path(place) / "probe.onnx"
+            export_network(probe, about, path)
+            super().__init__(path, threads=1)
+            proto = onnx.load(path)
+        shape = onnx.helper.make_tensor_value_info(BOTTLENECKS, 1, ["faces", inputs])
+        proto.graph.output.append(shape)
+        self.session = self.session_of(proto.SerializeToString())
+        self._outputs = [*self._outputs, BOTTLENECKS]
+        self._fields = [*self._fields, BOTTLENECKS]
         self._kept: list[NDArray[np.float32]] = []
-        network.trunk.register_forward_hook(self._keep)
 
-    @property
-    def threads(self) -> int:
-        return self._predictor.threads
-
-    def _keep(self, trunk: nn.Module, given: Any, features: Sequence[UNetFeatures]) -> None:
-        seen = torch.cat([each.bottleneck.flatten(1) for each in features], dim=1)
-        self._kept.append(seen.cpu().numpy())
-
-    def __call__(self, crops: ImageArray) -> CropPrediction:
+    def _predicted(self, told: dict[str, NDArray[np.float32]]) -> CropPrediction:
         first = sum(map(len, self._kept))
-        numbers = np.arange(first, first + len(crops), dtype=np.float64)
-        return self._predictor(crops)._replace(astray=numbers)
+        self._kept.append(told.pop(BOTTLENECKS))
+        numbers = np.arange(first, first + len(self._kept[-1]), dtype=np.float64)
+        return CropPrediction(**told)._replace(astray=numbers)
 
     def bottlenecks(self) -> NDArray[np.float32]:
         """(crops so far, U C h w)"""
