@@ -104,7 +104,7 @@ def crop_table(measured: Measured, sure: Floats, rate: float = 0.05) -> None:
                 there = off[other][part]
                 found.setdefault(name, []).append(
                     (float(part.mean()), float(np.mean(there > FAR)),
-                     float(np.quantile(there, 0.95)))
+                     float(np.quantile(there, 0.95, method="higher")))
                 )  # fmt: skip
     rows = []
     for name, values in found.items():

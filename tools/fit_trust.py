@@ -28,10 +28,11 @@ def fit_trust(
     faces: Sequence[FaceRecord],
     about: Sequence[str],
     scale_visibility: bool = True,
+    learn: bool = True,
 ) -> Fitted:
     """Calibration, confidence, regions and triage, fitted on faces that were held out, after the
-    network has learnt from its training faces to tell when it went astray; the file is written
-    anew."""
+    network has learnt from its training faces to tell when it went astray, unless it should keep
+    what it has; the file is written anew."""
     trained = [
         record
         for name, source in photograph_sources(recipe).items()
@@ -45,7 +46,7 @@ def fit_trust(
         found,
         model,
         trained_on=trained,
-        learn_from=training_faces(recipe, model),
+        learn_from=training_faces(recipe, model) if learn else (),
         data=about,
         visibility_from=telling,
         track=lambda items: track(items, "faces", unit="faces"),

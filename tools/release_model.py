@@ -213,9 +213,14 @@ def ship(model: Path, name: str, card: ModelCard) -> None:
     target = FOLDER / f"{name}.safetensors"
     target.write_bytes(model.read_bytes())
     found = export_onnx(target, FOLDER / f"{name}.onnx")
-    write_text(FOLDER / f"{name}.json", card.model_dump_json(indent=1) + "\n")
-    write_text(DOCS / f"{name}.md", card.markdown())
+    write_card(card)
     print(f"shipped as {name}; ONNX differs from PyTorch by {found.pixels:.1g} px at most")
+
+
+def write_card(card: ModelCard) -> None:
+    """The card in the package, and as a page."""
+    write_text(FOLDER / f"{card.name}.json", card.model_dump_json(indent=1) + "\n")
+    write_text(DOCS / f"{card.name}.md", card.markdown())
 
 
 if __name__ == "__main__":

@@ -83,6 +83,39 @@ def test_tables_travel_in_the_model_file(measured, fitted, tmp_path, monkeypatch
     assert not (tmp_path / "other.onnx").exists()
 
 
+def test_networks_learn_before_they_are_calibrated(measured, fitted, tmp_path, monkeypatch) -> None:
+    """From the faces that are given for it; without any, they keep what they have."""
+    pytest.importorskip("torch")
+    from luvli.network import load_model
+    from luvli.network.heads import AstrayEstimator
+    from luvli.trust import learn_astray
+
+    taught = []
+
+    def learn(network, info, records, track):
+        taught.append((info.config, len(records)))
+        config = network.config
+        estimator = AstrayEstimator(config.unets * config.bottleneck_size, 3)
+        return learn_astray.with_estimator(learn_astray.without_astray(network), estimator)
+
+    monkeypatch.setattr(learn_astray, "learn_astray", learn)
+    monkeypatch.setattr(module, "measure_faces", lambda *args: measured)
+    monkeypatch.setattr(module, "fit_tables", lambda *args: fitted)
+    source = find_model("luvli-68", "torch")
+    faces = [record(labelled_points(np.random.default_rng(i)), str(i)) for i in range(5)]
+    target, onnx = tmp_path / "new.safetensors", tmp_path / "new.onnx"
+    module.calibrate_model(source, faces[:1], target, onnx=onnx, learn_from=faces[1:])
+    assert [count for _, count in taught] == [4]
+    assert load_model(target)[0].config.astray == 3
+    assert load(onnx).info.config.astray == 3
+    again = tmp_path / "again.safetensors"
+    module.calibrate_model(target, faces[:1], again)
+    assert len(taught) == 1 and load_model(again)[0].config.astray == 3
+    with pytest.raises(InputError, match="learns nothing more"):
+        module.calibrate_model(onnx, faces[:1], tmp_path / "no.onnx", learn_from=faces)
+    assert not (tmp_path / "no.onnx").exists()
+
+
 def test_training_photographs_are_refused_in_a_folder_too() -> None:
     """Copied out of their set, they have lost its name; a few of equal names are no proof."""
     seen = Seen.of([f"w300/image_{i}.png" for i in range(300)])

@@ -25,7 +25,9 @@ from luvli.trust.confidence import (
     BEND,
     KNOTS,
     LIMIT,
+    NEAR_RIDGE,
     RIDGE,
+    SPREAD,
     UNUSUAL,
     fit_confidence,
     fit_logistic,
@@ -173,7 +175,7 @@ def test_mean_fit_is_the_minimum_and_straight_among_ordinary_faces() -> None:
     assert np.allclose(np.diff(fitted(inside), n=2), 0.0, atol=1e-6)
     assert len(set(np.diff(fitted(np.arange(3.0, 9.0)[:, None])).round(6))) > 1
     terms = basis(x, fitted.centre, fitted.spread, UNUSUAL, LIMIT)
-    penalty = np.array([RIDGE, *[BEND] * len(UNUSUAL), 0.0])
+    penalty = np.array([NEAR_RIDGE, *[BEND] * len(UNUSUAL), 0.0])
 
     def cost(beta):
         line = terms @ beta
@@ -181,6 +183,35 @@ def test_mean_fit_is_the_minimum_and_straight_among_ordinary_faces() -> None:
 
     best = optimize.minimize(cost, np.zeros(len(penalty)), method="BFGS")
     assert cost(np.append(np.ravel(fitted.slopes), fitted.constant)) <= best.fun + 1e-4
+
+
+def test_an_error_is_proportional_to_sigma_unless_faces_say_otherwise() -> None:
+    """Against BFGS with the pull towards a slope of 1; nothing but the pull, and nothing of it."""
+    rng = np.random.default_rng(7)
+    x = np.column_stack([rng.normal(-4, 0.3, 300), rng.normal(size=300)])
+    errors = np.exp(0.5 * x[:, 0] + 0.2 * x[:, 1] + 3) * rng.gamma(3.0, 1 / 3.0, 300)
+    names, weight = [SPREAD, "b"], np.ones(300)
+    fitted = fit_mean(x, np.log(errors), weight, names)
+    terms = basis(x, fitted.centre, fitted.spread, UNUSUAL, LIMIT)
+    penalty = np.array([*[NEAR_RIDGE, *[BEND] * len(UNUSUAL)] * 2, 0.0])
+    prior = np.zeros(len(penalty))
+    prior[0] = fitted.spread[0]
+
+    def cost(beta):
+        line = terms @ beta
+        return (line + errors * np.exp(-line)).sum() + penalty @ (beta - prior) ** 2 / 2
+
+    best = optimize.minimize(cost, prior, method="BFGS")
+    assert cost(np.append(np.ravel(fitted.slopes), fitted.constant)) <= best.fun + 1e-4
+
+    def slope(ridge: float) -> float:
+        lines = fit_mean(x, np.log(errors), weight, names, ridge=ridge, bend=ridge)
+        low, high = lines([[-4.1, 0.0], [-3.9, 0.0]])
+        return float(high - low) / 0.2
+
+    assert slope(1e7) == pytest.approx(1.0, abs=0.05)
+    assert slope(1e-3) == pytest.approx(0.5, abs=0.2)
+    assert slope(1e-3) < slope(NEAR_RIDGE) < slope(1e7)
 
 
 def test_too_few_faces_are_refused(measured) -> None:

@@ -45,6 +45,10 @@ LIMIT = 12.0
 """deviations of plain faces beyond which all count alike"""
 RIDGE = 2.0
 """pull of every slope towards 0, in faces"""
+SPREAD = FEATURES[0]
+"""the logarithm of the mean sigma: unless faces say otherwise, errors are proportional to it"""
+NEAR_RIDGE = 100.0
+"""pull, in faces, of the slopes of the expected error: of sigma's towards 1, of all others to 0"""
 BEND = 100.0
 """pull of every bend towards 0 in the lines of the expected error"""
 ASTRAY_FROM = 15.0
@@ -258,32 +262,37 @@ def fit_mean(
     weight: Floats,
     names: Sequence[str],
     usual: Bools | None = None,
-    ridge: float = RIDGE,
+    ridge: float = NEAR_RIDGE,
     bend: float = BEND,
 ) -> Additive:
     """Lines for the logarithm of the mean error: a Gamma regression, by Newton steps.
 
     Its mean is right, not its median: errors are skew, and users add them up. The faces `usual`
     (n,), all of them by default, say what is an ordinary value of each feature: there the lines
-    are straight.
+    are straight. Without evidence the error is proportional to sigma, the feature `SPREAD`.
     """
     centre, spread = _standard(features if usual is None else features[usual])
     terms = basis(features, centre, spread, UNUSUAL, LIMIT)
     penalty = _penalty(len(names), ridge, bend, len(UNUSUAL))
+    prior = np.zeros(terms.shape[1])
+    if SPREAD in names:
+        place = list(names).index(SPREAD)
+        prior[place * (1 + len(UNUSUAL))] = spread[place]  # a slope of 1 before standardising
     # start from least squares of the logarithms, then solve for E[error] = exp(terms beta)
     square = (terms * weight[:, None]).T @ terms + np.diag(penalty + 1e-9)
-    beta: Floats = np.asarray(np.linalg.solve(square, terms.T @ (weight * logs)), np.float64)
+    towards = terms.T @ (weight * logs) + penalty * prior
+    beta: Floats = np.asarray(np.linalg.solve(square, towards), np.float64)
     truth = np.exp(logs)
 
     def cost(at: Floats) -> float:
         line = np.clip(terms @ at, -5, 8)
-        return float(weight @ (line + truth * np.exp(-line)) + penalty @ at**2 / 2)
+        return float(weight @ (line + truth * np.exp(-line)) + penalty @ (at - prior) ** 2 / 2)
 
     def slopes(at: Floats) -> tuple[Floats, Floats]:
         ratio = truth * np.exp(-np.clip(terms @ at, -5, 8))
         return weight * (1 - ratio), weight * ratio
 
-    beta = _newton(terms, penalty, beta, cost, slopes)
+    beta = _newton(terms, penalty, beta, cost, slopes, prior)
     return _additive(beta, centre, spread, UNUSUAL, names, LIMIT)
 
 
@@ -293,15 +302,17 @@ def _newton(
     start: Floats,
     cost: Callable[[Floats], float],
     slopes: Callable[[Floats], tuple[Floats, Floats]],
+    prior: Floats | float = 0.0,
 ) -> Floats:
     """The minimum of a convex cost of `terms` (n, d) @ beta with a ridge, by damped Newton steps.
 
-    `slopes` gives the first and second derivative of each face's part in its own line, (n,).
+    The ridge, `penalty` (d,), pulls beta towards `prior`. `slopes` gives the first and second
+    derivative of each face's part in its own line, (n,).
     """
     beta, now = start, cost(start)
     for _ in range(50):
         first, second = slopes(beta)
-        gradient = terms.T @ first + penalty * beta
+        gradient = terms.T @ first + penalty * (beta - prior)
         curve = (terms * second[:, None]).T @ terms + np.diag(penalty + 1e-9)
         step = np.asarray(np.linalg.solve(curve, gradient), np.float64)
         length = 1.0

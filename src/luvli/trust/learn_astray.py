@@ -88,11 +88,13 @@ class _Recorder(OnnxBackend):
         self._outputs = [*self._outputs, BOTTLENECKS]
         self._fields = [*self._fields, BOTTLENECKS]
         self._kept: list[NDArray[np.float32]] = []
+        self._count = 0
 
     def _predicted(self, told: dict[str, NDArray[np.float32]]) -> CropPrediction:
-        first = sum(map(len, self._kept))
-        self._kept.append(told.pop(BOTTLENECKS))
-        numbers = np.arange(first, first + len(self._kept[-1]), dtype=np.float64)
+        seen = told.pop(BOTTLENECKS)
+        self._kept.append(seen)
+        numbers = np.arange(self._count, self._count + len(seen), dtype=np.float64)
+        self._count += len(seen)
         return CropPrediction(**told)._replace(astray=numbers)
 
     def bottlenecks(self) -> NDArray[np.float32]:
