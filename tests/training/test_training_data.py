@@ -314,3 +314,19 @@ def test_sure_views_count_more_in_a_jittered_label() -> None:
     assert np.allclose(plain[0, 0], [2.0, 2.0])
     scatter = ((points[:, 0, 0, 0] - 1.0) ** 2).mean()
     assert np.isclose(spread[0, 0, 0, 0], 2.0 + scatter)
+
+
+def test_rendered_faces_are_the_same_wherever_one_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cache keeps where the head came from: a root that is spelt otherwise is the same root."""
+    from luvli.training.recipe import Synthetic
+    from luvli.training.rendered_faces import synthetic_faces
+
+    settings = Synthetic(head="head.npz", faces=3)
+    (tmp_path / "data" / "below").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    one = synthetic_faces(settings, Path("data"))
+    monkeypatch.chdir(tmp_path / "data" / "below")
+    assert synthetic_faces(settings, Path("..")).head == one.head
+    assert Path(one.head) == (tmp_path / "data" / "head.npz").resolve()

@@ -71,7 +71,9 @@ def _record(folder: Path, name: str) -> FaceRecord:
 
 
 def synthetic_faces(settings: Synthetic, root: Path) -> SyntheticFaces:
-    """The renderer with these settings; paths start from `root`."""
+    """The renderer with these settings; paths start from `root`, and are whole ones: the folder of
+    the faces keeps them, and is read from anywhere."""
+    root = root.resolve()
 
     def below(names: tuple[str, ...]) -> str | None:
         return str(root / names[0]) if names else None
