@@ -17,7 +17,7 @@ from luvli.training.sources import load_source, model_detector
 from luvli.trust.calibrate_model import LEARN_FROM, calibrate_model
 from luvli.trust.even_sample import evenly
 from luvli.trust.fit_tables import Fitted
-from measure_model import photograph_sources
+from measure_model import PUBLISHED, photograph_sources
 
 WITHIN = "Held-out photographs that the confidence was not fitted on (docs/trust.md)."
 
@@ -60,7 +60,7 @@ def training_faces(recipe: Recipe, model: Path) -> list[FaceRecord]:
     for name, source in recipe.data.sources.items():
         if source.synthetic is not None and source.synthetic.textures is not None:
             continue  # such faces need the labels of a stage that is gone
-        plain = {"offset": (0.0, 0.0), "boxes": "labels", "relabel": None}
+        plain = dict(PUBLISHED)
         if source.relabel is not None and is_open(recipe.licence):
             plain |= {"boxes": source.boxes, "relabel": str(model)}
         faces = load_source(name, source.model_copy(update=plain), recipe.data, recipe.network)

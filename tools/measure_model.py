@@ -41,6 +41,8 @@ Bools = NDArray[np.bool_]
 COMMAND = "python tools/release_model.py RUN --data DATA"
 LOST = {"interocular": 100.0, "box": 60.0}
 """NME (%) of a face that was not found"""
+PUBLISHED = {"offset": (0.0, 0.0), "boxes": "labels", "relabel": None}
+"""a recipe's source with its labels as they were published"""
 REPEATS = 300
 """times that a face is timed; other work on the machine only ever adds"""
 POSES = {
@@ -77,9 +79,8 @@ class HeldOut:
 
 def photograph_sources(recipe: Recipe) -> dict[str, Source]:
     """The recipe's sources of photographs, labels as published, whether they are found or not."""
-    plain = {"offset": (0.0, 0.0), "boxes": "labels", "relabel": None}
     return {
-        name: source.model_copy(update=plain)
+        name: source.model_copy(update=PUBLISHED)
         for name, source in recipe.data.sources.items()
         if source.set is not None
     }
@@ -92,7 +93,7 @@ def held_out(recipe: Recipe) -> HeldOut:
     for name, source in recipe.data.sources.items():
         if source.set is None:
             continue
-        plain = source.model_copy(update={"offset": (0.0, 0.0), "boxes": "labels", "relabel": None})
+        plain = source.model_copy(update=PUBLISHED)
         faces = sorted(
             load_source(name, plain, recipe.data, recipe.network).held_out,
             key=lambda record: name_hash(record.face_id),

@@ -13,6 +13,7 @@ from luvli.network.licence import is_open
 from luvli.training.licences import trace_licences
 from luvli.training.recipe import Recipe, Source
 from luvli.training.sources import load_source
+from measure_model import PUBLISHED
 
 TITLES = {
     "lfpw": "LFPW, 300-W's labels by people; research use only",
@@ -156,6 +157,5 @@ def count_faces(name: str, source: Source, recipe: Recipe) -> tuple[int, int]:
     if source.synthetic is not None:
         assert isinstance(source.hold_out, int)
         return source.synthetic.faces - source.hold_out, source.hold_out
-    plain = source.model_copy(update={"offset": (0.0, 0.0), "boxes": "labels", "relabel": None})
-    faces = load_source(name, plain, recipe.data)
+    faces = load_source(name, source.model_copy(update=PUBLISHED), recipe.data)
     return len(faces.train), len(faces.held_out)

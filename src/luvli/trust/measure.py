@@ -167,9 +167,7 @@ def _spoilt(
         if kind == "wrong box":
             if rng.random() < 0.5:
                 box = replace(box, score=cut.box.score)  # a detection that slipped
-        elif kind == "neighbour" and rng.random() < 0.5:
-            pass  # a box that somebody gave: it lies between the two faces
-        else:
+        elif kind != "neighbour" or rng.random() >= 0.5:  # else a given box, between two faces
             found = predictor.detect(scene.image, min_score=FAINT)
             near = [other for other in found if other.iou(box) > 0.25]
             box = max(near, key=lambda other: other.score, default=Box(*box))
