@@ -139,12 +139,12 @@ def test_all_ways_crop_and_calibrate_alike(
     # relabelling: the mean of the face and its mirror image, and what they disagree by
     labelled = relabel(records, model, "none", str(tmp_path / "cache"))
     flip = get_markup(info.config.markup).flip
-    width = 65 if info.crop_convention == "reference" else 64  # its middle is 32, ours 31.5
+    width = 64 if info.crop_convention == "pixel-centre" else 65  # its middle is 32, ours 31.5
     for record, box, face, label in zip(records, boxes, faces, labelled, strict=True):
         crop = predictor.crop(box)
         pixels = np.asarray(Image.open(str(record.image)))
         to_mirror = affines.compose(affines.mirror(width), crop.affine)
-        if crop.convention == "reference":  # mirrors the pixels of its crop
+        if crop.convention != "pixel-centre":  # mirrors the pixels of its crop
             other = network(crop.warp(pixels)[None, :, ::-1])
         else:
             other = network(warp_affine(pixels, to_mirror, 64)[None])

@@ -211,18 +211,16 @@ def test_what_cannot_be_cropped_is_explained(records: list[FaceRecord]) -> None:
     other = FaceRecord(face_points("aflw19"), np.ones(19), markup="aflw19")
     with pytest.raises(InputError, match="share one markup"):
         CropDataset([records[0], other], 32)
-    with pytest.raises(InputError, match="cannot be cached"):
-        CropDataset(records, 32, convention="reference", cache=True)
     with pytest.raises(InputError, match="no image"):
         CropDataset([other], 32)[0]
     with pytest.raises(IndexError):
         CropDataset(records, 32)[6]
 
 
-def test_reference_crop_is_the_published_one(records: list[FaceRecord]) -> None:
-    dataset = CropDataset(records, 64, convention="reference", box_noise="none")
+def test_published_crop_is_the_published_one(records: list[FaceRecord]) -> None:
+    dataset = CropDataset(records, 64, convention="published", box_noise="none")
     sample = dataset[0]
-    crop = Crop.from_box(records[0].tight_box, 64, 1.1, convention="reference")
+    crop = Crop.from_box(records[0].tight_box, 64, 1.1, convention="published")
     np.testing.assert_array_equal(sample["image"], crop.warp(read_image(records[0].image)))
 
 

@@ -24,7 +24,7 @@ crops = st.builds(
     size=st.sampled_from([64, 128, 256]),
     enlarge=st.floats(0.8, 2.5),
     rotation=st.floats(-180, 180),
-    convention=st.sampled_from(["pixel-centre", "reference"]),
+    convention=st.sampled_from(["pixel-centre", "published", "published-0"]),
 )
 
 
@@ -121,7 +121,7 @@ def test_the_published_crop_is_reproduced(case: str, shared: Path) -> None:
         200 * float(golden[f"{case}_scale"]),
         256,
         float(golden[f"{case}_rot"]),
-        "reference",
+        "published-0",
     )
     np.testing.assert_allclose(
         crop.to_crop(golden[f"{case}_pts"]), golden[f"{case}_pts256"], atol=2e-5
@@ -162,7 +162,7 @@ def test_intersection_over_union_is_counted_squares(pair: tuple[Box, Box]) -> No
 @given(boxes, st.booleans(), st.floats(0.8, 2.5))
 def test_a_model_cuts_as_anyone_would(box: Box, published: bool, enlarge: float) -> None:
     """Without the checks for what comes from outside, to the last digit."""
-    config = NetworkConfig(input_size=128, contrast_stretch=published)
+    config = NetworkConfig(input_size=128, reference=published)
     info = ModelInfo(name="m", config=config, enlarge=enlarge)
     cut = info.crop_for(box)
     expected = Crop.from_box(box, 128, enlarge, convention=info.crop_convention)

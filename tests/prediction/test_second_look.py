@@ -109,7 +109,7 @@ def test_published_checkpoints_look_once() -> None:
     config = NetworkConfig(unets=1, input_size=SIZE, landmarks=68)
     ours = ModelInfo(name="ours", config=config)
     assert second_look.margin(ours) == SIZE // 8
-    stretched = config.model_copy(update={"contrast_stretch": True})
+    stretched = config.model_copy(update={"crop": "published"})
     assert second_look.margin(ModelInfo(name="theirs", config=stretched)) == 0
     blind = config.model_copy(update={"visibility_trained": False})
     assert second_look.margin(ModelInfo(name="blind", config=blind)) == 0

@@ -34,7 +34,7 @@ from luvli.errors import InputError, unknown_choice
 from luvli.files import PathLike
 from luvli.image import Box, Crop, read_image
 from luvli.image import affine as affines
-from luvli.image.crop import Convention, warp_affine
+from luvli.image.crop import Convention
 from luvli.image.read import ImageArray
 from luvli.markup import get_markup
 from luvli.progress import Track
@@ -77,7 +77,8 @@ class CropDataset:
     ) -> None:
         """`cache`: True keeps decoded patches in the user's cache folder, a path elsewhere,
         False decodes the image each time (best for a single pass, and exact: a cached
-        patch is resampled twice). `skip_bad`: leave out faces whose image cannot be used;
+        patch is resampled twice). The published crops depend on every pixel of the image and
+        are never cached. `skip_bad`: leave out faces whose image cannot be used;
         otherwise an `InputError` lists them. Only a cache notices such images at once.
         """
         if not len(records):
@@ -89,7 +90,7 @@ class CropDataset:
         self._set_up(markups.pop(), size, enlarge, augmentation, convention, seed)
         self.boxes = [crop_box(record, box_noise, seed) for record in self.records]
         self.patches: Patches | None = None
-        if cache is not False:
+        if cache is not False and convention == "pixel-centre":
             self._load_patches(None if cache is True else cache, skip_bad, track)
 
     def _set_up(
@@ -120,8 +121,6 @@ class CropDataset:
         return spread
 
     def _load_patches(self, folder: PathLike | None, skip_bad: bool, track: Track) -> None:
-        if self.convention == "reference":
-            raise InputError("the reference crop cannot be cached: set cache=False.")
         side = self.augmentation.reach(self.enlarge)
         pixels = round(self.size * DENSITY * side / self.enlarge)
         patches = load_patches(self.records, self.boxes, side, pixels, folder, track)
@@ -209,10 +208,8 @@ class CropDataset:
             raise InputError(f"{record.name} has no image to crop.")
         image = read_image(record.image)
         size = (image.shape[1], image.shape[0])
-        if self.convention == "reference":
-            turn = float(np.degrees(np.arctan2(-affine[1, 0], affine[1, 1])))  # mirrored or not
-            return Crop(affine, self.size, turn, "reference").warp(image), size
-        return warp_affine(image, affine, self.size), size
+        turn = float(np.degrees(np.arctan2(-affine[1, 0], affine[1, 1])))  # mirrored or not
+        return Crop(affine, self.size, turn, self.convention).warp(image), size
 
 
 def _warp(patch: ImageArray, affine: NDArray[np.float64], size: int) -> ImageArray:

@@ -13,16 +13,19 @@ from numpy.typing import ArrayLike, NDArray
 from luvli.errors import InputError, unknown_choice
 from luvli.image import affine as affines
 from luvli.image.box import Box
+from luvli.image.published import published_warp
 from luvli.image.read import ImageArray
-from luvli.image.reference import reference_warp
 from luvli.image.resize import resized
 
-Convention = Literal["pixel-centre", "reference"]
+Convention = Literal["pixel-centre", "published", "published-0"]
 """How a square of the image becomes `size` x `size` pixels.
 
 `pixel-centre` (ours): the square's edges become the outer edges of the first and last
-pixel, so x' = (x - cx) size / side + (size - 1) / 2. `reference`: the published code's
-x' = (x - cx) size / side + size / 2, with its integer corners and its contrast stretch.
+pixel, so x' = (x - cx) size / side + (size - 1) / 2. `published`: the published code's
+x' = (x - cx) size / side + size / 2, with its integer corners and its contrast stretch. It took
+the coordinates of files that count pixels from 1 (300-W, AFLW, MERL-RAV) for ones that count from
+0, so it cut every image one pixel further right and down, and so does this convention.
+`published-0`: the same for networks whose files count from 0 (WFLW).
 """
 
 _CONVENTIONS = get_args(Convention)
@@ -88,7 +91,7 @@ class Crop:
         if rotation:
             angle = math.radians(rotation)
             cos, sin = scale * math.cos(angle), scale * math.sin(angle)
-        middle = size / 2 if convention == "reference" else (size - 1) / 2
+        middle = (size - 1) / 2 if convention == "pixel-centre" else size / 2
         x, y = float(centre[0]), float(centre[1])
         right, down = middle - (cos * x + sin * y), middle - (cos * y - sin * x)
         affine = np.array([[cos, sin, right], [-sin, cos, down]])
@@ -146,12 +149,13 @@ class Crop:
         Where the image is shrunk, each crop pixel averages the pixels that it covers, so that
         fine patterns fade instead of aliasing.
         """
-        if self.convention == "reference":
-            centre = self.to_image([[self.size / 2, self.size / 2]])[0]
-            side = self.size / self.scale
-            pixels = reference_warp(image, centre, side, self.rotation, self.size)
-            return pixels[:, ::-1] if affines.is_mirrored(self.affine) else pixels
-        return warp_affine(image, self.affine, self.size)
+        if self.convention == "pixel-centre":
+            return warp_affine(image, self.affine, self.size)
+        centre = self.to_image([[self.size / 2, self.size / 2]])[0]
+        first_pixel = 1 if self.convention == "published" else 0
+        side = self.size / self.scale
+        pixels = published_warp(image, centre + first_pixel, side, self.rotation, self.size)
+        return pixels[:, ::-1] if affines.is_mirrored(self.affine) else pixels
 
 
 def warp_affine(image: ImageArray, affine: NDArray[np.float64], size: int) -> ImageArray:

@@ -40,7 +40,7 @@ class Photograph:
 
     def warp(self, crop: Crop) -> ImageArray:
         """The pixels of a crop, (size, size, 3), from an image at least as fine as they are."""
-        if crop.convention == "reference" or (self._finest and self._finest.factor == 1):
+        if crop.convention != "pixel-centre" or (self._finest and self._finest.factor == 1):
             return crop.warp(self.whole())
         seen = self.at(max(1, int(1 / crop.scale)))
         if seen.factor == 1:

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from luvli.image.crop import Convention
 from luvli.network.pixels import STRIDE, PixelGrid
 
 MeanEstimator = Literal["relu", "softmax", "tau-softmax", "direct", "argmax"]
@@ -22,6 +23,7 @@ PUBLISHED: dict[str, Any] = {
     "cholesky_floor": 0.0,
     "pixel_grid": "corners",
     "contrast_stretch": True,
+    "crop": "published",
 }
 """What `reference=True` means for a network: the published code where it differs from the paper."""
 
@@ -93,12 +95,16 @@ class NetworkConfig(BaseModel):
     contrast_stretch: bool = False
     """crops must be stretched to the full range 0..1 before they enter the network: see
     `luvli.network.pixels.contrast_stretch`"""
+    crop: Convention = "pixel-centre"
+    """how boxes become crops (`luvli.image.crop`). A published network also carries here which
+    number its label files gave the first pixel: `published-0` for WFLW, else `published`"""
 
     @model_validator(mode="before")
     @classmethod
     def _defaults_of_the_published_code(cls, given: Any) -> Any:
         if isinstance(given, dict) and given.get("reference"):
-            return {**PUBLISHED, **given}
+            wflw = {"crop": "published-0"} if given.get("markup") == "wflw98" else {}
+            return {**PUBLISHED, **wflw, **given}
         return given
 
     @property

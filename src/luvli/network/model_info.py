@@ -49,8 +49,8 @@ class ModelInfo(BaseModel):
 
     @property
     def crop_convention(self) -> Convention:
-        """How boxes become crops: ours, or, for imported checkpoints, the published code's."""
-        return "reference" if self.config.contrast_stretch else "pixel-centre"
+        """How boxes become crops, in training, evaluation and prediction alike."""
+        return self.config.crop
 
     @property
     def likelihood(self) -> str:

@@ -40,7 +40,7 @@ def margin(info: ModelInfo) -> int:
     The published code's own way of cropping looks once, and without a visibility nobody knows
     which landmarks to trust for a box.
     """
-    if info.crop_convention == "reference" or not info.config.visibility_trained:
+    if info.crop_convention != "pixel-centre" or not info.config.visibility_trained:
         return 0
     return round(MARGIN * info.config.input_size)
 

@@ -248,7 +248,8 @@ def training_faces(
             crops.append(StreamedCrops(part.train, size, **shared))
         else:
             cache = recipe.data.cache or True
-            crops.append(CropDataset(part.train, size, **shared, cache=cache, track=track))
+            shared |= {"convention": recipe.network.crop, "cache": cache, "track": track}
+            crops.append(CropDataset(part.train, size, **shared))
     uses = [faces[name].source for name in names]
     labels = [teachers[name] for name in names] if teachers else None
     return TrainingFaces(crops, uses, labels)
@@ -272,6 +273,7 @@ def validation_crops(
             enlarge=recipe.data.enlarge,
             augmentation=Augmentation.recipe("none"),
             box_noise=source.box_noise,
+            convention=recipe.network.crop,
             cache=recipe.data.cache or True,
             skip_bad=source.skip_bad,
             track=track,

@@ -55,7 +55,7 @@ def place_crop(
     affine = Crop.from_box(moved, size, enlarge, geometry.rotation, convention).affine
     if not geometry.mirrored:
         return affine
-    width = size + 1 if convention == "reference" else size  # its middle is size / 2
+    width = size if convention == "pixel-centre" else size + 1  # whose middle is size / 2
     return affines.compose(affines.mirror(width), affine)
 
 

@@ -16,7 +16,7 @@ from PIL import Image
 from luvli.image.read import ImageArray
 
 
-def reference_warp(
+def published_warp(
     image: ImageArray, centre: NDArray[np.float64], side: float, rotation: float, size: int
 ) -> ImageArray:
     """The square of `side` image pixels around `centre`, as the published code cuts it.
