@@ -25,7 +25,8 @@ from luvli.network.model import build
 from luvli.network.model_info import ModelInfo
 from luvli.network.official import load_official, to_official
 
-SMALL: dict[str, Any] = dict(unets=1, order=0, channels=4, bn_size=1, growth=2, input_size=64)
+SMALL: dict[str, Any] = {"unets": 1, "order": 0, "channels": 4, "bn_size": 1, "growth": 2}
+SMALL["input_size"] = 64
 
 
 def imported(path: Path, markup: str, landmarks: int) -> ModelInfo:
