@@ -6,7 +6,7 @@
 
 The folder holds images with `.pts` files of 68 points beside them. The figures are those
 of a map fitted on the other four fifths, so no face is measured with a map that saw it. The
-shipped map is fitted without the 120 photographs that recipes/luvli-68-1.0.yaml holds out.
+shipped map is fitted without 120 photographs that are held out by their names.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from luvli.data.augment import (
     BoxJitter,
     Geometry,
     Rectangle,
+    add_mask,
     add_rectangle,
     draw_geometry,
     keep_inside,
@@ -22,6 +23,7 @@ from luvli.data.augment import (
     place_crop,
     stream,
 )
+from luvli.data.augment.geometry import turned_box_error
 from luvli.data.augment.occluders import draw_hair, draw_hand, draw_thing
 from luvli.data.augment.photometric import (
     compress,
@@ -66,6 +68,7 @@ GEOMETRIC = {
     "rotation": changed(rotation=(-50, 50)),
     "flip": changed(flip=1.0),
     "box jitter": changed(box_jitter=BoxJitter(centre=0.05, size=0.1).model_dump()),
+    "turned": changed(turned={"probability": 1.0, "rotation": (-150, 150)}, turned_boxes=True),
     "keep inside": changed(scale=(0.6, 0.7), keep_inside=True),
     "all together": changed(
         scale=(0.8, 1.2), rotation=(-50, 50), flip=0.5, box_jitter={"centre": 0.05, "size": 0.05}
@@ -331,6 +334,46 @@ def test_drawn_occluders_cover_a_part_and_are_reproducible(draw: object) -> None
         covered.append(float((mask > 0.5).mean()))
     assert 0.02 < np.mean(covered) < 0.4
     assert max(covered) < 0.6
+
+
+@pytest.mark.parametrize("degrees", [30, 90, 150])
+def test_boxes_of_turned_faces_move_as_the_detectors_do(degrees: float) -> None:
+    """The detector puts the box lower in the image than the landmarks of a face that lies."""
+    quiet = np.zeros(3)
+    (x, y), growth = turned_box_error(degrees, quiet)
+    assert growth == 1
+    turn = np.radians(degrees)
+    seen = np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]]) @ (x, y)
+    np.testing.assert_allclose(seen[0], -0.16 * np.sin(turn))
+    assert seen[1] > 0
+    (mirrored, same), _ = turned_box_error(-degrees, quiet)
+    np.testing.assert_allclose((mirrored, same), (-x, y))
+    assert turned_box_error(0, np.ones(3)) == ((0, 0), 1)
+
+
+def test_mask_covers_mouth_and_chin_and_leaves_the_eyes() -> None:
+    points = face_points(size=128)
+    visibility = np.full(68, Visibility.UNOCCLUDED, np.int8)
+    image = np.full((128, 128, 3), 90, np.uint8)
+    for seed in range(20):
+        masked, classes = add_mask(image, points, visibility, np.random.default_rng(seed))
+        assert (classes[[33, 48, 51, 54, 57, 62, 66]] == Visibility.EXTERNALLY_OCCLUDED).all()
+        assert (classes[17:27] == Visibility.UNOCCLUDED).all()
+        assert (classes[36:48] == Visibility.UNOCCLUDED).all()
+        assert (masked[5] == image[5]).all()
+    half = visibility.copy()
+    half[:9] = Visibility.UNLABELLED
+    half[51] = Visibility.SELF_OCCLUDED
+    untouched, classes = add_mask(image, points, half, np.random.default_rng(0))
+    assert (untouched == image).all() and (classes == half).all()
+
+
+def test_mask_needs_the_68_points() -> None:
+    record = FaceRecord(
+        points=face_points("wflw98"), visibility=np.ones(98, np.int8), markup="wflw98"
+    )
+    with pytest.raises(InputError, match="68 points"):
+        CropDataset([record], 64, augmentation=changed(mask=0.5))
 
 
 def test_occluder_marks_landmarks(tmp_path: Path) -> None:

@@ -97,6 +97,19 @@ def test_smiling_faces_and_portraits_are_unlabelled(london: Path) -> None:
         assert face.image is not None and face.image.exists()
 
 
+def test_canada_has_the_template_of_london(london: Path) -> None:
+    faces = load_set("canada", london)
+    assert [face.face_id for face in faces] == ["canada-neutral_001_03", "canada-neutral_002_03"]
+    expected = load_set("london", london, subset="neutral")[0]
+    np.testing.assert_array_equal(faces[0].points, expected.points)
+
+
+def test_closed_eyes_are_unlabelled_faces_whose_eyes_are_known(london: Path) -> None:
+    faces = load_set("closed_eyes", london)
+    assert len(faces) == 4
+    assert all(face.attributes["eyes"] == "closed" and not face.labelled.any() for face in faces)
+
+
 def test_what_is_missing_gets_a_sentence(london: Path, tmp_path: Path) -> None:
     (london / "neutral_002_03.jpg").unlink()
     with pytest.raises(InputError, match=r"neutral_002_03\.jpg"):

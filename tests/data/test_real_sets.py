@@ -63,16 +63,6 @@ def test_lfpw_crops_hold_their_faces(w300: Path) -> None:
     assert augmented[3, 5]["image"].shape == (64, 64, 3)
 
 
-def test_youtube_faces(shared: Path) -> None:
-    folder = shared / "data/ytf68"
-    if not folder.is_dir():
-        pytest.skip("needs the YouTube Faces frames, which are not here")
-    faces = load_set("ytf68", folder, "test")
-    listed = (folder / "test_frames_keypoints.csv").read_text().splitlines()
-    assert len(faces) == len(listed) - 1
-    assert (faces[0].points == np.rint(faces[0].points)).all()
-
-
 @pytest.mark.slow
 @pytest.mark.seconds(10)
 def test_all_merl_rav_labels(shared: Path, tmp_path: Path) -> None:

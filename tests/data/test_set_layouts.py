@@ -15,6 +15,7 @@ from data_trees import (
 
 from luvli.data.record import Visibility
 from luvli.data.sets import DataWarning, load_set, read_set
+from luvli.markup import get_markup
 
 io = pytest.importorskip("scipy.io")
 
@@ -310,7 +311,7 @@ def test_wflw_hrnet(tmp_path: Path) -> None:
     np.testing.assert_allclose(found[0].box, [0, 10, 100, 110])
 
 
-# --- Multi-PIE, YouTube Faces ----------------------------------------------------------
+# --- Multi-PIE, CFP, SCUT ---------------------------------------------------------------
 
 
 def test_multipie(tmp_path: Path) -> None:
@@ -327,11 +328,54 @@ def test_multipie(tmp_path: Path) -> None:
     np.testing.assert_allclose(faces[1].points, face_points())
 
 
-def test_ytf68(tmp_path: Path) -> None:
-    points = np.rint(face_points())
-    write_image(tmp_path / "test/Ann_Lee_21.jpg")
-    header = "," + ",".join(str(i) for i in range(136))
-    row = "Ann_Lee_21.jpg," + ",".join(str(v) for v in points.ravel())
-    (tmp_path / "test_frames_keypoints.csv").write_text(f"{header}\n{row}\n")
-    faces = load_set("ytf68", tmp_path, "test")
-    np.testing.assert_array_equal(faces[0].points, points)
+CFP_RIGHT = [0, 1, 2, 3, 4, 5, 6, 7, 8, 17, 19, 21, 36, 37, 38, 39, 41, 40]
+CFP_RIGHT += [27, 28, 29, 30, 33, 32, 31, 48, 51, 62, 57, 66]
+
+
+def write_cfp(root: Path, person: str, number: str, points: np.ndarray) -> None:
+    write_image(root / f"Data/Images/{person}/profile/{number}.jpg")
+    label = root / f"Data/Fiducials/{person}/profile/{number}.txt"
+    label.parent.mkdir(parents=True, exist_ok=True)
+    label.write_text("\n".join(f"{x},{y}" for x, y in points + 1))
+
+
+def test_cfp_mirrors_and_moves_labels_to_the_other_convention(tmp_path: Path) -> None:
+    looks_right = face_points()[CFP_RIGHT]
+    looks_right[18:22, 0] += 20  # the bridge of the nose is farther right than the eye
+    mirrored = looks_right * (-1, 1) + (99, 0)
+    write_cfp(tmp_path, "001", "01", looks_right)
+    write_cfp(tmp_path, "007", "02", mirrored)
+    right, left = load_set("cfp", tmp_path)
+    assert (right.face_id, left.face_id) == ("cfp-001_01", "cfp-007_02")
+    assert np.flatnonzero(right.labelled).tolist() == sorted(CFP_RIGHT)
+    unit = np.linalg.norm(looks_right[18] - looks_right[8]) / 100
+    np.testing.assert_allclose(right.points[36], looks_right[12])
+    np.testing.assert_allclose(right.points[0], looks_right[0] - np.array([1.9, 9.5]) * unit)
+    flip = get_markup("ibug68").flip
+    np.testing.assert_allclose(left.points, right.points[flip] * (-1, 1) + (99, 0))
+
+
+def test_cfp_leaves_out_lids_that_are_out_of_order(tmp_path: Path) -> None:
+    points = face_points()[CFP_RIGHT]
+    points[[13, 16]] = points[[16, 13]]
+    write_cfp(tmp_path, "001", "01", points)
+    face = load_set("cfp", tmp_path)[0]
+    assert (face.visibility[[37, 38, 40, 41, 43, 44, 46, 47]] == Visibility.UNLABELLED).all()
+    assert face.labelled.sum() == 26
+
+
+def test_scut_reads_binary_points_and_slides_along_the_lids(tmp_path: Path) -> None:
+    points = np.stack([np.arange(86.0), np.arange(86.0) * 0.5], axis=1).astype("<f4")
+    label = tmp_path / "facial landmark/CF12.pts"
+    label.parent.mkdir()
+    label.write_bytes(np.int32(86).tobytes() + points.tobytes())
+    write_image(tmp_path / "Images/CF12.jpg")
+    face = load_set("scut", tmp_path, subset="caucasian_female")[0]
+    assert face.labelled.sum() == 24
+    same = {8: 11, 36: 46, 39: 42, 42: 54, 45: 50, 48: 79, 51: 76, 54: 73, 33: 66, 19: 24, 24: 34}
+    np.testing.assert_allclose(face.points[list(same)], points[list(same.values())])
+    np.testing.assert_allclose(face.points[57], (82.5, 41.25))
+    np.testing.assert_allclose(face.points[37], (46 - 4 / 3, 23 - 2 / 3))  # a third of the lid
+    label.write_bytes(label.read_bytes()[:-4])
+    problem = read_set("scut", tmp_path).problems[0]
+    assert problem.kind == "bad label" and "CF12.pts" in str(problem)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from luvli.data.augment import (
     Augmentation,
     Geometry,
+    add_mask,
     add_occluder,
     add_rectangle,
     change_colours,
@@ -107,6 +108,8 @@ class CropDataset:
         self.augmentation = augmentation or Augmentation.recipe("none")
         self.flip = get_markup(markup).flip if self.augmentation.flip else None
         self.label_noise = self._label_noise()
+        if self.augmentation.mask and markup != "ibug68":
+            raise InputError(f"augmentation.mask is drawn by the 68 points: {markup} has others.")
 
     def _label_noise(self) -> NDArray[np.float64] | None:
         """(k, 1) standard deviation of each landmark's label in crop pixels; None: no noise."""
@@ -155,6 +158,8 @@ class CropDataset:
         visibility = record.visibility
         if geometry.mirrored and self.flip is not None:
             points, visibility = points[self.flip], visibility[self.flip]
+        if config.mask and rng.random() < config.mask:
+            image, visibility = add_mask(image, points, visibility, rng)
         if rng.random() < config.occluder:
             image, visibility = add_occluder(image, points, visibility, rng)
         if config.rectangle is not None and rng.random() < config.rectangle.probability:

@@ -213,7 +213,8 @@ def has_hidden_landmarks(faces: TrainingFaces) -> bool:
 def has_covered_landmarks(faces: TrainingFaces) -> bool:
     """Whether any label teaches that something can cover a landmark."""
     for crops, use in zip(faces.crops, faces.uses, strict=True):
-        pastes = crops.augmentation.occluder > 0 or crops.augmentation.rectangle is not None
+        changes = crops.augmentation
+        pastes = changes.occluder > 0 or changes.mask > 0 or changes.rectangle is not None
         if use.occlusion != "ignore" and pastes:
             return True
         if use.occlusion == "labelled" and any(

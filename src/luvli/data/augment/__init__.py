@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from luvli.data.augment.config import Augmentation, BoxJitter, Rectangle
+from luvli.data.augment.config import Augmentation, BoxJitter, Rectangle, Turned
 from luvli.data.augment.geometry import (
     Geometry,
     draw_geometry,
     keep_inside,
     place_crop,
 )
+from luvli.data.augment.masks import add_mask
 from luvli.data.augment.occlude import add_occluder, add_rectangle, mark_covered
 from luvli.data.augment.photometric import change_colours, stretch_contrast
 
@@ -26,6 +27,8 @@ __all__ = [
     "BoxJitter",
     "Geometry",
     "Rectangle",
+    "Turned",
+    "add_mask",
     "add_occluder",
     "add_rectangle",
     "change_colours",

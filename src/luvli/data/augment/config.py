@@ -54,6 +54,19 @@ class BoxJitter(_Settings):
     """draws beyond this many standard deviations are cut to it"""
 
 
+class Turned(_Settings):
+    """A share of the faces that is turned farther in the plane, as of people who lie."""
+
+    probability: Probability = 0.0
+    rotation: Range = (-150.0, 150.0)
+    """degrees, drawn as `Augmentation.rotation` is, in its place"""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Turned:
+        _check_range("rotation", self.rotation, None)
+        return self
+
+
 class Augmentation(_Settings):
     """Ranges for the random changes of a training face; the defaults are recipe B.
 
@@ -79,7 +92,11 @@ class Augmentation(_Settings):
 
     flip: Probability = 0.0
     """mirror image, with landmarks and visibility renamed by the markup's pairs"""
+    turned: Turned = Turned()
     box_jitter: BoxJitter = BoxJitter()
+    turned_boxes: bool = False
+    """move the boxes of turned faces as our detector does: its map from heads to boxes is for
+    upright faces (`luvli.data.augment.geometry.turned_box_error`)"""
     blur: Probability = 0.0
     """out of focus or moved"""
     jpeg: Probability = 0.0
@@ -90,6 +107,8 @@ class Augmentation(_Settings):
     """without colour"""
     occluder: Probability = 0.0
     """a hand, hair or a thing drawn over the face"""
+    mask: Probability = 0.0
+    """a mask of cloth drawn over nose, mouth and chin; for the 68 points"""
 
     label_noise: dict[str, Spread] = {}
     """group of the markup -> standard deviation, along each axis and in sides of the face box, by
@@ -137,7 +156,7 @@ class Augmentation(_Settings):
         """Side, in box sides, of the square that no drawn crop leaves (but for `keep_inside`).
 
         A crop turned by t needs |cos t| + |sin t| of its side; a cache of this size loses
-        nothing that the images hold.
+        nothing that the images hold. Corners of faces that are `turned` farther may be black.
         """
         low, high = (math.radians(angle) for angle in self.rotation)
         corner = _worst_turn(low, high)

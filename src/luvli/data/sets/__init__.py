@@ -16,6 +16,9 @@ from typing import Literal, get_args
 from luvli.data.record import FaceRecord
 from luvli.data.sets import (
     aflw19,
+    canada,
+    cfp,
+    closed_eyes,
     cofw68,
     folder,
     london,
@@ -24,10 +27,10 @@ from luvli.data.sets import (
     multipie,
     parquet,
     portraits,
+    scut,
     w300,
     w300lp,
     wflw,
-    ytf68,
 )
 from luvli.data.sets.definition import (
     DataWarning,
@@ -63,8 +66,8 @@ __all__ = [
 SETS: dict[str, SetInfo] = {
     module.INFO.name: module.INFO
     for module in (
-        *(w300, w300lp, menpo, cofw68, aflw19, wflw, merl_rav, multipie, ytf68),
-        *(london, portraits, folder, parquet),
+        *(w300, w300lp, menpo, cofw68, aflw19, wflw, merl_rav, multipie),
+        *(cfp, scut, closed_eyes, london, canada, portraits, folder, parquet),
     )
 }
 

@@ -9,7 +9,7 @@ stay unlabelled. DeBruine and Jones, 2017, doi 10.6084/m9.figshare.5047666.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -104,38 +104,60 @@ def _at_column(line: Floats, across: Floats, column: float) -> Floats:
 
 def read_london(request: Request) -> Iterator[ReadItem]:
     """Portraits with the subsets `neutral` and `smiling`; a person is `london-NNN`."""
-    path = request.root / LABELS
-    if not path.is_file():
-        yield Problem(str(path), "missing file", f"{path} is missing: copy it there.")
+    templates = read_templates(request)
+    if isinstance(templates, Problem):
+        yield templates
         return
-    templates = json.loads(read_text(path))
     folder = Folder(request.root)
     for number, mood in enumerate(("neutral", "smiling"), start=1):
         if not request.wants(mood):
             continue
         for image in folder.images:
             if image.name.startswith(mood):
-                yield _record(image, mood, number, templates.get(image.name), request.images)
-        for name in templates if mood == "neutral" and request.images else ():
-            if folder.image(Path(name).stem) is None:
-                yield missing_image(path, name)
+                face_id = f"london-{image.stem.split('_')[1]}_{number}"
+                template = templates.get(image.name)
+                yield template_record(image, template, request, "london", face_id, mood)
+        if mood == "neutral":
+            yield from missing_portraits(request, templates)
 
 
-def _record(
-    image: Path, mood: str, number: int, template: list[list[float]] | None, with_image: bool
+def read_templates(request: Request) -> dict[str, list[list[float]]] | Problem:
+    """Image -> points of the template; or what is wrong with their file."""
+    path = request.root / LABELS
+    if not path.is_file():
+        return Problem(str(path), "missing file", f"{path} is missing: copy it there.")
+    templates: dict[str, list[list[float]]] = json.loads(read_text(path))
+    return templates
+
+
+def missing_portraits(request: Request, names: Iterable[str]) -> Iterator[Problem]:
+    """Labelled portraits that are not there."""
+    folder = Folder(request.root)
+    for name in names if request.images else ():
+        if folder.image(Path(name).stem) is None:
+            yield missing_image(request.root / LABELS, name)
+
+
+def template_record(
+    image: Path,
+    template: list[list[float]] | None,
+    request: Request,
+    dataset: str,
+    face_id: str,
+    *subsets: str,
 ) -> FaceRecord:
+    """A portrait with the landmarks of its template; all are unlabelled where it has none."""
     points = np.full((68, 2), np.nan)
     if template is not None:
         points = landmarks_of_template(np.array(template, dtype=np.float64))
     known = np.isfinite(points).all(axis=1)
-    person = image.stem.split("_")[1]
     return FaceRecord(
         points=points,
         visibility=np.where(known, Visibility.UNOCCLUDED, Visibility.UNLABELLED),
-        image=image if with_image else None,
-        dataset="london",
-        face_id=f"london-{person}_{number}",
-        attributes={"subsets": [mood]},
+        image=image if request.images else None,
+        dataset=dataset,
+        face_id=face_id,
+        attributes={"subsets": [*subsets]},
     )
 
 

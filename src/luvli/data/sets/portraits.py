@@ -19,6 +19,11 @@ from luvli.data.sets.source_files import Folder, natural_key
 
 def read_portraits(request: Request) -> Iterator[ReadItem]:
     """Every image under the folder, with 68 unlabelled landmarks."""
+    yield from unlabelled_faces(request, "portraits")
+
+
+def unlabelled_faces(request: Request, dataset: str, **attributes: str) -> Iterator[ReadItem]:
+    """A record of 68 unlabelled landmarks, with these attributes, for every image."""
     if not request.root.is_dir():
         yield missing_folder(request.root, "the portraits")
         return
@@ -28,9 +33,9 @@ def read_portraits(request: Request) -> Iterator[ReadItem]:
                 points=np.full((68, 2), np.nan),
                 visibility=np.full(68, Visibility.UNLABELLED),
                 image=image if request.images else None,
-                dataset="portraits",
+                dataset=dataset,
                 face_id=str(image.relative_to(request.root).with_suffix("")),
-                attributes={"subsets": []},
+                attributes={"subsets": [], **attributes},
             )
 
 

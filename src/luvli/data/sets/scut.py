@@ -1,0 +1,119 @@
+"""SCUT-FBP5500: frontal faces of Asian and Caucasian women and men with 86 points.
+
+`Images/NAME.jpg` and `facial landmark/NAME.pts`, which is binary: the count as int32, then x and y
+as float32, little-endian, counted from 0. 24 of the 68 landmarks can be read from them. The brows'
+ends, the wings of the nose, the lower lip and the jaw lie on the same curves at other places and
+stay unlabelled. Liang, Lin, Jin, Xie and Li, ICPR 2018.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from luvli.arrays import Floats
+from luvli.data.record import FaceRecord, Visibility
+from luvli.data.sets.definition import (
+    ReadItem,
+    Request,
+    SetInfo,
+    attempt,
+    missing_folder,
+    missing_image,
+)
+from luvli.data.sets.source_files import Folder
+from luvli.errors import InputError
+from luvli.files import unreadable
+from luvli.image.polyline import points_along
+
+POINTS = 86
+_SAME = {
+    11: 8, 24: 19, 34: 24, 66: 33, 46: 36, 42: 39, 54: 42, 50: 45,
+    79: 48, 78: 49, 77: 50, 76: 51, 75: 52, 74: 53, 73: 54,
+}  # fmt: skip
+"""point of the set -> landmark of the 68"""
+# Lids from corner to corner. Three points stand between the corners, two landmarks at thirds.
+_LIDS = (
+    ((46, 45, 44, 43, 42), (37, 38)),
+    ((46, 47, 48, 49, 42), (41, 40)),
+    ((54, 53, 52, 51, 50), (43, 44)),
+    ((54, 55, 56, 57, 50), (47, 46)),
+)
+_LOWER_LIP = (82, 83)
+"""the two whose mean is landmark 57"""
+
+GROUPS = {
+    "AF": "asian_female", "AM": "asian_male", "CF": "caucasian_female", "CM": "caucasian_male"
+}  # fmt: skip
+
+
+def landmarks_of_scut(given: Floats) -> Floats:
+    """(86, 2) points of the set as (68, 2); NaN where it has none."""
+    points = np.full((68, 2), np.nan)
+    points[list(_SAME.values())] = given[list(_SAME)]
+    points[57] = given[list(_LOWER_LIP)].mean(axis=0)
+    for line, landmarks in _LIDS:
+        points[list(landmarks)] = points_along(given[list(line)], (1 / 3, 2 / 3))
+    return points
+
+
+def read_scut(request: Request) -> Iterator[ReadItem]:
+    """All faces, with the subset of their group."""
+    folder = request.root / "facial landmark"
+    if not folder.is_dir():
+        yield missing_folder(folder, "the .pts files of SCUT-FBP5500")
+        return
+    images = Folder(request.root / "Images")
+    for label in Folder(folder).ending(".pts"):
+        group = GROUPS.get(label.stem[:2])
+        if group is None or not request.wants(group):
+            continue
+        image = images.image(label.stem) if request.images else None
+        if request.images and image is None:
+            yield missing_image(label, f"Images/{label.stem}.jpg")
+            continue
+        yield attempt(label, partial(_record, label, image, group))
+
+
+def _record(label: Path, image: Path | None, group: str) -> FaceRecord:
+    try:
+        content = label.read_bytes()
+    except OSError as error:
+        raise unreadable(label, error) from error
+    if len(content) != 4 + 8 * POINTS or int.from_bytes(content[:4], "little") != POINTS:
+        raise InputError(f"{label} is not a label of SCUT-FBP5500 with {POINTS} points.")
+    given = np.frombuffer(content, "<f4", offset=4).reshape(POINTS, 2).astype(np.float64)
+    if not np.isfinite(given).all():
+        raise InputError(f"{label} has a point without a location: copy it again.")
+    points = landmarks_of_scut(given)
+    known = np.isfinite(points).all(axis=1)
+    return FaceRecord(
+        points=points,
+        visibility=np.where(known, Visibility.UNOCCLUDED, Visibility.UNLABELLED),
+        image=image,
+        dataset="scut",
+        face_id=label.stem,
+        attributes={"subsets": [group]},
+    )
+
+
+INFO = SetInfo(
+    name="scut",
+    title="SCUT-FBP5500",
+    markup="ibug68",
+    points="68/24",
+    train=5500,
+    test=None,
+    profile="no",
+    self_occlusion="no",
+    external_occlusion="no",
+    read=read_scut,
+    splits=("train",),
+    subsets=tuple(GROUPS.values()),
+    licence="research only, non-commercial",
+    layout="Images/*.jpg and 'facial landmark'/*.pts",
+    confirmed="1,500 faces with their labels",
+)
