@@ -14,7 +14,7 @@ from luvli.errors import InputError
 from luvli.image import read_image
 from luvli.markup import GROUPS, convert, get_markup, markup_names, mirrored, sources
 
-ALL = ["ibug68", "wflw98", "cofw29", "aflw19"]
+ALL = ["ibug68", "wflw98", "cofw29", "aflw19", "menpo39"]
 
 # Zero-based, written down from the definition of the 68 points, not from the code.
 PAIRS_68 = (
@@ -29,6 +29,7 @@ def test_built_in_sets_and_their_sizes() -> None:
         "wflw98": 98,
         "cofw29": 29,
         "aflw19": 19,
+        "menpo39": 39,
     }
     assert set(ALL) <= set(markup_names())
 
@@ -76,6 +77,8 @@ def test_flip_maps_edges_to_edges_and_the_schematic_to_itself(name: str) -> None
     markup = get_markup(name)
     edges = {frozenset(edge) for edge in markup.edges}
     assert {frozenset(int(markup.flip[j]) for j in edge) for edge in edges} == edges
+    if name == "menpo39":  # one half of a face: its mirror image is drawn on the other side
+        return
     np.testing.assert_allclose(
         markup.schematic[markup.flip] * (-1, 1), markup.schematic, atol=1e-12
     )

@@ -17,8 +17,7 @@ from hostile.reader import FACES, Reader, photograph, records
 
 
 def _labels(format: str) -> Reader:
-    from luvli.data.formats import read_labels, write_labels
-    from luvli.data.formats.registry import FORMAT_SUFFIXES
+    from luvli.data.formats import LABEL_FORMATS, read_labels, write_labels
 
     def make(path: Path) -> None:
         faces = records()
@@ -28,7 +27,7 @@ def _labels(format: str) -> Reader:
         read_labels(path, format)
         read_labels(path)  # whatever it is taken for
 
-    suffix = FORMAT_SUFFIXES[format]
+    suffix = LABEL_FORMATS[format].suffix
     kind = mutate.JSON + mutate.TEXT if suffix == ".json" else mutate.TEXT
     return Reader(f"labels {format}", suffix, make, read, kind)
 
@@ -225,7 +224,8 @@ def _shards() -> Reader:
 
 def label_readers() -> list[Reader]:
     """Labels, predictions that are scored or judged, and metrics."""
-    from luvli.data.formats.registry import FORMAT_SUFFIXES
+    from luvli.data.formats import LABEL_FORMATS
 
-    labels = [*map(_labels, FORMAT_SUFFIXES), _menpo(), _shards()]
+    written = [name for name, known in LABEL_FORMATS.items() if known.write]
+    labels = [*map(_labels, written), _menpo(), _shards()]
     return [*labels, *_scores(), _triage(), _metrics()]

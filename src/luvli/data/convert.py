@@ -9,16 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from luvli.data.formats import (
-    FORMAT_SUFFIXES,
-    LABEL_FORMATS,
-    SINGLE_FORMATS,
-    read_labels,
-    write_labels,
-)
+from luvli.data.formats import LABEL_FORMATS, get_format, read_labels, write_labels
 from luvli.data.formats.label_parquet import write_label_shards
-from luvli.data.record import FaceRecord, Visibility
-from luvli.errors import InputError, LossWarning, unknown_choice
+from luvli.data.record import FaceRecord, Visibility, check_file_name
+from luvli.errors import InputError, LossWarning
 from luvli.files import PathLike
 from luvli.markup import convert, sources
 
@@ -57,7 +51,8 @@ def read_label_tree(source: PathLike, format: str | None = None) -> list[FaceRec
     place = Path(source)
     if not place.is_dir():
         return read_labels(place, format)
-    suffixes = set(FORMAT_SUFFIXES.values()) if format is None else {_suffix(format)}
+    formats = LABEL_FORMATS.values() if format is None else [get_format(format)]
+    suffixes = {known.suffix for known in formats} - ({".mat"} if format is None else set())
     files = [file for file in sorted(place.rglob("*")) if file.suffix.lower() in suffixes]
     if format is None and any(file.suffix == ".pts" for file in files):
         files = [file for file in files if file.suffix == ".pts"]
@@ -86,22 +81,25 @@ def write_label_tree(
     place = Path(target)
     if format == "parquet":
         return write_label_shards(place, records)
-    if place.suffix or format not in (None, *SINGLE_FORMATS):
+    single = [name for name, known in LABEL_FORMATS.items() if known.single]
+    if place.suffix or format not in (None, *single):
         write_labels(place, records, format)
         return [place]
     if format is None:
-        raise InputError(f"{place} has no suffix: name the format with --to, one of pts, labelme.")
+        choices = ", ".join(single)
+        raise InputError(f"{place} has no suffix: name the format with --to, one of {choices}.")
     groups: dict[str, list[FaceRecord]] = {}
     for number, record in enumerate(records):
         stem = Path(record.image).stem if record.image else f"face{number}"
         name = (record.face_id or stem) if format == "pts" else stem
+        check_file_name(name)
         name = name.replace("#", "_")
         while format == "pts" and name in groups:
             name = f"{name}-2"
         groups.setdefault(name, []).append(record)
     written, losses = [], list[str]()
     for name, faces in groups.items():
-        path = place / f"{name}{SINGLE_FORMATS[format]}"
+        path = place / f"{name}{get_format(format).suffix}"
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", LossWarning)
             write_labels(path, faces, format)
@@ -127,9 +125,3 @@ def _summed(sentences: Iterable[str]) -> dict[str, int]:
         kind.format(*map(sum, zip(*numbers, strict=True))): len(numbers)
         for kind, numbers in kinds.items()
     }
-
-
-def _suffix(format: str) -> str:
-    if format not in LABEL_FORMATS:
-        raise unknown_choice("label format", format, LABEL_FORMATS)
-    return FORMAT_SUFFIXES.get(format, ".mat")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
@@ -21,6 +22,16 @@ BoxKind = Literal["detector", "given", "tight"]
 
 IMAGE_NAME = "image_name"
 """attribute: what the label file calls an image that was not looked for"""
+
+
+def check_file_name(name: str) -> None:
+    """Refuse what a label file calls an image and no file can be called."""
+    try:
+        if b"\0" not in os.fsencode(name):
+            return
+    except UnicodeEncodeError:
+        pass
+    raise InputError(f"{ascii(name)[:80]} cannot be the name of a file: mend the label file.")
 
 
 class Visibility(IntEnum):
@@ -77,11 +88,11 @@ class FaceRecord:
         >>> FaceRecord(points=np.zeros((68, 2)), visibility=np.ones(68, np.int8), face_id="a")
         FaceRecord(a, 68 points of ibug68, 68 visible)
         """
-        told = [self.name] if self.name else []
-        told += [f"{len(self.points)} points of {self.markup}"]
-        told += [f"{int(self.visible.sum())} visible"]
-        told += [f"{key} {value}" for key, value in self.attributes.items()]
-        return f"FaceRecord({', '.join(told)})"
+        words = [self.name] if self.name else []
+        words += [f"{len(self.points)} points of {self.markup}"]
+        words += [f"{int(self.visible.sum())} visible"]
+        words += [f"{key} {value}" for key, value in self.attributes.items()]
+        return f"FaceRecord({', '.join(words)})"
 
     def __post_init__(self) -> None:
         points = np.array(self.points, dtype=np.float64)
@@ -117,6 +128,7 @@ class FaceRecord:
                     raise InputError(f"{name} must have shape {shape}, got {array.shape}{where}.")
                 object.__setattr__(self, name, array)
         if self.image is not None:
+            check_file_name(str(self.image))
             object.__setattr__(self, "image", Path(self.image))
 
     @property

@@ -35,9 +35,8 @@ from numpy.typing import NDArray
 
 from luvli.arrays import Floats
 from luvli.data.formats import guess_format, read_csv, read_labels, read_menpo_mat, read_pts
-from luvli.data.formats.arrays import load_arrays
 from luvli.data.formats.coco import coco_first_pixels
-from luvli.data.formats.columns import IMAGE_COLUMNS
+from luvli.data.formats.common import IMAGE_COLUMNS, load_arrays
 from luvli.data.formats.json import POINT_KEYS, parse_faces
 from luvli.data.formats.parquet import read_face_table
 from luvli.data.formats.pts import FIRST_PIXEL

@@ -261,6 +261,45 @@ def aflw19() -> Markup:
     )
 
 
+def menpo39() -> Markup:
+    """The visible half of a profile, left or right alike: its mirror image has the same names."""
+    eye = ("upper lid inner", "upper lid outer", "outer corner", "lower lid outer")
+    lip, inner = ("lip 1", "lip 2"), ("inner {} lip middle", "inner {} lip")
+    names = [
+        *_numbered("jaw", 12),
+        *_numbered("brow", 4),
+        *_numbered("nose bridge", 3),
+        *("nose tip", "nose base", "nostril"),
+        *(f"eye {part}" for part in (*eye, "lower lid inner")),
+        *("upper lip middle", *(f"upper {part}" for part in lip), "mouth corner"),
+        *(*(f"lower {part}" for part in lip), "lower lip middle"),
+        *(*(part.format("upper") for part in inner), "inner mouth corner"),
+        *(part.format("lower") for part in reversed(inner)),
+    ]
+    groups = {
+        "jaw": tuple(range(12)),
+        "brows": tuple(range(12, 16)),
+        "nose": tuple(range(16, 22)),
+        "eyes": tuple(range(22, 27)),
+        "mouth": tuple(range(27, 39)),
+    }
+    parts = {"brow": groups["brows"], "nose bridge": tuple(range(16, 20)), "nose base": (20, 21)}
+    parts |= {"eye": groups["eyes"], "outer lips": tuple(range(27, 34))}
+    jaw = (0, 2, 3, 5, 6, 8, 9, 11, 12, 14, 15, 16)
+    half = (*jaw, 33, 34, 36, 37, 51, 52, 53, 54, 57, 55, 63, 61, 60, 67, 65)
+    lips = (79, 78, 77, 76, 87, 86, 85, 90, 89, 88, 95, 94)
+    return Markup(
+        name="menpo39",
+        names=tuple(names),
+        parts={"jaw": groups["jaw"], **parts, "inner lips": tuple(range(34, 39))},
+        closed=frozenset(),
+        groups=groups,
+        outer_eye_corners=(24, 24),  # one eye: there is no inter-ocular distance
+        eyes=(groups["eyes"], groups["eyes"]),
+        schematic=gather(_drawn_face(), (*half, *lips)),
+    )
+
+
 def _drawn_face() -> NDArray[np.float64]:
     """(98, 2) a plain face made of arcs, mirror-symmetric by construction."""
 
@@ -325,4 +364,6 @@ def gather(
     return np.stack([values[..., index, :].mean(axis=-2) for index in columns], axis=-2)
 
 
-BUILDERS = {"ibug68": ibug68, "wflw98": wflw98, "cofw29": cofw29, "aflw19": aflw19}
+BUILDERS = {
+    "ibug68": ibug68, "wflw98": wflw98, "cofw29": cofw29, "aflw19": aflw19, "menpo39": menpo39,
+}  # fmt: skip

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from luvli.errors import unknown_choice
 
-MarkupName = Literal["ibug68", "wflw98", "cofw29", "aflw19"]
+MarkupName = Literal["ibug68", "wflw98", "cofw29", "aflw19", "menpo39"]
 
 GROUPS = ("jaw", "brows", "nose", "eyes", "mouth")
 
@@ -74,6 +74,16 @@ class Markup:
             if name in self.closed:
                 pairs.append((part[-1], part[0]))
         return tuple(pairs)
+
+    @property
+    def skeleton(self) -> list[list[int]]:
+        """The edges counted from 1, as COCO's categories and supervision's annotators want them.
+
+        >>> from luvli.markup import get_markup
+        >>> get_markup("ibug68").skeleton[:2]
+        [[1, 2], [2, 3]]
+        """
+        return [[a + 1, b + 1] for a, b in self.edges]
 
     @property
     def flip(self) -> NDArray[np.intp]:

@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from luvli.data.formats import write_coco, write_csv, write_pts
-from luvli.data.formats.cells import image_cell, write_rows
+from luvli.data.formats.common import image_cell, write_rows
 from luvli.data.formats.parquet import face_schema
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import LossWarning, require, unknown_choice
@@ -87,6 +87,8 @@ def record(face: FaceLandmarks, result: Result, track: int | None) -> FaceRecord
         "likelihood": None if face.likelihood == "laplace" else face.likelihood,
     }
     attributes = {name: value for name, value in about.items() if value is not None}
+    if face.occlusion_trained:
+        attributes["occlusion"] = face.occlusion.tolist()
     return FaceRecord.from_landmarks(face, Path(result.image), attributes=attributes)
 
 
@@ -187,12 +189,12 @@ def _write_coco(path: Path, results: Iterable[Result]) -> None:
                     write_coco(piece, records, [face.points for face in faces])
                 data = json.loads(piece.read_text(encoding="utf-8"))
                 categories = categories or data["categories"]
-                by_id = {entry["id"]: entry["file_name"] for entry in data["images"]}
+                by_id = {entry["id"]: entry for entry in data["images"]}
                 for annotation in data["annotations"]:
-                    name = by_id[annotation["image_id"]]
-                    if name != last:
-                        last, image = name, image + 1
-                        entry = json.dumps({"id": image, "file_name": name})
+                    about = by_id[annotation["image_id"]]
+                    if about["file_name"] != last:
+                        last, image = about["file_name"], image + 1
+                        entry = json.dumps({**about, "id": image})
                         names.write(f"{',' if image > 1 else ''}\n {entry}")
                     number += 1
                     annotation |= {"id": number, "image_id": image}

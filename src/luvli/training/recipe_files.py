@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from luvli.data.formats.yaml_text import parse_yaml
+from luvli.data.formats.common import parse_yaml
 from luvli.errors import InputError, brief, unknown_choice
 from luvli.files import PathLike, read_text
 from luvli.training.recipe import Recipe

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from luvli.data.formats.cells import image_cell, word_cell
+from luvli.data.formats.common import image_cell, word_cell
 from luvli.data.record import FaceRecord
 from luvli.drawing.faces import draw_face
 from luvli.errors import InputError

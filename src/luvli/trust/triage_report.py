@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from luvli.data.formats.cells import image_cell
+from luvli.data.formats.common import image_cell
 from luvli.drawing.faces import draw_face
 from luvli.errors import InputError, brief, require
 from luvli.faces import FaceLandmarks

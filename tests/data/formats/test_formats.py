@@ -6,116 +6,183 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from PIL import Image
 from typer.testing import Result
 
 from luvli.data import FaceRecord, Visibility
+from luvli.data.convert import write_label_tree
 from luvli.data.formats import (
     LABEL_FORMATS,
     guess_format,
     read_coco,
-    read_csv,
-    read_cvat,
     read_json,
-    read_labelme,
     read_labels,
     write_coco,
     write_csv,
-    write_cvat,
     write_json,
-    write_labelme,
     write_labels,
 )
 from luvli.errors import InputError, LossWarning
 
-MANY = {
-    "json": (read_json, write_json, "a.json"),
-    "csv": (read_csv, write_csv, "a.csv"),
-    "coco": (read_coco, write_coco, "a.json"),
-    "cvat": (read_cvat, write_cvat, "a.xml"),
-    "labelme": (read_labelme, write_labelme, "a.json"),
+
+class Holds(NamedTuple):
+    """What a format can hold of a face."""
+
+    classes: tuple[int, ...] = (-1, 0, 1, 2)
+    image: bool = True
+    box: bool = False
+    whole_pixels: bool = False
+    count: int = 3
+    empty: bool = True
+
+
+FORMATS = {
+    "pts": Holds((0, 1, 2), image=False, count=1, empty=False),
+    "json": Holds(box=True),
+    "csv": Holds(box=True),
+    "coco": Holds(box=True),
+    "coco-results": Holds((1,), image=False),
+    "cvat": Holds(),
+    "labelme": Holds((-1, 1, 2)),
+    "spiga": Holds((1, 2), box=True),
+    "dlib": Holds((-1, 1), box=True, whole_pixels=True),
+    "hrnet": Holds((1,), box=True),
+    "star": Holds((1,), box=True),
+    "wflw": Holds((1,), empty=False),
+    "cofw68": Holds((1, 2), image=False, empty=False),
 }
 
 
-def record(rng: np.random.Generator, classes: list[int], **fields: Any) -> FaceRecord:
-    return FaceRecord(
-        points=rng.uniform(-50, 900, (68, 2)),
-        visibility=rng.choice(classes, 68),
-        image=Path("folder/a photo.jpg"),
-        **fields,
-    )
+def record(rng: np.random.Generator, classes: tuple[int, ...], **fields: Any) -> FaceRecord:
+    box = np.array([10.0, 20.0, 110.0, 120.0])
+    fields = {"image": Path("folder/a_photo.jpg"), "box": box, "box_kind": "given", **fields}
+    points = rng.uniform(1, 900, (68, 2)).round(3)
+    return FaceRecord(points=points, visibility=rng.choice(classes, 68), **fields)
 
 
-def assert_same_labels(one: FaceRecord, other: FaceRecord) -> None:
-    np.testing.assert_array_equal(one.visibility, other.visibility)
-    np.testing.assert_allclose(one.points, other.points, atol=1e-9)
-    assert one.image == other.image and one.markup == other.markup
-
-
-@pytest.mark.parametrize("name", MANY)
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.filterwarnings("ignore::luvli.errors.LossWarning")
 def test_labels_make_the_round_trip(name: str, tmp_path: Path, rng: np.random.Generator) -> None:
-    read, write, file = MANY[name]
-    classes = [1, 2, -1] if name == "labelme" else [-1, 0, 1, 2]
-    faces = [record(rng, classes) for _ in range(3)]
-    write(tmp_path / file, faces)
-    assert guess_format(tmp_path / file) == name
-    again = read(tmp_path / file)
-    assert len(again) == 3
+    """What a format can hold comes back, and the file is known by its content."""
+    holds = FORMATS[name]
+    faces = [record(rng, holds.classes, face_id=f"{i + 1:04d}") for i in range(holds.count)]
+    path = tmp_path / f"a{LABEL_FORMATS[name].suffix}"
+    write_labels(path, faces, name)
+    assert guess_format(path) == name
+    again = read_labels(path)
+    assert len(again) == holds.count
     for one, other in zip(faces, again, strict=True):
-        assert_same_labels(one, other)
+        wanted = one.points.round() if holds.whole_pixels else one.points
+        np.testing.assert_array_equal(one.visibility, other.visibility)
+        np.testing.assert_allclose(wanted, other.points, atol=1e-9)
+        assert one.markup == other.markup and (one.image == other.image) == holds.image
+        if holds.box:
+            np.testing.assert_allclose(one.box, other.box)
+    if holds.empty:
+        write_labels(path, [], name)
+        assert read_labels(path, name) == []
 
 
 @pytest.mark.parametrize("name", ["json", "csv"])
 def test_our_formats_lose_nothing(name: str, tmp_path: Path, rng: np.random.Generator) -> None:
-    read, write, file = MANY[name]
     covariance = np.tile([[2.0, 0.3], [0.3, 1.0]], (68, 1, 1)) * rng.uniform(1, 2, (68, 1, 1))
     covariance[3] = np.nan
+    predicted = {
+        "confidence": 0.9, "expected_error": 2.5, "accepted": True, "likelihood": "student-7",
+        "frame": 3, "time": 0.12, "track": 7, "occlusion": rng.uniform(size=68).tolist(),
+    }  # fmt: skip
     face = record(
         rng,
-        [-1, 0, 1, 2],
-        box=rng.uniform(0, 100, 4),
+        (-1, 0, 1, 2),
         box_kind="detector",
         dataset="w300",
         face_id="lfpw/image_0001",
-        attributes={"pose": "frontal", "blur": True, "note": 'a, "b"\nc'},
+        attributes={"pose": "frontal", "blur": True, "note": 'a, "b"\nc', **predicted},
         covariance=covariance,
         visibility_probability=rng.uniform(size=68),
         score=0.1 + 0.2,
     )
-    bare = record(rng, [1])
-    write(tmp_path / file, [face, bare])
-    again, bare_again = read(tmp_path / file)
+    bare = record(rng, (1,), box=None)
+    path = tmp_path / f"a.{name}"
+    write_labels(path, [face, bare], name)
+    again, bare_again = read_labels(path)
     for field in ("points", "visibility", "box", "covariance", "visibility_probability"):
         np.testing.assert_array_equal(getattr(again, field), getattr(face, field))
     for field in ("image", "box_kind", "dataset", "face_id", "attributes", "score", "markup"):
         assert getattr(again, field) == getattr(face, field)
     assert bare_again.covariance is None and bare_again.box is None and bare_again.score is None
+    assert bare_again.attributes == {}
+    if name == "csv":  # columns of their own, not hidden in one cell
+        header = path.read_text().splitlines()[0].split(",")
+        assert {"confidence", "expected_error", "frame", "time", "track", "occlusion_67"} <= set(
+            header
+        )
 
 
-@pytest.mark.parametrize("name", ["coco", "cvat", "labelme"])
+@pytest.mark.parametrize("name", ["coco", "cvat", "labelme", "spiga", "dlib", "hrnet"])
+@pytest.mark.filterwarnings("ignore:.*whole pixels")
 def test_predictions_lose_their_covariance_aloud(
     name: str, tmp_path: Path, rng: np.random.Generator
 ) -> None:
-    _, write, file = MANY[name]
-    face = record(rng, [1], covariance=np.tile(np.eye(2), (68, 1, 1)))
+    face = record(rng, (1,), covariance=np.tile(np.eye(2), (68, 1, 1)))
+    path = tmp_path / f"a{LABEL_FORMATS[name].suffix}"
     with pytest.warns(LossWarning, match=r"a\.\w+: .* cannot hold covariances"):
-        write(tmp_path / file, [face])
+        write_labels(path, [face], name)
+    if name == "cvat":
+        assert 'source="auto"' in path.read_text()  # a person's would be "manual"
 
 
-def test_labelme_says_that_self_occluded_ones_are_lost(
-    tmp_path: Path, rng: np.random.Generator
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [("labelme", "self-occluded ones"), ("dlib", "self-occluded landmarks"), ("spiga", "at 0, 0"),
+     ("wflw", "at 0, 0")],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore:.*whole pixels")
+def test_hidden_landmarks_are_lost_aloud(
+    name: str, sentence: str, tmp_path: Path, rng: np.random.Generator
 ) -> None:
-    face = record(rng, [0, 1])
-    with pytest.warns(LossWarning, match="self-occluded"):
-        write_labelme(tmp_path / "a.json", [face])
-    (again,) = read_labelme(tmp_path / "a.json")
-    hidden = face.visibility == Visibility.SELF_OCCLUDED
-    assert (again.visibility[hidden] == Visibility.UNLABELLED).all()
+    face = record(rng, (0, 1))
+    path = tmp_path / f"a{LABEL_FORMATS[name].suffix}"
+    with pytest.warns(LossWarning, match=sentence):
+        write_labels(path, [face], name)
+    (again,) = read_labels(path)
+    if name == "labelme":
+        assert (again.visibility[~face.visible] == Visibility.UNLABELLED).all()
+
+
+def test_coco_is_what_other_tools_want(tmp_path: Path, rng: np.random.Generator) -> None:
+    """supervision's DetectionDataset.from_coco and its annotators: sizes of images, edges."""
+    Image.new("RGB", (90, 60)).save(tmp_path / "a.png")
+    faces = [record(rng, (1,), image=tmp_path / "a.png"), record(rng, (1,), image=Path("gone.png"))]
+    write_labels(tmp_path / "a.json", faces, "coco")
+    data = json.loads((tmp_path / "a.json").read_text())
+    assert data["images"][0] == {"id": 1, "file_name": "a.png", "width": 90, "height": 60}
+    assert data["images"][1] == {"id": 2, "file_name": "gone.png"}
+    (category,) = data["categories"]
+    numbers = np.array(category["skeleton"])
+    assert numbers.min() == 1 and numbers.max() == len(category["keypoints"]) == 68
+
+
+@pytest.mark.parametrize("name", ["a\0b.jpg", "lone \ud800.jpg"])
+@pytest.mark.parametrize("target", ["pts", "labelme", "csv"])
+def test_names_that_no_file_can_have(name: str, target: str, tmp_path: Path) -> None:
+    file = {"images": [{"id": 1, "file_name": name}],
+            "annotations": [{"id": 1, "image_id": 1, "keypoints": [1, 2, 2]}]}  # fmt: skip
+    (tmp_path / "a.json").write_text(json.dumps(file))
+    with pytest.raises(InputError, match=r"a\.json, annotation 1: .* name of a file"):
+        read_labels(tmp_path / "a.json")
+    named = {**file, "images": [{"id": 1, "file_name": "a.jpg"}]}
+    named["annotations"] = [{**file["annotations"][0], "face_id": name}]
+    (tmp_path / "a.json").write_text(json.dumps(named))
+    if target == "pts":  # whose files are called after the faces
+        with pytest.raises(InputError, match="name of a file"):
+            write_label_tree(tmp_path / "out", read_labels(tmp_path / "a.json"), target)
 
 
 def test_coco_flags_as_others_read_them(tmp_path: Path) -> None:
@@ -138,9 +205,9 @@ def test_coco_flags_as_others_read_them(tmp_path: Path) -> None:
 
 def test_corner_based_formats_are_shifted_by_half_a_pixel(tmp_path: Path) -> None:
     face = FaceRecord(points=[[0, 0]], visibility=[1], markup="mine1", image=Path("a.jpg"))
-    write_labelme(tmp_path / "a.json", [face])
+    write_labels(tmp_path / "a.json", [face], "labelme")
     assert json.loads((tmp_path / "a.json").read_text())["shapes"][0]["points"] == [[0.5, 0.5]]
-    write_cvat(tmp_path / "a.xml", [face])
+    write_labels(tmp_path / "a.xml", [face])
     assert 'points="0.5,0.5"' in (tmp_path / "a.xml").read_text()
 
 
@@ -152,7 +219,7 @@ def test_cvat_points_shape_as_exported_by_the_tool(tmp_path: Path) -> None:
         '<attribute name="who">me</attribute></points><box label="car" xtl="0" ytl="0" xbr="1" ybr="1"/>'
         "</image></annotations>"
     )
-    (face,) = read_cvat(tmp_path / "a.xml")
+    (face,) = read_labels(tmp_path / "a.xml")
     np.testing.assert_allclose(face.points, [[1, 2], [3, 3.5]])
     assert face.visibility.tolist() == [2, 2] and face.image == Path("a.jpg")
 
@@ -173,13 +240,6 @@ def test_one_csv_holds_one_markup(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="m2, m3"):
         write_csv(tmp_path / "a.csv", faces)
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("name", MANY)
-def test_no_faces_is_a_file_with_no_faces(name: str, tmp_path: Path) -> None:
-    read, write, file = MANY[name]
-    write(tmp_path / file, [])
-    assert read(tmp_path / file) == []
 
 
 BAD = {
@@ -222,7 +282,7 @@ def test_bad_files_get_one_sentence_naming_the_file(
     max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
-@pytest.mark.parametrize("name", ["pts", *MANY])
+@pytest.mark.parametrize("name", ["pts", "json", "csv", "coco", "cvat", "labelme"])
 def test_damaged_files_read_or_raise_our_error(
     name: str, data: st.DataObject, tmp_path: Path
 ) -> None:
@@ -288,40 +348,3 @@ def test_convert_command(
     np.testing.assert_array_equal(again.points[:17], face.points[0:33:2])
     result = luvli("convert", tmp_path / "a.json", tmp_path / "c.json", "--to", "labelme")
     assert result.exit_code == 0 and "self-occluded" in result.output
-
-
-@pytest.mark.parametrize(
-    ("name", "suffix", "classes"),
-    [("spiga", ".json", [1, 2]), ("dlib", ".xml", [1]), ("hrnet", ".csv", [1]), ("star", ".tsv", [1]),
-     ("wflw", ".txt", [1]), ("cofw68", ".txt", [1, 2]), ("coco-results", ".json", [1])],
-)  # fmt: skip
-@pytest.mark.filterwarnings("ignore::luvli.errors.LossWarning")
-def test_layouts_of_other_projects_come_back(
-    name: str, suffix: str, classes: list[int], tmp_path: Path
-) -> None:
-    """What a format can hold survives a round trip, and the file is told by its content."""
-    rng = np.random.default_rng(0)
-    records = [
-        FaceRecord(
-            points=rng.uniform(10, 300, (68, 2)).round(3),
-            visibility=rng.choice(classes, 68),
-            image=Path(f"images/{i}.jpg"),
-            box=np.array([10.0, 20.0, 110.0, 120.0]),
-            box_kind="given",
-            face_id=f"{i + 1:04d}",
-        )
-        for i in range(3)
-    ]
-    path = tmp_path / f"a{suffix}"
-    write_labels(path, records, name)
-    assert guess_format(path) == name
-    back = read_labels(path)
-    assert len(back) == 3
-    for old, new in zip(records, back, strict=True):
-        wanted = old.points.round() if name == "dlib" else old.points  # it knows whole pixels only
-        np.testing.assert_allclose(new.points, wanted, atol=1e-9)
-        np.testing.assert_array_equal(new.visibility, old.visibility)
-        if name not in ("cofw68", "coco-results"):
-            assert new.image == old.image
-        if name in ("spiga", "dlib", "hrnet", "star"):
-            np.testing.assert_allclose(new.box, old.box)

@@ -7,38 +7,30 @@ the name of the format or by what the file looks like.
 
 from luvli.data.formats.coco import read_coco, write_coco
 from luvli.data.formats.csv import read_csv, write_csv
-from luvli.data.formats.cvat import read_cvat, write_cvat
 from luvli.data.formats.json import read_json, write_json
-from luvli.data.formats.labelme import read_labelme, write_labelme
-from luvli.data.formats.menpo_mat import read_menpo_mat
+from luvli.data.formats.matlab import read_menpo_mat
 from luvli.data.formats.pts import read_pts, write_pts
 from luvli.data.formats.registry import (
-    FORMAT_SUFFIXES,
     LABEL_FORMATS,
-    SINGLE_FORMATS,
+    get_format,
     guess_format,
     read_labels,
     write_labels,
 )
 
 __all__ = [
-    "FORMAT_SUFFIXES",
     "LABEL_FORMATS",
-    "SINGLE_FORMATS",
+    "get_format",
     "guess_format",
     "read_coco",
     "read_csv",
-    "read_cvat",
     "read_json",
-    "read_labelme",
     "read_labels",
     "read_menpo_mat",
     "read_pts",
     "write_coco",
     "write_csv",
-    "write_cvat",
     "write_json",
-    "write_labelme",
     "write_labels",
     "write_pts",
 ]

@@ -17,7 +17,7 @@ COCO *results* are a list of {"image_id", "category_id", "keypoints": [x, y, sco
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,12 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, TypeAdapter
 
 from luvli.data.formats.common import (
+    box_or_tight,
     default_markup,
+    face,
     image_name,
     landmark_names,
-    markup_of_names,
+    landmark_order,
     parse_json,
     row_name,
     warn_if_predictions,
@@ -38,7 +40,8 @@ from luvli.data.formats.common import (
 from luvli.data.formats.lists import first_pixel
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
-from luvli.files import PathLike, write_text
+from luvli.files import PathLike, is_there, write_text
+from luvli.image.source import image_size
 from luvli.markup import get_markup, is_markup
 
 _FLAGS = {
@@ -48,6 +51,8 @@ _FLAGS = {
     Visibility.UNLABELLED: 0,
 }
 _CLASSES = {2: Visibility.UNOCCLUDED, 1: Visibility.EXTERNALLY_OCCLUDED, 0: Visibility.UNLABELLED}
+_IDS = ("image_id", "first_pixel")
+"""attributes: what results for the same file must agree with"""
 
 
 class _Image(BaseModel):
@@ -83,14 +88,8 @@ class _Annotation(BaseModel):
 
 class _Result(BaseModel):
     image_id: int
-    category_id: int = 1
     keypoints: list[float]
     score: float | None = None
-
-
-_IDS = ("image_id", "first_pixel")
-"""attributes: what results for the same file must agree with"""
-_RESULTS = TypeAdapter(list[_Result])
 
 
 class _File(BaseModel):
@@ -101,7 +100,7 @@ class _File(BaseModel):
 
 def read_coco(path: PathLike) -> list[FaceRecord]:
     """Read every annotation that has keypoints; plain boxes are passed over."""
-    data = parse_json(path, _File, "a COCO keypoint file")
+    data = _parse(path)
     images = {image.id: image.file_name for image in data.images}
     flags = {flag for a in data.annotations if a.keypoints for flag in a.keypoints[2::3]}
     classes = _CLASSES if 2 in flags else {**_CLASSES, 1: Visibility.UNOCCLUDED}
@@ -120,8 +119,57 @@ def read_coco(path: PathLike) -> list[FaceRecord]:
 
 def coco_first_pixels(path: PathLike) -> list[float]:
     """What the coordinates of each annotation with keypoints count from: 0 or 1."""
-    data = parse_json(path, _File, "a COCO keypoint file")
-    return [a.first_pixel for a in data.annotations if a.keypoints is not None]
+    return [a.first_pixel for a in _parse(path).annotations if a.keypoints is not None]
+
+
+def _parse(path: PathLike) -> _File:
+    return parse_json(path, _File, "a COCO keypoint file")
+
+
+def _rows(keypoints: Sequence[float] | None) -> NDArray[np.float64]:
+    """(k, 3)"""
+    values = np.array(keypoints, dtype=np.float64)
+    if values.size % 3 or not values.size:
+        raise InputError(f"keypoints has {values.size} numbers, not three for each landmark.")
+    return values.reshape(-1, 3)
+
+
+def _record(
+    annotation: _Annotation,
+    images: Mapping[int, str],
+    names: Sequence[str],
+    flags: Mapping[int, Visibility],
+) -> FaceRecord:
+    if annotation.image_id not in images:
+        raise InputError(f"there is no image with id {annotation.image_id}.")
+    rows = _rows(annotation.keypoints)
+    if names and len(names) != len(rows):
+        raise InputError(f"{len(rows)} keypoints, but the category has {len(names)} names.")
+    if not np.isin(rows[:, 2], (0, 1, 2)).all():
+        raise InputError("a visibility flag is not 0, 1 or 2.")
+    classes = annotation.visibility_class or [flags[int(flag)] for flag in rows[:, 2]]
+    if len(classes) != len(rows) or not set(classes) <= set(Visibility):
+        raise InputError("visibility_class does not fit the keypoints.")
+    box = None
+    first = annotation.first_pixel
+    if annotation.bbox is not None:
+        x, y, width, height = annotation.bbox
+        box = np.array([x, y, x + width, y + height]) - first
+    markup, order = landmark_order(names)
+    about: dict[str, Any] = {"image_id": annotation.image_id}
+    about |= {"first_pixel": first} if first else {}
+    about |= {} if annotation.box_size is None else {"box_size": annotation.box_size}
+    return face(
+        rows[:, :2] - first,
+        images[annotation.image_id],
+        np.array(classes, dtype=np.int8),
+        box=box,
+        box_kind="given",
+        markup=markup if order == list(names) else default_markup(len(rows)),
+        face_id=annotation.face_id or "",
+        attributes={**annotation.attributes, **about},
+        score=annotation.score,
+    )
 
 
 def write_coco(
@@ -132,57 +180,59 @@ def write_coco(
     """Write faces, whole or not at all.
 
     `points` (k, 2) of each face, if given, are written for hidden landmarks too: a model has a
-    location for all of them. They keep the flag 0 and read as hidden again.
+    location for all of them. They keep the flag 0 and read as hidden again. Images have their
+    width and height where they are there.
     """
     warn_if_predictions(path, records, "COCO")
     images = {name: i for i, name in enumerate(dict.fromkeys(map(image_name, records)), 1)}
     kinds = list(dict.fromkeys((r.markup, len(r.points)) for r in records))
+    places = [record.points for record in records] if points is None else points
+    annotations = []
+    for number, (record, place) in enumerate(zip(records, places, strict=True), 1):
+        ids = {
+            "id": number,
+            "image_id": images[image_name(record)],
+            "category_id": kinds.index((record.markup, len(record.points))) + 1,
+        }
+        annotations.append(ids | _annotation(record, place))
     data = {
-        "images": [{"id": i, "file_name": name} for name, i in images.items()],
-        "annotations": [
-            _annotation(
-                number,
-                record,
-                images[image_name(record)],
-                kinds.index((record.markup, len(record.points))) + 1,
-                record.points if points is None else points[number - 1],
-            )
-            for number, record in enumerate(records, 1)
-        ],
+        "images": [_image(path, i, name) for name, i in images.items()],
+        "annotations": annotations,
         "categories": [_category(i, *kind) for i, kind in enumerate(kinds, 1)],
     }
     write_text(path, json.dumps(data, allow_nan=False) + "\n")
 
 
+def _image(path: PathLike, number: int, name: str) -> dict[str, Any]:
+    places = (Path(path).parent / name, Path(name)) if name else ()
+    place = next((place for place in places if is_there(place)), None)
+    width, height = (0, 0) if place is None else image_size(place)
+    size = {"width": width, "height": height} if width else {}
+    return {"id": number, "file_name": name, **size}
+
+
 def _category(number: int, markup: str, count: int) -> dict[str, Any]:
-    edges = get_markup(markup).edges if is_markup(markup) else ()
     return {
         "id": number,
         "name": "face",
         "supercategory": "person",
         "keypoints": landmark_names(markup, count),
-        "skeleton": [[a + 1, b + 1] for a, b in edges],
+        "skeleton": get_markup(markup).skeleton if is_markup(markup) else [],
     }
 
 
-def _annotation(
-    number: int, record: FaceRecord, image: int, category: int, points: NDArray[np.float64]
-) -> dict[str, Any]:
-    box = record.box if record.box is not None else record.tight_box
-    keypoints: list[float] = []
-    for (x, y), kind in zip(np.nan_to_num(points).tolist(), record.visibility, strict=True):
-        keypoints += [x, y, _FLAGS[Visibility(kind)]]
+def _annotation(record: FaceRecord, points: NDArray[np.float64]) -> dict[str, Any]:
+    flags = [_FLAGS[Visibility(kind)] for kind in record.visibility]
+    places = np.nan_to_num(points).tolist()
     fields = {
-        "id": number,
-        "image_id": image,
-        "category_id": category,
         "iscrowd": 0,
-        "keypoints": keypoints,
+        "keypoints": [v for (x, y), flag in zip(places, flags, strict=True) for v in (x, y, flag)],
         "num_keypoints": int(record.visible.sum()),
         "score": record.score,
         "face_id": record.face_id or None,
         "attributes": {k: v for k, v in record.attributes.items() if k not in _IDS} or None,
     }
+    box = box_or_tight(record)
     if np.isfinite(box).all():
         x0, y0, x1, y1 = box.tolist()
         fields |= {"bbox": [x0, y0, x1 - x0, y1 - y0], "area": (x1 - x0) * (y1 - y0)}
@@ -195,24 +245,14 @@ def _annotation(
 def read_coco_results(path: PathLike) -> list[FaceRecord]:
     """Predictions in COCO's form of results; scores are kept as probabilities of visibility."""
     records = []
-    results = parse_json(path, _RESULTS, "a COCO result file")
+    results = parse_json(path, TypeAdapter(list[_Result]), "a COCO result file")
     for number, result in enumerate(results):
-        values = np.array(result.keypoints, dtype=np.float64)
-        if values.size % 3 or not values.size:
-            raise InputError(
-                f"{path}, result {number}: keypoints has {values.size} numbers, not three for "
-                "each landmark."
-            )
-        rows = values.reshape(-1, 3)
-        records.append(
-            FaceRecord(
-                points=rows[:, :2],
-                visibility=np.full(len(rows), Visibility.UNOCCLUDED),
-                markup=default_markup(len(rows)),
-                attributes={"image_id": result.image_id},
-                score=result.score,
-            )
-        )
+        try:
+            rows = _rows(result.keypoints)
+            about = {"image_id": result.image_id}
+            records.append(face(rows[:, :2], attributes=about, score=result.score))
+        except InputError as error:
+            raise InputError(f"{path}, result {number}: {error}") from error
     return records
 
 
@@ -222,10 +262,10 @@ def write_coco_results(path: PathLike, records: Sequence[FaceRecord]) -> None:
     numbers = {name: i for i, name in enumerate(dict.fromkeys(map(row_name, records)), 1)}
     results = []
     for record in records:
-        seen = record.visibility_probability
-        score = np.ones(len(record.points)) if seen is None else seen
+        probability = record.visibility_probability
+        scores = np.ones(len(record.points)) if probability is None else probability
         first = record.attributes.get("first_pixel", 0.0)
-        rows = np.column_stack([np.nan_to_num(record.points + first), score])
+        rows = np.column_stack([np.nan_to_num(record.points + first), scores])
         results.append(
             {
                 "image_id": record.attributes.get("image_id", numbers[row_name(record)]),
@@ -235,49 +275,3 @@ def write_coco_results(path: PathLike, records: Sequence[FaceRecord]) -> None:
             }
         )
     write_text(path, json.dumps(results) + "\n")
-
-
-def _ids(annotation: _Annotation) -> dict[str, Any]:
-    first = {"first_pixel": annotation.first_pixel} if annotation.first_pixel else {}
-    return {"image_id": annotation.image_id, **first}
-
-
-def _record(
-    annotation: _Annotation,
-    images: dict[int, str],
-    names: list[str],
-    flags: dict[int, Visibility],
-) -> FaceRecord:
-    if annotation.image_id not in images:
-        raise InputError(f"there is no image with id {annotation.image_id}.")
-    values = np.array(annotation.keypoints, dtype=np.float64)
-    if values.size % 3 or not values.size:
-        raise InputError(f"keypoints has {values.size} numbers, not three for each landmark.")
-    rows = values.reshape(-1, 3)
-    if names and len(names) != len(rows):
-        raise InputError(f"{len(rows)} keypoints, but the category has {len(names)} names.")
-    if not np.isin(rows[:, 2], (0, 1, 2)).all():
-        raise InputError("a visibility flag is not 0, 1 or 2.")
-    classes = np.array([flags[int(flag)] for flag in rows[:, 2]], dtype=np.int8)
-    if annotation.visibility_class is not None:
-        if len(annotation.visibility_class) != len(rows) or not set(
-            annotation.visibility_class
-        ) <= set(Visibility):
-            raise InputError("visibility_class does not fit the keypoints.")
-        classes = np.array(annotation.visibility_class, dtype=np.int8)
-    sized = {} if annotation.box_size is None else {"box_size": annotation.box_size}
-    box = None
-    if annotation.bbox is not None:
-        x, y, width, height = annotation.bbox
-        box = np.array([x, y, x + width, y + height]) - annotation.first_pixel
-    return FaceRecord(
-        points=rows[:, :2] - annotation.first_pixel,
-        visibility=classes,
-        image=Path(images[annotation.image_id]) if images[annotation.image_id] else None,
-        box=box,
-        box_kind="given",
-        markup=markup_of_names(names or [str(j) for j in range(len(rows))]),
-        face_id=annotation.face_id or "",
-        attributes={**annotation.attributes, **_ids(annotation), **sized},
-        score=annotation.score,
-    )

@@ -1,25 +1,43 @@
-"""What the formats share: checked JSON, loss warnings, names of landmarks."""
+"""What the formats share: checked JSON, names of images and landmarks, tables, loss warnings."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-import math
+import os
+import re
 import warnings
-from collections.abc import Iterable, Sequence
+import xml.etree.ElementTree as ET
+import zipfile
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from luvli.data.record import IMAGE_NAME, FaceRecord
-from luvli.errors import InputError, LossWarning
-from luvli.files import PathLike, read_text
+from luvli.data.record import IMAGE_NAME, FaceRecord, Visibility
+from luvli.errors import InputError, LossWarning, brief, require
+from luvli.files import PathLike, check_plain, is_there, read_text, write_text
 from luvli.markup import get_markup, is_markup, markup_by_size, markup_names
 
 Model = TypeVar("Model", bound=BaseModel)
 Parsed = TypeVar("Parsed")
+
+# --- text files ----------------------------------------------------------------------------
+
+
+def load_json(path: PathLike) -> Any:
+    """The content of a JSON file, or one sentence."""
+    try:
+        return json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path} is not valid JSON ({error}): export it again.") from error
 
 
 @overload
@@ -28,22 +46,226 @@ def parse_json(path: PathLike, model: type[Model], what: str) -> Model: ...
 def parse_json(path: PathLike, model: TypeAdapter[Parsed], what: str) -> Parsed: ...
 def parse_json(path: PathLike, model: Any, what: str) -> Any:
     """Read a JSON file into a pydantic model or type, or say which field is wrong."""
-    source = Path(path)
+    checker = model if isinstance(model, TypeAdapter) else TypeAdapter(model)
     try:
-        data = json.loads(read_text(source))
-        if isinstance(model, TypeAdapter):
-            return model.validate_python(data)
-        return model.model_validate(data)
+        return checker.validate_python(load_json(path))
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the top level"
         raise InputError(
-            f"{source} is not {what}: at {place}, {first['msg'].lower()}; export it again."
+            f"{path} is not {what}: at {place}, {first['msg'].lower()}; export it again."
         ) from error
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{source} is not valid JSON ({error}): export it again.") from error
+
+
+def parse_yaml(text: str, where: str, what: str) -> Any:
+    """The content of a YAML text of at most a megabyte and 20,000 values, aliases counted each
+    time; `where` it stands and `what` it should be are for messages.
+
+    >>> parse_yaml("a: [1, 2]", "x.yaml", "recipe")
+    {'a': [1, 2]}
+    """
+    yaml = require("yaml", "evaluate")
+    max_bytes, max_values = 1_000_000, 20_000
+    if len(text) > max_bytes:
+        raise InputError(f"{where} is larger than {max_bytes:,} bytes: that is no {what}.")
+    try:
+        content = yaml.safe_load(text)
+        if _count(content, max_values) > max_values:
+            raise InputError(f"{where} holds more than {max_values:,} values: that is no {what}.")
+        return content
+    except yaml.YAMLError as error:
+        why = " ".join(str(error).split())[:300]
+        raise InputError(f"{where} is not valid YAML: {why}.") from error
+    except RecursionError as error:
+        raise InputError(f"{where} is nested too deeply: that is no {what}.") from error
+    except InputError:
+        raise
+    except ValueError as error:  # impossible dates, numbers of thousands of digits
+        raise InputError(f"{where} has a value that cannot be read: {brief(error)}.") from error
+
+
+def _count(value: Any, limit: int) -> int:
+    """Values inside nested lists and mappings; stops soon after `limit`."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    total = 1
+    for item in inner:
+        total += _count(item, limit - total)
+        if total > limit:
+            break
+    return total
+
+
+def read_rows(path: PathLike, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
+    """Lines of a CSV with their numbers, from 1; empty lines are passed over."""
+    rows = csv.reader(io.StringIO(read_text(path, newline=""), newline=""), delimiter=delimiter)
+    try:
+        for row in rows:
+            if row:
+                yield rows.line_num, row
+    except csv.Error as error:
+        raise InputError(f"{path} is not a CSV file ({error}): export it again.") from error
+
+
+def load_arrays(path: PathLike) -> dict[str, NDArray[Any]]:
+    """The arrays of an npz by their names, or the one of an npy as `points`; nothing is run."""
+    source = Path(path)
+    check_plain(source)
+    try:
+        if zipfile.is_zipfile(source):
+            with zipfile.ZipFile(source) as members:
+                sizes = [member.file_size for member in members.infolist()]
+            check_unpacked(source, sum(sizes))
+        content = np.load(source, allow_pickle=False)
+        if isinstance(content, np.ndarray):
+            return {"points": content}
+        with content:
+            return {name: np.asarray(content[name]) for name in content.files}
+    except InputError:
+        raise
+    except Exception as error:  # numpy, zipfile and zlib have a kind for each damage
+        raise InputError(
+            f"{source} is not a readable numpy file ({brief(error)}): save plain number arrays."
+        ) from error
+
+
+def check_unpacked(path: Path, size: int) -> None:
+    """Refuse a file that says that it unpacks to a hundred times its own size, and to much."""
+    if size > max(256 << 20, 100 * path.stat().st_size):
+        raise InputError(
+            f"{path} would unpack to {size >> 20:,} MB, more than 100 times its size: write it "
+            "again without repeated rows."
+        )
+
+
+def parse_xml(path: PathLike) -> ET.Element:
+    """The first element of an XML file without document type, which could name other files."""
+    text = read_text(path)
+    if "<!DOCTYPE" in text or "<!ENTITY" in text:
+        raise InputError(f"{path} has a document type, which is not read: export it again.")
+    try:
+        return ET.fromstring(text)
+    except (ET.ParseError, ValueError) as error:
+        raise InputError(f"{path} is not valid XML ({error}): export it again.") from error
+
+
+def write_xml(path: PathLike, root: ET.Element) -> None:
+    """Write an XML file, whole or not at all."""
+    ET.indent(root)
+    write_text(path, ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n")
+
+
+# --- tables --------------------------------------------------------------------------------
+
+_FORMULA = re.compile(r"'*[=+\-@\s]")
+_QUOTED = re.compile(r"'+[=+\-@\s]")
+
+
+def write_rows(stream: Any, rows: Iterable[Sequence[Any]]) -> None:
+    """Lines of a CSV. Names that hold a carriage return, which Python's csv takes for the end of
+    a line but does not quote, are quoted."""
+    usual = csv.writer(stream, lineterminator="\n")
+    quoted = csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    for row in rows:
+        strange = any(isinstance(cell, str) and "\r" in cell for cell in row)
+        (quoted if strange else usual).writerow(row)
+
+
+def image_cell(path: str) -> str:
+    """A path that is the same for every program, and that no spreadsheet takes for a formula: a
+    formula can start programs, and whoever names files names cells.
+
+    >>> image_cell("=1+1.jpg"), image_cell("a/b.jpg")
+    ('./=1+1.jpg', 'a/b.jpg')
+    """
+    return f"./{path}" if _FORMULA.match(path) else path
+
+
+def word_cell(word: str) -> str:
+    """Any other word: spreadsheets take what stands behind an apostrophe for text.
+
+    >>> word_cell("@home"), word_cell("face 3")
+    ("'@home", 'face 3')
+    """
+    return f"'{word}" if _FORMULA.match(word) else word
+
+
+def read_word(cell: str) -> str:
+    """The inverse of `word_cell`.
+
+    >>> [read_word(word_cell(word)) for word in ("@home", "'=x", "plain", "'")]
+    ['@home', "'=x", 'plain', "'"]
+    """
+    return cell[1:] if _QUOTED.match(cell) else cell
+
+
+IMAGE_COLUMNS = (
+    "image", "image_name", "image_path", "imgpath", "img_path", "img_paths", "image_file", "file",
+    "filename", "file_name", "path", "file_path",
+)  # fmt: skip
+"""what the column, or the key, of an image's name is called"""
+
+_AXES = "xx|xy|yy|x|y|visibility|occlusion|class|XX|XY|YY|X|Y"
+_STYLES = (
+    re.compile(rf"^(?P<prefix>(?:[A-Za-z]+_)*)(?P<axis>{_AXES})_?(?P<number>\d{{1,6}})$"),
+    re.compile(rf"^(?P<prefix>(?:[A-Za-z]+_)*)(?P<number>\d{{1,6}})_?(?P<axis>{_AXES})$"),
+)
+
+
+def numbered_columns(header: Sequence[str]) -> dict[str, list[str]]:
+    """Columns by what they hold (x, y, xx, xy, yy, visibility, occlusion, class), in the
+    landmarks' order, in whatever way people name them: `x_0`, `x0`, `point_x_0`, `landmark_0_x`,
+    `0_x`, counted from 0 or 1.
+
+    A file may hold several such families (OpenFace has eyes `eye_lmk_x_0`, 3-D points `X_0` and
+    gaze `gaze_0_x` beside the landmarks `x_0`): the one with most landmarks is taken, small
+    letters before capital ones, since capitals mean 3-D points wherever both stand in one file.
+
+    >>> numbered_columns(["gaze_0_x", " x_0", " x_1", " y_0", " y_1", " X_0", " Y_0"])
+    {'x': [' x_0', ' x_1'], 'y': [' y_0', ' y_1']}
+    >>> numbered_columns(["image", "score"])
+    {}
+    """
+    families: dict[tuple[int, str, bool], dict[str, dict[int, str]]] = {}
+    for column in header:
+        for style, pattern in enumerate(_STYLES):
+            match = pattern.match(column.strip())
+            if match:
+                axis = match["axis"]
+                family = (style, match["prefix"].lower(), axis.isupper())
+                axes = families.setdefault(family, {})
+                axes.setdefault(axis.lower(), {})[int(match["number"])] = column
+                break
+
+    def landmarks(family: tuple[int, str, bool]) -> int:
+        axes = families[family]
+        return len(axes.get("x", {}).keys() & axes.get("y", {}).keys())
+
+    whole = [family for family in families if landmarks(family)]
+    if not whole:
+        return {}
+    # most landmarks; then small letters, no prefix, number last
+    best = min(whole, key=lambda family: (-landmarks(family), family[2], family[1] != "", family))
+    return {
+        axis: [names[number] for number in sorted(names)] for axis, names in families[best].items()
+    }
+
+
+# --- faces ---------------------------------------------------------------------------------
+
+
+def face(
+    points: ArrayLike, image: str = "", classes: ArrayLike | None = None, **fields: Any
+) -> FaceRecord:
+    """A face of the built-in markup with as many points (k, 2), or of a name that says the count.
+
+    Without `classes` a landmark with a location is unoccluded, one without is unlabelled.
+    """
+    places = np.asarray(points, dtype=np.float64).reshape(-1, 2)
+    if classes is None:
+        located = np.isfinite(places).all(axis=1)
+        classes = np.where(located, Visibility.UNOCCLUDED, Visibility.UNLABELLED)
+    fields.setdefault("markup", default_markup(len(places)))
+    return FaceRecord(places, np.asarray(classes), Path(image) if image else None, **fields)
 
 
 def default_markup(count: int) -> str:
@@ -59,12 +281,20 @@ def landmark_names(markup: str, count: int) -> list[str]:
     return [str(j) for j in range(count)]
 
 
-def markup_of_names(names: Sequence[str]) -> str:
-    """The markup whose landmarks have these names, else the default for the count."""
+def landmark_order(labels: Sequence[str]) -> tuple[str, list[str]]:
+    """The markup that has all these landmarks, and the names of all its landmarks; for labels of
+    no known markup the default one for their count, and the labels, numbers in their order with
+    gaps filled."""
     for markup in markup_names():
-        if list(get_markup(markup).names) == list(names):
-            return markup
-    return default_markup(len(names))
+        if set(labels) <= set(get_markup(markup).names):
+            return markup, list(get_markup(markup).names)
+    order = list(labels)
+    if labels and all(label.isdecimal() for label in labels):
+        first, last = 0 if "0" in labels else 1, max(map(int, labels))
+        if last > 10_000:
+            raise InputError(f"label {last} is not a landmark number.")
+        order = [str(number) for number in range(first, last + 1)]
+    return default_markup(len(order)), order
 
 
 def warn_lost(path: PathLike, what: str) -> None:
@@ -72,10 +302,28 @@ def warn_lost(path: PathLike, what: str) -> None:
     warnings.warn(f"{path}: {what}", LossWarning, stacklevel=3)
 
 
+def is_predicted(record: FaceRecord) -> bool:
+    """Whether a model made the label."""
+    return record.covariance is not None or record.visibility_probability is not None
+
+
 def warn_if_predictions(path: PathLike, records: Iterable[FaceRecord], title: str) -> None:
     """Label formats have no place for a model's covariance and probabilities."""
-    if any(r.covariance is not None or r.visibility_probability is not None for r in records):
+    if any(map(is_predicted, records)):
         warn_lost(path, f"{title} cannot hold covariances or probabilities; they are left out.")
+
+
+def count_classes(records: Iterable[FaceRecord], *classes: Visibility) -> int:
+    """How many landmarks of all faces have one of these classes."""
+    return sum(int(np.isin(record.visibility, classes).sum()) for record in records)
+
+
+def box_or_tight(record: FaceRecord) -> NDArray[np.float64]:
+    """(4,) the box, or the landmarks' own where there is none."""
+    return record.tight_box if record.box is None else record.box
+
+
+# --- names of images -----------------------------------------------------------------------
 
 
 def image_name(record: FaceRecord) -> str:
@@ -91,22 +339,45 @@ def row_name(record: FaceRecord) -> str:
     return image_name(record) or record.face_id
 
 
-def listed(array: NDArray[Any] | None) -> Any:
-    """Nested lists for JSON, NaN as null."""
-    if array is None:
-        return None
-    values = array.astype(object)
-    values[np.isnan(array)] = None
-    return values.tolist()
+def with_found_images(path: PathLike, records: Iterable[FaceRecord]) -> list[FaceRecord]:
+    """Records of a label file with the paths of those images that are there.
+
+    Looked for from the file's folder, in `images` there, and in the `images` beside it, as mmpose
+    keeps them beside `annotations`. An image that is in none of these keeps the file's name.
+    """
+    folder = Path(path).parent
+
+    def beside(name: Path) -> Path | None:
+        places = name, Path("images", name), Path("../images", name), Path("..", name), name.name
+        return next((folder / place for place in places if is_there(folder / place)), None)
+
+    images = [None if record.image is None else beside(record.image) for record in records]
+    return [
+        record if image is None else record.with_changes(image=image)
+        for record, image in zip(records, images, strict=True)
+    ]
 
 
-def floats(values: Any) -> NDArray[np.float64]:
-    """The inverse of `listed`: null as NaN."""
-    return np.array(values, dtype=np.float64)
+def with_names_from(
+    path: PathLike, records: Sequence[FaceRecord], outside: bool = True
+) -> list[FaceRecord]:
+    """Records whose images are named as a label file at `path` should name them: from its folder,
+    where dlib, LabelMe and most trainers look for them.
 
-
-def finite(value: float) -> float:
-    """A float that is a place; for use in parsers that must not let NaN through."""
-    if not math.isfinite(value):
-        raise InputError("a coordinate is NaN or infinite.")
-    return value
+    Images that are not there keep their names; so do, unless `outside`, those that do not lie
+    below the file's folder.
+    """
+    real = cache(Path.resolve)
+    folder = real(Path(path).parent)
+    renamed = []
+    for record in records:
+        image = record.image
+        if image is not None and is_there(image):
+            try:
+                name = Path(os.path.relpath(real(image.parent) / image.name, folder))
+            except ValueError:  # another drive of Windows
+                name = image
+            if outside or ".." not in name.parts:
+                record = record.with_changes(image=name)
+        renamed.append(record)
+    return renamed

@@ -1,41 +1,50 @@
 """Our CSV: one row for each face, everything a record holds.
 
-Columns: image, dataset, face_id, markup, box_x0, box_y0, box_x1, box_y1, box_kind, score,
-attributes (JSON); then for each landmark j: x_j, y_j, class_j, and, when a model made the
-labels, visibility_j, xx_j, xy_j, yy_j. An empty cell means "not known". All faces of a file
+Columns: image, dataset, face_id, markup, box_x0, box_y0, box_x1, box_y1, box_kind, score; for
+predicted faces confidence, expected_error, accepted, likelihood, frame, time, track; attributes
+(JSON); then for each landmark j: x_j, y_j, class_j, and, when a model made the labels,
+visibility_j, occlusion_j, xx_j, xy_j, yy_j. An empty cell means "not known". All faces of a file
 have the same markup.
 
 Tables of other programs are read too, as long as they have a header: see
-`luvli.data.formats.columns` for the names of columns. OpenFace's files are such tables; rows
-that it calls a failure (`success` 0) are faces without a location.
+`luvli.data.formats.common.numbered_columns` for the names of columns. OpenFace's files are such
+tables; rows that it calls a failure (`success` 0) are faces without a location.
 """
 
 from __future__ import annotations
 
-import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from luvli.data.formats.cells import image_cell, read_word, word_cell, write_rows
-from luvli.data.formats.columns import (
-    FACE_COLUMNS,
+from luvli.data.formats.common import (
     IMAGE_COLUMNS,
-    column_named,
+    face,
+    image_cell,
+    image_name,
+    is_predicted,
     numbered_columns,
+    read_rows,
+    read_word,
+    word_cell,
+    write_rows,
 )
-from luvli.data.formats.common import default_markup, image_name
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
-from luvli.files import PathLike, read_text, write_text
+from luvli.files import PathLike, write_text
 
 _BOX = ("box_x0", "box_y0", "box_x1", "box_y1")
-_ABOUT = ("image", "dataset", "face_id", "markup", *_BOX, "box_kind", "score", "attributes")
+_LABELS = ("image", "dataset", "face_id", "markup", *_BOX, "box_kind", "score")
+_PREDICTED: dict[str, Any] = {
+    "confidence": float, "expected_error": float, "accepted": lambda cell: cell == "True",
+    "likelihood": str, "frame": int, "time": float, "track": int,
+}  # fmt: skip
+"""columns of predicted faces, which are attributes of a record, and what their cells hold"""
 
 
 def write_csv(
@@ -61,19 +70,45 @@ def csv_text(
     if len(kinds) > 1:
         names = ", ".join(sorted(name for name, _ in kinds))
         raise InputError(f"{name} was not written: a CSV holds one markup, these are {names}.")
+    header = [*_LABELS, *(_PREDICTED if any(map(is_predicted, records)) else ()), "attributes"]
+    axes = ["x", "y", "class"]
+    axes += ["visibility"] if any(r.visibility_probability is not None for r in records) else []
+    axes += ["occlusion"] if any("occlusion" in r.attributes for r in records) else []
+    axes += ["xx", "xy", "yy"] if any(r.covariance is not None for r in records) else []
     count = kinds.pop()[1] if kinds else 0
-    predicted = any(record.covariance is not None for record in records)
-    probable = any(record.visibility_probability is not None for record in records)
-    header = list(_ABOUT)
-    for j in range(count):
-        header += [f"x_{j}", f"y_{j}", f"class_{j}"]
-        header += [f"visibility_{j}"] if probable else []
-        header += [f"xx_{j}", f"xy_{j}", f"yy_{j}"] if predicted else []
-    text = io.StringIO()
+    header += [f"{axis}_{j}" for j in range(count) for axis in axes]
     places = [record.points for record in records] if points is None else points
-    rows = map(_row, records, places)
+    rows = map(_row, records, places, [header] * len(records))
+    text = io.StringIO()
     write_rows(text, [header, *([row.get(name, "") for name in header] for row in rows)])
     return text.getvalue()
+
+
+def _row(
+    record: FaceRecord, points: NDArray[np.float64], header: Sequence[str]
+) -> dict[str, object]:
+    box = np.full(4, np.nan) if record.box is None else record.box
+    attributes = dict(record.attributes)
+    row: dict[str, object] = {
+        "image": image_cell(image_name(record)),
+        "dataset": word_cell(record.dataset),
+        "face_id": word_cell(record.face_id),
+        "markup": word_cell(record.markup),
+        "box_kind": record.box_kind,
+        "score": "" if record.score is None else repr(float(record.score)),
+        **{name: _cell(edge) for name, edge in zip(_BOX, box, strict=True)},
+        **{name: attributes.pop(name) for name in _PREDICTED if name in attributes.keys() & header},
+    }
+    columns = {"x": points[:, 0], "y": points[:, 1], "visibility": record.visibility_probability}
+    columns["occlusion"] = attributes.pop("occlusion", None)
+    if record.covariance is not None:
+        columns |= {"xx": record.covariance[:, 0, 0], "xy": record.covariance[:, 0, 1]}
+        columns["yy"] = record.covariance[:, 1, 1]
+    for axis, values in columns.items():
+        if values is not None:
+            row |= {f"{axis}_{j}": _cell(value) for j, value in enumerate(values)}
+    row |= {f"class_{j}": int(kind) for j, kind in enumerate(record.visibility)}
+    return row | {"attributes": json.dumps(attributes) if attributes else ""}
 
 
 def read_csv(path: PathLike, hidden_points: bool = False) -> list[FaceRecord]:
@@ -82,71 +117,42 @@ def read_csv(path: PathLike, hidden_points: bool = False) -> list[FaceRecord]:
     `hidden_points` reads predictions: classes are ignored, so that landmarks that a model
     calls hidden keep their location.
     """
-    source = Path(path)
-    text = io.StringIO(read_text(source, newline=""), newline="")  # names may hold any of them
-    rows = csv.DictReader(text, delimiter=_delimiter(source))
-    try:
-        header = list(rows.fieldnames or [])
-    except csv.Error as error:
-        raise InputError(f"{path} is not a CSV file ({error}): export it again.") from error
-    if header == list(_ABOUT):
+    rows = read_rows(path, "\t" if Path(path).suffix.lower() == ".tsv" else ",")
+    _, header = next(rows, (1, []))
+    if tuple(header) == (*_LABELS, "attributes"):
         return []  # written from no faces at all
     columns = numbered_columns(header)
-    count = len(columns.get("x", ()))
-    if not count or len(columns["y"]) != count:
+    if not columns or len(columns["x"]) != len(columns["y"]):
         raise InputError(
             f"{path} has no columns x_0, y_0, x_1, y_1, ... in its first line: name its columns so."
         )
-    about = {
-        "image": column_named(header, *IMAGE_COLUMNS),
-        "face_id": column_named(header, *FACE_COLUMNS),
-        "success": column_named(header, "success"),
-    }
-    records = []
-    try:
-        for row in rows:
-            if not any(value for name, value in row.items() if name != about["image"]):
-                continue  # an image without a face, as `luvli predict` notes it
-            try:
-                records.append(_record(row, columns, about, hidden_points))
-            except (ValueError, TypeError) as error:  # InputError is a ValueError
-                raise InputError(f"{path}, line {rows.line_num}: {error}") from error
-    except csv.Error as error:
-        raise InputError(f"{path} is not a CSV file ({error}): export it again.") from error
-    return records
+    lower = {column.strip().lower(): column for column in reversed(header)}
+    image = next((lower[name] for name in IMAGE_COLUMNS if name in lower), "image")
+    face_id = next((lower[name] for name in ("face_id", "name") if name in lower), "face_id")
+    renamed = {image: "image", face_id: "face_id", lower.get("success", ""): "success"}
+    return list(_records(path, rows, header, columns, renamed, hidden_points))
 
 
-def _delimiter(path: Path) -> str:
-    return "\t" if path.suffix.lower() == ".tsv" else ","
-
-
-def _row(record: FaceRecord, points: NDArray[np.float64]) -> dict[str, Any]:
-    box = record.box if record.box is not None else np.full(4, np.nan)
-    row: dict[str, Any] = {
-        "image": image_cell(image_name(record)),
-        "dataset": word_cell(record.dataset),
-        "face_id": word_cell(record.face_id),
-        "markup": word_cell(record.markup),
-        "box_kind": record.box_kind,
-        "score": "" if record.score is None else repr(float(record.score)),
-        "attributes": json.dumps(dict(record.attributes)) if record.attributes else "",
-        **{name: _cell(edge) for name, edge in zip(_BOX, box, strict=True)},
-    }
-    for j, (x, y) in enumerate(points):
-        row |= {f"x_{j}": _cell(x), f"y_{j}": _cell(y), f"class_{j}": int(record.visibility[j])}
-        if record.visibility_probability is not None:
-            row[f"visibility_{j}"] = _cell(record.visibility_probability[j])
-        if record.covariance is not None:
-            (xx, xy), (_, yy) = record.covariance[j]
-            row |= {f"xx_{j}": _cell(xx), f"xy_{j}": _cell(xy), f"yy_{j}": _cell(yy)}
-    return row
+def _records(
+    path: PathLike,
+    rows: Iterator[tuple[int, list[str]]],
+    header: Sequence[str],
+    columns: Mapping[str, Sequence[str]],
+    renamed: Mapping[str, str],
+    hidden_points: bool,
+) -> Iterator[FaceRecord]:
+    for line, values in rows:
+        row = {renamed.get(name, name): value for name, value in zip(header, values, strict=False)}
+        if not any(value for name, value in row.items() if name != "image"):
+            continue  # an image without a face, as `luvli predict` notes it
+        try:
+            yield _record(row, columns, hidden_points)
+        except (ValueError, TypeError) as error:  # InputError is a ValueError
+            raise InputError(f"{path}, line {line}: {error}") from error
 
 
 def _record(
-    row: Mapping[str, str | None],
-    columns: Mapping[str, Sequence[str]],
-    about: Mapping[str, str | None],
-    hidden_points: bool,
+    row: Mapping[str, str], columns: Mapping[str, Sequence[str]], hidden_points: bool
 ) -> FaceRecord:
     count = len(columns["x"])
 
@@ -157,42 +163,46 @@ def _record(
         return np.array([_number(row.get(name)) for name in names])
 
     def text(name: str) -> str:
-        return read_word((row.get(about.get(name) or name) or "").strip())
+        return read_word(row.get(name, "").strip())
 
     points = np.stack([column("x"), column("y")], axis=1)
     if text("success") == "0":
         points[:] = np.nan
+    located = np.isfinite(points).all(axis=1)
     classes = np.full(count, np.nan) if hidden_points else column("class")
-    guessed = np.where(
-        np.isfinite(points).all(axis=1), Visibility.UNOCCLUDED, Visibility.SELF_OCCLUDED
-    )
-    classes = np.where(np.isnan(classes), guessed, classes)
+    default = np.where(located, Visibility.UNOCCLUDED, Visibility.SELF_OCCLUDED)
+    classes = np.where(np.isnan(classes), default, classes)
     if not np.isin(classes, list(Visibility)).all():
         raise InputError("a visibility class is not one of -1, 0, 1, 2.")
-    box = np.array([_number(row.get(name)) for name in _BOX])
-    xx, xy, yy = column("xx"), column("xy"), column("yy")
-    covariance = np.stack([xx, xy, xy, yy], axis=1).reshape(-1, 2, 2)
-    probability = column("visibility")
     attributes = json.loads(text("attributes")) if text("attributes") else {}
     if not isinstance(attributes, dict):
         raise InputError("the attributes are not a JSON object.")
+    attributes |= {name: read(text(name)) for name, read in _PREDICTED.items() if text(name)}
+    occlusion = column("occlusion")
+    if np.isfinite(occlusion).any():
+        attributes["occlusion"] = occlusion.tolist()
     kind = text("box_kind") or "tight"
     if kind not in ("tight", "given", "detector"):
         raise InputError(f"unknown box_kind {kind!r}; choose one of tight, given, detector.")
-    return FaceRecord(
-        points=points,
-        visibility=classes.astype(np.int8),
-        image=Path(text("image")) if text("image") else None,
-        box=None if np.isnan(box).all() else box,
-        box_kind=kind,  # type: ignore[arg-type]  # checked above
-        markup=text("markup") or default_markup(count),
+    xx, xy, yy = column("xx"), column("xy"), column("yy")
+    return face(
+        points,
+        text("image"),
+        classes.astype(np.int8),
+        box=_known(np.array([_number(row.get(name)) for name in _BOX])),
+        box_kind=kind,
         dataset=text("dataset"),
         face_id=text("face_id"),
         attributes=attributes,
-        covariance=None if np.isnan(covariance).all() else covariance,
-        visibility_probability=None if np.isnan(probability).all() else probability,
-        score=None if not text("score") else float(text("score")),
+        covariance=_known(np.stack([xx, xy, xy, yy], axis=1).reshape(-1, 2, 2)),
+        visibility_probability=_known(column("visibility")),
+        score=float(text("score")) if text("score") else None,
+        **({"markup": text("markup")} if text("markup") else {}),
     )
+
+
+def _known(values: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    return None if np.isnan(values).all() else values
 
 
 def _cell(value: float) -> str:

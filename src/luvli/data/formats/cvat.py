@@ -3,33 +3,36 @@
 A point's `occluded` flag is our externally occluded, its `outside` flag (no place in this
 image) our self-occluded, and a point that is not in the file is unlabelled. A plain
 `<points>` shape with all landmarks in one list is read too. CVAT measures from the corner
-of the first pixel, whose centre is therefore (0.5, 0.5).
+of the first pixel, whose centre is therefore (0.5, 0.5). What a model made is marked so
+(`source="auto"`).
 """
 
 from __future__ import annotations
 
-import math
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from luvli.data.formats.common import (
-    default_markup,
+    face,
+    is_predicted,
     landmark_names,
-    markup_of_names,
+    landmark_order,
+    parse_xml,
     row_name,
     warn_if_predictions,
+    write_xml,
 )
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
-from luvli.files import PathLike, read_text, write_text
-from luvli.markup import get_markup, is_markup, markup_names
+from luvli.files import PathLike
+from luvli.markup import get_markup, is_markup
 
-FIRST_PIXEL = 0.5
-"""What the file calls the centre of the first pixel."""
+_FIRST_PIXEL = 0.5
+"""what the file calls the centre of the first pixel"""
 
 
 def read_cvat(path: PathLike) -> list[FaceRecord]:
@@ -39,23 +42,11 @@ def read_cvat(path: PathLike) -> list[FaceRecord]:
         raise InputError(f"{path} is not a CVAT file: export as 'CVAT for images 1.1'.")
     records = []
     for image in root.iter("image"):
-        name = image.get("name", "")
         try:
-            records += list(_faces(image, Path(name) if name else None))
+            records += list(_faces(image, image.get("name", "")))
         except ValueError as error:  # InputError is a ValueError
-            raise InputError(f"{path}, image {name!r}: {error}") from error
+            raise InputError(f"{path}, image {image.get('name', '')!r}: {error}") from error
     return records
-
-
-def parse_xml(path: PathLike) -> ET.Element:
-    """The first element of an XML file without document type, which could name other files."""
-    text = read_text(path)
-    if "<!DOCTYPE" in text or "<!ENTITY" in text:
-        raise InputError(f"{path} has a document type, which is not read: export it again.")
-    try:
-        return ET.fromstring(text)
-    except (ET.ParseError, ValueError) as error:
-        raise InputError(f"{path} is not valid XML ({error}): export it again.") from error
 
 
 def write_cvat(path: PathLike, records: Sequence[FaceRecord]) -> None:
@@ -63,110 +54,78 @@ def write_cvat(path: PathLike, records: Sequence[FaceRecord]) -> None:
     warn_if_predictions(path, records, "CVAT")
     root = ET.Element("annotations")
     ET.SubElement(root, "version").text = "1.1"
-    ordered = sorted(records, key=row_name)
-    for number, (name, faces) in enumerate(groupby(ordered, key=row_name)):
+    for number, (name, faces) in enumerate(groupby(sorted(records, key=row_name), key=row_name)):
         image = ET.SubElement(root, "image", id=str(number), name=name)
         for record in faces:
-            _skeleton(image, record)
-    ET.indent(root)
-    write_text(path, ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n")
+            _write_skeleton(image, record)
+    write_xml(path, root)
 
 
-def _skeleton(image: ET.Element, record: FaceRecord) -> None:
-    face = ET.SubElement(image, "skeleton", label=record.markup, source="manual", z_order="0")
+def _write_skeleton(image: ET.Element, record: FaceRecord) -> None:
+    source = "auto" if is_predicted(record) else "manual"
+    skeleton = ET.SubElement(image, "skeleton", label=record.markup, source=source, z_order="0")
     names = landmark_names(record.markup, len(record.points))
-    for name, (x, y), kind in zip(names, record.points, record.visibility, strict=True):
-        if kind == Visibility.UNLABELLED:
-            continue
-        hidden = kind == Visibility.SELF_OCCLUDED
-        place = "0.0,0.0" if hidden else f"{float(x + FIRST_PIXEL)!r},{float(y + FIRST_PIXEL)!r}"
-        ET.SubElement(
-            face,
-            "points",
-            label=name,
-            occluded=str(int(kind == Visibility.EXTERNALLY_OCCLUDED)),
-            outside=str(int(hidden)),
-            points=place,
-        )
+    places = np.nan_to_num(record.points + _FIRST_PIXEL).tolist()
+    for name, (x, y), kind in zip(names, places, record.visibility, strict=True):
+        if kind != Visibility.UNLABELLED:
+            fields = {
+                "label": name,
+                "occluded": str(int(kind == Visibility.EXTERNALLY_OCCLUDED)),
+                "outside": str(int(kind == Visibility.SELF_OCCLUDED)),
+                "points": f"{x!r},{y!r}",
+            }
+            ET.SubElement(skeleton, "points", fields)
     if record.face_id:
-        ET.SubElement(face, "attribute", name="face_id").text = record.face_id
+        ET.SubElement(skeleton, "attribute", name="face_id").text = record.face_id
 
 
-def _faces(element: ET.Element, image: Path | None) -> Iterator[FaceRecord]:
+def _faces(element: ET.Element, image: str) -> Iterator[FaceRecord]:
     for skeleton in element.findall("skeleton"):
-        yield _from_skeleton(skeleton, image)
+        yield _read_skeleton(skeleton, image)
     for shape in element.findall("points"):
-        places = _places(shape.get("points", ""))
-        occluded = shape.get("occluded") == "1"
-        kind = Visibility.EXTERNALLY_OCCLUDED if occluded else Visibility.UNOCCLUDED
-        label = shape.get("label", "")
-        yield FaceRecord(
-            points=places,
-            visibility=np.full(len(places), kind),
-            image=image,
-            markup=_markup(label, len(places)),
+        places, label = _places(shape.get("points", "")), shape.get("label", "")
+        fits = is_markup(label) and get_markup(label).size == len(places)
+        yield face(
+            places, image, [_class(shape)] * len(places), **({"markup": label} if fits else {})
         )
 
 
-def _from_skeleton(skeleton: ET.Element, image: Path | None) -> FaceRecord:
-    parts = skeleton.findall("points")
-    given = [part.get("label", "") for part in parts]
-    if len(set(given)) != len(given):
+def _read_skeleton(skeleton: ET.Element, image: str) -> FaceRecord:
+    parts = {part.get("label", ""): part for part in skeleton.findall("points")}
+    if len(parts) < len(skeleton.findall("points")):
         raise InputError("two points of one skeleton have the same label.")
-    label = skeleton.get("label", "")
-    markup = label if is_markup(label) else _markup_holding(given)
-    order = list(get_markup(markup).names) if is_markup(markup) else _numeric_order(given)
-    strange = set(given) - set(order)
-    if strange:
-        raise InputError(f"point {sorted(strange)[0][:60]!r} is not a landmark of {markup[:60]}.")
+    markup = skeleton.get("label", "")
+    if is_markup(markup):
+        order = list(get_markup(markup).names)
+    else:
+        markup, order = landmark_order(list(parts))
+    unknown = sorted(set(parts) - set(order))
+    if unknown:
+        raise InputError(f"point {unknown[0][:60]!r} is not a landmark of {markup[:60]}.")
     points = np.full((len(order), 2), np.nan)
     classes = np.full(len(order), Visibility.UNLABELLED, np.int8)
-    for name, part in zip(given, parts, strict=True):
+    for name, part in parts.items():
         j = order.index(name)
         if part.get("outside") == "1":
             classes[j] = Visibility.SELF_OCCLUDED
             continue
-        occluded = part.get("occluded") == "1"
-        classes[j] = Visibility.EXTERNALLY_OCCLUDED if occluded else Visibility.UNOCCLUDED
-        points[j] = _places(part.get("points", ""), only=1)[0]
-    face_id = next(
-        (a.text or "" for a in skeleton.findall("attribute") if a.get("name") == "face_id"), ""
-    )
-    return FaceRecord(
-        points=points, visibility=classes, image=image, markup=markup, face_id=face_id
-    )
+        place = _places(part.get("points", ""))
+        if len(place) != 1:
+            raise InputError(f"{name!r} is not one point.")
+        points[j], classes[j] = place[0], _class(part)
+    ids = [a.text or "" for a in skeleton.findall("attribute") if a.get("name") == "face_id"]
+    return face(points, image, classes, markup=markup, face_id=ids[0] if ids else "")
 
 
-def _places(
-    text: str, only: int | None = None
-) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+def _class(shape: ET.Element) -> Visibility:
+    occluded = shape.get("occluded") == "1"
+    return Visibility.EXTERNALLY_OCCLUDED if occluded else Visibility.UNOCCLUDED
+
+
+def _places(text: str) -> NDArray[np.float64]:
     pairs = [[float(number) for number in pair.split(",")] for pair in text.split(";") if pair]
-    if not pairs or any(len(pair) != 2 for pair in pairs) or (only and len(pairs) != only):
+    if not pairs or any(len(pair) != 2 for pair in pairs):
         raise InputError(f"{text[:40]!r} is not a list of x,y pairs.")
-    if not all(math.isfinite(number) for pair in pairs for number in pair):
+    if not np.isfinite(pairs).all():
         raise InputError("a coordinate is NaN or infinite.")
-    return np.array(pairs, dtype=np.float64) - FIRST_PIXEL
-
-
-def _markup(label: str, count: int) -> str:
-    if is_markup(label) and get_markup(label).size == count:
-        return label
-    return default_markup(count)
-
-
-def _markup_holding(names: Sequence[str]) -> str:
-    for markup in markup_names():
-        if set(names) <= set(get_markup(markup).names):
-            return markup
-    return markup_of_names(names)
-
-
-def _numeric_order(names: Sequence[str]) -> list[str]:
-    """Numbers in their order, gaps filled; other labels as the file lists them."""
-    if names and all(name.isdecimal() for name in names):
-        first = 1 if "0" not in names else 0
-        last = max(map(int, names))
-        if last > 10_000:
-            raise InputError(f"label {last} is not a landmark number.")
-        return [str(number) for number in range(first, last + 1)]
-    return list(names)
+    return np.array(pairs, dtype=np.float64) - _FIRST_PIXEL

@@ -15,20 +15,22 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from pathlib import Path
 
 import numpy as np
 
 from luvli.data.formats.common import (
-    default_markup,
+    box_or_tight,
+    count_classes,
+    face,
+    parse_xml,
     row_name,
     warn_if_predictions,
     warn_lost,
+    write_xml,
 )
-from luvli.data.formats.cvat import parse_xml
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
-from luvli.files import PathLike, write_text
+from luvli.files import PathLike
 
 
 def read_dlib(path: PathLike) -> list[FaceRecord]:
@@ -42,88 +44,64 @@ def read_dlib(path: PathLike) -> list[FaceRecord]:
         for box in image.findall("box")
         if box.get("ignore") not in ("1", "true") and box.find("part") is not None
     ]
-    try:
-        order = _order(part.get("name", "") for _, box in boxes for part in box.findall("part"))
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+    order = _order(path, (part.get("name", "") for _, box in boxes for part in box.findall("part")))
     records = []
     for name, box in boxes:
         try:
-            records.append(_record(box, Path(name) if name else None, order))
+            records.append(_record(box, name, order))
         except (ValueError, TypeError) as error:  # InputError is a ValueError
             raise InputError(f"{path}, image {name!r}: {error}") from error
     return records
 
 
-def _order(names: Iterable[str]) -> dict[str, int]:
+def _order(path: PathLike, names: Iterable[str]) -> dict[str, int]:
     """Part name -> landmark, for all boxes of a file alike."""
-    listed = list(dict.fromkeys(names))
-    if not all(name.isdecimal() for name in listed):
-        return {name: j for j, name in enumerate(listed)}
-    highest = max(map(int, listed), default=0)
+    unique = list(dict.fromkeys(names))
+    if not all(name.isdecimal() for name in unique):
+        return {name: j for j, name in enumerate(unique)}
+    highest = max(map(int, unique), default=0)
     if highest >= 10_000:
-        raise InputError(f"part {highest} is not a landmark number.")
-    return {name: int(name) for name in listed}
+        raise InputError(f"{path}: part {highest} is not a landmark number.")
+    return {name: int(name) for name in unique}
+
+
+def _record(box: ET.Element, image: str, order: Mapping[str, int]) -> FaceRecord:
+    points = np.full((max(order.values()) + 1, 2), np.nan)
+    for part in box.findall("part"):
+        points[order[part.get("name", "")]] = float(part.get("x", "")), float(part.get("y", ""))
+    left, top, width, height = (
+        float(box.get(key, "nan")) for key in ("left", "top", "width", "height")
+    )
+    edges = np.array([left, top, left + width, top + height])
+    return face(points, image, box=edges if np.isfinite(edges).all() else None, box_kind="given")
 
 
 def write_dlib(path: PathLike, records: Sequence[FaceRecord]) -> None:
     """Write faces, whole or not at all; places are rounded to whole pixels."""
     warn_if_predictions(path, records, "dlib")
-    hidden = sum(int((record.visibility == Visibility.SELF_OCCLUDED).sum()) for record in records)
-    covered = sum(int((record.visibility == 2).sum()) for record in records)
+    hidden = count_classes(records, Visibility.SELF_OCCLUDED)
+    covered = count_classes(records, Visibility.EXTERNALLY_OCCLUDED)
     if hidden or covered:
         warn_lost(
             path,
             f"dlib knows no visibility; {hidden} self-occluded landmarks are left out, {covered} "
             "externally occluded ones are written as any other.",
         )
-    if any(_decimals(record) for record in records):
+    if any((np.nan_to_num(r.points) % 1).any() for r in records):
         warn_lost(path, "dlib knows whole pixels only; places are rounded, by up to half a pixel.")
     root = ET.Element("dataset")
     images = ET.SubElement(root, "images")
     for name, faces in groupby(sorted(records, key=row_name), key=row_name):
         image = ET.SubElement(images, "image", file=name)
         for record in faces:
-            _box(image, record)
-    ET.indent(root)
-    write_text(path, ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n")
+            _write_box(image, record)
+    write_xml(path, root)
 
 
-def _decimals(record: FaceRecord) -> bool:
-    places = record.points[record.visible]
-    return bool((places != np.round(places)).any())
-
-
-def _box(image: ET.Element, record: FaceRecord) -> None:
-    x0, y0, x1, y1 = record.tight_box if record.box is None else record.box
-    box = ET.SubElement(
-        image,
-        "box",
-        left=str(round(float(x0))),
-        top=str(round(float(y0))),
-        width=str(round(float(x1 - x0))),
-        height=str(round(float(y1 - y0))),
-    )
-    for number, (x, y) in enumerate(record.points.tolist()):
-        if np.isfinite([x, y]).all():
-            ET.SubElement(box, "part", name=f"{number:02d}", x=str(round(x)), y=str(round(y)))
-
-
-def _record(box: ET.Element, image: Path | None, order: Mapping[str, int]) -> FaceRecord:
-    count = max(order.values()) + 1
-    points = np.full((count, 2), np.nan)
-    for part in box.findall("part"):
-        points[order[part.get("name", "")]] = float(part.get("x", "")), float(part.get("y", ""))
-    located = np.isfinite(points).all(axis=1)
-    left, top, width, height = (
-        float(box.get(key, "nan")) for key in ("left", "top", "width", "height")
-    )
-    edges = np.array([left, top, left + width, top + height])
-    return FaceRecord(
-        points=points,
-        visibility=np.where(located, Visibility.UNOCCLUDED, Visibility.UNLABELLED),
-        image=image,
-        box=edges if np.isfinite(edges).all() else None,
-        box_kind="given",
-        markup=default_markup(count),
-    )
+def _write_box(image: ET.Element, record: FaceRecord) -> None:
+    x0, y0, x1, y1 = box_or_tight(record).tolist()
+    edges = {"left": x0, "top": y0, "width": x1 - x0, "height": y1 - y0}
+    box = ET.SubElement(image, "box", {name: str(round(edge)) for name, edge in edges.items()})
+    for number in np.flatnonzero(record.visible).tolist():
+        x, y = record.points[number].tolist()
+        ET.SubElement(box, "part", name=f"{number:02d}", x=str(round(x)), y=str(round(y)))

@@ -8,7 +8,7 @@
        "covariance": [[[xx, xy], [xy, yy]], ...], "box": [x0, y0, x1, y1], ...}]}
 
 Plain lists and objects of other programs are read as well: [{"image": "a.jpg", "points": [[x,
-y], ...]}, ...] (the names of keys are those of `luvli.data.formats.columns`), [[[x, y], ...],
+y], ...]}, ...] (the names of keys are those of `luvli.data.formats.common`), [[[x, y], ...],
 ...], or {"a.jpg": [[x, y], ...], ...}. The lists of the paper's published code (`pts`, `img_paths`,
 `pts_paths`, ...) hold the numbers of `.pts` files, signs and all, and mean what those mean.
 
@@ -24,14 +24,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
-from luvli.data.formats.columns import IMAGE_COLUMNS
-from luvli.data.formats.common import default_markup, floats, image_name, listed
+from luvli.data.formats.common import IMAGE_COLUMNS, default_markup, image_name, load_json
 from luvli.data.formats.pts import decode_pts
 from luvli.data.record import BoxKind, FaceRecord, Visibility
 from luvli.errors import InputError
-from luvli.files import PathLike, read_text, write_text
+from luvli.files import PathLike, write_text
 
 POINT_KEYS = (
     "points", "predicted", "predictions", "landmarks", "means", "mean", "pred", "preds", "pts",
@@ -59,6 +59,18 @@ class _Face(BaseModel):
     frame: int | None = None
     time: float | None = None
     track: int | None = None
+    confidence: float | None = None
+    expected_error: float | None = None
+    accepted: bool | None = None
+    likelihood: str | None = None
+    occlusion: list[float | None] | None = None
+
+
+_ABOUT = (
+    *("frame", "time", "track", "confidence", "expected_error", "accepted"),
+    *("likelihood", "occlusion"),
+)
+"""what a predicted face says besides, which becomes attributes"""
 
 
 def read_json(path: PathLike) -> list[FaceRecord]:
@@ -83,12 +95,7 @@ def parse_faces(path: PathLike) -> list[dict[str, Any]]:
     >>> parse_faces(file)
     [{'image': 'a.jpg', 'points': [[1, 2], [3, 4]]}]
     """
-    try:
-        content = json.loads(read_text(path))
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path} is not valid JSON ({error}): export it again.") from error
+    content = load_json(path)
     if isinstance(content, dict) and "faces" not in content:
         faces = [{"image": name, "points": points} for name, points in content.items()]
     else:
@@ -118,10 +125,10 @@ def _of_pts(numbers: Any, path: PathLike) -> dict[str, Any]:
     """Points and classes of a face in a list that holds the numbers of a .pts file."""
     try:
         raw = np.array(numbers, dtype=np.float64)
+        if raw.ndim != 2 or raw.shape[1] != 2 or not np.isfinite(raw).all():
+            raise ValueError("not pairs")
     except (ValueError, TypeError) as error:
         raise InputError(f"{path} has pts that are not pairs of numbers: mend it.") from error
-    if raw.ndim != 2 or raw.shape[1] != 2 or not np.isfinite(raw).all():
-        raise InputError(f"{path} has pts that are not pairs of numbers: mend it.")
     face = decode_pts(raw, path)
     return {
         "points": [None if np.isnan(p[0]) else p for p in face.points.tolist()],
@@ -143,7 +150,7 @@ def _fields(record: FaceRecord) -> dict[str, Any]:
         "dataset": record.dataset,
         "face_id": record.face_id,
         "markup": record.markup,
-        "box": listed(record.box),
+        "box": _listed(record.box),
         "box_kind": record.box_kind,
         "score": record.score,
         "attributes": dict(record.attributes),
@@ -151,15 +158,29 @@ def _fields(record: FaceRecord) -> dict[str, Any]:
             p if ok else None for p, ok in zip(record.points.tolist(), located, strict=True)
         ],
         "visibility_class": record.visibility.tolist(),
-        "visibility": listed(record.visibility_probability),
-        "covariance": listed(record.covariance),
+        "visibility": _listed(record.visibility_probability),
+        "covariance": _listed(record.covariance),
     }
     return {name: value for name, value in fields.items() if value not in (None, "", {})}
 
 
+def _listed(array: NDArray[Any] | None) -> Any:
+    """Nested lists for JSON, NaN as null."""
+    if array is None:
+        return None
+    values = array.astype(object)
+    values[np.isnan(array)] = None
+    return values.tolist()
+
+
+def _floats(values: Any) -> NDArray[np.float64]:
+    """The inverse of `_listed`."""
+    return np.array(values, dtype=np.float64)
+
+
 def _record(face: _Face, unnamed: bool) -> FaceRecord:
-    points = floats([pair or (None, None) for pair in face.points]).reshape(-1, 2)
-    probability = None if face.visibility is None else floats(face.visibility)
+    points = _floats([pair or (None, None) for pair in face.points]).reshape(-1, 2)
+    probability = None if face.visibility is None else _floats(face.visibility)
     if face.visibility_class is not None:
         classes = np.array(face.visibility_class, dtype=np.int8)
     else:
@@ -169,23 +190,18 @@ def _record(face: _Face, unnamed: bool) -> FaceRecord:
                 raise InputError(f"{len(points)} points but {len(probability)} visibilities.")
             visible &= probability > 0.5
         classes = np.where(visible, Visibility.UNOCCLUDED, Visibility.SELF_OCCLUDED)
+    about = {name: getattr(face, name) for name in _ABOUT if getattr(face, name) is not None}
     return FaceRecord(
         points=points,
         visibility=classes,
         image=Path(face.image) if face.image else None,
-        box=None if face.box is None else floats(face.box),
+        box=None if face.box is None else _floats(face.box),
         box_kind=face.box_kind,
         markup=default_markup(len(points)) if unnamed else face.markup,
         dataset=face.dataset,
         face_id=face.face_id,
-        attributes=face.attributes | _of_video(face),
-        covariance=None if face.covariance is None else floats(face.covariance),
+        attributes=face.attributes | about,
+        covariance=None if face.covariance is None else _floats(face.covariance),
         visibility_probability=probability,
         score=face.score,
     )
-
-
-def _of_video(face: _Face) -> dict[str, Any]:
-    """Frame, time and track of a face in a video, as attributes."""
-    about = {"frame": face.frame, "time": face.time, "track": face.track}
-    return {name: value for name, value in about.items() if value is not None}

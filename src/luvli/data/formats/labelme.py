@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from pydantic import BaseModel, FiniteFloat
 
 from luvli.data.formats.common import (
+    count_classes,
+    face,
     image_name,
     landmark_names,
-    markup_of_names,
+    landmark_order,
     parse_json,
     warn_if_predictions,
     warn_lost,
@@ -27,10 +28,9 @@ from luvli.data.formats.common import (
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
 from luvli.files import PathLike, write_text
-from luvli.markup import get_markup, markup_names
 
-FIRST_PIXEL = 0.5
-"""What the file calls the centre of the first pixel."""
+_FIRST_PIXEL = 0.5
+"""what the file calls the centre of the first pixel"""
 
 
 class _Shape(BaseModel):
@@ -53,9 +53,8 @@ def read_labelme(path: PathLike) -> list[FaceRecord]:
     for shape in data.shapes:
         if shape.shape_type == "point" and len(shape.points) == 1:
             groups.setdefault(shape.group_id, []).append(shape)
-    image = Path(data.imagePath) if data.imagePath else None
     try:
-        return [_record(shapes, image) for shapes in groups.values()]
+        return [_record(shapes, data.imagePath) for shapes in groups.values()]
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
 
@@ -68,8 +67,7 @@ def write_labelme(path: PathLike, records: Sequence[FaceRecord]) -> None:
             f"{path} was not written: a LabelMe file holds one image, these are {len(images)}."
         )
     warn_if_predictions(path, records, "LabelMe")
-    hidden = sum(int((r.visibility == Visibility.SELF_OCCLUDED).sum()) for r in records)
-    if hidden:
+    if hidden := count_classes(records, Visibility.SELF_OCCLUDED):
         warn_lost(
             path,
             f"LabelMe cannot hold landmarks without a place; {hidden} self-occluded ones are left "
@@ -94,7 +92,7 @@ def _shapes(number: int, record: FaceRecord) -> list[dict[str, Any]]:
     return [
         {
             "label": name,
-            "points": [[x + FIRST_PIXEL, y + FIRST_PIXEL]],
+            "points": [[x + _FIRST_PIXEL, y + _FIRST_PIXEL]],
             "group_id": number,
             "shape_type": "point",
             "flags": {"occluded": bool(kind == Visibility.EXTERNALLY_OCCLUDED)},
@@ -104,20 +102,18 @@ def _shapes(number: int, record: FaceRecord) -> list[dict[str, Any]]:
     ]
 
 
-def _record(shapes: Sequence[_Shape], image: Path | None) -> FaceRecord:
-    given = [shape.label for shape in shapes]
-    if len(set(given)) != len(given):
+def _record(shapes: Sequence[_Shape], image: str) -> FaceRecord:
+    labels = [shape.label for shape in shapes]
+    if len(set(labels)) != len(labels):
         raise InputError(
             "two points have the same label: give each face of the image its own group id."
         )
-    holding = [m for m in markup_names() if set(given) <= set(get_markup(m).names)]
-    order = list(get_markup(holding[0]).names) if holding else given
+    markup, order = landmark_order(labels)
     points = np.full((len(order), 2), np.nan)
     classes = np.full(len(order), Visibility.UNLABELLED, np.int8)
     for shape in shapes:
         j = order.index(shape.label)
-        points[j] = np.array(shape.points[0]) - FIRST_PIXEL
+        points[j] = np.array(shape.points[0]) - _FIRST_PIXEL
         occluded = (shape.flags or {}).get("occluded", False)
         classes[j] = Visibility.EXTERNALLY_OCCLUDED if occluded else Visibility.UNOCCLUDED
-    markup = holding[0] if holding else markup_of_names(order)
-    return FaceRecord(points=points, visibility=classes, image=image, markup=markup)
+    return face(points, image, classes, markup=markup)

@@ -1,4 +1,4 @@
-"""Lists of faces that come with networks: HRNet's csv, ADNet's and STAR's tsv, WFLW's text files.
+"""Lists of faces that come with networks and data sets: one face on a line, or on four.
 
 | file | a row |
 |---|---|
@@ -7,219 +7,285 @@
 |  | header may stand above |
 | WFLW `list_98pt_test.txt` | x and y of each landmark, then the image; no header |
 | WFLW `list_98pt_rect_attr_*.txt` | the same with a rectangle and six flags before the image |
+| COFW68 benchmark | four lines: the image's number in COFW_test.mat (from 1), all x, all y, and the
+|  | occlusion of each landmark (1: hidden by something) |
 
 Boxes: the square of side 200 x scale around the centre. HRNet's lists of 300-W and AFLW hold the
-numbers of `.pts` and Matlab files, which count from 1 (`first_pixel`); all others are taken as
-they stand.
+numbers of `.pts` and Matlab files, which count from 1 (`first_pixel`), and so do COFW68's; all
+others are taken as they stand.
 """
 
 from __future__ import annotations
 
-import csv
 import io
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from luvli.data.formats.cells import image_cell, write_rows
-from luvli.data.formats.common import default_markup, row_name, warn_if_predictions, warn_lost
+from luvli.data.formats.common import (
+    box_or_tight,
+    count_classes,
+    face,
+    image_cell,
+    read_rows,
+    row_name,
+    warn_if_predictions,
+    warn_lost,
+    write_rows,
+)
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError, brief
 from luvli.files import PathLike, read_text, write_text
 from luvli.markup import markup_by_size
 
-HRNET_UNIT = 200.0
-"""pixels: side of the box / scale"""
-_FROM_ONE = (68, 19)
-"""landmarks of the faces in HRNet's lists that count pixels from 1: 300-W's are those of its .pts
-files (all 1,289 test faces compared), AFLW's those of a Matlab file; WFLW's 98 are left alone"""
 WFLW_FLAGS = ("largepose", "expression", "illumination", "makeup", "occlusion", "blur")
+"""WFLW's subsets, in the order of the flags in its files"""
+_BOX_UNIT = 200.0
+"""pixels: side of HRNet's boxes / scale"""
+
+Row = TypeVar("Row")
+ListItem = FaceRecord | InputError
+"""a face, or what is wrong with its line; the attribute `line` counts from 1"""
+
+
+def first_pixel(landmarks: int) -> float:
+    """What the coordinates of an HRNet list count from, by the number of landmarks of a face:
+    300-W's are those of its .pts files (all 1,289 test faces compared), AFLW's those of a Matlab
+    file; WFLW's 98 are left alone."""
+    return 1.0 if landmarks in (68, 19) else 0.0
+
+
+def iterate_hrnet(path: PathLike) -> Iterator[ListItem]:
+    """The lines of HRNet's csv for 300-W, AFLW, WFLW (any number of landmarks)."""
+    rows = read_rows(path)
+    _, header = next(rows, (1, []))
+    if "center_w" not in header:
+        raise InputError(f"{path} has no column center_w: it is not a list of HRNet.")
+    extra = int("box_size" in header)
+
+    def parse(row: Sequence[str]) -> FaceRecord:
+        if len(row) != len(header):
+            raise ValueError(f"{len(row)} values instead of {len(header)}")
+        scale, *sizes = _numbers(row[1 : 2 + extra]).tolist()
+        values = _numbers(row[2 + extra :])
+        if len(values) < 4 or len(values) % 2:
+            raise ValueError("columns that are not pairs of x and y")
+        first = first_pixel(len(values) // 2 - 1)
+        attributes = {"box_size": sizes[0]} if sizes else {}
+        return _face(values[2:] - first, row[0], scale, values[:2] - first, attributes)
+
+    return _parsed(path, rows, parse)
+
+
+def iterate_wflw(path: PathLike) -> Iterator[ListItem]:
+    """The lines of WFLW's text files, plain or with rectangle and flags."""
+
+    def parse(line: str) -> FaceRecord:
+        words = line.split()
+        counts = [n for n in (206, 196) if len(words) > n and all(map(_is_number, words[:n]))]
+        count = counts[0] if counts else len(words) - 1
+        name = line.split(maxsplit=count)[-1].strip()  # which may hold blanks
+        values = _numbers(words[:count])
+        plain = 196 if count == 206 else count
+        if plain % 2 or not plain:
+            raise ValueError(f"{len(values)} numbers, which are not pairs of coordinates")
+        box = values[plain : plain + 4] if plain < len(values) else None
+        flags = zip(WFLW_FLAGS, values[plain + 4 :], strict=False)
+        return face(
+            values[:plain],
+            name,
+            box=box,
+            box_kind="tight" if box is None else "given",
+            attributes={"subsets": [flag for flag, on in flags if on]},
+        )
+
+    return _parsed(path, _lines(path), parse)
 
 
 def read_hrnet_csv(path: PathLike) -> list[FaceRecord]:
-    """HRNet's csv for 300-W, AFLW, WFLW (any number of landmarks)."""
-    try:
-        rows = list(csv.reader(io.StringIO(read_text(path, newline=""), newline="")))
-    except csv.Error as error:
-        raise InputError(f"{path} is not a CSV file ({error}): export it again.") from error
-    header = rows[0] if rows else []
-    if "center_w" not in header:
-        raise InputError(f"{path} has no column center_w: it is not a list of HRNet.")
-    extra = 1 if "box_size" in header else 0
-    records = []
-    for number, row in enumerate(rows[1:], start=2):
-        if not row:
-            continue
-        values = _numbers(row[1:], f"{path}, line {number}", len(header) - 1)
-        if len(values) < 5 + extra or (len(values) - 3 - extra) % 2:
-            raise InputError(f"{path} has columns that are not pairs of x and y: mend its header.")
-        about = {"box_size": float(values[1])} if extra else {}
-        box = square_box(values[0], values[1 + extra : 3 + extra])
-        points = values[3 + extra :].reshape(-1, 2)
-        first = first_pixel(len(points))
-        records.append(_record(points - first, row[0], box - first, about))
+    """HRNet's csv; the first bad line raises."""
+    return _all(path, iterate_hrnet(path))
+
+
+def read_wflw_list(path: PathLike) -> list[FaceRecord]:
+    """WFLW's text files; the first bad line raises."""
+    records = _all(path, iterate_wflw(path))
+    if not records:
+        raise InputError(f"{path} has no faces: is it the right file?")
     return records
 
 
+def read_star_tsv(path: PathLike) -> list[FaceRecord]:
+    """ADNet's and STAR's tsv; tags, where there are six, are WFLW's subsets."""
+    lines = list(_lines(path))
+    if not lines or lines[0][1].count("\t") < 5:
+        raise InputError(f"{path} has no six columns: it is not a list of ADNet or STAR.")
+
+    def parse(line: str) -> FaceRecord:
+        name, _, points, *rest = line.split("\t")
+        scale, *centre = _numbers(rest[:3]).tolist()
+        tags = _numbers(rest[3].split(",")) if len(rest) > 3 and rest[3].strip() else ()
+        subsets = [flag for flag, on in zip(WFLW_FLAGS, tags, strict=False) if on]
+        return _face(
+            _numbers(points.split(",")),
+            name.replace("\\", "/"),
+            scale,
+            np.array(centre),
+            {"subsets": subsets},
+        )
+
+    headed = "," not in lines[0][1].split("\t")[2]
+    return _all(path, _parsed(path, lines[headed:], parse))
+
+
+def read_cofw68_text(path: PathLike) -> list[FaceRecord]:
+    """The COFW68 benchmark; ids are those of the data set `cofw68`: 0001, 0002, ..."""
+    lines = list(_lines(path))
+    if not lines:
+        raise InputError(f"{path} has no faces: is it a result of the COFW68 benchmark?")
+
+    def parse(part: Sequence[tuple[int, str]]) -> FaceRecord:
+        number, x, y, occluded = (_numbers(line.split()) for _, line in part)
+        if len(number) != 1 or not len(x) == len(y) == len(occluded):
+            raise ValueError("not a number and three lines of equally many numbers")
+        hidden, plain = Visibility.EXTERNALLY_OCCLUDED, Visibility.UNOCCLUDED
+        classes = np.where(occluded > 0, hidden, plain)
+        face_id = f"{int(number[0]):04d}"
+        return face(np.stack([x, y], axis=1) - 1, "", classes, dataset="cofw68", face_id=face_id)
+
+    parts = ((lines[i][0], lines[i : i + 4]) for i in range(0, len(lines), 4))
+    return _all(path, _parsed(path, parts, parse))
+
+
 def write_hrnet_csv(path: PathLike, records: Sequence[FaceRecord]) -> None:
-    """The same; one markup, every landmark with a location."""
+    """One markup, every landmark with a location."""
     points = _same_size(path, records)
     count = points.shape[1] if len(points) else 0
+    first = first_pixel(count)
     sized = any("box_size" in record.attributes for record in records)
     head = ["image_name", "scale", *(["box_size"] if sized else []), "center_w", "center_h"]
     rows: list[list[str]] = [head + [f"original_{j}_{axis}" for j in range(count) for axis in "xy"]]
     for record, place in zip(records, points, strict=True):
-        box = record.tight_box if record.box is None else record.box
-        x0, y0, x1, y1 = box + first_pixel(count)
-        scale = max(x1 - x0, y1 - y0) / HRNET_UNIT
-        size = [record.attributes.get("box_size", scale * HRNET_UNIT)] if sized else []
-        places = (place + first_pixel(count)).ravel()
-        numbers = [scale, *size, (x0 + x1) / 2, (y0 + y1) / 2, *places]
+        scale, *centre = _scale_and_centre(record)
+        size = [record.attributes.get("box_size", scale * _BOX_UNIT)] if sized else []
+        numbers = [scale, *size, *(np.array(centre) + first), *(place + first).ravel()]
         rows.append([image_cell(row_name(record)), *(repr(float(value)) for value in numbers)])
     text = io.StringIO()
     write_rows(text, rows)
     write_text(path, text.getvalue())
 
 
-def read_star_tsv(path: PathLike) -> list[FaceRecord]:
-    """ADNet's and STAR's tsv; tags, where there are six, are WFLW's subsets."""
-    lines = read_text(path).splitlines()
-    if not lines or lines[0].count("\t") < 5:
-        raise InputError(f"{path} has no six columns: it is not a list of ADNet or STAR.")
-    headed = "," not in lines[0].split("\t")[2]
-    records = []
-    for number, line in enumerate(lines[headed:], start=1 + headed):
-        cells = line.split("\t")
-        place = f"{path}, line {number}"
-        if len(cells) < 6:
-            raise InputError(f"{place} has {len(cells)} cells instead of 6 or 7: mend it.")
-        points = _numbers(cells[2].split(","), place)
-        if points.size % 2:
-            raise InputError(f"{place} has an odd number of coordinates: mend it.")
-        scale, *centre = _numbers(cells[3:6], place)
-        tagged = len(cells) > 6 and cells[6].strip()
-        tags = _numbers(cells[6].split(","), place) if tagged else np.zeros(0)
-        subsets = [flag for flag, on in zip(WFLW_FLAGS, tags, strict=False) if on]
-        name = cells[0].replace("\\", "/")
-        records.append(
-            _record(
-                points.reshape(-1, 2),
-                name,
-                square_box(scale, np.array(centre)),
-                {"subsets": subsets},
-            )
-        )
-    return records
-
-
 def write_star_tsv(path: PathLike, records: Sequence[FaceRecord]) -> None:
-    """The same; the five points are pupils (means of the eyes), nose tip and mouth corners."""
-    points = _same_size(path, records)
+    """The five points are pupils (means of the eyes), nose tip and mouth corners."""
     lines = ["image_path\tlandmarks_5pts\tlandmarks\tscale\tcenter_w\tcenter_h"]
-    for record, place in zip(records, points, strict=True):
-        x0, y0, x1, y1 = record.tight_box if record.box is None else record.box
-        cells = [
-            row_name(record),
-            _joined(_five_points(path, place)),
-            _joined(place),
-            repr(float(max(x1 - x0, y1 - y0)) / HRNET_UNIT),
-            repr(float(x0 + x1) / 2),
-            repr(float(y0 + y1) / 2),
-        ]
-        lines.append("\t".join(cells))
+    for record, place in zip(records, _same_size(path, records), strict=True):
+        box = map(repr, _scale_and_centre(record))
+        joined = (",".join(map(repr, p.ravel().tolist())) for p in (_five(path, place), place))
+        lines.append("\t".join([row_name(record), *joined, *box]))
     write_text(path, "\n".join(lines) + "\n")
-
-
-def read_wflw_list(path: PathLike) -> list[FaceRecord]:
-    """WFLW's text files, plain or with rectangle and flags."""
-    records = []
-    for number, line in enumerate(read_text(path).splitlines(), start=1):
-        words = line.split()
-        if not words:
-            continue
-        place = f"{path}, line {number}"
-        values = _numbers(words[:-1], place)
-        plain = 2 * 98 if len(values) == 2 * 98 + 10 else len(values)
-        if plain % 2 or not plain:
-            raise InputError(
-                f"{place} does not hold pairs of coordinates and an image: download it again."
-            )
-        box = values[plain : plain + 4] if plain < len(values) else None
-        flags = values[plain + 4 :]
-        subsets = [flag for flag, on in zip(WFLW_FLAGS, flags, strict=False) if on]
-        points = values[:plain].reshape(-1, 2)
-        records.append(_record(points, words[-1], box, {"subsets": subsets}))
-    if not records:
-        raise InputError(f"{path} has no faces: is it the right file?")
-    return records
 
 
 def write_wflw_list(path: PathLike, records: Sequence[FaceRecord]) -> None:
     """`list_98pt_test.txt`: coordinates, then the image."""
-    points = _same_size(path, records)
     names = [row_name(record) for record in records]
     if any(len(name.split()) > 1 for name in names):
         warn_lost(path, "this list cannot hold names with spaces; they are written without.")
     lines = [
-        f"{' '.join(repr(float(value)) for value in place.ravel())} {''.join(name.split())}"
-        for name, place in zip(names, points, strict=True)
+        f"{' '.join(map(repr, place.ravel().tolist()))} {''.join(name.split())}"
+        for name, place in zip(names, _same_size(path, records), strict=True)
     ]
     write_text(path, "\n".join(lines) + "\n")
 
 
-def first_pixel(landmarks: int) -> float:
-    """What the coordinates of an HRNet list count from, by the number of landmarks of a face."""
-    return 1.0 if landmarks in _FROM_ONE else 0.0
+def write_cofw68_text(path: PathLike, records: Sequence[FaceRecord]) -> None:
+    """Faces whose id is the number of an image of COFW's test set."""
+    warn_if_predictions(path, records, "the COFW68 benchmark")
+    lines = []
+    for record in records:
+        if not record.face_id.isdecimal():
+            raise InputError(
+                f"{path} was not written: face {record.name!r} is not the number of a COFW image."
+            )
+        if not np.isfinite(record.points).all():
+            raise InputError(f"{path} was not written: {record.name} has no place for a landmark.")
+        hidden = record.visibility == Visibility.EXTERNALLY_OCCLUDED
+        lines.append(str(int(record.face_id)))
+        lines += [" ".join(f"{value:.3f}" for value in axis) for axis in (record.points + 1).T]
+        lines.append(" ".join(str(int(flag)) for flag in hidden))
+    write_text(path, "\n".join(lines) + "\n")
 
 
-def square_box(scale: float, centre: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(4,) HRNet's box: the square of side 200 x scale around the centre."""
-    half = HRNET_UNIT * scale / 2
-    return np.concatenate([centre - half, centre + half])
+def _lines(path: PathLike) -> Iterator[tuple[int, str]]:
+    """Lines of a text that hold something, with their numbers from 1."""
+    lines = enumerate(read_text(path).splitlines(), start=1)
+    return ((number, line) for number, line in lines if line.strip())
 
 
-def _record(
-    points: NDArray[np.float64],
-    image: str,
-    box: NDArray[np.float64] | None,
-    attributes: Mapping[str, object],
-) -> FaceRecord:
-    return FaceRecord(
-        points=points,
-        visibility=np.full(len(points), Visibility.UNOCCLUDED),
-        image=Path(image) if image else None,
-        box=box,
-        box_kind="tight" if box is None else "given",
-        markup=default_markup(len(points)),
-        attributes=attributes,
-    )
+def _parsed(
+    path: PathLike, rows: Iterable[tuple[int, Row]], parse: Callable[[Row], FaceRecord]
+) -> Iterator[ListItem]:
+    for number, row in rows:
+        try:
+            record = parse(row)
+            yield record.with_changes(attributes={**record.attributes, "line": number})
+        except (ValueError, IndexError, OverflowError) as error:  # InputError is a ValueError
+            yield InputError(f"{path}, line {number}: {brief(error)}: mend it.")
 
 
-def _numbers(words: Sequence[str], place: str, count: int | None = None) -> NDArray[np.float64]:
-    if count is not None and len(words) != count:
-        raise InputError(f"{place} has {len(words)} numbers instead of {count}: mend it.")
+def _all(path: PathLike, items: Iterator[ListItem]) -> list[FaceRecord]:
+    records = []
+    for item in items:
+        if isinstance(item, InputError):
+            raise item
+        attributes = {name: v for name, v in item.attributes.items() if name != "line"}
+        records.append(item.with_changes(attributes=attributes))
+    return records
+
+
+def _is_number(word: str) -> bool:
     try:
-        values = np.array([float(word) for word in words])
-    except ValueError as error:
-        raise InputError(
-            f"{place} has a value that is no number ({brief(error)}): mend it."
-        ) from error
+        return bool(np.isfinite(float(word)))
+    except ValueError:
+        return False
+
+
+def _numbers(words: Sequence[str]) -> NDArray[np.float64]:
+    values = np.array([float(word) for word in words])
     if not np.isfinite(values).all():
-        raise InputError(f"{place} has NaN or infinity: mend it.")
+        raise ValueError("NaN or infinity")
     return values
 
 
+def _face(
+    points: NDArray[np.float64],
+    image: str,
+    scale: float,
+    centre: NDArray[np.float64],
+    attributes: dict[str, object],
+) -> FaceRecord:
+    """A face with HRNet's box: the square of side 200 x scale around the centre."""
+    half = _BOX_UNIT * scale / 2
+    box = np.concatenate([centre - half, centre + half])
+    return face(points, image, box=box, box_kind="given", attributes=attributes)
+
+
+def _scale_and_centre(record: FaceRecord) -> tuple[float, float, float]:
+    x0, y0, x1, y1 = box_or_tight(record).tolist()
+    return max(x1 - x0, y1 - y0) / _BOX_UNIT, (x0 + x1) / 2, (y0 + y1) / 2
+
+
 def _same_size(path: PathLike, records: Sequence[FaceRecord]) -> NDArray[np.float64]:
+    """(n, k, 2) landmarks of faces of one markup, 0 where there is no location."""
     sizes = {len(record.points) for record in records}
     if len(sizes) > 1:
         raise InputError(
             f"{path} was not written: it holds one markup, these have {sorted(sizes)}."
         )
     warn_if_predictions(path, records, "this list")
-    hidden = sum(int((~record.visible).sum()) for record in records)
-    covered = sum(int((record.visibility == 2).sum()) for record in records)
+    hidden = count_classes(records, Visibility.SELF_OCCLUDED, Visibility.UNLABELLED)
+    covered = count_classes(records, Visibility.EXTERNALLY_OCCLUDED)
     if hidden or covered:
         warn_lost(
             path,
@@ -229,14 +295,10 @@ def _same_size(path: PathLike, records: Sequence[FaceRecord]) -> NDArray[np.floa
     return np.array([np.nan_to_num(record.points) for record in records], dtype=np.float64)
 
 
-def _five_points(path: PathLike, points: NDArray[np.float64]) -> NDArray[np.float64]:
+def _five(path: PathLike, points: NDArray[np.float64]) -> NDArray[np.float64]:
     markup = markup_by_size(len(points))
     if markup is None:
         raise InputError(f"{path} was not written: {len(points)} points have no known eyes.")
     eyes = [points[list(eye)].mean(axis=0) for eye in markup.eyes]
     others = ("nose tip", "right mouth corner", "left mouth corner")
     return np.array([*eyes, *(points[markup.names.index(name)] for name in others)])
-
-
-def _joined(places: NDArray[np.float64]) -> str:
-    return ",".join(repr(value) for value in places.ravel().tolist())

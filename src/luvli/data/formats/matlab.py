@@ -1,8 +1,8 @@
-"""Matlab files (version 5), looked through before SciPy reads them.
+"""Matlab files (version 5), checked before SciPy reads them, and MenpoBenchmark's faces in them.
 
-SciPy's reader believes what a file says about its own sizes: one changed byte can end the whole
-process. Here every element must lie inside the one that holds it, and have as many numbers as
-its dimensions ask for.
+SciPy 1.17's reader believes what a file says about its own sizes: one changed byte can end the
+whole process (`tests/data/formats/test_matlab.py`). So every element must lie inside the one that
+holds it, and have as many numbers as its dimensions ask for.
 """
 
 from __future__ import annotations
@@ -10,10 +10,16 @@ from __future__ import annotations
 import math
 import struct
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from luvli.errors import InputError, brief, require
+import numpy as np
+from numpy.typing import NDArray
+
+from luvli.data.formats.common import face
+from luvli.data.record import FaceRecord
+from luvli.errors import InputError, brief, require, unknown_choice
 from luvli.files import PathLike, check_plain
 
 _WIDTHS = {1: 1, 2: 1, 3: 2, 4: 2, 5: 4, 6: 4, 7: 4, 9: 8, 12: 8, 13: 8, 16: 1, 17: 2, 18: 4}
@@ -21,16 +27,8 @@ _WIDTHS = {1: 1, 2: 1, 3: 2, 4: 2, 5: 4, 6: 4, 7: 4, 9: 8, 12: 8, 13: 8, 16: 1, 
 _MATRIX, _COMPRESSED = 14, 15
 _CELL, _STRUCT, _CHARACTERS, _NUMBERS = 1, 2, 4, range(6, 16)
 """classes of matrices; others (sparse ones, objects, functions) hold no labels"""
-_LARGEST = 1 << 30
-_DEEPEST = 20
-
-
-class _Wrong(ValueError):
-    """The file contradicts itself."""
-
-
-class _Strange(Exception):
-    """A variable that holds no labels, whatever it holds."""
+_MAX_BYTES = 1 << 30
+_MAX_DEPTH = 20
 
 
 def read_matlab(path: PathLike) -> dict[str, Any]:
@@ -40,114 +38,139 @@ def read_matlab(path: PathLike) -> dict[str, Any]:
     check_plain(source)
     reader = require("scipy.io", "evaluate")
     try:
-        return dict(reader.loadmat(source, variable_names=_checked(source.read_bytes())))
+        return dict(reader.loadmat(source, variable_names=_check_file(source.read_bytes())))
     except Exception as error:  # scipy raises many kinds on damaged files
         raise InputError(
             f"{source} is not a readable Matlab file ({brief(error)}): download it again."
         ) from error
 
 
-def _checked(content: bytes) -> list[str]:
-    """Names of the variables that can be read."""
-    if len(content) < 128 or content[126:128] not in (b"IM", b"MI"):
-        raise _Wrong("not of version 5")
-    order = "<" if content[126:128] == b"IM" else ">"
-    if content[124:126] != struct.pack(f"{order}H", 0x0100):
-        raise _Wrong("not of version 5")
+def mat_field(path: Path, content: Mapping[str, Any], name: str) -> NDArray[Any]:
+    """One variable of a Matlab file, or one sentence that names it."""
+    if name not in content:
+        names = ", ".join(key for key in content if not key.startswith("__")) or "nothing"
+        raise InputError(
+            f"{path} has no variable {name!r} (it holds {names}): is it the right file?"
+        )
+    return np.asarray(content[name])
+
+
+def read_menpo_mat(path: PathLike, field: str = "gt") -> list[FaceRecord]:
+    """The faces of MenpoBenchmark's `semifrontal.mat` and `profile.mat`: a cell of structs with a
+    `name`, the labels `gt` and one field for each participant, all (k, 2) and counted from 1.
+
+    The curves that the project keeps beside them are no landmarks and are refused.
+    """
+    faces = _menpo_faces(read_matlab(path))
+    if not faces:
+        raise InputError(
+            f"{path} holds no cell of faces with the fields name and gt: it is not one of "
+            "MenpoBenchmark's semifrontal.mat and profile.mat."
+        )
+    fields = [name for name in faces[0].dtype.names if name != "name"]
+    if field not in fields:
+        raise unknown_choice(f"field of {path}", field, fields)
+    return [
+        face(np.asarray(row[field], np.float64) - 1, dataset="menpo", face_id=_word(row["name"]))
+        for row in faces
+    ]
+
+
+def _word(value: Any) -> str:
+    return str(np.ravel(value)[0])
+
+
+def _menpo_faces(content: Mapping[str, Any]) -> list[Any]:
+    for value in content.values():
+        if getattr(value, "dtype", None) != np.dtype(object):
+            continue
+        cells = [np.ravel(cell)[0] for cell in np.ravel(value) if np.size(cell)]
+        fields = [getattr(getattr(cell, "dtype", None), "names", None) or () for cell in cells]
+        if cells and all({"name", "gt"} <= set(names) for names in fields):
+            return cells
+    return []
+
+
+def _check_file(content: bytes) -> list[str]:
+    """Names of the variables that can be read; ValueError where the file contradicts itself."""
+    order = {b"IM": "<", b"MI": ">"}.get(content[126:128])
+    if order is None or content[124:126] != struct.pack(f"{order}H", 0x0100):
+        raise ValueError("not of version 5")
     names = []
-    place = 128
-    while place < len(content):
-        kind, data, place = _element(content, place, order)
+    for kind, data in _elements(content[128:], order):
         if kind == _COMPRESSED:
             unpacker = zlib.decompressobj()
-            data = unpacker.decompress(data, _LARGEST)
+            data = unpacker.decompress(data, _MAX_BYTES)
             if not unpacker.eof:
-                raise _Wrong("a packed part is cut off, or too large")
-            kind, data, _ = _element(data, 0, order)
+                raise ValueError("a packed part is cut off, or too large")
+            kind, data = _elements(data, order)[0]
         if kind != _MATRIX:
-            raise _Wrong(f"an element of type {kind} where a variable should be")
-        try:
-            names.append(_check_matrix(data, order, 0))
-        except _Strange:
-            continue  # SciPy passes over it, too
+            raise ValueError(f"an element of type {kind} where a variable should be")
+        name = _check_matrix(data, order, 0)
+        if name is not None:
+            names.append(name)
     return names
 
 
-def _element(content: bytes, place: int, order: str) -> tuple[int, bytes, int]:
-    """Type and data of the element at `place`, and where the next one begins."""
-    if place + 8 > len(content):
-        raise _Wrong("it ends too early")
-    word, size = struct.unpack_from(f"{order}II", content, place)
-    if word >> 16:  # a small one: type, size and data in eight bytes
-        kind, size = word & 0xFFFF, word >> 16
-        if size > 4:
-            raise _Wrong("a small element that is not small")
-        return kind, content[place + 4 : place + 4 + size], place + 8
-    start = place + 8
-    if start + size > len(content):
-        raise _Wrong("an element reaches beyond its end")
-    following = start + size if word == _COMPRESSED else start + -(-size // 8) * 8
-    return word, content[start : start + size], following
+def _elements(content: bytes, order: str) -> list[tuple[int, bytes]]:
+    """Types and data of the elements in a row."""
+    elements = []
+    place = 0
+    while place < len(content):
+        kind, size = struct.unpack_from(f"{order}II", content, place)
+        place += 8
+        if kind >> 16:  # a small one: type, size and data in eight bytes
+            kind, size = kind & 0xFFFF, kind >> 16
+            start, following = place - 4, place
+        else:
+            start = place
+            following = place + (size if kind == _COMPRESSED else -(-size // 8) * 8)
+        if start + size > min(following, len(content)):
+            raise ValueError("an element reaches beyond its end")
+        elements.append((kind, content[start : start + size]))
+        place = following
+    return elements
 
 
-def _check_matrix(data: bytes, order: str, depth: int) -> str:
-    """Refuse what contradicts itself; -> the matrix's name."""
-    if depth > _DEEPEST:
-        raise _Wrong("cells inside cells without end")
+def _check_matrix(data: bytes, order: str, depth: int) -> str | None:
+    """The name of a matrix that does not contradict itself; None for one without labels."""
+    if depth > _MAX_DEPTH:
+        raise ValueError("cells inside cells without end")
     if not data:
         return ""  # an empty cell
-    kind, flags, place = _element(data, 0, order)
-    if kind != 6 or len(flags) != 8:
-        raise _Wrong("a variable without flags")
-    word = struct.unpack_from(f"{order}I", flags)[0]
-    matrix_class, is_complex = word & 0xFF, bool(word & 0x0800)
-    kind, raw, place = _element(data, place, order)
-    if kind != 5 or len(raw) % 4 or not 8 <= len(raw) <= 128:
-        raise _Wrong("a variable without dimensions")
-    sizes = struct.unpack(f"{order}{len(raw) // 4}i", raw)
-    if min(sizes) < 0:
-        raise _Wrong("a negative dimension")
+    elements = _elements(data, order)
+    head, parts = elements[:3], elements[3:]
+    if [kind for kind, _ in head[:2]] != [6, 5] or len(head) < 3 or len(head[0][1]) != 8:
+        raise ValueError("a variable without flags, dimensions or name")
+    flags = struct.unpack(f"{order}II", head[0][1])[0]
+    matrix_class, is_complex = flags & 0xFF, bool(flags & 0x0800)
+    sizes = np.frombuffer(head[1][1], f"{order}i4").tolist()
+    if not 2 <= len(sizes) <= 32 or min(sizes) < 0:
+        raise ValueError("dimensions that are none")
     count = math.prod(sizes)
-    kind, name, place = _element(data, place, order)
-    if kind not in (1, 16):
-        raise _Wrong("a variable without a name")
     if matrix_class in (_CELL, _STRUCT):
         if matrix_class == _STRUCT:
-            fields, place = _fields(data, place, order)
-            count *= fields
-        for _ in range(count):
-            kind, inner, place = _element(data, place, order)
-            if kind != _MATRIX:
-                raise _Wrong(f"an element of type {kind} in a cell")
+            (_, width), (_, names), *parts = parts
+            (length,) = struct.unpack(f"{order}i", width)
+            if not 0 < length <= 256 or len(names) % length:
+                raise ValueError("a struct without names")
+            count *= len(names) // length
+        if len(parts) != count or any(kind != _MATRIX for kind, _ in parts):
+            raise ValueError(f"{len(parts)} values where the dimensions ask for {count}")
+        for _, inner in parts:
             _check_matrix(inner, order, depth + 1)
     elif matrix_class in _NUMBERS or matrix_class == _CHARACTERS:
-        for _ in range(2 if is_complex else 1):
-            kind, raw, place = _element(data, place, order)
-            _check_numbers(kind, raw, count, characters=matrix_class == _CHARACTERS)
+        if len(parts) != 1 + is_complex:
+            raise ValueError("numbers that are missing")
+        for kind, raw in parts:
+            _check_numbers(kind, raw, count, matrix_class == _CHARACTERS)
     else:
-        raise _Strange
-    if place < len(data):
-        raise _Wrong("something behind the end of a variable")
-    return name.decode("latin-1")
-
-
-def _fields(data: bytes, place: int, order: str) -> tuple[int, int]:
-    """How many fields a struct has, and where the first begins."""
-    kind, raw, place = _element(data, place, order)
-    if kind != 5 or len(raw) != 4:
-        raise _Wrong("a struct without the length of names")
-    width = struct.unpack(f"{order}i", raw)[0]
-    kind, names, place = _element(data, place, order)
-    if kind not in (1, 2, 16) or not 0 < width <= 256 or len(names) % width:
-        raise _Wrong("a struct without names")
-    return len(names) // width, place
+        return None  # SciPy passes over it, too
+    return head[2][1].decode("latin-1")
 
 
 def _check_numbers(kind: int, raw: bytes, count: int, characters: bool) -> None:
-    width = _WIDTHS.get(kind)
-    if width is None or len(raw) % width:
-        raise _Wrong(f"numbers of type {kind}")
-    found = len(raw) // width
+    numbers, rest = divmod(len(raw), _WIDTHS.get(kind, len(raw) + 1))
     # characters of UTF-8 may take several bytes, and spaces at the end may be left out
-    if found != count and not (characters and count <= 4 * found + 4):
-        raise _Wrong(f"{found} numbers where the dimensions ask for {count}")
+    if rest or (numbers != count and not (characters and count <= 4 * numbers + 4)):
+        raise ValueError(f"{numbers} numbers of type {kind} where {count} are asked for")

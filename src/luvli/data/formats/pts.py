@@ -9,14 +9,14 @@ braces, a pair of numbers on each line, are read too.
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from luvli.data.formats.common import warn_lost
 from luvli.data.record import LabelledPoints, Visibility
-from luvli.errors import InputError, LossWarning
+from luvli.errors import InputError
 from luvli.files import PathLike, read_text, write_text
 
 FIRST_PIXEL = 1.0
@@ -62,20 +62,16 @@ def write_pts(path: PathLike, points: ArrayLike, visibility: ArrayLike | None = 
     if not np.isfinite(places[located]).all():
         raise InputError(f"{path} was not written: a visible landmark has no location.")
     if (classes == Visibility.UNLABELLED).any():
-        warnings.warn(
-            f"{path}: .pts cannot say that a landmark is unlabelled; it is written as "
-            "self-occluded.",
-            LossWarning,
-            stacklevel=2,
+        warn_lost(
+            path, ".pts cannot say that a landmark is unlabelled; it is written as self-occluded."
         )
     external = classes == Visibility.EXTERNALLY_OCCLUDED
     outside = external & ~(places > 0).all(axis=1)
     if outside.any():
-        warnings.warn(
-            f"{path}: .pts cannot say that a landmark outside the image is externally "
-            "occluded; it is written as unoccluded.",
-            LossWarning,
-            stacklevel=2,
+        warn_lost(
+            path,
+            ".pts cannot say that a landmark outside the image is externally occluded; it is "
+            "written as unoccluded.",
         )
     places[external & (places == 1).all(axis=1)] += 1e-6  # -1 -1 would mean self-occluded
     places[external & ~outside] *= -1

@@ -20,7 +20,8 @@ import numpy as np
 from pydantic import BaseModel, TypeAdapter
 
 from luvli.data.formats.common import (
-    default_markup,
+    box_or_tight,
+    face,
     parse_json,
     row_name,
     warn_if_predictions,
@@ -45,7 +46,7 @@ _COFW_IMAGES = range(1345, 1852)
 
 def read_spiga(path: PathLike) -> list[FaceRecord]:
     """Read annotations or results."""
-    return [_record(face, path) for face in parse_json(path, _FACES, "a SPIGA file")]
+    return [_record(row, path) for row in parse_json(path, _FACES, "a SPIGA file")]
 
 
 def write_spiga(path: PathLike, records: Sequence[FaceRecord]) -> None:
@@ -60,8 +61,7 @@ def write_spiga(path: PathLike, records: Sequence[FaceRecord]) -> None:
     for record in records:
         name = row_name(record)
         first = _first_pixel(name)
-        box = (record.tight_box if record.box is None else record.box) + first
-        x0, y0, x1, y1 = box.tolist()
+        x0, y0, x1, y1 = (box_or_tight(record) + first).tolist()
         faces.append(
             {
                 "imgpath": name,
@@ -81,21 +81,21 @@ def _first_pixel(image: str) -> float:
     return 1.0 if cofw and int(stem) in _COFW_IMAGES else 0.0
 
 
-def _record(face: _Face, path: PathLike) -> FaceRecord:
-    first = _first_pixel(face.imgpath)
-    points = np.array(face.landmarks, dtype=np.float64) - first
-    seen = np.ones(len(points)) if face.visible is None else np.array(face.visible)
-    if seen.shape != (len(points),):
-        raise InputError(f"{path}, {face.imgpath}: {len(points)} landmarks, {len(seen)} visible.")
+def _record(row: _Face, path: PathLike) -> FaceRecord:
+    first = _first_pixel(row.imgpath)
+    visible = np.ones(len(row.landmarks)) if row.visible is None else np.array(row.visible)
+    if len(visible) != len(row.landmarks):
+        raise InputError(
+            f"{path}, {row.imgpath}: {len(row.landmarks)} landmarks, {len(visible)} visible."
+        )
     box = None
-    if face.bbox is not None:
-        x, y, width, height = face.bbox
+    if row.bbox is not None:
+        x, y, width, height = row.bbox
         box = np.array([x, y, x + width, y + height]) - first
-    return FaceRecord(
-        points=points,
-        visibility=np.where(seen > 0, Visibility.UNOCCLUDED, Visibility.EXTERNALLY_OCCLUDED),
-        image=Path(face.imgpath) if face.imgpath else None,
+    return face(
+        np.array(row.landmarks, dtype=np.float64) - first,
+        row.imgpath,
+        np.where(visible > 0, Visibility.UNOCCLUDED, Visibility.EXTERNALLY_OCCLUDED),
         box=box,
         box_kind="tight" if box is None else "given",
-        markup=default_markup(len(points)),
     )

@@ -2,8 +2,7 @@
 
     faces = load_set("merl_rav", "data/merl_rav", split="test", subset="profile")
 
-`SETS` lists them; `load_set` reads one part of one and refuses bad data unless told to
-skip it.
+`SETS` lists them; `load_set` reads one part of one and refuses bad data unless it may skip it.
 """
 
 from __future__ import annotations
@@ -13,7 +12,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Literal, get_args
 
-from luvli.data.record import FaceRecord
+import numpy as np
+
+from luvli.data.record import FaceRecord, Visibility
 from luvli.data.sets import (
     aflw19,
     canada,
@@ -37,11 +38,9 @@ from luvli.data.sets.definition import (
     FaceSet,
     Note,
     Problem,
-    ReadItem,
     Request,
     SetInfo,
     implausible,
-    off_image_invisible,
     subsets_of,
 )
 from luvli.errors import InputError, unknown_choice
@@ -53,14 +52,13 @@ __all__ = [
     "FaceSet",
     "Problem",
     "SetInfo",
+    "check_folder",
     "check_images",
     "get_set",
     "load_set",
-    "nothing_there",
     "read_set",
     "refuse",
     "subsets_of",
-    "wrong_folder",
 ]
 
 SETS: dict[str, SetInfo] = {
@@ -72,9 +70,9 @@ SETS: dict[str, SetInfo] = {
 }
 
 OffImage = Literal["labelled", "invisible"]
-
-SHOWN = 5
-"""how many problems an error message names"""
+Boxes = Literal["set", "tight"]
+"""`set`: the data set's own boxes, where it has them. `tight`: those of the landmarks, which are
+cropped by with noise of 5 % (`luvli.data.boxes`)"""
 
 
 def get_set(name: str) -> SetInfo:
@@ -94,40 +92,55 @@ def load_set(
     skip_bad: bool = False,
     images: bool = True,
     off_image: OffImage = "labelled",
+    boxes: Boxes = "set",
 ) -> FaceSet:
     """The faces of one part of a data set.
 
     `split` defaults to the set's first (usually "train"), `protocol` to the one that the
     files on disk are made for. With `images=False` only labels are read and records have no
     image. `off_image="invisible"` is the published code's reading of AFLW-19 and WFLW: a
-    landmark left of or above the image counts as self-occluded.
+    landmark left of or above the image counts as self-occluded. `boxes="tight"` forgets the
+    set's own boxes.
 
     Bad data raises an `InputError` that names the first few problems and counts them; with
     `skip_bad=True` those faces are left out, a `DataWarning` says how many, and the result's
     `problems` lists them.
     """
-    if off_image not in get_args(OffImage):
-        raise unknown_choice("treatment of landmarks off the image", off_image, get_args(OffImage))
-    result = read_set(name, root, split, subset=subset, protocol=protocol, images=images)
+    for what, choice, choices in (
+        ("treatment of landmarks off the image", off_image, get_args(OffImage)),
+        ("kind of boxes", boxes, get_args(Boxes)),
+    ):
+        if choice not in choices:
+            raise unknown_choice(what, choice, choices)
+    faces = read_set(name, root, split, subset=subset, protocol=protocol, images=images)
+    check_folder(name, root, len(faces), faces.problems)
+    if faces.problems and not skip_bad:
+        raise refuse(faces.problems, f"{name} {faces.split}")
     if off_image == "invisible":
-        hidden = [off_image_invisible(record) for record in result]
-        result = FaceSet(hidden, name, result.split, result.problems, result.notes)
-    if nothing_there(result):
-        raise wrong_folder(name, root)
-    if result.problems and not skip_bad:
-        raise refuse(result.problems, f"{name} {result.split}")
-    for note in result.notes:
+        first_pixel = get_set(name).first_pixel
+        faces = faces.with_records(_hide_off_image(record, first_pixel) for record in faces)
+    if boxes == "tight":
+        faces = faces.with_records(r.with_changes(box=None, box_kind="tight") for r in faces)
+    for note in faces.notes:
         warnings.warn(note, DataWarning, stacklevel=2)
-    if result.problems:
+    if faces.problems:
         warnings.warn(
-            f"{name} {result.split}: {len(result.problems):,} problems skipped, "
-            f"{len(result):,} faces are left; the first: {result.problems[0]}",
+            f"{name} {faces.split}: {len(faces.problems):,} problems skipped, "
+            f"{len(faces):,} faces are left; the first: {faces.problems[0]}",
             DataWarning,
             stacklevel=2,
         )
-    if not len(result):
-        raise InputError(f"{root} has no faces of {name} {result.split}: check the folder.")
-    return result
+    if not len(faces):
+        raise InputError(f"{root} has no faces of {name} {faces.split}: check the folder.")
+    return faces
+
+
+def _hide_off_image(record: FaceRecord, first_pixel: int) -> FaceRecord:
+    """Landmarks left of or above the image as self-occluded: in AFLW-19 and WFLW a missing label
+    is a coordinate of at most zero in the file, whose first pixel is called `first_pixel`."""
+    off = record.visible & (np.nan_to_num(record.points, nan=1.0) + first_pixel <= 0).any(axis=1)
+    classes = np.where(off, Visibility.SELF_OCCLUDED, record.visibility)
+    return record.with_changes(visibility=classes)
 
 
 def read_set(
@@ -147,58 +160,46 @@ def read_set(
     if protocol is None:
         protocol = info.detect(path) if info.detect else info.protocols[0]
     split = split or info.splits[0]
-    for what, given, choices in (
+    for what, choice, choices in (
         ("protocol", protocol, info.protocols),
         ("split", split, info.splits),
         ("subset", subset, info.subsets),
     ):
-        if given is not None and given not in choices:
-            raise unknown_choice(f"{what} of {name}", given, choices)
-    request = Request(path, split, protocol, subset, images)
+        if choice is not None and choice not in choices:
+            raise unknown_choice(f"{what} of {name}", choice, choices)
     faces: list[FaceRecord] = []
     problems: list[Problem] = []
     notes: list[str] = []
-    for item in _to_the_end(info.read(request), path):
-        if isinstance(item, Note):
-            notes.append(item.sentence)
-        elif isinstance(item, Problem):
-            problems.append(item)
-        elif (problem := implausible(item)) is not None:
-            problems.append(problem)
-        else:
-            faces.append(item)
+    try:
+        for item in info.read(Request(path, split, protocol, subset, images)):
+            if isinstance(item, Note):
+                notes.append(item.sentence)
+            elif isinstance(item, Problem):
+                problems.append(item)
+            elif (problem := implausible(item)) is not None:
+                problems.append(problem)
+            else:
+                faces.append(item)
+    except InputError as error:  # a file that cannot be read at all ends its reader
+        problems.append(Problem(str(path), "bad label", str(error)))
     return FaceSet(faces, name, split, problems, notes)
 
 
-def nothing_there(result: FaceSet) -> bool:
-    """Whether the folder seems to be another one: no faces, and whole files or folders missing."""
-    return not len(result) and all(
-        problem.kind in ("missing folder", "missing file") for problem in result.problems
-    )
-
-
-def wrong_folder(name: str, root: PathLike) -> InputError:
-    """The sentence for a folder that does not hold the data set."""
-    faces = "labelled faces" if name == "folder" else f"faces of {name}"
-    return InputError(f"{root} holds no {faces}: it should hold {get_set(name).layout}.")
-
-
-def _to_the_end(items: Iterator[ReadItem], root: Path) -> Iterator[ReadItem]:
-    """A file that cannot be read at all ends its reader; that is one more problem."""
-    try:
-        yield from items
-    except InputError as error:
-        yield Problem(str(root), "bad label", str(error))
+def check_folder(name: str, root: PathLike, faces: int, problems: Iterable[Problem]) -> None:
+    """Refuse what seems to be another folder: no faces, and whole files or folders missing."""
+    if not faces and all(p.kind in ("missing folder", "missing file") for p in problems):
+        what = "labelled faces" if name == "folder" else f"faces of {name}"
+        raise InputError(f"{root} holds no {what}: it should hold {get_set(name).layout}.")
 
 
 def refuse(problems: Iterable[Problem], where: str) -> InputError:
     """The error that names the first few problems and counts them all."""
-    listed = list(problems)
-    shown = " ".join(str(problem) for problem in listed[:SHOWN])
-    more = f" And {len(listed) - SHOWN:,} more." if len(listed) > SHOWN else ""
+    sentences = [str(problem) for problem in problems]
+    shown = 5
+    more = f" And {len(sentences) - shown:,} more." if len(sentences) > shown else ""
     return InputError(
-        f"{where} has {len(listed):,} problems; mend them, or skip them with --skip-bad "
-        f"(skip_bad=True): {shown}{more}"
+        f"{where} has {len(sentences):,} problems; mend them, or skip them with --skip-bad "
+        f"(skip_bad=True): {' '.join(sentences[:shown])}{more}"
     )
 
 

@@ -17,12 +17,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from luvli.data.formats.matlab import read_matlab
+from luvli.data.formats.lists import iterate_hrnet
+from luvli.data.formats.matlab import mat_field, read_matlab
 from luvli.data.record import FaceRecord, Visibility
 from luvli.data.sets.definition import (
     Problem,
@@ -30,41 +29,36 @@ from luvli.data.sets.definition import (
     Request,
     SetInfo,
     attempt,
-    missing_image,
-    named,
+    missing_file,
 )
-from luvli.data.sets.hrnet import read_hrnet_rows
-from luvli.data.sets.source_files import ImageFolders, mat_field
-from luvli.errors import InputError
+from luvli.data.sets.source_files import ImageFolders, keys_of, listed_faces
 
-MAT = "AFLWinfo_release.mat"
+_MAT = "AFLWinfo_release.mat"
 _CSV = "face_landmarks_aflw_{}.csv"
 TRAIN = 20_000
 """how many entries of `ra` are train; the rest are test"""
 _IMAGE_FOLDERS = (
-    "flickr",
-    "data/flickr",
-    "aflw/data/flickr",
-    "aflw/flickr",
-    "images/flickr",
-    "images",
+    *("flickr", "data/flickr", "aflw/data/flickr", "aflw/flickr", "images/flickr", "images"),
 )
 
 
 def detect_aflw19(root: Path) -> str:
     """`official` when the .mat file is there, otherwise `hrnet`."""
-    return "official" if (root / MAT).is_file() else "hrnet"
+    return "official" if (root / _MAT).is_file() else "hrnet"
 
 
 def read_aflw19(request: Request) -> Iterator[ReadItem]:
     """One split; the test faces with all 19 landmarks in sight are the subset frontal."""
-    reader = _read_mat_release if request.protocol == "official" else _read_csv
-    images = ImageFolders(request.root / folder for folder in _IMAGE_FOLDERS)
-    yield from reader(request, images)
+    for item in _read_mat(request) if request.protocol == "official" else _read_csv(request):
+        if isinstance(item, FaceRecord):  # -1, -1 here is 0, 0 in the file
+            unlabelled = (np.nan_to_num(item.points) <= -1).all(axis=1)
+            classes = np.where(unlabelled, Visibility.UNLABELLED, item.visibility)
+            item = item.with_changes(visibility=classes)
+        yield item
 
 
-def _read_mat_release(request: Request, images: ImageFolders) -> Iterator[ReadItem]:
-    path = request.root / MAT
+def _read_mat(request: Request) -> Iterator[ReadItem]:
+    path = request.root / _MAT
     content = attempt(path, partial(read_matlab, path))
     if isinstance(content, Problem):
         yield content
@@ -72,110 +66,63 @@ def _read_mat_release(request: Request, images: ImageFolders) -> Iterator[ReadIt
     names, order, points, boxes, masks = (
         mat_field(path, content, name) for name in ("nameList", "ra", "data", "bbox", "mask_new")
     )
+    images = ImageFolders(request.root / folder for folder in _IMAGE_FOLDERS)
     rows = np.ravel(order).astype(int) - 1
-    wanted = rows[:TRAIN] if request.split == "train" else rows[TRAIN:]
-    for row in wanted.tolist():
+    for row in (rows[:TRAIN] if request.split == "train" else rows[TRAIN:]).tolist():
+        mask = np.asarray(masks[row]).astype(int)
+        subsets = ["frontal"] if request.split == "test" and mask.all() else []
+        if not request.wants(*subsets):
+            continue
         name = str(np.ravel(np.ravel(names)[row])[0])
         left, right, top, bottom = np.asarray(boxes[row], dtype=np.float64)
-        mask = np.asarray(masks[row]).astype(int)
-        yield from _face(
-            request,
-            images,
-            name=name,
-            face_id=f"{name}#{row}",
-            raw=np.asarray(points[row], dtype=np.float64).reshape(2, 19).T,
-            box=np.array([left, top, right, bottom]),
-            frontal=request.split == "test" and bool(mask.all()),
-            attributes={
-                "mask": mask.tolist(),
-                "box_size": float(max(right - left, bottom - top)),
-            },
-        )
-
-
-def _read_csv(request: Request, images: ImageFolders) -> Iterator[ReadItem]:
-    frontal: set[tuple[str, bytes]] = set()
-    if request.split == "test":
-        path = request.root / _CSV.format("test_frontal")
-        if path.is_file():
-            frontal = {row.key for row in read_hrnet_rows(path, 19) if not isinstance(row, Problem)}
-        else:
-            yield Problem(
-                str(path),
-                "missing file",
-                f"{path} is missing: without it no face counts as frontal.",
-            )
-    source = request.root / _CSV.format(request.split)
-    if not source.is_file():
-        yield Problem(str(source), "missing file", f"{source} is missing: download it.")
-        return
-    for row in read_hrnet_rows(source, 19):
-        if isinstance(row, Problem):
-            yield row
-            continue
-        yield from _face(
-            request,
-            images,
-            name=row.image,
-            face_id=f"{row.image}#{row.line - 2}",
-            raw=row.points,
-            box=row.box,
-            frontal=row.key in frontal,
-            attributes={"box_size": row.box_size},
-        )
-
-
-def _face(
-    request: Request,
-    images: ImageFolders,
-    *,
-    name: str,
-    face_id: str,
-    raw: NDArray[np.float64],
-    box: NDArray[np.float64],
-    frontal: bool,
-    attributes: dict[str, Any],
-) -> Iterator[FaceRecord | Problem]:
-    subsets = ["frontal"] if frontal else []
-    if not request.wants(*subsets):
-        return
-    image = images.find(name) if request.images else None
-    if request.images and image is None:
-        yield missing_image(f"AFLW-19 face {face_id}", name)
-        return
-    labelled = (raw > 0).any(axis=1)
-    try:
-        yield FaceRecord(
-            points=raw - 1,
-            visibility=np.where(labelled, Visibility.UNOCCLUDED, Visibility.UNLABELLED),
-            image=image,
-            box=box - 1,
+        places = np.asarray(points[row], dtype=np.float64).reshape(2, 19).T - 1
+        record = partial(
+            FaceRecord,
+            points=places,
+            visibility=np.full(19, Visibility.UNOCCLUDED),
+            box=np.array([left, top, right, bottom]) - 1,
             box_kind="given",
             markup="aflw19",
             dataset="aflw19",
-            face_id=face_id,
-            attributes={**attributes, "subsets": subsets, **named(image, name)},
+            face_id=f"{name}#{row}",
+            attributes={
+                "mask": mask.tolist(),
+                "box_size": float(max(right - left, bottom - top)),
+                "subsets": subsets,
+            },
         )
-    except InputError as error:
-        yield Problem(face_id, "bad label", f"AFLW-19 face {face_id}: {error}")
+        label = f"AFLW-19 face {name}#{row}"
+        yield request.face(attempt(label, record), label, images.find(name), name)
 
 
+def _read_csv(request: Request) -> Iterator[ReadItem]:
+    members = {}
+    if request.split == "test":
+        path = request.root / _CSV.format("test_frontal")
+        if path.is_file():
+            members["frontal"] = keys_of(path)
+        else:
+            yield missing_file(path, "without it no face counts as frontal")
+    source = request.root / _CSV.format(request.split)
+    if not source.is_file():
+        yield missing_file(source)
+        return
+    faces = iterate_hrnet(source)
+    yield from listed_faces(request, faces, source, 2, INFO, _IMAGE_FOLDERS, members)
+
+
+_EXPECTED = {"train": 20_000, "test": 4386, "test/frontal": 1314}
 INFO = SetInfo(
     name="aflw19",
     title="AFLW-19",
+    read=read_aflw19,
     markup="aflw19",
     points="19",
     train=20_000,
     test=4386,
     profile="yes",
-    self_occlusion="no",
-    external_occlusion="no",
-    read=read_aflw19,
     protocols=("official", "hrnet"),
-    expected={
-        protocol: {"train": 20_000, "test": 4386, "test/frontal": 1314}
-        for protocol in ("official", "hrnet")
-    },
+    expected={"official": _EXPECTED, "hrnet": _EXPECTED},
     subsets=("frontal",),
     enlarge=1.25,
     licence="research only, no redistribution (ask TU Graz for the images)",

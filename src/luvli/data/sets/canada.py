@@ -29,13 +29,8 @@ def read_canada(request: Request) -> Iterator[ReadItem]:
 INFO = SetInfo(
     name="canada",
     title="Canada portraits",
-    markup="ibug68",
     points="68/63",
     train=40,
-    test=None,
-    profile="no",
-    self_occlusion="no",
-    external_occlusion="no",
     read=read_canada,
     splits=("train",),
     licence="CC BY 4.0 (DeBruine and Jones 2017)",

@@ -16,14 +16,14 @@ from pathlib import Path
 import numpy as np
 
 from luvli.arrays import Floats
-from luvli.data.record import FaceRecord, Visibility
+from luvli.data.record import FaceRecord
 from luvli.data.sets.definition import (
     ReadItem,
     Request,
     SetInfo,
+    all_visible,
     attempt,
     missing_folder,
-    missing_image,
 )
 from luvli.data.sets.source_files import Folder
 from luvli.errors import InputError
@@ -81,14 +81,11 @@ def read_cfp(request: Request) -> Iterator[ReadItem]:
     for person in Folder(people).names:
         images = Folder(request.root / "Data" / "Images" / person / "profile")
         for label in Folder(people / person / "profile").ending(".txt"):
-            image = images.image(label.stem) if request.images else None
-            if request.images and image is None:
-                yield missing_image(label, f"{label.stem}.jpg")
-                continue
-            yield attempt(label, partial(_record, label, image, person))
+            record = attempt(label, partial(_record, label, person))
+            yield request.face(record, label, images.image(label.stem), f"{label.stem}.jpg")
 
 
-def _record(label: Path, image: Path | None, person: str) -> FaceRecord:
+def _record(label: Path, person: str) -> FaceRecord:
     try:
         rows = [line.split(",") for line in read_text(label).split()]
         fiducials = np.array(rows, dtype=np.float64) - 1
@@ -99,11 +96,9 @@ def _record(label: Path, image: Path | None, person: str) -> FaceRecord:
     if fiducials.shape != (30, 2) or not np.isfinite(fiducials).all():
         raise InputError(f"{label} has {len(fiducials)} points: CFP has 30, one on each line.")
     points = landmarks_of_profile(fiducials)
-    known = np.isfinite(points).all(axis=1)
     return FaceRecord(
         points=points,
-        visibility=np.where(known, Visibility.UNOCCLUDED, Visibility.UNLABELLED),
-        image=image,
+        visibility=all_visible(points),
         dataset="cfp",
         face_id=f"cfp-{person}_{label.stem}",
         attributes={"subsets": ["profile"]},
@@ -113,13 +108,9 @@ def _record(label: Path, image: Path | None, person: str) -> FaceRecord:
 INFO = SetInfo(
     name="cfp",
     title="CFP profiles",
-    markup="ibug68",
     points="68/30",
     train=2000,
-    test=None,
     profile="yes",
-    self_occlusion="no",
-    external_occlusion="no",
     read=read_cfp,
     splits=("train",),
     subsets=("profile",),

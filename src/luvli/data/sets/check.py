@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from luvli.data.record import FaceRecord
-from luvli.data.sets import SETS, check_images, get_set, read_set, wrong_folder
+from luvli.data.sets import SETS, check_folder, check_images, get_set, read_set
 from luvli.data.sets.definition import ONLY_PROTOCOL, FaceSet, Problem, SetInfo
 from luvli.files import PathLike
 
@@ -84,9 +84,13 @@ class SetCheck:
 
 
 def check_set(
-    name: str, root: PathLike, decode: bool = False, track: TrackRecords = iter
+    name: str,
+    root: PathLike,
+    decode: bool = False,
+    track: TrackRecords = iter,
+    split: str | None = None,
 ) -> SetCheck:
-    """Read every split of a data set, count, and list what is wrong.
+    """Read every split of a data set, or one, count, and list what is wrong.
 
     Images are only looked up; with `decode` each is decoded too, and landmarks are
     compared with its size. Raises `InputError` when nothing of the set is there.
@@ -97,37 +101,34 @@ def check_set(
     rows: list[CheckRow] = []
     problems: dict[Problem, None] = {}
     notes: dict[str, None] = {}
-    faces: dict[str, FaceRecord] = {}
+    records: dict[str, FaceRecord] = {}
     for protocol in protocols:
-        for split in info.checked or info.splits:
-            found = read_set(name, path, split, protocol=protocol)
-            problems |= dict.fromkeys(found.problems)
-            notes |= dict.fromkeys(found.notes)
-            faces |= {record.face_id: record for record in found}
-            rows += _rows(info, path, protocol, found)
-    kinds = {problem.kind for problem in problems}
-    if not faces and kinds <= {"missing folder", "missing file"}:
-        raise wrong_folder(name, root)
+        for part in (split,) if split else info.checked or info.splits:
+            faces = read_set(name, path, part, protocol=protocol)
+            problems |= dict.fromkeys(faces.problems)
+            notes |= dict.fromkeys(faces.notes)
+            records |= {record.face_id: record for record in faces}
+            rows += _rows(info, path, protocol, faces)
+    check_folder(name, root, len(records), problems)
     if decode:
-        problems |= dict.fromkeys(check_images(list(faces.values()), track))
+        problems |= dict.fromkeys(check_images(list(records.values()), track))
     return SetCheck(name, str(path), tuple(rows), tuple(problems), tuple(notes), info.confirmed)
 
 
-def _rows(info: SetInfo, root: Path, protocol: str, found: FaceSet) -> list[CheckRow]:
-    images = found.subset_counts()
-    labels, total = images, len(found)
-    if any(problem.kind == "missing image" for problem in found.problems):
-        labelled = read_set(info.name, root, found.split, protocol=protocol, images=False)
-        labels, total = labelled.subset_counts(), len(labelled)
+def _rows(info: SetInfo, root: Path, protocol: str, faces: FaceSet) -> list[CheckRow]:
+    labelled = faces
+    if any(problem.kind == "missing image" for problem in faces.problems):
+        labelled = read_set(info.name, root, faces.split, protocol=protocol, images=False)
+    labels, images = labelled.subset_counts(), faces.subset_counts()
     paper = info.expected.get(protocol, {})
-    whole = CheckRow(protocol, found.split, "", total, len(found), paper.get(found.split))
-    parts = [
-        CheckRow(protocol, found.split, subset, labels[subset], images[subset], size)
-        for subset in info.subsets
-        if (size := paper.get(f"{found.split}/{subset}")) is not None
-        or (not paper and labels[subset])
-    ]
-    return [whole, *parts]
+    size = paper.get(faces.split)
+    rows = [CheckRow(protocol, faces.split, "", len(labelled), len(faces), size)]
+    for subset in info.subsets:
+        size = paper.get(f"{faces.split}/{subset}")
+        if size is not None or (not paper and labels[subset]):
+            counts = labels[subset], images[subset], size
+            rows.append(CheckRow(protocol, faces.split, subset, *counts))
+    return rows
 
 
 class SetOverview(NamedTuple):
@@ -144,26 +145,12 @@ class SetOverview(NamedTuple):
     external_occlusion: str
 
 
-_NOT_READ = (
-    SetOverview("", "COFW", 1345, 507, "29", "no", "no", "yes"),
-    SetOverview("", "AFLW", 20_000, 4386, "21", "yes", "yes", "no"),
-    SetOverview("", "AFLW-68", 20_000, 4386, "68", "yes", "no", "no"),
-)
-
-
 def overview() -> list[SetOverview]:
     """The sets this project reads, then the others of the paper's Table 1."""
-    read = [
-        SetOverview(
-            info.name,
-            info.title,
-            info.train,
-            info.test,
-            info.points,
-            info.profile,
-            info.self_occlusion,
-            info.external_occlusion,
-        )
-        for info in SETS.values()
+    fields = SetOverview._fields
+    return [
+        *(SetOverview(*(getattr(info, field) for field in fields)) for info in SETS.values()),
+        SetOverview("", "COFW", 1345, 507, "29", "no", "no", "yes"),
+        SetOverview("", "AFLW", 20_000, 4386, "21", "yes", "yes", "no"),
+        SetOverview("", "AFLW-68", 20_000, 4386, "68", "yes", "no", "no"),
     ]
-    return [*read, *_NOT_READ]

@@ -20,13 +20,8 @@ def read_closed_eyes(request: Request) -> Iterator[ReadItem]:
 INFO = SetInfo(
     name="closed_eyes",
     title="Closed Eyes in the Wild",
-    markup="ibug68",
     points="68/0",
     train=1192,
-    test=None,
-    profile="no",
-    self_occlusion="no",
-    external_occlusion="no",
     read=read_closed_eyes,
     splits=("train",),
     licence="research only",

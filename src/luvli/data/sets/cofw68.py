@@ -1,6 +1,6 @@
 """COFW-68: the 507 test faces of COFW with 68 points and occlusion flags.
 
-ImageFolders: `COFW_test_color.mat` (Matlab 7.3, that is HDF5; variable IsT, a cell of images)
+Images: `COFW_test_color.mat` (Matlab 7.3, that is HDF5; variable IsT, a cell of images)
 or the older `COFW_test.mat`. They are written once as PNG files into the cache folder, so
 that everything after the reader works on files. Labels: `test_annotations/N_points.mat` with
 Points (68, 2), counted from 1, and Occ (68 flags: externally occluded). Boxes of the iBUG
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.data.cache import cache_root, file_state, whole_folder
-from luvli.data.formats.matlab import read_matlab
+from luvli.data.formats.matlab import mat_field, read_matlab
 from luvli.data.record import FaceRecord, Visibility
 from luvli.data.sets.definition import (
     Problem,
@@ -31,13 +31,14 @@ from luvli.data.sets.definition import (
     Request,
     SetInfo,
     attempt,
+    missing_file,
     missing_folder,
-    missing_image,
 )
-from luvli.data.sets.source_files import Folder, mat_field, natural_key
+from luvli.data.sets.source_files import Folder, natural_key, note_missing_boxes
 from luvli.errors import InputError, require
 
-IMAGE_FILES = ("COFW_test_color.mat", "COFW_test.mat")
+_IMAGE_FILES = ("COFW_test_color.mat", "COFW_test.mat")
+_BOX_FILE = "cofw68_test_bboxes.mat"
 
 
 def read_cofw68(request: Request) -> Iterator[ReadItem]:
@@ -48,7 +49,7 @@ def read_cofw68(request: Request) -> Iterator[ReadItem]:
         yield missing_folder(request.root / "test_annotations", "507 files N_points.mat")
         return
     boxes: dict[int, NDArray[np.float64]] = {}
-    for file in request.root.rglob("cofw68_test_bboxes.mat"):
+    for file in request.root.rglob(_BOX_FILE):
         read = attempt(file, partial(_read_boxes, file))
         if isinstance(read, Problem):
             yield read
@@ -56,23 +57,27 @@ def read_cofw68(request: Request) -> Iterator[ReadItem]:
             boxes = read
     images = Folder(Path())
     if request.images:
-        source = next((p for name in IMAGE_FILES for p in request.root.rglob(name)), None)
+        source = next((p for name in _IMAGE_FILES for p in request.root.rglob(name)), None)
         if source is None:
-            place = request.root / IMAGE_FILES[0]
-            yield Problem(str(place), "missing file", f"{place} is missing: download it.")
+            yield missing_file(request.root / _IMAGE_FILES[0])
         else:
             extracted = attempt(source, partial(extract_images, source))
             if isinstance(extracted, Problem):
                 yield extracted
             else:
                 images = Folder(extracted)
-    for label in labels:
-        number = int(label.name.split("_")[0])
-        image = images.image(f"{number:04d}") if request.images else None
-        if request.images and image is None:
-            yield missing_image(label, f"image {number} of {IMAGE_FILES[0]}")
-            continue
-        yield attempt(label, partial(_record, label, image, number, boxes.get(number)))
+    yield from note_missing_boxes(
+        (_face(request, label, images, boxes) for label in labels), _BOX_FILE
+    )
+
+
+def _face(
+    request: Request, label: Path, images: Folder, boxes: Mapping[int, NDArray[np.float64]]
+) -> FaceRecord | Problem:
+    number = int(label.name.split("_")[0])
+    record = attempt(label, partial(_record, label, number, boxes.get(number)))
+    image = images.image(f"{number:04d}")
+    return request.face(record, label, image, f"image {number} of {_IMAGE_FILES[0]}")
 
 
 def extract_images(source: Path) -> Path:
@@ -121,16 +126,13 @@ def _read_boxes(path: Path) -> dict[int, NDArray[np.float64]]:
     }
 
 
-def _record(
-    label: Path, image: Path | None, number: int, box: NDArray[np.float64] | None
-) -> FaceRecord:
+def _record(label: Path, number: int, box: NDArray[np.float64] | None) -> FaceRecord:
     content = read_matlab(label)
     points = np.asarray(mat_field(label, content, "Points"), dtype=np.float64) - 1
     occluded = np.ravel(np.asarray(mat_field(label, content, "Occ"))).astype(bool)
     return FaceRecord(
         points=points,
         visibility=np.where(occluded, Visibility.EXTERNALLY_OCCLUDED, Visibility.UNOCCLUDED),
-        image=image,
         box=box,
         box_kind="tight" if box is None else "detector",
         dataset="cofw68",
@@ -142,14 +144,9 @@ def _record(
 INFO = SetInfo(
     name="cofw68",
     title="COFW-68",
-    markup="ibug68",
-    points="68",
-    train=None,
-    test=507,
-    profile="no",
-    self_occlusion="no",
-    external_occlusion="yes",
     read=read_cofw68,
+    test=507,
+    external_occlusion="yes",
     splits=("test",),
     expected={"published": {"test": 507}},
     licence="research only",

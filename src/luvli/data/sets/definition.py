@@ -18,10 +18,7 @@ from numpy.typing import NDArray
 
 from luvli.data.record import IMAGE_NAME, FaceRecord, Visibility
 from luvli.errors import InputError
-from luvli.files import PathLike
 
-FAR_OUTSIDE = 1.0
-"""A landmark further outside the image than this times the face's size is a mistake."""
 ONLY_PROTOCOL = "published"
 """name of the only protocol of a data set that has just one"""
 
@@ -74,6 +71,22 @@ class Request:
         """Whether faces that belong to these subsets are asked for."""
         return self.subset is None or self.subset in subsets
 
+    def face(
+        self, record: FaceRecord | Problem, label: Path | str, image: Path | None, name: str
+    ) -> FaceRecord | Problem:
+        """The face of a label with its image, or what is wrong with either.
+
+        `image` is where it was found, `name` how it is called, for the message and for records
+        that are wanted without their images.
+        """
+        if self.images and image is None:
+            return missing_image(label, name)
+        if isinstance(record, Problem):
+            return record
+        if self.images:
+            return record.with_changes(image=image)
+        return record.with_changes(attributes={**record.attributes, IMAGE_NAME: name})
+
 
 Made = TypeVar("Made")
 
@@ -87,17 +100,17 @@ class SetInfo:
 
     name: str
     title: str
-    markup: str
-    points: str
-    """as in the paper's Table 1, for instance 68/39"""
-    train: int | None
-    test: int | None
-    """sizes as in the paper's Table 1; None where the paper gives none"""
-    profile: str
-    self_occlusion: str
-    external_occlusion: str
-    """yes, no, F/P (frontal and profile set apart) or T (labelled as if transparent)"""
     read: Reader
+    markup: str = "ibug68"
+    points: str = "68"
+    """as in the paper's Table 1, for instance 68/39"""
+    train: int | None = None
+    test: int | None = None
+    """sizes as in the paper's Table 1; None where the paper gives none"""
+    profile: str = "no"
+    self_occlusion: str = "no"
+    external_occlusion: str = "no"
+    """yes, no, F/P (frontal and profile set apart) or T (labelled as if transparent)"""
     splits: tuple[str, ...] = ("train", "test")
     protocols: tuple[str, ...] = (ONLY_PROTOCOL,)
     expected: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -105,6 +118,8 @@ class SetInfo:
     subsets: tuple[str, ...] = ()
     enlarge: float = 1.1
     """how much the published code enlarges this set's boxes before it crops"""
+    first_pixel: int = 1
+    """what the set's files call the centre of the first pixel"""
     licence: str = ""
     layout: str = ""
     """one line: what the folder must hold"""
@@ -120,14 +135,6 @@ class SetInfo:
     def test_split(self) -> str:
         """What to measure on where nobody says: all of a folder of one's own, else the test set."""
         return next((s for s in ("all", "test") if s in self.splits), self.splits[0])
-
-
-def off_image_invisible(record: FaceRecord) -> FaceRecord:
-    """Landmarks left of or above the image as self-occluded, as the published code reads
-    AFLW-19 and WFLW, where a missing label is written as a coordinate of at most zero."""
-    off = record.visible & (np.nan_to_num(record.points, nan=1.0) <= 0).any(axis=1)
-    classes = np.where(off, Visibility.SELF_OCCLUDED, record.visibility)
-    return record.with_changes(visibility=classes)
 
 
 class FaceSet(Sequence[FaceRecord]):
@@ -156,8 +163,12 @@ class FaceSet(Sequence[FaceRecord]):
     def __getitem__(self, index: slice) -> FaceSet: ...
     def __getitem__(self, index: int | slice) -> FaceRecord | FaceSet:
         if isinstance(index, slice):
-            return FaceSet(self.records[index], self.name, self.split, self.problems, self.notes)
+            return self.with_records(self.records[index])
         return self.records[index]
+
+    def with_records(self, records: Iterable[FaceRecord]) -> FaceSet:
+        """The same part of the data set with other records."""
+        return FaceSet(records, self.name, self.split, self.problems, self.notes)
 
     def __repr__(self) -> str:
         return (
@@ -174,19 +185,14 @@ def subsets_of(record: FaceRecord) -> tuple[str, ...]:
     return tuple(record.attributes.get("subsets", ()))
 
 
-def attempt(path: Path, make: Callable[[], Made]) -> Made | Problem:
+def attempt(path: Path | str, make: Callable[[], Made]) -> Made | Problem:
     """What `make` gives, or the problem that the label file has."""
     try:
         return make()
     except InputError as error:
         sentence = str(error)
-        named = sentence if path.name in sentence else f"{path}: {sentence}"
-        return Problem(str(path), "bad label", named)
-
-
-def named(image: Path | None, name: PathLike | None) -> dict[str, str]:
-    """The attribute that keeps an image's name where the image itself was not looked for."""
-    return {IMAGE_NAME: Path(name).as_posix()} if image is None and name else {}
+        named = Path(path).name in sentence
+        return Problem(str(path), "bad label", sentence if named else f"{path}: {sentence}")
 
 
 def missing_image(label: Path | str, wanted: str) -> Problem:
@@ -201,33 +207,32 @@ def missing_folder(folder: Path, holds: str) -> Problem:
     )
 
 
+def missing_file(path: Path, remedy: str = "download it") -> Problem:
+    return Problem(str(path), "missing file", f"{path} is missing: {remedy}.")
+
+
 def all_visible(points: NDArray[np.floating]) -> NDArray[np.int8]:
     """Visibility for a set without visibility labels: every located landmark counts as v = 1."""
-    return np.where(np.isfinite(points).all(axis=1), 1, -1).astype(np.int8)
+    located = np.isfinite(points).all(axis=1)
+    return np.where(located, Visibility.UNOCCLUDED, Visibility.UNLABELLED).astype(np.int8)
 
 
 def implausible(record: FaceRecord, size: tuple[int, int] | None = None) -> Problem | None:
-    """The problem of a face whose labels give no location, or one far outside its image."""
+    """The problem of a face whose labels give no location, or one further outside its image
+    (`size`: width and height) than the face is large."""
     if not record.labelled.any():  # a portrait that nobody has labelled: nothing to be wrong
         return None
     located = record.points[record.visible]
+    extent = float(np.ptp(located, axis=0).max()) if len(located) else 0.0
     place = str(record.image or record.name)
+    kind: ProblemKind = "bad label"
     if not len(located):
-        return Problem(
-            place, "bad label", f"{record.name} ({place}) has no located landmark: leave it out."
-        )
-    face = float(np.ptp(located, axis=0).max())
-    if face <= 0:
-        return Problem(
-            place, "bad label", f"{record.name} ({place}) has all landmarks in one place."
-        )
-    low = -FAR_OUTSIDE * face
-    high = np.array(size if size is not None else (20_000, 20_000)) + FAR_OUTSIDE * face
-    if (located < low).any() or (located > high).any():
-        return Problem(
-            place,
-            "far outside",
-            f"{record.name} ({place}) has a landmark far outside its image: "
-            "check that label and image belong together.",
-        )
-    return None
+        why = "has no located landmark: leave it out"
+    elif extent <= 0:
+        why = "has all landmarks in one place: label it again"
+    elif (located < -extent).any() or (located > np.array(size or (20_000, 20_000)) + extent).any():
+        kind = "far outside"
+        why = "has a landmark far outside its image: check that label and image belong together"
+    else:
+        return None
+    return Problem(place, kind, f"{record.name} ({place}) {why}.")

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.data.formats import read_labels, read_pts
-from luvli.data.formats.columns import numbered_columns
-from luvli.data.formats.yaml_text import parse_yaml
+from luvli.data.formats.common import numbered_columns, parse_yaml
 from luvli.data.record import IMAGE_NAME, FaceRecord
 from luvli.data.sets.definition import (
     Note,
@@ -28,15 +27,15 @@ from luvli.data.sets.definition import (
     Request,
     SetInfo,
     missing_folder,
-    named,
+    missing_image,
 )
-from luvli.data.sets.source_files import first_existing, natural_key, read_pairs
+from luvli.data.sets.source_files import first_existing, natural_key, read_pairs, walk
 from luvli.errors import InputError, brief
 from luvli.files import is_there, read_text
 from luvli.markup import GROUPS, Markup, get_markup, is_markup, markup_by_size, register_markup
 
-MARKUP_FILE = "markup.yaml"
-RENDERED_SETTINGS = "synthetic.json"
+_MARKUP_FILE = "markup.yaml"
+_RENDERED_SETTINGS = "synthetic.json"
 """what `luvli data synthesize` keeps beside its faces; it holds no labels"""
 
 
@@ -77,15 +76,14 @@ def _is_same(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
 
 
 def _read_files(request: Request) -> Iterator[ReadItem]:
-    declared = request.root / MARKUP_FILE
+    declared = request.root / _MARKUP_FILE
     markup = read_markup(declared) if declared.is_file() else None
     start, word = request.root, ""
     if request.split != "all":
         part = first_existing(request.root, [request.split, f"{request.split}set"])
         start, word = (part, "") if part else (request.root, request.split)
     found = False
-    for place, _, names in sorted(os.walk(start), key=lambda step: natural_key(step[0])):
-        folder = Path(place)
+    for folder, names in walk(start):
         if any(name.endswith(".pts") for name in names) and not word:
             found = True
             make = partial(_record, root=request.root, markup=markup)
@@ -101,7 +99,7 @@ def _read_files(request: Request) -> Iterator[ReadItem]:
 def is_label_file(path: Path) -> bool:
     """Whether a file names images and their landmarks: COCO, SPIGA, ours, CVAT, dlib, tables."""
     suffix = path.suffix.lower()
-    if path.name == RENDERED_SETTINGS or suffix not in (".json", ".xml", ".csv", ".tsv"):
+    if path.name == _RENDERED_SETTINGS or suffix not in (".json", ".xml", ".csv", ".tsv"):
         return False
     if suffix in (".json", ".xml"):
         return True
@@ -128,7 +126,7 @@ def _by_count(label: Path, count: int) -> str:
     if known is None:
         raise InputError(
             f"{label} has {count} points, which no built-in markup has: "
-            f"declare yours in a {MARKUP_FILE} in the data folder."
+            f"declare yours in a {_MARKUP_FILE} in the data folder."
         )
     return known.name
 
@@ -144,11 +142,7 @@ def _read_labels(path: Path, request: Request, markup: Markup | None) -> Iterato
         there = record.image is not None and is_there(record.image)
         image = record.image if request.images and there else None
         if request.images and image is None:
-            yield Problem(
-                str(path),
-                "missing image",
-                f"{path}: face {name} has no image: {record.image} is not there; put it back.",
-            )
+            yield missing_image(f"{path}, face {name},", str(record.image))
             continue
         try:
             yield record.with_changes(
@@ -156,14 +150,15 @@ def _read_labels(path: Path, request: Request, markup: Markup | None) -> Iterato
                 markup=markup.name if markup else _by_count(path, len(record.points)),
                 dataset="folder",
                 face_id=name,
-                attributes={
-                    **record.attributes,
-                    "subsets": record.attributes.get("subsets", []),
-                    **named(image, record.image),
-                },
+                attributes={"subsets": [], **record.attributes, **_named(image, record.image)},
             )
         except InputError as error:
             yield Problem(str(path), "bad label", f"{path}: face {name}: {error}")
+
+
+def _named(image: Path | None, name: Path | None) -> dict[str, str]:
+    """The attribute that keeps an image's name where the image itself was not looked for."""
+    return {IMAGE_NAME: name.as_posix()} if image is None and name else {}
 
 
 def read_markup(path: Path) -> Markup:
@@ -247,14 +242,12 @@ def _index(value: Any, count: int) -> int:
 INFO = SetInfo(
     name="folder",
     title="your own",
+    read=read_folder,
     markup="(any)",
     points="any",
-    train=None,
-    test=None,
     profile="?",
     self_occlusion="yes",
     external_occlusion="yes",
-    read=read_folder,
     splits=("all", "train", "test"),
     checked=("all",),
     licence="yours",

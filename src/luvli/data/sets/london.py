@@ -15,13 +15,21 @@ from pathlib import Path
 import numpy as np
 
 from luvli.arrays import Floats
-from luvli.data.record import FaceRecord, Visibility
-from luvli.data.sets.definition import Problem, ReadItem, Request, SetInfo, missing_image
+from luvli.data.record import FaceRecord
+from luvli.data.sets.definition import (
+    Problem,
+    ReadItem,
+    Request,
+    SetInfo,
+    all_visible,
+    missing_file,
+    missing_image,
+)
 from luvli.data.sets.source_files import Folder
 from luvli.files import read_text
 from luvli.image.polyline import points_along
 
-LABELS = "points189.json"
+_LABELS = "points189.json"
 
 # Lines of the template, and the landmarks that lie on each at these parts of its length. The ends
 # of a line are the same points in both; between them the template has more points, or fewer.
@@ -123,9 +131,9 @@ def read_london(request: Request) -> Iterator[ReadItem]:
 
 def read_templates(request: Request) -> dict[str, list[list[float]]] | Problem:
     """Image -> points of the template; or what is wrong with their file."""
-    path = request.root / LABELS
+    path = request.root / _LABELS
     if not path.is_file():
-        return Problem(str(path), "missing file", f"{path} is missing: copy it there.")
+        return missing_file(path, "copy it there")
     templates: dict[str, list[list[float]]] = json.loads(read_text(path))
     return templates
 
@@ -135,7 +143,7 @@ def missing_portraits(request: Request, names: Iterable[str]) -> Iterator[Proble
     folder = Folder(request.root)
     for name in names if request.images else ():
         if folder.image(Path(name).stem) is None:
-            yield missing_image(request.root / LABELS, name)
+            yield missing_image(request.root / _LABELS, name)
 
 
 def template_record(
@@ -150,10 +158,9 @@ def template_record(
     points = np.full((68, 2), np.nan)
     if template is not None:
         points = landmarks_of_template(np.array(template, dtype=np.float64))
-    known = np.isfinite(points).all(axis=1)
     return FaceRecord(
         points=points,
-        visibility=np.where(known, Visibility.UNOCCLUDED, Visibility.UNLABELLED),
+        visibility=all_visible(points),
         image=image if request.images else None,
         dataset=dataset,
         face_id=face_id,
@@ -164,14 +171,9 @@ def template_record(
 INFO = SetInfo(
     name="london",
     title="London portraits",
-    markup="ibug68",
+    read=read_london,
     points="68/63",
     train=204,
-    test=None,
-    profile="no",
-    self_occlusion="no",
-    external_occlusion="no",
-    read=read_london,
     splits=("train",),
     subsets=("neutral", "smiling"),
     licence="CC BY 4.0 (DeBruine and Jones 2017)",

@@ -10,7 +10,6 @@ paper's Table 1), the MenpoBenchmark project 6,653 + 2,290, and the paper tested
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -18,49 +17,47 @@ from pathlib import Path
 from luvli.data.formats import read_pts
 from luvli.data.record import FaceRecord
 from luvli.data.sets.definition import ReadItem, Request, SetInfo
-from luvli.data.sets.source_files import natural_key, read_pairs
+from luvli.data.sets.source_files import read_pairs, walk
 from luvli.errors import InputError
 
-SPLITS = {68: "frontal", 39: "profile"}
-MARKUPS = {68: "ibug68", 39: "menpo39"}
+_SPLITS = {68: "frontal", 39: "profile"}
+_MARKUPS = {68: "ibug68", 39: "menpo39"}
 
 
 def read_menpo(request: Request) -> Iterator[ReadItem]:
     """One split; the archive's folders may be nested in any way."""
-    for folder, _, names in sorted(os.walk(request.root), key=lambda step: natural_key(step[0])):
+    for folder, names in walk(request.root):
         if any(name.endswith(".pts") for name in names):
-            yield from read_pairs(Path(folder), request, partial(_record, split=request.split))
+            yield from read_pairs(folder, request, partial(_record, split=request.split))
 
 
 def _record(label: Path, image: Path | None, split: str) -> FaceRecord | None:
     points, visibility = read_pts(label, signed=False)
     count = len(points)
-    if count not in SPLITS:
+    if count not in _SPLITS:
         raise InputError(f"{label} has {count} points: Menpo has 68, or 39 for profiles.")
-    if SPLITS[count] != split:
+    if _SPLITS[count] != split:
         return None
     return FaceRecord(
         points=points,
         visibility=visibility,
         image=image,
-        markup=MARKUPS[count],
+        markup=_MARKUPS[count],
         dataset="menpo",
         face_id=label.stem,
-        attributes={"subsets": [SPLITS[count]]},
+        attributes={"subsets": [_SPLITS[count]]},
     )
 
 
 INFO = SetInfo(
     name="menpo",
     title="Menpo 2D",
-    markup="ibug68",
+    read=read_menpo,
     points="68/39",
     train=7564,
     test=7281,
     profile="yes",
     self_occlusion="F/P",
-    external_occlusion="no",
-    read=read_menpo,
     splits=("frontal", "profile"),
     expected={"published": {"frontal": 6679}},
     subsets=("frontal", "profile"),

@@ -1,7 +1,7 @@
 """MERL-RAV: 19,314 faces of AFLW with 68 points and three visibility classes.
 
 Labels: `<pose>/<trainset|testset>/labels/imageNNNNN[_k].pts` for the poses frontal, lefthalf,
-righthalf, left and right, k telling the faces of one photograph apart. ImageFolders: those of
+righthalf, left and right, k telling the faces of one photograph apart. Images: those of
 AFLW in `aflw/flickr/{0,2,3}/imageNNNNN.jpg`, or beside the labels in a tree that the data
 set's own script has put together.
 
@@ -28,7 +28,6 @@ from luvli.data.sets.definition import (
     SetInfo,
     attempt,
     missing_folder,
-    missing_image,
 )
 from luvli.data.sets.source_files import Folder, ImageFolders, first_existing
 
@@ -41,14 +40,14 @@ _SIZES: Mapping[str, tuple[int, int]] = {
 }
 """the paper's Table 2: train, test"""
 
-POSE_GROUPS: Mapping[str, str] = {
+_POSE_GROUPS: Mapping[str, str] = {
     "frontal": "frontal",
     "lefthalf": "half-profile",
     "righthalf": "half-profile",
     "left": "profile",
     "right": "profile",
 }
-FLICKR = ("0", "2", "3")
+_FLICKR = ("0", "2", "3")
 
 
 def read_merl_rav(request: Request) -> Iterator[ReadItem]:
@@ -72,7 +71,7 @@ def read_merl_rav(request: Request) -> Iterator[ReadItem]:
         )
     images = _images(request.root)
     for pose, paths in files.items():
-        if not request.wants(pose, POSE_GROUPS[pose]):
+        if not request.wants(pose, _POSE_GROUPS[pose]):
             continue
         if not paths:
             yield missing_folder(labels / pose / side, "label files of this pose")
@@ -80,12 +79,11 @@ def read_merl_rav(request: Request) -> Iterator[ReadItem]:
             if request.split.endswith("disjoint") and photograph(label) in shared:
                 continue
             image = _image(label, images, request.root)
-            if request.images and image is None:
-                yield missing_image(label, f"aflw/flickr/{{0,2,3}}/{photograph(label)}.jpg")
-                continue
             if image is not None:
                 label = _label_of(image, label)
-            yield attempt(label, partial(_record, label, image if request.images else None, pose))
+            record = attempt(label, partial(_record, label, pose))
+            name = f"aflw/flickr/{{0,2,3}}/{photograph(label)}.jpg"
+            yield request.face(record, label, image, name)
 
 
 def photograph(label: Path) -> str:
@@ -111,7 +109,7 @@ def _label_files(folder: Path) -> list[Path]:
 
 def _images(root: Path) -> ImageFolders:
     places = ("aflw/flickr", "aflw/data/flickr", "flickr", "../aflw/flickr", "../aflw/data/flickr")
-    return ImageFolders(root / place / number for place in places for number in FLICKR)
+    return ImageFolders(root / place / number for place in places for number in _FLICKR)
 
 
 def _image(label: Path, folders: ImageFolders, root: Path) -> Path | None:
@@ -133,44 +131,40 @@ def _label_of(image: Path, label: Path) -> Path:
     return beside if image.stem == label.stem and beside.is_file() else label
 
 
-def _record(label: Path, image: Path | None, pose: str) -> FaceRecord:
+def _record(label: Path, pose: str) -> FaceRecord:
     points, visibility = read_pts(label, points=68)
     return FaceRecord(
         points=points,
         visibility=visibility,
-        image=image,
         dataset="merl_rav",
         face_id=label.stem,
         attributes={
             "pose": pose,
             "photograph": photograph(label),
-            "subsets": [*dict.fromkeys((pose, POSE_GROUPS[pose]))],
+            "subsets": [*dict.fromkeys((pose, _POSE_GROUPS[pose]))],
         },
     )
 
 
 def _expected() -> dict[str, int]:
-    sizes: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for column, split in enumerate(("train", "test")):
-        sizes[split] = sum(pair[column] for pair in _SIZES.values())
+        counts[split] = sum(sizes[column] for sizes in _SIZES.values())
         for subset in (*_SIZES, "half-profile", "profile"):
-            sizes[f"{split}/{subset}"] = sum(
-                pair[column] for pose, pair in _SIZES.items() if subset in (pose, POSE_GROUPS[pose])
-            )
-    return sizes
+            poses = [pose for pose in _SIZES if subset in (pose, _POSE_GROUPS[pose])]
+            counts[f"{split}/{subset}"] = sum(_SIZES[pose][column] for pose in poses)
+    return counts
 
 
 INFO = SetInfo(
     name="merl_rav",
     title="MERL-RAV",
-    markup="ibug68",
-    points="68",
+    read=read_merl_rav,
     train=15449,
     test=3865,
     profile="yes",
     self_occlusion="yes",
     external_occlusion="yes",
-    read=read_merl_rav,
     splits=("train", "test", "disjoint", "train_disjoint"),
     expected={"published": _expected()},
     checked=("train", "test"),

@@ -2,7 +2,7 @@
 
 Camera 05_1, light 05, recording 01, sessions 1 to 4. Labels:
 `MPie_Labels/labels/051/SSS_NN_01_051_05_lm.mat`, variable `pts` (68, 2), counted from 1.
-ImageFolders: `Multi-PIE/data/sessionNN/multiview/SSS/01/05_1/SSS_NN_01_051_05.png`, or both kinds
+Images: `Multi-PIE/data/sessionNN/multiview/SSS/01/05_1/SSS_NN_01_051_05.png`, or both kinds
 of files together in one folder.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from luvli.data.formats.matlab import read_matlab
+from luvli.data.formats.matlab import mat_field, read_matlab
 from luvli.data.record import FaceRecord
 from luvli.data.sets.definition import (
     Note,
@@ -25,11 +25,10 @@ from luvli.data.sets.definition import (
     all_visible,
     attempt,
     missing_folder,
-    missing_image,
 )
-from luvli.data.sets.source_files import Folder, first_existing, mat_field
+from luvli.data.sets.source_files import Folder, first_existing
 
-LABEL = re.compile(r"(?P<subject>\d{3})_(?P<session>0[1-4])_01_051_05_lm\.mat")
+_LABEL = re.compile(r"(?P<subject>\d{3})_(?P<session>0[1-4])_01_051_05_lm\.mat")
 _LABEL_FOLDERS = ("MPie_Labels/labels/051", "labels/051", ".")
 _IMAGE_FOLDERS = ("Multi-PIE/data", "data", ".")
 
@@ -43,15 +42,13 @@ def read_multipie(request: Request) -> Iterator[ReadItem]:
         return
     others = 0
     for label in labels:
-        match = LABEL.fullmatch(label.name)
+        match = _LABEL.fullmatch(label.name)
         if match is None:
             others += 1
             continue
+        record = attempt(label, partial(_record, label, match["session"]))
         image = _image(request.root, label, match) if request.images else None
-        if request.images and image is None:
-            yield missing_image(label, label.name.replace("_lm.mat", ".png"))
-            continue
-        yield attempt(label, partial(_record, label, image, match["session"]))
+        yield request.face(record, label, image, label.name.replace("_lm.mat", ".png"))
     if others:
         yield Note(f"{folder}: {others} labels of other recordings or sessions are left out.")
 
@@ -62,12 +59,11 @@ def _image(root: Path, label: Path, match: re.Match[str]) -> Path | None:
     return first_existing(root, [name, *(f"{place}/{tree}" for place in _IMAGE_FOLDERS)])
 
 
-def _record(label: Path, image: Path | None, session: str) -> FaceRecord:
+def _record(label: Path, session: str) -> FaceRecord:
     points = np.asarray(mat_field(label, read_matlab(label), "pts"), dtype=np.float64) - 1
     return FaceRecord(
         points=points,
         visibility=all_visible(points),
-        image=image,
         dataset="multipie",
         face_id=label.name.removesuffix("_lm.mat"),
         attributes={"subsets": [f"session{session}"]},
@@ -77,14 +73,8 @@ def _record(label: Path, image: Path | None, session: str) -> FaceRecord:
 INFO = SetInfo(
     name="multipie",
     title="Multi-PIE",
-    markup="ibug68",
-    points="68",
-    train=None,
-    test=812,
-    profile="no",
-    self_occlusion="no",
-    external_occlusion="no",
     read=read_multipie,
+    test=812,
     splits=("test",),
     expected={"published": {"test": 812}},
     subsets=tuple(f"session{number:02d}" for number in range(1, 5)),

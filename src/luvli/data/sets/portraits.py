@@ -6,15 +6,13 @@ For self-training: a model labels them (`relabel` in a recipe). Their boxes come
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
 from luvli.data.record import FaceRecord, Visibility
 from luvli.data.sets.definition import ReadItem, Request, SetInfo, missing_folder
-from luvli.data.sets.source_files import Folder, natural_key
+from luvli.data.sets.source_files import Folder, walk
 
 
 def read_portraits(request: Request) -> Iterator[ReadItem]:
@@ -27,8 +25,8 @@ def unlabelled_faces(request: Request, dataset: str, **attributes: str) -> Itera
     if not request.root.is_dir():
         yield missing_folder(request.root, "the portraits")
         return
-    for place, _, _ in sorted(os.walk(request.root), key=lambda step: natural_key(step[0])):
-        for image in Folder(Path(place)).images:
+    for folder, _ in walk(request.root):
+        for image in Folder(folder).images:
             yield FaceRecord(
                 points=np.full((68, 2), np.nan),
                 visibility=np.full(68, Visibility.UNLABELLED),
@@ -42,14 +40,9 @@ def unlabelled_faces(request: Request, dataset: str, **attributes: str) -> Itera
 INFO = SetInfo(
     name="portraits",
     title="unlabelled portraits",
-    markup="ibug68",
-    points="68/0",
-    train=None,
-    test=None,
-    profile="?",
-    self_occlusion="no",
-    external_occlusion="no",
     read=read_portraits,
+    points="68/0",
+    profile="?",
     splits=("train",),
     licence="yours",
     layout="images, one face in each; no labels",

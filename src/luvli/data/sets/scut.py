@@ -15,21 +15,21 @@ from pathlib import Path
 import numpy as np
 
 from luvli.arrays import Floats
-from luvli.data.record import FaceRecord, Visibility
+from luvli.data.record import FaceRecord
 from luvli.data.sets.definition import (
     ReadItem,
     Request,
     SetInfo,
+    all_visible,
     attempt,
     missing_folder,
-    missing_image,
 )
 from luvli.data.sets.source_files import Folder
 from luvli.errors import InputError
 from luvli.files import unreadable
 from luvli.image.polyline import points_along
 
-POINTS = 86
+_POINTS = 86
 _SAME = {
     11: 8, 24: 19, 34: 24, 66: 33, 46: 36, 42: 39, 54: 42, 50: 45,
     79: 48, 78: 49, 77: 50, 76: 51, 75: 52, 74: 53, 73: 54,
@@ -45,18 +45,18 @@ _LIDS = (
 _LOWER_LIP = (82, 83)
 """the two whose mean is landmark 57"""
 
-GROUPS = {
+_GROUPS = {
     "AF": "asian_female", "AM": "asian_male", "CF": "caucasian_female", "CM": "caucasian_male"
 }  # fmt: skip
 
 
-def landmarks_of_scut(given: Floats) -> Floats:
+def landmarks_of_scut(fiducials: Floats) -> Floats:
     """(86, 2) points of the set as (68, 2); NaN where it has none."""
     points = np.full((68, 2), np.nan)
-    points[list(_SAME.values())] = given[list(_SAME)]
-    points[57] = given[list(_LOWER_LIP)].mean(axis=0)
+    points[list(_SAME.values())] = fiducials[list(_SAME)]
+    points[57] = fiducials[list(_LOWER_LIP)].mean(axis=0)
     for line, landmarks in _LIDS:
-        points[list(landmarks)] = points_along(given[list(line)], (1 / 3, 2 / 3))
+        points[list(landmarks)] = points_along(fiducials[list(line)], (1 / 3, 2 / 3))
     return points
 
 
@@ -68,32 +68,27 @@ def read_scut(request: Request) -> Iterator[ReadItem]:
         return
     images = Folder(request.root / "Images")
     for label in Folder(folder).ending(".pts"):
-        group = GROUPS.get(label.stem[:2])
+        group = _GROUPS.get(label.stem[:2])
         if group is None or not request.wants(group):
             continue
-        image = images.image(label.stem) if request.images else None
-        if request.images and image is None:
-            yield missing_image(label, f"Images/{label.stem}.jpg")
-            continue
-        yield attempt(label, partial(_record, label, image, group))
+        record = attempt(label, partial(_record, label, group))
+        yield request.face(record, label, images.image(label.stem), f"Images/{label.stem}.jpg")
 
 
-def _record(label: Path, image: Path | None, group: str) -> FaceRecord:
+def _record(label: Path, group: str) -> FaceRecord:
     try:
         content = label.read_bytes()
     except OSError as error:
         raise unreadable(label, error) from error
-    if len(content) != 4 + 8 * POINTS or int.from_bytes(content[:4], "little") != POINTS:
-        raise InputError(f"{label} is not a label of SCUT-FBP5500 with {POINTS} points.")
-    given = np.frombuffer(content, "<f4", offset=4).reshape(POINTS, 2).astype(np.float64)
-    if not np.isfinite(given).all():
+    if len(content) != 4 + 8 * _POINTS or int.from_bytes(content[:4], "little") != _POINTS:
+        raise InputError(f"{label} is not a label of SCUT-FBP5500 with {_POINTS} points.")
+    fiducials = np.frombuffer(content, "<f4", offset=4).reshape(_POINTS, 2).astype(np.float64)
+    if not np.isfinite(fiducials).all():
         raise InputError(f"{label} has a point without a location: copy it again.")
-    points = landmarks_of_scut(given)
-    known = np.isfinite(points).all(axis=1)
+    points = landmarks_of_scut(fiducials)
     return FaceRecord(
         points=points,
-        visibility=np.where(known, Visibility.UNOCCLUDED, Visibility.UNLABELLED),
-        image=image,
+        visibility=all_visible(points),
         dataset="scut",
         face_id=label.stem,
         attributes={"subsets": [group]},
@@ -103,16 +98,11 @@ def _record(label: Path, image: Path | None, group: str) -> FaceRecord:
 INFO = SetInfo(
     name="scut",
     title="SCUT-FBP5500",
-    markup="ibug68",
     points="68/24",
     train=5500,
-    test=None,
-    profile="no",
-    self_occlusion="no",
-    external_occlusion="no",
     read=read_scut,
     splits=("train",),
-    subsets=tuple(GROUPS.values()),
+    subsets=tuple(_GROUPS.values()),
     licence="research only, non-commercial",
     layout="Images/*.jpg and 'facial landmark'/*.pts",
     confirmed="1,500 faces with their labels",

@@ -1,4 +1,4 @@
-"""Files that several data sets share: folders listed once, labels beside images, Matlab files."""
+"""Files that several data sets share: folders listed once, labels beside images."""
 
 from __future__ import annotations
 
@@ -8,14 +8,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
+from luvli.data.formats.lists import ListItem, iterate_hrnet
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import Note, Problem, ReadItem, Request, attempt, missing_image
+from luvli.data.sets.definition import (
+    Note,
+    Problem,
+    ReadItem,
+    Request,
+    SetInfo,
+    attempt,
+    missing_image,
+)
 from luvli.errors import InputError
 from luvli.files import is_there
 from luvli.image.read import IMAGE_SUFFIXES
+from luvli.markup import get_markup
 
 
 def first_existing(root: Path, names: Iterable[str]) -> Path | None:
@@ -27,6 +34,12 @@ def natural_key(name: str) -> tuple[tuple[int, int | str], ...]:
     """Sorts image_2 before image_10."""
     parts = re.split(r"(\d+)", name)
     return tuple((0, int(part)) if part.isdecimal() else (1, part) for part in parts)
+
+
+def walk(root: Path) -> list[tuple[Path, list[str]]]:
+    """Every folder under `root`, itself included, and the names of its files, in natural order."""
+    steps = sorted(os.walk(root), key=lambda step: natural_key(step[0]))
+    return [(Path(folder), names) for folder, _, names in steps]
 
 
 class Folder:
@@ -42,7 +55,7 @@ class Folder:
         self.names = sorted(names, key=natural_key)
         self._images = {
             Path(name).stem: path / name
-            for name in names
+            for name in self.names
             if Path(name).suffix.lower() in IMAGE_SUFFIXES
         }
 
@@ -57,7 +70,7 @@ class Folder:
     @property
     def images(self) -> list[Path]:
         """Every image, in natural order."""
-        return sorted(self._images.values(), key=lambda path: natural_key(path.name))
+        return list(self._images.values())
 
 
 class ImageFolders:
@@ -89,13 +102,9 @@ def read_pairs(
     Mirror copies (`*_mirror`), which some archives of 300-W contain, are left out with a note.
     """
     files = Folder(folder)
-    mirrors = 0
-    seen: set[str] = set()
-    for label in files.ending(".pts"):
-        seen.add(label.stem)
-        if label.stem.endswith("_mirror"):
-            mirrors += 1
-            continue
+    labels = files.ending(".pts")
+    originals = [label for label in labels if not label.stem.endswith("_mirror")]
+    for label in originals:
         image = files.image(label.stem) if request.images else None
         if request.images and image is None:
             yield missing_image(label, f"{label.stem}.jpg or .png")
@@ -103,26 +112,71 @@ def read_pairs(
         made = attempt(label, partial(make, label, image))
         if made is not None:
             yield made
-    if request.images:
-        for image in files.images:
-            if image.stem not in seen and not image.stem.endswith("_mirror"):
-                yield Problem(
-                    str(image),
-                    "missing label",
-                    f"{image} has no label: {image.stem}.pts is not there; "
-                    "put it back or remove the image.",
-                )
-    if mirrors:
+    labelled = {label.stem for label in labels}
+    for image in files.images if request.images else ():
+        if image.stem not in labelled and not image.stem.endswith("_mirror"):
+            yield Problem(
+                str(image),
+                "missing label",
+                f"{image} has no label: {image.stem}.pts is not there; put it back or remove the "
+                "image.",
+            )
+    if mirrors := len(labels) - len(originals):
         yield Note(f"{folder}: {mirrors} mirror copies (*_mirror.pts) are left out.")
 
 
-def mat_field(
-    path: Path, content: Mapping[str, NDArray[np.generic]], name: str
-) -> NDArray[np.generic]:
-    """One variable of a Matlab file, or one sentence that names it."""
-    if name not in content:
-        held = ", ".join(key for key in content if not key.startswith("__")) or "nothing"
-        raise InputError(
-            f"{path} has no variable {name!r} (it holds {held}): is it the right file?"
+def keys_of(path: Path) -> set[tuple[str, bytes]]:
+    """What tells the good faces of an HRNet list apart, across files."""
+    return {_key(face) for face in iterate_hrnet(path) if isinstance(face, FaceRecord)}
+
+
+def _key(face: FaceRecord) -> tuple[str, bytes]:
+    return str(face.image), face.points.tobytes()
+
+
+def listed_faces(
+    request: Request,
+    faces: Iterable[ListItem],
+    path: Path,
+    first_line: int,
+    info: SetInfo,
+    folders: Iterable[str],
+    members: Mapping[str, set[tuple[str, bytes]]] | None = None,
+) -> Iterator[FaceRecord | Problem]:
+    """Faces of a list whose images lie in one of several `folders`, with the subsets in whose own
+    lists they are (`members`). Ids are the image and the row, counted from 0 at `first_line`."""
+    images = ImageFolders(request.root / folder for folder in folders)
+    count = get_markup(info.markup).size
+    for face in faces:
+        if isinstance(face, InputError):
+            yield Problem(str(path), "bad label", str(face))
+            continue
+        attributes = dict(face.attributes)
+        name, line = str(face.image), attributes.pop("line")
+        if len(face.points) != count:
+            sentence = f"{path}, line {line} has {len(face.points)} points, not {count}: mend it."
+            yield Problem(str(path), "bad label", sentence)
+            continue
+        if members is not None:
+            attributes["subsets"] = [flag for flag, keys in members.items() if _key(face) in keys]
+        if request.wants(*attributes["subsets"]):
+            face_id = f"{name}#{line - first_line}"
+            record = face.with_changes(
+                image=None, dataset=info.name, face_id=face_id, attributes=attributes
+            )
+            image = images.find(name) if request.images else None
+            yield request.face(record, f"{info.title} face {face_id}", image, name)
+
+
+def note_missing_boxes(items: Iterable[ReadItem], box_files: str) -> Iterator[ReadItem]:
+    """The same items, and a note that counts the faces that should have a box and have none."""
+    faces = missing = 0
+    for item in items:
+        if isinstance(item, FaceRecord):
+            faces, missing = faces + 1, missing + (item.box is None)
+        yield item
+    if missing:
+        yield Note(
+            f"{missing:,} of {faces:,} faces have no box in {box_files}: they are cropped by the "
+            "tight box of their landmarks, with noise of 5 %."
         )
-    return content[name]

@@ -1,4 +1,4 @@
-"""300-W: the images of LFPW, Helen, AFW and iBUG with 68 points, and the 600 test images.
+"""300-W: the images of LFPW, Helen, _AFW and iBUG with 68 points, and the 600 test images.
 
 Protocol `split1` trains on 3,148 and tests on 689 faces (subsets `common` and `challenge`);
 `split2` trains on all 3,837 of them and tests on the 600 of the 300-W competition (subsets
@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.data.formats import read_pts
-from luvli.data.formats.matlab import read_matlab
+from luvli.data.formats.matlab import mat_field, read_matlab
 from luvli.data.record import FaceRecord
 from luvli.data.sets.definition import Problem, ReadItem, Request, SetInfo, attempt, missing_folder
-from luvli.data.sets.source_files import first_existing, mat_field, read_pairs
+from luvli.data.sets.source_files import first_existing, note_missing_boxes, read_pairs
 
 
 class SourcePart(NamedTuple):
@@ -46,50 +46,54 @@ def _test_part(folder: str, subset: str) -> SourcePart:
     return SourcePart(subset, 300, (subset,), tuple(parent + folder for parent in parents))
 
 
-LFPW_TRAIN = _ibug_part("lfpw/trainset", 811)
-LFPW_TEST = _ibug_part("lfpw/testset", 224, "common")
-HELEN_TRAIN = _ibug_part("helen/trainset", 2000)
-HELEN_TEST = _ibug_part("helen/testset", 330, "common")
-AFW = _ibug_part("afw", 337)
-IBUG = _ibug_part("ibug", 135, "challenge")
-INDOOR = _test_part("01_Indoor", "indoor")
-OUTDOOR = _test_part("02_Outdoor", "outdoor")
+_LFPW_TRAIN = _ibug_part("lfpw/trainset", 811)
+_LFPW_TEST = _ibug_part("lfpw/testset", 224, "common")
+_HELEN_TRAIN = _ibug_part("helen/trainset", 2000)
+_HELEN_TEST = _ibug_part("helen/testset", 330, "common")
+_AFW = _ibug_part("afw", 337)
+_IBUG = _ibug_part("ibug", 135, "challenge")
+_INDOOR = _test_part("01_Indoor", "indoor")
+_OUTDOOR = _test_part("02_Outdoor", "outdoor")
 
-PARTS: Mapping[tuple[str, str], tuple[SourcePart, ...]] = {
-    ("split1", "train"): (LFPW_TRAIN, HELEN_TRAIN, AFW),
-    ("split1", "test"): (LFPW_TEST, HELEN_TEST, IBUG),
-    ("split2", "train"): (LFPW_TRAIN, HELEN_TRAIN, AFW, LFPW_TEST, HELEN_TEST, IBUG),
-    ("split2", "test"): (INDOOR, OUTDOOR),
+_PARTS: Mapping[tuple[str, str], tuple[SourcePart, ...]] = {
+    ("split1", "train"): (_LFPW_TRAIN, _HELEN_TRAIN, _AFW),
+    ("split1", "test"): (_LFPW_TEST, _HELEN_TEST, _IBUG),
+    ("split2", "train"): (_LFPW_TRAIN, _HELEN_TRAIN, _AFW, _LFPW_TEST, _HELEN_TEST, _IBUG),
+    ("split2", "test"): (_INDOOR, _OUTDOOR),
 }
 
-BOX_FOLDERS = ("Bounding Boxes", "Bounding_Boxes", "bounding_boxes", ".")
+_BOX_FOLDERS = ("Bounding Boxes", "Bounding_Boxes", "bounding_boxes", ".")
 
 
 def read_w300(request: Request) -> Iterator[ReadItem]:
     """The faces of one split; a face belongs to the subsets of its folder."""
-    for part in PARTS[request.protocol, request.split]:
-        if not request.wants(*part.subsets):
-            continue
-        folder = first_existing(request.root, part.places)
-        if folder is None:
-            yield missing_folder(request.root / part.places[0], f"{part.size:,} faces")
-            continue
-        boxes: Mapping[str, NDArray[np.float64]] = {}
-        file = _box_file(request.root, part)
-        if file is not None:
-            read = attempt(file, partial(read_detector_boxes, file))
-            if isinstance(read, Problem):
-                yield read
-            else:
-                boxes = read
-        yield from read_pairs(folder, request, partial(_record, part=part, boxes=boxes))
+    parts = [p for p in _PARTS[request.protocol, request.split] if request.wants(*p.subsets)]
+    faces = (item for part in parts for item in _read_part(request, part))
+    boxed = any(part.boxes for part in parts)  # the 600 test faces of the competition have none
+    yield from note_missing_boxes(faces, "Bounding Boxes/") if boxed else faces
+
+
+def _read_part(request: Request, part: SourcePart) -> Iterator[ReadItem]:
+    folder = first_existing(request.root, part.places)
+    if folder is None:
+        yield missing_folder(request.root / part.places[0], f"{part.size:,} faces")
+        return
+    boxes: Mapping[str, NDArray[np.float64]] = {}
+    file = _box_file(request.root, part)
+    if file is not None:
+        read = attempt(file, partial(read_detector_boxes, file))
+        if isinstance(read, Problem):
+            yield read
+        else:
+            boxes = read
+    yield from read_pairs(folder, request, partial(_record, part=part, boxes=boxes))
 
 
 def read_detector_boxes(path: Path) -> dict[str, NDArray[np.float64]]:
     """Boxes (4,) of the iBUG detector by image name without suffix or blanks.
 
     The file is a Matlab cell {1, n} of structs imgName, bb_detector, bb_ground_truth with
-    x0, y0, x1, y1 counted from 1. (That of iBUG also holds rows of AFW at its end, so rows
+    x0, y0, x1, y1 counted from 1. (That of iBUG also holds rows of _AFW at its end, so rows
     are matched by name.)
     """
     cells = np.ravel(mat_field(path, read_matlab(path), "bounding_boxes"))
@@ -104,7 +108,7 @@ def read_detector_boxes(path: Path) -> dict[str, NDArray[np.float64]]:
 def _box_file(root: Path, part: SourcePart) -> Path | None:
     if part.boxes is None:
         return None
-    return first_existing(root, [f"{folder}/{part.boxes}" for folder in BOX_FOLDERS])
+    return first_existing(root, [f"{folder}/{part.boxes}" for folder in _BOX_FOLDERS])
 
 
 def _key(stem: str) -> str:
@@ -129,7 +133,7 @@ def _record(
 
 
 def _count(protocol: str, split: str, *subsets: str) -> dict[str, int]:
-    parts = PARTS[protocol, split]
+    parts = _PARTS[protocol, split]
     sizes = {split: sum(part.size for part in parts)}
     for subset in subsets:
         sizes[f"{split}/{subset}"] = sum(part.size for part in parts if subset in part.subsets)
@@ -139,14 +143,9 @@ def _count(protocol: str, split: str, *subsets: str) -> dict[str, int]:
 INFO = SetInfo(
     name="w300",
     title="300-W",
-    markup="ibug68",
-    points="68",
+    read=read_w300,
     train=3837,
     test=600,
-    profile="no",
-    self_occlusion="no",
-    external_occlusion="no",
-    read=read_w300,
     protocols=("split1", "split2"),
     expected={
         "split1": {
@@ -159,7 +158,7 @@ INFO = SetInfo(
     licence="research only, no redistribution",
     layout="lfpw/, helen/ (each with trainset/ and testset/), afw/, ibug/, 300W/01_Indoor, "
     "300W/02_Outdoor and, if you have it, Bounding Boxes/",
-    confirmed="labels of LFPW, HELEN and AFW (train) on the real files; the 689 faces of split 1 "
+    confirmed="labels of LFPW, HELEN and _AFW (train) on the real files; the 689 faces of split 1 "
     "and the 600 of split 2 on lists made from the real labels; the test images and the "
     "boxes' files were not seen.",
 )

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from luvli.data.formats.matlab import read_matlab
+from luvli.data.formats.matlab import mat_field, read_matlab
 from luvli.data.record import FaceRecord
 from luvli.data.sets.definition import (
     ReadItem,
@@ -23,9 +23,8 @@ from luvli.data.sets.definition import (
     all_visible,
     attempt,
     missing_folder,
-    missing_image,
 )
-from luvli.data.sets.source_files import Folder, mat_field
+from luvli.data.sets.source_files import Folder
 from luvli.errors import InputError
 
 _SIZES = {"AFW": 5207, "HELEN": 37676, "IBUG": 1786, "LFPW": 16556}
@@ -44,14 +43,11 @@ def read_w300lp(request: Request) -> Iterator[ReadItem]:
         images = Folder(request.root / part)
         for label in Folder(labels).ending(_SUFFIX):
             stem = label.name.removesuffix(_SUFFIX)
-            image = images.image(stem) if request.images else None
-            if request.images and image is None:
-                yield missing_image(label, f"{part}/{stem}.jpg")
-                continue
-            yield attempt(label, partial(_record, label, image, part))
+            record = attempt(label, partial(_record, label, part))
+            yield request.face(record, label, images.image(stem), f"{part}/{stem}.jpg")
 
 
-def _record(label: Path, image: Path | None, part: str) -> FaceRecord:
+def _record(label: Path, part: str) -> FaceRecord:
     raw = np.asarray(mat_field(label, read_matlab(label), "pts_2d"), dtype=np.float64)
     if raw.shape != (68, 2):
         raise InputError(f"{label} has pts_2d of shape {raw.shape} instead of (68, 2).")
@@ -59,7 +55,6 @@ def _record(label: Path, image: Path | None, part: str) -> FaceRecord:
     return FaceRecord(
         points=points,
         visibility=all_visible(points),
-        image=image,
         dataset="w300lp",
         face_id=label.name.removesuffix(_SUFFIX),
         attributes={"subsets": [part.lower()]},
@@ -69,14 +64,10 @@ def _record(label: Path, image: Path | None, part: str) -> FaceRecord:
 INFO = SetInfo(
     name="w300lp",
     title="300W-LP-2D",
-    markup="ibug68",
-    points="68",
+    read=read_w300lp,
     train=61225,
-    test=None,
     profile="yes",
     self_occlusion="T",
-    external_occlusion="no",
-    read=read_w300lp,
     splits=("train",),
     expected={
         "published": {
