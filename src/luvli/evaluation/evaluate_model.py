@@ -115,7 +115,7 @@ def evaluate_set(
     faces = load_set(dataset, root, split, subset=subset, protocol=protocol, skip_bad=skip_bad)
     records: Sequence[FaceRecord] = faces.records[:limit]
     predictions = list(run_model(predictor, track(records), way))
-    notes = [f"Faces were cropped by: {crop_by}."]
+    notes = [f"Faces were cropped by: {crop_by}.", *faces.notes]
     for what, chosen in (("Locations", mean_estimator), ("Covariances", covariance_estimator)):
         if chosen is not None:
             notes.append(f"{what} were read from the network by: {chosen}.")

@@ -89,6 +89,7 @@ def _read_mat(request: Request) -> Iterator[ReadItem]:
                 "mask": mask.tolist(),
                 "box_size": float(max(right - left, bottom - top)),
                 "subsets": subsets,
+                **request.image_name(name),
             },
         )
         label = f"AFLW-19 face {name}#{row}"

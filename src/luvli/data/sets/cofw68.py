@@ -66,9 +66,8 @@ def read_cofw68(request: Request) -> Iterator[ReadItem]:
                 yield extracted
             else:
                 images = Folder(extracted)
-    yield from note_missing_boxes(
-        (_face(request, label, images, boxes) for label in labels), _BOX_FILE
-    )
+    faces = (_face(request, label, images, boxes) for label in labels)
+    yield from note_missing_boxes(request, faces, _BOX_FILE)
 
 
 def _face(

@@ -76,16 +76,17 @@ class Request:
     ) -> FaceRecord | Problem:
         """The face of a label with its image, or what is wrong with either.
 
-        `image` is where it was found, `name` how it is called, for the message and for records
-        that are wanted without their images.
+        `image` is where it was found, `name` how it is called in the message.
         """
         if self.images and image is None:
             return missing_image(label, name)
-        if isinstance(record, Problem):
+        if isinstance(record, Problem) or not self.images:
             return record
-        if self.images:
-            return record.with_changes(image=image)
-        return record.with_changes(attributes={**record.attributes, IMAGE_NAME: name})
+        return record.with_changes(image=image)
+
+    def image_name(self, name: str) -> dict[str, str]:
+        """The attribute that keeps an image's name in records that are wanted without images."""
+        return {} if self.images else {IMAGE_NAME: name}
 
 
 Made = TypeVar("Made")

@@ -151,7 +151,7 @@ def listed_faces(
         if isinstance(face, InputError):
             yield Problem(str(path), "bad label", str(face))
             continue
-        attributes = dict(face.attributes)
+        attributes = {**face.attributes, **request.image_name(str(face.image))}
         name, line = str(face.image), attributes.pop("line")
         if len(face.points) != count:
             sentence = f"{path}, line {line} has {len(face.points)} points, not {count}: mend it."
@@ -168,14 +168,16 @@ def listed_faces(
             yield request.face(record, f"{info.title} face {face_id}", image, name)
 
 
-def note_missing_boxes(items: Iterable[ReadItem], box_files: str) -> Iterator[ReadItem]:
+def note_missing_boxes(
+    request: Request, items: Iterable[ReadItem], box_files: str
+) -> Iterator[ReadItem]:
     """The same items, and a note that counts the faces that should have a box and have none."""
     faces = missing = 0
     for item in items:
         if isinstance(item, FaceRecord):
             faces, missing = faces + 1, missing + (item.box is None)
         yield item
-    if missing:
+    if missing and request.images:  # without images nothing is cropped
         yield Note(
             f"{missing:,} of {faces:,} faces have no box in {box_files}: they are cropped by the "
             "tight box of their landmarks, with noise of 5 %."

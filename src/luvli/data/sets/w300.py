@@ -70,7 +70,7 @@ def read_w300(request: Request) -> Iterator[ReadItem]:
     parts = [p for p in _PARTS[request.protocol, request.split] if request.wants(*p.subsets)]
     faces = (item for part in parts for item in _read_part(request, part))
     boxed = any(part.boxes for part in parts)  # the 600 test faces of the competition have none
-    yield from note_missing_boxes(faces, "Bounding Boxes/") if boxed else faces
+    yield from note_missing_boxes(request, faces, "Bounding Boxes/") if boxed else faces
 
 
 def _read_part(request: Request, part: SourcePart) -> Iterator[ReadItem]:
