@@ -23,6 +23,7 @@ from typing import Any
 
 import cv2
 import numpy as np
+from luvli.prediction.second_look import first_view
 from pipeline_peers import DLIB, MEDIAPIPE, Works, opencv_detector, peers
 from throughput import HEADER, folder_rows, video_rows
 
@@ -35,7 +36,6 @@ from luvli.image.write import write_image
 from luvli.network.backend import INPUT
 from luvli.prediction.predictor import Predictor, load
 from luvli.prediction.result import Result
-from luvli.prediction.second_look import first_view
 
 PARTS = ("stages", "growth", "throughput")
 WARM = 3

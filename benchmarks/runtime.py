@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
+from luvli.prediction.second_look import first_view
 from numpy.typing import NDArray
 
 from luvli.cli.tables import print_table
@@ -34,7 +35,6 @@ from luvli.network.backend import INPUT, OUTPUTS
 from luvli.prediction.input_files import Inputs
 from luvli.prediction.predictor import Predictor, load
 from luvli.prediction.quantize import QUANTIZING_FACES, quantize
-from luvli.prediction.second_look import first_view
 
 Run = Callable[[ImageArray], NDArray[np.floating]]
 """crops (B, S, S, 3) -> points (B, k, 2)"""

@@ -23,6 +23,9 @@ from numpy.typing import NDArray
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
 
+from luvli.prediction.in_image import FacesInImage  # noqa: E402
+from luvli.prediction.second_look import better_box  # noqa: E402
+
 from luvli import load  # noqa: E402
 from luvli.data.cache import cache_root  # noqa: E402
 from luvli.data.detector_boxes import with_detector_boxes  # noqa: E402
@@ -33,9 +36,7 @@ from luvli.image.crop import Crop  # noqa: E402
 from luvli.image.read import ImageArray  # noqa: E402
 from luvli.markup import get_markup  # noqa: E402
 from luvli.network.backend import Backend  # noqa: E402
-from luvli.prediction.in_image import FacesInImage  # noqa: E402
 from luvli.prediction.predictor import Predictor  # noqa: E402
-from luvli.prediction.second_look import better_box  # noqa: E402
 from luvli.progress import track  # noqa: E402
 from luvli.training.recipe import Recipe  # noqa: E402
 from luvli.training.recipe_files import read_recipe  # noqa: E402

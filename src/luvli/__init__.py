@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from luvli._lazy import lazy
 from luvli.errors import InputError
-from luvli.faces import FaceLandmarks
+from luvli.faces import FaceLandmarks, Faces
 
 if TYPE_CHECKING:
     from luvli.drawing.draw import draw
@@ -26,7 +26,16 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["FaceLandmarks", "InputError", "Predictor", "__version__", "draw", "load", "predict"]
+__all__ = [
+    "FaceLandmarks",
+    "Faces",
+    "InputError",
+    "Predictor",
+    "__version__",
+    "draw",
+    "load",
+    "predict",
+]
 
 __getattr__ = lazy(
     __name__,
@@ -49,11 +58,11 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 _loaded: dict[str, Any] = {}
 
 
-def predict(image: AnyImage, model: str = "luvli-68", **options: Any) -> list[FaceLandmarks]:
+def predict(image: AnyImage, model: str = "luvli-68", **options: Any) -> Faces:
     """The faces in one image: `load(model).predict(image, **options)`, loaded only once."""
     if model not in _loaded:
         from luvli.prediction.predictor import load
 
         _loaded[model] = load(model)
-    faces: list[FaceLandmarks] = _loaded[model].predict(image, **options)
+    faces: Faces = _loaded[model].predict(image, **options)
     return faces

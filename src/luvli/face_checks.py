@@ -1,4 +1,4 @@
-"""What a face from outside must be: numbers, of the right shapes, that can be what they say."""
+"""What the numbers of a face must be: of the right shapes, finite, probabilities, covariances."""
 
 from __future__ import annotations
 
@@ -37,26 +37,36 @@ def expect_shape(name: str, array: Floats, shape: tuple[int, ...], note: str = "
         raise InputError(f"{name} must have shape {shape}{note}, got {array.shape}.")
 
 
+def check_not_infinite(name: str, values: Floats) -> None:
+    """Refuse infinity; NaN means that there is no location."""
+    if np.isinf(values).any():
+        raise InputError(f"{name} must be finite, or NaN where there is no location.")
+
+
 def check_probabilities(name: str, values: Floats, allow_nan: bool = True) -> None:
     """Refuse what lies outside 0..1, and NaN unless it means "unknown"."""
     wrong = (values < 0) | (values > 1)
     if not allow_nan:
         wrong |= np.isnan(values)
     if wrong.any():
-        j = int(np.argmax(wrong))
-        raise InputError(f"{name} must lie in 0..1, got {values[j]} at landmark {j}.")
+        place = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
+        raise InputError(f"{name} must lie in 0..1, got {values[place]} at landmark {place[-1]}.")
 
 
 def check_positive_definite(covariance: Floats) -> None:
-    """Refuse matrices that are not covariances; all-NaN ones mean "no location" and pass."""
-    known = ~np.isnan(covariance).all(axis=(1, 2))
-    xx, xy = covariance[:, 0, 0], covariance[:, 0, 1]
-    yx, yy = covariance[:, 1, 0], covariance[:, 1, 1]
+    """Refuse matrices (..., k, 2, 2) that are not covariances; all-NaN ones mean "no location"."""
+    xx, xy = covariance[..., 0, 0], covariance[..., 0, 1]
+    yx, yy = covariance[..., 1, 0], covariance[..., 1, 1]
     with np.errstate(invalid="ignore", over="ignore"):
         symmetric = np.abs(xy - yx) <= 1e-6 * np.maximum(np.abs(xx), np.abs(yy))
         positive = (xx > 0) & (yy > 0) & (xx * yy - xy * yx > 0) & np.isfinite(xx + yy)
+    if (symmetric & positive).all():
+        return
+    located = ~np.isnan(covariance).all(axis=(-2, -1))
     for good, what in ((symmetric, "symmetric"), (positive, "positive-definite")):
-        bad = known & ~good
+        bad = located & ~good
         if bad.any():
-            j = int(np.argmax(bad))
-            raise InputError(f"covariance of landmark {j} is not {what}: {covariance[j].tolist()}.")
+            place = np.unravel_index(int(np.argmax(bad)), bad.shape)
+            raise InputError(
+                f"covariance of landmark {place[-1]} is not {what}: {covariance[place].tolist()}."
+            )

@@ -1,395 +1,379 @@
-"""`FaceLandmarks`: the one result type, from the network to the web page.
+"""`Faces`: n faces of one image, frame or data set as arrays, from the network to the web page.
 
-Coordinates are image pixels, x to the right, y down, and the centre of the first pixel is
-(0, 0). A face is a set of mixed random variables (section 3.2 of the paper): landmark j is
-visible with probability `visibility[j]`, and, if visible, lies around `points[j]` with
-covariance `covariance[j]`. A visible landmark may still be covered by something in front of
-the face, a hand or hair: `occlusion[j]`, where the model was trained for it.
+faces = model.predict("photo.jpg")
+faces[0]                              # one face, a `FaceLandmarks`
+faces[faces.confidence > 0.9].points  # (m, k, 2) of those that can be trusted
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from luvli.arrays import Floats
-from luvli.errors import InputError
+from luvli.arrays import Bools, Floats
+from luvli.errors import InputError, require
 from luvli.face_checks import (
     as_array,
-    as_number,
+    check_not_infinite,
     check_positive_definite,
     check_probabilities,
     expect_shape,
 )
-from luvli.face_views import FaceViews
+from luvli.face_landmarks import ARRAY_FIELDS, Ellipses, FaceLandmarks, RegionRadii
 from luvli.image import affine as affines
-from luvli.image.head_pose import HeadPose, head_pose
 from luvli.likelihood import family
 from luvli.likelihood.covariance import spread
 from luvli.markup import get_markup, is_markup
+from luvli.markup.parts import Which, is_names, landmark_names, select
+
+if TYPE_CHECKING:
+    from luvli.image.read import ImageArray
+    from luvli.image.source import AnyImage
+
+__all__ = ["ARRAY_FIELDS", "Ellipses", "FaceLandmarks", "Faces", "RegionRadii"]
+
+_LANDMARK_ARRAYS = ("points", "covariance", "visibility", "occlusion")
+_FACE_NUMBERS = ("scores", "failure_logit", "confidence", "expected_error")
+_OPTIONAL = ("accepted", "track", "time")
+_SETTINGS = (
+    "markup", "likelihood", "visibility_trained", "covariance_trained", "occlusion_trained",
+)  # fmt: skip
 
 
-class Ellipses(NamedTuple):
-    """Error ellipses of k landmarks: what to draw, in pixels and degrees."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Faces:
+    """n faces with k landmarks each. Iterates and has a length like a list of `FaceLandmarks`.
 
-    centre: Floats
-    """(k, 2)"""
-    half_axes: Floats
-    """(k, 2), the longer one first"""
-    angle: Floats
-    """(k,) degrees from the x axis to the longer half-axis, turning towards +y; in [-90, 90)"""
-
-
-class RegionRadii(NamedTuple):
-    """How far regions with a guarantee reach around the landmarks of one face.
-
-    Mahalanobis radii, from the calibration faces of the same class of pose.
-    """
-
-    levels: Floats
-    """(L,) coverages, ascending"""
-    radii: Floats
-    """(k, L) for each landmark by itself; infinite where too few faces were seen"""
-    joint: Floats
-    """(L,) for all visible landmarks of the face at once"""
-
-    def at(self, coverage: float, joint: bool = False) -> Floats:
-        """(k,) radii for this coverage, or for the next higher level that is known."""
-        if not 0 < coverage < 1:
-            raise InputError(f"coverage must lie between 0 and 1, got {coverage}.")
-        place = int(np.searchsorted(self.levels, coverage - 1e-9))
-        if place == len(self.levels):
-            return np.full(len(self.radii), np.inf)
-        return np.full(len(self.radii), self.joint[place]) if joint else self.radii[:, place]
-
-
-@dataclass(frozen=True, eq=False)
-class FaceLandmarks(FaceViews):
-    """Where the k landmarks of one face are, how sure that is, and whether they can be seen.
-
-    >>> face = FaceLandmarks(
-    ...     points=np.zeros((2, 2)), covariance=np.tile(np.eye(2), (2, 1, 1)),
-    ...     visibility=[1.0, 0.2], box=[0, 0, 9, 9], score=0.9, markup="mine2")
-    >>> face.visible(0.5).tolist()
-    [True, False]
+    >>> faces = Faces.empty("ibug68")
+    >>> len(faces), faces.points.shape, bool(faces)
+    (0, (0, 68, 2), False)
     """
 
     points: Floats
-    """(k, 2) image pixels"""
+    """(n, k, 2) pixels"""
     covariance: Floats
-    """(k, 2, 2) image pixels squared, symmetric positive-definite"""
+    """(n, k, 2, 2) pixels squared"""
     visibility: Floats
-    """(k,) probability that the landmark is visible, that is, not hidden by the head itself"""
-    box: Floats
-    """(4,) x0, y0, x1, y1 image pixels"""
-    score: float = 1.0
-    """confidence of the face detector"""
-    markup: str = "ibug68"
-    """name of the point set (see `luvli.markup`); a name of your own allows any k"""
-    visibility_trained: bool = True
-    """False when the model saw no visibility labels, so that `visibility` means nothing"""
-    covariance_trained: bool = True
-    """False when nothing taught the model its covariances (heat-map or MSE loss)"""
+    """(n, k) probability that the landmark is visible, that is, not hidden by the head itself"""
+    boxes: Floats = None  # type: ignore[assignment]
+    """(n, 4) x0, y0, x1, y1; NaN where there is none"""
+    scores: Floats = None  # type: ignore[assignment]
+    """(n,) of the face detector; 1 for boxes that were given"""
     occlusion: Floats = None  # type: ignore[assignment]
-    """(k,) probability that something in front of the face (hand, hair, glasses, mask) covers
-    the landmark; NaN where the model does not tell"""
-    occlusion_trained: bool = False
-    """True when the model saw labels of occlusion"""
-    astray: float | None = None
-    """log-odds that the alignment went astray altogether, as the network itself says; None where
-    it does not. A part of `confidence`; it stays with the model, not in files"""
-    confidence: float | None = None
-    """calibrated probability that the alignment succeeded; None when the model does not tell"""
-    expected_error: float | None = None
-    """expected mean error of the landmarks, in percent of the box; None as above"""
-    accepted: bool | None = None
-    """whether the triage accepts the face or leaves it for review; None when nobody asked"""
-    likelihood: str = "laplace"
-    """the density that the covariances belong to: laplace, gauss, or one that a calibration fitted
-    (`luvli.likelihood.family`)"""
+    """(n, k) probability that something covers the landmark; NaN where it is not estimated"""
+    failure_logit: Floats = None  # type: ignore[assignment]
+    """(n,) log-odds that the alignment failed, of the network itself; NaN without such an output"""
+    confidence: Floats = None  # type: ignore[assignment]
+    """(n,) calibrated probability that the alignment succeeded; NaN without a calibration"""
+    expected_error: Floats = None  # type: ignore[assignment]
+    """(n,) expected mean error of the landmarks, percent of the box; NaN without a calibration"""
+    accepted: Bools | None = None
+    """(n,) whether the triage accepts the face; None without triage"""
+    track: NDArray[np.int64] | None = None
+    """(n,) in a video: numbers that stay with a face as long as it is tracked"""
+    time: Floats | None = None
+    """(n,) in a video: seconds from its start"""
     regions: RegionRadii | None = None
-    """radii with a guarantee, of a calibrated model; they stay with the model, not in files"""
-    track: int | None = None
-    """in a video: the number that stays with a face as long as it is followed"""
-    time: float | None = None
-    """in a video: seconds from its start"""
+    """radii (n, k, L) with a coverage guarantee, of a calibrated model"""
+    markup: str = "ibug68"
+    likelihood: str = "laplace"
+    """the density that the covariances belong to (`luvli.likelihood.family`)"""
+    visibility_trained: bool = True
+    covariance_trained: bool = True
+    occlusion_trained: bool = False
 
     def __post_init__(self) -> None:
         points = as_array("points", self.points)
-        if is_markup(self.markup):
-            expect_shape(
-                "points", points, (get_markup(self.markup).size, 2), f" for markup {self.markup}"
-            )
-        elif points.ndim != 2 or points.shape[1] != 2:
-            raise InputError(f"points must have shape (k, 2), got {points.shape}.")
-        k = len(points)
-        covariance = as_array("covariance", self.covariance)
-        visibility = as_array("visibility", self.visibility)
-        box = as_array("box", self.box)
-        expect_shape("covariance", covariance, (k, 2, 2))
-        expect_shape("visibility", visibility, (k,))
-        expect_shape("box", box, (4,))
-        for name, array in (("points", points), ("box", box)):
-            if np.isinf(array).any():
-                raise InputError(f"{name} must be finite, or NaN where there is no location.")
-        check_positive_definite(covariance)
-        check_probabilities("visibility", visibility, allow_nan=False)
-        occlusion = np.full(k, np.nan)
-        if self.occlusion is not None:
-            occlusion = as_array("occlusion", self.occlusion)
-            expect_shape("occlusion", occlusion, (k,))
-            check_probabilities("occlusion", occlusion)
-        for name, array in zip(
-            ARRAYS, (points, covariance, visibility, box, occlusion), strict=True
-        ):
+        if points.ndim != 3 or points.shape[2] != 2:
+            raise InputError(f"points must have shape (n, k, 2), got {points.shape}.")
+        n, k = points.shape[:2]
+        if is_markup(self.markup) and get_markup(self.markup).size != k:
+            size = get_markup(self.markup).size
+            raise InputError(f"the markup {self.markup} has {size} points, got {k}.")
+        defaults = {"scores": np.ones(n), "boxes": np.full((n, 4), np.nan)}
+        shapes: dict[str, tuple[int, ...]] = {
+            "covariance": (n, k, 2, 2),
+            "visibility": (n, k),
+            "occlusion": (n, k),
+            "boxes": (n, 4),
+            **dict.fromkeys((*_FACE_NUMBERS, *_OPTIONAL), (n,)),
+        }
+        values: dict[str, Any] = {"points": points}
+        for name, shape in shapes.items():
+            value = getattr(self, name)
+            if value is None and name in _OPTIONAL:
+                continue
+            if value is None:
+                values[name] = defaults.get(name, np.full(shape, np.nan))
+            elif name in ("accepted", "track"):
+                values[name] = np.array(value, dtype=bool if name == "accepted" else np.int64)
+            else:
+                values[name] = as_array(name, value)
+            expect_shape(name, values[name], shape)
+        check_not_infinite("points", points)
+        check_not_infinite("boxes", values["boxes"])
+        check_positive_definite(values["covariance"])
+        check_probabilities("visibility", values["visibility"], allow_nan=False)
+        check_probabilities("occlusion", values["occlusion"])
+        for name, array in values.items():
             array.setflags(write=False)
             object.__setattr__(self, name, array)
-        object.__setattr__(self, "score", as_number("score", self.score))
-        for name in ("astray", "confidence", "expected_error", "time"):
-            value = getattr(self, name)
-            object.__setattr__(self, name, None if value is None else as_number(name, value))
-        for name in ("visibility_trained", "covariance_trained", "occlusion_trained"):
-            object.__setattr__(self, name, bool(getattr(self, name)))
-        if self.accepted is not None:
-            object.__setattr__(self, "accepted", bool(self.accepted))
-        if self.confidence is not None and not 0 <= self.confidence <= 1:
-            raise InputError(f"confidence must lie in 0..1, got {self.confidence}.")
-        if self.expected_error is not None and not self.expected_error >= 0:
-            raise InputError(f"expected_error must be at least 0, got {self.expected_error}.")
         family(self.likelihood)  # refuses an unknown name
 
-    @classmethod
-    def _trusted(cls, **given: Any) -> FaceLandmarks:
-        """A face from numbers that are known to be right: float64 arrays of fitting shapes that
-        nobody else writes to. Checks and copies cost more than moving the face; prediction,
-        which makes faces by the thousand, leaves them out.
-
-        `_judge`, a function without arguments, gives the fields of `JUDGED` as a dictionary; it
-        is called when somebody asks for the first of them."""
-        face = object.__new__(cls)
-        if given.get("occlusion") is None:
-            given["occlusion"] = np.full(len(given["points"]), np.nan)
-        for name in ARRAYS:
-            given[name].setflags(write=False)
-        known = face.__dict__
-        known.update(_UNJUDGED if "_judge" in given else _DEFAULTS)
-        known.update(given)
-        return face
-
-    if not TYPE_CHECKING:  # or every attribute would be one of a face
-
-        def __getattr__(self, name: str) -> Any:
-            """Called for what is not there: the fields of `JUDGED`, before they are judged."""
-            known = self.__dict__
-            judge = known.get("_judge")
-            if judge is not None and name in JUDGED:
-                known.update({each: _DEFAULTS[each] for each in JUDGED} | judge())
-                known.pop("_judge", None)
-            if name in known:  # perhaps by another thread, just now
-                return known[name]
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def __getstate__(self) -> dict[str, Any]:
-        """All fields by name, judged: what a copy is made from, here or in another process."""
-        _ = self.confidence
-        return dict(self.__dict__)
+    # -- a sequence of faces -----------------------------------------------------------------
 
     def __len__(self) -> int:
         return len(self.points)
 
+    def __iter__(self) -> Iterator[FaceLandmarks]:
+        return (self._face(i) for i in range(len(self)))
+
+    @overload
+    def __getitem__(self, which: int | np.integer[Any]) -> FaceLandmarks: ...
+    @overload
+    def __getitem__(self, which: str | slice | ArrayLike) -> Faces: ...
+    def __getitem__(self, which: Any) -> FaceLandmarks | Faces:
+        """One face by its number; several by a slice, a mask or numbers; of every face a part by
+        name: `faces["left_eye"]`."""
+        if isinstance(which, int | np.integer) and not isinstance(which, bool | np.bool_):
+            return self._face(range(len(self))[which])  # IndexError where there is no such face
+        if is_names(which):
+            return self.part(which)
+        chosen = which if isinstance(which, slice) else np.asarray(which)
+        if isinstance(chosen, np.ndarray) and not chosen.size:
+            chosen = chosen.astype(np.intp)  # an empty list has no type of its own
+        index = np.atleast_1d(np.arange(len(self))[chosen])
+        changes = {name: value[index] for name, value in self._arrays().items()}
+        if self.regions is not None:
+            levels, radii, joint = self.regions
+            changes["regions"] = RegionRadii(levels, radii[index], joint[index])
+        return replace(self, **changes)
+
+    def part(self, which: Which) -> Faces:
+        """Of every face the landmarks chosen by name, number, slice or mask."""
+        index, markup = select(self.markup, self.points.shape[1], which)
+        changes: dict[str, Any] = {name: getattr(self, name)[:, index] for name in _LANDMARK_ARRAYS}
+        if self.regions is not None:
+            changes["regions"] = self.regions._replace(radii=self.regions.radii[:, index])
+        return replace(self, markup=markup, **changes)
+
     def __eq__(self, other: object) -> bool:
-        """Equal when every number is; NaN equals NaN, so that empty results compare equal."""
-        if not isinstance(other, FaceLandmarks):
+        """Equal when every number is; NaN equals NaN."""
+        if not isinstance(other, Faces):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in PLAIN_FIELDS) and all(
-            np.array_equal(getattr(self, name), getattr(other, name), equal_nan=True)
-            for name in ARRAYS
+        if any(getattr(self, name) != getattr(other, name) for name in _SETTINGS):
+            return False
+        mine, others = self._arrays(), other._arrays()
+        return mine.keys() == others.keys() and all(
+            np.array_equal(mine[name], others[name], equal_nan=name not in ("accepted", "track"))
+            for name in mine
         )
 
     __hash__ = None  # type: ignore[assignment]
-    __repr__ = FaceViews.__repr__  # not the one that dataclasses make, which is ten pages long
+
+    def __repr__(self) -> str:
+        """One line: how many faces, and how many can be trusted."""
+        count = len(self)
+        words = [f"{count} face{'' if count == 1 else 's'}", f"{self.markup}"]
+        if count and not np.isnan(self.confidence).all():
+            words.append("confidence " + ", ".join(f"{c:.2f}" for c in self.confidence[:6]))
+        return f"Faces({', '.join(words)}{', ...' if count > 6 else ''})"
+
+    def _repr_html_(self) -> str:
+        """A small table, for notebooks."""
+        heads = ("", "box", "score", "confidence", "uncertainty, px", "hidden")
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in _cells(i, face)) + "</tr>"
+            for i, face in enumerate(self)
+        )
+        head = "".join(f"<th>{name}</th>" for name in heads)
+        return f"<p>{escape(repr(self))}</p><table><tr>{head}</tr>{rows}</table>"
+
+    # -- making them -------------------------------------------------------------------------
 
     @classmethod
-    def empty(cls, markup: str) -> FaceLandmarks:
-        """Where no face was found: right shapes, NaN locations, visibility and score 0."""
+    def empty(cls, markup: str) -> Faces:
+        """No face, with arrays of the right shapes."""
         k = get_markup(markup).size
-        return cls(
-            points=np.full((k, 2), np.nan),
-            covariance=np.full((k, 2, 2), np.nan),
-            visibility=np.zeros(k),
-            box=np.full(4, np.nan),
-            score=0.0,
-            markup=markup,
-        )
+        none = np.empty((0, k, 2))
+        return cls(none, np.empty((0, k, 2, 2)), np.empty((0, k)), markup=markup)
+
+    @classmethod
+    def stack(cls, faces: Sequence[FaceLandmarks], markup: str = "ibug68") -> Faces:
+        """Single faces of one point set as arrays; `markup` is that of an empty list."""
+        if not faces:
+            return cls.empty(markup)
+        first = faces[0]
+        _expect_alike([[getattr(face, name) for face in faces] for name in _SETTINGS])
+        optional = {
+            name: [getattr(face, name) for face in faces]
+            for name in _OPTIONAL
+            if any(getattr(face, name) is not None for face in faces)
+        }
+        _expect_complete(optional)
+        regions = [face.regions for face in faces if face.regions is not None]
+        values: dict[str, Any] = {
+            "boxes": np.stack([face.box for face in faces]),
+            "scores": np.array([face.score for face in faces]),
+            "regions": _stack_regions(regions) if len(regions) == len(faces) else None,
+        }
+        for name in _LANDMARK_ARRAYS:
+            values[name] = np.stack([getattr(face, name) for face in faces])
+        for name in ("failure_logit", "confidence", "expected_error"):
+            values[name] = np.array([getattr(face, name) for face in faces], dtype=np.float64)
+        for name, several in optional.items():
+            values[name] = np.array(several)
+        return cls(**values, **{name: getattr(first, name) for name in _SETTINGS})
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Faces]) -> Faces:
+        """Faces of one point set, one after the other; empty parts are skipped."""
+        if not parts:
+            raise InputError("nothing to concatenate: Faces.empty(markup) makes no faces.")
+        filled = [part for part in parts if len(part)]
+        if len(filled) < 2:
+            return filled[0] if filled else parts[0]
+        _expect_alike([[getattr(part, name) for part in filled] for name in _SETTINGS])
+        optional = {
+            name: [getattr(part, name) for part in filled]
+            for name in _OPTIONAL
+            if any(getattr(part, name) is not None for part in filled)
+        }
+        _expect_complete(optional)
+        arrays: dict[str, Any] = {
+            name: np.concatenate([getattr(part, name) for part in filled])
+            for name in (*_LANDMARK_ARRAYS, "boxes", *_FACE_NUMBERS, *optional)
+        }
+        regions = [part.regions for part in filled if part.regions is not None]
+        joined = None
+        if len(regions) == len(filled):
+            joined = RegionRadii(
+                regions[0].levels,
+                np.concatenate([each.radii for each in regions]),
+                np.concatenate([each.joint for each in regions]),
+            )
+        return replace(filled[0], **arrays, regions=joined)
+
+    # -- what they say -----------------------------------------------------------------------
 
     @property
-    def is_empty(self) -> bool:
-        """True when there is no face: no landmark has a location."""
-        return bool(np.isnan(self.points).all())
+    def names(self) -> tuple[str, ...]:
+        """(k) what the landmarks are called."""
+        return landmark_names(self.markup, self.points.shape[1])
 
-    def visible(self, threshold: float = 0.5) -> NDArray[np.bool_]:
-        """(k,) whether each landmark is visible with a probability above `threshold`."""
+    def visible(self, threshold: float = 0.5) -> Bools:
+        """(n, k) whether each landmark is visible with a probability above `threshold`."""
         return self.visibility > threshold
 
-    def occluded(self, threshold: float = 0.5) -> NDArray[np.bool_]:
-        """(k,) whether something covers each landmark with a probability above `threshold`;
-        nowhere, where the model does not tell."""
+    def occluded(self, threshold: float = 0.5) -> Bools:
+        """(n, k) whether something covers each landmark, with a probability above `threshold`."""
         return self.occlusion > threshold
 
     @property
-    def doubtful(self) -> bool:
-        """Whether the alignment probably failed, or was left for review by the triage."""
-        if self.accepted is not None:
-            return not self.accepted
-        return self.confidence is not None and self.confidence < 0.5
-
-    @property
     def uncertainty(self) -> Floats:
-        """(k,) standard deviation of each landmark in pixels: |Sigma|^(1/4), the geometric mean
-        of the half-axes of its ellipse at Mahalanobis distance 1."""
+        """(n, k) standard deviation of each landmark in pixels, |Sigma|^(1/4)."""
         return np.asarray(spread(self.covariance), dtype=np.float64)
 
-    def least_sure(self, count: int = 5) -> list[tuple[str, float]]:
-        """Names and uncertainties, in pixels, of the least sure landmarks, the worst first."""
-        sigma, names = self.uncertainty, self.names
-        return [(names[j], float(sigma[j])) for j in np.argsort(-sigma)[:count]]
-
-    def ellipses(self, mahalanobis: float = 1.0, coverage: float | None = None) -> Ellipses:
-        """Curves of constant Mahalanobis distance around the landmarks.
-
-        `mahalanobis` = 1 is what the paper draws; with `coverage`, the ellipses hold that
-        probability if the model is right (its own likelihood is taken). `region` gives
-        ellipses with a guarantee. Landmarks without a location give NaN.
-        """
-        if coverage is not None:
-            if not 0 < coverage < 1:
-                raise InputError(f"coverage must lie between 0 and 1, got {coverage}.")
-            mahalanobis = float(family(self.likelihood).radius_quantile(coverage))
-        return self._ellipses(np.full(len(self), mahalanobis))
-
-    def region(self, coverage: float = 0.9, joint: bool = False) -> Ellipses:
-        """Ellipses that hold the truth with at least this probability, whatever the model.
-
-        The guarantee is that of split conformal prediction: for faces like those that the
-        model was calibrated on (`luvli calibrate`), a visible landmark lies inside its ellipse
-        with at least probability `coverage`; with `joint`, all visible landmarks of the face
-        lie inside theirs at once. Infinite where the calibration faces were too few.
-        """
-        if self.regions is None:
-            raise InputError(
-                "this face comes from a model without guaranteed regions: calibrate the model "
-                "with luvli calibrate, or use ellipses(coverage=...), the model's own."
-            )
-        return self._ellipses(self.regions.at(coverage, joint))
-
-    def head_pose(self) -> HeadPose:
-        """Yaw, pitch and roll of the head in degrees with their covariance.
-
-        Landmarks count by covariance and visibility; see `luvli.image.head_pose`. Needs 68
-        points; NaN where too few are visible.
-        """
-        if len(self) != 68:
-            raise InputError(f"head pose needs the 68 points of ibug68, got {len(self)} points.")
-        return head_pose(
-            self.points,
-            self.covariance if self.covariance_trained else None,
-            self.visibility if self.visibility_trained else None,
-            other_convention=True,
-        )
-
-    def _ellipses(self, radius: Floats) -> Ellipses:
-        known = ~np.isnan(self.covariance).any(axis=(1, 2))
-        half_axes = np.full((len(self), 2), np.nan)
-        angle = np.full(len(self), np.nan)
-        values, vectors = np.linalg.eigh(self.covariance[known])  # ascending
-        half_axes[known] = radius[known, None] * np.sqrt(values[:, ::-1])
-        longest = vectors[:, :, 1]
-        degrees = np.degrees(np.arctan2(longest[:, 1], longest[:, 0]))
-        angle[known] = (degrees + 90.0) % 180.0 - 90.0
-        return Ellipses(self.points.copy(), half_axes, angle)
-
-    def transform(self, affine: ArrayLike) -> FaceLandmarks:
-        """Move the face by x -> A x + t: points, covariances (A S A^T) and box together.
-
-        `affine` is (2, 3) or (3, 3). The box becomes the upright box around the moved
-        corners. A mirror image also needs the markup's flip permutation; this method moves
-        landmarks and does not rename them.
-        """
-        matrix = affines.as_affine(affine)
-        x0, y0, x1, y1 = self.box
-        corners = affines.apply(matrix, [(x0, y0), (x1, y0), (x1, y1), (x0, y1)])
+    def transform(self, affine: ArrayLike) -> Faces:
+        """Move all faces by one affine (2, 3), or each by its own (n, 2, 3)."""
+        matrix = np.asarray(affine, dtype=np.float64)
+        if matrix.ndim == 2:
+            matrix = affines.as_affine(matrix)
+        elif matrix.shape != (len(self), 2, 3):
+            raise InputError(f"affines must have shape ({len(self)}, 2, 3), got {matrix.shape}.")
         return replace(
             self,
             points=affines.apply(matrix, self.points),
             covariance=affines.push_covariance(matrix, self.covariance),
-            box=np.concatenate([corners.min(axis=0), corners.max(axis=0)]),
+            boxes=affines.box_around(matrix, self.boxes),
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and lists for JSON, lossless; NaN becomes null.
+    def draw(self, image: AnyImage, **options: Any) -> ImageArray:
+        """The faces on a copy of their image: `luvli.draw(image, faces, ...)`."""
+        from luvli.drawing.draw import draw
 
-        What the model does not tell (occlusion, confidence, expected error) is left out.
-        """
-        told: dict[str, Any] = {}
-        if self.occlusion_trained or not np.isnan(self.occlusion).all():
-            told["occlusion_trained"] = self.occlusion_trained
-            told["occlusion"] = _listed(self.occlusion)
-        if self.confidence is not None:
-            told["confidence"] = self.confidence
-        if self.expected_error is not None:
-            told["expected_error"] = self.expected_error
-        if self.accepted is not None:
-            told["accepted"] = self.accepted
-        if self.likelihood != "laplace":
-            told["likelihood"] = self.likelihood
-        if self.track is not None:
-            told["track"] = self.track
-        if self.time is not None:
-            told["time"] = self.time
-        return {
-            "markup": self.markup,
-            "score": self.score,
-            "visibility_trained": self.visibility_trained,
-            "covariance_trained": self.covariance_trained,
-            "box": _listed(self.box),
-            "points": _listed(self.points),
-            "covariance": _listed(self.covariance),
-            "visibility": _listed(self.visibility),
-            **told,
-        }
+        return draw(image, self, **options)
+
+    # -- tables and files --------------------------------------------------------------------
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """`FaceLandmarks.to_dict` of every face."""
+        return [face.to_dict() for face in self]
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> FaceLandmarks:
-        """The inverse of `to_dict`."""
-        missing = {"points", "covariance", "visibility", "box"} - set(data)
-        if missing:
-            raise InputError(f"a face needs the field {sorted(missing)[0]!r}, which is missing.")
-        return cls(**{name: data[name] for name in (*ARRAYS, *PLAIN_FIELDS) if name in data})
+    def from_dicts(cls, rows: Sequence[Mapping[str, Any]], markup: str = "ibug68") -> Faces:
+        """The inverse of `to_dicts`; `markup` is that of an empty list."""
+        return cls.stack([FaceLandmarks.from_dict(row) for row in rows], markup)
+
+    def to_pandas(self) -> Any:
+        """A `pandas.DataFrame` with one row for each landmark of each face, numbered by `face`."""
+        pandas = require("pandas", "tables")
+        if not len(self):
+            return pandas.DataFrame({"face": []})
+        tables = [face.to_pandas() for face in self]
+        return pandas.concat(tables, keys=range(len(self)), names=["face", None]).reset_index(
+            level="face"
+        )
+
+    def _arrays(self) -> dict[str, Any]:
+        """Fields that are arrays with one entry for each face."""
+        names = (*_LANDMARK_ARRAYS, "boxes", *_FACE_NUMBERS, *_OPTIONAL)
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+    def _face(self, i: int) -> FaceLandmarks:
+        def number(name: str) -> float | None:
+            value = float(getattr(self, name)[i])
+            return None if np.isnan(value) else value
+
+        regions = self.regions
+        return FaceLandmarks(
+            **{name: getattr(self, name)[i] for name in _LANDMARK_ARRAYS},
+            box=self.boxes[i],
+            score=self.scores[i],
+            failure_logit=number("failure_logit"),
+            confidence=number("confidence"),
+            expected_error=number("expected_error"),
+            accepted=None if self.accepted is None else bool(self.accepted[i]),
+            track=None if self.track is None else int(self.track[i]),
+            time=None if self.time is None else float(self.time[i]),
+            regions=None
+            if regions is None
+            else RegionRadii(regions.levels, regions.radii[i], regions.joint[i]),
+            **{name: getattr(self, name) for name in _SETTINGS},
+        )
 
 
-ARRAYS = ("points", "covariance", "visibility", "box", "occlusion")
-"""the fields of `FaceLandmarks` that are arrays"""
-_DEFAULTS: dict[str, Any] = {
-    made.name: made.default for made in fields(FaceLandmarks) if made.name not in ARRAYS
-}
-"""the other fields"""
-JUDGED = ("confidence", "expected_error", "accepted", "regions")
-"""those that a model's tables say about a face, when somebody asks"""
-_UNJUDGED = {name: default for name, default in _DEFAULTS.items() if name not in JUDGED}
-for _name in JUDGED:
-    delattr(FaceLandmarks, _name)  # the class's own default would be found before `__getattr__`
-PLAIN_FIELDS = [name for name in _DEFAULTS if name not in ("astray", "regions")]
-"""those that belong to the face itself and travel in files"""
+def _cells(number: int, face: FaceLandmarks) -> list[str]:
+    box = ", ".join(f"{edge:.0f}" for edge in face.box)
+    sure = "" if face.confidence is None else f"{face.confidence:.2f}"
+    hidden = str(int((~face.visible()).sum())) if face.visibility_trained else ""
+    return [str(number), box, f"{face.score:.2f}", sure, f"{np.mean(face.uncertainty):.2f}", hidden]
 
 
-def _listed(array: Floats) -> Any:
-    unknown = np.isnan(array)
-    if not unknown.any():
-        return array.tolist()
-    values = array.astype(object)
-    values[unknown] = None
-    return values.tolist()
+def _expect_alike(settings: list[list[Any]]) -> None:
+    """Refuse to mix faces of several models."""
+    for name, values in zip(_SETTINGS, settings, strict=True):
+        if any(value != values[0] for value in values):
+            other = next(value for value in values if value != values[0])
+            raise InputError(
+                f"faces with {name} {values[0]!r} and {other!r} do not fit into one Faces."
+            )
+
+
+def _expect_complete(optional: Mapping[str, list[Any]]) -> None:
+    for name, values in optional.items():
+        if any(value is None for value in values):
+            raise InputError(f"some of the faces have {name}, others have none.")
+
+
+def _stack_regions(regions: Sequence[RegionRadii]) -> RegionRadii:
+    return RegionRadii(
+        regions[0].levels,
+        np.stack([each.radii for each in regions]),
+        np.stack([each.joint for each in regions]),
+    )

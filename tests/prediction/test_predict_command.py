@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from luvli.prediction.turns import find_turned, turn_affine
 from typer.testing import CliRunner, Result
 
 from luvli.cli import app
@@ -25,7 +26,6 @@ from luvli.prediction.journal import NAME
 from luvli.prediction.output_names import OutputNames
 from luvli.prediction.predictor import Predictor
 from luvli.prediction.result import Result as ImageResult
-from luvli.prediction.turns import find_turned, turn_affine
 
 from .conftest import disc_image
 

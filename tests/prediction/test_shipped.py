@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 pytest.importorskip("torch")
 
+from luvli.prediction.track import Follower, follow, smoothed
+
 from luvli.data.record import FaceRecord
 from luvli.evaluation import EvaluatedFaces, nme
 from luvli.evaluation.evaluate_model import run_model
@@ -24,7 +26,6 @@ from luvli.image.read import read_image
 from luvli.models import FOLDER, model_names, read_card
 from luvli.network import load_model
 from luvli.prediction.predictor import Predictor, load
-from luvli.prediction.track import Follower, follow, smoothed
 from luvli.prediction.video import Frame
 from luvli.synthetic import render_face
 from luvli.training.licences import trace_licences

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from luvli.prediction.track import Follower, follow, smoothed
 from numpy.typing import NDArray
 
 import luvli
@@ -22,7 +23,6 @@ from luvli.prediction.input_files import Input
 from luvli.prediction.job_settings import JobSettings
 from luvli.prediction.predictor import Predictor
 from luvli.prediction.result import Result
-from luvli.prediction.track import Follower, follow, smoothed
 from luvli.prediction.video import Frame, VideoReader, VideoWriter
 
 from .conftest import DiscBackend, DiscDetector, disc_image, write_video

@@ -41,7 +41,7 @@ def predict_to_files(
 
     inputs = Inputs(_files(paths))
     predictor = model.predictor()
-    settings = replace(settings, note=model.note(_files(paths), predictor.accept_from))
+    settings = replace(settings, note=model.note(_files(paths), predictor.accept_threshold))
     if not given_folder:
         settings = free_folder(predictor, settings)
     seen: Any = (lambda items, *_: items) if quiet else watch

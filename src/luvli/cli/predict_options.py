@@ -28,14 +28,12 @@ class ModelOptions:
 
     def predictor(self) -> Predictor:
         """The model, ready."""
-        from luvli.prediction.predictor import load
+        from luvli.prediction.predictor import Predictor, load
 
         backend: Any = self.backend
         predictor = load(self.name, backend, self.threads, [self.provider], self.small_faces)
-        if self.boxes is not None:
-            predictor.detector = self.known_boxes()
-        predictor.accept_from = self.accept_from(predictor.info)
-        return predictor
+        threshold = self.accept_from(predictor.info)
+        return Predictor(predictor.backend, self.known_boxes(), self.small_faces, threshold)
 
     def known_boxes(self) -> BoxesFromFile | None:
         """The boxes of a file in place of a detector's."""

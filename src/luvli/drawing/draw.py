@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Literal
 
 import numpy as np
@@ -15,7 +15,7 @@ from luvli.image.source import AnyImage, Color, plain_source
 
 def draw(
     image: AnyImage,
-    faces: FaceLandmarks | Sequence[FaceLandmarks],
+    faces: FaceLandmarks | Iterable[FaceLandmarks],
     coverage: float | None = None,
     mahalanobis: float = 1.0,
     enlarge: float | Literal["readable"] = 1.0,

@@ -15,15 +15,13 @@ nobody else writes that algebra. A stack of affines (..., 2, 3) moves a stack of
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from luvli.arrays import Floats
 from luvli.errors import InputError
 
-LEAST_AREA = 1e-12
+MIN_AREA = 1e-12
 """what a unit square must at least become, or the affine is said not to be invertible"""
 
 
@@ -34,10 +32,10 @@ def as_affine(matrix: ArrayLike) -> Floats:
         raise InputError(f"affine must have shape (2, 3) or (3, 3), got {array.shape}.")
     if array.shape == (3, 3) and not np.array_equal(array[2], (0.0, 0.0, 1.0)):
         raise InputError("affine must have (0, 0, 1) as its third row: it is not affine.")
-    (a, b, x), (c, d, y) = array[:2].tolist()  # six plain numbers are faster than an array
-    if not all(map(math.isfinite, (a, b, c, d, x, y))) or abs(a * d - b * c) < LEAST_AREA:
+    array = array[:2]
+    if not np.isfinite(array).all() or abs(_determinant(array)) < MIN_AREA:
         raise InputError("affine must be finite and invertible.")
-    return array[:2]
+    return array
 
 
 def apply(affine: Floats, points: ArrayLike) -> Floats:
@@ -45,25 +43,12 @@ def apply(affine: Floats, points: ArrayLike) -> Floats:
     array = np.asarray(points, dtype=np.float64)
     if array.shape[-1:] != (2,):
         raise InputError(f"points must have shape (..., 2), got {array.shape}.")
-    if affine.ndim == 2 and (factor := _only_zooms(affine)) is not None:
-        moved: Floats = array * factor
-        moved += affine[:, 2]
-        return moved
     shift = affine[:, 2] if affine.ndim == 2 else affine[..., None, :, 2]
     return _linear(affine, array) + shift
 
 
-def _only_zooms(affine: Floats) -> float | None:
-    """The factor of an affine (2, 3) that turns and mirrors nothing, as those of upright crops:
-    what it does to numbers is a product, the same to the last digit, in a third of the time."""
-    (a, b, _), (c, d, _) = affine.tolist()
-    return a if a == d and b == c == 0 else None
-
-
 def _linear(affine: Floats, rows: Floats) -> Floats:
     """Vectors (..., 2), or (..., k, 2) for stacked affines, times A^T, without the shift."""
-    if affine.ndim == 2:
-        return np.asarray(np.dot(rows, affine[:, :2].T))
     return rows @ affine[..., :2].swapaxes(-1, -2)
 
 
@@ -75,11 +60,6 @@ def push_covariance(affine: Floats, covariance: ArrayLike) -> Floats:
     array = np.asarray(covariance, dtype=np.float64)
     if array.shape[-2:] != (2, 2):
         raise InputError(f"covariance must have shape (..., 2, 2), got {array.shape}.")
-    if affine.ndim == 2 and (factor := _only_zooms(affine)) is not None:
-        grown: Floats = array * factor
-        grown *= factor
-        grown[..., 1, 0] = grown[..., 0, 1]
-        return grown
     # S A^T, turned over, is A S: two products of tall matrices, where k of 2 x 2 take ten times
     # as long
     tall = *array.shape[:-3], 2 * array.shape[-3] if array.ndim > 2 else 2, 2
@@ -87,6 +67,16 @@ def push_covariance(affine: Floats, covariance: ArrayLike) -> Floats:
     moved = _linear(affine, half.reshape(tall)).reshape(array.shape)
     moved[..., 1, 0] = moved[..., 0, 1]
     return moved
+
+
+def box_around(affine: Floats, boxes: Floats) -> Floats:
+    """(..., 4) the upright boxes around the moved corners of boxes x0, y0, x1, y1.
+
+    >>> box_around(mirror(10), np.array([1.0, 2.0, 3.0, 4.0])).tolist()
+    [6.0, 2.0, 8.0, 4.0]
+    """
+    corners = apply(affine, boxes[..., [0, 1, 2, 1, 2, 3, 0, 3]].reshape(*boxes.shape[:-1], 4, 2))
+    return np.concatenate([corners.min(axis=-2), corners.max(axis=-2)], axis=-1)
 
 
 def compose(outer: Floats, inner: Floats) -> Floats:
@@ -103,11 +93,6 @@ def compose(outer: Floats, inner: Floats) -> Floats:
 
 def invert(affine: Floats) -> Floats:
     """(..., 2, 3) the inverse affine."""
-    if affine.ndim == 2:
-        (a, b, x), (c, d, y) = affine.tolist()
-        area = a * d - b * c
-        a, b, c, d = d / area, -b / area, -c / area, a / area
-        return np.array([[a, b, -(a * x + b * y)], [c, d, -(c * x + d * y)]])
     linear = np.empty((*affine.shape[:-2], 2, 2))
     linear[..., 0, 0], linear[..., 1, 1] = affine[..., 1, 1], affine[..., 0, 0]
     linear[..., 0, 1], linear[..., 1, 0] = -affine[..., 0, 1], -affine[..., 1, 0]
@@ -121,9 +106,6 @@ def scale(affine: Floats) -> Floats:
     >>> float(scale(np.array([[0.0, 3.0, 7.0], [-3.0, 0.0, 7.0]])))
     3.0
     """
-    if affine.ndim == 2:
-        (a, b, _), (c, d, _) = affine.tolist()  # plain numbers are faster than an array
-        return np.asarray(math.sqrt(abs(a * d - b * c)))
     return np.asarray(np.sqrt(np.abs(_determinant(affine))))
 
 

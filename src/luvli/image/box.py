@@ -33,7 +33,7 @@ class Box:
     y1: float
     score: float = 1.0
     detected: bool = field(default=False, repr=False, compare=False, kw_only=True)
-    """whether a detector made it: then it is rough, and prediction may look a second time"""
+    """whether a detector made it: then it is rough, and prediction may refine it"""
 
     def __post_init__(self) -> None:
         for name in ("x0", "y0", "x1", "y1", "score"):
@@ -44,13 +44,6 @@ class Box:
             raise InputError(f"the score of a box must be a finite number, got {self.score}.")
         if self.x1 <= self.x0 or self.y1 <= self.y0:
             raise InputError(f"a box needs x0 < x1 and y0 < y1, got {tuple(self)}.")
-
-    @classmethod
-    def _trusted(cls, x0: float, y0: float, x1: float, y1: float, score: float) -> Box:
-        """From plain numbers that are known to make a box, for who makes one for every face."""
-        box = object.__new__(cls)
-        box.__dict__.update(x0=x0, y0=y0, x1=x1, y1=y1, score=score, detected=False)
-        return box
 
     def __iter__(self) -> Iterator[float]:
         """The four edges; the score is not an edge."""
@@ -91,15 +84,12 @@ class Box:
 
     def iou(self, other: Box) -> float:
         """Intersection over union, 0..1."""
-        left, top, right, bottom = self.x0, self.y0, self.x1, self.y1
-        x0, y0, x1, y1 = other.x0, other.y0, other.x1, other.y1
-        width = (right if right < x1 else x1) - (left if left > x0 else x0)
-        height = (bottom if bottom < y1 else y1) - (top if top > y0 else y0)
+        width = min(self.x1, other.x1) - max(self.x0, other.x0)
+        height = min(self.y1, other.y1) - max(self.y0, other.y0)
         if width <= 0 or height <= 0:
             return 0.0
         overlap = width * height
-        both = (right - left) * (bottom - top) + (x1 - x0) * (y1 - y0)
-        return overlap / (both - overlap)
+        return overlap / (self.width * self.height + other.width * other.height - overlap)
 
     def moved(self, shift: tuple[float, float], growth: float = 1.0) -> Box:
         """Its centre moved by `shift`, in units of the longer side, and all sides `growth` times

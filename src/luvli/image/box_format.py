@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from luvli.arrays import Floats
 from luvli.errors import BoxWarning, InputError, unknown_choice, warn_caller
 from luvli.image.box import Box
 
@@ -122,15 +123,12 @@ def _check(
 
 
 def warn_of_misfits(
-    boxes: Sequence[Box],
-    found: Sequence[NDArray[np.float64]],
-    confidences: Sequence[float | None],
-    box_format: BoxFormat = "xyxy",
+    boxes: Sequence[Box], points: Floats, confidence: Floats, box_format: BoxFormat = "xyxy"
 ) -> None:
-    """Warn where the landmarks found (k, 2) fill another box than the one that was given, or
-    where a model that tells its confidence hardly believes that there is a face."""
-    for number, (box, points, sure) in enumerate(zip(boxes, found, confidences, strict=True)):
-        low, high = points.min(axis=0), points.max(axis=0)
+    """Warn where the landmarks (n, k, 2) fill another box than the one that was given, or where
+    the confidence (n,), NaN where unknown, says that there is hardly a face."""
+    for number, (box, landmarks, sure) in enumerate(zip(boxes, points, confidence, strict=True)):
+        low, high = landmarks.min(axis=0), landmarks.max(axis=0)
         if not (high > low).all():
             continue
         edges = [round(edge, 2) for edge in box]
@@ -138,7 +136,7 @@ def warn_of_misfits(
         if fit < MISFIT:
             what = f"does not fit the landmarks found in it (IoU {fit:.2f})"
             _warn(f"box {number} {edges} {what}", box_format)
-        elif sure is not None and sure < DOUBTFUL:
+        elif sure < DOUBTFUL:
             _warn(f"box {number} {edges} hardly holds a face (confidence {sure:.2f})", box_format)
 
 

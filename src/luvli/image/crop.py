@@ -95,27 +95,13 @@ class Crop:
         x, y = float(centre[0]), float(centre[1])
         right, down = middle - (cos * x + sin * y), middle - (cos * y - sin * x)
         affine = np.array([[cos, sin, right], [-sin, cos, down]])
-        if not (math.isfinite(right + down) and affines.LEAST_AREA <= scale**2 < math.inf):
-            return cls(affine, size, rotation, convention)  # which says what is wrong
-        return cls._trusted(affine, size, rotation, convention)
-
-    @classmethod
-    def _trusted(
-        cls, affine: NDArray[np.float64], size: int, rotation: float, convention: Convention
-    ) -> Crop:
-        """With an affine that is finite, invertible and nobody else's: checking and copying it
-        takes longer than making it, and there is one for every face."""
-        affine.setflags(write=False)
-        crop = object.__new__(cls)
-        crop.__dict__.update(affine=affine, size=size, rotation=rotation, convention=convention)
-        return crop
+        return cls(affine, size, rotation, convention)
 
     def wider(self, margin: int) -> Crop:
         """The same window with so many crop pixels more on every side."""
         affine = self.affine.copy()
-        affine[0, 2] += margin  # two numbers are faster than a column
-        affine[1, 2] += margin
-        return self._trusted(affine, self.size + 2 * margin, self.rotation, self.convention)
+        affine[:, 2] += margin
+        return Crop(affine, self.size + 2 * margin, self.rotation, self.convention)
 
     @property
     def inverse(self) -> NDArray[np.float64]:

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-import math
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from luvli.arrays import Floats
+from luvli.errors import InputError
+from luvli.faces import Faces
 from luvli.image.read import ImageArray
+from luvli.likelihood.covariance import determinant
 from luvli.network.config import NetworkConfig
 from luvli.network.model_info import ModelInfo
 
 INPUT = "crops"
 OUTPUTS = ("landmarks", "covariance", "visibility")
 OCCLUSION = "occlusion"
-ASTRAY = "astray"
+FAILURE = "astray"
 """names in an ONNX graph; the last two outputs only where the network has them"""
+FIELDS = {
+    "landmarks": "points",
+    "covariance": "covariance",
+    "visibility": "visibility",
+    OCCLUSION: "occlusion",
+    FAILURE: "failure_logit",
+}
+"""outputs -> fields of `Faces`"""
 
 
 def output_shapes(config: NetworkConfig) -> dict[str, tuple[int, ...]]:
@@ -27,52 +38,41 @@ def output_shapes(config: NetworkConfig) -> dict[str, tuple[int, ...]]:
     if config.occlusion:
         shapes[OCCLUSION] = (k,)
     if config.astray:
-        shapes[ASTRAY] = ()
+        shapes[FAILURE] = ()
     return shapes
 
 
-def output_fields(config: NetworkConfig) -> list[str]:
-    """The fields of `CropPrediction` that these outputs are, in the same order."""
-    return ["points", *list(output_shapes(config))[1:]]
+def faces_in_crops(outputs: Mapping[str, Any], info: ModelInfo) -> Faces:
+    """A network's outputs for n crops, by their names, as faces in crop pixels without boxes.
 
-
-class CropPrediction(NamedTuple):
-    """What a model says about B crops, in crop pixels."""
-
-    points: NDArray[np.floating]
-    """(B, k, 2) x, y"""
-    covariance: NDArray[np.floating]
-    """(B, k, 2, 2), calibrated"""
-    visibility: NDArray[np.floating]
-    """(B, k) probability of not being hidden by the head itself"""
-    occlusion: NDArray[np.floating] | None = None
-    """(B, k) probability of being covered by something; None where the network does not tell"""
-    astray: NDArray[np.floating] | None = None
-    """(B,) log-odds that the alignment went astray altogether; None where it does not tell"""
-
-    @classmethod
-    def join(cls, parts: list[CropPrediction]) -> CropPrediction:
-        """Batches, one after the other."""
-        if len(parts) == 1:
-            return parts[0]
-        columns = zip(*parts, strict=True)
-        return cls(*(None if c[0] is None else np.concatenate(c) for c in columns))  # type: ignore[arg-type]
-
-
-def usable(found: CropPrediction) -> bool:
-    """Whether all that is said about some crops are numbers, and covariances are covariances."""
-    # Sums of squares, not `isfinite`: after a run of the network little of NumPy is left in the
-    # processor's caches, and fetching it takes longer than all the numbers. A NaN or inf shows.
-    squares = 0.0
-    for numbers in (found.points, found.covariance, found.visibility, found.astray):
-        if numbers is None:
-            continue
-        flat = numbers.reshape(-1)
-        squares += float(np.dot(flat, flat))
-    diagonal = found.covariance.reshape(-1, 4)[:, ::3]  # xx and yy
-    return math.isfinite(squares) and (
-        not diagonal.size or bool(np.minimum.reduce(diagonal, axis=None) > 0)
+    Refuses outputs that are not numbers: weights can be whole and overflow all the same.
+    """
+    values: dict[str, Any] = {FIELDS[name]: np.asarray(value) for name, value in outputs.items()}
+    if not all(np.isfinite(array).all() for array in values.values()):
+        raise InputError(
+            f"the model {info.name} gives locations or covariances that are not numbers: it was "
+            "damaged, or its training diverged; fetch it again, or train it again."
+        )
+    values["visibility"] = np.clip(values["visibility"], 0.0, 1.0)
+    values["covariance"] = _regular(values["covariance"].astype(np.float64))
+    return Faces(
+        **values,
+        markup=info.config.markup,
+        likelihood=info.likelihood,
+        visibility_trained=info.config.visibility_trained,
+        covariance_trained=info.config.covariance_trained,
+        occlusion_trained=info.occlusion_trained,
     )
+
+
+def _regular(covariance: Floats) -> Floats:
+    """Covariances (..., 2, 2), with a millionth of their size added to those that rounding made
+    singular: a network without a floor can be that sure in float32."""
+    singular = determinant(covariance) <= 0
+    if singular.any():
+        size = np.trace(covariance[singular], axis1=-2, axis2=-1) + 1e-6
+        covariance[singular] += 1e-6 * size[:, None, None] * np.eye(2)
+    return covariance
 
 
 class Backend(Protocol):
@@ -84,6 +84,6 @@ class Backend(Protocol):
     @property
     def threads(self) -> int: ...
 
-    def __call__(self, crops: ImageArray) -> CropPrediction:
-        """uint8 RGB crops (B, S, S, 3), as `info.crop_for` cuts them -> predictions."""
+    def __call__(self, crops: ImageArray) -> Faces:
+        """uint8 RGB crops (n, S, S, 3), as `info.crop_for` cuts them -> faces in crop pixels."""
         ...

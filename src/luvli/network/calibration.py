@@ -78,18 +78,15 @@ class Calibration(BaseModel):
                 f"got {array.shape}."
             )
         scaled: Floats = array * np.asarray(self.scale)[:, None, None]
-        known = None if occlusion is None else np.nan_to_num(occlusion)
-        self.change_in_image(scaled, known)
-        return scaled
+        return self.in_image(scaled, None if occlusion is None else np.nan_to_num(occlusion))
 
-    def change_in_image(self, covariance: Floats, occlusion: ArrayLike | None = None) -> None:
+    def in_image(self, covariance: Floats, occlusion: ArrayLike | None = None) -> Floats:
         """The part of it that comes after the network, whose last step has the factors inside:
-        changes `covariance`, every face's on its way, in place. `occlusion` has no NaN."""
+        covariances (..., k, 2, 2) in image pixels. `occlusion` (..., k) has no NaN."""
         if self.occlusion and occlusion is not None:
-            grown = np.exp(np.asarray(occlusion, np.float64) * self.occlusion)
-            covariance *= grown[..., None, None]
-        if self.pixel_variance:
-            covariance += self.added
+            growth = np.exp(np.asarray(occlusion, np.float64) * self.occlusion)
+            covariance = covariance * growth[..., None, None]
+        return covariance + self.added
 
     def undo(self, covariance: ArrayLike, occlusion: ArrayLike | None = None) -> Floats:
         """The inverse of `apply`.

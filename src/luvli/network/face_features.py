@@ -1,22 +1,21 @@
 """What a prediction looks like, in numbers that do not depend on place and size of the face.
 
-They are made from one `FaceLandmarks` alone: covariances, visibility, the box and its score,
+They are made from the faces alone: covariances, visibility, the box and its score,
 and how plausible the shape is.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import cache, cached_property
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, ConfigDict
 
-from luvli.arrays import Floats
-from luvli.faces import FaceLandmarks
+from luvli.arrays import Bools, Floats
+from luvli.faces import FaceLandmarks, Faces
 from luvli.likelihood.covariance import determinant
 from luvli.markup import get_markup, is_markup
 
@@ -124,62 +123,28 @@ def best_turn(points: Floats, mean: Floats) -> Floats:
     return np.asarray(np.angle(_as_complex(points) @ _as_complex(mean).conj()))
 
 
-class FaceArrays(NamedTuple):
-    """What the features of n faces of one markup are made from, stacked."""
-
-    points: Floats
-    """(n, k, 2)"""
-    covariance: Floats
-    """(n, k, 2, 2)"""
-    visibility: Floats | None
-    """(n, k); None where it means nothing"""
-    box: Floats
-    """(n, 4)"""
-    scores: Sequence[float]
-    """n scores of the detector"""
-    markup: str
-    astray: Floats | None = None
-    """(n,) log-odds of having gone astray, NaN for a face of which they are not known; None where
-    that is so of all"""
-
-    @classmethod
-    def of(cls, faces: Sequence[FaceLandmarks]) -> FaceArrays:
-        """Of faces with locations, at least one."""
-        return cls(
-            np.array([face.points for face in faces]),
-            np.array([face.covariance for face in faces]),
-            np.array(
-                [
-                    face.visibility if face.visibility_trained else np.ones(len(face))
-                    for face in faces
-                ]
-            ),
-            np.array([face.box for face in faces]),
-            [face.score for face in faces],
-            faces[0].markup,
-            _astray(faces),
-        )
+def as_faces(faces: Faces | Sequence[FaceLandmarks]) -> Faces:
+    """Faces as arrays."""
+    return faces if isinstance(faces, Faces) else Faces.stack(list(faces))
 
 
-def many_features(faces: Sequence[FaceLandmarks], shape: ShapeModel) -> Floats:
-    """(n, 11) the features of n faces of one markup at once, which costs little more than one:
-    those named in `FEATURES`, NaN for a face without locations.
+def many_features(several: Faces | Sequence[FaceLandmarks], shape: ShapeModel) -> Floats:
+    """(n, 11) the features named in `FEATURES`; NaN for a face without locations.
 
     Lengths count in units of the box's size (geometric mean of its sides).
     """
-    located = [bool(np.isfinite(face.points).all()) for face in faces]
-    if all(located) and faces:
-        return _features(FaceArrays.of(faces), shape)
+    faces = as_faces(several)
+    located = np.isfinite(faces.points).all(axis=(1, 2))
+    if located.all():
+        return _features(faces, shape)
     table = np.full((len(faces), len(FEATURES)), np.nan)
-    known = [face for face, there in zip(faces, located, strict=True) if there]
-    if known:
-        table[np.array(located)] = _features(FaceArrays.of(known), shape)
+    table[located] = _features(faces[located], shape)
     return table
 
 
-def _features(faces: FaceArrays, shape: ShapeModel) -> Floats:
-    points, box = faces.points, faces.box
-    visible = np.ones(points.shape[:2]) if faces.visibility is None else faces.visibility
+def _features(faces: Faces, shape: ShapeModel) -> Floats:
+    points, box = faces.points, faces.boxes
+    visible = faces.visibility if faces.visibility_trained else np.ones(points.shape[:2])
     area = determinant(faces.covariance)
     count = points.shape[1]
     sides = box[:, 2:] - box[:, :2]
@@ -209,71 +174,66 @@ def _features(faces: FaceArrays, shape: ShapeModel) -> Floats:
     return table
 
 
-def feature_table(faces: Sequence[FaceLandmarks], shape: ShapeModel) -> Floats:
-    """(n, 13) the `FEATURE_COLUMNS`: features, then what the network says, NaN where it does not
-    tell, and what the detector says, NaN for boxes without one."""
-    return _complete(many_features(faces, shape), _astray(faces), [face.score for face in faces])
-
-
-def array_features(faces: FaceArrays, shape: ShapeModel) -> Floats:
-    """The same of faces that are not made yet; all of them have locations."""
-    return _complete(_features(faces, shape), faces.astray, faces.scores)
-
-
-def _complete(features: Floats, astray: Floats | None, scores: Sequence[float]) -> Floats:
-    table = np.empty((len(features), len(FEATURE_COLUMNS)))
-    table[:, :-2] = features
-    table[:, -2] = np.nan if astray is None else astray
-    table[:, -1] = [score_feature(score) for score in scores]
+def feature_table(several: Faces | Sequence[FaceLandmarks], shape: ShapeModel) -> Floats:
+    """(n, 13) the `FEATURE_COLUMNS`: features, then the network's own failure score, NaN where it
+    has none, and the detector's score, NaN for boxes without one."""
+    faces = as_faces(several)
+    table = np.empty((len(faces), len(FEATURE_COLUMNS)))
+    table[:, :-2] = many_features(faces, shape)
+    table[:, -2] = faces.failure_logit
+    table[:, -1] = score_features(faces.scores)
     return table
 
 
-def _astray(faces: Sequence[FaceLandmarks]) -> Floats:
-    return np.array([np.nan if face.astray is None else face.astray for face in faces])
-
-
-def score_feature(score: float) -> float:
-    """Log-odds of a detector's score; NaN for 1, which a box without a detector has."""
-    if not score < 1.0:
-        return float("nan")
-    safe = min(max(float(score), 0.01), 0.995)
-    return math.log(safe / (1 - safe))
+def score_features(scores: ArrayLike) -> Floats:
+    """(n,) log-odds of a detector's scores; NaN for 1, which a box without a detector has."""
+    values = np.asarray(scores, dtype=np.float64)
+    safe = np.clip(values, 0.01, 0.995)
+    return np.where(values < 1.0, np.log(safe / (1 - safe)), np.nan)
 
 
 def pose_kind(face: FaceLandmarks) -> PoseKind:
-    """The class of pose as the prediction itself tells it.
+    """`pose_kinds` of one face."""
+    return pose_kinds(Faces.stack([face]))[0]
+
+
+def pose_kinds(faces: Faces) -> list[PoseKind]:
+    """The class of pose of each face, by its own prediction.
 
     With 68 points by the place of the nose tip between the outer eye corners (`nose_offset`),
     with others by the share of hidden landmarks; "all" where neither is known.
     """
-    if face.is_empty:
-        return "all"
-    return pose_of(face.points, face.visibility if face.visibility_trained else None, face.markup)
-
-
-def pose_of(points: Floats, visibility: Floats | None, markup: str) -> PoseKind:
-    """The same of points (k, 2) and visibilities (k,), None where they mean nothing."""
-    if markup == "ibug68":
-        turned, half, profile = nose_offset(points), OFFSET_HALF, OFFSET_PROFILE
-    elif visibility is not None:
-        turned, half, profile = float((1 - visibility).mean()), HIDDEN_HALF, HIDDEN_PROFILE
+    if faces.markup == "ibug68":
+        turned, half, profile = nose_offset(faces.points), OFFSET_HALF, OFFSET_PROFILE
+    elif faces.visibility_trained:
+        turned, half, profile = (1 - faces.visibility).mean(axis=1), HIDDEN_HALF, HIDDEN_PROFILE
     else:
-        return "all"
-    if turned < half:
-        return "frontal"
-    return "half-profile" if turned < profile else "profile"
+        return ["all"] * len(faces)
+    located: Bools = np.asarray(np.isfinite(faces.points).any(axis=(1, 2)))
+    return [
+        "all"
+        if not known
+        else "frontal"
+        if offset < half
+        else "half-profile"
+        if offset < profile
+        else "profile"
+        for offset, known in zip(turned, located, strict=True)
+    ]
 
 
-def nose_offset(points: ArrayLike) -> float:
-    """How far the nose tip lies from the middle of the outer eye corners, along their line.
+def nose_offset(points: ArrayLike) -> Floats:
+    """(...) how far the nose tip of points (..., 68, 2) lies from the middle of the outer eye
+    corners, along their line.
 
     0 in the middle, 1 at a corner, more beyond: it grows by about 0.022 for each degree that a
     head is turned (measured on rendered heads).
     """
     place = np.asarray(points, dtype=np.float64)
-    across = place[45] - place[36]
-    share = float((place[30] - place[36]) @ across / max(float(across @ across), _TINY))
-    return abs(2 * share - 1)
+    across = place[..., 45, :] - place[..., 36, :]
+    along = ((place[..., 30, :] - place[..., 36, :]) * across).sum(axis=-1)
+    share = along / np.maximum((across * across).sum(axis=-1), _TINY)
+    return np.asarray(np.abs(2 * share - 1))
 
 
 @cache

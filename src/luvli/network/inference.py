@@ -17,17 +17,16 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from luvli.errors import InputError, unknown_choice
+from luvli.faces import Faces
 from luvli.files import PathLike
 from luvli.image.read import ImageArray
 from luvli.likelihood.covariance import from_cholesky
-from luvli.network.backend import CropPrediction
+from luvli.network.backend import faces_in_crops, output_shapes
 from luvli.network.config import NetworkConfig
 from luvli.network.model import LUVLi
 from luvli.network.model_info import ModelInfo
 from luvli.network.pixels import cholesky_to_crop, contrast_stretch, heatmap_to_crop
 from luvli.network.weights import load_model
-
-_Outputs = tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]
 
 
 def network_input(
@@ -99,8 +98,8 @@ class CropPredictor:
     def threads(self) -> int:
         return torch.get_num_threads()
 
-    def __call__(self, crops: ImageArray) -> CropPrediction:
-        """uint8 RGB crops (B, S, S, 3) -> predictions in crop pixels, float32."""
+    def __call__(self, crops: ImageArray) -> Faces:
+        """uint8 RGB crops (B, S, S, 3) -> faces in crop pixels."""
         if self._process != os.getpid():
             # OpenMP's threads do not survive a fork, and it waits for them for ever
             torch.set_num_threads(1)
@@ -111,17 +110,14 @@ class CropPredictor:
         if was_training:
             network.eval()
         with torch.inference_mode():
-            found = self.predict(torch.from_numpy(np.ascontiguousarray(crops)).to(device))
+            outputs = self.predict(torch.from_numpy(np.ascontiguousarray(crops)).to(device))
         if was_training:
             network.train()
-        return CropPrediction(*(None if t is None else t.cpu().numpy() for t in found))  # type: ignore[arg-type]
+        return faces_in_crops({name: o.cpu().numpy() for name, o in outputs.items()}, self.info)
 
-    def predict(self, crops: Tensor) -> _Outputs:
-        """uint8 crops (B, S, S, 3) -> (B, k, 2) and (B, k, 2, 2) in crop pixels, (B, k)
-        visibility and, where the network has them, (B, k) occlusion and (B,) log-odds of having
-        gone astray, in the network's precision.
-
-        The last U-net's prediction counts.
+    def predict(self, crops: Tensor) -> dict[str, Tensor]:
+        """uint8 crops (B, S, S, 3) -> the outputs named in `luvli.network.backend.FIELDS`, in crop
+        pixels and in the network's precision. The last U-net's prediction counts.
         """
         config = self.network.config
         dtype = next(self.network.parameters()).dtype
@@ -130,6 +126,9 @@ class CropPredictor:
         # calibrated as lengths: L L^T is then exactly symmetric
         factors = self._factors.to(output.cholesky)
         covariance = from_cholesky(cholesky_to_crop(output.cholesky) * factors)
-        logit = output.occlusion_logit
-        occlusion = None if logit is None else logit.sigmoid()
-        return points, covariance, output.visibility, occlusion, output.astray_logit
+        outputs = [points, covariance, output.visibility]
+        if output.occlusion_logit is not None:
+            outputs.append(output.occlusion_logit.sigmoid())
+        if output.astray_logit is not None:
+            outputs.append(output.astray_logit)
+        return dict(zip(output_shapes(config), outputs, strict=True))

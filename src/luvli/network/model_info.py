@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from luvli.errors import InputError
-from luvli.image import affine
+from luvli.faces import Faces
 from luvli.image.box import Box
 from luvli.image.crop import Convention, Crop
 from luvli.image.detect import DetectorName
@@ -65,11 +66,8 @@ class ModelInfo(BaseModel):
 
     def crop_for(self, box: Box) -> Crop:
         """The window on an image that the model wants to see for a face in `box`."""
-        # `Crop.from_box` without its checks, which this model has passed already
-        x0, y0, x1, y1 = box.x0, box.y0, box.x1, box.y1
-        side = self.enlarge * max(x1 - x0, y1 - y0)
-        size, convention = self.config.input_size, self.crop_convention
-        return Crop.from_square(((x0 + x1) / 2, (y0 + y1) / 2), side, size, 0.0, convention)
+        size = self.config.input_size
+        return Crop.from_box(box, size, self.enlarge, convention=self.crop_convention)
 
     @property
     def cholesky_factors(self) -> NDArray[np.float64]:
@@ -84,24 +82,16 @@ class ModelInfo(BaseModel):
             )
         return np.sqrt(self.calibration.scale)
 
-    def to_image(
-        self,
-        affines: NDArray[np.float64],
-        points: ArrayLike,
-        covariance: ArrayLike,
-        occlusion: ArrayLike | None = None,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """A model's points (n, k, 2) and covariances (n, k, 2, 2) of n crops, in image pixels.
+    def to_image(self, faces: Faces, affines: ArrayLike) -> Faces:
+        """Faces in crop pixels moved to their images, where the calibration ends.
 
-        `affines` (n, 2, 3) lead from each crop to its image, or one (2, 3) does for all;
-        `occlusion` (n, k) is what the model tells about covered landmarks. The calibration ends
-        here.
+        `affines` (n, 2, 3) lead from each crop to its image.
         """
-        spread = affine.push_covariance(affines, covariance)
-        if self.calibration is not None:
-            covered = occlusion if self.occlusion_trained else None
-            self.calibration.change_in_image(spread, covered)
-        return affine.apply(affines, points), spread
+        moved = faces.transform(affines)
+        if self.calibration is None:
+            return moved
+        occlusion = faces.occlusion if self.occlusion_trained else None
+        return replace(moved, covariance=self.calibration.in_image(moved.covariance, occlusion))
 
     @classmethod
     def from_training(cls, name: str, config: NetworkConfig, info: Mapping[str, Any]) -> ModelInfo:

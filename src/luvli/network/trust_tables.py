@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -15,16 +16,14 @@ from numpy.typing import ArrayLike
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from luvli.arrays import Floats
-from luvli.faces import FaceLandmarks, RegionRadii
+from luvli.faces import FaceLandmarks, Faces, RegionRadii
 from luvli.network.face_features import (
     ASTRAY,
     FEATURE_COLUMNS,
     FEATURES,
-    FaceArrays,
     ShapeModel,
-    array_features,
     feature_table,
-    pose_of,
+    pose_kinds,
 )
 
 ALL_POSES = "all"
@@ -155,8 +154,8 @@ class ConfidenceTable(_Table):
 
     def judge(self, face: FaceLandmarks) -> tuple[float, float]:
         """Confidence (0..1) and expected error (percent of the box) of one face."""
-        sure, error = self.judge_features(feature_table([face], self.shape))
-        return float(sure[0]), float(error[0])
+        confidence, error = self.judge_features(feature_table([face], self.shape))
+        return float(confidence[0]), float(error[0])
 
     def judge_features(self, features: ArrayLike) -> tuple[Floats, Floats]:
         """The same for the `feature_table` (n, 13) of many faces.
@@ -209,6 +208,15 @@ class RegionTable(_Table):
     def for_pose(self, pose: str) -> RegionRadii:
         """The radii for a face of this class of pose; those of all poses where few were seen."""
         return self._by_pose[pose if pose in self.radii else ALL_POSES]
+
+    def for_poses(self, poses: Sequence[str]) -> RegionRadii:
+        """The radii (n, k, L) for n faces of these classes of pose."""
+        each = [self.for_pose(pose) for pose in poses]
+        return RegionRadii(
+            np.array(self.levels),
+            np.stack([radii.radii for radii in each]),
+            np.stack([radii.joint for radii in each]),
+        )
 
     def radius(self, pose: str, coverage: float, joint: bool = False) -> Floats:
         """(k,) radii that hold the truth with at least this probability; infinite if unknown."""
@@ -267,58 +275,18 @@ class TrustTables(_Table):
     data: list[str] = []
     """the calibration faces, in words"""
 
-    def apply(self, face: FaceLandmarks, accept_from: float | None = None) -> FaceLandmarks:
-        """The same face with confidence, expected error and guaranteed regions.
-
-        With `accept_from`, faces of at least that confidence are accepted, others not.
-        """
-        return self.apply_all([face], accept_from)[0]
-
-    def apply_all(
-        self, faces: Sequence[FaceLandmarks], accept_from: float | None = None
-    ) -> list[FaceLandmarks]:
-        """The same for faces of one markup, together, which is faster. Empty ones stay empty."""
-        located = [face for face in faces if not face.is_empty]
-        if not located:
-            return list(faces)
-        told = iter(self.tell(FaceArrays.of(located), accept_from))
-        return [
-            face if face.is_empty else FaceLandmarks._trusted(**(face.__getstate__() | next(told)))
-            for face in faces
-        ]
-
-    def tell(self, faces: FaceArrays, accept_from: float | None = None) -> list[dict[str, Any]]:
-        """For each of n faces the fields of `FaceLandmarks` that these tables know."""
-        told: list[dict[str, Any]] = [{} for _ in faces.scores]
+    def assess(self, faces: Faces, accept_threshold: float | None = None) -> Faces:
+        """The faces with confidence, expected error, guaranteed regions and, with a threshold of
+        confidence, whether they are accepted."""
+        if not len(faces):
+            return faces
+        changes: dict[str, Any] = {}
         if self.confidence is not None:
-            table = self.confidence
-            sure, error = table.judge_features(array_features(faces, table.shape))
-            pairs = zip(sure.tolist(), error.tolist(), strict=True)
-            for fields, (confidence, expected) in zip(told, pairs, strict=True):
-                fields["confidence"], fields["expected_error"] = confidence, expected
-                if accept_from is not None:
-                    fields["accepted"] = confidence >= accept_from
+            table = feature_table(faces, self.confidence.shape)
+            confidence, expected_error = self.confidence.judge_features(table)
+            changes = {"confidence": confidence, "expected_error": expected_error}
+            if accept_threshold is not None:
+                changes["accepted"] = confidence >= accept_threshold
         if self.regions is not None:
-            for i, fields in enumerate(told):
-                visibility = None if faces.visibility is None else faces.visibility[i]
-                pose = pose_of(faces.points[i], visibility, faces.markup)
-                fields["regions"] = self.regions.for_pose(pose)
-        return told
-
-
-class Judgement:
-    """What the tables say about the faces of one batch, of all of them at once, when the first
-    of them is asked about. Who wants landmarks alone does not wait for it."""
-
-    def __init__(
-        self, tables: TrustTables, faces: FaceArrays, accept_from: float | None = None
-    ) -> None:
-        self._ask = tables, faces, accept_from
-        self._told: list[dict[str, Any]] | None = None
-
-    def __call__(self, place: int) -> dict[str, Any]:
-        """The fields of `FaceLandmarks` that the tables know, of one face."""
-        if self._told is None:  # two threads that come at once find out the same
-            tables, faces, accept_from = self._ask
-            self._told = tables.tell(faces, accept_from)
-        return self._told[place]
+            changes["regions"] = self.regions.for_poses(pose_kinds(faces))
+        return replace(faces, **changes)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from luvli.arrays import Floats
 from luvli.errors import InputError, require
+from luvli.faces import Faces
 from luvli.files import PathLike, whole_file
 from luvli.image.read import ImageArray
-from luvli.network.backend import CropPrediction
 from luvli.network.inference import CropPredictor
 from luvli.network.model import LUVLi
 from luvli.network.model_info import ModelInfo
@@ -23,7 +24,7 @@ PIXEL_TOLERANCE = 1e-3
 COVARIANCE_TOLERANCE = 1e-3
 """largest difference of a covariance entry, as a share of the covariance's largest entry"""
 VISIBILITY_TOLERANCE = 1e-4
-ASTRAY_TOLERANCE = 1e-2
+FAILURE_TOLERANCE = 1e-2
 """of log-odds, which reach 30 and more"""
 
 
@@ -35,8 +36,8 @@ class Difference(NamedTuple):
     """relative to the largest entry of each covariance"""
     visibility: float
     """of visibility and, where there is one, of occlusion"""
-    astray: float = 0.0
-    """of the log-odds of having gone astray, where they are told"""
+    failure_logit: float = 0.0
+    """of the log-odds of failure, where the network estimates them"""
 
 
 def export_onnx(model: PathLike, target: PathLike) -> Difference:
@@ -62,12 +63,12 @@ def export_network(network: LUVLi, info: ModelInfo, target: PathLike) -> Differe
             found.pixels <= PIXEL_TOLERANCE
             and found.covariance <= COVARIANCE_TOLERANCE
             and found.visibility <= VISIBILITY_TOLERANCE
-            and found.astray <= ASTRAY_TOLERANCE
+            and found.failure_logit <= FAILURE_TOLERANCE
         ):
             raise InputError(
                 f"{target} was not written: ONNX and PyTorch differ by {found.pixels:.2g} px, "
                 f"{found.covariance:.2g} in covariance, {found.visibility:.2g} in visibility, "
-                f"{found.astray:.2g} in the log-odds of having gone astray."
+                f"{found.failure_logit:.2g} in the log-odds of failure."
             )
     return found
 
@@ -82,27 +83,27 @@ def check(model: CropPredictor, backend: OnnxBackend, crops: ImageArray) -> Diff
     single, other = model(crops), backend(crops)
     exact = CropPredictor(copy.deepcopy(model.network).double(), model.info)(crops)
     steady = np.abs(single.points - exact.points) <= PIXEL_TOLERANCE / 10
-    other = other._replace(points=np.where(steady, other.points, single.points))
+    other = replace(other, points=np.where(steady, other.points, single.points))
     if steady.mean() < 0.5:
         raise InputError("the network's heat maps are empty: train it before you export it.")
     return difference(single, other)
 
 
-def difference(one: CropPrediction, other: CropPrediction) -> Difference:
+def difference(one: Faces, other: Faces) -> Difference:
     """Largest differences between two predictions about the same crops."""
     size = np.abs(one.covariance).max(axis=(-1, -2), keepdims=True)
     return Difference(
         float(np.abs(one.points - other.points).max()),
         float((np.abs(one.covariance - other.covariance) / size).max()),
         max(_largest(one.visibility, other.visibility), _largest(one.occlusion, other.occlusion)),
-        _largest(one.astray, other.astray),
+        _largest(one.failure_logit, other.failure_logit),
     )
 
 
-def _largest(one: NDArray[np.floating] | None, other: NDArray[np.floating] | None) -> float:
-    """Largest difference of what may be told; infinite where only one of two tells."""
-    if one is None or other is None:
-        return 0.0 if one is other else float("inf")
+def _largest(one: Floats, other: Floats) -> float:
+    """Largest difference of what may be missing (NaN); infinite where only one of two has it."""
+    if np.isnan(one).all() or np.isnan(other).all():
+        return 0.0 if np.isnan(one).all() and np.isnan(other).all() else float("inf")
     return float(np.abs(one - other).max())
 
 

@@ -19,10 +19,9 @@ from luvli.prediction.input_files import Input
 from luvli.prediction.job_output import drawn
 from luvli.prediction.job_settings import JobSettings
 from luvli.prediction.journal import file_stamp
-from luvli.prediction.predictor import Predictor, Prepared
+from luvli.prediction.predictor import CroppedFaces, Predictor
 from luvli.prediction.result import Result
 from luvli.prediction.stopwatch import Stopwatch
-from luvli.prediction.turns import find_turned
 
 
 @dataclass
@@ -67,14 +66,14 @@ class ImageWorker:
                 self._finish(image, pixels, found)
         return images
 
-    def _see(self, image: Done) -> tuple[Prepared, ImageArray | None]:
+    def _see(self, image: Done) -> tuple[CroppedFaces, ImageArray | None]:
         """The faces of an image, ready for the network, and its pixels if they are needed."""
-        nothing = Prepared([], [], [])
+        nothing = CroppedFaces([], [], [])
         path = image.input.path
         try:
             photograph = Photograph(path)
             with self.stopwatch("read"):
-                self.predictor.look_at(photograph)
+                self.predictor.detector_view(photograph)
             found = self._find(photograph, path)
             keep = self.settings.draw and bool(found.boxes)
             return found, photograph.whole() if keep else None
@@ -85,21 +84,18 @@ class ImageWorker:
             image.error = f"{path} could not be processed ({why})."
         return nothing, None
 
-    def _find(self, photograph: Photograph, path: str) -> Prepared:
-        predictor, least = self.predictor, self.settings.min_score
+    def _find(self, photograph: Photograph, path: str) -> CroppedFaces:
+        predictor, min_score = self.predictor, self.settings.min_score
         if self.settings.try_rotations:
-            whole = photograph.whole()
             with self.stopwatch("detect"):
-                boxes, crops = find_turned(predictor, whole, path, least)
-            with self.stopwatch("crop"):
-                return Prepared(boxes, crops, [crop.warp(whole) for crop in crops])
+                return predictor.preprocess(photograph, None, min_score, path, True)
         with self.stopwatch("detect"):
-            boxes = predictor.find(photograph, path, least)
+            boxes = predictor.find(photograph, path, min_score)
         with self.stopwatch("crop"):
-            return predictor.prepare(photograph, boxes)
+            return predictor.preprocess(photograph, boxes)
 
     def _landmarks(
-        self, images: Sequence[Done], prepared: Sequence[Prepared]
+        self, images: Sequence[Done], prepared: Sequence[CroppedFaces]
     ) -> list[list[FaceLandmarks]]:
         """The faces of each image; where the network fails, the images' errors say so."""
         with self.stopwatch("network"), self.network:
@@ -115,15 +111,8 @@ class ImageWorker:
                         faces.append([])
                 return faces
 
-    def _run(self, prepared: Sequence[Prepared]) -> list[list[FaceLandmarks]]:
-        faces = iter(
-            self.predictor.run(
-                [pixels for found in prepared for pixels in found.pixels],
-                [crop for found in prepared for crop in found.crops],
-                [box for found in prepared for box in found.boxes],
-            )
-        )
-        return [[next(faces) for _ in found.boxes] for found in prepared]
+    def _run(self, prepared: Sequence[CroppedFaces]) -> list[list[FaceLandmarks]]:
+        return [list(faces) for faces in self.predictor.predict_cropped(prepared)]
 
     def _finish(self, image: Done, pixels: ImageArray | None, faces: list[FaceLandmarks]) -> None:
         with self.stopwatch("write"):

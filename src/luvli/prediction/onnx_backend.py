@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.errors import InputError, brief, unknown_choice
+from luvli.faces import Faces
 from luvli.files import PathLike, unreadable
 from luvli.image.read import ImageArray
-from luvli.network.backend import INPUT, CropPrediction, output_fields, output_shapes
+from luvli.network.backend import INPUT, faces_in_crops, output_shapes
 from luvli.network.model_info import ModelInfo
 from luvli.onnx_runtime import onnx_runtime
 from luvli.prediction.onnx_file import refuse_external_data
@@ -57,7 +58,6 @@ class OnnxBackend:
         self.info = ModelInfo.from_metadata(described, str(source))
         _compare(self.info, session, source)
         self._outputs = list(output_shapes(self.info.config))
-        self._fields = output_fields(self.info.config)
         self.threads = thread_count(threads)
         self.session = session
         self.processor_model = source.resolve() if chosen == [PROVIDERS["cpu"]] else None
@@ -84,40 +84,35 @@ class OnnxBackend:
         made.threads, made._pool = 1, None
         return made
 
-    def __call__(self, crops: ImageArray) -> CropPrediction:
-        """uint8 RGB crops (B, S, S, 3) -> predictions in crop pixels."""
+    def __call__(self, crops: ImageArray) -> Faces:
+        """uint8 RGB crops (B, S, S, 3) -> faces in crop pixels."""
         if self._process != os.getpid():  # threads do not survive a fork
             self._process, self._pool = os.getpid(), self._new_pool()
         crops = np.ascontiguousarray(crops)
-        if len(crops) == 1:
-            return self._run(crops)
-        if not len(crops) or self._pool is None:
-            parts = [self._run(crops[i : i + CHUNK]) for i in range(0, max(len(crops), 1), CHUNK)]
+        size = CHUNK if self._pool is None else min(CHUNK, -(-len(crops) // self.threads))
+        chunks = [crops[i : i + max(size, 1)] for i in range(0, len(crops), max(size, 1))]
+        if self._pool is None or len(chunks) < 2:
+            parts = [self._run(chunk) for chunk in chunks or [crops]]
         else:
-            size = min(CHUNK, -(-len(crops) // self.threads))
-            parts = list(
-                self._pool.map(self._run, (crops[i : i + size] for i in range(0, len(crops), size)))
-            )
-        return CropPrediction.join(parts)
+            parts = list(self._pool.map(self._run, chunks))
+        outputs = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return faces_in_crops(outputs, self.info)
 
-    def _predicted(self, told: dict[str, NDArray[np.float32]]) -> CropPrediction:
-        return CropPrediction(**told)
-
-    def _run(self, crops: ImageArray) -> CropPrediction:
+    def _run(self, crops: ImageArray) -> dict[str, NDArray[np.float32]]:
+        """The graph's outputs for a few crops, by their names."""
         try:
-            told = self.session.run(self._outputs, {INPUT: crops})
-            found = self._predicted(dict(zip(self._fields, told, strict=True)))
+            outputs = self.session.run(self._outputs, {INPUT: crops})
         except Exception as error:  # a graph that can be loaded may still not run
             raise InputError(
                 f"the model {self.info.name} cannot be run ({brief(error)}): fetch or export it "
                 "again."
             ) from error
-        if found.points.shape != (len(crops), self.info.config.landmarks, 2):
+        if outputs[0].shape != (len(crops), self.info.config.landmarks, 2):
             raise InputError(
-                f"{self.info.name} gives {found.points.shape} for {len(crops)} faces, not what it "
+                f"{self.info.name} gives {outputs[0].shape} for {len(crops)} faces, not what it "
                 "describes: export it again."
             )
-        return found
+        return dict(zip(self._outputs, outputs, strict=True))
 
 
 def _compare(info: ModelInfo, session: Any, path: Path) -> None:

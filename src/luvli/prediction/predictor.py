@@ -6,15 +6,16 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from luvli.errors import InputError, unknown_choice
-from luvli.faces import FaceLandmarks
+from luvli.faces import Faces
 from luvli.files import PathLike
+from luvli.image import affine
 from luvli.image.box import Box
 from luvli.image.box_format import Boxes, BoxFormat, as_boxes, warn_of_misfits
 from luvli.image.crop import Crop
@@ -24,21 +25,19 @@ from luvli.image.read import ImageArray, ImageSource, Reduced, read_image
 from luvli.image.source import AnyImage, Color, image_size, plain_source
 from luvli.markup import get_markup, is_markup
 from luvli.models import model_names, read_card
-from luvli.network.backend import Backend, usable
-from luvli.network.face_features import FaceArrays
+from luvli.network.backend import Backend
 from luvli.network.licence import is_open
 from luvli.network.model_info import ModelInfo
-from luvli.network.trust_tables import Judgement
-from luvli.prediction import second_look
+from luvli.prediction import refine
 from luvli.prediction.backends import BackendName, open_backend
-from luvli.prediction.in_image import FacesInImage
+from luvli.prediction.rotations import detect_turned
 
 if TYPE_CHECKING:
-    from luvli.prediction.live import Stream, TrackedFrame
+    from luvli.prediction.tracking import Stream, TrackedFrame
 
 
 BATCH = 32
-"""faces that go through the network together in `predict_batch`"""
+"""faces that go through the network together"""
 
 
 def load(
@@ -74,30 +73,45 @@ def load(
     return Predictor(opened, small_faces=small_faces)
 
 
-class Prepared(NamedTuple):
-    """The faces of one image, ready for the network."""
+class CroppedFaces(NamedTuple):
+    """The faces of one image or of several, ready for the network."""
 
     boxes: list[Box]
     crops: list[Crop]
     pixels: list[ImageArray]
-    """each (S, S, 3); of detected faces somewhat more than the crop (`second_look`)"""
+    """each (S, S, 3); of detected faces somewhat more than the crop (`luvli.prediction.refine`)"""
+
+    @classmethod
+    def join(cls, parts: Sequence[CroppedFaces]) -> CroppedFaces:
+        """The faces of several images, one after the other."""
+        return cls(
+            [box for part in parts for box in part.boxes],
+            [crop for part in parts for crop in part.crops],
+            [pixels for part in parts for pixels in part.pixels],
+        )
 
 
 class Predictor:
     """A model with everything around it: detector, crops, the way back to image pixels.
 
-    Safe to share between threads. All results are in image pixels.
+    `predict` is three steps: `preprocess` (read, detect, crop), `forward` (the network, in crop
+    pixels) and `postprocess` (to image pixels, box refinement, assessment). A predictor is never
+    changed after it was made and may be shared between threads. Results are in image pixels.
     """
 
     def __init__(
-        self, backend: Backend, detector: Detector | None = None, small_faces: bool = False
+        self,
+        backend: Backend,
+        detector: Detector | None = None,
+        small_faces: bool = False,
+        accept_threshold: float | None = None,
     ) -> None:
-        """`detector` finds faces where no boxes are given; the model's own by default."""
+        """`detector` finds faces where no boxes are given; the model's own by default. Faces with a
+        confidence of `accept_threshold` or more are accepted; None: no triage."""
         self.backend = backend
-        self.small_faces = small_faces
         self.detector = detector
-        self.accept_from: float | None = None
-        """confidence from which faces are accepted (`luvli.trust.triage`); None: not asked"""
+        self.small_faces = small_faces
+        self.accept_threshold = accept_threshold
         config = backend.info.config
         if is_markup(config.markup) and get_markup(config.markup).size != config.landmarks:
             raise InputError(
@@ -113,26 +127,26 @@ class Predictor:
             f"{config.markup}, {type(self.backend).__name__}, threads {self.backend.threads})"
         )
 
-    def for_one_thread(self) -> Predictor:
-        """The same for one of several threads that do whole images each: its network computes in
-        the thread that calls it. Itself where the backend has no such way."""
-        apart = getattr(self.backend, "for_one_thread", None)
-        if apart is None or self.backend.threads == 1:
-            return self
-        made = copy(self)
-        made.backend = apart()
-        return made
-
     @property
     def info(self) -> ModelInfo:
         """Name, licence, configuration, calibration."""
         return self.backend.info
 
-    def detect(self, image: ImageArray, name: str = "", min_score: float = MIN_SCORE) -> list[Box]:
-        """Tight landmark boxes of the faces in an image, best first."""
-        detector = self.detector or get_detector(self.info.detector, self.small_faces)
-        found = (box for box in detector(image, name) if box.score >= min_score)
-        return sorted(found, key=lambda box: -box.score)
+    def for_one_thread(self) -> Predictor:
+        """The same for one of several threads that do whole images each: its network computes in
+        the thread that calls it. Itself where the backend has no such way."""
+        single = getattr(self.backend, "for_one_thread", None)
+        if single is None or self.backend.threads == 1:
+            return self
+        predictor = copy(self)
+        predictor.backend = single()
+        return predictor
+
+    def with_accept_threshold(self, threshold: float | None) -> Predictor:
+        """The same with another threshold of confidence for accepting faces."""
+        return Predictor(self.backend, self.detector, self.small_faces, threshold)
+
+    # -- the public calls --------------------------------------------------------------------
 
     def predict(
         self,
@@ -143,8 +157,9 @@ class Predictor:
         color: Color = "rgb",
         box_format: BoxFormat = "xyxy",
         relative_boxes: bool = False,
-    ) -> list[FaceLandmarks]:
-        """The faces in one image, best detection first; an empty list if there are none.
+        try_rotations: bool = False,
+    ) -> Faces:
+        """The faces in one image, best detection first; an empty `Faces` if there are none.
 
         Args:
             image: a path, bytes, an open file, a `PIL.Image`, an array (H, W, 3) or a PyTorch
@@ -155,6 +170,7 @@ class Predictor:
             color: channel order of arrays and tensors; "bgr" for OpenCV frames.
             box_format: "xyxy" (corners), "xywh" or "cxcywh" (corner or centre, then width, height).
             relative_boxes: whether boxes are fractions of the image's width and height, 0..1.
+            try_rotations: detect faces in all four orientations of the image.
 
         Boxes outside the image are refused; implausible ones raise a `BoxWarning`.
         """
@@ -165,6 +181,7 @@ class Predictor:
             color=color,
             box_format=box_format,
             relative_boxes=relative_boxes,
+            try_rotations=try_rotations,
         )[0]
 
     def predict_batch(
@@ -176,7 +193,8 @@ class Predictor:
         color: Color = "rgb",
         box_format: BoxFormat = "xyxy",
         relative_boxes: bool = False,
-    ) -> list[list[FaceLandmarks]]:
+        try_rotations: bool = False,
+    ) -> list[Faces]:
         """`predict` for several images: they are read and searched in `threads` threads, and the
         faces of all of them go through the network together.
 
@@ -191,73 +209,28 @@ class Predictor:
         if not isinstance(min_score, int | float | np.number) or not 0 <= min_score <= 1:
             raise InputError(f"min_score must lie in 0..1, got {min_score!r}.")
         sources = [plain_source(image, color) for image in images]
-        given = [
-            as_boxes(boxes[i], box_format, relative_boxes, image_size(source))
-            if boxes is not None
-            else None
+        image_boxes = [
+            None
+            if boxes is None
+            else as_boxes(boxes[i], box_format, relative_boxes, image_size(source))
             for i, source in enumerate(sources)
         ]
-        jobs = [(source, chosen, min_score) for source, chosen in zip(sources, given, strict=True)]
-        workers = min(self.backend.threads, len(jobs))
+
+        def preprocess(i: int) -> CroppedFaces:
+            return self.preprocess(sources[i], image_boxes[i], min_score, "", try_rotations)
+
+        workers = min(self.backend.threads, len(sources))
         if workers > 1:
             with ThreadPoolExecutor(workers) as pool:
-                ready = list(pool.map(lambda job: self.prepare(*job), jobs))
+                parts = list(pool.map(preprocess, range(len(sources))))
         else:
-            ready = [self.prepare(*job) for job in jobs]
-        faces = iter(
-            self.run(
-                [pixels for one in ready for pixels in one.pixels],
-                [crop for one in ready for crop in one.crops],
-                [box for one in ready for box in one.boxes],
-            )
-        )
-        results = [[next(faces) for _ in one.boxes] for one in ready]
-        for i, (chosen, result) in enumerate(zip(given, results, strict=True)):
+            parts = [preprocess(i) for i in range(len(sources))]
+        results = self.predict_cropped(parts)
+        for i, faces in enumerate(results):
             # a `Box` knows its corners; rows of four numbers may be meant in another way
-            if boxes is not None and chosen and not isinstance(boxes[i][0], Box):
-                warn_of_misfits(
-                    chosen,
-                    [face.points for face in result],
-                    [face.confidence for face in result],
-                    box_format,
-                )
+            if boxes is not None and len(faces) and not isinstance(boxes[i][0], Box):
+                warn_of_misfits(image_boxes[i] or [], faces.points, faces.confidence, box_format)
         return results
-
-    def prepare(
-        self,
-        source: ImageSource | Photograph,
-        boxes: Sequence[Box] | None = None,
-        min_score: float = MIN_SCORE,
-        name: str = "",
-    ) -> Prepared:
-        """What the network is shown of an image: reads it, finds the faces, cuts them out.
-
-        Of a large JPEG no more is decoded than the detector and the faces need.
-        """
-        name = name or (str(source) if isinstance(source, str | os.PathLike) else "")
-        photograph = source if isinstance(source, Photograph) else Photograph(source)
-        if boxes is None:
-            boxes = self.find(photograph, name, min_score)
-        crops = [self.crop(box) for box in boxes]
-        edge = second_look.margin(self.info)
-        pixels = [
-            photograph.warp(crop.wider(edge) if edge and box.detected else crop)
-            for box, crop in zip(boxes, crops, strict=True)
-        ]
-        return Prepared(list(boxes), crops, pixels)
-
-    def look_at(self, photograph: Photograph) -> Reduced:
-        """As much of an image as the detector needs; all of it for a detector of one's own,
-        which may know the boxes."""
-        return photograph.overview(LARGE) if self.detector is None else photograph.at(1)
-
-    def find(
-        self, photograph: Photograph, name: str = "", min_score: float = MIN_SCORE
-    ) -> list[Box]:
-        """Tight landmark boxes, best first, in pixels of the whole image."""
-        seen = self.look_at(photograph)
-        found = self.detect(seen.image, name, min_score)
-        return found if seen.factor == 1 else [seen.to_whole(box) for box in found]
 
     def track(
         self,
@@ -266,11 +239,12 @@ class Predictor:
         rate: float = 25.0,
         min_score: float = MIN_SCORE,
         color: Color = "rgb",
+        track: bool = True,
     ) -> Iterator[TrackedFrame]:
-        """Follow faces through a video: yields each frame together with its faces.
+        """Track faces through a video: yields each frame together with its faces.
 
             for frame, faces in model.track("clip.mp4", smooth=True):
-                frame.image, frame.time, [face.track for face in faces]
+                frame.image, frame.time, faces.track
 
         Args:
             source: a video file, a camera number, a `cv2.VideoCapture`, or an iterable of frames:
@@ -280,27 +254,26 @@ class Predictor:
             rate: frames per second, for sources without timestamps.
             min_score: leave out detections below this score.
             color: channel order of frames that are arrays; "bgr" for OpenCV.
+            track: with False each frame is predicted by itself, as in the paper's video demo.
 
-        Each face has a `track`, a number that stays with it for as long as it is followed, and a
-        `time` in seconds. The detector does not run on every frame, so this is faster than
+        `faces.track` are numbers that stay with each face for as long as it is tracked,
+        `faces.time` are seconds. The detector does not run on every frame, so this is faster than
         calling `predict` on each.
         """
-        from luvli.prediction.live import track_faces
+        from luvli.prediction.tracking import track_faces
 
-        return track_faces(self, source, smooth, rate, min_score, color)
+        return track_faces(self, source, smooth, rate, min_score, color, track)
 
     def predict_crops(
         self, crops: Sequence[AnyImage] | NDArray[np.uint8], color: Color = "rgb"
-    ) -> list[FaceLandmarks]:
+    ) -> Faces:
         """One face for each image, which is a face crop already: square, any size.
 
         The crop should show what the model was trained with: the tight landmark box, made
         square and enlarged by `info.enlarge`. Results are in the pixels of each crop.
         """
         size = self.info.config.input_size
-        ways: list[Crop] = []
-        pixels: list[ImageArray] = []
-        boxes: list[Box] = []
+        cropped = CroppedFaces([], [], [])
         for source in crops:
             image = read_image(plain_source(source, color))
             height, width = image.shape[:2]
@@ -308,85 +281,113 @@ class Predictor:
                 raise InputError(f"a face crop must be square, got {width} x {height} pixels.")
             middle = (width - 1) / 2
             half = width / self.info.enlarge / 2
-            boxes.append(Box(middle - half, middle - half, middle + half, middle + half))
-            ways.append(Crop.from_square((middle, middle), width, size))
-            pixels.append(image if width == size else ways[-1].warp(image))
-        return self.run(pixels, ways, boxes)
+            crop = Crop.from_square((middle, middle), width, size)
+            cropped.boxes.append(Box(middle - half, middle - half, middle + half, middle + half))
+            cropped.crops.append(crop)
+            cropped.pixels.append(image if width == size else crop.warp(image))
+        return self.predict_cropped([cropped])[0]
 
-    def crop(self, box: Box) -> Crop:
-        """The window on the image that the model wants to see for a face in `box`."""
-        return self.info.crop_for(box)
+    def detect(self, image: ImageArray, name: str = "", min_score: float = MIN_SCORE) -> list[Box]:
+        """Tight landmark boxes of the faces in an image, best first."""
+        detector = self.detector or get_detector(self.info.detector, self.small_faces)
+        boxes = (box for box in detector(image, name) if box.score >= min_score)
+        return sorted(boxes, key=lambda box: -box.score)
 
-    def run(
-        self, pixels: Sequence[ImageArray], crops: Sequence[Crop], boxes: Sequence[Box]
-    ) -> list[FaceLandmarks]:
-        """Crops' pixels through the network, and its predictions back to image pixels.
+    # -- the three steps ---------------------------------------------------------------------
 
-        Faces whose pixels hold more than the crop, as `prepare` cuts them, are looked at a second
-        time where their landmarks do not fit the box (`luvli.prediction.second_look`).
+    def preprocess(
+        self,
+        source: ImageSource | Photograph,
+        boxes: Sequence[Box] | None = None,
+        min_score: float = MIN_SCORE,
+        name: str = "",
+        try_rotations: bool = False,
+    ) -> CroppedFaces:
+        """Reads an image, detects the faces unless `boxes` are given, and crops them.
+
+        Of a large JPEG no more is decoded than the detector and the faces need.
         """
-        if 0 < len(pixels) <= BATCH:
-            return self._run_batch(pixels, crops, boxes)
-        faces: list[FaceLandmarks] = []
-        for start in range(0, len(pixels), BATCH):
-            part = slice(start, start + BATCH)
-            faces += self._run_batch(pixels[part], crops[part], boxes[part])
-        return faces
+        name = name or (str(source) if isinstance(source, str | os.PathLike) else "")
+        photograph = source if isinstance(source, Photograph) else Photograph(source)
+        if boxes is None and try_rotations:
+            boxes, crops = detect_turned(self, photograph.whole(), name, min_score)
+        else:
+            boxes = self.find(photograph, name, min_score) if boxes is None else boxes
+            crops = [self.info.crop_for(box) for box in boxes]
+        edge = refine.margin(self.info)
+        pixels = [
+            photograph.warp(crop.wider(edge) if edge and box.detected else crop)
+            for box, crop in zip(boxes, crops, strict=True)
+        ]
+        return CroppedFaces(list(boxes), crops, pixels)
 
-    def _in_image(self, pixels: Sequence[ImageArray], crops: Sequence[Crop]) -> FacesInImage:
-        """What the model says about crops, in image pixels."""
-        found = self.backend(pixels[0][None] if len(pixels) == 1 else np.stack(pixels))
-        if not usable(found):
-            raise InputError(
-                f"the model {self.info.name} gives no numbers for a face: leave the image out, or "
-                "train the model again."
-            )
-        return FacesInImage.of(found, crops, self.info)
+    def find(
+        self, photograph: Photograph, name: str = "", min_score: float = MIN_SCORE
+    ) -> list[Box]:
+        """Tight landmark boxes, best first, in pixels of the whole image."""
+        view = self.detector_view(photograph)
+        boxes = self.detect(view.image, name, min_score)
+        return boxes if view.factor == 1 else [view.to_whole(box) for box in boxes]
 
-    def _run_batch(
-        self, pixels: Sequence[ImageArray], crops: Sequence[Crop], boxes: Sequence[Box]
-    ) -> list[FaceLandmarks]:
-        """Faces of one batch; they are moved to the image all at once."""
+    def detector_view(self, photograph: Photograph) -> Reduced:
+        """As much of an image as the detector needs; all of it for a detector of one's own,
+        which may know the boxes."""
+        return photograph.overview(LARGE) if self.detector is None else photograph.at(1)
+
+    def forward(self, pixels: Sequence[ImageArray]) -> Faces:
+        """The network on crops (S, S, 3), or on the middle of wider ones: faces in crop pixels,
+        without boxes."""
         size = self.info.config.input_size
-        found = self._in_image([second_look.first_view(seen, size) for seen in pixels], crops)
-        points, covariance, visibility, occlusion, astray = found
+        views = [refine.inner(wide, size) for wide in pixels]
+        if not views:
+            return self.backend(np.empty((0, size, size, 3), np.uint8))
+        batches = [np.stack(views[i : i + BATCH]) for i in range(0, len(views), BATCH)]
+        return Faces.concatenate([self.backend(batch) for batch in batches])
+
+    def postprocess(self, predictions: Faces, cropped: CroppedFaces) -> Faces:
+        """Predictions in crop pixels -> faces in image pixels with boxes, scores, confidence.
+
+        Faces whose landmarks do not fit the detector's box are cropped and predicted again
+        (`luvli.prediction.refine`).
+        """
+        boxes, crops, pixels = cropped
+        if not boxes:
+            return predictions
+        faces = self._to_image(predictions, crops)
+        size = self.info.config.input_size
         better = {
             i: box
-            for i, seen in enumerate(pixels)
-            if len(seen) > size
-            and (box := second_look.better_box(boxes[i], points[i], visibility[i])) is not None
+            for i in range(len(boxes))
+            if len(pixels[i]) > size
+            and (box := refine.refined_box(boxes[i], faces.points[i], faces.visibility[i]))
         }
         if better:
-            again = [self.crop(box) for box in better.values()]
-            cut = [
-                second_look.cut_again(pixels[i], crops[i], crop)
+            again = [self.info.crop_for(box) for box in better.values()]
+            views = [
+                refine.crop_again(pixels[i], crops[i], crop)
                 for i, crop in zip(better, again, strict=True)
             ]
-            found.put(list(better), self._in_image(cut, again))
-        config, trust = self.info.config, self.info.trust
-        edges = np.array([(box.x0, box.y0, box.x1, box.y1) for box in boxes], dtype=np.float64)
-        judge: list[dict[str, Any]] = [{}] * len(boxes)
-        if trust is not None:
-            shown = visibility if config.visibility_trained else None
-            scores = [box.score for box in boxes]
-            arrays = FaceArrays(points, covariance, shown, edges, scores, config.markup, astray)
-            all_of_them = Judgement(trust, arrays, self.accept_from)
-            judge = [{"_judge": partial(all_of_them, i)} for i in range(len(boxes))]
+            refined = self._to_image(self.forward(views), again)
+            rows = np.arange(len(faces))
+            rows[list(better)] = len(faces) + np.arange(len(better))
+            faces = Faces.concatenate([faces, refined])[rows]
+        faces = replace(
+            faces,
+            boxes=np.array([tuple(box) for box in boxes]),
+            scores=np.array([box.score for box in boxes]),
+        )
+        trust = self.info.trust
+        return faces if trust is None else trust.assess(faces, self.accept_threshold)
+
+    def _to_image(self, faces: Faces, crops: Sequence[Crop]) -> Faces:
+        return self.info.to_image(faces, affine.invert(np.stack([crop.affine for crop in crops])))
+
+    def predict_cropped(self, parts: Sequence[CroppedFaces]) -> list[Faces]:
+        """`forward` and `postprocess` for the crops of several images: the faces of each."""
+        cropped = CroppedFaces.join(parts)
+        faces = self.postprocess(self.forward(cropped.pixels), cropped)
+        ends = np.cumsum([len(part.boxes) for part in parts])
         return [
-            FaceLandmarks._trusted(
-                points=points[i],
-                covariance=covariance[i],
-                visibility=visibility[i],
-                box=edges[i],
-                score=box.score,
-                markup=config.markup,
-                visibility_trained=config.visibility_trained,
-                covariance_trained=config.covariance_trained,
-                occlusion=None if occlusion is None else occlusion[i],
-                occlusion_trained=self.info.occlusion_trained,
-                astray=None if astray is None else float(astray[i]),
-                likelihood=self.info.likelihood,
-                **judge[i],
-            )
-            for i, box in enumerate(boxes)
+            faces[end - len(part.boxes) : end]
+            for part, end in zip(parts, ends.tolist(), strict=True)
         ]

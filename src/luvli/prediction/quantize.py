@@ -37,7 +37,7 @@ def quantize_with_images(model: Path, target: PathLike, images: PathLike) -> Non
                 image = read_image(item.path)
             except InputError:
                 continue
-            crops += [predictor.crop(box).warp(image) for box in predictor.detect(image)]
+            crops += [predictor.info.crop_for(box).warp(image) for box in predictor.detect(image)]
             if len(crops) >= QUANTIZING_FACES:
                 break
         quantize(full, target, crops[:QUANTIZING_FACES])

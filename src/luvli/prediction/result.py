@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from luvli.faces import ARRAYS, FaceLandmarks
+from luvli.faces import ARRAY_FIELDS, FaceLandmarks
+from luvli.prediction.tracking import TrackedFrame
 
 _FACES = b'"faces":['
 """Found nowhere else in a line: a quotation mark inside a name is written with a backslash."""
@@ -31,10 +32,10 @@ def rounded(face: FaceLandmarks) -> dict[str, Any]:
     arrays: dict[str, Any] = {
         name: np.round(getattr(face, name), digits)
         for name, digits in DIGITS.items()
-        if name in ARRAYS
+        if name in ARRAY_FIELDS
     }
     arrays["covariance"] = significant(face.covariance)
-    fields = FaceLandmarks._trusted(**(face.__getstate__() | arrays)).to_dict()
+    fields = replace(face, **arrays).to_dict()
     for name in NUMBERS:
         if name in fields:
             fields[name] = round(fields[name], DIGITS[name])
@@ -73,6 +74,14 @@ class Result:
     """seconds from the start of the video"""
     tracks: tuple[int, ...] = ()
     """which face it is, the same number as long as it is followed; () for images"""
+
+    @classmethod
+    def of_frame(cls, name: str, item: TrackedFrame) -> Result:
+        """The faces of a frame of the video called `name`."""
+        faces = item.faces
+        tracks = () if faces.track is None else tuple(faces.track.tolist())
+        plain = tuple(replace(face, track=None, time=None) for face in faces)
+        return cls(name, plain, item.frame.number, item.frame.time, tracks)
 
     def rows(self) -> list[dict[str, Any]]:
         """One flat dictionary for each face, for JSON."""

@@ -18,15 +18,12 @@ neighbouring frames, and time does not average it away.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from luvli.arrays import Floats
 from luvli.errors import InputError
-from luvli.faces import FaceLandmarks
 from luvli.likelihood.covariance import inverse
 
 ACCELERATION = 0.6
@@ -34,7 +31,7 @@ ACCELERATION = 0.6
 second: white noise of spectral density ACCELERATION^2 per second."""
 START_SPEED = 2.0
 """Standard deviation of the unknown first velocity, in face sizes per second."""
-LEAST_VISIBILITY = 0.02
+MIN_VISIBILITY = 0.02
 """Below it a point is listened to as if it had this much visibility: never not at all."""
 LAG, BLOCK = 30, 30
 """frames that the backward pass looks ahead, and that it finishes at a time"""
@@ -56,7 +53,7 @@ class FilterState(NamedTuple):
 
 def measurement_noise(covariance: Floats, visibility: Floats) -> Floats:
     """(k, 2, 2) noise of a predicted location: Sigma / v."""
-    return covariance / np.maximum(visibility, LEAST_VISIBILITY)[:, None, None]
+    return covariance / np.maximum(visibility, MIN_VISIBILITY)[:, None, None]
 
 
 def start(time: float, points: Floats, noise: Floats, size: float) -> FilterState:
@@ -125,58 +122,46 @@ def look_back(states: list[FilterState]) -> list[Floats]:
     return places[::-1]
 
 
-@dataclass
 class Smoother:
-    """Smooths one face over time.
+    """Smooths the landmarks of one face over time.
 
-    `push` a face and take what is finished: with `offline`, faces come out up to
+    `push` locations and take what is finished: with `offline`, they come out up to
     `LAG` + `BLOCK` frames later, `finish` gives the rest; otherwise each comes out at once.
     """
 
-    offline: bool = True
-
-    def __post_init__(self) -> None:
+    def __init__(self, offline: bool = True) -> None:
+        self.offline = offline
         self._states: deque[FilterState] = deque()
-        self._faces: deque[FaceLandmarks] = deque()
 
-    def push(self, time: float, face: FaceLandmarks) -> list[FaceLandmarks]:
-        """The face at `time` (seconds, growing); returns the faces that are finished."""
+    def push(
+        self, time: float, points: Floats, covariance: Floats, visibility: Floats
+    ) -> list[Floats]:
+        """Landmarks (k, 2) at `time` (seconds, growing) with covariances (k, 2, 2) and visibility
+        (k,); returns the smoothed locations that are finished, each (k, 2)."""
         if self._states and time <= self._states[-1].time:
             raise InputError(f"frames must follow each other in time: {time} s comes too late.")
-        visibility = face.visibility if face.visibility_trained else np.ones(len(face))
-        noise = measurement_noise(face.covariance, visibility)
-        width, height = face.points.max(axis=0) - face.points.min(axis=0)
+        noise = measurement_noise(covariance, visibility)
+        width, height = points.max(axis=0) - points.min(axis=0)
         size = float(np.sqrt(width * height)) or 1.0
         if self._states:
-            state = step(self._states[-1], time, face.points, noise, size)
+            state = step(self._states[-1], time, points, noise, size)
         else:
-            state = start(time, face.points, noise, size)
+            state = start(time, points, noise, size)
         self._states.append(state)
-        if not self.offline:
-            while len(self._states) > 1:
-                self._states.popleft()
-            return [replace(face, points=state.mean[:, :2])]
-        self._faces.append(face)
-        return self._release(BLOCK) if len(self._states) >= LAG + BLOCK else []
+        if self.offline:
+            return self._release(BLOCK) if len(self._states) >= LAG + BLOCK else []
+        while len(self._states) > 1:
+            self._states.popleft()
+        return [state.mean[:, :2]]
 
-    def finish(self) -> list[FaceLandmarks]:
-        """The faces that are still held back."""
-        return self._release(len(self._faces))
+    def finish(self) -> list[Floats]:
+        """The locations that are still held back."""
+        return self._release(len(self._states)) if self.offline else []
 
-    def _release(self, count: int) -> list[FaceLandmarks]:
+    def _release(self, count: int) -> list[Floats]:
         if not count:
             return []
         places = look_back(list(self._states))[:count]
         for _ in range(count):
             self._states.popleft()
-        return [replace(self._faces.popleft(), points=place) for place in places]
-
-
-def smooth_faces(
-    times: list[float], faces: list[FaceLandmarks], offline: bool = True
-) -> Iterator[FaceLandmarks]:
-    """One face over a whole video, smoothed."""
-    smoother = Smoother(offline)
-    for time, face in zip(times, faces, strict=True):
-        yield from smoother.push(time, face)
-    yield from smoother.finish()
+        return places

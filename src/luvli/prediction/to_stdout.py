@@ -9,10 +9,9 @@ from typing import Any
 from luvli.errors import InputError
 from luvli.faces import FaceLandmarks
 from luvli.image.detect import MIN_SCORE
-from luvli.image.read import ImageSource, read_image
+from luvli.image.read import ImageSource
 from luvli.prediction.predictor import Predictor
 from luvli.prediction.result import Result
-from luvli.prediction.turns import find_turned
 
 Wanted = Callable[[FaceLandmarks], bool]
 
@@ -27,7 +26,7 @@ def image_records(
     """One record for each image: its name and its faces, or the sentence why not."""
     for name, source in images:
         try:
-            faces = _faces(predictor, name, source, min_score, try_rotations)
+            faces = predictor.predict(source, min_score=min_score, try_rotations=try_rotations)
             rows = Result(name, tuple(face for face in faces if wanted(face))).rows()
             for row in rows:
                 row.pop("image")
@@ -58,13 +57,3 @@ def json_array(records: Iterable[dict[str, Any]]) -> Iterator[str]:
         yield separator + json.dumps(record, separators=(",", ":"), allow_nan=False)
         separator = ",\n"
     yield "\n]\n" if separator == ",\n" else "[]\n"
-
-
-def _faces(
-    predictor: Predictor, name: str, source: ImageSource, min_score: float, try_rotations: bool
-) -> list[FaceLandmarks]:
-    if not try_rotations:
-        return predictor.predict(source, min_score=min_score)
-    image = read_image(source)
-    boxes, crops = find_turned(predictor, image, name, min_score)
-    return predictor.run([crop.warp(image) for crop in crops], crops, boxes)

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import numpy as np
+
 from luvli.errors import InputError, OutputError
 from luvli.files import whole_file
 from luvli.image.read import ImageArray
@@ -16,11 +18,14 @@ from luvli.prediction.job_output import JobOutput
 from luvli.prediction.journal import file_stamp
 from luvli.prediction.result import Result
 from luvli.prediction.spool import Spool
-from luvli.prediction.track import Follower, follow, smoothed
+from luvli.prediction.tracking import TrackedFrame, Tracker, smooth_tracks, track_frames
 from luvli.prediction.video import Frame, VideoReader, VideoWriter, output_suffix
 from luvli.prediction.write import SUFFIXES, write_json_lines, write_pts_files, write_results
 from luvli.prefetch import prefetch
 from luvli.progress import Watch
+
+NO_IMAGE: ImageArray = np.empty((0, 0, 3), np.uint8)
+"""stands for the image of a frame whose pixels are not needed any more"""
 
 
 class VideoJob:
@@ -70,7 +75,7 @@ class VideoJob:
         """Follow, smooth, draw and write. With `online`, frames are drawn as they pass;
         otherwise the video is decoded a second time, when the smoothed faces are known."""
         settings, stem = self.output.settings, self.output.stem(item)
-        followed = follow(frames, item.path, Follower(self.output.predictor, settings.min_score))
+        followed = track_frames(frames, Tracker(self.output.predictor, settings.min_score))
         if offline:  # faces of the next frames are found while these are drawn and written
             followed = prefetch(followed, ahead=2)
         target = stem.with_name(f"{stem.name}-landmarks{output_suffix(item.path)}")
@@ -81,7 +86,7 @@ class VideoJob:
             if draws:
                 temporary = stack.enter_context(whole_file(target))
                 writer = stack.enter_context(VideoWriter(temporary, rate, sound))
-            for whole in self._results(followed, writer if online else None, offline):
+            for whole in self._results(item.path, followed, writer if online else None, offline):
                 result = self.output.only_wanted(whole)
                 spool.add(result)
                 count, faces = count + 1, faces + len(result.faces)
@@ -101,21 +106,22 @@ class VideoJob:
 
     def _results(
         self,
-        followed: Iterable[tuple[Result, ImageArray]],
+        name: str,
+        followed: Iterable[TrackedFrame],
         writer: VideoWriter | None,
         offline: bool,
     ) -> Iterator[Result]:
         """Results in order, smoothed if wanted; drawn on the way if there is a writer."""
         images: deque[ImageArray] = deque()  # at most one: with a writer nothing is held back
 
-        def passed() -> Iterator[Result]:
-            for result, image in followed:
+        def passed() -> Iterator[TrackedFrame]:
+            for item in followed:
                 if writer is not None:
-                    images.append(image)
-                yield result
+                    images.append(item.frame.image)
+                yield item._replace(frame=item.frame._replace(image=NO_IMAGE))
 
-        results = smoothed(passed(), offline) if self.output.settings.smooth else passed()
-        for result in results:
+        items = smooth_tracks(passed(), offline) if self.output.settings.smooth else passed()
+        for result in (Result.of_frame(name, item) for item in items):
             if writer is not None:
                 writer.write(self.output.drawn(images.popleft(), result.faces), result.time or 0.0)
             yield result

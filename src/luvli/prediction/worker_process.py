@@ -46,7 +46,7 @@ class WorkOrder:
         if model is None or settings.draw:
             return None
         order = cls(
-            model, predictor.detector, predictor.small_faces, predictor.accept_from, settings
+            model, predictor.detector, predictor.small_faces, predictor.accept_threshold, settings
         )
         try:
             pickle.dumps(order)
@@ -57,7 +57,7 @@ class WorkOrder:
     def worker(self) -> ImageWorker:
         """One that computes in the thread that calls it."""
         predictor = load(self.model, threads=1, small_faces=self.small_faces)
-        predictor.detector, predictor.accept_from = self.detector, self.accept_from
+        predictor = Predictor(predictor.backend, self.detector, self.small_faces, self.accept_from)
         return ImageWorker(predictor, self.settings, Stopwatch(), nullcontext())
 
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from luvli.errors import InputError
 from luvli.faces import FaceLandmarks
 from luvli.prediction.job_settings import JobSettings
-from luvli.prediction.predictor import Predictor
+from luvli.prediction.predictor import CroppedFaces, Predictor
 from luvli.prediction.result import Result
 from luvli.scale.parts import Part
 from luvli.scale.prepare import PictureReader, Ready
@@ -61,11 +61,8 @@ class Landmarks:
         return done
 
     def _run(self, ready: Sequence[Ready]) -> list[FaceLandmarks]:
-        return self.predictor.run(
-            [pixels for one in ready if one.pixels is not None for pixels in one.pixels],
-            [crop for one in ready for crop in one.crops],
-            [box for one in ready for box in one.boxes],
-        )
+        parts = [CroppedFaces(one.boxes, one.crops, one.pixels) for one in ready]
+        return [face for faces in self.predictor.predict_cropped(parts) for face in faces]
 
     def _predicted(self, one: Ready, faces: Iterator[FaceLandmarks]) -> Predicted:
         if one.error:

@@ -8,21 +8,16 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from luvli.errors import InputError
+from luvli.faces import Faces
 from luvli.image.box import Box
 from luvli.image.crop import Crop
 from luvli.image.detect import Detector
 from luvli.image.photograph import Photograph
 from luvli.image.read import ImageArray
-from luvli.network.backend import CropPrediction
 from luvli.network.model_info import ModelInfo
 from luvli.prediction.predictor import Predictor
-from luvli.prediction.turns import find_turned
 from luvli.scale.parquet_source import read_parquet_part
 from luvli.scale.parts import Part
 from luvli.scale.places import is_uri, read_bytes
@@ -54,7 +49,7 @@ class Ready:
     error: str = ""
     boxes: list[Box] = field(default_factory=list)
     crops: list[Crop] = field(default_factory=list)
-    pixels: NDArray[np.uint8] | None = None
+    pixels: list[ImageArray] = field(default_factory=list)
     """(n, S, S, 3)"""
     seconds: dict[str, float] = field(default_factory=dict)
     """spent in read, decode, detect, crop"""
@@ -62,7 +57,7 @@ class Ready:
     @property
     def size(self) -> int:
         """Bytes that it takes, about."""
-        return 500 + (0 if self.pixels is None else self.pixels.nbytes)
+        return 500 + sum(crop.nbytes for crop in self.pixels)
 
 
 class _NoNetwork:
@@ -73,7 +68,7 @@ class _NoNetwork:
     def __init__(self, info: ModelInfo) -> None:
         self.info = info
 
-    def __call__(self, crops: ImageArray) -> CropPrediction:
+    def __call__(self, crops: ImageArray) -> Faces:
         raise AssertionError("a reader runs no network")
 
 
@@ -118,22 +113,16 @@ class PictureReader:
         with _timed(ready.seconds, "decode"):
             if settings.try_rotations:
                 photograph.whole()
-            predictor.look_at(photograph)
-        pixels: list[Any]
-        if settings.try_rotations:
-            image = photograph.whole()
-            with _timed(ready.seconds, "detect"):
-                ready.boxes, ready.crops = find_turned(
-                    predictor, image, ready.name, settings.min_score
-                )
-            with _timed(ready.seconds, "crop"):
-                pixels = [crop.warp(image) for crop in ready.crops]
-        else:
-            with _timed(ready.seconds, "detect"):
+            predictor.detector_view(photograph)
+        boxes = None
+        with _timed(ready.seconds, "detect"):
+            if not settings.try_rotations:
                 boxes = predictor.find(photograph, ready.name, settings.min_score)
-            with _timed(ready.seconds, "crop"):
-                ready.boxes, ready.crops, pixels = predictor.prepare(photograph, boxes)
-        ready.pixels = np.stack(pixels) if pixels else None
+        with _timed(ready.seconds, "crop"):
+            ready.boxes, ready.crops, pixels = predictor.preprocess(
+                photograph, boxes, settings.min_score, ready.name, settings.try_rotations
+            )
+        ready.pixels = pixels
 
 
 def _contents(part: Part, start: int) -> Iterator[tuple[str, bytes | InputError]]:

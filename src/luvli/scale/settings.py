@@ -33,7 +33,6 @@ class WorkerSettings:
             path = Path(folder) / f"{digest}{self.suffix}"
             path.write_bytes(self.model)
             predictor = load(path, threads=1, providers=[self.provider])
-        predictor.detector = self.read.detector
-        predictor.small_faces = self.read.small_faces
-        predictor.accept_from = self.accept_from
-        return predictor
+        return Predictor(
+            predictor.backend, self.read.detector, self.read.small_faces, self.accept_from
+        )

@@ -18,7 +18,7 @@ from typing import Any
 
 from luvli.errors import InputError
 from luvli.prediction.result import Result
-from luvli.prediction.track import Follower, follow, smoothed
+from luvli.prediction.tracking import Tracker, smooth_tracks, track_frames
 from luvli.scale.isolated import IsolatedReader, ReaderDied
 from luvli.scale.landmarks import AT_A_TIME, Landmarks, Predicted
 from luvli.scale.output import PartCounts, PredictedPart, write_part
@@ -167,9 +167,11 @@ class Network:
         done.seconds["video"] = time.perf_counter() - began
 
     def _followed(self, part: Part) -> Iterator[Result]:
-        follower = Follower(self.landmarks.predictor, self.settings.job.min_score)
-        results = (r for r, _ in follow(self.reader.frames(part), part.place, follower))
-        return smoothed(results) if self.settings.job.smooth else results
+        tracker = Tracker(self.landmarks.predictor, self.settings.job.min_score)
+        tracked = track_frames(self.reader.frames(part), tracker)
+        if self.settings.job.smooth:
+            tracked = smooth_tracks(tracked)
+        return (Result.of_frame(part.place, item) for item in tracked)
 
 
 def _add(done: PredictedPart, images: Iterable[Predicted]) -> None:

@@ -14,7 +14,7 @@ from luvli.image.crop import Crop
 from luvli.image.detect import MIN_SCORE
 from luvli.image.photograph import Photograph
 from luvli.image.read import ImageArray
-from luvli.prediction.predictor import Predictor, load
+from luvli.prediction.predictor import CroppedFaces, Predictor, load
 from luvli.serving.admission import Admission
 from luvli.serving.batching import Batcher
 from luvli.serving.errors import Refused, too_large, unusable
@@ -88,9 +88,7 @@ class Served:
             return []
         start = time.monotonic()
         pixels, crops, boxes = (list(column) for column in zip(*faces, strict=True))
-        answers = self.predictor.run(pixels, crops, boxes)
-        for face in answers:
-            _ = face.confidence  # computed when asked for: better here than in the event loop
+        answers = list(self.predictor.predict_cropped([CroppedFaces(boxes, crops, pixels)])[0])
         self._metrics.observe("luvli_batch_faces", len(faces))
         self._metrics.observe("luvli_network_seconds", time.monotonic() - start)
         return answers
@@ -194,7 +192,7 @@ class Engine:
         photograph = Photograph(data, checked_opener(data, limits, name))
         with refused_input(name):
             if options.boxes is None:
-                predictor.look_at(photograph)  # decodes what the detector needs
+                predictor.detector_view(photograph)  # decodes what the detector needs
                 decoded = time.monotonic()
                 boxes = predictor.find(photograph, min_score=options.min_score)
             else:
@@ -202,8 +200,8 @@ class Engine:
                 boxes = _given_boxes(options.boxes, limits.max_faces)
             left_out = max(0, len(boxes) - limits.max_faces)
             detected = time.monotonic()
-            prepared = predictor.prepare(photograph, boxes[: limits.max_faces])
-            width, height = predictor.look_at(photograph).size
+            prepared = predictor.preprocess(photograph, boxes[: limits.max_faces])
+            width, height = predictor.detector_view(photograph).size
         faces = [
             Face(pixels, crop, box)
             for pixels, crop, box in zip(

@@ -11,15 +11,14 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fastapi import WebSocket, WebSocketDisconnect
 
-from luvli.faces import FaceLandmarks
 from luvli.image.detect import MIN_SCORE
-from luvli.prediction.smooth import Smoother
-from luvli.prediction.track import Follower
+from luvli.prediction.tracking import TrackedFrame, Tracker, TrackSmoother
+from luvli.prediction.video import Frame
 from luvli.serving.describe import face_fields, to_json
 from luvli.serving.engine import Engine
 from luvli.serving.errors import Refused, unusable
@@ -40,8 +39,8 @@ class _Viewer:
     smooth: bool = True
     regions: bool = False
     min_score: float = MIN_SCORE
-    smoothers: dict[int, Smoother] = field(default_factory=dict)
-    follower: Follower | None = None
+    smoother: TrackSmoother = field(default_factory=lambda: TrackSmoother(offline=False))
+    tracker: Tracker | None = None
 
     def choose(self, options: Any) -> None:
         """Options of a text message; unknown ones are refused."""
@@ -59,21 +58,21 @@ class _Viewer:
         self.engine.model(model)
         self.model, self.smooth, self.regions = model, smooth, regions
         self.min_score = float(score)
-        self.follower = None
-        self.smoothers.clear()
+        self.tracker, self.smoother = None, TrackSmoother(offline=False)
 
     def look(self, data: bytes, arrived: float) -> dict[str, Any]:
         """One frame; runs in a thread."""
         start = time.monotonic()
         predictor = self.engine.model(self.model).predictor
         image = decode(data, self.engine.settings.limits, "the frame")
-        if self.follower is None:
-            self.follower = Follower(predictor, self.min_score)
-        found = self.follower(image)[: self.engine.settings.limits.max_faces]
-        tracks = [number for number, _ in found]
-        faces = [self._smoothed(number, face, arrived) for number, face in found]
-        for number in set(self.smoothers) - set(tracks):
-            del self.smoothers[number]
+        if self.tracker is None:
+            self.tracker = Tracker(predictor, self.min_score)
+        faces = self.tracker(image)[: self.engine.settings.limits.max_faces]
+        tracks = [] if faces.track is None else faces.track.tolist()
+        if self.smooth:
+            frame = Frame(0, arrived, image)
+            faces = self.smoother.push(TrackedFrame(frame, faces))[0].faces
+        faces = replace(faces, track=None)
         return {
             "faces": [face_fields(face, self.regions) for face in faces],
             "tracks": tracks,
@@ -82,12 +81,6 @@ class _Viewer:
             "model": predictor.info.name,
             "timings": {"total": round((time.monotonic() - start) * 1e3, 3)},
         }
-
-    def _smoothed(self, number: int, face: FaceLandmarks, arrived: float) -> FaceLandmarks:
-        if not self.smooth:
-            return face
-        smoother = self.smoothers.setdefault(number, Smoother(offline=False))
-        return smoother.push(arrived, face)[0]
 
 
 class _Newest:

@@ -16,11 +16,11 @@ from luvli.drawing.faces import draw_face
 from luvli.evaluation.accuracy import landmark_errors, mean_nme, nme, normalizers
 from luvli.evaluation.uncertainty import negative_log_likelihood, spread_root
 from luvli.evaluation.visibility import auroc, is_called_visible, labelled
-from luvli.faces import FaceLandmarks
+from luvli.faces import FaceLandmarks, Faces
 from luvli.image import affine as affines
 from luvli.image.read import ImageArray
 from luvli.markup import get_markup, is_markup
-from luvli.network.backend import Backend, CropPrediction
+from luvli.network.backend import Backend
 from luvli.network.config import NetworkConfig
 
 TILE = 192
@@ -55,25 +55,23 @@ def predict_dataset(
 ) -> LabelledPredictions:
     """The model's prediction for every face of `crops`."""
     samples: list[CropSample] = []
-    parts: list[CropPrediction] = []
+    parts: list[Faces] = []
     for start in range(0, len(crops), batch_size):
         batch = [crops[i] for i in range(start, min(start + batch_size, len(crops)))]
         parts.append(model(np.stack([sample["image"] for sample in batch])))
         samples += batch
-    found = CropPrediction.join(parts)
+    found = Faces.concatenate(parts)
     to_crop = np.stack([sample["affine"] for sample in samples])
-    _, in_image = model.info.to_image(
-        affines.invert(to_crop), found.points, found.covariance, found.occlusion
-    )
+    in_image = model.info.to_image(found, affines.invert(to_crop)).covariance
     return LabelledPredictions(
         [sample["image"] for sample in samples],
-        found.points.astype(np.float64),
+        found.points,
         affines.push_covariance(to_crop, in_image),
-        found.visibility.astype(np.float64),
+        found.visibility,
         np.stack([sample["points"] for sample in samples]).astype(np.float64),
         np.stack([sample["visibility"] for sample in samples]),
         to_crop,
-        None if found.occlusion is None else found.occlusion.astype(np.float64),
+        found.occlusion if found.occlusion_trained else None,
     )
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,9 @@ from torch import Tensor, nn
 from luvli.arrays import Bools, Floats
 from luvli.data.record import FaceRecord
 from luvli.errors import require
-from luvli.network.backend import CropPrediction
+from luvli.faces import Faces
+from luvli.image.read import ImageArray
+from luvli.network.backend import INPUT, faces_in_crops
 from luvli.network.heads import AstrayEstimator
 from luvli.network.model import LUVLi, build
 from luvli.network.model_info import ModelInfo
@@ -61,7 +64,7 @@ def learn_astray(
     astray = measured.error[known] >= ASTRAY_FROM
     if min(astray.sum(), (~astray).sum()) < LEAST:
         return bare
-    number = np.array([face.astray for face in measured.faces], dtype=np.float64)[known]
+    number = np.array([face.failure_logit for face in measured.faces], dtype=np.float64)[known]
     spoilt = ~measured.plain[known]
     weight = np.where(spoilt, SPOILT_SHARE / (1 - SPOILT_SHARE), 1.0)
     estimator = fit_estimator(backend.bottlenecks()[number.astype(np.intp)], astray, weight)
@@ -85,17 +88,17 @@ class _Recorder(OnnxBackend):
         shape = onnx.helper.make_tensor_value_info(BOTTLENECKS, 1, ["faces", inputs])
         proto.graph.output.append(shape)
         self.session = self.session_of(proto.SerializeToString())
-        self._outputs = [*self._outputs, BOTTLENECKS]
-        self._fields = [*self._fields, BOTTLENECKS]
         self._kept: list[NDArray[np.float32]] = []
         self._count = 0
 
-    def _predicted(self, told: dict[str, NDArray[np.float32]]) -> CropPrediction:
+    def __call__(self, crops: ImageArray) -> Faces:
+        names = [*self._outputs, BOTTLENECKS]
+        told = dict(zip(names, self.session.run(names, {INPUT: crops}), strict=True))
         seen = told.pop(BOTTLENECKS)
         self._kept.append(seen)
         numbers = np.arange(self._count, self._count + len(seen), dtype=np.float64)
         self._count += len(seen)
-        return CropPrediction(**told)._replace(astray=numbers)
+        return replace(faces_in_crops(told, self.info), failure_logit=numbers)
 
     def bottlenecks(self) -> NDArray[np.float32]:
         """(crops so far, U C h w)"""

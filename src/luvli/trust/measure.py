@@ -117,12 +117,8 @@ def measure_faces(
             for made in _spoilt(predictor, record, cut, others, spoilt_per_face, seed):
                 scenes.append(made)
                 owners.append(record)
-        ready = [predictor.prepare(scene.image, [scene.box]) for scene in scenes]
-        faces = predictor.run(
-            [one.pixels[0] for one in ready],
-            [one.crops[0] for one in ready],
-            [one.boxes[0] for one in ready],
-        )
+        cropped = [predictor.preprocess(scene.image, [scene.box]) for scene in scenes]
+        faces = [faces[0] for faces in predictor.predict_cropped(cropped)]
         for face, scene, record in zip(faces, scenes, owners, strict=True):
             truth, error = compare_with_labels(face, scene.faces)
             about = (source_name(record), photograph_id(record), str(_pose(record)))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from luvli.data.formats.common import image_cell
 from luvli.drawing.faces import draw_face
 from luvli.errors import InputError, brief, require
-from luvli.faces import FaceLandmarks
+from luvli.faces import FaceLandmarks, Faces
 from luvli.files import NOT_UTF8, PathLike, read_text, whole_file, write_text
 from luvli.image.box import Box
 from luvli.image.crop import Crop
@@ -70,7 +70,7 @@ def judge(
                     "the faces have no confidence: predict them again with a calibrated model, "
                     "or name it with --model."
                 )
-            face = trust.apply(face)
+            face = trust.assess(Faces.stack([face]))[0]
         assert face.confidence is not None
         face = replace(face, accepted=face.confidence >= accept_from)
         judged.append(replace(item, face=face))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from luvli.arrays import Floats
@@ -10,13 +12,15 @@ from luvli.image.box import Box
 from luvli.image.crop import Crop
 from luvli.image.detect import MIN_SCORE
 from luvli.image.read import ImageArray
-from luvli.prediction.predictor import Predictor
 
-TURNS = (0, 1, 3, 2)
+if TYPE_CHECKING:
+    from luvli.prediction.predictor import Predictor
+
+_TURNS = (0, 1, 3, 2)
 """quarter turns counter-clockwise, the likeliest first"""
 
 
-def find_turned(
+def detect_turned(
     predictor: Predictor, image: ImageArray, name: str = "", min_score: float = MIN_SCORE
 ) -> tuple[list[Box], list[Crop]]:
     """Boxes and crops of the faces, whichever way up the image is.
@@ -25,20 +29,20 @@ def find_turned(
     counts. Crops are upright faces; boxes, and what comes out of the network, are in pixels of
     the image as it is.
     """
-    looks = []
-    for turn in TURNS:
-        seen = np.ascontiguousarray(np.rot90(image, turn))
-        looks.append((predictor.detect(seen, name, min_score), turn))
-    boxes, turn = max(looks, key=lambda look: sum(box.score for box in look[0]))
+    detections = []
+    for turn in _TURNS:
+        turned = np.ascontiguousarray(np.rot90(image, turn))
+        detections.append((predictor.detect(turned, name, min_score), turn))
+    boxes, turn = max(detections, key=lambda item: sum(box.score for box in item[0]))
     height, width = image.shape[:2]
-    way = turn_affine(turn, width, height)
-    crops = [predictor.crop(box) for box in boxes]
+    to_turned = turn_affine(turn, width, height)
+    crops = [predictor.info.crop_for(box) for box in boxes]
     if turn == 0:
         return boxes, crops
-    back = affine.invert(way)
+    back = affine.invert(to_turned)
     return (
         [_moved(box, back) for box in boxes],
-        [Crop(affine.compose(crop.affine, way), crop.size, 90.0 * turn) for crop in crops],
+        [Crop(affine.compose(crop.affine, to_turned), crop.size, 90.0 * turn) for crop in crops],
     )
 
 
@@ -48,16 +52,15 @@ def turn_affine(turn: int, width: int, height: int) -> Floats:
     >>> turn_affine(1, 30, 20).tolist()  # the last column becomes the first row
     [[0.0, 1.0, 0.0], [-1.0, 0.0, 29.0]]
     """
-    ways = {
+    affines = {
         0: [[1, 0, 0], [0, 1, 0]],
         1: [[0, 1, 0], [-1, 0, width - 1]],
         2: [[-1, 0, width - 1], [0, -1, height - 1]],
         3: [[0, -1, height - 1], [1, 0, 0]],
     }
-    return np.array(ways[turn % 4], dtype=np.float64)
+    return np.array(affines[turn % 4], dtype=np.float64)
 
 
-def _moved(box: Box, way: Floats) -> Box:
-    corners = affine.apply(way, box.array.reshape(2, 2))
-    (x0, y0), (x1, y1) = corners.min(axis=0), corners.max(axis=0)
+def _moved(box: Box, back: Floats) -> Box:
+    x0, y0, x1, y1 = affine.box_around(back, box.array).tolist()
     return Box(x0, y0, x1, y1, box.score)

@@ -1,0 +1,486 @@
+"""`FaceLandmarks`: one face. `luvli.Faces` holds n of them as arrays.
+
+Coordinates are image pixels, x to the right, y down, and the centre of the first pixel is (0, 0). A
+face is a set of mixed random variables (section 3.2 of the paper): landmark j is visible with
+probability `visibility[j]`, and, if visible, lies around `points[j]` with covariance
+`covariance[j]`. A visible landmark may still be covered by something in front of the face, a hand
+or hair: `occlusion[j]`, where the model was trained for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from luvli.arrays import Floats
+from luvli.errors import InputError, require
+from luvli.face_checks import (
+    as_array,
+    as_number,
+    check_not_infinite,
+    check_positive_definite,
+    check_probabilities,
+    expect_shape,
+)
+from luvli.image import affine as affines
+from luvli.image.align import Template, align_affine
+from luvli.image.box import Box
+from luvli.image.head_pose import HeadPose, head_pose
+from luvli.likelihood import family
+from luvli.likelihood.covariance import spread
+from luvli.markup import get_markup, is_markup
+from luvli.markup.parts import Which, landmark_names, landmark_numbers, select, whole_markup
+
+if TYPE_CHECKING:
+    from luvli.image.read import ImageArray
+    from luvli.image.source import AnyImage, Color
+
+ARRAY_FIELDS = ("points", "covariance", "visibility", "box", "occlusion")
+NUMBER_FIELDS = ("failure_logit", "confidence", "expected_error", "time")
+FLAG_FIELDS = ("visibility_trained", "covariance_trained", "occlusion_trained")
+FILE_FIELDS = (
+    *ARRAY_FIELDS, "markup", "score", *FLAG_FIELDS, "confidence", "expected_error", "accepted",
+    "likelihood", "track", "time",
+)  # fmt: skip
+"""the fields that travel in files; the others stay with the model that made the face"""
+
+
+class Ellipses(NamedTuple):
+    """Error ellipses of k landmarks: what to draw, in pixels and degrees."""
+
+    centre: Floats
+    """(k, 2)"""
+    half_axes: Floats
+    """(k, 2), the longer one first"""
+    angle: Floats
+    """(k,) degrees from the x axis to the longer half-axis, turning towards +y; in [-90, 90)"""
+
+
+class RegionRadii(NamedTuple):
+    """How far regions with a coverage guarantee reach around the landmarks of one face or of n.
+
+    Mahalanobis radii, from the calibration faces of the same class of pose.
+    """
+
+    levels: Floats
+    """(L,) coverages, ascending"""
+    radii: Floats
+    """(k, L), or (n, k, L), for each landmark by itself; infinite where too few faces were seen"""
+    joint: Floats
+    """(L,), or (n, L), for all visible landmarks of the face at once"""
+
+    def at(self, coverage: float, joint: bool = False) -> Floats:
+        """(k,) or (n, k) radii for this coverage, or for the next higher level that is known."""
+        if not 0 < coverage < 1:
+            raise InputError(f"coverage must lie between 0 and 1, got {coverage}.")
+        shape = self.radii.shape[:-1]
+        place = int(np.searchsorted(self.levels, coverage - 1e-9))
+        if place == len(self.levels):
+            return np.full(shape, np.inf)
+        if joint:
+            return np.array(np.broadcast_to(self.joint[..., place, None], shape))
+        return np.asarray(self.radii[..., place])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FaceLandmarks:
+    """Where the k landmarks of one face are, how sure that is, and whether they can be seen.
+
+    >>> face = FaceLandmarks(
+    ...     points=np.zeros((2, 2)), covariance=np.tile(np.eye(2), (2, 1, 1)),
+    ...     visibility=[1.0, 0.2], box=[0, 0, 9, 9], score=0.9, markup="mine2")
+    >>> face.visible(0.5).tolist()
+    [True, False]
+    """
+
+    points: Floats
+    """(k, 2) image pixels"""
+    covariance: Floats
+    """(k, 2, 2) image pixels squared, symmetric positive-definite"""
+    visibility: Floats
+    """(k,) probability that the landmark is visible, that is, not hidden by the head itself"""
+    box: Floats
+    """(4,) x0, y0, x1, y1 image pixels"""
+    score: float = 1.0
+    """confidence of the face detector"""
+    markup: str = "ibug68"
+    """name of the point set (see `luvli.markup`); a name of your own allows any k"""
+    visibility_trained: bool = True
+    """False when the model saw no visibility labels, so that `visibility` means nothing"""
+    covariance_trained: bool = True
+    """False when the model never learnt its covariances (heat-map or MSE loss)"""
+    occlusion: Floats = None  # type: ignore[assignment]
+    """(k,) probability that something in front of the face (hand, hair, glasses, mask) covers
+    the landmark; NaN where the model does not estimate it"""
+    occlusion_trained: bool = False
+    """True when the model saw labels of occlusion"""
+    failure_logit: float | None = None
+    """log-odds that the alignment failed altogether, estimated by the network itself; None where
+    it has no such output. One of the inputs of `confidence`"""
+    confidence: float | None = None
+    """calibrated probability that the alignment succeeded; None without a calibration"""
+    expected_error: float | None = None
+    """expected mean error of the landmarks, in percent of the box; None as above"""
+    accepted: bool | None = None
+    """whether the triage accepts the face or leaves it for review; None without triage"""
+    likelihood: str = "laplace"
+    """the density that the covariances belong to: laplace, gauss, or one that a calibration fitted
+    (`luvli.likelihood.family`)"""
+    regions: RegionRadii | None = None
+    """radii with a coverage guarantee, of a calibrated model"""
+    track: int | None = None
+    """in a video: the number that stays with a face as long as it is tracked"""
+    time: float | None = None
+    """in a video: seconds from its start"""
+
+    def __post_init__(self) -> None:
+        points = as_array("points", self.points)
+        if is_markup(self.markup):
+            expect_shape(
+                "points", points, (get_markup(self.markup).size, 2), f" for markup {self.markup}"
+            )
+        elif points.ndim != 2 or points.shape[1] != 2:
+            raise InputError(f"points must have shape (k, 2), got {points.shape}.")
+        k = len(points)
+        arrays = {
+            "points": points,
+            "covariance": as_array("covariance", self.covariance),
+            "visibility": as_array("visibility", self.visibility),
+            "box": as_array("box", self.box),
+            "occlusion": np.full(k, np.nan)
+            if self.occlusion is None
+            else as_array("occlusion", self.occlusion),
+        }
+        for name, shape in (("covariance", (k, 2, 2)), ("visibility", (k,)), ("box", (4,)),
+                            ("occlusion", (k,))):  # fmt: skip
+            expect_shape(name, arrays[name], shape)
+        check_not_infinite("points", points)
+        check_not_infinite("box", arrays["box"])
+        check_positive_definite(arrays["covariance"])
+        check_probabilities("visibility", arrays["visibility"], allow_nan=False)
+        check_probabilities("occlusion", arrays["occlusion"])
+        values: dict[str, Any] = {**arrays, "score": as_number("score", self.score)}
+        for name in NUMBER_FIELDS:
+            value = getattr(self, name)
+            values[name] = None if value is None else as_number(name, value)
+        for name in FLAG_FIELDS:
+            values[name] = bool(getattr(self, name))
+        for name in ("accepted", "track"):
+            value = getattr(self, name)
+            kind = bool if name == "accepted" else int
+            values[name] = None if value is None else kind(value)
+        for array in arrays.values():
+            array.setflags(write=False)
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        if self.confidence is not None and not 0 <= self.confidence <= 1:
+            raise InputError(f"confidence must lie in 0..1, got {self.confidence}.")
+        if self.expected_error is not None and not self.expected_error >= 0:
+            raise InputError(f"expected_error must be at least 0, got {self.expected_error}.")
+        family(self.likelihood)  # refuses an unknown name
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal when everything that travels in files is; NaN equals NaN."""
+        if not isinstance(other, FaceLandmarks):
+            return NotImplemented
+        return all(
+            np.array_equal(getattr(self, name), getattr(other, name), equal_nan=True)
+            if name in ARRAY_FIELDS
+            else getattr(self, name) == getattr(other, name)
+            for name in FILE_FIELDS
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        """One line: how many points, where, how sure."""
+        if self.is_empty:
+            return f"FaceLandmarks({len(self)} points of {self.markup}, no face)"
+        x0, y0, x1, y1 = (round(float(edge), 1) for edge in self.box)
+        words = [
+            f"{len(self)} point{'' if len(self) == 1 else 's'} of {self.markup}",
+            f"box ({x0}, {y0}, {x1}, {y1})",
+            f"score {self.score:.2f}",
+        ]
+        if not np.isnan(self.uncertainty).all():  # points of another program have none
+            words.append(f"uncertainty {np.nanmean(self.uncertainty):.2f} px")
+        if self.visibility_trained:
+            words.append(f"{int((self.visibility <= 0.5).sum())} hidden")
+        if self.confidence is not None:
+            words.append(f"confidence {self.confidence:.2f}")
+        if self.track is not None:
+            words.append(f"track {self.track}")
+        return f"FaceLandmarks({', '.join(words)})"
+
+    @classmethod
+    def empty(cls, markup: str) -> FaceLandmarks:
+        """A face without locations: right shapes, NaN points, visibility and score 0."""
+        k = get_markup(markup).size
+        return cls(
+            points=np.full((k, 2), np.nan),
+            covariance=np.full((k, 2, 2), np.nan),
+            visibility=np.zeros(k),
+            box=np.full(4, np.nan),
+            score=0.0,
+            markup=markup,
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """True when no landmark has a location."""
+        return bool(np.isnan(self.points).all())
+
+    # -- landmarks ---------------------------------------------------------------------------
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the landmarks are called, for instance "left eye outer corner"."""
+        return landmark_names(self.markup, len(self))
+
+    def __getitem__(self, which: Which) -> FaceLandmarks:
+        """Some of the landmarks, as a face of their own: `face["left_eye"]`, `face[36:42]`,
+        `face[["left_eye", "chin"]]`, `face[face.visible()]`; left and right are the person's."""
+        index, markup = select(self.markup, len(self), which)
+        regions = self.regions
+        return replace(
+            self,
+            points=self.points[index],
+            covariance=self.covariance[index],
+            visibility=self.visibility[index],
+            occlusion=self.occlusion[index],
+            markup=markup,
+            regions=None if regions is None else regions._replace(radii=regions.radii[index]),
+        )
+
+    def visible(self, threshold: float = 0.5) -> NDArray[np.bool_]:
+        """(k,) whether each landmark is visible with a probability above `threshold`."""
+        return self.visibility > threshold
+
+    def occluded(self, threshold: float = 0.5) -> NDArray[np.bool_]:
+        """(k,) whether something covers each landmark with a probability above `threshold`;
+        nowhere, where the model does not estimate it."""
+        return self.occlusion > threshold
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether the alignment probably failed, or was left for review by the triage."""
+        if self.accepted is not None:
+            return not self.accepted
+        return self.confidence is not None and self.confidence < 0.5
+
+    @property
+    def uncertainty(self) -> Floats:
+        """(k,) standard deviation of each landmark in pixels: |Sigma|^(1/4), the geometric mean
+        of the half-axes of its ellipse at Mahalanobis distance 1."""
+        return np.asarray(spread(self.covariance), dtype=np.float64)
+
+    def least_sure(self, count: int = 5) -> list[tuple[str, float]]:
+        """Names and uncertainties, in pixels, of the least sure landmarks, the worst first."""
+        sigma, names = self.uncertainty, self.names
+        return [(names[j], float(sigma[j])) for j in np.argsort(-sigma)[:count]]
+
+    def ellipses(self, mahalanobis: float = 1.0, coverage: float | None = None) -> Ellipses:
+        """Curves of constant Mahalanobis distance around the landmarks.
+
+        `mahalanobis` = 1 is what the paper draws; with `coverage`, the ellipses hold that
+        probability if the model is right (its own likelihood is taken). `region` gives
+        ellipses with a guarantee. Landmarks without a location give NaN.
+        """
+        if coverage is not None:
+            if not 0 < coverage < 1:
+                raise InputError(f"coverage must lie between 0 and 1, got {coverage}.")
+            mahalanobis = float(family(self.likelihood).radius_quantile(coverage))
+        return self._ellipses(np.full(len(self), mahalanobis))
+
+    def region(self, coverage: float = 0.9, joint: bool = False) -> Ellipses:
+        """Ellipses that hold the truth with at least this probability, whatever the model.
+
+        The guarantee is that of split conformal prediction: for faces like those that the
+        model was calibrated on (`luvli calibrate`), a visible landmark lies inside its ellipse
+        with at least probability `coverage`; with `joint`, all visible landmarks of the face
+        lie inside theirs at once. Infinite where the calibration faces were too few.
+        """
+        if self.regions is None:
+            raise InputError(
+                "this face comes from a model without guaranteed regions: calibrate the model "
+                "with luvli calibrate, or use ellipses(coverage=...), the model's own."
+            )
+        return self._ellipses(self.regions.at(coverage, joint))
+
+    def _ellipses(self, radius: Floats) -> Ellipses:
+        located = ~np.isnan(self.covariance).any(axis=(1, 2))
+        half_axes = np.full((len(self), 2), np.nan)
+        angle = np.full(len(self), np.nan)
+        values, vectors = np.linalg.eigh(self.covariance[located])  # ascending
+        half_axes[located] = radius[located, None] * np.sqrt(values[:, ::-1])
+        longest = vectors[:, :, 1]
+        degrees = np.degrees(np.arctan2(longest[:, 1], longest[:, 0]))
+        angle[located] = (degrees + 90.0) % 180.0 - 90.0
+        return Ellipses(self.points.copy(), half_axes, angle)
+
+    # -- geometry ----------------------------------------------------------------------------
+
+    def head_pose(self) -> HeadPose:
+        """Yaw, pitch and roll of the head in degrees with their covariance.
+
+        Landmarks count by covariance and visibility; see `luvli.image.head_pose`. Needs 68
+        points; NaN where too few are visible.
+        """
+        if len(self) != 68:
+            raise InputError(f"head pose needs the 68 points of ibug68, got {len(self)} points.")
+        return head_pose(
+            self.points,
+            self.covariance if self.covariance_trained else None,
+            self.visibility if self.visibility_trained else None,
+            other_convention=True,
+        )
+
+    def transform(self, affine: ArrayLike) -> FaceLandmarks:
+        """Move the face by x -> A x + t: points, covariances (A S A^T) and box together.
+
+        `affine` is (2, 3) or (3, 3). The box becomes the upright box around the moved
+        corners. A mirror image also needs the markup's flip permutation; this method moves
+        landmarks and does not rename them.
+        """
+        matrix = affines.as_affine(affine)
+        return replace(
+            self,
+            points=affines.apply(matrix, self.points),
+            covariance=affines.push_covariance(matrix, self.covariance),
+            box=affines.box_around(matrix, self.box),
+        )
+
+    def relative(self, width: float, height: float) -> Floats:
+        """(k, 2) points as fractions of the image's width and height: 0 at its left and top edge,
+        1 at its right and bottom edge."""
+        return np.asarray((self.points + 0.5) / (width, height))
+
+    def five_points(self) -> Floats:
+        """(5, 2) centres of the eyes, nose tip, corners of the mouth; the person's right first.
+        NaN where the point set has none."""
+        markup = whole_markup(self.markup, "eyes, nose and mouth to align by")
+        points = [self.points[list(eye)].mean(axis=0) for eye in markup.eyes]
+        for name in ("nose tip", "right mouth corner", "left mouth corner"):
+            known = name in markup.names
+            points.append(self.points[markup.names.index(name)] if known else np.full(2, np.nan))
+        return np.stack(points)
+
+    def align_affine(self, size: int = 112, template: Template = "arcface") -> Floats:
+        """(2, 3) from image pixels to those of the aligned face: `face.transform` takes it."""
+        return align_affine(self.five_points(), size, template)
+
+    # -- images ------------------------------------------------------------------------------
+
+    def crop(
+        self, image: AnyImage, size: int | None = None, margin: float = 0.25, color: Color = "rgb"
+    ) -> ImageArray:
+        """The face cut out of its image: a square around the box, wider by `margin` on each side.
+
+        Black beyond the image's edge. `size` is the side in pixels; by default the image's own
+        resolution is kept.
+        """
+        from luvli.image.crop import Crop
+
+        if np.isnan(self.box).any():
+            raise InputError("there is no face to cut out: its box has no location.")
+        edges = Box(*(float(edge) for edge in self.box))
+        side = max(edges.width, edges.height) * (1 + 2 * margin)
+        wanted = max(2, round(side)) if size is None else size
+        window = Crop.from_box(edges, wanted, 1 + 2 * margin)
+        return window.warp(_read(image, color))
+
+    def align(
+        self,
+        image: AnyImage,
+        size: int = 112,
+        template: Template = "arcface",
+        color: Color = "rgb",
+    ) -> ImageArray:
+        """The face upright, (size, size, 3) RGB, with eyes, nose and mouth where the template
+        wants them. `align_affine` gives the transformation itself."""
+        from luvli.image.crop import warp_affine
+
+        pixels = _read(image, color)
+        return warp_affine(pixels, self.align_affine(size, template), size)
+
+    def draw(self, image: AnyImage, **options: Any) -> ImageArray:
+        """The face on a copy of its image: `luvli.draw(image, [face], ...)`."""
+        from luvli.drawing.draw import draw
+
+        return draw(image, [self], **options)
+
+    # -- tables and files --------------------------------------------------------------------
+
+    def to_pandas(self) -> Any:
+        """A `pandas.DataFrame` with one row for each landmark; `landmark` is its number in the
+        whole point set, for parts of a face, too."""
+        pandas = require("pandas", "tables")
+        return pandas.DataFrame(
+            {
+                "landmark": landmark_numbers(self.markup, len(self)),
+                "name": list(self.names),
+                "x": self.points[:, 0],
+                "y": self.points[:, 1],
+                "var_x": self.covariance[:, 0, 0],
+                "var_y": self.covariance[:, 1, 1],
+                "cov_xy": self.covariance[:, 0, 1],
+                "uncertainty": self.uncertainty,
+                "visibility": self.visibility,
+                "occlusion": self.occlusion,
+            }
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and lists for JSON, lossless; NaN becomes null.
+
+        What the model does not estimate (occlusion, confidence, expected error) is left out.
+        """
+        row: dict[str, Any] = {
+            "markup": self.markup,
+            "score": self.score,
+            "visibility_trained": self.visibility_trained,
+            "covariance_trained": self.covariance_trained,
+        }
+        row |= {name: _listed(getattr(self, name)) for name in ARRAY_FIELDS[:-1]}
+        if self.occlusion_trained or not np.isnan(self.occlusion).all():
+            row |= {
+                "occlusion_trained": self.occlusion_trained,
+                "occlusion": _listed(self.occlusion),
+            }
+        for name in ("confidence", "expected_error", "accepted", "track", "time"):
+            if getattr(self, name) is not None:
+                row[name] = getattr(self, name)
+        if self.likelihood != "laplace":
+            row["likelihood"] = self.likelihood
+        return row
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> FaceLandmarks:
+        """The inverse of `to_dict`."""
+        missing = {"points", "covariance", "visibility", "box"} - set(data)
+        if missing:
+            raise InputError(f"a face needs the field {sorted(missing)[0]!r}, which is missing.")
+        return cls(**{name: data[name] for name in FILE_FIELDS if name in data})
+
+
+def _listed(array: Floats) -> Any:
+    unknown = np.isnan(array)
+    if not unknown.any():
+        return array.tolist()
+    values = array.astype(object)
+    values[unknown] = None
+    return values.tolist()
+
+
+def _read(image: AnyImage, color: Color) -> ImageArray:
+    from luvli.image.read import read_image
+    from luvli.image.source import plain_source
+
+    return read_image(plain_source(image, color))

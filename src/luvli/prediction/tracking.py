@@ -1,0 +1,347 @@
+"""Faces tracked through a video, a camera or any frames: what `model.track` does.
+
+The landmarks of one frame say where the face is in the next, so that the detector need not run on
+every frame. It runs when no face is tracked, when a face seems lost, and every `DETECT_EVERY`
+frames for new ones. Most of its runs are on a small copy of the frame, which costs a tenth; small
+faces are found by the full-size runs between.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol, TypeGuard, cast, get_args
+
+import numpy as np
+
+from luvli.arrays import Floats
+from luvli.errors import InputError, a_type, unknown_choice, warn_caller
+from luvli.faces import FaceLandmarks, Faces
+from luvli.files import PathLike
+from luvli.image.box import Box
+from luvli.image.detect import MIN_SCORE
+from luvli.image.match import best_match
+from luvli.image.read import ImageArray, read_image
+from luvli.image.source import AnyImage, Color, plain_source
+from luvli.prediction.camera import camera_frames
+from luvli.prediction.predictor import CroppedFaces, Predictor
+from luvli.prediction.smooth import Smoother
+from luvli.prediction.video import Frame, VideoReader
+from luvli.prefetch import prefetch
+
+DETECT_EVERY = 15
+"""frames between two runs of the detector while all goes well"""
+FULL_SIZE_EVERY = 4
+"""of so many runs one is on the whole frame; and every one when a face seems lost"""
+SMALL_SIDE = 480
+"""longest side, in pixels, of the copy that the other runs are on"""
+LOST_AFTER = 2
+"""runs of the detector in a row that a face must be missed by to be given up"""
+MAX_SPREAD = 0.12
+"""typical standard deviation of the landmarks / size of the face above which it may be lost"""
+SUSPECT_SPREAD = 0.03
+"""the same, above which a low confidence counts"""
+MIN_CONFIDENCE = 0.05
+"""confidence below which a face may be lost, after a cut for instance"""
+MIN_VISIBLE = 10
+"""visible landmarks that make a box; a turned face's hidden ones may lie anywhere"""
+MAX_GROWTH = 1.4
+"""change of size from frame to frame that no face makes"""
+
+
+class Capture(Protocol):
+    """What frames are asked from one by one, as `cv2.VideoCapture`: BGR."""
+
+    def isOpened(self) -> bool: ...
+    def read(self) -> tuple[bool, Any]: ...
+
+
+Stream = PathLike | int | Capture | Iterable[AnyImage | Frame]
+"""a video file, the number of a camera, OpenCV's capture, or frames"""
+
+
+class TrackedFrame(NamedTuple):
+    """One frame and its faces."""
+
+    frame: Frame
+    """number, time and image"""
+    faces: Faces
+    """with `track` and `time`"""
+
+
+def track_faces(
+    predictor: Predictor,
+    source: Stream,
+    smooth: bool = False,
+    rate: float = 25.0,
+    min_score: float = MIN_SCORE,
+    color: Color = "rgb",
+    track: bool = True,
+) -> Iterator[TrackedFrame]:
+    """Frames with their faces, as `Predictor.track` says; checked here, not at the first frame."""
+    _check(source, rate, min_score, color)
+    if smooth and not track:
+        raise InputError("smoothing needs tracks: leave out track=False, or smooth=True.")
+    frames = _frames(source, rate, color)
+    if not track:
+        return (
+            _timed(frame, predictor.predict(frame.image, min_score=min_score)) for frame in frames
+        )
+    tracked = track_frames(frames, Tracker(predictor, min_score))
+    is_file = isinstance(source, str | os.PathLike)
+    return smooth_tracks(tracked, offline=is_file) if smooth else tracked
+
+
+def track_frames(frames: Iterable[Frame], tracker: Tracker) -> Iterator[TrackedFrame]:
+    """Each frame with its faces."""
+    return (_timed(frame, tracker(frame.image)) for frame in frames)
+
+
+def _timed(frame: Frame, faces: Faces) -> TrackedFrame:
+    return TrackedFrame(frame, replace(faces, time=np.full(len(faces), frame.time)))
+
+
+@dataclass
+class _Track:
+    number: int
+    box: Box
+    missed: int = 0
+    doubtful: bool = False
+
+
+class Tracker:
+    """Gives each frame's faces with numbers that stay with the faces."""
+
+    def __init__(self, predictor: Predictor, min_score: float = MIN_SCORE) -> None:
+        self.predictor = predictor
+        self.min_score = min_score
+        self.detections = 0
+        """how often the detector ran"""
+        self._tracks: list[_Track] = []
+        self._since_detection = 0
+        self._next_number = 1
+
+    def __call__(self, image: ImageArray) -> Faces:
+        """The faces of the next frame."""
+        doubt = any(track.doubtful for track in self._tracks)
+        if not self._tracks or doubt or self._since_detection >= DETECT_EVERY:
+            self._run_detector(image)
+        self._since_detection += 1
+        boxes = [track.box for track in self._tracks]
+        crops = [self.predictor.info.crop_for(box) for box in boxes]
+        cropped = CroppedFaces(boxes, crops, [crop.warp(image) for crop in crops])
+        faces = self.predictor.postprocess(self.predictor.forward(cropped.pixels), cropped)
+        faces = replace(faces, track=np.array([track.number for track in self._tracks], np.int64))
+        for track, face in zip(self._tracks, faces, strict=True):
+            _move(track, face, image)
+        self._drop_doubles()
+        return faces
+
+    def _run_detector(self, image: ImageArray) -> None:
+        lost = any(track.doubtful for track in self._tracks)
+        full_size = lost or self.detections % FULL_SIZE_EVERY == 0
+        self.detections += 1
+        self._since_detection = 0
+        detected = self._detect(image, full_size)
+        for track in self._tracks:
+            best = best_match(track.box, detected)
+            if best is None:
+                track.missed += 1
+                track.doubtful = True
+                continue
+            detected.remove(best)
+            # the landmarks' own box is the better one, unless the alignment failed
+            edges = track.box if track.box.iou(best) > 0.5 and not track.doubtful else best
+            track.box = replace(edges, score=best.score)
+            track.missed, track.doubtful = 0, False
+        self._tracks = [track for track in self._tracks if track.missed < LOST_AFTER]
+        for box in detected:
+            self._tracks.append(_Track(self._next_number, box))
+            self._next_number += 1
+
+    def _detect(self, image: ImageArray, full_size: bool) -> list[Box]:
+        longest = max(image.shape[:2])
+        if full_size or longest <= SMALL_SIDE:
+            return self.predictor.detect(image, min_score=self.min_score)
+        import cv2
+
+        scale = SMALL_SIDE / longest
+        small = cv2.resize(image, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
+        boxes = self.predictor.detect(np.asarray(small, np.uint8), min_score=self.min_score)
+        return [box.scaled(1 / scale) for box in boxes]
+
+    def _drop_doubles(self) -> None:
+        """Two tracks on one face: the older stays."""
+        tracks: list[_Track] = []
+        for track in self._tracks:
+            if all(track.box.iou(other.box) < 0.6 for other in tracks):
+                tracks.append(track)
+        self._tracks = tracks
+
+
+def _move(track: _Track, face: FaceLandmarks, image: ImageArray) -> None:
+    """The track's box for the next frame, from this frame's landmarks."""
+    visible = face.visible()
+    if visible.sum() < MIN_VISIBLE:
+        visible[:] = True
+    try:
+        box = Box.around(face.points[visible], track.box.score)
+    except InputError:  # all points on one spot: no face
+        track.doubtful = True
+        return
+    height, width = image.shape[:2]
+    x, y = box.centre
+    spread = float(np.median(face.uncertainty[visible])) / box.size
+    growth = box.size / track.box.size
+    confidence = 1.0 if face.confidence is None else face.confidence
+    track.doubtful = track.doubtful or bool(
+        spread > MAX_SPREAD
+        or not 1 / MAX_GROWTH < growth < MAX_GROWTH
+        or not (0 <= x < width and 0 <= y < height)
+        or (spread > SUSPECT_SPREAD and confidence < MIN_CONFIDENCE)
+    )
+    if not track.doubtful:
+        track.box = box
+
+
+@dataclass
+class _Waiting:
+    """A frame whose faces are still being smoothed."""
+
+    item: TrackedFrame
+    points: dict[int, Floats] = field(default_factory=dict)
+    """by track, as far as they are known"""
+
+
+class TrackSmoother:
+    """Smooths the landmarks of every tracked face over time (`luvli.prediction.smooth`).
+
+    With `offline`, frames come out at most `smooth.LAG + smooth.BLOCK` frames later; otherwise each
+    comes out at once.
+    """
+
+    def __init__(self, offline: bool = True) -> None:
+        self.offline = offline
+        self._waiting: deque[_Waiting] = deque()
+        self._smoothers: dict[int, Smoother] = {}
+
+    def push(self, item: TrackedFrame) -> list[TrackedFrame]:
+        """The next frame; returns those that are finished."""
+        faces = item.faces
+        numbers = [] if faces.track is None else faces.track.tolist()
+        self._waiting.append(_Waiting(item))
+        visibility = (
+            faces.visibility if faces.visibility_trained else np.ones_like(faces.visibility)
+        )
+        for i, track in enumerate(numbers):
+            smoother = self._smoothers.setdefault(track, Smoother(self.offline))
+            self._deliver(
+                track,
+                smoother.push(item.frame.time, faces.points[i], faces.covariance[i], visibility[i]),
+            )
+        for track in [track for track in self._smoothers if track not in numbers]:
+            self._deliver(track, self._smoothers.pop(track).finish())
+        return self._finished()
+
+    def finish(self) -> list[TrackedFrame]:
+        """The frames that are still held back."""
+        for track, smoother in self._smoothers.items():
+            self._deliver(track, smoother.finish())
+        return self._finished()
+
+    def _deliver(self, track: int, locations: list[Floats]) -> None:
+        frames = (
+            frame
+            for frame in self._waiting
+            if frame.item.faces.track is not None
+            and track in frame.item.faces.track
+            and track not in frame.points
+        )
+        for points, frame in zip(locations, frames, strict=False):
+            frame.points[track] = points
+
+    def _finished(self) -> list[TrackedFrame]:
+        done: list[TrackedFrame] = []
+        while self._waiting and len(self._waiting[0].points) == len(self._waiting[0].item.faces):
+            item, points = self._waiting[0].item, self._waiting.popleft().points
+            faces = item.faces
+            if points and faces.track is not None:
+                smooth = np.stack([points[track] for track in faces.track.tolist()])
+                faces = replace(faces, points=smooth)
+            done.append(TrackedFrame(item.frame, faces))
+        return done
+
+
+def smooth_tracks(items: Iterable[TrackedFrame], offline: bool = True) -> Iterator[TrackedFrame]:
+    """The same frames with each tracked face smoothed in time."""
+    smoother = TrackSmoother(offline)
+    for item in items:
+        yield from smoother.push(item)
+    yield from smoother.finish()
+
+
+def _check(source: Any, rate: Any, min_score: Any, color: Any) -> None:
+    """One sentence for whatever cannot be a video, before anything is opened."""
+    if color not in get_args(Color):
+        raise unknown_choice("color", color, get_args(Color))
+    for name, value, good in (
+        ("rate", rate, "a number of frames a second above 0"),
+        ("min_score", min_score, "a number in 0..1"),
+    ):
+        number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        fits = number and (0 < value < math.inf if name == "rate" else 0 <= value <= 1)
+        if not fits:
+            raise InputError(f"{name} must be {good}, got {value!r}.")
+    instead = "give a video file, the number of a camera, or a list or generator of images"
+    if isinstance(source, str) and "://" in source:
+        raise InputError(
+            f"{source} is an address: download the video and give its path, or give "
+            "cv2.VideoCapture(address)."
+        )
+    if _is_capture(source):
+        if not source.isOpened():
+            raise InputError("the cv2.VideoCapture is not open: check its path or address.")
+        return
+    if 0 < getattr(source, "ndim", 4) <= 3:  # arrays and tensors
+        shape = tuple(source.shape)
+        raise InputError(f"an array of shape {shape} is one image, not a video: {instead}.")
+    is_bytes = hasattr(source, "read") or isinstance(source, bytes | bytearray | memoryview)
+    if isinstance(source, bool) or is_bytes or not isinstance(source, int | os.PathLike | Iterable):
+        raise InputError(f"a video cannot be {a_type(source)}: {instead}.")
+
+
+def _frames(source: Stream, rate: float, color: Color) -> Iterator[Frame]:
+    if isinstance(source, int):
+        yield from camera_frames(source)
+    elif isinstance(source, str | os.PathLike):
+        reader = VideoReader(source)
+        yield from prefetch(reader)
+        if reader.ended_early:
+            warn_caller(f"{source} {reader.ended_early}: faces are of what could be read.")
+    elif _is_capture(source):
+        good, image = source.read()
+        number = 0
+        while good:
+            yield Frame(number, number / rate, _pixels(image, "bgr", number))
+            good, image = source.read()
+            number += 1
+    else:
+        for number, item in enumerate(cast("Iterable[AnyImage | Frame]", source)):
+            if isinstance(item, Frame):
+                yield item._replace(image=_pixels(item.image, "rgb", number))
+                continue
+            yield Frame(number, number / rate, _pixels(item, color, number))
+
+
+def _is_capture(source: Any) -> TypeGuard[Capture]:
+    return hasattr(source, "isOpened") and hasattr(source, "read")
+
+
+def _pixels(image: AnyImage, color: Color, number: int) -> ImageArray:
+    try:
+        return np.asarray(read_image(plain_source(image, color)), dtype=np.uint8)
+    except InputError as error:
+        raise InputError(f"frame {number}: {error}") from error
