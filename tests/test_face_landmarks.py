@@ -207,20 +207,6 @@ def test_uncertainty_is_the_geometric_mean_of_the_half_axes(rng: np.random.Gener
     assert [value for _, value in named] == pytest.approx(face.uncertainty[worst].tolist())
 
 
-def test_the_short_way_makes_the_same_face(rng: np.random.Generator) -> None:
-    face = made_up(rng)
-    same = FaceLandmarks._trusted(
-        points=face.points.copy(),
-        covariance=face.covariance.copy(),
-        visibility=face.visibility.copy(),
-        box=face.box.copy(),
-        score=face.score,
-    )
-    assert same == face and same.to_dict() == face.to_dict()
-    with pytest.raises(ValueError, match="read-only"):
-        same.points[0] = 0.0
-
-
 def test_ellipses_of_a_coverage_know_the_likelihood() -> None:
     """A sample of the model's own density falls inside as often as it should."""
     from luvli.likelihood import family

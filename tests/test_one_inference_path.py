@@ -100,7 +100,7 @@ def test_all_ways_crop_and_calibrate_alike(
     # by hand: the square of 1.25 times the longer side, and calibrated covariances
     for face, box in zip(faces, boxes, strict=True):
         side = 1.25 * max(box.width, box.height)
-        assert predictor.crop(box).scale == pytest.approx(64 / side)
+        assert predictor.info.crop_for(box).scale == pytest.approx(64 / side)
         assert info.calibration is not None and info.calibration.scale[-1] == 3.0
         assert face.uncertainty.min() > 0
     plain = CropPredictor(network.network, info.model_copy(update={"calibration": None}))
@@ -141,7 +141,7 @@ def test_all_ways_crop_and_calibrate_alike(
     flip = get_markup(info.config.markup).flip
     width = 64 if info.crop_convention == "pixel-centre" else 65  # its middle is 32, ours 31.5
     for record, box, face, label in zip(records, boxes, faces, labelled, strict=True):
-        crop = predictor.crop(box)
+        crop = predictor.info.crop_for(box)
         pixels = np.asarray(Image.open(str(record.image)))
         to_mirror = affines.compose(affines.mirror(width), crop.affine)
         if crop.convention != "pixel-centre":  # mirrors the pixels of its crop

@@ -54,7 +54,7 @@ def to_supervision(faces: FaceLandmarks | Faces | Sequence[FaceLandmarks]) -> An
     )
 
 
-def from_supervision(keypoints: Any, markup: str | None = None) -> Faces:
+def from_supervision(keypoints: Any, markup: str | None = None) -> list[FaceLandmarks]:
     """The inverse of `to_supervision`. KeyPoints of other programs have no covariances (NaN),
     and their visibility means nothing."""
     if not hasattr(keypoints, "xy"):
@@ -85,4 +85,4 @@ def from_supervision(keypoints: Any, markup: str | None = None) -> Faces:
         if fields.get("track") is not None:
             fields["track"] = int(fields["track"])
         faces.append(FaceLandmarks(**fields))
-    return Faces.stack(faces)
+    return faces

@@ -19,7 +19,6 @@ from luvli.evaluation.summary import summary, summary_rows
 from luvli.faces import FaceLandmarks
 from luvli.image.box import Box
 from luvli.markup import get_markup
-from luvli.network.backend import CropPrediction
 from luvli.network.config import NetworkConfig
 from luvli.network.model_info import ModelInfo
 from luvli.prediction.predictor import Predictor
@@ -41,9 +40,12 @@ class SameFace:
         middle = (LOW + HIGH) / 2
         points = (SHAPE - middle) / longer * 64 / self.info.enlarge + 31.5
         n = len(crops)
-        return CropPrediction(
-            np.tile(points, (n, 1, 1)), np.tile(np.eye(2), (n, 68, 1, 1)), np.full((n, 68), 0.9)
-        )
+        outputs = {
+            "landmarks": np.tile(points, (n, 1, 1)),
+            "covariance": np.tile(np.eye(2), (n, 68, 1, 1)),
+            "visibility": np.full((n, 68), 0.9),
+        }
+        return faces_in_crops(outputs, self.info)
 
 
 class HalfBlind:

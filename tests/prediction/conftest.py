@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from luvli.faces import Faces
 from luvli.image.box import Box
 from luvli.markup import get_markup
-from luvli.network.backend import CropPrediction
 from luvli.network.config import NetworkConfig
 from luvli.network.model_info import ModelInfo
 from luvli.prediction.predictor import Predictor
@@ -79,7 +79,7 @@ class DiscBackend:
         self.rng = np.random.default_rng(0)
         self.calls: list[int] = []
 
-    def __call__(self, crops: NDArray[np.uint8]) -> CropPrediction:
+    def __call__(self, crops: NDArray[np.uint8]) -> Faces:
         self.calls.append(len(crops))
         points, spreads = [], []
         for crop in crops:
@@ -94,10 +94,12 @@ class DiscBackend:
         covariance = np.square(spreads)[:, None, None, None] * np.tile(
             np.eye(2), (len(self.shape), 1, 1)
         )
-        return CropPrediction(
-            np.asarray(points, np.float32),
-            covariance.astype(np.float32),
-            np.full((len(crops), len(self.shape)), 0.95, np.float32),
+        k = len(self.shape)
+        return Faces(
+            np.reshape(points, (-1, k, 2)),
+            covariance.reshape(-1, k, 2, 2),
+            np.full((len(crops), k), 0.95),
+            markup=self.info.config.markup,
         )
 
 

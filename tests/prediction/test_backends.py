@@ -70,8 +70,9 @@ def test_graph_stands_for_every_configuration(change: dict, tmp_path: Path) -> N
     assert found.pixels < 1e-3
     assert found.covariance < 1e-4
     assert found.visibility < 1e-5
-    assert found.astray < 1e-4
-    assert (OnnxBackend(tmp_path / "one.onnx")(noise(3)).astray is None) == (not config.astray)
+    assert found.failure_logit < 1e-4
+    logits = OnnxBackend(tmp_path / "one.onnx")(noise(3)).failure_logit
+    assert np.isnan(logits).all() == (not config.astray)
 
 
 def test_a_wrong_graph_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from luvli.prediction.turns import find_turned, turn_affine
 from typer.testing import CliRunner, Result
 
 from luvli.cli import app
@@ -26,6 +25,7 @@ from luvli.prediction.journal import NAME
 from luvli.prediction.output_names import OutputNames
 from luvli.prediction.predictor import Predictor
 from luvli.prediction.result import Result as ImageResult
+from luvli.prediction.rotations import turn_affine
 
 from .conftest import disc_image
 
@@ -238,8 +238,7 @@ def test_turned_images_are_found_and_mapped_back(discs: Predictor, turn: int) ->
     expected = np.array([[100.0, 120.0]])
     discs.detector = Upright()
     turned = np.ascontiguousarray(np.rot90(image, turn))
-    boxes, crops = find_turned(discs, turned)
-    (face,) = discs.run([crop.warp(turned) for crop in crops], crops, boxes)
+    (face,) = discs.predict(turned, try_rotations=True)
     way = turn_affine(turn, 320, 240)
     place = expected @ way[:, :2].T + way[:, 2]
     np.testing.assert_allclose(np.mean([face.box[:2], face.box[2:]], axis=0), place[0], atol=0.6)

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 pytest.importorskip("torch")
 
-from luvli.prediction.track import Follower, follow, smoothed
-
 from luvli.data.record import FaceRecord
 from luvli.evaluation import EvaluatedFaces, nme
 from luvli.evaluation.evaluate_model import run_model
@@ -26,6 +24,7 @@ from luvli.image.read import read_image
 from luvli.models import FOLDER, model_names, read_card
 from luvli.network import load_model
 from luvli.prediction.predictor import Predictor, load
+from luvli.prediction.tracking import Tracker, smooth_tracks, track_frames
 from luvli.prediction.video import Frame
 from luvli.synthetic import render_face
 from luvli.training.licences import trace_licences
@@ -140,8 +139,8 @@ def test_a_face_on_its_head_is_not_believed(name: str, astronaut: NDArray[np.uin
     assert face.confidence is not None and face.confidence > 0.5
     assert turned.confidence is not None and turned.confidence < 0.1
     if predictor.info.config.astray:
-        assert face.astray is not None and turned.astray is not None
-        assert face.astray < -2 < 2 < turned.astray
+        assert face.failure_logit is not None and turned.failure_logit is not None
+        assert face.failure_logit < -2 < 2 < turned.failure_logit
 
 
 def upside_down(image: NDArray[np.uint8], box: NDArray[np.float64]) -> Any:
@@ -274,8 +273,8 @@ def test_a_real_face_is_followed_through_a_video(
     size = np.ptp(still.points, axis=0).max()
     jitter = {}
     for smooth in (False, True):
-        found = (result for result, _ in follow(frames, "clip", Follower(shipped)))
-        results = list(smoothed(found) if smooth else found)
+        found = track_frames(frames, Tracker(shipped))
+        results = list(smooth_tracks(found) if smooth else found)
         assert [len(result.faces) for result in results] == [1] * 60
         back = [
             (result.faces[0].points - affine[:, 2]) @ np.linalg.inv(affine[:, :2]).T

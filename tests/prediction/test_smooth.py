@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from luvli.errors import InputError
-from luvli.faces import FaceLandmarks
 from luvli.prediction.smooth import (
     BLOCK,
     LAG,
@@ -15,7 +14,6 @@ from luvli.prediction.smooth import (
     look_back,
     measurement_noise,
     motion,
-    smooth_faces,
     start,
     step,
 )
@@ -58,9 +56,17 @@ def run(
     noise = np.einsum("kij,nkj->nki", np.linalg.cholesky(covariance), rng.normal(size=truth.shape))
     measured = truth + noise
     seen = np.ones(68) if visibility is None else visibility
-    faces = [FaceLandmarks(points, covariance, seen, [0, 0, 1, 1]) for points in measured]
-    smooth = np.array([face.points for face in smooth_faces(TIMES, faces, offline)])
-    return measured, smooth
+    return measured, smoothed(measured, covariance, seen, offline)
+
+
+def smoothed(
+    points: np.ndarray, covariance: np.ndarray, visibility: np.ndarray, offline: bool = True
+) -> np.ndarray:
+    smoother = Smoother(offline)
+    places = []
+    for time, frame in zip(TIMES, points, strict=True):
+        places += smoother.push(time, frame, covariance, visibility)
+    return np.array(places + smoother.finish())
 
 
 def jitter(points: np.ndarray, truth: np.ndarray) -> float:
@@ -107,8 +113,7 @@ def test_hidden_points_are_trusted_less() -> None:
     noise = rng.normal(0, np.sqrt(2), truth.shape) * np.where(hidden, 4.0, 1.0)[:, None]
     results = []
     for visibility in (np.ones(68), np.where(hidden, 0.06, 1.0)):
-        faces = [FaceLandmarks(p, covariance, visibility, [0, 0, 1, 1]) for p in truth + noise]
-        results.append(np.array([f.points for f in smooth_faces(TIMES, faces)]))
+        results.append(smoothed(truth + noise, covariance, visibility))
     told, ignored = (error(r[:, hidden], truth[:, hidden]) for r in (results[1], results[0]))
     assert told < 0.8 * ignored
     np.testing.assert_allclose(
@@ -162,23 +167,21 @@ def test_memory_is_bounded_and_a_fixed_lag_is_as_good_as_the_whole() -> None:
     smoother = Smoother()
     states, out, held = [], [], 0
     for time, points in zip(TIMES, truth + rng.normal(0, 1, truth.shape), strict=True):
-        face = FaceLandmarks(points, covariance, np.ones(68), [0, 0, 1, 1])
-        out += smoother.push(time, face)
+        out += smoother.push(time, points, covariance, np.ones(68))
         states.append(smoother._states[-1])
         held = max(held, len(smoother._states))
     out += smoother.finish()
     assert held <= LAG + BLOCK
     whole = np.array(look_back(states))
     assert len(out) == FRAMES
-    assert np.abs(np.array([face.points for face in out]) - whole).max() < 0.05
+    assert np.abs(np.array(out) - whole).max() < 0.05
 
 
 def test_uneven_times_and_wrong_order() -> None:
-    face = FaceLandmarks(300 + HALF * SHAPE, np.tile(np.eye(2), (68, 1, 1)), np.ones(68), [0] * 4)
+    points, covariance = 300 + HALF * SHAPE, np.tile(np.eye(2), (68, 1, 1))
     smoother = Smoother(offline=False)
     for time in (0.0, 0.01, 0.5, 0.51):
-        (result,) = smoother.push(time, face)
-        np.testing.assert_allclose(result.points, face.points, atol=1e-6)
-        np.testing.assert_allclose(result.covariance, face.covariance)  # as it was
+        (smooth,) = smoother.push(time, points, covariance, np.ones(68))
+        np.testing.assert_allclose(smooth, points, atol=1e-6)
     with pytest.raises(InputError, match="follow each other in time"):
-        smoother.push(0.4, face)
+        smoother.push(0.4, points, covariance, np.ones(68))

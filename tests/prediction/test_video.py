@@ -12,17 +12,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from luvli.prediction.track import Follower, follow, smoothed
 from numpy.typing import NDArray
 
 import luvli
 from luvli.errors import InputError
-from luvli.prediction import track as following
+from luvli.faces import Faces
+from luvli.prediction import tracking
 from luvli.prediction.batch_job import BatchJob
 from luvli.prediction.input_files import Input
 from luvli.prediction.job_settings import JobSettings
 from luvli.prediction.predictor import Predictor
 from luvli.prediction.result import Result
+from luvli.prediction.tracking import Tracker, smooth_tracks, track_frames
 from luvli.prediction.video import Frame, VideoReader, VideoWriter
 
 from .conftest import DiscBackend, DiscDetector, disc_image, write_video
@@ -167,14 +168,14 @@ def test_interrupted_video_leaves_nothing(
     source = write_video(tmp_path / "a.mp4", clip(20))
     seen = 0
 
-    def stop(self: Follower, image: NDArray[np.uint8]) -> list[object]:
+    def stop(self: Tracker, image: NDArray[np.uint8]) -> Faces:
         nonlocal seen
         seen += 1
         if seen == 10:
             raise KeyboardInterrupt
-        return []
+        return Faces.empty("ibug68")
 
-    monkeypatch.setattr(Follower, "__call__", stop)
+    monkeypatch.setattr(Tracker, "__call__", stop)
     with pytest.raises(KeyboardInterrupt):
         predict(discs, source, tmp_path / "out", draw=True)
     assert [path.name for path in (tmp_path / "out").iterdir()] == [".luvli-unfinished.jsonl"]
@@ -185,41 +186,41 @@ def test_interrupted_video_leaves_nothing(
 
 def test_faces_are_followed_and_seldom_looked_for() -> None:
     detector = DiscDetector()
-    follower = Follower(Predictor(DiscBackend(), detector))
+    tracker = Tracker(Predictor(DiscBackend(), detector))
     for i in range(90):
         one, two = (285.0, 40.0 + i), place(i / 30) - np.array([40.0, 0.0])
-        found = follower(disc_image([(*one, 20), (*two, 30)]))
-        assert [number for number, _ in found] == [1, 2]
-        for (_, face), centre in zip(found, (one, two), strict=True):
+        found = tracker(disc_image([(*one, 20), (*two, 30)]))
+        assert found.track.tolist() == [1, 2]
+        for face, centre in zip(found, (one, two), strict=True):
             middle = (face.points.min(axis=0) + face.points.max(axis=0)) / 2
             np.testing.assert_allclose(middle, centre, atol=1.0)
-    assert detector.calls == 90 // following.DETECT_EVERY
+    assert detector.calls == 90 // tracking.DETECT_EVERY
 
 
 def test_glances_at_a_small_copy_give_full_size_boxes() -> None:
     """Between thorough looks the detector sees a small copy; boxes come back at full size."""
     detector = DiscDetector()
-    follower = Follower(Predictor(DiscBackend(), detector))
-    follower.looks = 1  # the next look is a glance
-    ((_, face),) = follower(disc_image([(900.0, 500.0, 150.0)], (1280, 960)))
+    tracker = Tracker(Predictor(DiscBackend(), detector))
+    tracker.detections = 1  # the next one is on a small copy
+    (face,) = tracker(disc_image([(900.0, 500.0, 150.0)], (1280, 960)))
     np.testing.assert_allclose(face.box, [750, 350, 1050, 650], atol=4)
-    assert max(detector.sizes) == following.GLANCE
-    follower.looks = following.THOROUGH_EVERY
-    follower._since_look = following.DETECT_EVERY
-    follower(disc_image([(900.0, 500.0, 150.0)], (1280, 960)))
+    assert max(detector.sizes) == tracking.SMALL_SIDE
+    tracker.detections = tracking.FULL_SIZE_EVERY
+    tracker._since_detection = tracking.DETECT_EVERY
+    tracker(disc_image([(900.0, 500.0, 150.0)], (1280, 960)))
     assert max(detector.sizes) == 1280
 
 
 def test_lost_faces_end_and_new_ones_begin() -> None:
-    follower = Follower(Predictor(DiscBackend(), DiscDetector()))
+    tracker = Tracker(Predictor(DiscBackend(), DiscDetector()))
     numbers = []
     for i in range(60):
         shown = [(80, 80, 30)] if not 20 <= i < 40 else []
         if i >= 10:
             shown.append((240, 150, 25))  # new while another is followed
-        numbers.append([number for number, _ in follower(disc_image(shown))])
+        numbers.append(tracker(disc_image(shown)).track.tolist())
     assert numbers[0] == [1]
-    assert all(2 in found for found in numbers[10 + following.DETECT_EVERY :])
+    assert all(2 in found for found in numbers[10 + tracking.DETECT_EVERY :])
     assert all(1 not in found for found in numbers[24:])  # gone within a few frames
     assert numbers[-1] == [2, 3]  # came back: a new number
 
@@ -238,7 +239,7 @@ def test_a_face_that_is_cut_away_is_given_up_at_once(astronaut: NDArray[np.uint8
 def test_results_of_smoothing_keep_order_and_faces() -> None:
     """Faces that come and go, smoothed with a delay, end up in their own frames."""
     predictor = Predictor(DiscBackend(noise=1.0), DiscDetector())
-    follower = Follower(predictor)
+    tracker = Tracker(predictor)
 
     def shown() -> Iterator[Frame]:
         for i in range(130):
@@ -246,11 +247,12 @@ def test_results_of_smoothing_keep_order_and_faces() -> None:
             discs += [(240.0, 150.0, 25.0)] if i >= 40 else []
             yield Frame(i, i / 30, disc_image(discs))
 
-    raw = [result for result, _ in follow(shown(), "x", follower)]
-    smooth = list(smoothed(iter(raw)))
-    assert [r.frame for r in smooth] == list(range(130))
-    assert [r.tracks for r in smooth] == [r.tracks for r in raw]
-    assert [r.time for r in smooth] == [r.time for r in raw]
+    raw = list(track_frames(shown(), tracker))
+    smooth = list(smooth_tracks(raw))
+    assert [item.frame.number for item in smooth] == list(range(130))
+    for one, other in zip(raw, smooth, strict=True):
+        assert one.faces.track.tolist() == other.faces.track.tolist()
+        assert set(other.faces.time) <= {other.frame.time}
     moved = [
         np.abs(a.points - b.points).max()
         for one, other in zip(raw, smooth, strict=True)

@@ -28,7 +28,7 @@ def test_an_answer_is_what_the_library_says(server: Server, image: bytes) -> Non
     assert status == 200 and headers["Content-Type"] == "application/json"
     answer = json.loads(body)
     expected = luvli.load("luvli-68").predict(image)
-    assert [FaceLandmarks.from_dict(face) for face in answer["faces"]] == expected
+    assert [FaceLandmarks.from_dict(face) for face in answer["faces"]] == list(expected)
     assert len(expected) == 1
     assert (answer["width"], answer["height"], answer["model"]) == (640, 640, "luvli-68")
     assert answer["version"] == luvli.__version__
@@ -48,7 +48,7 @@ def test_given_boxes_are_used_in_their_order(server: Server, image: bytes) -> No
     boxes = [[200.0, 150.0, 480.0, 500.0], [150.0, 140.0, 490.0, 520.0]]
     expected = luvli.load("luvli-68").predict(image, boxes=boxes)
     with Client(server.url) as client:
-        assert client.predict(image, boxes=boxes).faces == expected
+        assert client.predict(image, boxes=boxes).faces == list(expected)
         assert client.predict(image, boxes=[]).faces == []
         many = client.predict_many([image, image], boxes=[boxes, []])
         assert [len(each.faces) for each in many] == [2, 0]

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from luvli.cli.app import app
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError
+from luvli.faces import Faces
 from luvli.models import find_model
 from luvli.prediction.predictor import load
 from luvli.trust import calibrate_model as module
@@ -35,7 +36,7 @@ def test_guarantees_hold_on_new_faces(fitted) -> None:
         assert (radii <= joint).all(axis=1).mean() == pytest.approx(coverage, abs=0.07)
     chosen = choose_threshold(fitted.trust.triage, 0.05)
     used = new.take(in_use(new))
-    sure = np.array([fitted.trust.apply(face).confidence for face in used.faces])
+    sure = np.array([fitted.trust.assess(Faces.stack([face])).confidence[0] for face in used.faces])
     accepted = sure >= chosen.threshold
     assert (used.error[accepted] >= 5).mean() <= 0.05
     assert accepted.mean() > 0.4

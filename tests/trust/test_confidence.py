@@ -18,7 +18,7 @@ from luvli.network.face_features import (
     many_features,
     normalised,
     pose_kind,
-    score_feature,
+    score_features,
 )
 from luvli.network.trust_tables import ConfidenceTable, basis, expected_log
 from luvli.trust.confidence import (
@@ -127,7 +127,7 @@ def test_faces_without_a_score_have_a_model_of_their_own(measured, table) -> Non
     from dataclasses import replace
 
     face = replace(measured.faces[0], score=1.0)
-    assert np.isnan(score_feature(1.0))
+    assert np.isnan(score_features([1.0])).all()
     assert 0 < table.judge(face)[0] < 1
     assert table.judge(FaceLandmarks.empty("ibug68")) == (0.0, table.largest_error)
 
@@ -269,7 +269,7 @@ def with_words(measured, seed: int = 0):
     errors[cats] = np.inf
     for i, face in enumerate(faces):
         word = (6.0 if errors[i] >= 15 else -6.0) + rng.normal(0, 1.5)
-        faces[i] = replace(face, astray=word)
+        faces[i] = replace(face, failure_logit=word)
     spoilt = ~measured.plain
     spoilt[cats] = True
     return faces, errors, spoilt, cats
@@ -285,7 +285,7 @@ def test_the_network_s_word_counts_where_landmarks_look_right(measured) -> None:
     new, truth, _, cats = with_words(measured_faces(300, seed=8), seed=1)
     sure, _ = told.judge_features(feature_table(new, told.shape))
     assert np.median(sure[cats]) < 0.1
-    mute = [replace(face, astray=None) for face in faces]
+    mute = [replace(face, failure_logit=None) for face in faces]
     deaf = fit_confidence(mute, errors, spoilt)
     assert "astray" not in deaf.astray.features
     without, _ = deaf.judge_features(feature_table(new, deaf.shape))
@@ -300,8 +300,8 @@ def test_a_word_that_is_not_known_counts_as_an_ordinary_one(measured) -> None:
     faces, errors, spoilt, _ = with_words(measured)
     told = fit_confidence(faces, errors, spoilt)
     place = told.astray.features.index("astray")
-    unknown = replace(faces[0], astray=None)
-    ordinary = replace(faces[0], astray=told.astray.centre[place])
+    unknown = replace(faces[0], failure_logit=None)
+    ordinary = replace(faces[0], failure_logit=told.astray.centre[place])
     assert told.judge(unknown) == pytest.approx(told.judge(ordinary))
     both, _ = told.judge_features(feature_table([unknown, faces[1]], told.shape))
     assert both[1] == pytest.approx(told.judge(faces[1])[0])

@@ -76,8 +76,8 @@ def test_predictor_marks_faces(calibrated) -> None:
     chosen = threshold_of(predictor.info, 0.05)
     image = np.random.default_rng(0).integers(0, 255, (200, 200, 3), dtype=np.uint8)
     assert predictor.predict(image, [[50, 50, 150, 150]])[0].accepted is None
-    predictor.accept_from = chosen.threshold
-    face = predictor.predict(image, [[50, 50, 150, 150]])[0]
+    strict = predictor.with_accept_threshold(chosen.threshold)
+    face = strict.predict(image, [[50, 50, 150, 150]])[0]
     assert face.accepted == (face.confidence >= chosen.threshold)
     assert type(face).from_dict(face.to_dict()) == face
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from tests.prediction.conftest import SHAPE, SIZE, DiscBackend, DiscDetector, disc_image
 
+from luvli.faces import Faces
 from luvli.image.box import Box
 from luvli.image.crop import Crop
-from luvli.network.backend import CropPrediction
 from luvli.network.config import NetworkConfig
 from luvli.network.model_info import ModelInfo
-from luvli.prediction import second_look
+from luvli.prediction import refine
 from luvli.prediction.predictor import Predictor
 
 ROOT = Path(__file__).parents[2]
@@ -28,18 +28,18 @@ def shape_in(box: Box) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     return np.array(box.centre) + SHAPE * half
 
 
-def test_which_faces_get_a_second_look() -> None:
+def test_which_boxes_are_refined() -> None:
     box = Box(100, 100, 200, 220, 0.8)
-    assert second_look.better_box(box, shape_in(box), SEEN) is None
+    assert refine.refined_box(box, shape_in(box), SEEN) is None
     hidden = np.where(np.arange(68) < 8, 0.1, 0.9)
-    better = second_look.better_box(box, shape_in(box), hidden)
+    better = refine.refined_box(box, shape_in(box), hidden)
     assert better is not None and better.score == 0.8
     assert tuple(better) == tuple(Box.around(shape_in(box)[8:]))
     few = np.where(np.arange(68) < 6, 0.1, 0.9)
-    assert second_look.better_box(box, shape_in(box), few) is None
+    assert refine.refined_box(box, shape_in(box), few) is None
     beside = Box(116, 100, 216, 220)
-    assert box.iou(beside) < second_look.MISFIT
-    other = second_look.better_box(box, shape_in(beside), SEEN)
+    assert box.iou(beside) < refine.MIN_IOU
+    other = refine.refined_box(box, shape_in(beside), SEEN)
     assert other is not None and tuple(other) == tuple(beside)
     # nothing that could be a face
     for points in (
@@ -47,8 +47,8 @@ def test_which_faces_get_a_second_look() -> None:
         shape_in(Box(0, 0, 1000, 1000)),
         np.full((68, 2), np.nan),
     ):
-        assert second_look.better_box(box, points, SEEN) is None
-    assert second_look.better_box(box, shape_in(beside), np.zeros(68)) is None
+        assert refine.refined_box(box, points, SEEN) is None
+    assert refine.refined_box(box, shape_in(beside), np.zeros(68)) is None
 
 
 def test_the_second_window_is_what_the_image_would_show(rng: np.random.Generator) -> None:
@@ -58,9 +58,9 @@ def test_the_second_window_is_what_the_image_would_show(rng: np.random.Generator
     second = Crop.from_box(Box(160, 90, 296, 240), 128, 1.3)
     pixels = first.wider(16).warp(image)
     assert pixels.shape == (160, 160, 3)
-    middle = second_look.first_view(pixels, 128)
+    middle = refine.inner(pixels, 128)
     assert np.abs(middle.astype(int) - first.warp(image)).max() <= 2
-    cut = second_look.cut_again(pixels, first, second)
+    cut = refine.crop_again(pixels, first, second)
     assert np.abs(cut.astype(int) - second.warp(image)).mean() < 1.0
     assert np.abs(cut.astype(int) - first.warp(image)).mean() > 5.0  # and not the first one
 
@@ -92,7 +92,7 @@ def test_a_rough_box_is_corrected_and_a_given_one_is_not() -> None:
     np.testing.assert_array_equal(again.points, face.points)
 
 
-def test_faces_of_a_batch_are_looked_at_again_together() -> None:
+def test_faces_of_a_batch_are_refined_together() -> None:
     image = disc_image([(60, 70, 34), (230, 150, 42), (60, 180, 25)])
     backend = DiscBackend()
     rough = RoughDetector()
@@ -105,14 +105,14 @@ def test_faces_of_a_batch_are_looked_at_again_together() -> None:
         np.testing.assert_array_equal(alone.covariance, face.covariance)
 
 
-def test_published_checkpoints_look_once() -> None:
+def test_published_checkpoints_are_cropped_once() -> None:
     config = NetworkConfig(unets=1, input_size=SIZE, landmarks=68)
     ours = ModelInfo(name="ours", config=config)
-    assert second_look.margin(ours) == SIZE // 8
+    assert refine.margin(ours) == SIZE // 8
     stretched = config.model_copy(update={"crop": "published"})
-    assert second_look.margin(ModelInfo(name="theirs", config=stretched)) == 0
+    assert refine.margin(ModelInfo(name="theirs", config=stretched)) == 0
     blind = config.model_copy(update={"visibility_trained": False})
-    assert second_look.margin(ModelInfo(name="blind", config=blind)) == 0
+    assert refine.margin(ModelInfo(name="blind", config=blind)) == 0
 
 
 @pytest.mark.slow
@@ -132,9 +132,9 @@ def test_profiles_that_were_held_out_gain_by_it(shipped: Predictor, shared: Path
     held_out = load_source("merl", source, data, recipe.network).held_out
     records = [face for face in held_out if face.attributes["pose"] in ("left", "right")]
     errors = []
-    for margin in (second_look.margin, lambda info: 0):
+    for margin in (refine.margin, lambda info: 0):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(second_look, "margin", margin)
+            patch.setattr(refine, "margin", margin)
             faces = from_records(records, list(run_model(shipped, records, "detector")))
         found = faces.with_tight_boxes()
         errors.append(
@@ -145,13 +145,14 @@ def test_profiles_that_were_held_out_gain_by_it(shipped: Predictor, shared: Path
     assert errors[0][both].mean() < 0.98 * errors[1][both].mean()
 
 
-def test_what_a_network_says_of_itself_is_about_the_last_look() -> None:
-    """Two faces, one of them looked at twice: each has the word about the crop it came from."""
+def test_the_failure_score_is_that_of_the_last_crop() -> None:
+    """Two faces, one of them cropped twice: each has the score of the crop it came from."""
 
     class Counting(DiscBackend):
-        def __call__(self, crops: np.ndarray) -> CropPrediction:
+        def __call__(self, crops: np.ndarray) -> Faces:
             seen = sum(self.calls)
-            return super().__call__(crops)._replace(astray=seen + np.arange(len(crops)))
+            logits = seen + np.arange(len(crops), dtype=np.float64)
+            return replace(super().__call__(crops), failure_logit=logits)
 
     image = disc_image([(80, 120, 40), (240, 120, 40)])
     half = Counting()
@@ -160,5 +161,5 @@ def test_what_a_network_says_of_itself_is_about_the_last_look() -> None:
     boxes = [replace(exact, detected=True), replace(rough, detected=True)]
     faces = predictor.predict(image, boxes)
     assert half.calls == [2, 1]
-    assert [face.astray for face in faces] == [0.0, 2.0]
-    assert "astray" not in faces[0].to_dict()
+    assert faces.failure_logit.tolist() == [0.0, 2.0]
+    assert "failure_logit" not in faces[0].to_dict()

@@ -9,12 +9,12 @@ import warnings
 
 import numpy as np
 import pytest
-from luvli.face_views import from_supervision, to_supervision
 
 import luvli
 from luvli.errors import InputError
 from luvli.faces import FaceLandmarks, RegionRadii
 from luvli.image.align import ARCFACE, align_affine, similarity
+from luvli.keypoints import from_supervision, to_supervision
 from luvli.markup import get_markup
 
 
