@@ -151,9 +151,8 @@ def test_all_ways_crop_and_calibrate_alike(
         mirrored = affines.invert(to_mirror)
         there = affines.apply(mirrored, other.points[0])[flip]
         spread = affines.push_covariance(mirrored, other.covariance[0])
-        covered = None if other.occlusion is None else other.occlusion[0]
-        info.calibration.change_in_image(spread, covered)
-        spread = spread[flip]
+        covered = other.occlusion[0] if info.occlusion_trained else None
+        spread = info.calibration.in_image(spread, covered)[flip]
         off = (face.points - there) / 2
         wanted = (face.covariance + spread) / 2 + off[:, :, None] * off[:, None, :]
         assert label.covariance is not None

@@ -19,6 +19,7 @@ from luvli.evaluation.summary import summary, summary_rows
 from luvli.faces import FaceLandmarks
 from luvli.image.box import Box
 from luvli.markup import get_markup
+from luvli.network.backend import faces_in_crops
 from luvli.network.config import NetworkConfig
 from luvli.network.model_info import ModelInfo
 from luvli.prediction.predictor import Predictor
