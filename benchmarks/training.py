@@ -34,13 +34,14 @@ from luvli.data.formats import write_pts
 from luvli.markup import get_markup
 from luvli.network import LUVLi, NetworkConfig, build
 from luvli.network.inference import network_input
-from luvli.training.batch import Batch, load_batches, training_faces
-from luvli.training.objective import stage_losses
+from luvli.training.batch import Batch, load_batches
+from luvli.training.losses import stage_losses
 from luvli.training.optimizer import make_optimizer
 from luvli.training.order import StageOrder
 from luvli.training.recipe import AdamW, Recipe, Stage
 from luvli.training.recipe_files import make_recipe, write_recipe
 from luvli.training.sources import load_source
+from luvli.training.stage_data import training_faces
 
 NETWORKS = {
     "ours": NetworkConfig(unets=2, channels=64, growth=16, input_size=128),

@@ -86,6 +86,7 @@ def test_all_ways_crop_and_calibrate_alike(
     from luvli.network.inference import CropPredictor
     from luvli.prediction.export import export_onnx
     from luvli.prediction.predictor import Predictor, load
+    from luvli.training.recipe import Source
     from luvli.training.relabel import relabel
     from luvli.training.validate import predict_dataset
 
@@ -137,7 +138,9 @@ def test_all_ways_crop_and_calibrate_alike(
         _close(found.points, face.points, found.covariance, face.covariance)
 
     # relabelling: the mean of the face and its mirror image, and what they disagree by
-    labelled = relabel(records, model, "none", str(tmp_path / "cache"))
+    labelled = relabel(
+        records, model, Source(set="folder", box_noise="none"), str(tmp_path / "cache")
+    )
     flip = get_markup(info.config.markup).flip
     width = 64 if info.crop_convention == "pixel-centre" else 65  # its middle is 32, ours 31.5
     for record, box, face, label in zip(records, boxes, faces, labelled, strict=True):

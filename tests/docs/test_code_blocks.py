@@ -25,7 +25,7 @@ from typer.main import get_command
 from typer.testing import Result
 
 from luvli.cli import app
-from luvli.training.recipe_names import recipe_names
+from luvli.training.recipe_files import recipe_names
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -26,8 +26,8 @@ class Command(NamedTuple):
 def load_everything() -> None:
     """Import what the commands need, so that forks need not."""
     for name in (
-        "torch", "lightning_fabric", "tensorboard.summary.writer.record_writer",
-        "tensorboard.compat.proto.event_pb2", "scipy.stats", "safetensors.torch", "onnx",
+        "torch", "lightning_fabric", "torch.utils.tensorboard", "matplotlib.figure",
+        "scipy.stats", "safetensors.torch", "onnx",
         "onnxruntime", "pyarrow.parquet", "numba", "luvli.cli", "luvli.synthetic.write",
         "luvli.training.loop", "luvli.prediction.batch_job", "luvli.prediction.export",
     ):  # fmt: skip

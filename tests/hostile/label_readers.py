@@ -14,6 +14,7 @@ import numpy as np
 from hostile import mutate
 from hostile.mutate import Mutator
 from hostile.reader import FACES, Reader, photograph, records
+from luvli.data.record import FaceRecord
 
 
 def _labels(format: str) -> Reader:
@@ -211,13 +212,16 @@ def _shards() -> Reader:
         shutil.rmtree(shards)
 
     def read(path: Path) -> None:
-        from luvli.data.shards import ShardedFaces
+        from luvli.data.sets.definition import Problem, Request
+        from luvli.data.sets.parquet import read_parquet_set
+        from luvli.errors import InputError
         from luvli.image import read_image
 
-        faces = ShardedFaces(path, keep=2)
-        for i in range(len(faces)):
-            _, image = faces.open(i)
-            read_image(image)
+        for face in read_parquet_set(Request(path, "all")):
+            if isinstance(face, Problem):
+                raise InputError(str(face))
+            if isinstance(face, FaceRecord):
+                read_image(face.image or "")
 
     return Reader("labels parquet", ".parquet", make, read)
 

@@ -13,8 +13,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from luvli.data.formats.label_parquet import write_label_shards
-from luvli.data.sets import load_set
 from luvli.errors import InputError
 from luvli.network import NetworkConfig, build, load_model
 from luvli.training.checkpoint import list_checkpoints
@@ -67,16 +65,8 @@ def test_two_processes_learn_what_one_learns(small_recipe: MakeRecipe, tmp_path:
 
 @pytest.mark.slow
 @pytest.mark.seconds(10)
-def test_torchrun_trains_from_shards_and_two_processes_stop_together(
-    small_recipe: MakeRecipe, faces_folder: Path, tmp_path: Path
-) -> None:
-    pytest.importorskip("pyarrow", reason="needs pyarrow (extra scale)")
-    shards = tmp_path / "shards"
-    write_label_shards(shards, load_set("folder", faces_folder), file_faces=8, group_faces=4)
-    source = {"set": "parquet", "path": str(shards), "hold_out": 4, "shuffle_buffer": 8}
-    recipe = small_recipe(
-        data={"sources": {"mine": source}}, stages={"heatmaps": {"epochs": 10_000}, "luvli": None}
-    )
+def test_two_processes_of_torchrun_stop_together(small_recipe: MakeRecipe, tmp_path: Path) -> None:
+    recipe = small_recipe(stages={"heatmaps": {"epochs": 10_000}, "luvli": None})
     out = tmp_path / "run"
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     job = subprocess.Popen(

@@ -10,10 +10,12 @@ import pytest
 from typer.testing import Result
 
 from luvli.errors import InputError
+from luvli.files import folder_lock
+from luvli.network import load_model
 from luvli.training import experiments as running
+from luvli.training.callbacks import Divergence
 from luvli.training.recipe import Recipe
 from luvli.training.recipe_files import write_recipe
-from luvli.training.run_log import Divergence
 
 MakeRecipe = Callable[..., Recipe]
 Command = Callable[..., Result]
@@ -30,7 +32,10 @@ def write_rows(
         np.savez(
             folder / row / running.HELD_OUT,
             about=np.array(f"paper of {row}"),
-            **running.HeldOutErrors(names, sources, nme, nothing, nothing, nothing)._asdict(),
+            face=names,
+            source=sources,
+            nme_box=nme,
+            **dict.fromkeys(("nll", "hidden", "seen"), nothing),
         )
 
 
@@ -53,13 +58,29 @@ def test_differences_are_paired(tmp_path: Path, rng: np.random.Generator) -> Non
     assert same is not None and same.low < 0 < same.high
     assert by_name["worse"].by_source["other"] == pytest.approx(worse[30:].mean())
     text = running.table_markdown(rows)
-    assert "paper of worse" in text and "ran away" in text
+    assert "paper of worse" in text and "diverged" in text
     assert len({line.count("|") for line in text.splitlines()}) == 1
     with pytest.raises(InputError, match="no finished row 'best'"):
         running.experiment_rows(tmp_path, "best")
     write_rows(tmp_path, {"fewer": base[:10]}, faces=10)
     with pytest.raises(InputError, match="other faces"):
         running.experiment_rows(tmp_path)
+
+
+def test_seeds_give_a_mean_and_a_spread(tmp_path: Path, rng: np.random.Generator) -> None:
+    """Differences are of the means over seeds, face by face."""
+    base, better = rng.uniform(4, 6, (3, 60)), rng.uniform(3, 5, (2, 60))
+    for name, seeds in {"luvli": base, "better": better}.items():
+        for number, errors in enumerate(seeds):
+            place = (tmp_path / name, f"seed-{number}") if number else (tmp_path, name)
+            write_rows(place[0], {place[1]: errors})
+    first, second = running.experiment_rows(tmp_path)
+    assert first.seeds == pytest.approx(base.mean(axis=1))
+    assert second.difference is not None
+    paired = better.mean(axis=0) - base.mean(axis=0)
+    assert second.difference.difference == pytest.approx(paired.mean())
+    mean, spread = base.mean(axis=1).mean(), base.mean(axis=1).std(ddof=1)
+    assert f"| {mean:.2f} ± {spread:.2f} (3) |" in running.table_markdown([first, second])
 
 
 def test_experiments_on_different_sets_stand_side_by_side(
@@ -76,23 +97,22 @@ def test_experiments_on_different_sets_stand_side_by_side(
 
 
 def test_recipes_that_start_from_each_other(tmp_path: Path) -> None:
-    text = "name: x\ndata: {sources: {a: {set: folder}}}\nstages: {one: {loss: luvli}}\n"
-    for name, init in (("a", "b"), ("b", "c"), ("c", "null")):
-        (tmp_path / f"{name}.yaml").write_text(f"{text}init: {init}\n")
+    text = "name: x\ndata: {sources: {a: {set: folder}}}\nstages: {%s: {loss: luvli}}\n"
+    for name, init, stage in (("a", "b", "one"), ("b", "c", "one"), ("c", "null", "first")):
+        (tmp_path / f"{name}.yaml").write_text(f"{text % stage}init: {init}\n")
     (tmp_path / "base.yaml").write_text("nothing: 1\n")
-    recipes = running.read_experiments(tmp_path, Path("runs"), ["seed=3"])
+    recipes = running.read_experiments(tmp_path, ["seed=3", "stages.one.epoch_faces=7"])
     assert list(recipes) == ["c", "b", "a"]
-    assert [recipe.init for recipe in recipes.values()] == [
-        None,
-        "runs/c/model.safetensors",
-        "runs/b/model.safetensors",
-    ]
     assert {recipe.seed for recipe in recipes.values()} == {3}
-    (tmp_path / "c.yaml").write_text(f"{text}init: a\n")
+    faces = [next(iter(recipe.stages.values())).epoch_faces for recipe in recipes.values()]
+    assert faces == [None, 7, 7]  # c has no such stage
+    with pytest.raises(InputError, match="unknown stage 'two'"):
+        running.read_experiments(tmp_path, ["stages.two.epochs=1"])
+    (tmp_path / "c.yaml").write_text(f"{text % 'one'}init: a\n")
     with pytest.raises(InputError, match="start from each other"):
-        running.read_experiments(tmp_path, Path("runs"))
+        running.read_experiments(tmp_path)
     with pytest.raises(InputError, match="holds no recipes"):
-        running.read_experiments(tmp_path / "nowhere", Path("runs"))
+        running.read_experiments(tmp_path / "nowhere")
 
 
 @pytest.fixture
@@ -118,12 +138,12 @@ def test_one_command_runs_resumes_and_writes_the_table(
     luvli: Command, folder: Path, faces_folder: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "runs"
-    words = ("experiments", "run", folder, "--data", faces_folder, "--out", out)
+    words = ("recipes", "run", folder, "--data", faces_folder, "--out", out)
     first = luvli(*words, "--only", "start")
     assert first.exit_code == 0, first.output
     assert not (out / "luvli").exists() and not (out / "table.md").exists()
     before = (out / "start/model.safetensors").stat().st_mtime_ns
-    again = luvli(*words)
+    again = luvli(*words, "--seeds", 2)
     assert again.exit_code == 0, again.output
     assert (out / "start/model.safetensors").stat().st_mtime_ns == before  # not run again
     table = (out / "table.md").read_text()
@@ -132,17 +152,20 @@ def test_one_command_runs_resumes_and_writes_the_table(
     assert set(rows) == {"luvli", "no-visibility", "start"}
     assert np.isfinite(rows["luvli"].nll) and np.isfinite(rows["luvli"].hidden)
     assert np.isnan(rows["no-visibility"].hidden) and np.isnan(rows["start"].nll)
-    kept = running._read_errors(out / "luvli" / running.HELD_OUT)[0]
-    assert len(kept.face) == 4
-    shown = luvli("experiments", "table", out, "--markdown")
-    assert shown.output == table
+    assert all(len(set(row.seeds)) == 2 for row in rows.values())
+    info = load_model(out / "luvli/seed-1/model.safetensors")[1]["recipe"]
+    assert info["seed"] == 1 and info["init"] == str(out / "start/seed-1/model.safetensors")
+    assert len(np.load(out / "luvli" / running.HELD_OUT)["face"]) == 4
     other = luvli(*words, "--set", "seed=1")
     assert other.exit_code == 2 and "another recipe" in other.output
     unknown = luvli(*words, "--only", "nothing")
     assert unknown.exit_code == 2 and "luvli, no-visibility, start" in unknown.output
+    with folder_lock(out):
+        locked = luvli(*words)
+    assert locked.exit_code == 2 and "is being written by another run" in locked.output
 
 
-def test_a_row_that_runs_away_does_not_stop_the_others(
+def test_a_row_that_diverges_does_not_stop_the_others(
     folder: Path, faces_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []

@@ -21,7 +21,7 @@ from luvli.training.batch import (
     occlusion_labels,
 )
 from luvli.training.loop import train
-from luvli.training.objective import network_input, stage_losses
+from luvli.training.losses import network_input, stage_losses
 from luvli.training.recipe import Recipe, Source, Stage
 from luvli.training.sources import load_source
 

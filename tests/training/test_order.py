@@ -8,13 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from luvli.training.order import (
-    StageOrder,
-    epoch_batches,
-    epoch_draws,
-    faces_per_epoch,
-    share_of,
-)
+from luvli.training.order import StageOrder, epoch_draws, faces_per_epoch
 
 sources = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 15)), min_size=1, max_size=3)
 
@@ -60,13 +54,13 @@ def test_processes_share_each_batch() -> None:
 
 
 def test_small_sets_make_one_batch_of_what_there_is() -> None:
-    assert [len(batch) for batch in epoch_batches(np.zeros((3, 3), np.int64), 8)] == [3]
-    assert len(share_of(np.arange(8)[:, None], 1, 4)) == 2
+    assert [len(batch) for batch in StageOrder(0, [3], [3], 8, 2)] == [3, 3]
 
 
 def test_mixtures_share_out_an_epoch() -> None:
     sizes = {"a": 100, "b": 300}
     assert faces_per_epoch(sizes, None, None) == sizes
+    assert faces_per_epoch(sizes, None, 40) == {"a": 10, "b": 30}
     assert faces_per_epoch(sizes, {"b": 2}, None) == {"b": 300}
     assert faces_per_epoch(sizes, {"a": 1, "b": 3}, 1000) == {"a": 250, "b": 750}
     assert faces_per_epoch(sizes, {"a": 1, "b": 1e-6}, 10) == {"a": 10, "b": 1}

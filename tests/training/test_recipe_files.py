@@ -8,8 +8,7 @@ import pytest
 
 from luvli.errors import InputError
 from luvli.training.recipe import Data, Source
-from luvli.training.recipe_files import read_recipe, write_recipe
-from luvli.training.recipe_names import recipe_summary
+from luvli.training.recipe_files import read_recipe, recipe_summary, write_recipe
 from luvli.training.schedule import Cosine, Steps
 from luvli.training.sources import source_folder
 
@@ -65,6 +64,28 @@ def test_a_circle_is_refused(base: Path) -> None:
     base.write_text("extends: more.yaml")
     with pytest.raises(InputError, match="extends itself"):
         read_recipe(extend(base, ""))
+
+
+@pytest.mark.parametrize(
+    ("override", "part", "expected"),
+    [
+        ("stages.two.augmentation.keep_inside=true", "augmentation.keep_inside", True),
+        ("stages.two.augmentation.keep_inside=true", "augmentation.scale", (0.8, 1.2)),  # B's
+        ("stages.two.epoch_faces=1400", "epoch_faces", 1400),
+        ("stages.two.optimizer.lr=1e-3", "optimizer.lr", 1e-3),
+        ("stages.two.optimizer.lr=1e-3", "optimizer.kind", "rmsprop"),
+        ("stages.one.optimizer.alpha=0.9", "optimizer.lr", 1e-4),
+        ("stages.two.schedule.factors={1: 0.5}", "schedule.factors", {1: 0.5}),
+    ],
+)
+def test_set_merges_into_what_the_recipe_inherits(
+    base: Path, override: str, part: str, expected: object
+) -> None:
+    path = extend(base, "stages: {two: {augmentation: B}}")
+    value: object = read_recipe(path, [override]).stages[override.split(".")[1]]
+    for name in part.split("."):
+        value = getattr(value, name)
+    assert value == expected
 
 
 def test_set_changes_values_by_path(base: Path) -> None:

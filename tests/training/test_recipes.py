@@ -99,7 +99,7 @@ def test_networks_are_the_papers(name: str, landmarks: int, markup: str) -> None
 
 
 def test_each_ablation_changes_what_its_row_says_and_nothing_else() -> None:
-    from luvli.training.loop import changed_settings
+    from luvli.training.recipe_files import changed_settings
 
     best = paper("300w-split2-lp")
     expected = {
@@ -135,9 +135,9 @@ def test_our_own_recipes_use_what_the_paper_did_not(name: str) -> None:
 
 def test_the_miniature_changes_what_the_papers_rows_change() -> None:
     from luvli.training.experiments import read_experiments
-    from luvli.training.loop import changed_settings
+    from luvli.training.recipe_files import changed_settings
 
-    rows = read_experiments(FOLDER / "mini/ablation", Path("runs"), ())
+    rows = read_experiments(FOLDER / "mini/ablation")
     names = list(rows)
     assert names.index("heatmap") < names.index("direct")  # what the others start from
     best, base = rows["luvli"], paper("300w-split2-lp")
@@ -151,7 +151,7 @@ def test_the_miniature_changes_what_the_papers_rows_change() -> None:
     assert rows["half-unets"].network.unets * 2 == best.network.unets
     assert rows["scratch"].init is None
     assert {row.init for name, row in rows.items() if name not in ("scratch", "heatmap")} == {
-        "runs/heatmap/model.safetensors"
+        "heatmap"
     }
     for row in rows.values():
         assert row.data == best.data  # the same faces, the same held out

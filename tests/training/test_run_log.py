@@ -1,4 +1,4 @@
-"""A run's events and metrics, a disk that is full, and logs that a crash has spoilt."""
+"""A run's events and metrics, a disk that is full, and logs that a crash has damaged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from typer.testing import Result
 
 from luvli.errors import OutputError
 from luvli.image.read import read_image
-from luvli.training.event_file import EventFile
 from luvli.training.recipe import Recipe
 from luvli.training.recipe_files import write_recipe
 from luvli.training.run_log import METRICS, RunLog, read_run_metrics
@@ -24,19 +23,27 @@ def test_tensorboard_reads_what_was_written(tmp_path: Path, rng: np.random.Gener
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     image = rng.integers(0, 255, (5, 7, 3), dtype=np.uint8)
-    first = EventFile(tmp_path, 1)
+    log = RunLog(tmp_path, 1)
+    log.begin_stage("x", 9, 0)
     for step in (1, 2, 3):
-        first.scalars({"loss": 10.0 - step, "lr": 0.5}, step)
-    first.image("faces", image, 3)
-    EventFile(tmp_path, 3).scalars({"loss": -3.0}, 3)
-    read = EventAccumulator(str(tmp_path)).Reload()
-    assert [(e.step, e.value) for e in read.Scalars("loss")] == [(1, 9.0), (2, 8.0), (3, -3.0)]
-    assert [(e.step, e.value) for e in read.Scalars("lr")] == [(1, 0.5), (2, 0.5)]
-    assert read.Images("faces") == []  # of step 3, which comes again
-    EventFile(tmp_path, 3).image("faces", image, 3)
-    (event,) = read.Reload().Images("faces")
-    np.testing.assert_array_equal(read_image(event.encoded_image_string), image)
-    assert (event.step, event.width, event.height) == (3, 7, 5)
+        means = {"loss": 10.0 - step, "lr": 0.5, "faces_per_second": 1.0}
+        log.progress(step, 0, step, means)
+    log.sheet(3, image)
+    log.close()
+    log = RunLog(tmp_path, 3)
+    log.begin_stage("x", 9, 2)
+    log.progress(3, 0, 3, {"loss": -3.0, "lr": 0.25, "faces_per_second": 1.0})
+    log.validation(3, 0, "a$b$c", {"nme_box": 4.0})  # no formula for the plot
+    log.end_stage()
+    log.close()
+    read = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    expected = [(1, 9.0), (2, 8.0), (3, -3.0)]
+    assert [(e.step, e.value) for e in read.Scalars("train/loss")] == expected
+    assert [e.value for e in read.Scalars("train/lr")] == [0.5, 0.5, 0.25]
+    assert read.Images("validation") == []  # of step 3, which comes again
+    lines = [line for line in read_run_metrics(tmp_path) if line["kind"] == "train"]
+    assert [(line["step"], line["loss"]) for line in lines] == expected
+    assert read_image(tmp_path / "learning_curve.png").std() > 10
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limit on the size of files")
@@ -46,7 +53,7 @@ def test_a_full_disk_is_one_sentence(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Wherever the space ends: events, recipe, the image of the faces, a checkpoint."""
+    """Wherever the space ends: recipe, the image of the faces, a checkpoint."""
     import resource
 
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # modules would be cut off, too
@@ -74,21 +81,21 @@ def test_a_full_disk_is_one_sentence(
         assert re.match(r"luvli: .* \(File too large\): free some space", about)
         assert done.output.splitlines()[-1] == about and "Traceback" not in done.output
         stopped_at.add(about.split(" could not")[0].removeprefix(f"luvli: {out}"))
-    assert {"", "/recipe.yaml", "/validation.png"} < stopped_at
+    assert {"/recipe.yaml", "/validation.png"} < stopped_at
     assert any("checkpoint" in place for place in stopped_at)
 
 
 def test_a_place_where_nothing_can_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(OutputError, match="could not be written"):
-        RunLog(tmp_path / "file", None)
+        RunLog(tmp_path / "file", 1)
 
 
-def test_spoilt_lines_of_a_log_are_passed_over(tmp_path: Path) -> None:
+def test_damaged_lines_of_a_log_are_passed_over(tmp_path: Path) -> None:
     good = b'{"step": 1, "loss": 2.0}\n'
     (tmp_path / METRICS).write_bytes(
         good + b'\xff{"step": }\n[1]\n{"step": "x"}\n' + good + b'{"st'
     )
     assert [line["step"] for line in read_run_metrics(tmp_path)] == [1, 1]
-    RunLog(tmp_path, 0)  # a run that begins anew forgets them
+    RunLog(tmp_path, 1)  # a run that begins anew forgets them
     assert read_run_metrics(tmp_path) == []

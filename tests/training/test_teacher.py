@@ -17,18 +17,19 @@ from luvli.likelihood import Teacher, distillation_loss, luvli_loss
 from luvli.likelihood.covariance import to_cholesky
 from luvli.network import build, load_model, save_model
 from luvli.network.pixels import crop_to_heatmap
-from luvli.training.batch import TeacherLabel, TrainingFaces, make_batch
+from luvli.training.batch import TrainingFaces, make_batch
 from luvli.training.checkpoint import list_checkpoints
 from luvli.training.distributed import RunOptions
 from luvli.training.loop import train
-from luvli.training.objective import network_input, stage_losses
+from luvli.training.losses import network_input, stage_losses
 from luvli.training.recipe import Recipe, Source, Stage
 from luvli.training.recipe_files import make_recipe
-from luvli.training.relabel import label_faces, teacher_labels
+from luvli.training.relabel import TeacherLabel, label_faces, teacher_labels
 from luvli.training.run_log import read_run_metrics
 from luvli.training.sources import load_source
 
 MakeRecipe = Callable[..., Recipe]
+MINE = Source(set="folder", box_noise="none")
 
 
 @pytest.fixture
@@ -101,14 +102,14 @@ def test_a_teacher_that_knows_no_visibility_teaches_none(
     torch.manual_seed(0)
     save_model(tmp_path / "m.safetensors", build(config), {"enlarge": 1.3})
     faces = crops.records[:2]
-    labels = teacher_labels(faces, tmp_path / "m.safetensors", "none", str(tmp_path))
+    labels = teacher_labels(faces, tmp_path / "m.safetensors", MINE, str(tmp_path))
     assert all((label.visibility == 1).all() for label in labels.values())
     assert (
-        label_faces(faces, tmp_path / "m.safetensors", "none", str(tmp_path)).visibility < 1
+        label_faces(faces, tmp_path / "m.safetensors", MINE, str(tmp_path)).visibility < 1
     ).all()
     same = [replace(face, face_id="one") for face in faces]
     with pytest.raises(InputError, match="ids of their own"):
-        teacher_labels(same, tmp_path / "m.safetensors", "none", str(tmp_path))
+        teacher_labels(same, tmp_path / "m.safetensors", MINE, str(tmp_path))
 
 
 def test_only_the_luvli_loss_has_a_teacher(small_recipe: MakeRecipe) -> None:

@@ -28,10 +28,11 @@ from luvli.training.batch import (
 )
 from luvli.training.order import StageOrder
 from luvli.training.recipe import Recipe, Source
-from luvli.training.relabel import _combined, relabel
+from luvli.training.relabel import combine_views, relabel
 from luvli.training.sources import group_of, hold_out, load_source, name_hash
 
 MakeRecipe = Callable[..., Recipe]
+MINE = Source(set="folder", box_noise="none")
 
 
 def record(name: str, **fields: object) -> FaceRecord:
@@ -200,7 +201,7 @@ def test_pseudo_labels_are_kept(
     torch.manual_seed(0)
     save_model(tmp_path / "m.safetensors", build(small_recipe().network), {"enlarge": 1.3})
     labelled, again = (
-        relabel(crops.records, tmp_path / "m.safetensors", "none", str(tmp_path)) for _ in range(2)
+        relabel(crops.records, tmp_path / "m.safetensors", MINE, str(tmp_path)) for _ in range(2)
     )
     assert len(list(tmp_path.glob("labels-*.npz"))) == 1
     for a, b in zip(labelled, again, strict=True):
@@ -228,7 +229,7 @@ def test_pseudo_labels_need_the_same_markup(tmp_path: Path, small_recipe: MakeRe
     config = small_recipe().network.model_copy(update={"markup": "wflw98", "landmarks": 98})
     save_model(tmp_path / "m.safetensors", build(config))
     with pytest.raises(InputError, match="markup wflw98"):
-        relabel([record("x")], tmp_path / "m.safetensors", "none")
+        relabel([record("x")], tmp_path / "m.safetensors", MINE)
 
 
 def test_faces_that_the_detector_misses_are_counted(astronaut: np.ndarray, tmp_path: Path) -> None:
@@ -308,9 +309,9 @@ def test_sure_views_count_more_in_a_jittered_label() -> None:
     points = np.array([[[[0.0, 0.0]]], [[[4.0, 4.0]]]])
     covariance = np.array([[[np.diag([1.0, 9.0])]], [[np.diag([3.0, 1.0])]]])
     views = [(p, c, np.ones((1, 1))) for p, c in zip(points, covariance, strict=True)]
-    mean, spread, _ = _combined(views, weighted=True)
+    mean, spread, _ = combine_views(views, weighted=True)
     assert np.allclose(mean[0, 0], [4.0 * (1 / 3) / (1 + 1 / 3), 4.0 * 1 / (1 + 1 / 9)])
-    plain, _, _ = _combined(views, weighted=False)
+    plain, _, _ = combine_views(views, weighted=False)
     assert np.allclose(plain[0, 0], [2.0, 2.0])
     scatter = ((points[:, 0, 0, 0] - 1.0) ** 2).mean()
     assert np.isclose(spread[0, 0, 0, 0], 2.0 + scatter)
@@ -330,3 +331,92 @@ def test_rendered_faces_are_the_same_wherever_one_stands(
     monkeypatch.chdir(tmp_path / "data" / "below")
     assert synthetic_faces(settings, Path("..")).head == one.head
     assert Path(one.head) == (tmp_path / "data" / "head.npz").resolve()
+
+
+def test_parquet_is_learnt_from_like_the_folder_that_it_was_made_of(
+    small_recipe: MakeRecipe, faces_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same faces with the same labels and pixels, and the same ones held out."""
+    pytest.importorskip("pyarrow", reason="needs pyarrow (extra scale)")
+    from luvli.data.formats.label_parquet import write_label_shards
+    from luvli.data.sets import load_set
+
+    monkeypatch.setenv("LUVLI_CACHE", str(tmp_path / "cache"))
+    faces = load_set("folder", faces_folder)
+    write_label_shards(tmp_path / "shards", faces, file_faces=8, group_faces=4)
+    for hold in (4, 0.3):
+        sources = {
+            "mine": {"hold_out": hold},
+            "packed": {"set": "parquet", "path": str(tmp_path / "shards"), "hold_out": hold},
+        }
+        data = small_recipe(data={"sources": sources}).data
+        mine, packed = (load_source(name, data.sources[name], data) for name in sources)
+        for side in ("train", "held_out"):
+            pairs = zip(getattr(mine, side), getattr(packed, side), strict=True)
+            for one, other in pairs:
+                assert one.face_id == other.face_id
+                np.testing.assert_array_equal(one.points, other.points)
+                np.testing.assert_array_equal(one.visibility, other.visibility)
+                assert one.image and other.image
+                assert one.image.read_bytes() == other.image.read_bytes()
+
+
+def test_bad_rows_of_parquet_are_named_or_skipped(
+    faces_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow (extra scale)")
+    import pyarrow
+
+    from luvli.data.formats.label_parquet import write_label_shards
+    from luvli.data.sets import load_set
+
+    monkeypatch.setenv("LUVLI_CACHE", str(tmp_path / "cache"))
+    (file,) = write_label_shards(tmp_path / "shards", load_set("folder", faces_folder)[:4])
+    table = pq.read_table(file)
+    for column, place, bad in (("image", 1, None), ("points", 2, [1.0, 2.0, 3.0])):
+        values = table[column].to_pylist()
+        values[place] = bad
+        index = table.schema.get_field_index(column)
+        field = table.schema.field(column)
+        table = table.set_column(index, field, pyarrow.array(values, field.type))
+    pq.write_table(table, file)
+    with pytest.raises(InputError, match=r"00000\.parquet#1 has no image.*#2 is no labelled face"):
+        load_set("parquet", tmp_path / "shards")
+    with pytest.warns(UserWarning, match=r"2 problems skipped, 2 faces are left"):
+        assert len(load_set("parquet", tmp_path / "shards", skip_bad=True)) == 2
+
+
+def test_one_bad_face_ends_no_training_with_skip_bad(
+    small_recipe: MakeRecipe, faces_folder: Path, tmp_path: Path
+) -> None:
+    """Neither among training, nor held-out, nor watched faces, with a teacher and relabelling."""
+    import shutil
+
+    from luvli.training.loop import train
+
+    faces = shutil.copytree(faces_folder, tmp_path / "faces")
+    labels = (faces / "face03.pts").read_text().splitlines()
+    (faces / "face03.pts").write_text("\n".join([*labels[:9], "x y", *labels[10:]]))
+    for name in ("face05", "face06", "face07", "face09", "face12"):  # both sides of the hold-out
+        content = (faces / f"{name}.png").read_bytes()
+        (faces / f"{name}.png").write_bytes(content[:300])
+    (faces / "face08.png").unlink()
+    torch.manual_seed(0)
+    teacher = tmp_path / "teacher.safetensors"
+    save_model(teacher, build(small_recipe().network), {"enlarge": 1.3})
+    mine = {"skip_bad": True, "hold_out": 0.3}
+    data = {
+        "root": str(faces),
+        "sources": {"mine": mine, "again": {"set": "folder", **mine, "relabel": str(teacher)}},
+        "validation": {"watched": {"set": "folder", "skip_bad": True}},
+    }
+    stage = {"epochs": 1, "teacher": str(teacher)}
+    recipe = small_recipe(data=data, stages={"heatmaps": None, "luvli": stage})
+    with pytest.warns(UserWarning, match=r"face0\d") as warned:
+        train(recipe, tmp_path / "run")
+    said = " ".join(str(warning.message) for warning in warned)
+    assert "face03.pts" in said and "images cannot be read and are left out" in said
+    assert "face05.png" in said  # one that only the crops notice
+    data["sources"] = {"mine": {**mine, "skip_bad": False}}
+    with pytest.raises(InputError, match=r"face03\.pts has a row that is not two numbers"):
+        train(small_recipe(data=data), tmp_path / "refused")

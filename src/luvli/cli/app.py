@@ -23,7 +23,6 @@ from luvli.cli import (
     demo,
     detect,
     evaluate,
-    experiments,
     export,
     figure,
     import_official,
@@ -113,7 +112,6 @@ app.add_typer(recipes.recipes, name="recipes")
 app.command()(calibrate.calibrate)
 app.command()(triage.triage)
 app.command()(audit.audit)
-app.add_typer(experiments.experiments, name="experiments")
 app.command()(serve.serve)
 
 

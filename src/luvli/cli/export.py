@@ -21,6 +21,10 @@ def export(
         Path | None,
         typer.Option(help="Folder with labelled faces: what 8 bits cost is measured on it."),
     ] = None,
+    modules: Annotated[
+        list[str] | None,
+        typer.Option("--import", help="Python module that registers the model's trunk."),
+    ] = None,
     calibrate: Annotated[
         Path | None,
         typer.Option(
@@ -41,10 +45,12 @@ def export(
     from luvli.models import find_model
 
     require("torch", "train")
+    from luvli.network.trunks import import_modules
     from luvli.prediction.export import export_onnx
     from luvli.prediction.quantize import quantize_with_images
     from luvli.trust.labelled_folder import calibrate_on_folder, quantization_cost
 
+    import_modules(modules or [])
     if int8 and images is None:
         raise InputError("--int8 needs images of faces to set its ranges: add --images FOLDER.")
     source = find_model(model, "torch")

@@ -1,38 +1,105 @@
-"""`luvli recipes`: the recipes that come with the package."""
+"""`luvli recipes`: the recipes that come with the package, and folders of recipes run together."""
 
 from __future__ import annotations
 
 import shutil
 import sys
 import textwrap
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-recipes = typer.Typer(no_args_is_help=True, help="Recipes that come with the package.")
+recipes = typer.Typer(no_args_is_help=True, help="List, show and compare recipes.")
 
 
 @recipes.command("list")
 def list_recipes() -> None:
     """Names for `luvli train`, with a line about each."""
     from luvli.errors import InputError
-    from luvli.training.recipe_names import recipe_folder, recipe_names, recipe_summary
+    from luvli.training.recipe_files import recipe_folder, recipe_names, recipe_summary
 
     folder = recipe_folder()
     if folder is None:
         raise InputError("no recipes came with this installation: give luvli train a file.")
     names = recipe_names()
     width = max(map(len, names))
-    room = shutil.get_terminal_size().columns - width - 2 if sys.stdout.isatty() else 10_000
+    columns = shutil.get_terminal_size().columns - width - 2 if sys.stdout.isatty() else 10_000
     for name in names:
-        about = recipe_summary(folder / f"{name}.yaml")
-        typer.echo(f"{name:{width}}  {textwrap.shorten(about, max(room, 30), placeholder=' ...')}")
+        about = textwrap.shorten(
+            recipe_summary(folder / f"{name}.yaml"), max(columns, 30), placeholder=" ..."
+        )
+        typer.echo(f"{name:{width}}  {about}")
     typer.echo("\nluvli train NAME runs one, luvli recipes show NAME prints it.")
 
 
 @recipes.command("show")
 def show_recipe(name: Annotated[str, typer.Argument(help="Name of a recipe, e.g. quick.")]) -> None:
     """Print a recipe, to copy and change: `luvli recipes show own-faces > mine.yaml`."""
-    from luvli.training.recipe_names import find_recipe
+    from luvli.training.recipe_files import find_recipe
 
     typer.echo(find_recipe(name).read_text(encoding="utf-8"), nl=False)
+
+
+@recipes.command("run")
+def run_recipes(
+    folder: Annotated[Path, typer.Argument(help="Folder of recipes, e.g. recipes/mini/ablation.")],
+    data: Annotated[Path, typer.Option(help="The folder that holds the data sets (data.root).")],
+    out: Annotated[Path, typer.Option(help="Folder for the runs, one in it for each recipe.")],
+    only: Annotated[
+        list[str] | None, typer.Option(help="Only this recipe; may be given several times.")
+    ] = None,
+    seeds: Annotated[
+        int, typer.Option(help="Train each recipe so many times, with seeds in a row.")
+    ] = 1,
+    change: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Change a value where recipes have it: key=value."),
+    ] = None,
+    modules: Annotated[
+        list[str] | None,
+        typer.Option("--import", help="Python module that registers trunks or losses."),
+    ] = None,
+    threads: Annotated[int, typer.Option(help="CPU threads.")] = 1,
+    precision: Annotated[
+        str, typer.Option(help="32-true, or bf16-mixed or 16-mixed where the hardware has it.")
+    ] = "32-true",
+    reference: Annotated[str, typer.Option(help="The row that others differ from.")] = "luvli",
+) -> None:
+    """Train every recipe of a folder, one after the other, and compare them on held-out faces.
+
+    What is finished is not run again and what was stopped goes on: the same command resumes. At
+    the end it prints the table, which is also in OUT/table.md: errors with their intervals, the
+    spread over seeds, and paired differences from the reference row.
+
+    Example: `luvli recipes run recipes/mini/ablation --data DATA --out runs/ablation --seeds 3`
+    """
+    import os
+
+    os.environ.setdefault("GOMP_SPINCOUNT", "2000")  # see `luvli train`
+    from luvli.cli.tables import print_table
+    from luvli.errors import require
+
+    require("torch", "train")
+    from luvli.files import write_text
+    from luvli.network.trunks import import_modules
+    from luvli.training import experiments
+    from luvli.training.distributed import RunOptions, Stopped
+
+    import_modules(modules or [])
+    overrides = [f"data.root={data}", *(change or [])]
+    options = RunOptions(threads=threads, precision=precision)
+
+    def say(sentence: str) -> None:
+        typer.echo(sentence, err=True)
+
+    try:
+        experiments.run_experiments(folder, out, overrides, options, only or [], seeds, say)
+    except Stopped as stopped:
+        say(f"luvli: {stopped}: the same command goes on")
+        raise typer.Exit(143) from None
+    if (out / reference / experiments.HELD_OUT).is_file():
+        rows = experiments.experiment_rows(out, reference)
+        write_text(out / "table.md", experiments.table_markdown(rows))
+        print_table(*experiments.table_cells(rows))
+        say(f"the table is in {out / 'table.md'}")

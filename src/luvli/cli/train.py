@@ -26,6 +26,10 @@ def train(
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave out faces with damaged images or labels.")
     ] = False,
+    modules: Annotated[
+        list[str] | None,
+        typer.Option("--import", help="Python module that registers trunks or losses."),
+    ] = None,
     threads: Annotated[
         int,
         typer.Option(
@@ -49,9 +53,9 @@ def train(
 ) -> None:
     """Train a model as a recipe says.
 
-    The folder of the run holds checkpoints, metrics.jsonl, TensorBoard events, an image of
-    validation faces, and at the end model.safetensors. SIGTERM or Ctrl-C writes a checkpoint
-    and ends with code 143; --resume continues as if nothing had happened.
+    The folder of the run holds checkpoints, metrics.jsonl, TensorBoard events, learning curves,
+    an image of validation faces, and at the end model.safetensors. SIGTERM or Ctrl-C writes a
+    checkpoint and ends with code 143; --resume continues as if nothing had happened.
 
     Example: `luvli train quick`
     """
@@ -61,13 +65,17 @@ def train(
     from luvli.errors import require
 
     require("torch", "train")
+    from luvli.network.trunks import import_modules
     from luvli.training.distributed import RunOptions, Stopped
     from luvli.training.loop import train as run
     from luvli.training.recipe_files import read_recipe
 
+    import_modules(modules or [])
     chosen = read_recipe(recipe, change or [])
     if skip_bad:
-        everywhere = [f"data.sources.{name}.skip_bad=true" for name in chosen.data.sources]
+        names = [f"data.sources.{name}" for name in chosen.data.sources]
+        names += [f"data.validation.{name}" for name in chosen.data.validation]
+        everywhere = [f"{name}.skip_bad=true" for name in names]
         chosen = read_recipe(recipe, [*(change or []), *everywhere])
     options = RunOptions(
         resume,

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ from luvli.data.augment import (
 from luvli.data.boxes import BoxNoise, crop_box, get_enlargement
 from luvli.data.patches import Patches, load_patches
 from luvli.data.record import FaceRecord
-from luvli.data.sets import refuse
+from luvli.data.sets import DataWarning, refuse
 from luvli.errors import InputError, unknown_choice
 from luvli.files import PathLike
 from luvli.image import Box, Crop, read_image
@@ -129,6 +130,12 @@ class CropDataset:
         patches = load_patches(self.records, self.boxes, side, pixels, folder, track)
         if patches.problems and not skip_bad:
             raise refuse(patches.problems, "the training images")
+        if patches.problems:
+            count, first = len(patches.problems), patches.problems[0]
+            sentence = (
+                f"{count:,} faces are left out, their images cannot be used; the first: {first}"
+            )
+            warnings.warn(sentence, DataWarning, stacklevel=3)
         self.patches = patches
         self._rows = np.flatnonzero(patches.good)
         self.records = [self.records[int(i)] for i in self._rows]

@@ -42,6 +42,11 @@ class NetworkConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
+    trunk: str = "dunet"
+    """the network from crops to heat maps and bottlenecks, by its name in
+    `luvli.network.trunks.TRUNKS`"""
+    trunk_options: dict[str, bool | int | float | str] = Field(default_factory=dict)
+    """for trunks of your own: whatever they need besides the fields below"""
     unets: int = Field(default=8, ge=1, le=64)
     """K, the number of U-nets in a row"""
     order: int = Field(default=1, ge=0, le=64)

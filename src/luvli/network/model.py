@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from luvli.network.config import NetworkConfig
-from luvli.network.dunet import DUNet
 from luvli.network.heads import (
     AstrayEstimator,
     CholeskyEstimator,
@@ -18,6 +17,7 @@ from luvli.network.heads import (
     heatmap_cholesky,
     spatial_mean,
 )
+from luvli.network.trunks import make_trunk
 
 
 class UNetOutput(NamedTuple):
@@ -56,7 +56,7 @@ class LUVLi(nn.Module):
     def __init__(self, config: NetworkConfig, *, activation_checkpointing: bool = False) -> None:
         super().__init__()
         self.config = config
-        self.trunk = DUNet.from_config(config, activation_checkpointing=activation_checkpointing)
+        self.trunk = make_trunk(config, activation_checkpointing)
         self.cholesky = CholeskyEstimator(
             config.bottleneck_size,
             config.landmarks,

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from luvli.errors import InputError
 from luvli.network.backend import INPUT, output_shapes
-from luvli.network.dunet import Block, NormReluConv, UNet
+from luvli.network.dunet import Block, DUNet, NormReluConv, UNet
 from luvli.network.model import LUVLi
 from luvli.network.model_info import ModelInfo
 from luvli.network.pixels import STRIDE, heatmap_to_crop
@@ -160,6 +160,7 @@ def _images(graph: _Graph, network: LUVLi) -> str:
 def _trunk(graph: _Graph, network: LUVLi, images: str) -> tuple[str, list[str]]:
     """Heat maps of the last U-net and bottlenecks of all: the way of `DUNet.forward`."""
     trunk, order = network.trunk, network.config.order
+    assert isinstance(trunk, DUNet)
     conv, norm = trunk.stem[0], trunk.stem[1]
     assert isinstance(conv, nn.Conv2d) and isinstance(norm, nn.BatchNorm2d)
     factor = 1.0 if network.config.contrast_stretch else 1 / 255

@@ -17,6 +17,7 @@ from luvli.network.inference import CropPredictor
 from luvli.network.model import LUVLi
 from luvli.network.model_info import ModelInfo
 from luvli.network.onnx_graph import build_graph
+from luvli.network.onnx_trace import trace_graph
 from luvli.prediction.onnx_backend import OnnxBackend
 
 PIXEL_TOLERANCE = 1e-3
@@ -57,7 +58,8 @@ def export_network(network: LUVLi, info: ModelInfo, target: PathLike) -> Differe
     model = CropPredictor(network.eval(), info)
     crops = test_crops(info.config.input_size)
     with whole_file(target) as temporary:
-        onnx.save(build_graph(network, info), temporary)
+        ours = info.config.trunk == "dunet"
+        onnx.save(build_graph(network, info) if ours else trace_graph(model), temporary)
         found = check(model, OnnxBackend(temporary), crops)
         if not (
             found.pixels <= PIXEL_TOLERANCE

@@ -11,18 +11,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from luvli.arrays import Floats
-from luvli.data.augment import Augmentation
 from luvli.data.dataset import CropDataset, collate
-from luvli.data.record import FaceRecord, Visibility
-from luvli.data.shards import ShardedFaces
-from luvli.data.streamed_crops import StreamedCrops
+from luvli.data.record import Visibility
 from luvli.image import affine as affines
 from luvli.markup import get_markup
 from luvli.prefetch import prefetch
-from luvli.progress import Track
 from luvli.training.order import StageOrder
-from luvli.training.recipe import OcclusionUse, Recipe, Source, Stage, VisibilityUse
-from luvli.training.sources import SourceFaces, load_source, name_hash
+from luvli.training.recipe import OcclusionUse, Source, VisibilityUse
+from luvli.training.relabel import TeacherLabel
 
 T = TypeVar("T")
 
@@ -49,17 +45,6 @@ class Batch(NamedTuple):
     """(B, k, 2, 2) crop pixels squared"""
     teacher_visibility: Tensor | None = None
     """(B, k) probability"""
-
-
-class TeacherLabel(NamedTuple):
-    """What a teacher says about one face, in image pixels."""
-
-    points: Floats
-    """(k, 2)"""
-    covariance: Floats
-    """(k, 2, 2)"""
-    visibility: Floats
-    """(k,) probability; 1 from a teacher that knows nothing of visibility"""
 
 
 class TrainingFaces:
@@ -222,67 +207,3 @@ def has_covered_landmarks(faces: TrainingFaces) -> bool:
         ):
             return True
     return False
-
-
-def training_faces(
-    recipe: Recipe,
-    stage: Stage,
-    faces: Mapping[str, SourceFaces],
-    teachers: Mapping[str, Mapping[str, TeacherLabel]] | None = None,
-    track: Track = iter,
-) -> TrainingFaces:
-    """The augmented crops of one stage; `teachers`: for each source what its teacher says, by
-    face id."""
-    names = recipe.sources_of(stage)
-    crops: list[CropDataset] = []
-    for name in names:
-        part = faces[name]
-        size = recipe.stage_network(stage).input_size
-        shared: dict[str, Any] = {
-            "enlarge": recipe.data.enlarge,
-            "augmentation": stage.augmentation,
-            "box_noise": part.source.box_noise,
-            "seed": source_seed(recipe.seed, name),
-            "skip_bad": part.source.skip_bad,
-        }
-        if isinstance(part.train, ShardedFaces):
-            crops.append(StreamedCrops(part.train, size, **shared))
-        else:
-            cache = recipe.data.cache or True
-            shared |= {"convention": recipe.network.crop, "cache": cache, "track": track}
-            crops.append(CropDataset(part.train, size, **shared))
-    uses = [faces[name].source for name in names]
-    labels = [teachers[name] for name in names] if teachers else None
-    return TrainingFaces(crops, uses, labels)
-
-
-def validation_crops(
-    recipe: Recipe, size: int, faces: Mapping[str, SourceFaces], track: Track = iter
-) -> dict[str, CropDataset]:
-    """Plain crops of the held-out faces and of the sets that are only watched."""
-    watched: dict[str, tuple[Source, Sequence[FaceRecord]]] = {
-        name: (part.source, part.held_out) for name, part in faces.items() if part.held_out
-    }
-    for name, source in recipe.data.validation.items():
-        whole = source.model_copy(update={"hold_out": 0})
-        loaded = load_source(name, whole, recipe.data, recipe.network, stream=False)
-        watched[name] = (source, loaded.train)
-    return {
-        name: CropDataset(
-            records,
-            size,
-            enlarge=recipe.data.enlarge,
-            augmentation=Augmentation.recipe("none"),
-            box_noise=source.box_noise,
-            convention=recipe.network.crop,
-            cache=recipe.data.cache or True,
-            skip_bad=source.skip_bad,
-            track=track,
-        )
-        for name, (source, records) in watched.items()
-    }
-
-
-def source_seed(seed: int, name: str) -> int:
-    """Every source has random streams of its own, whatever its place in a mixture."""
-    return (seed + int(name_hash(name)[:7], 16)) % 2**31

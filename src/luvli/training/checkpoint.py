@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from luvli.errors import InputError
@@ -30,8 +29,8 @@ class CheckpointWarning(UserWarning):
 
 def list_checkpoints(folder: Path) -> list[Path]:
     """The checkpoints of a run, oldest first."""
-    found = [path for path in folder.glob("step-*.ckpt") if _NAME.fullmatch(path.name)]
-    return sorted(found, key=lambda path: int(_NAME.fullmatch(path.name)[1]))  # type: ignore[index]
+    paths = [path for path in folder.glob("step-*.ckpt") if _NAME.fullmatch(path.name)]
+    return sorted(paths, key=lambda path: int(_NAME.fullmatch(path.name)[1]))  # type: ignore[index]
 
 
 def save_checkpoint(folder: Path, step: int, state: Mapping[str, Any], keep: int) -> Path:
@@ -101,16 +100,11 @@ def result_weights(checkpoint: Mapping[str, Any]) -> dict[str, torch.Tensor]:
 
 
 def random_states() -> dict[str, Any]:
-    """The state of the global random generators, as plain values and tensors.
+    """The state of PyTorch's random generators.
 
-    Data order and augmentation do not need them: these are functions of seed and step.
+    Data order and augmentation do not need them, nor NumPy's: they are functions of seed and step.
     """
-    kind, keys, position, has_gauss, cached = np.random.get_state()  # noqa: NPY002
-    words = torch.from_numpy(np.asarray(keys, dtype=np.int64))
-    states: dict[str, Any] = {
-        "torch": torch.get_rng_state(),
-        "numpy": [str(kind), words, int(position), int(has_gauss), float(cached)],
-    }
+    states: dict[str, Any] = {"torch": torch.get_rng_state()}
     if torch.cuda.is_available():
         states["cuda"] = torch.cuda.get_rng_state_all()
     return states
@@ -119,9 +113,6 @@ def random_states() -> dict[str, Any]:
 def restore_random_states(states: Mapping[str, Any]) -> None:
     """The inverse of `random_states`; GPU generators only where there are as many GPUs."""
     torch.set_rng_state(states["torch"])
-    kind, keys, position, has_gauss, cached = states["numpy"]
-    words = keys.numpy().astype(np.uint32)
-    np.random.set_state((kind, words, position, has_gauss, cached))  # noqa: NPY002
     if torch.cuda.is_available() and len(states.get("cuda", ())) == torch.cuda.device_count():
         torch.cuda.set_rng_state_all(states["cuda"])
 

@@ -138,7 +138,7 @@ class Stopped(Exception):
 _BEFORE_STEP = "stopped by a signal while faces were read or drawn: continue with --resume"
 
 
-class Stop:
+class StopSignal:
     """Whether a signal came."""
 
     def __init__(self) -> None:
@@ -166,9 +166,9 @@ class Stop:
 
 
 @contextmanager
-def stop_signals() -> Iterator[Stop]:
+def stop_signals() -> Iterator[StopSignal]:
     """Within the block SIGTERM and SIGINT only set `asked`; a second Ctrl-C ends at once."""
-    stop = Stop()
+    stop = StopSignal()
 
     try:
         before = {number: signal.signal(number, stop.note) for number in _SIGNALS}

@@ -3,181 +3,270 @@
     recipe = read_recipe("recipes/quick.yaml")
     train(recipe, Path("runs/quick"))
 
-A run lives in one folder: `recipe.yaml`, `checkpoints/`, `metrics.jsonl`, `tensorboard/`,
-`validation.png`, one model file for each finished stage, and `model.safetensors` at the end.
-What happens at step n depends on the recipe and n alone, so a run that was stopped and
-resumed ends in the same weights.
+Read `StageTrainer.fit` (the loop) and `StageTrainer.step` (forward, losses, backward, optimiser)
+first. Averaging, stopping, logging, validating and saving are `luvli.training.callbacks`.
+
+A run has one folder: `recipe.yaml`, `checkpoints/`, `metrics.jsonl`, `tensorboard/`,
+`learning_curve.png`, `validation.png`, one model file for each finished stage, and
+`model.safetensors` at the end. What happens at step n depends on the recipe and n alone, so a run
+that was stopped and resumed ends in the same weights.
 """
 
 from __future__ import annotations
 
-import contextlib
-import shutil
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor
+from torch.optim.swa_utils import AveragedModel
+
 from luvli.errors import InputError
 from luvli.files import write_text
-from luvli.training.checkpoint import latest_checkpoint, list_checkpoints
-from luvli.training.distributed import RunOptions, launch, stop_signals
+from luvli.network import LUVLi, build, load_weights_into
+from luvli.network.grow import fitting_weights
+from luvli.network.inference import network_input
+from luvli.training.batch import Batch, load_batches
+from luvli.training.callbacks import Callback, StepResult, default_callbacks
+from luvli.training.checkpoint import latest_checkpoint, list_checkpoints, restore_random_states
+from luvli.training.distributed import (
+    RunOptions,
+    Stopped,
+    launch,
+    network_threads,
+    prepare_norms,
+    set_training_mode,
+    stop_signals,
+)
 from luvli.training.licences import check_licence
-from luvli.training.recipe import Recipe, Source, stage_of
-from luvli.training.recipe_files import make_recipe, write_recipe
-from luvli.training.relabel import shipped_or_path
-from luvli.training.run_log import METRICS, RunLog
-from luvli.training.sources import load_source
-from luvli.training.stage import StageTrainer, StepCounter, TrainingRun
-from luvli.training.stage_model import MODEL, stage_path
-from luvli.training.validate import ValidationMetrics
+from luvli.training.losses import StageLosses, freeze_unused, stage_losses
+from luvli.training.optimizer import make_optimizer, moving_average, set_lr
+from luvli.training.recipe import Recipe
+from luvli.training.recipe_files import changed_settings, make_recipe, write_recipe
+from luvli.training.run import MODEL, StepCounter, TrainingRun, run_folder
+from luvli.training.run_log import RunLog
+from luvli.training.schedule import lr_factor
+from luvli.training.sources import check_files, model_file
+from luvli.training.stage_data import load_faces, stage_data
+from luvli.training.stage_model import check_start, keeps, write_stage_model
 
-__all__ = ["RunOptions", "train"]
+__all__ = ["RunOptions", "StageTrainer", "train"]
+
+Weights = dict[str, Tensor]
 
 
-def train(recipe: Recipe, out: Path, options: RunOptions | None = None) -> Path:
+def train(
+    recipe: Recipe,
+    out: Path,
+    options: RunOptions | None = None,
+    callbacks: Sequence[Callback] = (),
+) -> Path:
     """Run a recipe to its end -> path of the finished model.
 
     A signal (SIGTERM, Ctrl-C) ends it after a checkpoint with `luvli.training.distributed.Stopped`.
+    `callbacks` are called after those that every run has.
     """
     options = options or RunOptions()
     check_licence(recipe)
-    checkpoint = _find_checkpoint(out, options.resume)
     fabric = launch(options)
-    made = _not_there_yet(out)
-    done = StepCounter.from_checkpoint(checkpoint).global_step if checkpoint else 0
-    log = RunLog(out, done, fabric.is_global_zero)
-    try:
+    with run_folder(fabric, out):
+        checkpoint = _find_checkpoint(out, options.resume)
+        check_files(recipe, resumed=checkpoint is not None)
+        build(recipe.network)  # an unknown trunk is refused before faces are read
+        counter = StepCounter(next(iter(recipe.stages)))
         if checkpoint is not None:
-            _compare(recipe, checkpoint, log)
+            counter = StepCounter(**checkpoint["counter"])
         if fabric.is_global_zero:
             write_text(out / "recipe.yaml", write_recipe(recipe))
-        if options.resume and checkpoint is None:
-            log.say(f"{out} holds no checkpoint to resume from: beginning at the first step")
+        log = RunLog(out, counter.global_step + 1, fabric.is_global_zero)
         run = TrainingRun(recipe, out, options, fabric, log)
-        return _run_stages(run, checkpoint)
-    except InputError:
-        if fabric.is_global_zero and made is not None and not _has_begun(out):
-            _clear(out, made)
-        raise
-    finally:
-        log.end_stage()
+        try:
+            if checkpoint is not None:
+                _continue(run, counter, checkpoint)
+            elif options.resume:
+                log.say(f"{out} holds no checkpoint to resume from: beginning at the first step")
+            _run_stages(run, counter, checkpoint, callbacks)
+        finally:
+            log.close()
+    return out / MODEL
 
 
-def _not_there_yet(out: Path) -> list[Path] | None:
-    """Folders, innermost first, that a run in `out` will make; None where something is in it."""
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        return None
-    return [folder for folder in (out, *out.parents) if not folder.exists()]
-
-
-def _has_begun(out: Path) -> bool:
-    return bool(list_checkpoints(out / "checkpoints")) or (out / METRICS).exists()
-
-
-def _clear(out: Path, made: list[Path]) -> None:
-    """Take away what a run left that was refused before its first step."""
-    with contextlib.suppress(OSError):  # the reason why it was refused is the one to tell
-        (out / "recipe.yaml").unlink(missing_ok=True)
-        shutil.rmtree(out / "tensorboard", ignore_errors=True)
-        for folder in made:
-            folder.rmdir()  # refuses where somebody put something
-
-
-def _run_stages(run: TrainingRun, checkpoint: dict[str, Any] | None) -> Path:
+def _run_stages(
+    run: TrainingRun,
+    counter: StepCounter,
+    checkpoint: dict[str, Any] | None,
+    callbacks: Sequence[Callback],
+) -> None:
+    """One stage after the other, from that of `counter` on; each begins with the weights that the
+    one before ended with."""
+    weights: Weights | None = None
     names = list(run.recipe.stages)
-    counter = StepCounter(names[0])
-    weights = None
-    if run.recipe.init is not None and checkpoint is None:
-        shipped_or_path(run.recipe.init)  # a mistyped name is told before any face is read
-    if checkpoint is not None:
-        counter = StepCounter.from_checkpoint(checkpoint)
-        known = checkpoint["validation"].items()
-        run.validation = {name: ValidationMetrics(**metrics) for name, metrics in known}
-        run.log.say(f"continuing after step {counter.step} of stage {counter.stage}")
     with stop_signals() as stop:
-        for name in names[: names.index(counter.stage)]:
-            with stop.at_once():
-                _load_faces(run, name)
-        for name in names[names.index(counter.stage) :]:
-            with stop.at_once():  # drawing faces may take long, and goes on where it stopped
-                _load_faces(run, name)
+        called = [*default_callbacks(stop), *callbacks]
+        for place, name in enumerate(names):
+            with stop.at_once():  # reading and drawing faces goes on where it stopped
+                load_faces(run, name)
+            if place < names.index(counter.stage):
+                continue
             if name != counter.stage:
                 counter = StepCounter(name, global_step=counter.global_step)
-            weights = StageTrainer(run, counter, weights, checkpoint).train(stop)
+            stage = StageTrainer(run, counter, weights, checkpoint)
+            weights = stage.fit(called)
             checkpoint = None
-    return run.out / MODEL
+            if run.fabric.is_global_zero:
+                write_stage_model(run, name, stage.faces, weights, counter.global_step)
 
 
-def _load_faces(run: TrainingRun, stage: str) -> None:
-    """Add the sources of a stage to the run's faces, where they are not there yet.
+class StageTrainer:
+    """One stage: its data, network and optimiser, ready to go on from `counter`.
 
-    Not all at once: faces can be labelled by the model of an earlier stage, and rendered ones can
-    wear the skin of such faces.
+    `weights` are those of the stage before; `checkpoint`, if the stage is continued, has all.
     """
-    recipe = run.recipe
-    data = recipe.data.model_copy(update={"sources": _with_stage_models(recipe, run.out)})
-    for name in recipe.sources_of(recipe.stages[stage]):
-        if name in run.faces:
-            continue
-        with run.fabric.rank_zero_first(local=True):
-            part = load_source(
-                name, data.sources[name], data, recipe.network, workers=run.options.threads
-            )
-        run.faces[name] = part
-        kept = f", {len(part.held_out)} held out" if part.held_out else ""
-        run.log.say(f"{name}: {len(part.train)} faces to learn from{kept}")
-        if len(part.held_out) > len(part.train):
-            key = f"data.sources.{name}.hold_out"
-            run.log.say(
-                f"{name}: more faces are held out than are left to learn from; --set {key}=0.1 "
-                "holds out a tenth"
-            )
 
+    network: LUVLi
+    model: Any
+    """the network as Fabric wraps it"""
+    optimizer: Any
+    average: AveragedModel | None
+    """moving average of the weights"""
 
-def _with_stage_models(recipe: Recipe, out: Path) -> dict[str, Source]:
-    """The sources, with the model file of the stage in place of `stage:NAME`."""
-    sources = {}
-    for name, source in recipe.data.sources.items():
-        stage = stage_of(source.relabel)
-        if stage is not None:
-            path = str(stage_path(recipe, stage, out))
-            source = source.model_copy(update={"relabel": path})
-        sources[name] = source
-    return sources
+    def __init__(
+        self,
+        run: TrainingRun,
+        counter: StepCounter,
+        weights: Weights | None,
+        checkpoint: dict[str, Any] | None,
+    ) -> None:
+        self.run, self.fabric, self.counter = run, run.fabric, counter
+        self.name = counter.stage
+        self.stage = run.recipe.stages[self.name]
+        self.config = run.recipe.stage_network(self.stage)
+        self.stopping = False
+        """whether the run ends after this step"""
+        # where the trunk is kept, so are the statistics of its batch norms
+        self.batch_norm = "frozen" if keeps(self.stage, "trunk") else self.stage.batch_norm
+        check_start(run, self.name)
+        self.faces, self.watched, self.order = stage_data(run, self.name, counter.step)
+        self._make_network(weights, checkpoint)
+        share = self.stage.batch_size // self.fabric.world_size
+        torch.set_num_threads(network_threads(run.options.threads, self.config, share))
+
+    def fit(self, callbacks: Sequence[Callback]) -> Weights:
+        """All remaining steps -> the weights that the stage ends with."""
+        for callback in callbacks:
+            callback.stage_begins(self)
+        set_training_mode(self.network, self.batch_norm)
+        batches = load_batches(self.faces, self.order, self.run.options.workers)
+        while self.counter.step < self.order.steps:
+            asked = time.perf_counter()
+            batch = self.fabric.to_device(next(batches))
+            waited = time.perf_counter() - asked
+            lr = self.lr()
+            losses = self.step(batch, lr)
+            self.counter.step += 1
+            self.counter.global_step += 1
+            for callback in callbacks:
+                callback.step_done(self, StepResult(losses, lr, waited))
+            if self.stopping:
+                raise Stopped(
+                    f"stopped by a signal after step {self.counter.step} of stage {self.name}: "
+                    "continue with --resume"
+                )
+        for callback in callbacks:
+            callback.stage_ends(self)
+        return {name: tensor.detach().cpu().clone() for name, tensor in self.result().items()}
+
+    def step(self, batch: Batch, lr: float) -> StageLosses:
+        """Learn from one batch."""
+        set_lr(self.optimizer, lr)
+        outputs = self.model(network_input(batch.images, self.config))
+        losses = stage_losses(self.stage, self.config, outputs, batch)
+        self.fabric.backward(losses.total)
+        if self.stage.clip_grad_norm is not None:
+            self.fabric.clip_gradients(
+                self.model,
+                self.optimizer,
+                max_norm=self.stage.clip_grad_norm,
+                error_if_nonfinite=False,
+            )
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        return losses
+
+    def lr(self) -> float:
+        """The learning rate of the next step."""
+        epoch = self.counter.step / self.order.steps_per_epoch
+        return self.stage.optimizer.lr * lr_factor(self.stage.schedule, epoch, self.stage.epochs)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the last step, from 0 on."""
+        return (self.counter.step - 1) // self.order.steps_per_epoch
+
+    @property
+    def epoch_ended(self) -> bool:
+        """Whether the last step was the last of its epoch."""
+        return self.counter.step % self.order.steps_per_epoch == 0
+
+    def result(self) -> Weights:
+        """The weights that count: the average where there is one."""
+        network = self.network if self.average is None else self.average.module
+        return network.state_dict()
+
+    def _make_network(self, weights: Weights | None, checkpoint: dict[str, Any] | None) -> None:
+        stage, fabric, recipe = self.stage, self.fabric, self.run.recipe
+        torch.manual_seed(recipe.seed * 1000 + list(recipe.stages).index(self.name))
+        network = build(
+            self.config, activation_checkpointing=self.run.options.activation_checkpointing
+        )
+        if checkpoint is not None:
+            network.load_state_dict(checkpoint["network"])
+        elif weights is not None:
+            network.load_state_dict(fitting_weights(weights, network), strict=False)
+        elif recipe.init is not None:
+            fresh = load_weights_into(network, model_file(recipe.init))
+            self.run.log.say(f"starting from {recipe.init}; fresh: {', '.join(fresh) or 'none'}")
+        freeze_unused(network, stage)
+        on_cpu = fabric.device.type == "cpu"
+        network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        network = prepare_norms(network, self.batch_norm, fabric.world_size, on_cpu)
+        optimizer = make_optimizer(network, stage.optimizer)
+        self.model, self.optimizer = fabric.setup(network, optimizer)
+        self.network = network
+        self.average = moving_average(network, stage.ema) if stage.ema is not None else None
+        if checkpoint is not None:
+            self.optimizer.load_state_dict(checkpoint["optimizer"])
+            if self.average is not None and checkpoint["average"] is not None:
+                self.average.module.load_state_dict(checkpoint["average"])
+                self.average.n_averaged.fill_(checkpoint["average_updates"])
+            restore_random_states(checkpoint["random"])
 
 
 def _find_checkpoint(out: Path, resume: bool) -> dict[str, Any] | None:
     folder = out / "checkpoints"
-    if not resume:
-        if list_checkpoints(folder) or (out / MODEL).exists():
-            raise InputError(
-                f"{out} already holds a run: continue it with --resume, or choose another --out."
-            )
-        return None
-    return latest_checkpoint(folder)
+    if resume:
+        return latest_checkpoint(folder)
+    if list_checkpoints(folder) or (out / MODEL).exists():
+        raise InputError(
+            f"{out} already holds a run: continue it with --resume, or choose another --out."
+        )
+    return None
 
 
-def _compare(recipe: Recipe, checkpoint: dict[str, Any], log: RunLog) -> None:
+def _continue(run: TrainingRun, counter: StepCounter, checkpoint: dict[str, Any]) -> None:
     """Say what changed in the recipe since the checkpoint; refuse what cannot be continued."""
+    recipe = run.recipe
     old = make_recipe(checkpoint["recipe"], "the checkpoint's recipe")
     if old.network != recipe.network:
         raise InputError("the recipe's network differs from the run's: choose another --out.")
-    stage = StepCounter.from_checkpoint(checkpoint).stage
-    if stage not in recipe.stages:
-        raise InputError(f"the run is in stage {stage!r}, which the recipe lacks.")
+    if counter.stage not in recipe.stages:
+        raise InputError(f"the run is in stage {counter.stage!r}, which the recipe lacks.")
     for key, before, after in changed_settings(old.model_dump(), recipe.model_dump()):
-        log.say(f"recipe changed since the run began: {key} was {before}, is now {after}")
-
-
-def changed_settings(old: Any, new: Any, place: str = "") -> list[tuple[str, Any, Any]]:
-    """Where two nested mappings differ: (key, old, new).
-
-    >>> changed_settings({"a": {"b": 1}, "c": 2}, {"a": {"b": 3}, "c": 2})
-    [('a.b', 1, 3)]
-    """
-    if not (isinstance(old, dict) and isinstance(new, dict)):
-        return [] if old == new else [(place, old, new)]
-    found = []
-    for key in dict.fromkeys([*old, *new]):
-        inner = f"{place}.{key}" if place else str(key)
-        found += changed_settings(old.get(key), new.get(key), inner)
-    return found
+        run.log.say(f"recipe changed since the run began: {key} was {before}, is now {after}")
+    run.validation = {
+        name: {metric: value for metric, value in metrics.items() if value is not None}
+        for name, metrics in checkpoint["validation"].items()
+    }
+    run.log.say(f"continuing after step {counter.step} of stage {counter.stage}")

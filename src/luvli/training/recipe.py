@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from luvli.data.augment import Augmentation
 from luvli.data.boxes import BoxNoise, get_enlargement
@@ -18,7 +18,6 @@ from luvli.network.config import NetworkConfig
 from luvli.training.schedule import Schedule, Steps
 from luvli.training.strict_config import StrictConfig, check_keys
 
-LossName = Literal["heatmap", "luvli", "mse"]
 VisibilityUse = Literal["labelled", "paper", "ignore", "frontal"]
 OcclusionUse = Literal["labelled", "pasted", "ignore"]
 TrainedHead = Literal["trunk", "cholesky", "visibility", "occlusion"]
@@ -27,21 +26,32 @@ Positive = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(gt=0, lt=1)]
 
 
-def _plain_name(name: str) -> str:
+def _check_name(name: str) -> None:
     """Runs and stages give their names to files: no name may lead out of the run's folder."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name):
         raise ValueError(
             f"{name!r} cannot be a name: use up to 100 letters, digits, dots, dashes and "
             "underscores, a letter or digit first"
         )
-    return name
 
 
-def without_null(given: Any) -> Any:
+def without_null(value: Any) -> Any:
     """A stage, source or share that a recipe sets to null is gone: so it drops what it extends."""
-    if isinstance(given, dict):
-        return {name: value for name, value in given.items() if value is not None}
-    return given
+    if isinstance(value, dict):
+        return {name: part for name, part in value.items() if part is not None}
+    return value
+
+
+Removable = BeforeValidator(without_null)
+
+
+def _with_kind(kind: str) -> BeforeValidator:
+    """A mapping that does not name its kind is of the default kind: `optimizer: {lr: 1e-4}`."""
+
+    def add(value: Any) -> Any:
+        return {"kind": kind, **value} if isinstance(value, dict) else value
+
+    return BeforeValidator(add)
 
 
 class Synthetic(StrictConfig):
@@ -63,10 +73,8 @@ class Synthetic(StrictConfig):
 
     def photographs(self, what: Literal["textures", "backgrounds"]) -> tuple[str, ...]:
         """The sources (or the one folder) that lend skins or backgrounds."""
-        given = self.textures if what == "textures" else self.backgrounds
-        if given is None:
-            return ()
-        return (given,) if isinstance(given, str) else given
+        names = self.textures if what == "textures" else self.backgrounds
+        return (names,) if isinstance(names, str) else names or ()
 
 
 class Source(StrictConfig):
@@ -114,36 +122,29 @@ class Source(StrictConfig):
     relabel: str | None = None
     """a shipped model, a model file, or `stage:NAME` for the model of an earlier stage of this
     run: its predictions replace the training labels, and its covariances weigh them"""
-    shuffle_buffer: Positive = 4096
-    """for `set: parquet`, which is read while it is learnt from: so many faces, at least, are in
-    memory and shuffled together; about their image files' bytes for each process that prepares
-    data"""
     licence: str = ""
     """of the images, for folders of your own; known sets have theirs (`luvli data list`)"""
 
     @field_validator("hold_out")
     @classmethod
-    def _count_or_share(cls, given: int | float) -> int | float:
-        if given < 0 or (isinstance(given, float) and given >= 1):
+    def _count_or_share(cls, amount: int | float) -> int | float:
+        if amount < 0 or (isinstance(amount, float) and amount >= 1):
             raise ValueError("write a whole number of faces (0, 100), or a share below 1 (0.1)")
-        return given
+        return amount
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_retired_keys(cls, fields: Any) -> Any:
+        """Recipes inside older model files and checkpoints have keys that mean nothing now."""
+        if isinstance(fields, dict):
+            return {key: value for key, value in fields.items() if key != "shuffle_buffer"}
+        return fields
 
     @model_validator(mode="after")
     def _one_kind(self) -> Source:
         if (self.set is None) == (self.synthetic is None):
             raise ValueError("a source needs either a data 'set' or 'synthetic' faces")
-        if self.streamed:
-            for key in ("limit", "relabel", "split", "subset", "protocol"):
-                if getattr(self, key) is not None:
-                    raise ValueError(f"{key}: not for set: parquet, which is never whole in memory")
-            if self.boxes != "labels":
-                raise ValueError("boxes: set: parquet has only the labels' own")
         return self
-
-    @property
-    def streamed(self) -> bool:
-        """Whether its faces are read while they are learnt from."""
-        return self.set == "parquet"
 
 
 def stage_of(relabel: str | None) -> str | None:
@@ -157,18 +158,13 @@ class Data(StrictConfig):
 
     root: str = "."
     """the folder that the sources' paths start from: --set data.root=DIR"""
-    sources: dict[str, Source] = Field(default_factory=dict)
-    validation: dict[str, Source] = Field(default_factory=dict)
+    sources: Annotated[dict[str, Source], Removable] = Field(default_factory=dict)
+    validation: Annotated[dict[str, Source], Removable] = Field(default_factory=dict)
     """sets to watch while training, beside what sources hold out; they teach nothing"""
     enlarge: str | float = "reference"
     """side of the crop / longer side of the box"""
     cache: str | None = None
     """folder for decoded images; the user's cache folder by default"""
-
-    @field_validator("sources", "validation", mode="before")
-    @classmethod
-    def _drop_removed(cls, given: Any) -> Any:
-        return without_null(given)
 
     @field_validator("enlarge")
     @classmethod
@@ -199,8 +195,9 @@ class AdamW(StrictConfig):
 class Stage(StrictConfig):
     """One part of the training: a loss, a mixture of data, an optimiser, a schedule."""
 
-    loss: LossName
-    """`heatmap`: plain DU-Net. `luvli`: with the network's likelihood. `mse`: Sigma = I."""
+    loss: str
+    """`heatmap`: plain DU-Net. `luvli`: with the network's likelihood. `mse`: Sigma = I. Or one
+    that is registered with `luvli.training.losses.register_loss`"""
     epochs: Positive = 100
     batch_size: Positive = 24
     """faces per step, over all processes"""
@@ -213,10 +210,10 @@ class Stage(StrictConfig):
     So an occlusion head is added to a finished network: [occlusion]"""
     supervise: Literal["all", "last"] = "all"
     """which U-nets have a loss; lambda_i is 1 for each of them"""
-    mixture: dict[str, float] | None = None
+    mixture: Annotated[dict[str, float] | None, Removable] = None
     """source -> share of the faces of an epoch; None: every face of every source once"""
     epoch_faces: Positive | None = None
-    """faces in an epoch of a mixture; None: as many as its sources have"""
+    """faces in an epoch; None: as many as the sources have"""
     relabel: tuple[str, ...] = ()
     """sources whose training labels the stage's first weights make anew: self-training, for faces
     with weak labels or another convention; as `relabel` of a source, but by this very run"""
@@ -229,8 +226,10 @@ class Stage(StrictConfig):
     mirror image"""
     teacher_weight: float = Field(default=0.5, gt=0, le=1)
     """loss = (1 - teacher_weight) * that of the labels + teacher_weight * that of the teacher"""
-    optimizer: Annotated[RMSprop | AdamW, Field(discriminator="kind")] = RMSprop()
-    schedule: Schedule = Steps()
+    optimizer: Annotated[RMSprop | AdamW, Field(discriminator="kind"), _with_kind("rmsprop")] = (
+        RMSprop()
+    )
+    schedule: Annotated[Schedule, _with_kind("steps")] = Steps()
     augmentation: Augmentation = Augmentation()
     """a recipe's letter (A, B, none), or a mapping that changes one: {recipe: B, flip: 0.5}"""
     reference: bool = False
@@ -245,28 +244,32 @@ class Stage(StrictConfig):
     """statistics of each process's share of the batch; `sync`: of the whole batch, over all
     processes; `frozen`: the running statistics of the weights that the stage began with"""
 
+    @field_validator("loss")
+    @classmethod
+    def _is_registered(cls, name: str) -> str:
+        from luvli.training.losses import LOSSES
+
+        if name not in LOSSES:
+            raise ValueError(f"unknown loss {name!r}: choose from {', '.join(LOSSES)}")
+        return name
+
     @field_validator("augmentation", mode="before")
     @classmethod
-    def _by_letter(cls, given: Any) -> Any:
-        if isinstance(given, str):
-            return Augmentation.recipe(given)
-        if isinstance(given, dict) and "recipe" in given:
-            changes = {key: value for key, value in given.items() if key != "recipe"}
+    def _by_letter(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return Augmentation.recipe(value)
+        if isinstance(value, dict) and "recipe" in value:
+            changes = {key: change for key, change in value.items() if key != "recipe"}
             check_keys(Augmentation, changes)
-            return {**Augmentation.recipe(str(given["recipe"])).model_dump(), **changes}
-        return check_keys(Augmentation, given)
-
-    @field_validator("mixture", mode="before")
-    @classmethod
-    def _drop_removed(cls, given: Any) -> Any:
-        return without_null(given)
+            return {**Augmentation.recipe(str(value["recipe"])).model_dump(), **changes}
+        return check_keys(Augmentation, value)
 
     @field_validator("mixture")
     @classmethod
-    def _shares(cls, given: dict[str, float] | None) -> dict[str, float] | None:
-        if given is not None and (not given or min(given.values()) <= 0):
+    def _shares(cls, mixture: dict[str, float] | None) -> dict[str, float] | None:
+        if mixture is not None and (not mixture or min(mixture.values()) <= 0):
             raise ValueError("a mixture needs at least one source, and shares above 0")
-        return given
+        return mixture
 
 
 class Recipe(StrictConfig):
@@ -280,7 +283,7 @@ class Recipe(StrictConfig):
     init: str | None = None
     """shipped model (by name), model file or published checkpoint to start from"""
     data: Data
-    stages: dict[str, Stage]
+    stages: Annotated[dict[str, Stage], Removable]
     validate_epochs: Positive = 1
     """held-out faces are looked at after every so many epochs of a stage, and after its last"""
     checkpoint_minutes: float = Field(default=5.0, gt=0)
@@ -289,30 +292,15 @@ class Recipe(StrictConfig):
     licence: str = ""
     """what the data allow the weights to be used for; goes into the model file"""
 
-    @field_validator("name")
-    @classmethod
-    def _is_a_name(cls, given: str) -> str:
-        return _plain_name(given)
-
-    @field_validator("stages")
-    @classmethod
-    def _have_names(cls, given: dict[str, Stage]) -> dict[str, Stage]:
-        for name in given:
-            _plain_name(name)
-        return given
-
     @field_validator("network", mode="before")
     @classmethod
-    def _network_keys(cls, given: Any) -> Any:
-        return check_keys(NetworkConfig, given)
-
-    @field_validator("stages", mode="before")
-    @classmethod
-    def _drop_removed(cls, given: Any) -> Any:
-        return without_null(given)
+    def _network_keys(cls, value: Any) -> Any:
+        return check_keys(NetworkConfig, value)
 
     @model_validator(mode="after")
     def _consistent(self) -> Recipe:
+        for name in (self.name, *self.stages):
+            _check_name(name)
         if not self.stages:
             raise ValueError("a recipe needs at least one stage")
         if not self.data.sources:
@@ -328,23 +316,17 @@ class Recipe(StrictConfig):
                 raise ValueError(
                     f"stages.{name}.teacher: only the loss luvli learns from a teacher"
                 )
-            for source in stage.mixture or {}:
-                if source not in self.data.sources:
-                    known = ", ".join(self.data.sources)
-                    raise ValueError(f"stages.{name}.mixture: no source {source!r} among {known}")
+            for key, sources, known in (
+                ("mixture", stage.mixture or {}, list(self.data.sources)),
+                ("relabel", stage.relabel, self.sources_of(stage)),
+            ):
+                for source in sources:
+                    if source not in known:
+                        raise ValueError(
+                            f"stages.{name}.{key}: no source {source!r} among {', '.join(known)}"
+                        )
             for source in self.sources_of(stage):
                 self._check_order(name, source)
-                if self.data.sources[source].streamed and (
-                    stage.teacher is not None or source in stage.relabel
-                ):
-                    raise ValueError(
-                        f"stages.{name}: source {source} is Parquet, which is never whole in "
-                        "memory: it can have neither a teacher nor relabel"
-                    )
-            for source in stage.relabel:
-                if source not in self.sources_of(stage):
-                    known = ", ".join(self.sources_of(stage))
-                    raise ValueError(f"stages.{name}.relabel: no source {source!r} among {known}")
         first = next(iter(self.stages.values()))
         if first.train_only and self.init is None:
             raise ValueError("the first stage cannot train_only a part: it has no init to keep")
@@ -374,8 +356,8 @@ class Recipe(StrictConfig):
     def lenders(self, source: str) -> list[str]:
         """Names of the sources that lend their skins to the faces of a rendered one."""
         synthetic = self.data.sources[source].synthetic
-        given = synthetic.photographs("textures") if synthetic is not None else ()
-        return [name for name in given if name in self.data.sources]
+        names = synthetic.photographs("textures") if synthetic is not None else ()
+        return [name for name in names if name in self.data.sources]
 
     def stage_network(self, stage: Stage) -> NetworkConfig:
         """The network of one stage: the recipe's, at the stage's input size."""

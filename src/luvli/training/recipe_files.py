@@ -1,9 +1,12 @@
-"""Recipes in YAML: reading with `extends` and overrides, writing, and readable errors."""
+"""Recipes in YAML: shipped ones by name, `extends` and overrides, writing, readable errors."""
 
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +17,62 @@ from luvli.data.formats.common import parse_yaml
 from luvli.errors import InputError, brief, unknown_choice
 from luvli.files import PathLike, read_text
 from luvli.training.recipe import Recipe
-from luvli.training.recipe_names import find_recipe
 
 MAX_LAYERS = 16
 """recipes that may extend each other in a row"""
+FOLDERS = (
+    Path(__file__).parents[1] / "recipes",  # in a wheel
+    Path(__file__).parents[3] / "recipes",  # in a clone
+)
+FIRST_NAMES = ("quick", "own-faces")
+"""what newcomers look for"""
+
+
+def recipe_folder() -> Path | None:
+    """Where the shipped recipes are; None where they were left out."""
+    return next((folder for folder in FOLDERS if (folder / "quick.yaml").is_file()), None)
+
+
+def recipe_names() -> list[str]:
+    """All shipped recipes, by path without suffix: those for newcomers first, then our models,
+    then the paper's, which are many.
+
+    >>> "quick" in recipe_names()
+    True
+    """
+    folder = recipe_folder()
+    if folder is None:
+        return []
+    paths = folder.rglob("*.yaml")
+    names = [path.relative_to(folder).with_suffix("").as_posix() for path in paths]
+    return sorted(names, key=lambda name: (name not in FIRST_NAMES, "/" in name, name))
+
+
+def find_recipe(name_or_path: PathLike) -> Path:
+    """A recipe's file, from its path or from its name; a path wins where there is such a file.
+
+    `recipes/quick.yaml` also reads as the name `quick` where that file is not there.
+    """
+    path = Path(name_or_path)
+    folder = recipe_folder()
+    if path.is_file() or folder is None:
+        return path
+    name = path.with_suffix("").as_posix().removeprefix("recipes/")
+    if name in recipe_names():
+        return folder / f"{name}.yaml"
+    if path.suffix:
+        return path  # reading it will say that it does not exist
+    near = get_close_matches(name, recipe_names(), n=1)
+    hint = f": did you mean {near[0]!r}?" if near else ":"
+    raise InputError(f"unknown recipe {name!r}{hint} luvli recipes list names all of them.")
+
+
+def recipe_summary(path: Path) -> str:
+    """The first sentence of the comment that a recipe begins with."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    comment = takewhile(lambda line: line.startswith("# ") and line[2:3] != " ", lines)
+    words = " ".join(line[2:].strip() for line in comment)
+    return re.split(r"(?<=[a-z)\]])\. ", words)[0].rstrip(".")  # not at 2.0 or 0.8 MB
 
 
 def read_recipe(path: PathLike, overrides: Sequence[str] = ()) -> Recipe:
@@ -28,37 +83,42 @@ def read_recipe(path: PathLike, overrides: Sequence[str] = ()) -> Recipe:
     dots between the keys, values in YAML: `stages.luvli.epochs=3`.
     """
     source = find_recipe(path)
-    content = _read_layers(source, ())
+    plain = content = _read_layers(source, ())
     for override in overrides:
-        key, sign, value = override.partition("=")
-        if not sign or not key:
-            raise InputError(f"--set {override} is not key=value: write for instance seed=1.")
-        places = key.split(".")
-        parsed = parse_yaml(value, f"--set {key}", "recipe")
-        _known(places, parsed, content)
-        content = merge(content, _nest(places, parsed))
-    return make_recipe(content, _culprit(source, overrides))
-
-
-def _culprit(source: Path, overrides: Sequence[str]) -> str:
-    """Who is to be named where the whole is wrong: --set, if the recipe alone is good."""
-    if overrides:
+        keys, value = parse_override(override)
+        missing = missing_part(keys, value, content)
+        if missing is not None:
+            raise missing
+        for key in reversed(keys):
+            value = {key: value}
+        content = merge(content, value)
+    place = str(source)
+    if overrides:  # is --set to blame, or is the recipe wrong without it?
         with contextlib.suppress(InputError):
-            make_recipe(_read_layers(source, ()), str(source))
-            return "--set"
-    return str(source)
+            make_recipe(plain, place)
+            place = "--set"
+    return make_recipe(content, place)
 
 
-def _known(path: Sequence[str], value: Any, content: Any) -> None:
-    """A stage or source that --set changes or takes away must be one of the recipe's."""
+def parse_override(override: str) -> tuple[list[str], Any]:
+    """`stages.luvli.epochs=3` -> the keys and the value."""
+    key, sign, value = override.partition("=")
+    if not sign or not key:
+        raise InputError(f"--set {override} is not key=value: write for instance seed=1.")
+    return key.split("."), parse_yaml(value, f"--set {key}", "recipe")
+
+
+def missing_part(keys: Sequence[str], value: Any, content: Any) -> InputError | None:
+    """The error of an override that changes or removes a stage or source that is not there."""
     for kind, place in (("stage", ["stages"]), ("source", ["data", "sources"])):
         depth = len(place)
-        if list(path[:depth]) == place and (len(path) > depth + 1 or value is None):
-            named = content
+        if list(keys[:depth]) == place and (len(keys) > depth + 1 or value is None):
+            names = content
             for key in place:
-                named = named.get(key) if isinstance(named, Mapping) else None
-            if isinstance(named, Mapping) and path[depth] not in named:
-                raise unknown_choice(kind, path[depth], list(named))
+                names = names.get(key) if isinstance(names, Mapping) else None
+            if isinstance(names, Mapping) and keys[depth] not in names:
+                return unknown_choice(kind, keys[depth], list(names))
+    return None
 
 
 def make_recipe(content: Any, where: str) -> Recipe:
@@ -89,34 +149,47 @@ def write_recipe(recipe: Recipe) -> str:
 def merge(base: Any, changes: Any) -> Any:
     """`changes` on top of `base`: mappings merge key by key, anything else is replaced.
 
-    A mapping that names its `kind` (an optimiser, a schedule) replaces the old one as a whole.
+    A mapping that names its `kind` (an optimiser, a schedule) replaces the old one as a whole. One
+    that changes a named augmentation keeps the rest of it.
 
     >>> merge({"a": {"b": 1, "c": 2}}, {"a": {"b": 3}})
     {'a': {'b': 3, 'c': 2}}
+    >>> merge({"augmentation": "A"}, {"augmentation": {"flip": 0.5}})
+    {'augmentation': {'recipe': 'A', 'flip': 0.5}}
     """
-    if not (isinstance(base, Mapping) and isinstance(changes, Mapping)):
+    if not (isinstance(base, Mapping) and isinstance(changes, Mapping)) or "kind" in changes:
         return changes
-    if "kind" in changes:
-        return dict(changes)
     merged = dict(base)
     for key, value in changes.items():
-        merged[key] = merge(base[key], value) if key in base else value
+        old = base.get(key)
+        if key == "augmentation" and isinstance(old, str):
+            old = {"recipe": old}
+        merged[key] = merge(old, value)
     return merged
 
 
-def _read_layers(path: Path, seen: tuple[Path, ...]) -> Any:
-    if path.resolve() in seen:
+def changed_settings(old: Any, new: Any, place: str = "") -> list[tuple[str, Any, Any]]:
+    """Where two nested mappings differ: (key, old, new).
+
+    >>> changed_settings({"a": {"b": 1}, "c": 2}, {"a": {"b": 3}, "c": 2})
+    [('a.b', 1, 3)]
+    """
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return [] if old == new else [(place, old, new)]
+    changes = []
+    for key in dict.fromkeys([*old, *new]):
+        inner = f"{place}.{key}" if place else str(key)
+        changes += changed_settings(old.get(key), new.get(key), inner)
+    return changes
+
+
+def _read_layers(path: Path, above: tuple[Path, ...]) -> Any:
+    if path.resolve() in above:
         raise InputError(f"{path} extends itself: remove the circle.")
-    if len(seen) >= MAX_LAYERS:
+    if len(above) >= MAX_LAYERS:
         raise InputError(f"{path} is the {MAX_LAYERS + 1}th recipe in a row: extend fewer.")
     content = parse_yaml(read_text(path), str(path), "recipe")
     if not isinstance(content, dict) or "extends" not in content:
         return content
     base = path.parent / str(content.pop("extends"))
-    return merge(_read_layers(base, (*seen, path.resolve())), content)
-
-
-def _nest(keys: Sequence[str], value: Any) -> Any:
-    for key in reversed(keys):
-        value = {key: value}
-    return value
+    return merge(_read_layers(base, (*above, path.resolve())), content)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from luvli.data.cache import cache_root
@@ -13,50 +13,51 @@ from luvli.errors import InputError
 from luvli.progress import track
 from luvli.synthetic import SyntheticFaces, synthesize
 from luvli.synthetic.photographs import write_faces
-from luvli.training.recipe import Synthetic
-
-LentFaces = Callable[[bool], Sequence[FaceRecord]]
-"""the faces of a source; asked with True, those with labels of its model, where it has one"""
+from luvli.training.recipe import Data, Synthetic
+from luvli.training.sources import load_source
 
 
-def rendered_faces(
-    settings: Synthetic,
-    root: Path,
-    cache: str | None,
-    sources: Mapping[str, LentFaces],
-    workers: int = 1,
-) -> list[FaceRecord]:
+def rendered_faces(settings: Synthetic, data: Data, workers: int = 1) -> list[FaceRecord]:
     """The faces of these settings, drawn now, by so many processes, where they are missing.
 
     An interrupted drawing goes on where it stopped; a larger number of faces adds to those
-    that are there. `sources` gives the faces of each source that textures or backgrounds may
-    name: skins need their labels, backgrounds only where the face is.
+    that are there. Skins and backgrounds may come from other sources of `data`.
     """
-    store = Path(cache or cache_root())
-    lent = {
-        "textures": _lent(settings.photographs("textures"), sources, True, store),
-        "backgrounds": _lent(settings.photographs("backgrounds"), sources, False, store),
+    store = Path(data.cache or cache_root())
+    photographs = {
+        "textures": _photographs(settings.photographs("textures"), data, True, store),
+        "backgrounds": _photographs(settings.photographs("backgrounds"), data, False, store),
     }
-    settings = settings.model_copy(update=lent)
-    faces = synthetic_faces(settings, root)
-    folder = store / f"rendered-{_key(settings)}"
+    settings = settings.model_copy(update=photographs)
+    key = hashlib.sha256(settings.model_dump_json(exclude={"faces"}).encode()).hexdigest()[:16]
+    folder = store / f"rendered-{key}"
+    faces = synthetic_faces(settings, Path(data.root).expanduser())
     synthesize(folder, faces, workers=workers, track=track)
     return [_record(folder, f"{index:06d}") for index in range(settings.faces)]
 
 
-def _lent(
-    names: Sequence[str], sources: Mapping[str, LentFaces], labelled: bool, store: Path
-) -> str | None:
-    """One file that names all faces of these sources; or the one folder as it is."""
+def _photographs(names: Sequence[str], data: Data, labelled: bool, store: Path) -> str | None:
+    """One file that names the training faces of these sources, never held-out ones; or the one
+    folder as it is.
+
+    `labelled`: with the labels of a source's model, where it has one. Skins need them, backgrounds
+    only need to know where the face is.
+    """
+    sources = {name: part for name, part in data.sources.items() if part.synthetic is None}
     if not names or (len(names) == 1 and names[0] not in sources):
         return names[0] if names else None
-    unknown = [name for name in names if name not in sources]
-    if unknown:
-        raise InputError(
-            f"textures and backgrounds name {unknown[0]!r}, which is no source: "
-            f"choose from {', '.join(sources)}, or give one folder alone."
-        )
-    return write_faces((face for name in names for face in sources[name](labelled)), store)
+    faces: list[FaceRecord] = []
+    for name in names:
+        if name not in sources:
+            raise InputError(
+                f"textures and backgrounds name {name!r}, which is no source: "
+                f"choose from {', '.join(sources)}, or give one folder alone."
+            )
+        source = sources[name]
+        if not labelled:
+            source = source.model_copy(update={"relabel": None})
+        faces += load_source(name, source, data).train
+    return write_faces(faces, store)
 
 
 def _record(folder: Path, name: str) -> FaceRecord:
@@ -88,8 +89,3 @@ def synthetic_faces(settings: Synthetic, root: Path) -> SyntheticFaces:
         textures=below(settings.photographs("textures")),
         backgrounds=below(settings.photographs("backgrounds")),
     )
-
-
-def _key(settings: Synthetic) -> str:
-    text = settings.model_dump_json(exclude={"faces"})
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""The recipe's sources: reading (or rendering) their faces, and keeping some away."""
+"""The recipe's sources: reading (or rendering) their faces, and holding some out."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from luvli.data.cache import cache_root
 from luvli.data.convert import change_markup
 from luvli.data.detector_boxes import with_detector_boxes
-from luvli.data.record import FaceRecord
+from luvli.data.record import IMAGE_NAME, FaceRecord
 from luvli.data.sets import load_set
 from luvli.errors import InputError
+from luvli.files import PathLike, unreadable
 from luvli.image.detect import DetectorName
+from luvli.models import find_model, model_names
 from luvli.network.config import NetworkConfig
-from luvli.training.recipe import Data, Source
+from luvli.training.recipe import Data, Recipe, Source, stage_of
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,6 @@ class SourceFaces:
 
     source: Source
     train: Sequence[FaceRecord]
-    """`ShardedFaces` where they are read while they are learnt from"""
     held_out: tuple[FaceRecord, ...]
 
 
@@ -36,8 +36,48 @@ DETECTOR_NAMES: dict[str, DetectorName] = {"detector": "yunet", "detector-open":
 
 def model_detector(data: Data) -> DetectorName:
     """The detector that a model trained on these sources should be asked with."""
-    asked = {source.boxes for source in data.sources.values()} & set(DETECTOR_NAMES)
-    return "yunet-open" if asked == {"detector-open"} else "yunet"
+    names = {source.boxes for source in data.sources.values()} & set(DETECTOR_NAMES)
+    return "yunet-open" if names == {"detector-open"} else "yunet"
+
+
+def model_file(name: PathLike) -> Path:
+    """The file of a shipped model, by its name, or the path itself; it must be there."""
+    path = Path(name)
+    if str(name) in model_names() or not (path.suffix or path.exists()):
+        return find_model(name, "torch")  # refuses an unknown name with those that there are
+    if not path.is_file():
+        raise unreadable(path)
+    return path
+
+
+def check_files(recipe: Recipe, resumed: bool = False) -> None:
+    """Refuse a recipe that names models or folders that are not there.
+
+    Called before anything is read, detected, rendered or cached. What `stage:NAME` names is made
+    by the run itself; a `resumed` run has its weights already.
+    """
+    data = recipe.data
+    models = [stage.teacher for stage in recipe.stages.values()]
+    models += [] if resumed else [recipe.init]
+    models += [source.relabel for source in data.sources.values() if not stage_of(source.relabel)]
+    for model in models:
+        if model is not None:
+            model_file(model)
+    root = Path(data.root).expanduser()
+    for part in ("sources", "validation"):
+        for name, source in getattr(data, part).items():
+            if source.synthetic is None:
+                source_folder(name, source, data, part)
+                continue
+            settings = source.synthetic
+            lent = {*settings.photographs("textures"), *settings.photographs("backgrounds")}
+            paths = lent - set(data.sources) | {settings.head} - {"procedural"}
+            for path in sorted(paths):
+                if not (root / path).exists():
+                    raise InputError(
+                        f"{root / path} does not exist: data.{part}.{name}.synthetic is read from "
+                        "it; name the folder above it with --set data.root=FOLDER."
+                    )
 
 
 def load_source(
@@ -45,41 +85,40 @@ def load_source(
     source: Source,
     data: Data,
     network: NetworkConfig | None = None,
-    stream: bool = True,
     workers: int = 1,
 ) -> SourceFaces:
-    """Read (or render) the faces of one source and set the held-out ones apart.
+    """Read (or render, with `workers` processes) the faces of one source and hold some out.
 
-    With `network`, faces of another markup are converted to the network's, or refused. Parquet is
-    only opened, and read while it is learnt from; with `stream=False` it is read at once.
-    `workers` processes render.
+    With `network`, faces of another markup are converted to the network's, or refused.
     """
-    if source.streamed and stream:
-        from luvli.training.streamed_source import load_streamed
+    if source.synthetic is not None:
+        from luvli.training.rendered_faces import rendered_faces
 
-        change = partial(fitted_label, source=source, network=network, name=name)
-        return load_streamed(name, source, data, change)
-    records = _read(name, source, data, workers)
-    records = [fitted_label(record, source, network, name) for record in records]
+        records = rendered_faces(source.synthetic, data, workers)
+    else:
+        records = _read_set(name, source, data)
+    if network is not None:
+        records = [_in_markup(record, network, name) for record in records]
+    if source.offset != (0.0, 0.0):
+        records = [record.with_changes(points=record.points + source.offset) for record in records]
     if source.limit is not None:
         records = sorted(records, key=lambda record: name_hash(record.face_id))[: source.limit]
         records.sort(key=lambda record: record.face_id)
     if source.boxes != "labels":
         cache = Path(data.cache or cache_root())
         records = with_detector_boxes(records, cache, DETECTOR_NAMES[source.boxes], source.skip_bad)
-    kept, held_out = hold_out(records, source.hold_out, source.group)
-    held_out = [record for record in held_out if record.labelled.any()]
-    if not kept:
-        raise nothing_to_learn_from(name, source, len(records))
+    training, held_out = hold_out(records, source.hold_out, source.group)
+    if not training:
+        raise _nothing_to_train_on(name, source, len(records))
     if source.relabel is not None:
         from luvli.training.relabel import relabel
 
-        kept = relabel(kept, source.relabel, source.box_noise, data.cache)
-    return SourceFaces(source, tuple(kept), tuple(held_out))
+        training = relabel(training, source.relabel, source, data.cache)
+    labelled = tuple(record for record in held_out if record.labelled.any())
+    return SourceFaces(source, tuple(training), labelled)
 
 
-def nothing_to_learn_from(name: str, source: Source, faces: int) -> InputError:
-    """The sentence for a source all of whose `faces` are held out, or that has none."""
+def _nothing_to_train_on(name: str, source: Source, faces: int) -> InputError:
     key = f"data.sources.{name}.hold_out"
     if not faces:
         return InputError(f"data.sources.{name} has no faces to train on: check its folder.")
@@ -89,49 +128,26 @@ def nothing_to_learn_from(name: str, source: Source, faces: int) -> InputError:
     )
 
 
-def fitted_label(
-    record: FaceRecord, source: Source, network: NetworkConfig | None, name: str
-) -> FaceRecord:
-    """A label in the network's markup, moved by the source's offset."""
-    if network is not None:
-        record = _in_markup(record, network, name)
-    if source.offset != (0.0, 0.0):
-        record = record.with_changes(points=record.points + source.offset)
-    return record
-
-
-def _read(name: str, source: Source, data: Data, workers: int) -> list[FaceRecord]:
-    root = Path(data.root).expanduser()
-    if source.synthetic is not None:
-        from luvli.training.rendered_faces import rendered_faces
-
-        photos = {
-            other: partial(_lent_faces, other, data)
-            for other, its in data.sources.items()
-            if its.synthetic is None
-        }
-        return rendered_faces(source.synthetic, root, data.cache, photos, workers)
-    assert source.set is not None
+def _read_set(name: str, source: Source, data: Data) -> list[FaceRecord]:
     folder = source_folder(name, source, data)
     try:
-        return list(
-            load_set(
-                source.set,
-                folder,
-                source.split,
-                subset=source.subset,
-                protocol=source.protocol,
-                skip_bad=source.skip_bad,
-            )
+        faces = load_set(
+            str(source.set),
+            folder,
+            source.split,
+            subset=source.subset,
+            protocol=source.protocol,
+            skip_bad=source.skip_bad,
         )
     except InputError as error:
         if data.root == Data().root:
             hint = "data.root was not set: --set data.root=FOLDER names the folder of your faces."
             raise InputError(f"{error} {hint}") from error
         raise
+    return list(faces)
 
 
-def source_folder(name: str, source: Source, data: Data) -> Path:
+def source_folder(name: str, source: Source, data: Data, part: str = "sources") -> Path:
     """Where a source is, if it is there."""
     if source.path == "." and "root" not in data.model_fields_set:
         # else everything below the folder that one happens to stand in would be learnt from
@@ -141,26 +157,14 @@ def source_folder(name: str, source: Source, data: Data) -> Path:
     folder = Path(data.root).expanduser() / source.path
     if not folder.exists():
         raise InputError(
-            f"{folder} does not exist: name the folder that data.sources.{name} is read from "
+            f"{folder} does not exist: name the folder that data.{part}.{name} is read from "
             "with --set data.root=FOLDER."
         )
     return folder
 
 
-def _lent_faces(name: str, data: Data, labelled: bool) -> Sequence[FaceRecord]:
-    """The faces that a source learns from, none of those that it holds out.
-
-    Their own labels, or `labelled` by the source's model, which takes a while.
-    """
-    source = data.sources[name]
-    if source.streamed:
-        raise InputError(f"data.sources.{name} is Parquet: it lends no skins and backgrounds.")
-    if not labelled:
-        source = source.model_copy(update={"relabel": None})
-    return load_source(name, source, data).train
-
-
 def _in_markup(record: FaceRecord, network: NetworkConfig, name: str) -> FaceRecord:
+    """The label in the network's markup."""
     if record.markup != network.markup:
         try:
             record = change_markup(record, network.markup)
@@ -193,34 +197,25 @@ def hold_out(
     chosen: set[str] = set()
     number = 0
     for key in sorted(groups, key=name_hash):
-        share = hash_share(key)
+        share = int(name_hash(key), 16) / 2**256
         if (share if isinstance(amount, float) else number) >= amount:
             break
         chosen.add(key)
         number += len(groups[key])
-    kept = [r for r in records if group_of(r, group) not in chosen]
-    return kept, [r for r in records if group_of(r, group) in chosen]
+    training = [r for r in records if group_of(r, group) not in chosen]
+    return training, [r for r in records if group_of(r, group) in chosen]
 
 
 def group_of(record: FaceRecord, group: str) -> str:
-    """What must not be torn apart: the photograph, or the person in it.
+    """What must not be on both sides of the hold-out: the photograph, or the person in it.
 
     Sets that cut several faces out of one photograph number them: `image00123_2.jpg` is the
     second face of `image00123.jpg`.
     """
-    return group_name(record.image.name if record.image else "", record.face_id, group)
-
-
-def group_name(image: str, face_id: str, group: str) -> str:
-    """The same by an image's file name (it may be none) and a face's id."""
     if group == "person":
-        return re.sub(r"[\W_]*\d+$", "", face_id)
-    return re.sub(r"_\d{1,2}(?=\.|$)", "", image or face_id)
-
-
-def hash_share(name: str) -> float:
-    """Where a name's hash stands between the smallest and the largest: 0 to 1."""
-    return int(name_hash(name), 16) / 2**256
+        return re.sub(r"[\W_]*\d+$", "", record.face_id)
+    name = record.attributes.get(IMAGE_NAME) or record.image  # unpacked images have other names
+    return re.sub(r"_\d{1,2}(?=\.|$)", "", Path(name).name if name else record.face_id)
 
 
 def name_hash(name: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from torch import Tensor
@@ -14,43 +13,22 @@ from luvli.errors import InputError
 from luvli.network import NetworkConfig, build, load_model, save_model
 from luvli.network.model_info import ModelInfo
 from luvli.training.batch import TrainingFaces, has_covered_landmarks, has_hidden_landmarks
-from luvli.training.recipe import BatchNorm, Recipe, Stage, TrainedHead
-from luvli.training.relabel import shipped_or_path
-from luvli.training.sources import model_detector
-from luvli.training.validate import ValidationMetrics
-
-MODEL = "model.safetensors"
-"""the file of a run's last stage; the others are named after their stage"""
-
-
-def stage_path(recipe: Recipe, name: str, out: Path) -> Path:
-    """The model file of a stage."""
-    last = name == list(recipe.stages)[-1]
-    return out / (MODEL if last else f"{name}.safetensors")
-
-
-def stage_norms(stage: Stage) -> BatchNorm:
-    """How the stage treats batch norms: where the trunk is kept, so are its statistics."""
-    kept = stage.train_only and "trunk" not in stage.train_only
-    return "frozen" if kept else stage.batch_norm
+from luvli.training.losses import LOSSES
+from luvli.training.recipe import Stage, TrainedHead
+from luvli.training.run import TrainingRun
+from luvli.training.sources import model_detector, model_file
 
 
 def write_stage_model(
-    recipe: Recipe,
-    name: str,
-    out: Path,
-    faces: TrainingFaces,
-    weights: Mapping[str, Tensor],
-    steps: int,
-    validation: Mapping[str, ValidationMetrics],
-) -> Path:
-    """Write the model file of a finished stage."""
-    stage = recipe.stages[name]
-    network = build(trained_config(recipe, name, out, faces))
+    run: TrainingRun, name: str, faces: TrainingFaces, weights: Mapping[str, Tensor], steps: int
+) -> None:
+    """Write the model file of a finished stage, `steps` steps after the run began."""
+    recipe = run.recipe
+    network = build(trained_config(run, name, faces))
     network.load_state_dict(weights)
     # where locations and covariances stayed what they were, so does what is known of them, the
     # calibration for instance
-    kept = starting_model(recipe, name, out)[1] if _keeps(stage, "cholesky") else {}
+    kept = starting_model(run, name)[1] if keeps(recipe.stages[name], "cholesky") else {}
     info = {
         **kept,
         "name": recipe.name,
@@ -59,54 +37,54 @@ def write_stage_model(
         "licence": recipe.licence,
         "enlarge": get_enlargement(recipe.data.enlarge),
         "detector": model_detector(recipe.data),
-        "validation": {set_name: m.known() for set_name, m in validation.items()},
+        "validation": run.validation,
         "recipe": recipe.model_dump(mode="json"),
         "luvli": __version__,
     }
-    path = stage_path(recipe, name, out)
+    path = run.model_path(name)
     save_model(path, network, info)
-    return path
+    run.log.say(f"stage {name} is finished: {path}")
 
 
-def trained_config(recipe: Recipe, name: str, out: Path, faces: TrainingFaces) -> NetworkConfig:
+def trained_config(run: TrainingRun, name: str, faces: TrainingFaces) -> NetworkConfig:
     """The stage's network, saying which of its outputs mean something."""
-    stage = recipe.stages[name]
-    if _keeps(stage, "visibility"):
-        visibility = starting_model(recipe, name, out)[0].visibility_trained
-    else:
-        visible = stage.loss != "heatmap" and stage.use_visibility
-        visibility = visible and has_hidden_landmarks(faces)
-    if _keeps(stage, "occlusion"):
-        occlusion = starting_model(recipe, name, out)[0].occlusion_trained
-    else:
-        occlusion = stage.occlusion_weight > 0 and has_covered_landmarks(faces)
-    if _keeps(stage, "cholesky"):
-        covariance = starting_model(recipe, name, out)[0].covariance_trained
-    else:
-        covariance = stage.loss == "luvli"
+    stage = run.recipe.stages[name]
+    loss = LOSSES[stage.loss]
     trained = {
-        "covariance_trained": covariance,
-        "visibility_trained": visibility,
-        "occlusion_trained": occlusion,
+        "cholesky": loss.trains_covariance,
+        "visibility": loss.trains_visibility
+        and stage.use_visibility
+        and has_hidden_landmarks(faces),
+        "occlusion": stage.occlusion_weight > 0 and has_covered_landmarks(faces),
     }
-    return recipe.stage_network(stage).model_copy(update=trained)
+    flags: dict[TrainedHead, str] = {
+        "cholesky": "covariance_trained",
+        "visibility": "visibility_trained",
+        "occlusion": "occlusion_trained",
+    }
+    changes = {
+        flag: getattr(starting_model(run, name)[0], flag) if keeps(stage, head) else trained[head]
+        for head, flag in flags.items()
+    }
+    return run.recipe.stage_network(stage).model_copy(update=changes)
 
 
-def starting_model(recipe: Recipe, name: str, out: Path) -> tuple[NetworkConfig, dict[str, Any]]:
+def starting_model(run: TrainingRun, name: str) -> tuple[NetworkConfig, dict[str, Any]]:
     """Configuration and info of the file with the weights that the stage began with."""
-    names = list(recipe.stages)
+    names = list(run.recipe.stages)
     place = names.index(name)
-    if place == 0 and recipe.init is None:
+    if place == 0 and run.recipe.init is None:
         raise InputError(f"stage {name} begins with fresh weights: set init to a model file.")
-    path = stage_path(recipe, names[place - 1], out) if place else shipped_or_path(str(recipe.init))
+    path = run.model_path(names[place - 1]) if place else model_file(str(run.recipe.init))
     network, info = load_model(path)
     return network.config, info
 
 
-def check_start(recipe: Recipe, name: str, out: Path) -> None:
+def check_start(run: TrainingRun, name: str) -> None:
     """Refuse to add to a finished network that looks at other crops."""
-    if _keeps(recipe.stages[name], "cholesky"):
-        config, info = starting_model(recipe, name, out)
+    recipe = run.recipe
+    if keeps(recipe.stages[name], "cholesky"):
+        config, info = starting_model(run, name)
         known = ModelInfo.from_training(name, config, info)
         ours = get_enlargement(recipe.data.enlarge)
         if known.enlarge != ours or known.config.input_size != recipe.network.input_size:
@@ -117,7 +95,7 @@ def check_start(recipe: Recipe, name: str, out: Path) -> None:
             )
 
 
-def _keeps(stage: Stage, head: TrainedHead) -> bool:
-    """Whether the stage leaves what a head says as it was."""
+def keeps(stage: Stage, head: TrainedHead) -> bool:
+    """Whether the stage leaves the outputs of a head as they were."""
     only = stage.train_only
     return bool(only) and "trunk" not in only and head not in only

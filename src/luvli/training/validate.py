@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import isfinite
 
 import numpy as np
@@ -75,65 +75,30 @@ def predict_dataset(
     )
 
 
-@dataclass(frozen=True)
-class ValidationMetrics:
-    """Metrics of one validation set; lengths in percent of the named normaliser.
-
-    None where the labels or the stage have nothing to measure: a heat-map stage trains neither
-    covariance nor visibility, most sets have no hidden landmarks.
-    """
-
-    nme_box: float
-    nme_interocular: float | None = None
-    nll: float | None = None
-    """mean negative log-likelihood of the visible landmarks"""
-    error_correlation: float | None = None
-    """Spearman's, of predicted spread and actual error"""
-    visibility_accuracy: float | None = None
-    visibility_base_rate: float | None = None
-    """accuracy of calling all landmarks what most of them are"""
-    hidden_found: float | None = None
-    """share of the self-occluded landmarks that are called invisible"""
-    visible_found: float | None = None
-    occlusion_auroc: float | None = None
-    """of telling covered landmarks from those in plain sight"""
-    mean_shape_nme_box: float | None = None
-    """NME_box of always answering with the mean shape of the training faces"""
-
-    def known(self) -> dict[str, float]:
-        """The metrics that there are, by name."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
-
-    def __str__(self) -> str:
-        """As people read it.
-
-        >>> print(ValidationMetrics(nme_box=2.5, visibility_accuracy=0.91))
-        NME_box 2.50 %, visibility accuracy 0.910
-        """
-        words = []
-        for name, value in self.known().items():
-            label = name.replace("mean_shape_", "mean shape ").replace("nme_", "NME_")
-            if "NME_" in label:
-                words.append(f"{label} {value:.2f} %")
-            else:
-                words.append(f"{label.replace('_', ' ')} {value:.3f}")
-        return ", ".join(words)
-
-
 def validation_metrics(
     predictions: LabelledPredictions,
     config: NetworkConfig,
     with_likelihood: bool,
     mean_shape: float | None = None,
-) -> ValidationMetrics:
-    """Compare predictions with labels.
+) -> dict[str, float]:
+    """Compare predictions with labels; lengths in percent of the named normaliser.
 
-    `with_likelihood` False (heat-map stage) leaves out what CEN and VEN say; `mean_shape` is
-    what `mean_shape_nme` found.
+    - `nme_box`, `nme_interocular`
+    - `nll`: mean negative log-likelihood of the visible landmarks
+    - `error_correlation`: Spearman's, of predicted spread and actual error
+    - `visibility_accuracy`, and `visibility_base_rate`, that of the more frequent class
+    - `hidden_found`, `visible_found`: share of the self-occluded (visible) landmarks called so
+    - `occlusion_auroc`: of covered landmarks against those in plain sight
+    - `mean_shape_nme_box`: `mean_shape`, what `mean_shape_nme` gives
+
+    Those that the labels or the stage have nothing to measure for are left out: a heat-map stage
+    (`with_likelihood` False) trains neither covariance nor visibility, most sets have no hidden
+    landmarks.
     """
     truth, visible = predictions.truth, predictions.classes > 0
     markup = config.markup if is_markup(config.markup) else None
-    metrics: dict[str, float | None] = {"mean_shape_nme_box": mean_shape}
+    box = mean_nme(nme(predictions.points, truth, "box", visible, "visible"))
+    metrics: dict[str, float | None] = {"nme_box": box}
     if markup is not None and np.isfinite(_eyes(truth, visible, markup)).any():
         errors = nme(predictions.points, truth, "interocular", visible, "visible", markup=markup)
         metrics["nme_interocular"] = mean_nme(errors)
@@ -154,9 +119,22 @@ def validation_metrics(
         covered = predictions.classes == Visibility.EXTERNALLY_OCCLUDED
         if covered.any() and (predictions.classes == Visibility.UNOCCLUDED).any():
             metrics["occlusion_auroc"] = auroc(predictions.occlusion[visible], covered[visible])
-    metrics = {name: v for name, v in metrics.items() if v is not None and isfinite(v)}
-    box = mean_nme(nme(predictions.points, truth, "box", visible, "visible"))
-    return ValidationMetrics(nme_box=box, **metrics)
+    metrics["mean_shape_nme_box"] = mean_shape
+    return {name: value for name, value in metrics.items() if value is not None and isfinite(value)}
+
+
+def in_words(metrics: Mapping[str, float]) -> str:
+    """Metrics as people read them.
+
+    >>> in_words({"nme_box": 2.5, "visibility_accuracy": 0.91})
+    'NME_box 2.50 %, visibility accuracy 0.910'
+    """
+    words = []
+    for name, value in metrics.items():
+        label = name.replace("mean_shape_", "mean shape ").replace("nme_", "NME_")
+        percent = f"{label} {value:.2f} %"
+        words.append(percent if "NME_" in label else f"{label.replace('_', ' ')} {value:.3f}")
+    return ", ".join(words)
 
 
 def rank_correlation(predictions: LabelledPredictions) -> float:

@@ -1,4 +1,4 @@
-"""Labelled faces as Parquet, images inside: for training sets larger than memory.
+"""Labelled faces as Parquet, images inside.
 
 `luvli data export SET FOLDER --format parquet --out SHARDS` writes these columns; training
 (`set: parquet`) and `luvli predict SHARDS --engine ray` read them, whoever wrote them:
@@ -32,7 +32,7 @@ from luvli.errors import InputError, OutputError, require
 from luvli.files import PathLike, unreadable
 
 FILE_FACES, GROUP_FACES = 1024, 128
-"""faces in a file and in a row group: what training has in memory, and Ray does, at a time"""
+"""faces in a file and in a row group: what Ray does at a time"""
 LABEL_COLUMNS = (
     *("face_id", "points", "visibility", "name", "markup", "dataset"),
     *("box", "box_kind", "attributes"),

@@ -1,27 +1,74 @@
 """Labelled faces in Parquet, images inside: as `luvli data export --format parquet` writes them.
 
-Training reads such a folder while it learns (`luvli.data.shards`). Here it is read at once, with
-its images unpacked into the cache folder: to look at it, to check it, to evaluate on it.
+Labels are read a row group at a time; images are unpacked once into the cache folder, so that
+everything that reads a folder of images (checking, evaluating, training) reads this set as well.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
-from luvli.data.cache import cache_root
-from luvli.data.sets.definition import ReadItem, Request, SetInfo
-from luvli.data.shards import ShardedFaces, unpack_images
+from luvli.data.cache import cache_root, file_state, whole_folder
+from luvli.data.formats.label_parquet import LABEL_COLUMNS, open_labels, record_of_row
+from luvli.data.formats.parquet import face_files
+from luvli.data.record import IMAGE_NAME
+from luvli.data.sets.definition import Problem, ReadItem, Request, SetInfo
+from luvli.errors import InputError
 
 
 def read_parquet_set(request: Request) -> Iterator[ReadItem]:
     """Every row of every file."""
-    faces = ShardedFaces(request.root, keep=1)
-    if not request.images:
-        for shard in range(len(faces.shards)):
-            yield from (r.with_changes(image=None) for r in faces.labels(shard))
-        return
-    rows = {shard: range(about.rows) for shard, about in enumerate(faces.shards)}
-    yield from unpack_images(faces, rows, cache_root())
+    for file in face_files(request.root):
+        folder = _unpack_images(file) if request.images else None
+        for row, label in enumerate(_rows(file, LABEL_COLUMNS)):
+            yield _face(file, row, label, folder)
+
+
+def _face(file: Path, row: int, label: dict[str, Any], folder: Path | None) -> ReadItem:
+    place = f"{file}#{row}"
+    try:
+        record = record_of_row(label, f"{file.stem}-{row}")
+    except (ValueError, TypeError) as error:
+        sentence = f"{place} is no labelled face ({error}): write it again."
+        return Problem(place, "bad label", sentence)
+    if record.image is not None:  # the unpacked file has another name
+        attributes = {**record.attributes, IMAGE_NAME: record.image.as_posix()}
+        record = record.with_changes(attributes=attributes)
+    image = None if folder is None else folder / str(row)
+    if image is not None and not image.is_file():
+        sentence = f"{place} has no image: fill it, or drop the row."
+        return Problem(place, "missing image", sentence)
+    return record.with_changes(image=image)
+
+
+def _rows(file: Path, columns: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    """The rows of a file with those of these columns that it has."""
+    with open_labels(file) as content:
+        names = [name for name in columns if name in content.schema_arrow.names]
+        for group in range(content.num_row_groups):
+            try:
+                table = content.read_row_group(group, columns=names)
+                table.validate(full=True)
+            except Exception as error:  # pyarrow raises many kinds on damaged files
+                raise InputError(
+                    f"{file} is damaged ({type(error).__name__}): copy it again."
+                ) from error
+            yield from table.to_pylist()
+
+
+def _unpack_images(file: Path) -> Path:
+    """A cache folder with the image of each row, named after the row's number."""
+    key = hashlib.sha256(file_state(file).encode()).hexdigest()[:24]
+    folder = cache_root() / f"parquet-{key}"
+    if not folder.is_dir():
+        with whole_folder(folder) as temporary:
+            for row, label in enumerate(_rows(file, ("image",))):
+                if isinstance(label["image"], bytes):
+                    (temporary / str(row)).write_bytes(label["image"])
+    return folder
 
 
 INFO = SetInfo(

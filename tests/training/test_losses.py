@@ -12,9 +12,9 @@ from luvli.network import LUVLi, NetworkConfig, build
 from luvli.network.inference import network_input
 from luvli.network.pixels import crop_to_heatmap
 from luvli.training.batch import Batch
-from luvli.training.objective import StageLosses, freeze_unused, stage_losses
+from luvli.training.callbacks import Divergence, LossMeter
+from luvli.training.losses import StageLosses, freeze_unused, stage_losses
 from luvli.training.recipe import Stage
-from luvli.training.run_log import Divergence, LossMeter
 
 CONFIG = NetworkConfig(
     unets=2, channels=8, bn_size=1, growth=4, landmarks=5, input_size=64, markup="mine5"
@@ -136,5 +136,5 @@ def test_a_runaway_loss_is_noticed(first: float, fine: float, runaway: float) ->
     meter.add(StageLosses(torch.tensor(fine)), 1, 0.0)
     meter.flush(1)
     meter.add(StageLosses(torch.tensor(runaway)), 1, 0.0)
-    with pytest.raises(Divergence, match=f"run away to {runaway:g} by step 2"):
+    with pytest.raises(Divergence, match=f"grown to {runaway:g} by step 2"):
         meter.flush(2)

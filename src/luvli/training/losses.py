@@ -1,9 +1,19 @@
-"""The loss of a stage, and its parts by the names that logs show."""
+"""The losses that stages can choose, and their parts by the names that logs show.
+
+A loss of your own, in a module that `luvli train RECIPE --import my_losses` imports:
+
+    def distance(outputs, target, batch, stage, config, weights):
+        terms = [(output.mean - target).square().mean() for output in outputs]
+        return StageLosses(sum(w * term for w, term in zip(weights, terms)))
+
+    register_loss("distance", distance)              # then, in a recipe: loss: distance
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -35,64 +45,76 @@ class StageLosses(NamedTuple):
     occlusion: Tensor | None = None
     """cross-entropy of the occlusion head"""
     teacher: Tensor | None = None
-    """what the teacher's distribution costs"""
+    """how far the prediction is from the teacher's distribution"""
 
     def logged(self) -> dict[str, Tensor]:
         """The parts that there are, without their graph, by the names in the logs."""
-        named = zip(LOGGED, self, strict=True)
-        return {name: value.detach() for name, value in named if value is not None}
+        parts = zip(LOGGED, self, strict=True)
+        return {name: value.detach() for name, value in parts if value is not None}
 
 
-def stage_losses(
-    stage: Stage, config: NetworkConfig, outputs: Sequence[UNetOutput], batch: Batch
-) -> StageLosses:
-    """The losses of one batch."""
-    weights = [1.0] * len(outputs)
-    if stage.supervise == "last":
-        weights = [0.0] * (len(outputs) - 1) + [1.0]
-    losses = _location_losses(stage, config, outputs, batch, weights)
-    if batch.teacher_points is not None:
-        taught = distillation_loss(
-            outputs,
-            _teacher(batch, config),
-            likelihood=config.likelihood,
-            use_visibility=stage.use_visibility,
-            weights=weights,
-        )
-        share = stage.teacher_weight
-        losses = losses._replace(
-            total=(1 - share) * losses.total + share * taught.total,
-            teacher=taught.location[-1] + taught.visibility[-1],
-        )
-    if stage.occlusion_weight:
-        assert batch.occlusion_labelled is not None
-        covered = batch.visibility == Visibility.EXTERNALLY_OCCLUDED
-        terms = occlusion_loss(outputs, covered, batch.occlusion_labelled)
-        added = (terms * terms.new_tensor(weights)).sum()
-        losses = losses._replace(
-            total=losses.total + stage.occlusion_weight * added, occlusion=terms[-1]
-        )
-    return losses
+class LossFunction(Protocol):
+    """The loss of one batch by its labels."""
+
+    def __call__(
+        self,
+        outputs: Sequence[UNetOutput],
+        target: Tensor,
+        batch: Batch,
+        stage: Stage,
+        config: NetworkConfig,
+        weights: Sequence[float],
+    ) -> StageLosses:
+        """`target` (B, k, 2): the labels in heat-map pixels; `weights`: of each U-net."""
+        ...
 
 
-def _location_losses(
+@dataclass(frozen=True)
+class Loss:
+    """A loss and which outputs of the network it trains besides locations."""
+
+    function: LossFunction
+    trains_covariance: bool
+    trains_visibility: bool
+
+
+LOSSES: dict[str, Loss] = {}
+"""by the names that recipes use"""
+
+
+def register_loss(
+    name: str,
+    function: LossFunction,
+    *,
+    trains_covariance: bool = False,
+    trains_visibility: bool = False,
+) -> None:
+    """Make a loss available to recipes as `loss: NAME`."""
+    LOSSES[name] = Loss(function, trains_covariance, trains_visibility)
+
+
+def _heatmap(
+    outputs: Sequence[UNetOutput],
+    target: Tensor,
+    batch: Batch,
     stage: Stage,
     config: NetworkConfig,
-    outputs: Sequence[UNetOutput],
-    batch: Batch,
     weights: Sequence[float],
 ) -> StageLosses:
-    """What the labels say of locations and visibility."""
-    target = crop_to_heatmap(batch.points, config.pixel_grid)
-    if stage.loss == "heatmap":
-        return StageLosses(
-            heatmap_loss(
-                outputs, target, batch.visibility, weights=weights, reference=stage.reference
-            )
-        )
-    covariance = None
-    if batch.covariance is not None:
-        covariance = covariance_to_heatmap(batch.covariance)
+    return StageLosses(
+        heatmap_loss(outputs, target, batch.visibility, weights=weights, reference=stage.reference)
+    )
+
+
+def _luvli(
+    outputs: Sequence[UNetOutput],
+    target: Tensor,
+    batch: Batch,
+    stage: Stage,
+    config: NetworkConfig,
+    weights: Sequence[float],
+) -> StageLosses:
+    covariance = None if batch.covariance is None else covariance_to_heatmap(batch.covariance)
     loss = luvli_loss(
         outputs,
         target,
@@ -104,12 +126,46 @@ def _location_losses(
         label_covariance=covariance,
         reference=stage.reference,
     )
-    return StageLosses(
-        loss.total,
-        loss.log_det[-1],
-        loss.distance[-1],
-        loss.visibility[-1] if stage.use_visibility else None,
-    )
+    visibility = loss.visibility[-1] if stage.use_visibility else None
+    return StageLosses(loss.total, loss.log_det[-1], loss.distance[-1], visibility)
+
+
+register_loss("heatmap", _heatmap)
+register_loss("luvli", _luvli, trains_covariance=True, trains_visibility=True)
+register_loss("mse", _luvli, trains_visibility=True)
+
+
+def stage_losses(
+    stage: Stage, config: NetworkConfig, outputs: Sequence[UNetOutput], batch: Batch
+) -> StageLosses:
+    """The losses of one batch: of its labels, its teacher, and what covers its landmarks."""
+    weights = [1.0] * len(outputs)
+    if stage.supervise == "last":
+        weights = [0.0] * (len(outputs) - 1) + [1.0]
+    target = crop_to_heatmap(batch.points, config.pixel_grid)
+    losses = LOSSES[stage.loss].function(outputs, target, batch, stage, config, weights)
+    if batch.teacher_points is not None:
+        distilled = distillation_loss(
+            outputs,
+            _teacher(batch, config),
+            likelihood=config.likelihood,
+            use_visibility=stage.use_visibility,
+            weights=weights,
+        )
+        share = stage.teacher_weight
+        losses = losses._replace(
+            total=(1 - share) * losses.total + share * distilled.total,
+            teacher=distilled.location[-1] + distilled.visibility[-1],
+        )
+    if stage.occlusion_weight:
+        assert batch.occlusion_labelled is not None
+        covered = batch.visibility == Visibility.EXTERNALLY_OCCLUDED
+        terms = occlusion_loss(outputs, covered, batch.occlusion_labelled)
+        added = (terms * terms.new_tensor(weights)).sum()
+        losses = losses._replace(
+            total=losses.total + stage.occlusion_weight * added, occlusion=terms[-1]
+        )
+    return losses
 
 
 def _teacher(batch: Batch, config: NetworkConfig) -> Teacher:
@@ -127,7 +183,7 @@ def freeze_unused(network: LUVLi, stage: Stage) -> None:
     """Take parameters that the stage's loss does not reach, or its `train_only` leaves out, out
     of training.
 
-    A heat-map stage has no use for CEN and VEN, direct regression none for heat maps. Found
+    A heat-map stage has no use for CEN and VEN, direct regression none for heat maps. Determined
     by one backward pass: several processes must agree on what to wait for.
     """
     config = network.config

@@ -1,0 +1,89 @@
+"""What the stages of a run share: its recipe, its folder, its faces, and how far it is."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from luvli.errors import InputError
+from luvli.files import folder_lock
+from luvli.training.checkpoint import list_checkpoints
+from luvli.training.distributed import RunOptions
+from luvli.training.recipe import Recipe
+from luvli.training.run_log import METRICS, RunLog
+from luvli.training.sources import SourceFaces
+
+MODEL = "model.safetensors"
+"""the file of a run's last stage; the others are named after their stage"""
+
+
+@dataclass
+class TrainingRun:
+    """A run of a recipe in a folder."""
+
+    recipe: Recipe
+    out: Path
+    options: RunOptions
+    fabric: Any
+    log: RunLog
+    faces: dict[str, SourceFaces] = field(default_factory=dict)
+    """by the names of the sources that have been read"""
+    validation: dict[str, dict[str, float]] = field(default_factory=dict)
+    """latest metrics of each validation set"""
+
+    def model_path(self, stage: str) -> Path:
+        """The model file of a stage."""
+        last = stage == list(self.recipe.stages)[-1]
+        return self.out / (MODEL if last else f"{stage}.safetensors")
+
+
+@dataclass
+class StepCounter:
+    """How far a run is."""
+
+    stage: str
+    step: int = 0
+    """steps of the stage that are done"""
+    global_step: int = 0
+    """steps of the run that are done"""
+    first_loss: float | None = None
+    """mean loss at the start of the stage, for the alarm about divergence"""
+
+
+@contextmanager
+def run_folder(fabric: Any, out: Path) -> Iterator[None]:
+    """Hold the lock of a run's folder; a run that is refused before its first step leaves nothing.
+
+    The first process takes the lock, and all of them raise where another run holds it.
+    """
+    created = [folder for folder in (out, *out.parents) if not folder.exists()]
+    was_empty = not out.exists() or (out.is_dir() and not any(out.iterdir()))
+    try:
+        with ExitStack() as stack:
+            problem = None
+            if fabric.is_global_zero:
+                try:
+                    stack.enter_context(folder_lock(out))
+                except InputError as error:
+                    problem = str(error)
+            problem = fabric.broadcast(problem)
+            if problem is not None:
+                raise InputError(problem)
+            yield
+    except InputError:
+        begun = list_checkpoints(out / "checkpoints") or (out / METRICS).exists()
+        if fabric.is_global_zero and was_empty and not begun:
+            _remove_refused(out, created)
+        raise
+
+
+def _remove_refused(out: Path, created: Sequence[Path]) -> None:
+    with suppress(OSError):  # the reason why the run was refused is the one to report
+        (out / "recipe.yaml").unlink(missing_ok=True)
+        shutil.rmtree(out / "tensorboard", ignore_errors=True)
+        for folder in created:
+            folder.rmdir()  # refuses where somebody put something

@@ -1,0 +1,178 @@
+"""From the recipe to the crops and the order of one stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from luvli.data.augment import Augmentation
+from luvli.data.dataset import CropDataset
+from luvli.errors import InputError
+from luvli.progress import track
+from luvli.training.batch import TrainingFaces
+from luvli.training.order import StageOrder, faces_per_epoch
+from luvli.training.recipe import Data, Recipe, Stage, stage_of
+from luvli.training.relabel import TeacherLabel, relabel, teacher_labels
+from luvli.training.run import TrainingRun
+from luvli.training.sources import SourceFaces, load_source, name_hash
+
+
+class StageData(NamedTuple):
+    """What one stage learns from and is watched on."""
+
+    faces: TrainingFaces
+    watched: dict[str, CropDataset]
+    """plain crops of held-out faces and of validation sets, by name"""
+    order: StageOrder
+
+
+def load_faces(run: TrainingRun, stage: str) -> None:
+    """Add the sources of a stage to the run's faces, where they are not there yet.
+
+    Not all at once: faces can be labelled by the model of an earlier stage, and rendered ones can
+    wear the skin of such faces.
+    """
+    recipe = run.recipe
+    data = _with_stage_models(run)
+    for name in recipe.sources_of(recipe.stages[stage]):
+        if name in run.faces:
+            continue
+        source = data.sources[name]
+        with run.fabric.rank_zero_first(local=True):
+            part = load_source(name, source, data, recipe.network, workers=run.options.threads)
+        run.faces[name] = part
+        away = f", {len(part.held_out)} held out" if part.held_out else ""
+        run.log.say(f"{name}: {len(part.train)} faces to learn from{away}")
+        if len(part.held_out) > len(part.train):
+            key = f"data.sources.{name}.hold_out"
+            run.log.say(
+                f"{name}: more faces are held out than are left to learn from; --set {key}=0.1 "
+                "holds out a tenth"
+            )
+
+
+def _with_stage_models(run: TrainingRun) -> Data:
+    """The recipe's data, with the model file of the stage in place of `stage:NAME`."""
+    sources = dict(run.recipe.data.sources)
+    for name, source in sources.items():
+        stage = stage_of(source.relabel)
+        if stage is not None:
+            model = str(run.model_path(stage))
+            sources[name] = source.model_copy(update={"relabel": model})
+    return run.recipe.data.model_copy(update={"sources": sources})
+
+
+def stage_data(run: TrainingRun, name: str, start: int) -> StageData:
+    """The crops of a stage and their order from step `start` on."""
+    recipe, fabric = run.recipe, run.fabric
+    stage = recipe.stages[name]
+    if stage.batch_size % fabric.world_size:
+        raise InputError(
+            f"stages.{name}.batch_size is {stage.batch_size}, which {fabric.world_size} "
+            "processes cannot share equally: choose a multiple."
+        )
+    with fabric.rank_zero_first(local=True):
+        labelled = _labelled_faces(run, name)
+        teachers = _teachers(run, stage, labelled)
+        faces = training_faces(recipe, stage, labelled, teachers)
+        size = recipe.stage_network(stage).input_size
+        watched = validation_crops(recipe, size, run.faces)
+    sizes = dict(zip(recipe.sources_of(stage), map(len, faces.crops), strict=True))
+    counts = faces_per_epoch(sizes, stage.mixture, stage.epoch_faces)
+    order = StageOrder(
+        recipe.seed,
+        list(sizes.values()),
+        list(counts.values()),
+        stage.batch_size,
+        stage.epochs,
+        fabric.global_rank,
+        fabric.world_size,
+        start,
+    )
+    return StageData(faces, watched, order)
+
+
+def _labelled_faces(run: TrainingRun, name: str) -> dict[str, SourceFaces]:
+    """The sources' faces; where the stage says so, labelled by the stage before."""
+    stage, faces = run.recipe.stages[name], dict(run.faces)
+    names = list(run.recipe.stages)
+    for source in stage.relabel:
+        part = faces[source]
+        model = run.model_path(names[names.index(name) - 1])
+        cache, jitter = run.recipe.data.cache, stage.relabel_jitter
+        labelled = relabel(part.train, model, part.source, cache, jitter)
+        faces[source] = replace(part, train=tuple(labelled))
+        run.log.say(f"{source}: {len(labelled)} faces labelled by {model}")
+    return faces
+
+
+def _teachers(
+    run: TrainingRun, stage: Stage, faces: Mapping[str, SourceFaces]
+) -> dict[str, dict[str, TeacherLabel]] | None:
+    """The teacher's predictions for the faces of each source, if the stage has a teacher."""
+    if stage.teacher is None:
+        return None
+    labels = {}
+    for name in run.recipe.sources_of(stage):
+        part, cache = faces[name], run.recipe.data.cache
+        labels[name] = teacher_labels(part.train, stage.teacher, part.source, cache)
+        run.log.say(f"{name}: {len(labels[name])} faces predicted by {stage.teacher}")
+    return labels
+
+
+def training_faces(
+    recipe: Recipe,
+    stage: Stage,
+    faces: Mapping[str, SourceFaces],
+    teachers: Mapping[str, Mapping[str, TeacherLabel]] | None = None,
+) -> TrainingFaces:
+    """The augmented crops of one stage; `teachers`: predictions for each source, by face id."""
+    names = recipe.sources_of(stage)
+    size = recipe.stage_network(stage).input_size
+    crops = [
+        _crops(recipe, faces[name], size, stage.augmentation, _source_seed(recipe.seed, name))
+        for name in names
+    ]
+    labels = [teachers[name] for name in names] if teachers else None
+    return TrainingFaces(crops, [faces[name].source for name in names], labels)
+
+
+def validation_crops(
+    recipe: Recipe, size: int, faces: Mapping[str, SourceFaces]
+) -> dict[str, CropDataset]:
+    """Plain crops of the held-out faces and of the sets that are only watched."""
+    watched = {
+        name: replace(part, train=part.held_out) for name, part in faces.items() if part.held_out
+    }
+    for name, source in recipe.data.validation.items():
+        whole = source.model_copy(update={"hold_out": 0})
+        watched[name] = load_source(name, whole, recipe.data, recipe.network)
+    plain = Augmentation.recipe("none")
+    return {name: _crops(recipe, part, size, plain) for name, part in watched.items()}
+
+
+def _crops(
+    recipe: Recipe, part: SourceFaces, size: int, augmentation: Augmentation, seed: int = 0
+) -> CropDataset:
+    return CropDataset(
+        part.train,
+        size,
+        enlarge=recipe.data.enlarge,
+        augmentation=augmentation,
+        box_noise=part.source.box_noise,
+        convention=recipe.network.crop,
+        seed=seed,
+        cache=recipe.data.cache or True,
+        skip_bad=part.source.skip_bad,
+        track=_with_progress,
+    )
+
+
+def _source_seed(seed: int, name: str) -> int:
+    """Every source has random streams of its own, whatever its place in a mixture."""
+    return (seed + int(name_hash(name)[:7], 16)) % 2**31
+
+
+def _with_progress(items: Iterable[Any]) -> Iterable[Any]:
+    return track(items, "preparing images", unit="faces")
