@@ -18,6 +18,7 @@ from typer.testing import Result
 from luvli.errors import InputError
 from luvli.image import read_image
 from luvli.image.read import MAX_PIXELS, MAX_SIDE, no_warnings
+from luvli.image.source import plain_source
 
 RAMP = np.dstack(
     [
@@ -89,6 +90,19 @@ def test_sixteen_bits_are_scaled_not_cut() -> None:
     np.testing.assert_array_equal(
         read_image(encoded(Image.fromarray(deep), "TIFF"))[:, :, 1], RAMP[:, :, 0]
     )
+
+
+def test_twelve_bits_in_sixteen_are_said_aloud_or_scaled() -> None:
+    grey = np.linspace(0, 4095, 48 * 32).reshape(32, 48)
+    twelve = grey.astype(np.uint16)
+    bright = read_image(twelve, white_level=4095)
+    np.testing.assert_allclose(bright[:, :, 0], grey / 4095 * 255, atol=0.6)
+    for source in (twelve, encoded(Image.fromarray(twelve), "PNG")):
+        with pytest.warns(UserWarning, match="at most 4095.* 12 bits, .*white_level=4095"):
+            assert read_image(source).max() == 16
+    np.testing.assert_array_equal(read_image(plain_source(twelve, white_level=4095)), bright)
+    with pytest.raises(InputError, match="white_level is for arrays of uint16"):
+        read_image(RAMP, white_level=255)
 
 
 def test_cmyk_jpeg_keeps_its_colours() -> None:

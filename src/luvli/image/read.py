@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from luvli.errors import InputError
+from luvli.errors import InputError, warn_caller
 from luvli.files import PathLike, check_plain, unreadable
 from luvli.image import affine
 from luvli.image.box import Box
@@ -68,18 +68,20 @@ _TURNS = {
 """EXIF orientation -> sides swapped, then mirrored in x, mirrored in y"""
 
 
-def read_image(source: ImageSource) -> ImageArray:
+def read_image(source: ImageSource, white_level: int | None = None) -> ImageArray:
     """Read an image from a path, from the bytes of a file, or from an array.
 
     Files: the formats of `FORMATS`; the EXIF orientation is applied, transparency is laid on
     white, 16-bit values are scaled to 8 bits, CMYK and palettes become RGB, and of an
     animation the first frame is taken. Arrays: (H, W), (H, W, 1), (H, W, 3) RGB or
-    (H, W, 4) RGBA; uint8, uint16, bool, or floats in 0..1.
+    (H, W, 4) RGBA; uint8, uint16, bool, or floats in 0..1. `white_level` is the value of white in
+    a uint16 array: 65535 unless given, 4095 for a camera of 12 bits. An array, or a file, whose
+    values stay far below its white gets a warning.
 
     Returns a fresh uint8 array (H, W, 3). Raises `InputError` with one sentence otherwise.
     """
     if isinstance(source, np.ndarray):
-        pixels = from_array(source)
+        pixels = from_array(source, white_level=white_level)
         return pixels.copy() if pixels is source else pixels
     return read_reduced(source, 1).image
 
@@ -139,8 +141,11 @@ def _decode(
             drafted = image.draft(image.mode, wanted)  # None where the format cannot
             image.load()
             factor = round(whole[0] / drafted[1][2]) if drafted else 1
-            return _upright(image, whole, factor, name)
-    except InputError:
+            reduced = _upright(image, whole, factor, name)
+            highest = image.getextrema()[1] if image.mode.startswith("I") else 0
+        _warn_if_dark(highest, name)
+        return reduced
+    except (InputError, Warning):
         raise
     except UnidentifiedImageError as error:
         if name.lower().endswith((".heic", ".heif")):
@@ -248,8 +253,16 @@ def _as_array(image: Image.Image) -> NDArray[Any]:
     return np.asarray(image if image.mode == "RGB" else image.convert("RGB"))
 
 
-def from_array(array: NDArray[Any], name: str = "the array", check_size: bool = True) -> ImageArray:
-    """An array of any allowed kind as uint8 RGB; the array itself where it is that already."""
+def from_array(
+    array: NDArray[Any],
+    name: str = "the array",
+    check_size: bool = True,
+    white_level: int | None = None,
+) -> ImageArray:
+    """An array of any allowed kind as uint8 RGB; the array itself where it is that already.
+
+    `check_size` is False for a strip of a larger image. `white_level` as in `read_image`.
+    """
     if array.ndim == 3 and array.shape[2] == 1:
         array = array[:, :, 0]
     if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (3, 4)):
@@ -263,6 +276,10 @@ def from_array(array: NDArray[Any], name: str = "the array", check_size: bool = 
         )
     if check_size:
         check_image_size(array.shape[1], array.shape[0], name)
+        if array.dtype == np.uint16 and white_level is None:
+            _warn_if_dark(int(array.max()), name)
+    if white_level is not None:
+        array = _scaled(array, white_level, name)
     pixels = _to_uint8(array, name)
     if pixels.ndim == 2:
         return np.repeat(pixels[:, :, None], 3, axis=2)
@@ -285,6 +302,25 @@ def _to_uint8(array: NDArray[Any], name: str) -> ImageArray:
     raise InputError(
         f"{name} has values of type {array.dtype}: pass uint8, uint16, or floats in 0..1."
     )
+
+
+def _scaled(array: NDArray[Any], white_level: int, name: str) -> ImageArray:
+    if array.dtype != np.uint16:
+        raise InputError(f"white_level is for arrays of uint16, {name} is of {array.dtype}.")
+    if not 0 < white_level <= 65535:
+        raise InputError(f"white_level must lie in 1..65535, got {white_level}.")
+    shares = np.minimum(array, white_level) * (255 / white_level)
+    return np.asarray(np.rint(shares), dtype=np.uint8)
+
+
+def _warn_if_dark(highest: Any, name: str) -> None:
+    """16 bits that hold 10, 12 or 14 of them are nearly black, and a face in them is hardly one."""
+    bits = next((bits for bits in (10, 12, 14) if 256 <= highest < 2**bits), None)
+    if bits is not None:
+        warn_caller(
+            f"{name} has 16-bit values of at most {int(highest)} and is read as nearly black: if "
+            f"its white has {bits} bits, read it as an array with white_level={2**bits - 1}."
+        )
 
 
 def _flatten(rgba: ImageArray) -> ImageArray:

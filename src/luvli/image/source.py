@@ -11,7 +11,7 @@ from PIL import Image
 
 from luvli.errors import InputError, a_type, brief, unknown_choice
 from luvli.files import check_plain
-from luvli.image.read import ImageSource, _upright, open_image
+from luvli.image.read import ImageSource, _upright, from_array, open_image
 
 AnyImage = ImageSource | Image.Image | IO[bytes] | Any
 """a path, bytes, an array, a `PIL.Image`, a file open for reading, or a PyTorch tensor"""
@@ -20,8 +20,10 @@ Color = Literal["rgb", "bgr"]
 """the order of an array's channels; OpenCV reads BGR. Files know their own."""
 
 
-def plain_source(image: AnyImage, color: Color = "rgb") -> ImageSource:
-    """The same image as a path, bytes or array of RGB.
+def plain_source(
+    image: AnyImage, color: Color = "rgb", white_level: int | None = None
+) -> ImageSource:
+    """The same image as a path, bytes or array of RGB; `white_level` as in `read_image`.
 
     >>> import numpy as np
     >>> blue = np.zeros((4, 4, 3), np.uint8) + np.uint8([255, 0, 0])
@@ -49,8 +51,10 @@ def plain_source(image: AnyImage, color: Color = "rgb") -> ImageSource:
                 f"the PIL.Image cannot be read ({brief(error)}): open it again."
             ) from error
     if hasattr(image, "detach") and hasattr(image, "numpy"):
-        return _in_order(_from_tensor(image), color)
+        image = _from_tensor(image)
     if isinstance(image, np.ndarray):
+        if white_level is not None:
+            image = from_array(image, white_level=white_level)
         return _in_order(image, color)
     if hasattr(image, "read"):
         return _from_file(image)

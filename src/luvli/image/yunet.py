@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import re
 from pathlib import Path
 from typing import Any
 
@@ -120,76 +121,20 @@ def read_weights() -> bytes:
     return weights
 
 
+def any_size(model: bytes) -> bytes:
+    """The known ONNX file with its declared sizes taken out, so that it runs on images of any size.
+
+    The file declares 640 x 640, though the network is fully convolutional. All declarations of
+    shapes stand at its end, behind the weights. There a dimension of the protocol buffer is
+    replaced by an unnamed one (`dim_param ""`) of as many bytes: first those above 127, then the
+    sides of the smaller maps, 80, 40 and 20.
+    """
+    start = model.index(b"\x0a\x05input\x12")
+    shapes = re.sub(
+        rb"\x0a\x03\x08[\x80-\xff].", b"\x0a\x03\x12\x80\x00", model[start:], flags=re.S
+    )
+    return model[:start] + re.sub(rb"\x0a\x02\x08[\x50\x28\x14]", b"\x0a\x02\x12\x00", shapes)
+
+
 def _whole(pixels: int) -> int:
     return -(-pixels // STRIDES[-1]) * STRIDES[-1]
-
-
-# The file declares one input size, 640 x 640, though the network itself takes any. ONNX is a
-# protocol buffer: nested fields of a number, a kind (0: integer, 2: bytes) and a value.
-_GRAPH, _INPUT, _OUTPUT, _INNER = 7, 11, 12, 13
-
-
-def any_size(model: bytes) -> bytes:
-    """An ONNX model with its declared shapes taken out: input 1 x 3 x any x any, outputs free."""
-    made = bytearray()
-    for number, kind, value in _fields(model):
-        if number == _GRAPH and isinstance(value, bytes):
-            value = b"".join(
-                _field(inner, form, _free(inner, part) if isinstance(part, bytes) else part)
-                for inner, form, part in _fields(value)
-                if inner != _INNER  # shapes in between, which follow from the input's
-            )
-        made += _field(number, kind, value)
-    return bytes(made)
-
-
-def _free(number: int, value: bytes) -> bytes:
-    if number not in (_INPUT, _OUTPUT):
-        return value
-    name = next(part for field, _, part in _fields(value) if field == 1)
-    free = _field(1, 2, b"")
-    shape = free + free + free
-    if number == _INPUT:
-        shape = _field(1, 2, _field(1, 0, 1)) + _field(1, 2, _field(1, 0, 3)) + free + free
-    tensor = _field(1, 0, 1) + _field(2, 2, shape)  # 1: float
-    return _field(1, 2, name) + _field(2, 2, _field(1, 2, tensor))
-
-
-def _fields(message: bytes) -> list[tuple[int, int, int | bytes]]:
-    found: list[tuple[int, int, int | bytes]] = []
-    place = 0
-    while place < len(message):
-        tag, place = _varint(message, place)
-        value, place = _varint(message, place)
-        if tag & 7 == 2:
-            found.append((tag >> 3, 2, message[place : place + value]))
-            place += value
-        else:
-            found.append((tag >> 3, 0, value))
-    return found
-
-
-def _field(number: int, kind: int, value: int | bytes) -> bytes:
-    tag = _from_int(number << 3 | kind)
-    return tag + (
-        _from_int(value) if isinstance(value, int) else _from_int(len(value)) + bytes(value)
-    )
-
-
-def _varint(message: bytes, place: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = message[place]
-        place += 1
-        value |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            return value, place
-
-
-def _from_int(value: int) -> bytes:
-    made = bytearray()
-    while value > 127:
-        made.append(value & 127 | 128)
-        value >>= 7
-    return bytes([*made, value])

@@ -67,6 +67,8 @@ def _read(path: Path) -> tuple[NetworkConfig, dict[str, Any], dict[str, Tensor]]
                 )
             config = NetworkConfig.model_validate_json(metadata["config"])
             info = json.loads(metadata["info"])
+            if not isinstance(info, dict):
+                raise ValueError("info is not an object")
             names = list(file.keys())
             _compare_shapes(path, config, {n: file.get_slice(n).get_shape() for n in names})
             tensors = {name: file.get_tensor(name) for name in names}

@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from luvli.data.formats.common import check_unpacked
 from luvli.errors import InputError, require
 from luvli.files import PathLike, unreadable
 
@@ -96,17 +97,18 @@ def face_batches(path: PathLike, size: int = 1000) -> Iterator[Any]:
                         f"{file} has no column 'points': write it with luvli predict, evaluate "
                         "or score."
                     )
+                _check_size(file, content.metadata)
                 schema = schema or (file, columns)
                 if not columns.equals(schema[1]):
                     raise InputError(
                         f"{file} has other columns than {schema[0]}: give results of one run."
                     )
                 if not content.metadata.num_rows:
-                    yield content.schema_arrow.empty_table()
+                    yield _as_schema(content.schema_arrow.empty_table(), file)
                 for batch in content.iter_batches(size):
                     table = arrow.Table.from_batches([batch])
                     table.validate(full=True)  # words that are none, lists that end too late
-                    yield _only_faces(table)
+                    yield _only_faces(_as_schema(table, file))
         except InputError:
             raise
         except Exception as error:  # pyarrow raises many kinds on damaged files
@@ -121,6 +123,36 @@ def read_face_table(path: PathLike) -> Any:
     if not tables:  # rows were promised, and there are none
         raise InputError(f"{path} is not a whole parquet file: write it again.")
     return require("pyarrow", "scale").concat_tables(tables)
+
+
+def _check_size(file: Path, metadata: Any) -> None:
+    """Refuse a file that holds far more numbers than bytes: repeated values take no space."""
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    values = sum(g.column(i).num_values for g in groups for i in range(g.num_columns))
+    packed = sum(group.total_byte_size for group in groups)
+    check_unpacked(file, max(8 * values, packed))
+
+
+def _as_schema(table: Any, file: Path) -> Any:
+    """The table with the types of `face_schema`, and of the labels in reports, where others wrote
+    its columns in wider or other ones."""
+    arrow = require("pyarrow", "scale")
+    numbers = arrow.list_(arrow.float64())
+    labels = {"truth": numbers, "visibility_class": arrow.list_(arrow.int8()), "label_box": numbers}
+    names = {"face_id": arrow.string(), "paper_pixel": arrow.float64()}
+    fields = [arrow.field(name, kind) for name, kind in (labels | names).items()]
+    for field in (*face_schema(), *fields):
+        if field.name in table.column_names:
+            column = table.schema.get_field_index(field.name)
+            try:
+                values = table[field.name].cast(field.type)
+            except Exception as error:  # pyarrow has a kind for each pair of types
+                raise InputError(
+                    f"{file}: the column {field.name!r} holds {table.schema.field(column).type} "
+                    f"instead of {field.type}: write it so."
+                ) from error
+            table = table.set_column(column, field, values)
+    return table
 
 
 def _only_faces(table: Any) -> Any:
