@@ -1,7 +1,8 @@
 """Speed and steadiness of `luvli serve`, measured on a real server process.
 
     python benchmarks/serving.py                    latency, throughput, streams: about a minute
-    python benchmarks/serving.py --soak 300         200 requests in flight for five minutes
+    python benchmarks/serving.py --before CHECKOUT  the same beside another version, in turns
+    python benchmarks/serving.py --soak 180         200 requests in flight for three minutes
     python benchmarks/serving.py --mutations 10000  damaged uploads
 
 The image is a rendered face of 640 x 640 pixels that comes with the page.
@@ -29,8 +30,7 @@ from urllib.parse import urlsplit
 
 import luvli
 from luvli.cli.tables import print_table
-from luvli.serving.describe import page_folder
-from luvli.serving.metrics import resident_bytes
+from luvli.serving.settings import PAGE
 
 
 class Server:
@@ -73,15 +73,17 @@ class Server:
 
     @property
     def megabytes(self) -> float:
-        return resident_bytes(self.process.pid) / 1e6
+        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 @contextlib.contextmanager
-def running(*options: str) -> Iterator[Server]:
-    """`luvli serve` until the end of the block."""
+def running(source: Path | None = None) -> Iterator[Server]:
+    """`luvli serve` until the end of the block; `source` is the checkout of another version."""
+    environment = {**os.environ, **({"PYTHONPATH": str(source / "src")} if source else {})}
     code = "from luvli.cli import main; main()"
-    command = [sys.executable, "-c", code, "serve", "--port", "0", *options]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    command = [sys.executable, "-c", code, "serve", "--port", "0"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
     assert process.stderr is not None
     server = Server(process, process.stderr.readline().split()[1])
     threading.Thread(target=process.stderr.read, daemon=True).start()
@@ -95,60 +97,65 @@ def running(*options: str) -> Iterator[Server]:
         print(f"exit code after SIGTERM: {code_at_end}")
 
 
-def median_ms(work: Callable[[], object], other: Callable[[], object], repeat: int) -> list[float]:
-    """Median milliseconds of two kinds of work, ten of one and ten of the other in turns: so
-    both meet the same machine, and each finds its own things in the caches."""
-    times: list[list[float]] = [[], []]
-    for i in range(2 * max(repeat // 10, 1) + 2):
-        for _ in range(10):
-            start = time.perf_counter()
-            (work, other)[i % 2]()
-            if i >= 2:
-                times[i % 2].append((time.perf_counter() - start) * 1e3)
-    return [statistics.median(each) for each in times]
+def speed(image: bytes, rounds: int, before: Path | None) -> None:
+    """One client against the library, 32 clients against one, frames a second of a stream.
 
-
-def speed(image: bytes, repeat: int) -> None:
-    """One client against the library, and 32 clients against one."""
+    In each round everything is measured once, in turns, because a busy machine changes under way;
+    each figure is the median over the rounds.
+    """
     predictor = luvli.load()
-    with running() as server:
-        library, single = median_ms(
-            lambda: predictor.predict(image), lambda: server.post(image), repeat
-        )
-        used = [
-            processor_ms(time.process_time, lambda: predictor.predict(image), repeat),
-            processor_ms(lambda: server.processor_seconds, lambda: server.post(image), repeat),
-        ]
-        rows = [
-            ["library call", f"{library:.1f} ms", "1.00", f"{used[0]:.1f} ms", "1.00"],
-            [
-                "one client, p50",
-                *(f"{single:.1f} ms", f"{single / library:.2f}"),
-                *(f"{used[1]:.1f} ms", f"{used[1] / used[0]:.2f}"),
-            ],
-        ]
-        header = ["", "time", "to the library", "of the processor", "to the library"]
-        print_table(header, rows, title="latency")
-        rates: dict[int, list[float]] = {1: [], 32: []}
-        for _ in range(3):  # in turns, because a busy machine changes under way
-            for clients in rates:
-                rates[clients].append(rate(server, image, clients, max(repeat, 32)))
-        one, many = (statistics.median(each) for each in rates.values())
-        rows = [
-            ["one after another", f"{one:.1f} images/s", "1.00"],
-            ["32 clients", f"{many:.1f} images/s", f"{many / one:.2f}"],
-        ]
-        print_table(["", "rate", "to one client"], rows, title="throughput")
-        fps, dropped = stream(server, image, 5.0)
-        print(f"stream, 640 x 480, one face: {fps:.1f} frames a second, {dropped} overtaken")
+    for _ in range(10):
+        predictor.predict(image)
+    measured: dict[str, dict[str, list[float]]] = {}
+    with contextlib.ExitStack() as stack:
+        servers = {"server": stack.enter_context(running())}
+        if before is not None:
+            servers["version before"] = stack.enter_context(running(before))
+        for server in servers.values():
+            rate(server, image, 32, 64)
+        for _ in range(rounds):
+            library = median_ms(lambda: predictor.predict(image))
+            for name, server in servers.items():
+                values = {
+                    "one client, p50, to the library call": latency_ratio(predictor, server, image),
+                    "one client, images/s": rate(server, image, 1, 60),
+                    "32 clients, images/s": rate(server, image, 32, 120),
+                    "stream of 640 x 480, frames/s": stream(server, image, 2.0),
+                }
+                values["32 clients, to one"] = (
+                    values["32 clients, images/s"] / values["one client, images/s"]
+                )
+                for what, value in values.items():
+                    measured.setdefault(what, {}).setdefault(name, []).append(value)
+    print(f"library call {library:.1f} ms; medians of {rounds} rounds")
+    rows = [
+        [what, *(f"{statistics.median(values):.2f}" for values in by_server.values())]
+        for what, by_server in measured.items()
+    ]
+    if before is not None:
+        for row in rows:
+            row.append(f"{float(row[1]) / float(row[2]):.2f}")
+    print_table(["", *servers, *(["ratio"] if before else [])], rows, title="serving")
 
 
-def processor_ms(clock: Callable[[], float], work: Callable[[], object], repeat: int) -> float:
-    """Milliseconds of the processor for one piece of work: the same on a busy machine."""
-    start = clock()
+def median_ms(work: Callable[[], object], repeat: int = 20) -> float:
+    """Median milliseconds of a piece of work."""
+    times = []
     for _ in range(repeat):
+        start = time.perf_counter()
         work()
-    return (clock() - start) / repeat * 1e3
+        times.append((time.perf_counter() - start) * 1e3)
+    return statistics.median(times)
+
+
+def latency_ratio(predictor: luvli.Predictor, server: Server, image: bytes) -> float:
+    """Median latency of one client over that of the library call, ten of each in turns: so both
+    meet the same machine, and each finds its own things in the caches."""
+    library, client = [], []
+    for _ in range(6):
+        library.append(median_ms(lambda: predictor.predict(image), 10))
+        client.append(median_ms(lambda: server.post(image), 10))
+    return statistics.median(client) / statistics.median(library)
 
 
 def rate(server: Server, image: bytes, clients: int, count: int) -> float:
@@ -162,8 +169,8 @@ def rate(server: Server, image: bytes, clients: int, count: int) -> float:
     return count / seconds
 
 
-def stream(server: Server, image: bytes, seconds: float) -> tuple[float, int]:
-    """Answers a second of a stream that always has a frame waiting, and frames overtaken."""
+def stream(server: Server, image: bytes, seconds: float) -> float:
+    """Answers a second of a stream that always has a frame waiting."""
     import io
 
     from PIL import Image
@@ -190,15 +197,11 @@ def stream(server: Server, image: bytes, seconds: float) -> tuple[float, int]:
             answer = json.loads(socket.recv())
             assert len(answer["faces"]) == 1
             answers += 1
-        return answers / (time.perf_counter() - start), answer["dropped"]
+        return answers / (time.perf_counter() - start)
 
 
 def soak(image: bytes, seconds: float, clients: int) -> None:
-    """So many requests in flight for so long: statuses, and memory in each tenth of the time.
-
-    What a request needs while it is computed comes and goes, so single moments tell little: the
-    lowest of many is what the server keeps.
-    """
+    """Many requests in flight: statuses, and the lowest and highest memory in each tenth."""
     with running() as server, ThreadPoolExecutor(clients) as pool:
         end = time.monotonic() + seconds
         counts: Counter[int] = Counter()
@@ -214,11 +217,11 @@ def soak(image: bytes, seconds: float, clients: int) -> None:
 
         work = [pool.submit(client) for _ in range(clients)]
         for tenth in range(1, 11):
-            seen = []
+            sizes = []
             while time.monotonic() < end - seconds * (10 - tenth) / 10:
-                seen.append(server.megabytes)
+                sizes.append(server.megabytes)
                 time.sleep(0.05)
-            low, high = min(seen), max(seen)
+            low, high = min(sizes), max(sizes)
             print(f"{low:7.1f} to {high:.1f} MB  {dict(counts)}", flush=True)
         for each in work:
             each.result()
@@ -229,7 +232,7 @@ def mutate(image: bytes, count: int) -> None:
     """Damaged uploads from four clients, plain and as forms: statuses, memory at ten moments."""
     draw = random.Random(20)
     examples = [image, *other_formats(image)]
-    examples.append((page_folder() / "examples/turned.jpg").read_bytes())
+    examples.append((PAGE / "examples/turned.jpg").read_bytes())
     with running() as server, ThreadPoolExecutor(4) as pool:
         counts: Counter[int] = Counter()
         for _ in range(10):
@@ -297,18 +300,19 @@ def damaged(data: bytes, draw: random.Random) -> bytes:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeat", type=int, default=40, help="requests in each measurement")
+    parser.add_argument("--rounds", type=int, default=5, help="of the measurements of speed")
+    parser.add_argument("--before", type=Path, help="checkout of another version to compare with")
     parser.add_argument("--soak", type=float, default=0, help="seconds")
     parser.add_argument("--clients", type=int, default=200, help="requests in flight of the soak")
     parser.add_argument("--mutations", type=int, default=0, help="damaged uploads")
     options = parser.parse_args()
-    image = Path(page_folder() / "examples/front.jpg").read_bytes()
+    image = Path(PAGE / "examples/front.jpg").read_bytes()
     if options.soak:
         soak(image, options.soak, options.clients)
     elif options.mutations:
         mutate(image, options.mutations)
     else:
-        speed(image, options.repeat)
+        speed(image, options.rounds, options.before)
 
 
 if __name__ == "__main__":

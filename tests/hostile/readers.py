@@ -205,22 +205,26 @@ def _upload() -> Reader:
         path.write_bytes(body + b"--cut\r\n" + boxes + b"--cut--\r\n")
 
     def read(path: Path) -> None:
-        from luvli.errors import InputError
-        from luvli.serving.errors import Refused
-        from luvli.serving.predict import read_options
-        from luvli.serving.schema import PredictQuery
+        import asyncio
+        from collections.abc import AsyncGenerator
+
+        from fastapi import Request
+
+        from luvli.serving.schema import parse_boxes
         from luvli.serving.settings import Limits
-        from luvli.serving.upload import decode, parse_upload
+        from luvli.serving.upload import decode, read_upload
+
+        async def chunks() -> AsyncGenerator[bytes, None]:
+            yield path.read_bytes()
 
         limits = Limits()
-        try:
-            kind = "multipart/form-data; boundary=cut"
-            upload = parse_upload(path.read_bytes(), kind, limits)
-            read_options(upload, PredictQuery())
-            for name, data in upload.files:
-                decode(data, limits, name)
-        except Refused as error:
-            raise InputError(str(error)) from error
+        kind = b"multipart/form-data; boundary=cut"
+        request = Request({"type": "http", "headers": [(b"content-type", kind)]})
+        upload = asyncio.run(read_upload(request, chunks(), limits))
+        if upload.boxes:
+            parse_boxes(upload.boxes, len(upload.images))
+        for name, data in upload.images:
+            decode(data, limits, name)
 
     return Reader("upload to the server", ".form", make, read, (*mutate.BINARY, mutate.lines))
 

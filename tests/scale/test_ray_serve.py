@@ -15,7 +15,7 @@ import pytest
 
 import luvli as library
 from luvli.errors import InputError
-from luvli.scale.ray_serve import ModelFile, Replicas, build_app, pack_models
+from luvli.scale.ray_serve import Replicas, build_app, pack_models
 from luvli.serving import Client
 from luvli.serving.settings import ServerSettings
 
@@ -53,8 +53,8 @@ def test_a_model_file_travels_with_its_bytes(tmp_path: Path) -> None:
     settings = ServerSettings(models=(str(mine),), threads=1)
     packed = pack_models(settings)
     mine.unlink()  # as on a machine that never had it
-    assert packed[0] == ModelFile("mine.onnx", find_model("luvli-68", "onnx").read_bytes())
-    assert build_app(settings, packed).settings.models != settings.models
+    assert packed == {str(mine): find_model("luvli-68", "onnx").read_bytes()}
+    assert build_app(settings, packed).title == "LUVLi"
     with pytest.raises(InputError, match=r"gone\.onnx"):
         pack_models(ServerSettings(models=(str(tmp_path / "gone.onnx"),)))
 

@@ -39,7 +39,7 @@ class Server:
         body: bytes | None = None,
         headers: dict[str, str] | None = None,
     ) -> tuple[int, http.client.HTTPMessage, bytes]:
-        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=60)
+        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=300)
         try:
             connection.request(method, path, body, headers or {})
             response = connection.getresponse()
@@ -56,7 +56,7 @@ class Server:
     def stop(self) -> int:
         """SIGTERM, and the exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(60)
+        return self.process.wait(300)
 
 
 @contextlib.contextmanager
@@ -78,7 +78,7 @@ def running(*options: str) -> Iterator[Server]:
     finally:
         if process.poll() is None:
             process.terminate()
-            process.wait(60)
+            process.wait(300)
 
 
 def wait_until_ready(server: Server) -> None:

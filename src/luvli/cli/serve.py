@@ -43,19 +43,17 @@ def serve(
     ] = None,
     target_requests: Annotated[
         int | None,
-        typer.Option(help="ray: requests in work at each before another starts; 8 by default."),
+        typer.Option(help="ray: requests in flight at each before another starts; 8 by default."),
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="A log line per request.")] = False,
 ) -> None:
     """Serve predictions over HTTP, and a page to look at them in a browser.
 
-    Only this machine can connect, unless `--host` says otherwise; then a token is needed.
-    SIGTERM (or Ctrl-C) finishes what is in work and ends with exit code 0.
+    The server listens on localhost only. To listen on other addresses, pass `--host` and a token
+    file. SIGTERM (or Ctrl-C) answers the requests in flight and ends with exit code 0.
 
     Example: `luvli serve`, then open http://127.0.0.1:8000
     """
-    import logging
-
     from luvli.cli.predict_report import refuse_options
     from luvli.errors import require, unknown_choice
     from luvli.serving.settings import (
@@ -79,13 +77,8 @@ def serve(
     tokens = read_tokens(token_file) if token_file else ()
     check_exposure(host, tokens, open_to_all)
     limits = Limits.parse(limit or [])
-    for package in ("fastapi", "uvicorn", "websockets", "python_multipart"):
+    for package in ("fastapi", "uvicorn", "websockets", "python_multipart", "prometheus_client"):
         require(package, "serve")
-    logging.basicConfig(
-        format="%(asctime)s %(levelname)s %(message)s",
-        level=logging.WARNING,
-    )
-    logging.getLogger("luvli.serving").setLevel(logging.INFO if verbose else logging.WARNING)
     settings = ServerSettings(
         host=host,
         port=port,
@@ -93,9 +86,10 @@ def serve(
         tokens=tokens,
         threads=threads or (1 if on_ray else max(1, core_count() // workers)),
         limits=limits,
+        verbose=verbose,
     )
 
-    def tell(port: int) -> None:
+    def announce(port: int) -> None:
         shown = f"[{host}]" if ":" in host else host
         typer.echo(f"luvli: http://{shown}:{port}  (Ctrl-C ends it)", err=True)
 
@@ -103,19 +97,10 @@ def serve(
         from luvli.scale.ray_serve import Replicas, serve_on_ray
 
         copies = Replicas(replicas or 1, max_replicas, target_requests or 8)
-        serve_on_ray(settings, copies, address, tell)
+        serve_on_ray(settings, copies, address, announce)
         return
     from luvli.serving import run
 
-    inherited = run.inherited_socket()
-    if inherited is not None:
-        run.serve(settings, inherited)
-        return
     listening = run.open_socket(host, port)
-    tell(listening.getsockname()[1])
-    if workers == 1:
-        run.serve(settings, listening)
-        return
-    code = run.supervise(listening, workers)
-    if code:
-        raise typer.Exit(code)
+    announce(listening.getsockname()[1])
+    run.serve(settings, listening, workers)

@@ -18,6 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from luvli.errors import InputError
 
+MIN_SIDE = 1e-9
+"""pixels: with shorter sides the scale of a crop is no finite number"""
+
 
 @dataclass(frozen=True)
 class Box:
@@ -42,7 +45,7 @@ class Box:
             raise InputError(f"a box needs finite edges, got {tuple(self)}.")
         if not math.isfinite(self.score):
             raise InputError(f"the score of a box must be a finite number, got {self.score}.")
-        if self.x1 <= self.x0 or self.y1 <= self.y0:
+        if not (self.width > MIN_SIDE and self.height > MIN_SIDE):
             raise InputError(f"a box needs x0 < x1 and y0 < y1, got {tuple(self)}.")
 
     def __iter__(self) -> Iterator[float]:

@@ -1,38 +1,58 @@
-"""The application: its paths. `create_app` makes it."""
+"""The application and its routes."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import FastAPI, Request, WebSocket
-from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response
+from fastapi import FastAPI, Query, Request, WebSocket
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from luvli import __version__
-from luvli.serving.describe import describe_model, page_folder, to_json
+from luvli.serving.admission import Admission, HeldResponse
+from luvli.serving.answers import answer, answer_kind, describe_model, to_json
 from luvli.serving.engine import Engine
-from luvli.serving.errors import Refused
+from luvli.serving.errors import Refused, busy, unusable
 from luvli.serving.guard import Guard
-from luvli.serving.memory import keep_small
-from luvli.serving.predict import Predict
-from luvli.serving.schema import PREDICT_REQUEST, PREDICT_RESPONSES, ModelsBody
+from luvli.serving.schema import ErrorBody, ImageBody, ModelsBody, PredictQuery, first_problem
+from luvli.serving.settings import PAGE
 from luvli.serving.stream import serve_stream
+from luvli.serving.upload import read_upload
+
+_FILE = {"type": "string", "format": "binary"}
+_FORM = {
+    "type": "object",
+    "properties": {"image": {"type": "array", "items": _FILE}, "boxes": {"type": "string"}},
+}
+PREDICT_BODY = {
+    "required": True,
+    "description": "The bytes of one image, or a form with one or several files.",
+    "content": {"image/*": {"schema": _FILE}, "multipart/form-data": {"schema": _FORM}},
+}
+PREDICT_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"image/png": {"schema": _FILE}, "text/csv": {"schema": {"type": "string"}}}},
+    "4XX": {"model": ErrorBody, "description": "A request that cannot be answered as it is."},
+    503: {"model": ErrorBody, "description": "The server is busy; see Retry-After."},
+}
+READY_RESPONSES: dict[int | str, dict[str, Any]] = {
+    503: {"description": "Not ready.", "content": {"text/plain": {"schema": {"type": "string"}}}}
+}
+REVALIDATE = {"Cache-Control": "no-cache"}
+"""of the page's files: the browser asks again and gets 304"""
 
 
-def create_app(engine: Engine) -> Guard:
-    """The whole server for one process, ready for uvicorn or any other ASGI server."""
-    settings = engine.settings
+def create_app(engine: Engine) -> FastAPI:
+    """The server for one process, for uvicorn or any other ASGI server."""
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        await asyncio.get_running_loop().run_in_executor(None, engine.warm_up)
-        tidying = asyncio.ensure_future(keep_small(engine.metrics.work_done))
+        await engine.in_thread(engine.warm_up)
         yield
-        tidying.cancel()
         engine.close()
 
     app = FastAPI(
@@ -43,72 +63,96 @@ def create_app(engine: Engine) -> Guard:
         redoc_url=None,
         lifespan=lifespan,
     )
+    app.add_middleware(Guard, settings=engine.settings, metrics=engine.metrics)
+    _add_api(app, engine)
+    _add_page(app)
+
+    @app.exception_handler(Refused)
+    async def refused(_: Request, error: Refused) -> Response:
+        return error.response()
+
+    @app.exception_handler(RequestValidationError)
+    async def bad_option(_: Request, error: RequestValidationError) -> Response:
+        return unusable(first_problem(error.errors(), PredictQuery)).response()
 
     @app.exception_handler(HTTPException)
-    async def unknown(_: Request, error: HTTPException) -> Response:
+    async def bad_path(_: Request, error: HTTPException) -> Response:
         code = "not_allowed" if error.status_code == 405 else "not_found"
-        words = Refused(error.status_code, code, f"{error.detail}.")
-        return JSONResponse(words.body(), error.status_code, error.headers)
+        return Refused(error.status_code, code, f"{error.detail}.").response()
 
-    predict = Predict(engine)
-    app.add_api_route(
+    return app
+
+
+def _add_api(app: FastAPI, engine: Engine) -> None:
+    limits = engine.settings.limits
+    admission = Admission(limits, engine.metrics)
+
+    @app.post(
         "/v1/predict",
-        predict.respond,
-        methods=["POST"],
         summary="Find the faces of an image, or of several",
-        openapi_extra=PREDICT_REQUEST,
+        response_model=ImageBody | list[ImageBody | ErrorBody],
+        response_description="The faces; for several images a list of such objects, in order.",
         responses=PREDICT_RESPONSES,
-        response_class=Response,
+        openapi_extra={"requestBody": PREDICT_BODY},
     )
+    async def predict(request: Request, query: Annotated[PredictQuery, Query()]) -> Response:
+        kind = answer_kind(request.headers.get("accept", "*/*"))
+        engine.model(query.model)  # refuses an unknown one before the body is read
+        client = request.client.host if request.client else ""
+        with admission.body(request) as chunks:
+            upload = await read_upload(request, chunks, limits)
+            try:
+                with admission.place(client):
+                    async with asyncio.timeout(limits.request_seconds):
+                        content = await answer(engine, upload, query, kind)
+            except TimeoutError:
+                seconds = f"{limits.request_seconds:g} seconds"
+                raise busy(f"the answer took longer than {seconds}: try again.") from None
+        return HeldResponse(content, kind, admission)
 
     @app.get("/v1/models", response_model=ModelsBody, summary="The models and the limits")
     async def models() -> Response:
-        described = [describe_model(served.predictor) for served in engine.models.values()]
-        limits = settings.limits.model_dump()
-        return Response(
-            to_json({"models": described, "limits": limits, "version": __version__}),
-            media_type="application/json",
-        )
+        described = [describe_model(model.predictor) for model in engine.models.values()]
+        body = {"models": described, "limits": limits.model_dump(), "version": __version__}
+        return Response(to_json(body), media_type="application/json")
 
     @app.websocket("/v1/stream")
     async def stream(websocket: WebSocket) -> None:
         await serve_stream(websocket, engine)
 
+    text: dict[str, Any] = {"response_class": PlainTextResponse}
+
     @app.head("/healthz", include_in_schema=False)  # what some load balancers ask with
-    @app.get("/healthz", summary="Whether the process lives")
-    async def health() -> PlainTextResponse:
-        return PlainTextResponse("ok\n")
+    @app.get("/healthz", summary="Whether the process is alive", **text)
+    async def health() -> str:
+        return "ok\n"
 
     @app.head("/readyz", include_in_schema=False)
-    @app.get("/readyz", summary="Whether it takes requests")
-    async def readiness() -> PlainTextResponse:
-        if not engine.ready:
-            return PlainTextResponse("not ready\n", 503)
-        return PlainTextResponse("ready\n")
+    @app.get("/readyz", summary="Whether it takes requests", responses=READY_RESPONSES, **text)
+    async def readiness() -> Response:
+        status, words = (200, "ready\n") if engine.ready else (503, "not ready\n")
+        return PlainTextResponse(words, status)
 
-    @app.get("/metrics", summary="Counters for Prometheus")
-    async def metrics() -> PlainTextResponse:
-        return PlainTextResponse(
-            engine.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8"
-        )
+    @app.get("/metrics", summary="Counters for Prometheus", **text)
+    async def metrics() -> Response:
+        return Response(engine.metrics.text(), media_type="text/plain; version=0.0.4")
 
-    cached = {"Cache-Control": "no-cache"}  # asked for again, answered with 304
 
+def _add_page(app: FastAPI) -> None:
     @app.head("/", include_in_schema=False)
     @app.get("/", include_in_schema=False)
     async def page() -> FileResponse:
-        return FileResponse(page_folder() / "index.html", headers=cached)
+        return FileResponse(PAGE / "index.html", headers=REVALIDATE)
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> FileResponse:
-        return FileResponse(page_folder() / "docs.html", headers=cached)
+        return FileResponse(PAGE / "docs.html", headers=REVALIDATE)
 
-    app.mount("/page", _PageFiles(directory=page_folder()))
-    return Guard(app, settings, engine.metrics, {"/v1/predict": predict})
+    app.mount("/page", _PageFiles(directory=PAGE))
 
 
 class _PageFiles(StaticFiles):
     def file_response(self, *arguments: Any, **named: Any) -> Response:
         response = super().file_response(*arguments, **named)
-        response.headers["Cache-Control"] = "no-cache"
+        response.headers.update(REVALIDATE)
         return response

@@ -1,187 +1,80 @@
-"""Micro-batching: faces of several requests share a call of the network.
+"""Micro-batching: the faces of concurrent requests share one call of the network.
 
-One call runs at a time. While it runs, faces gather; when it ends, they go together. When the
-network is free and a face arrives, it goes at once if nobody else is being prepared. Otherwise
-it waits for those, for as long as faces have lately taken to follow each other, and never longer
-than `patience`. So a lone client never waits, and a crowd is served in batches.
+One call runs at a time. Images that arrive while it runs go together into the next call. When the
+network is free, an image waits for others only if some are being prepared, and at most `max_wait`
+seconds: a lone client never waits.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from concurrent.futures import Executor
 from typing import Generic, TypeVar
 
-from luvli.serving.threads import Threads
-
 Item = TypeVar("Item")
-T = TypeVar("T")
-
-MEMORY = 0.2
-"""weight of the newest interval between two arrivals in the running mean"""
-OUTLIER = 10.0
-"""times the mean that one interval between completions counts at most; work that stays slow is
-noticed all the same, within a few pieces"""
+Output = TypeVar("Output")
 
 
-class Pace:
-    """How fast work gets done: the mean time between two completions while there is work.
+class Batcher(Generic[Item, Output]):
+    """Collects the items of concurrent callers for a function of many items.
 
-    >>> now = iter([0.0, 2.0, 4.0])
-    >>> pace = Pace(lambda: next(now))
-    >>> pace.begin(); pace.begin(); pace.end(); pace.end(completed=True)
-    >>> round(pace.expected(10), 2)  # two of them took two seconds each
-    7.2
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._working = 0
-        self._last = 0.0
-        self._seconds = 0.0
-
-    def begin(self) -> None:
-        """A piece of work is there."""
-        if self._working == 0:
-            self._last = self._clock()
-        self._working += 1
-
-    def end(self, completed: bool = True) -> None:
-        """It is done, or given up."""
-        self._working -= 1
-        if completed:
-            now = self._clock()
-            since = now - self._last
-            if self._seconds:  # a moment in which the whole machine stood still is no pace
-                since = min(since, OUTLIER * self._seconds)
-            self._seconds += MEMORY * (since - self._seconds)
-            self._last = now
-
-    def expected(self, pieces: int) -> float:
-        """Seconds until so many pieces are done."""
-        return pieces * self._seconds
-
-
-@dataclass
-class _Job(Generic[Item, T]):
-    items: Sequence[Item]
-    done: asyncio.Future[list[T]]
-
-
-class Batcher(Generic[Item, T]):
-    """Gathers items of concurrent callers for one function of many items.
-
-    Belongs to one event loop. `run` is called in `thread`, never twice at the same time.
+    Belongs to one event loop. `function` runs in `thread`, an executor with one thread.
     """
 
     def __init__(
         self,
-        run: Callable[[list[Item]], list[T]],
-        thread: Threads,
-        max_batch: int = 16,
-        patience: float = 0.003,
+        function: Callable[[list[Item]], Sequence[Output]],
+        thread: Executor,
+        max_batch: int,
+        max_wait: float,
+        more_expected: Callable[[], bool],
     ) -> None:
-        """`patience` in seconds."""
-        self._run = run
+        """`more_expected()` tells whether it is worth waiting, up to `max_wait` seconds."""
+        self._function = function
         self._thread = thread
         self._max_batch = max_batch
-        self._patience = patience
-        self._waiting: deque[_Job[Item, T]] = deque()
-        self._running = False
-        self._timer: asyncio.TimerHandle | None = None
-        self._coming = 0
-        self._interval = patience  # mean time between arrivals, in seconds
-        self._last_arrival = 0.0
+        self._max_wait = max_wait
+        self._more_expected = more_expected
+        self._queue: asyncio.Queue[tuple[Item, asyncio.Future[Output]]] = asyncio.Queue()
+        self._worker: asyncio.Task[None] | None = None
 
-    @property
-    def queued(self) -> int:
-        """Items that wait for a call."""
-        return sum(len(job.items) for job in self._waiting)
+    async def __call__(self, item: Item) -> Output:
+        """The output of an item; that of a cancelled caller is skipped."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Output] = loop.create_future()
+        self._queue.put_nowait((item, future))
+        if self._worker is None or self._worker.done():
+            self._worker = loop.create_task(self._run_batches())
+        return await future
 
-    @property
-    def idle(self) -> bool:
-        """Whether nobody is running, waiting or on the way."""
-        return not (self._running or self._waiting or self._coming)
+    async def _run_batches(self) -> None:
+        loop = asyncio.get_running_loop()
+        while not self._queue.empty():
+            batch = await self._next_batch()
+            try:
+                items = [item for item, _ in batch]
+                outputs = await loop.run_in_executor(self._thread, self._function, items)
+            except Exception as error:
+                for _, future in batch:
+                    if not future.done():
+                        future.set_exception(error)
+            else:
+                for (_, future), output in zip(batch, outputs, strict=True):
+                    if not future.done():
+                        future.set_result(output)
 
-    def announce(self) -> None:
-        """A caller is being prepared and will bring items soon, or `withdraw`."""
-        self._coming += 1
-
-    def withdraw(self) -> None:
-        """The announced caller will not come."""
-        self._coming -= 1
-        self._consider()
-
-    async def __call__(self, items: Sequence[Item], announced: bool = False) -> list[T]:
-        """The results of `items`, in their order. A cancelled caller leaves the queue."""
-        if not items:
-            if announced:
-                self.withdraw()
-            return []
-        self._coming -= announced
-        now = time.monotonic()
-        since = min(now - self._last_arrival, 1.0)
-        self._interval += MEMORY * (since - self._interval)
-        self._last_arrival = now
-        job = _Job(items, asyncio.get_running_loop().create_future())
-        self._waiting.append(job)
-        self._consider()
-        try:
-            return await job.done
-        except asyncio.CancelledError:
-            if job in self._waiting:
-                self._waiting.remove(job)
-            raise
-
-    def wait(self) -> float:
-        """Seconds that the items at hand should still wait for others; 0: go."""
-        if self._coming == 0 or self.queued >= self._max_batch or self._interval > self._patience:
-            return 0.0
-        return min(self._patience, 2 * self._interval)
-
-    def _consider(self) -> None:
-        if self._running or not self._waiting:
-            return
-        seconds = self.wait()
-        if seconds <= 0:
-            self._go()
-        elif self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(seconds, self._go)
-
-    def _go(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._running:
-            return
-        jobs: list[_Job[Item, T]] = []
-        size = 0
-        # a caller's items stay together; one with more than a batch goes alone
-        while self._waiting and (not jobs or size + len(self._waiting[0].items) <= self._max_batch):
-            jobs.append(self._waiting.popleft())
-            size += len(jobs[-1].items)
-        if not jobs:
-            return
-        self._running = True
-        asyncio.get_running_loop().create_task(self._call(jobs))
-
-    async def _call(self, jobs: list[_Job[Item, T]]) -> None:
-        items = [item for job in jobs for item in job.items]
-        try:
-            results = await self._thread(self._run, items)
-        except BaseException as error:
-            for job in jobs:
-                if not job.done.done():
-                    job.done.set_exception(error)
-        else:
-            remaining = iter(results)
-            for job in jobs:
-                share = [next(remaining) for _ in job.items]
-                if not job.done.done():
-                    job.done.set_result(share)
-        finally:
-            self._running = False
-            self._consider()
+    async def _next_batch(self) -> list[tuple[Item, asyncio.Future[Output]]]:
+        batch: list[tuple[Item, asyncio.Future[Output]]] = []
+        deadline = asyncio.get_running_loop().time() + self._max_wait
+        while len(batch) < self._max_batch and not (
+            self._queue.empty() and (batch == [] or not self._more_expected())
+        ):
+            try:
+                async with asyncio.timeout_at(deadline if self._queue.empty() else None):
+                    item, future = await self._queue.get()
+            except TimeoutError:
+                break
+            if not future.done():  # a cancelled caller's is done
+                batch.append((item, future))
+        return batch

@@ -1,74 +1,37 @@
-"""`Client`: a server's predictions as the library's own types; needs no extra.
-
-    from luvli.serving import Client
-
-    with Client("http://127.0.0.1:8000") as client:
-        faces = client.predict("photo.jpg").faces
-
-When the server is busy (429, 503), going away or cut off in the middle, the same request is sent
-again after a pause; predictions change nothing, so that is safe.
-"""
+"""`Client` and `AsyncClient`: a server's predictions as the library's own types."""
 
 from __future__ import annotations
 
-import http.client
-import json
-import os
+import asyncio
 import random
-import ssl
-import threading
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any, Self
-from urllib.parse import urlencode, urlsplit
-from uuid import uuid4
+
+import httpx
 
 from luvli.errors import InputError
-from luvli.faces import FaceLandmarks
-from luvli.files import PathLike, unreadable
+from luvli.image.source import AnyImage
+from luvli.serving.client_stream import (
+    AsyncStreaming,
+    Streaming,
+    read_error,
+    read_prediction,
+    to_request,
+)
 
-ImageFile = PathLike | bytes
-"""a path, or the bytes of a file"""
-
-AGAIN = (408, 429, 502, 503, 504)
-"""statuses after which the same request may be sent again"""
-LONGEST_PAUSE = 10.0
-
-
-class ServerError(RuntimeError):
-    """The server refused, and trying again did not help; the message is its own sentence."""
-
-    def __init__(self, status: int, code: str, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
+AGAIN = (0, 408, 429, 502, 503, 504)
+"""statuses after which a request is sent again, because it changes nothing; 0: no answer"""
+MAX_PAUSE = 10.0
+"""seconds"""
+Read = Callable[[httpx.Response], Any]
 
 
-@dataclass(frozen=True)
-class Prediction:
-    """The faces of one image, as the server answered."""
+class _Calls:
+    """The calls of both clients: each is a request, and a function that reads its answer."""
 
-    faces: list[FaceLandmarks]
-    width: int
-    height: int
-    model: str
-    version: str
-    timings: dict[str, float]
-    """milliseconds spent in the server"""
-    faces_left_out: int
-
-    @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> Prediction:
-        """From the JSON object."""
-        faces = [FaceLandmarks.from_dict(face) for face in fields["faces"]]
-        names = ("width", "height", "model", "version", "timings", "faces_left_out")
-        return cls(faces, **{name: fields[name] for name in names})
-
-
-class Client:
-    """Talks to one server. Safe to share between threads; each has its own connection."""
+    _open: Callable[..., Any]
+    _send: Callable[[dict[str, Any], Read], Any]
 
     def __init__(
         self,
@@ -78,198 +41,107 @@ class Client:
         retries: int = 5,
     ) -> None:
         """`timeout` in seconds for each attempt; `retries` after the first attempt."""
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if not url.startswith(("http://", "https://")):
             raise InputError(f"{url!r} is not the address of a server: write http://host:port.")
-        self._secure = parts.scheme == "https"
-        self._address = parts.hostname, parts.port
-        self._prefix = parts.path.rstrip("/")
-        self._token = token
-        self._timeout = timeout
-        self._retries = retries
-        self._local = threading.local()
-        self._all: list[http.client.HTTPConnection] = []
+        self.url, self._retries = url.rstrip("/"), retries
+        self.headers = {"Authorization": f"Bearer {token}"} if token else {}
+        settings = {"base_url": self.url, "headers": self.headers, "timeout": timeout}
+        self._http: Any = self._open(**settings, trust_env=False)
 
-    # -- what the server offers ------------------------------------------------------------
-
-    def predict(
-        self,
-        image: ImageFile,
-        boxes: Sequence[Sequence[float]] | None = None,
-        model: str | None = None,
-        min_score: float | None = None,
-    ) -> Prediction:
-        """The faces of one image."""
-        query = _query(boxes=boxes, model=model, min_score=min_score)
-        body = self._ask("POST", f"/v1/predict{query}", read_source(image))
-        return Prediction.from_fields(json.loads(body))
+    def predict(self, image: AnyImage, **options: Any) -> Any:
+        """The `Prediction` of one image. Options: `boxes`, `model`, `min_score`."""
+        return self._send(to_request([image], options), lambda got: read_prediction(got.json()))
 
     def predict_many(
-        self,
-        images: Sequence[ImageFile],
-        boxes: Sequence[Sequence[Sequence[float]]] | None = None,
-        model: str | None = None,
-        min_score: float | None = None,
-    ) -> list[Prediction]:
-        """The faces of several images in one request, in their order."""
-        if len(images) == 1:
-            return [self.predict(images[0], boxes[0] if boxes else None, model, min_score)]
-        query = _query(boxes=boxes, model=model, min_score=min_score)
-        body, kind = _multipart([read_source(image) for image in images])
-        answer = json.loads(self._ask("POST", f"/v1/predict{query}", body, kind))
-        return [Prediction.from_fields(fields) for fields in answer]
+        self, images: Sequence[AnyImage], errors: str = "raise", **options: Any
+    ) -> Any:
+        """A list of `Prediction`, from one request; `boxes` has a list for each image. An image
+        that cannot be used raises `ServerError`, or, with errors="return", has it in its place."""
 
-    def draw(self, image: ImageFile, coverage: float | None = None) -> bytes:
-        """The image with its faces drawn, as PNG."""
-        query = _query(coverage=coverage)
-        return self._ask("POST", f"/v1/predict{query}", read_source(image), accept="image/png")
+        def read(answer: httpx.Response) -> list[Any]:
+            fields = answer.json() if len(images) > 1 else [answer.json()]
+            return [read_prediction(one, errors) for one in fields]
 
-    def table(self, image: ImageFile) -> str:
-        """The faces of an image as CSV."""
-        return self._ask("POST", "/v1/predict", read_source(image), accept="text/csv").decode()
+        if len(images) == 1 and options.get("boxes") is not None:
+            options["boxes"] = options["boxes"][0]
+        return self._send(to_request(images, options), read)
 
-    def models(self) -> list[dict[str, Any]]:
-        """The served models, each with its name, landmarks, licence and more."""
-        found: list[dict[str, Any]] = json.loads(self._ask("GET", "/v1/models"))["models"]
-        return found
+    def draw(self, image: AnyImage, **options: Any) -> Any:
+        """The image with its faces drawn, the bytes of a PNG. Also takes `coverage`."""
+        return self._send(to_request([image], options, "image/png"), lambda got: got.content)
 
-    def ready(self) -> bool:
-        """Whether the server takes requests; never raises."""
+    def table(self, image: AnyImage, **options: Any) -> Any:
+        """The faces of an image, the text of a CSV."""
+        return self._send(to_request([image], options, "text/csv"), lambda got: got.text)
+
+    def models(self) -> Any:
+        """The served models: dicts with name, landmarks, licence and more."""
+        request = {"method": "GET", "url": "/v1/models"}
+        return self._send(request, lambda got: got.json()["models"])
+
+    def _pause(self, answer: httpx.Response | None, attempt: int) -> float:
+        """Seconds until the next attempt; raises `ServerError` if there is none."""
+        error = read_error(answer)
+        # a 500 without our code comes from a proxy in front of a process that died
+        again = error.status in AGAIN or (error.status, error.code) == (500, "unknown")
+        if attempt >= self._retries or not again:
+            raise error
+        asked = answer.headers.get("Retry-After", "") if answer else ""
+        seconds = max(0.1 * 2.0**attempt, float(asked) if asked.isdecimal() else 0.0)
+        return min(seconds, MAX_PAUSE) * random.uniform(0.75, 1.25)  # not all at the same time
+
+
+class Client(_Calls, Streaming):
+    """Talks to one server; safe to share between threads. An image is what `luvli.predict` takes.
+
+    with Client("http://127.0.0.1:8000") as client:
+        faces = client.predict("photo.jpg").faces
+    """
+
+    _open = httpx.Client
+
+    def _send(self, request: dict[str, Any], read: Read) -> Any:
+        attempt = 0
+        while (outcome := self._attempt(request)) is None or not outcome.is_success:
+            time.sleep(self._pause(outcome, attempt))
+            attempt += 1
+        return read(outcome)
+
+    def _attempt(self, request: dict[str, Any]) -> httpx.Response | None:
         try:
-            status, _, _ = self._once("GET", "/readyz", None, {})
-        except (OSError, http.client.HTTPException):
-            return False
-        return status == 200
-
-    # -- how -------------------------------------------------------------------------------
-
-    def _ask(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None = None,
-        kind: str = "application/octet-stream",
-        accept: str = "application/json",
-    ) -> bytes:
-        headers = {"Accept": accept}
-        if body is not None:
-            headers["Content-Type"] = kind
-        if self._token:
-            headers["Authorization"] = f"Bearer {self._token}"
-        for attempt in range(self._retries + 1):
-            last = attempt == self._retries
-            try:
-                status, answered, data = self._once(method, path, body, headers)
-            except (OSError, http.client.HTTPException) as error:
-                self.close_mine()
-                if last:
-                    raise ServerError(
-                        0, "unreachable", f"no answer from the server: {error}."
-                    ) from error
-                time.sleep(_pause(attempt, None))
-                continue
-            if status == 200:
-                return data
-            refusal = _error(status, data)
-            # a 500 that is not in our words comes from something in front, such as Ray's proxy,
-            # when the process that held the request died
-            lost = status == 500 and refusal.code == "unknown"
-            if last or not (lost or status in AGAIN):
-                raise refusal
-            time.sleep(_pause(attempt, answered.get("Retry-After")))
-        raise AssertionError("the last attempt returns or raises")
-
-    def _once(
-        self, method: str, path: str, body: bytes | None, headers: dict[str, str]
-    ) -> tuple[int, http.client.HTTPMessage, bytes]:
-        connection = self._connection()
-        connection.request(method, self._prefix + path, body, headers)
-        response = connection.getresponse()
-        return response.status, response.headers, response.read()
-
-    def _connection(self) -> http.client.HTTPConnection:
-        mine: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
-        if mine is None:
-            host, port = self._address
-            if self._secure:
-                context = ssl.create_default_context()
-                mine = http.client.HTTPSConnection(
-                    host, port, timeout=self._timeout, context=context
-                )
-            else:
-                mine = http.client.HTTPConnection(host, port, timeout=self._timeout)
-            self._local.connection = mine
-            self._all.append(mine)
-        return mine
-
-    def close_mine(self) -> None:
-        """Close this thread's connection; the next request opens another."""
-        mine: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
-        if mine is not None:
-            mine.close()
-
-    def close(self) -> None:
-        """Close all connections."""
-        for connection in self._all:
-            connection.close()
+            answer: httpx.Response = self._http.request(**request)
+            return answer
+        except httpx.TransportError:
+            return None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        self._http.close()
 
 
-def read_source(source: ImageFile) -> bytes:
-    """The bytes of a file, or the bytes given."""
-    if isinstance(source, bytes):
-        return source
-    path = Path(os.fspath(source))
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise unreadable(path, error) from error
+class AsyncClient(_Calls, AsyncStreaming):
+    """`Client` for asyncio: the same methods, to be awaited."""
 
+    _open = httpx.AsyncClient
 
-def _query(**options: Any) -> str:
-    given = {name: value for name, value in options.items() if value is not None}
-    if "boxes" in given:
-        given["boxes"] = json.dumps(_plain(given["boxes"]), separators=(",", ":"))
-    return f"?{urlencode(given)}" if given else ""
+    async def _send(self, request: dict[str, Any], read: Read) -> Any:
+        attempt = 0
+        while (outcome := await self._attempt(request)) is None or not outcome.is_success:
+            await asyncio.sleep(self._pause(outcome, attempt))
+            attempt += 1
+        return read(outcome)
 
+    async def _attempt(self, request: dict[str, Any]) -> httpx.Response | None:
+        try:
+            answer: httpx.Response = await self._http.request(**request)
+            return answer
+        except httpx.TransportError:
+            return None
 
-def _plain(rows: Any) -> Any:
-    """Arrays and boxes as nested lists of numbers."""
-    if isinstance(rows, int | float):
-        return float(rows)
-    return [_plain(row) for row in rows]
+    async def __aenter__(self) -> Self:
+        return self
 
-
-def _multipart(files: Sequence[bytes]) -> tuple[bytes, str]:
-    boundary = uuid4().hex
-    parts = []
-    for number, data in enumerate(files):
-        head = (
-            f'--{boundary}\r\nContent-Disposition: form-data; name="image"; '
-            f'filename="{number}"\r\nContent-Type: application/octet-stream\r\n\r\n'
-        )
-        parts += [head.encode(), data, b"\r\n"]
-    parts.append(f"--{boundary}--\r\n".encode())
-    return b"".join(parts), f"multipart/form-data; boundary={boundary}"
-
-
-def _pause(attempt: int, retry_after: str | None) -> float:
-    """Seconds before the next attempt: what the server asks for, or twice as long each time;
-    never the same for all clients, which would come back together."""
-    wanted = 0.1 * 2.0**attempt
-    if retry_after and retry_after.isdecimal():
-        wanted = max(wanted, float(retry_after))
-    return float(min(wanted, LONGEST_PAUSE) * random.uniform(0.75, 1.25))
-
-
-def _error(status: int, data: bytes) -> ServerError:
-    try:
-        words = json.loads(data)["error"]
-        return ServerError(status, str(words["code"]), str(words["message"]))
-    except (ValueError, KeyError, TypeError):
-        return ServerError(status, "unknown", f"the server answered with status {status}.")
+    async def __aexit__(self, *_: object) -> None:
+        await self._http.aclose()

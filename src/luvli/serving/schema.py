@@ -1,155 +1,148 @@
-"""What requests may choose, and the bodies of answers, as the OpenAPI page shows them."""
+"""Options of requests and bodies of answers, from which FastAPI makes the OpenAPI description."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from luvli.image.detect import MIN_SCORE
+from luvli.serving.errors import unusable
+from luvli.serving.settings import Limits
+
+_Strict = ConfigDict(frozen=True, extra="forbid")
+_Score = Annotated[float, Field(ge=0, le=1, description="Leave out detections below this score.")]
+_Model = Annotated[str | None, Field(description="A served model; the first one by default.")]
+_Regions = Annotated[bool, Field(description="Also give `guaranteed`, if the model has it.")]
 
 
-class PredictQuery(BaseModel):
-    """The options of a prediction, in the query of its address.
+class PredictQuery(BaseModel, **_Strict):
+    """Options of a prediction.
 
     >>> PredictQuery.model_validate({"min_score": "0.8", "regions": "true"}).min_score
     0.8
     """
 
-    model_config = ConfigDict(frozen=True)
-
-    model: str | None = Field(default=None, description="Name of a served model.")
+    model: _Model = None
     boxes: str | None = Field(
         default=None,
-        description="JSON: [[x0, y0, x1, y1], ...] tight landmark boxes in pixels; for several "
-        "images a list of such lists. Then nothing is looked for.",
+        description="JSON, [[x0, y0, x1, y1], ...]: tight landmark boxes in pixels, instead of the "
+        "detector's. For several images a list of such lists. Also accepted as a form field.",
     )
-    min_score: float = Field(
-        default=MIN_SCORE, ge=0, le=1, description="Leave out faces below this score."
-    )
+    min_score: _Score = MIN_SCORE
     coverage: float | None = Field(
-        default=None, gt=0, lt=1, description="Share that the ellipses of the drawing hold."
+        default=None, gt=0, lt=1, description="Probability that the ellipses of a drawing contain."
     )
-    regions: bool = Field(
-        default=False, description="Also give the radii of ellipses that hold a guarantee."
+    regions: _Regions = False
+
+
+class StreamOptions(BaseModel, **_Strict):
+    """Options of a stream, sent as a JSON text message."""
+
+    model: _Model = None
+    smooth: bool = True
+    regions: _Regions = False
+    min_score: _Score = MIN_SCORE
+
+
+class FaceBody(BaseModel, extra="allow"):
+    """One face. Coordinates are image pixels: x right, y down, the first pixel's centre (0, 0)."""
+
+    markup: str = Field(description="Name of the point set.")
+    score: float = Field(description="Score of the face detector, 0 to 1.")
+    box: list[float] = Field(description="x0, y0, x1, y1 of the face.")
+    points: list[list[float]] = Field(description="(k, 2) landmarks.")
+    covariance: list[list[list[float]]] = Field(description="(k, 2, 2) in pixels squared.")
+    visibility: list[float] = Field(description="(k,) probability that a landmark is visible.")
+    visibility_trained: bool = Field(description="Whether the model predicts visibility.")
+    covariance_trained: bool = Field(description="Whether the model predicts covariances.")
+    confidence: float | None = Field(
+        default=None, description="Probability that the landmarks fit."
     )
-
-
-class FaceBody(BaseModel):
-    """`FaceLandmarks.to_dict()`: image pixels, x right, y down, first pixel's centre (0, 0)."""
-
-    model_config = ConfigDict(extra="allow")
-
-    markup: str
-    score: float
-    box: list[float]
-    points: list[list[float]]
-    covariance: list[list[list[float]]]
-    visibility: list[float]
-    visibility_trained: bool
-    covariance_trained: bool
+    expected_error: float | None = Field(default=None, description="In percent of the box size.")
+    guaranteed: dict[str, list[Any]] | None = Field(
+        default=None,
+        description="With `regions`: coverage `levels` (L,) and Mahalanobis `radii` (L, k) of "
+        "ellipses that hold them; null where no finite radius does.",
+    )
 
 
 class ImageBody(BaseModel):
     """The faces of one image, best score first."""
 
     faces: list[FaceBody]
-    width: int
-    height: int
-    model: str
-    version: str
-    """of the software"""
-    faces_left_out: int
-    """beyond the limit of faces in one image"""
-    timings: dict[str, float]
-    """milliseconds"""
+    width: int = Field(description="Pixels.")
+    height: int = Field(description="Pixels.")
+    model: str = Field(description="Name of the model.")
+    version: str = Field(description="Version of the software.")
+    faces_left_out: int = Field(description="Faces beyond the limit of one image.")
+    timings: dict[str, float] = Field(description="Milliseconds: decode, detect, network, total.")
 
 
-class ModelBody(BaseModel):
+class ErrorWords(BaseModel):
+    """Why a request was refused."""
+
+    code: str = Field(description="One word for programs.")
+    message: str = Field(description="One sentence for people.")
+
+
+class ErrorBody(BaseModel):
+    """The body of every refusal; among several images, the entry of one that was refused."""
+
+    error: ErrorWords
+
+
+class ModelBody(BaseModel, extra="allow"):
     """One served model."""
-
-    model_config = ConfigDict(extra="allow")
 
     name: str
     version: str
     licence: str
-    landmarks: int
-    markup: str
-    likelihood: str
+    landmarks: int = Field(description="Number of landmarks.")
+    markup: str = Field(description="Name of the point set.")
+    likelihood: str = Field(description="Distribution of a landmark.")
     visibility_trained: bool
     calibrated: bool
-    radius: dict[str, float]
-    """percent -> Mahalanobis radius of the ellipse that holds so much"""
+    radius: dict[str, float] = Field(description="Percent -> Mahalanobis radius of the ellipse.")
 
 
 class ModelsBody(BaseModel):
     """What this server offers."""
 
     models: list[ModelBody]
-    limits: dict[str, Any]
-    version: str
+    limits: Limits
+    version: str = Field(description="Version of the software.")
 
 
-class ErrorWords(BaseModel):
-    """A word for programs and a sentence for people."""
-
-    code: str
-    message: str
+_Edge = Annotated[float, Field(gt=-1e6, lt=1e6, strict=True)]
+Boxes = list[tuple[_Edge, _Edge, _Edge, _Edge]]
 
 
-class ErrorBody(BaseModel):
-    """What every refusal looks like."""
+def parse_boxes(text: str, images: int) -> list[Boxes]:
+    """The boxes of each of so many images, from JSON.
 
-    error: ErrorWords
-
-
-def _parameters() -> list[dict[str, Any]]:
-    """The fields of `PredictQuery` as OpenAPI parameters."""
-    fields = PredictQuery.model_json_schema()["properties"]
-    return [
-        {
-            "name": name,
-            "in": "query",
-            "required": False,
-            "description": about.pop("description"),
-            "schema": about,
-        }
-        for name, about in fields.items()
-    ]
-
-
-_IMAGE = {"schema": {"type": "string", "format": "binary"}}
-_FORM = {
-    "type": "object",
-    "properties": {
-        "image": {"type": "array", "items": _IMAGE["schema"]},
-        "boxes": {"type": "string"},
-    },
-}
-PREDICT_REQUEST: dict[str, Any] = {
-    "parameters": _parameters(),
-    "requestBody": {
-        "required": True,
-        "content": {"image/*": _IMAGE, "multipart/form-data": {"schema": _FORM}},
-    },
-}
-"""what `/v1/predict` takes"""
-PREDICT_RESPONSES: dict[int | str, dict[str, Any]] = {
-    200: {
-        "model": ImageBody | list[ImageBody],
-        "content": {"image/png": {}, "text/csv": {}},
-        "description": "The faces; a list of such objects for several images.",
-    },
-    **{
-        status: {"model": ErrorBody, "description": words}
-        for status, words in (
-            (401, "A bearer token is needed."),
-            (413, "Too many bytes, pixels, images or boxes."),
-            (415, "Not an image."),
-            (422, "An image or an option that cannot be used."),
-            (429, "Too many requests of one client; see Retry-After."),
-            (503, "Busy; see Retry-After."),
+    >>> parse_boxes("[[0, 0, 10, 20]]", 1)
+    [[(0.0, 0.0, 10.0, 20.0)]]
+    """
+    try:
+        if images == 1:
+            return [TypeAdapter(Boxes).validate_json(text)]
+        boxes = TypeAdapter(list[Boxes]).validate_json(text)
+    except ValidationError:
+        boxes = []
+    if len(boxes) != images:
+        raise unusable(
+            "the boxes must be JSON: [[x0, y0, x1, y1], ...], for several images one list of "
+            "boxes for each."
         )
-    },
-}
-"""and what it gives"""
+    return boxes
+
+
+def first_problem(errors: Sequence[Any], options: type[BaseModel]) -> str:
+    """The first of pydantic's errors about `options` as a sentence."""
+    first = errors[0]
+    name = str(first["loc"][-1])[:50] if first["loc"] else "the message"
+    if first["type"] == "extra_forbidden":
+        return f"there is no option {name!r}: choose from {', '.join(options.model_fields)}."
+    return f"{name} cannot be used: {first['msg']}."

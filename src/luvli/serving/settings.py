@@ -1,24 +1,32 @@
-"""Every number that bounds the server, and who may talk to it."""
+"""Settings of the server: its limits, its models, and who may use it."""
 
 from __future__ import annotations
 
 import ipaddress
 import os
 from collections.abc import Iterable
-from functools import cached_property, lru_cache
-from typing import Any
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from luvli.errors import InputError, unknown_choice
 from luvli.files import PathLike, read_text
 
-LEAST_TOKEN = 16
+PAGE = Path(__file__).parent / "page"
+"""static files of the page"""
+METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+"""environment variable of prometheus_client: the folder where workers keep their counters"""
+MIN_TOKEN = 16
 """characters of a bearer token; shorter ones can be guessed"""
+
+Count = Annotated[int, Field(ge=1)]
+Seconds = Annotated[float, Field(gt=0)]
 
 
 class Limits(BaseModel):
-    """What one server process takes on; beyond it the answer is 413, 429 or 503, at once.
+    """What one server process accepts. docs/serving.md says what happens beyond each limit.
 
     >>> Limits().max_requests
     64
@@ -26,52 +34,33 @@ class Limits(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    max_requests: int = Field(default=64, ge=1)
-    """predictions in work or waiting at the same time; one more gets 503"""
-    max_client_requests: int = Field(default=0, ge=0)
-    """of them, from one address; one more gets 429. 0: no limit, because behind a load balancer
-    everyone has the same address"""
-    max_connections: int = Field(default=512, ge=1)
-    """open connections; one more gets 503 and is closed"""
+    max_requests: Count = 64  # predictions running or queued
+    max_client_requests: int = Field(default=0, ge=0)  # of these, from one address; 0: any
+    max_connections: Count = 512
     max_streams: int = Field(default=8, ge=0)
-    """WebSocket streams at the same time"""
-    max_bytes: int = Field(default=20_000_000, ge=1)
-    """of one request's body, or of one frame of a stream; more gets 413"""
-    max_buffered_bytes: int = Field(default=256_000_000, ge=1)
-    """of all bodies that are held in memory together; one more gets 503"""
-    max_images: int = Field(default=16, ge=1)
-    """in one request; more get 413"""
-    max_pixels: int = Field(default=50_000_000, ge=4)
-    """of one image, read from its header before it is decoded; more get 413"""
-    max_faces: int = Field(default=100, ge=1)
-    """in one image: of more, those with the best scores are kept and the rest counted"""
-    max_batch: int = Field(default=16, ge=1)
-    """faces in one call of the network"""
-    patience_ms: float = Field(default=3.0, ge=0, le=1000)
-    """longest wait for faces of other requests before a call of the network; none when idle"""
-    request_seconds: float = Field(default=30.0, gt=0)
-    """for one prediction, waiting included; then 503"""
-    receive_seconds: float = Field(default=20.0, gt=0)
-    """for the whole body to arrive; then 408. Headers get half of it"""
-    send_seconds: float = Field(default=20.0, gt=0)
-    """for a client to take its answer; then it is cut off"""
-    idle_seconds: float = Field(default=75.0, gt=0)
-    """that an idle connection is kept open: longer than load balancers keep theirs, which would
-    otherwise send requests into a closing one"""
-    stream_idle_seconds: float = Field(default=60.0, gt=0)
-    """without a frame after which a stream is closed"""
-    drain_seconds: float = Field(default=30.0, gt=0)
-    """after SIGTERM for requests in work to finish"""
+    max_bytes: Count = 20_000_000  # of one body, or of one frame of a stream
+    max_buffered_bytes: Count = 256_000_000  # of all bodies and answers in memory
+    max_images: Count = 16  # in one request
+    max_pixels: Count = 50_000_000  # of one image, read from its header
+    max_faces: Count = 100  # in one image
+    max_batch: Count = 16  # faces in one call of the network
+    patience_ms: float = Field(default=3.0, ge=0, le=1000)  # wait for faces of other requests
+    request_seconds: Seconds = 30.0  # for one prediction, queueing included
+    receive_seconds: Seconds = 20.0  # for one body; the head of a request gets half of it
+    send_seconds: Seconds = 20.0  # for a client to read its answer
+    idle_seconds: Seconds = 75.0  # longer than load balancers keep their connections
+    stream_idle_seconds: Seconds = 60.0
+    drain_seconds: Seconds = 30.0  # for requests in flight after SIGTERM
 
     @classmethod
-    def parse(cls, given: Iterable[str]) -> Limits:
+    def parse(cls, words: Iterable[str]) -> Limits:
         """From `name=value` words of the command line.
 
         >>> Limits.parse(["max_faces=5"]).max_faces
         5
         """
         values: dict[str, Any] = {}
-        for word in given:
+        for word in words:
             name, equals, value = word.partition("=")
             if name not in cls.model_fields:
                 raise unknown_choice("limit", name, cls.model_fields)
@@ -97,18 +86,14 @@ class ServerSettings(BaseModel):
     models: tuple[str, ...] = ("luvli-68",)
     """shipped names or model files; the first is the default"""
     tokens: tuple[str, ...] = ()
-    """any one of them opens the door; none: it is open"""
-    threads: int | None = None
-    """processor threads; all cores by default"""
+    """accepted bearer tokens; none: no token is asked for"""
+    threads: int = Field(default_factory=lambda: core_count(), ge=1)
     limits: Limits = Limits()
-
-    @cached_property
-    def is_local(self) -> bool:
-        """Whether only this machine can connect."""
-        return is_loopback(self.host)
+    verbose: bool = False
+    """a log line for each request"""
 
 
-@lru_cache(64)  # asked for every request; strangers choose what is asked
+@lru_cache(64)  # called for every request
 def is_loopback(host: str) -> bool:
     """Whether a host name or address means this machine alone.
 
@@ -127,25 +112,23 @@ def read_tokens(path: PathLike) -> tuple[str, ...]:
     """The tokens of a file: one on each line, `#` begins a remark."""
     lines = [line.partition("#")[0].strip() for line in read_text(path).splitlines()]
     tokens = tuple(line for line in lines if line)
-    if not tokens:
-        raise InputError(f"{path} has no token: write one of at least {LEAST_TOKEN} characters.")
-    for token in tokens:
-        if len(token) < LEAST_TOKEN or not token.isascii() or any(c.isspace() for c in token):
-            raise InputError(
-                f"{path} has a token that is not {LEAST_TOKEN} or more plain characters: make one "
-                "with python -c 'import secrets; print(secrets.token_urlsafe())'."
-            )
+    if not tokens or not all(
+        len(t) >= MIN_TOKEN and t.isascii() and t.isprintable() and " " not in t for t in tokens
+    ):
+        raise InputError(
+            f"{path} must have a token of {MIN_TOKEN} or more plain characters on each line: make "
+            "one with python -c 'import secrets; print(secrets.token_urlsafe())'."
+        )
     return tokens
 
 
 def check_exposure(host: str, tokens: tuple[str, ...], open_to_all: bool) -> None:
-    """Refuse to listen beyond this machine without a token, unless told to."""
-    if is_loopback(host) or tokens or open_to_all:
-        return
-    raise InputError(
-        f"listening on {host} would let everyone in: give --token-file FILE, or --open if "
-        "something in front of the server checks who may ask."
-    )
+    """Refuse to listen on other addresses without a token, unless `open_to_all`."""
+    if not (is_loopback(host) or tokens or open_to_all):
+        raise InputError(
+            f"listening on {host} would let everyone in: give --token-file FILE, or --open if "
+            "something in front of the server checks who may ask."
+        )
 
 
 def core_count() -> int:
