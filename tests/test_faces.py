@@ -137,9 +137,13 @@ def test_wrong_numbers_are_refused(
     rng: np.random.Generator, changes: dict[str, object], sentence: str
 ) -> None:
     with pytest.raises(InputError, match=sentence):
-        some_faces(rng, **changes)
+        some_faces(rng, **changes).check()
 
 
 def test_arrays_cannot_be_written_to(rng: np.random.Generator) -> None:
+    points = rng.random((1, 68, 2))
+    faces = some_faces(rng, 1, points=points)
     with pytest.raises(ValueError, match="read-only"):
-        some_faces(rng).points[0] = 0.0
+        faces.points[0] = 0.0
+    points[0] = 7.0  # the caller's own array stays writable, and is not copied
+    assert (faces.points == 7.0).all()

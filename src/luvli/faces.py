@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 from luvli.arrays import Bools, Floats
 from luvli.errors import InputError, require
 from luvli.face_checks import (
-    as_array,
     check_not_infinite,
     check_positive_definite,
     check_probabilities,
@@ -40,6 +39,7 @@ __all__ = ["ARRAY_FIELDS", "Ellipses", "FaceLandmarks", "Faces", "RegionRadii"]
 _LANDMARK_ARRAYS = ("points", "covariance", "visibility", "occlusion")
 _FACE_NUMBERS = ("scores", "failure_logit", "confidence", "expected_error")
 _OPTIONAL = ("accepted", "track", "time")
+_TYPES: dict[str, Any] = {"accepted": np.bool_, "track": np.int64}
 _SETTINGS = (
     "markup", "likelihood", "visibility_trained", "covariance_trained", "occlusion_trained",
 )  # fmt: skip
@@ -88,42 +88,40 @@ class Faces:
     occlusion_trained: bool = False
 
     def __post_init__(self) -> None:
-        points = as_array("points", self.points)
+        """Checks shapes. Arrays are not copied; those of the faces are read-only views of them."""
+        points = _view(self.points)
         if points.ndim != 3 or points.shape[2] != 2:
             raise InputError(f"points must have shape (n, k, 2), got {points.shape}.")
         n, k = points.shape[:2]
         if is_markup(self.markup) and get_markup(self.markup).size != k:
             size = get_markup(self.markup).size
             raise InputError(f"the markup {self.markup} has {size} points, got {k}.")
-        defaults = {"scores": np.ones(n), "boxes": np.full((n, 4), np.nan)}
-        shapes: dict[str, tuple[int, ...]] = {
-            "covariance": (n, k, 2, 2),
-            "visibility": (n, k),
-            "occlusion": (n, k),
-            "boxes": (n, 4),
-            **dict.fromkeys((*_FACE_NUMBERS, *_OPTIONAL), (n,)),
-        }
-        values: dict[str, Any] = {"points": points}
-        for name, shape in shapes.items():
+        object.__setattr__(self, "points", points)
+        for name, shape in (
+            ("covariance", (n, k, 2, 2)),
+            ("visibility", (n, k)),
+            ("occlusion", (n, k)),
+            ("boxes", (n, 4)),
+            *((name, (n,)) for name in (*_FACE_NUMBERS, *_OPTIONAL)),
+        ):
             value = getattr(self, name)
             if value is None and name in _OPTIONAL:
                 continue
             if value is None:
-                values[name] = defaults.get(name, np.full(shape, np.nan))
-            elif name in ("accepted", "track"):
-                values[name] = np.array(value, dtype=bool if name == "accepted" else np.int64)
-            else:
-                values[name] = as_array(name, value)
-            expect_shape(name, values[name], shape)
-        check_not_infinite("points", points)
-        check_not_infinite("boxes", values["boxes"])
-        check_positive_definite(values["covariance"])
-        check_probabilities("visibility", values["visibility"], allow_nan=False)
-        check_probabilities("occlusion", values["occlusion"])
-        for name, array in values.items():
-            array.setflags(write=False)
+                value = np.full(shape, 1.0 if name == "scores" else np.nan)
+            array = _view(value, _TYPES.get(name, np.float64))
+            expect_shape(name, array, shape)
             object.__setattr__(self, name, array)
+
+    def check(self) -> Faces:
+        """The same faces, after refusing numbers that cannot be what they say."""
+        check_not_infinite("points", self.points)
+        check_not_infinite("boxes", self.boxes)
+        check_positive_definite(self.covariance)
+        check_probabilities("visibility", self.visibility, allow_nan=False)
+        check_probabilities("occlusion", self.occlusion)
         family(self.likelihood)  # refuses an unknown name
+        return self
 
     # -- a sequence of faces -----------------------------------------------------------------
 
@@ -346,6 +344,13 @@ class Faces:
             else RegionRadii(regions.levels, regions.radii[i], regions.joint[i]),
             **{name: getattr(self, name) for name in _SETTINGS},
         )
+
+
+def _view(values: ArrayLike, dtype: Any = np.float64) -> Any:
+    """A read-only array on the same numbers."""
+    array = np.asarray(values, dtype=dtype).view()
+    array.flags.writeable = False
+    return array
 
 
 def _cells(number: int, face: FaceLandmarks) -> list[str]:

@@ -49,7 +49,7 @@ def test_outputs_that_are_no_numbers_are_refused(name: str, place: Any, value: f
 def test_a_negative_variance_is_refused(place: Any, value: float) -> None:
     wrong = outputs()
     wrong["covariance"][place] = value
-    with pytest.raises(InputError, match="positive-definite"):
+    with pytest.raises(InputError, match="negative variances"):
         faces_in_crops(wrong, INFO)
 
 

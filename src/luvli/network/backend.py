@@ -53,8 +53,7 @@ def faces_in_crops(outputs: Mapping[str, Any], info: ModelInfo) -> Faces:
             f"the model {info.name} gives locations or covariances that are not numbers: it was "
             "damaged, or its training diverged; fetch it again, or train it again."
         )
-    values["visibility"] = np.clip(values["visibility"], 0.0, 1.0)
-    values["covariance"] = _regular(values["covariance"].astype(np.float64))
+    values["covariance"] = _positive_definite(values["covariance"].astype(np.float64), info.name)
     return Faces(
         **values,
         markup=info.config.markup,
@@ -65,12 +64,15 @@ def faces_in_crops(outputs: Mapping[str, Any], info: ModelInfo) -> Faces:
     )
 
 
-def _regular(covariance: Floats) -> Floats:
+def _positive_definite(covariance: Floats, name: str) -> Floats:
     """Covariances (..., 2, 2), with a millionth of their size added to those that rounding made
     singular: a network without a floor can be that sure in float32."""
+    xx, yy = covariance[..., 0, 0], covariance[..., 1, 1]
     singular = determinant(covariance) <= 0
     if singular.any():
-        size = np.trace(covariance[singular], axis1=-2, axis2=-1) + 1e-6
+        if (np.minimum(xx, yy) < 0).any():
+            raise InputError(f"the model {name} gives negative variances: fetch or train it again.")
+        size = (xx + yy)[singular] + 1e-6
         covariance[singular] += 1e-6 * size[:, None, None] * np.eye(2)
     return covariance
 

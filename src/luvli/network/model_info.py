@@ -8,11 +8,13 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from luvli.arrays import Floats
 from luvli.errors import InputError
 from luvli.faces import Faces
+from luvli.image import affine
 from luvli.image.box import Box
 from luvli.image.crop import Convention, Crop
 from luvli.image.detect import DetectorName
@@ -82,16 +84,17 @@ class ModelInfo(BaseModel):
             )
         return np.sqrt(self.calibration.scale)
 
-    def to_image(self, faces: Faces, affines: ArrayLike) -> Faces:
+    def to_image(self, faces: Faces, affines: Floats, **changes: Any) -> Faces:
         """Faces in crop pixels moved to their images, where the calibration ends.
 
-        `affines` (n, 2, 3) lead from each crop to its image.
+        `affines` (n, 2, 3) lead from each crop to its image; `changes` are other fields to set.
         """
-        moved = faces.transform(affines)
-        if self.calibration is None:
-            return moved
-        occlusion = faces.occlusion if self.occlusion_trained else None
-        return replace(moved, covariance=self.calibration.in_image(moved.covariance, occlusion))
+        covariance = affine.push_covariance(affines, faces.covariance)
+        if self.calibration is not None:
+            occlusion = faces.occlusion if self.occlusion_trained else None
+            covariance = self.calibration.in_image(covariance, occlusion)
+        points = affine.apply(affines, faces.points)
+        return replace(faces, points=points, covariance=covariance, **changes)
 
     @classmethod
     def from_training(cls, name: str, config: NetworkConfig, info: Mapping[str, Any]) -> ModelInfo:

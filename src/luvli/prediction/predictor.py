@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -353,7 +352,7 @@ class Predictor:
         boxes, crops, pixels = cropped
         if not boxes:
             return predictions
-        faces = self._to_image(predictions, crops)
+        faces = self._to_image(predictions, crops, boxes)
         size = self.info.config.input_size
         better = {
             i: box
@@ -367,25 +366,27 @@ class Predictor:
                 refine.crop_again(pixels[i], crops[i], crop)
                 for i, crop in zip(better, again, strict=True)
             ]
-            refined = self._to_image(self.forward(views), again)
+            refined = self._to_image(self.forward(views), again, [boxes[i] for i in better])
             rows = np.arange(len(faces))
             rows[list(better)] = len(faces) + np.arange(len(better))
             faces = Faces.concatenate([faces, refined])[rows]
-        faces = replace(
-            faces,
-            boxes=np.array([tuple(box) for box in boxes]),
-            scores=np.array([box.score for box in boxes]),
-        )
         trust = self.info.trust
         return faces if trust is None else trust.assess(faces, self.accept_threshold)
 
-    def _to_image(self, faces: Faces, crops: Sequence[Crop]) -> Faces:
-        return self.info.to_image(faces, affine.invert(np.stack([crop.affine for crop in crops])))
+    def _to_image(self, faces: Faces, crops: Sequence[Crop], boxes: Sequence[Box]) -> Faces:
+        return self.info.to_image(
+            faces,
+            affine.invert(np.stack([crop.affine for crop in crops])),
+            boxes=np.array([tuple(box) for box in boxes]),
+            scores=np.array([box.score for box in boxes]),
+        )
 
     def predict_cropped(self, parts: Sequence[CroppedFaces]) -> list[Faces]:
         """`forward` and `postprocess` for the crops of several images: the faces of each."""
         cropped = CroppedFaces.join(parts)
         faces = self.postprocess(self.forward(cropped.pixels), cropped)
+        if len(parts) == 1:
+            return [faces]
         ends = np.cumsum([len(part.boxes) for part in parts])
         return [
             faces[end - len(part.boxes) : end]
