@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from luvli.cli.tables import print_table
 from luvli.data.record import FaceRecord
+from luvli.drawing.sheet import captioned, contact_sheet
 from luvli.faces import FaceLandmarks
 from luvli.image.read import ImageArray, read_image
 from luvli.trust.audit import ERROR_KINDS, Suspect, audit
@@ -57,7 +58,7 @@ def audit_tables(
         if sheets is not None:
             sheets.mkdir(parents=True, exist_ok=True)
             for page in range(0, SHOWN, ACROSS**2):
-                sheet = contact_sheet(suspects[page : page + ACROSS**2], records, faces, page)
+                sheet = suspect_sheet(suspects[page : page + ACROSS**2], records, faces, page)
                 cv2.imwrite(str(sheets / f"{name}-{page + 1}.png"), sheet[:, :, ::-1])
 
 
@@ -128,7 +129,7 @@ def average_precision(score: Floats, wrong: NDArray[np.bool_]) -> float:
     return float(precision[ordered].mean())
 
 
-def contact_sheet(
+def suspect_sheet(
     suspects: list[Suspect], records: list[FaceRecord], faces: list[FaceLandmarks], before: int
 ) -> ImageArray:
     """Labels red, predictions green, a line between the two."""
@@ -150,12 +151,6 @@ def contact_sheet(
                 cv2.line(cell, one, other, (255, 255, 0), 1, cv2.LINE_AA)
                 cv2.circle(cell, other, 2, (0, 220, 60), -1)
                 cv2.circle(cell, one, 2, (255, 60, 60), -1)
-        cv2.rectangle(cell, (0, 0), (CELL, 14), (0, 0, 0), -1)
         text = f"{rank} {suspect.suspicion:.0f} {suspect.kind}: {suspect.sentence[:38]}"
-        font = cv2.FONT_HERSHEY_SIMPLEX
-        cv2.putText(cell, text, (2, 11), font, 0.34, (255, 255, 255), 1, cv2.LINE_AA)
-        cells.append(cell)
-    empty = np.zeros_like(cells[0])
-    cells += [empty] * (-len(cells) % ACROSS)
-    rows = [np.concatenate(cells[i : i + ACROSS], axis=1) for i in range(0, len(cells), ACROSS)]
-    return np.concatenate(rows)
+        cells.append(captioned(np.asarray(cell, np.uint8), text, above=True))
+    return contact_sheet(cells, ACROSS)

@@ -19,6 +19,7 @@ import cv2
 import numpy as np
 
 import luvli
+from luvli.drawing.sheet import captioned, contact_sheet
 from luvli.errors import require
 from luvli.image.box import Box
 from luvli.image.read import ImageArray
@@ -48,7 +49,6 @@ def panels(head: Head) -> list[Panel]:
         ).image
 
     crowd = [person(seed, yaw, 100) for seed, yaw in CROWD]
-    rows = [np.hstack(crowd[k : k + 3]) for k in range(0, len(crowd), 3)]
     lost = cv2.GaussianBlur(person(27, 20, bare=True), (0, 0), 22)
     return [
         Panel("half-profile", person(14, 45)),
@@ -57,7 +57,7 @@ def panels(head: Head) -> list[Panel]:
         Panel("sunglasses", person(38, 15)),
         Panel("blur", person(36, -5)),
         Panel("noise", person(20, 10)),
-        Panel("crowd", np.vstack(rows)),
+        Panel("crowd", contact_sheet(crowd, 3)),
         Panel("lost", np.asarray(lost, np.uint8), Box(90, 100, 210, 220)),
     ]
 
@@ -98,18 +98,7 @@ def drawn(panel: Panel, model: Predictor, coverage: float | None = None) -> Imag
         words = f"{sure[0]:.2f}" + ("" if kept else ", refused")
     else:
         words = f"{len(kept)} kept, {len(sure) - len(kept)} refused" if sure else "no face"
-    line = np.full((34, SIDE, 3), 255, np.uint8)
-    cv2.putText(
-        line,
-        f"{panel.title}: {words}",
-        (4, 23),
-        cv2.FONT_HERSHEY_SIMPLEX,
-        0.55,
-        colour,
-        1,
-        cv2.LINE_AA,
-    )
-    return np.vstack([image, line])
+    return captioned(image, f"{panel.title}: {words}", height=26, colour=colour)
 
 
 def main() -> None:
@@ -124,8 +113,7 @@ def main() -> None:
         shown = [drawn(panel, model, coverage=0.9) for panel in portrait_panels(model)]
     else:
         shown = [drawn(panel, model) for panel in panels(load_head(options.head))]
-    rows = [np.hstack(shown[k : k + 4]) for k in range(0, len(shown), 4)]
-    write_image(options.out, np.vstack(rows))
+    write_image(options.out, contact_sheet(shown, 4))
 
 
 if __name__ == "__main__":

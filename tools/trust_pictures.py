@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import luvli
+from luvli.drawing.sheet import captioned, contact_sheet
 from luvli.faces import FaceLandmarks
 from luvli.image.box import Box
 from luvli.image.crop import Crop
@@ -43,10 +44,7 @@ def scene_of(head: Head, seed: int, yaw: float) -> SpoiltScene:
 
 def titled(image: ImageArray, words: str) -> ImageArray:
     """The image under a line of words."""
-    line = np.full((24, image.shape[1], 3), (20, 20, 32), np.uint8)
-    font = cv2.FONT_HERSHEY_SIMPLEX
-    cv2.putText(line, words, (6, 17), font, 0.5, (255, 255, 255), 1, cv2.LINE_AA)
-    return np.vstack([line, image])
+    return captioned(image, words, 24, (255, 255, 255), (20, 20, 32), above=True)
 
 
 def confidences(model: Predictor, head: Head) -> ImageArray:
@@ -63,7 +61,7 @@ def confidences(model: Predictor, head: Head) -> ImageArray:
         panels.append(
             titled(luvli.draw(scene.image, [face]), f"{scene.kind} {face.confidence:.2f}")
         )
-    return np.vstack([np.hstack(panels[k : k + 4]) for k in range(0, len(panels), 4)])
+    return contact_sheet(panels, 4)
 
 
 def with_outlines(
@@ -98,7 +96,7 @@ def regions(model: Predictor, head: Head) -> ImageArray:
         axes = np.stack([first, second], axis=1) * ellipses.half_axes[:, :, None]
         outlines = ellipses.centre[:, None] + np.einsum("ma,kad->kmd", circle, axes)
         panels.append(titled(with_outlines(image, crop, outlines, colour), words))
-    return np.hstack(panels)
+    return contact_sheet(panels, len(panels))
 
 
 def main() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import cv2
 import numpy as np
 
 from luvli.drawing.faces import draw_face
+from luvli.drawing.sheet import captioned, contact_sheet
 from luvli.faces import FaceLandmarks
 from luvli.image.box import Box
 from luvli.image.crop import Crop
@@ -28,9 +28,7 @@ def write_worst_faces(folder: Path, held: HeldOut, predictions: Sequence[FaceLan
         errors = per_face(faces, kind)[there]
         worst = there[np.argsort(-errors)[:SHOWN]]
         cells = [_cell(held, predictions, i, per_face(faces, kind)[i]) for i in worst.tolist()]
-        cells += [np.full((CELL, CELL, 3), 40, np.uint8)] * (-len(cells) % COLUMNS)
-        rows = [np.hstack(cells[i : i + COLUMNS]) for i in range(0, len(cells), COLUMNS)]
-        write_image(folder / f"{name}.jpg", np.vstack(rows))
+        write_image(folder / f"{name}.jpg", contact_sheet(cells, COLUMNS))
 
 
 def _cell(
@@ -44,5 +42,4 @@ def _cell(
         moved = face.transform(crop.affine)
         cell = draw_face(cell, moved, crop.to_crop(record.points), coverage=0.95)
     text = "not found" if face.is_empty else f"{error:.1f} %"
-    cv2.putText(cell, text, (4, CELL - 6), cv2.FONT_HERSHEY_SIMPLEX, 0.5, (255, 255, 0), 1)
-    return np.asarray(cell, np.uint8)
+    return captioned(cell, text, height=20)

@@ -12,7 +12,9 @@ from data_trees import face_points, write_pair, write_raw_pts
 from PIL import Image
 from typer.testing import Result
 
-from luvli.data.sets import SETS
+from luvli.data.contact_sheet import mean_shape
+from luvli.data.sets import SETS, load_set
+from luvli.markup import get_markup
 
 Luvli = Callable[..., Result]
 
@@ -104,6 +106,28 @@ def test_show_without_pictures_and_with_augmentation(
         assert result.exit_code == 0, result.output
         assert "2 of 6 faces" in result.output
         assert out.is_file()
+
+
+def test_check_of_one_split(luvli: Luvli, tmp_path: Path) -> None:
+    for split in ("train", "test"):
+        write_pair(tmp_path / split, f"{split}-face", face_points())
+    result = luvli("data", "check", "folder", tmp_path, "--split", "test", "--json")
+    (row,) = json.loads(result.output)["rows"]
+    assert (row["split"], row["images"]) == ("test", 1)
+    assert luvli("data", "check", "folder", tmp_path, "--split", "val").exit_code == 2
+
+
+def test_show_statistics(luvli: Luvli, folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "statistics.png"
+    result = luvli("data", "show", "folder", folder, "--statistics", "--out", out)
+    assert result.exit_code == 0 and "statistics of" in result.output, result.output
+    assert np.asarray(Image.open(out)).std() > 10
+    faces = load_set("folder", folder, images=False)
+    turn = np.array([[0.0, -3.0], [3.0, 0.0]])
+    turned = [r.with_changes(points=r.points @ turn.T + 40) for r in faces]
+    np.testing.assert_allclose(mean_shape(turned), mean_shape(faces.records), atol=1e-9)
+    schematic = get_markup("ibug68").schematic
+    assert np.nanmax(np.abs(mean_shape(faces.records) - schematic)) < 0.1
 
 
 def test_show_goes_on_only_with_skip_bad(luvli: Luvli, folder: Path, tmp_path: Path) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from luvli.cli.data_synthesize import synthesize
+
+if TYPE_CHECKING:
+    from luvli.data.record import FaceRecord
 
 data = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
@@ -59,6 +63,7 @@ def check(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
     show: Annotated[int, typer.Option(help="How many problems to name.")] = 5,
+    split: Annotated[str | None, typer.Option(help="Only this split; all if not given.")] = None,
 ) -> None:
     """Count a data set and compare it with the paper's Tables 1 and 2.
 
@@ -71,7 +76,10 @@ def check(
     from luvli.data.sets.check import check_set
     from luvli.progress import track
 
-    report = check_set(name, root, decode, lambda faces: track(faces, "decoding", unit="faces"))
+    def progress(faces: Iterable[FaceRecord]) -> Iterable[FaceRecord]:
+        return track(faces, "decoding", unit="faces")
+
+    report = check_set(name, root, decode, progress, split)
     if as_json:
         typer.echo(json.dumps(report.to_dict(), indent=2))
         raise typer.Exit(0 if report.complete else 1)
@@ -119,6 +127,9 @@ def show(
     labels_only: Annotated[
         bool, typer.Option("--labels-only", help="Draw the labels without images.")
     ] = False,
+    statistics: Annotated[
+        bool, typer.Option("--statistics", help="Draw pose, size, visibility and mean shape.")
+    ] = False,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Go on without the faces that have problems.")
     ] = False,
@@ -131,7 +142,7 @@ def show(
     Example: `luvli data show merl_rav data/merl_rav --split test --subset profile`
     """
     from luvli.data.augment import Augmentation
-    from luvli.data.contact_sheet import choose, label_sheet, sample_sheet
+    from luvli.data.contact_sheet import choose, draw_statistics, label_sheet, sample_sheet
     from luvli.data.dataset import CropDataset
     from luvli.data.sets import DataWarning, get_set, load_set
     from luvli.image.write import write_image
@@ -145,10 +156,14 @@ def show(
             subset=subset,
             protocol=protocol,
             skip_bad=skip_bad,
-            images=not labels_only,
+            images=not (labels_only or statistics),
         )
     for warning in caught:
         typer.secho(f"luvli: {warning.message}", fg="yellow", err=True)
+    if statistics:
+        write_image(out, draw_statistics(found, f"{name} {found.split}"))
+        typer.echo(f"statistics of {len(found):,} faces drawn in {out}")
+        return
     chosen = choose(len(found), faces, seed)
     if augment is None:
         sheet = label_sheet([found[i] for i in chosen], columns, size)

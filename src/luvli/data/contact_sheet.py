@@ -1,4 +1,4 @@
-"""A contact sheet of labelled faces, drawn as the paper's data-set figure.
+"""A data set as a picture: labelled faces as in the paper's figure, and its statistics.
 
 Green: unoccluded. Red: externally occluded. Self-occluded landmarks have no location; they
 are the black circles on the face schematic beside the image.
@@ -6,23 +6,27 @@ are the black circles on the face schematic beside the image.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from luvli.arrays import Floats
 from luvli.data.boxes import crop_box
 from luvli.data.dataset import CropDataset
 from luvli.data.record import FaceRecord, Visibility
 from luvli.drawing.schematic import draw_schematic
-from luvli.errors import InputError
+from luvli.drawing.sheet import captioned, contact_sheet
+from luvli.errors import InputError, require
 from luvli.image import Crop, read_image
+from luvli.image.align import similarity
+from luvli.image.head_pose import PoseClass, pose_class
 from luvli.image.read import ImageArray
 from luvli.markup import get_markup, is_markup
 
-GREEN, RED = (0, 210, 0), (235, 20, 20)
-ENLARGE = 1.35
-CAPTION = 16
+_GREEN, _RED = (0, 210, 0), (235, 20, 20)
 _SHIFT = 4  # OpenCV draws at 1/16 of a pixel
 
 
@@ -33,31 +37,28 @@ def choose(count: int, wanted: int, seed: int) -> list[int]:
 
 
 def label_sheet(records: Sequence[FaceRecord], columns: int = 4, size: int = 220) -> ImageArray:
-    """Faces as labelled, each cut out `ENLARGE` times its tight box, `size` pixels high.
+    """Faces as labelled, each cut out 1.35 times its tight box, `size` pixels high.
 
     A record without image shows its landmarks on grey.
     """
     cells = []
     for record in records:
         box = crop_box(record.with_changes(box=None, box_kind="tight"), noise="none")
-        crop = Crop.from_box(box, size, ENLARGE)
+        crop = Crop.from_box(box, size, 1.35)
         grey = np.full((size, size, 3), 190, np.uint8)
         image = grey if record.image is None else crop.warp(read_image(record.image))
-        shown = draw_landmarks(image, crop.to_crop(record.points), record.visibility)
-        cells.append((shown, record.visibility, record.face_id))
-    return _arrange(cells, records, columns, size)
+        cells.append(draw_landmarks(image, crop.to_crop(record.points), record.visibility))
+    return _arrange(cells, [record.visibility for record in records], records, columns)
 
 
 def sample_sheet(
     dataset: CropDataset, indices: Sequence[int], columns: int = 4, epoch: int = 0
 ) -> ImageArray:
     """Faces as a network in training sees them, with their landmarks."""
-    cells = []
-    for index in indices:
-        sample = dataset[epoch, index]
-        shown = draw_landmarks(sample["image"], sample["points"], sample["visibility"])
-        cells.append((shown, sample["visibility"], dataset.records[index].face_id))
-    return _arrange(cells, [dataset.records[i] for i in indices], columns, dataset.size)
+    samples = [dataset[epoch, index] for index in indices]
+    cells = [draw_landmarks(s["image"], s["points"], s["visibility"]) for s in samples]
+    records = [dataset.records[index] for index in indices]
+    return _arrange(cells, [sample["visibility"] for sample in samples], records, columns)
 
 
 def draw_landmarks(
@@ -66,52 +67,83 @@ def draw_landmarks(
     """A copy with a dot for each located landmark (k, 2), in pixels of the image."""
     import cv2
 
-    shown = image.copy()
-    radius = max(1.5, image.shape[0] / 90)
+    drawn = image.copy()
+    radius = round(max(1.5, image.shape[0] / 90) * 2**_SHIFT)
     for (x, y), kind in zip(points.tolist(), visibility, strict=True):
-        if kind <= Visibility.SELF_OCCLUDED:
-            continue
-        place = round(x * 2**_SHIFT), round(y * 2**_SHIFT)
-        colour = RED if kind == Visibility.EXTERNALLY_OCCLUDED else GREEN
-        cv2.circle(shown, place, round(radius * 2**_SHIFT), colour, -1, cv2.LINE_AA, _SHIFT)
-    return shown
+        if kind > Visibility.SELF_OCCLUDED:
+            place = round(x * 2**_SHIFT), round(y * 2**_SHIFT)
+            colour = _RED if kind == Visibility.EXTERNALLY_OCCLUDED else _GREEN
+            cv2.circle(drawn, place, radius, colour, -1, cv2.LINE_AA, _SHIFT)
+    return drawn
 
 
 def _arrange(
-    cells: Sequence[tuple[ImageArray, NDArray[np.int8], str]],
+    cells: Sequence[ImageArray],
+    classes: Sequence[NDArray[np.int8]],
     records: Sequence[FaceRecord],
     columns: int,
-    size: int,
 ) -> ImageArray:
     """Rows of cells; with schematics if any landmark of the sheet is self-occluded."""
-    if not cells:
-        raise InputError("there are no faces to show.")
-    markup = records[0].markup
-    hiding = any((visibility == Visibility.SELF_OCCLUDED).any() for _, visibility, _ in cells)
-    schematics = hiding and is_markup(markup)
+    hidden = [np.flatnonzero(kinds == Visibility.SELF_OCCLUDED).tolist() for kinds in classes]
+    markup = records[0].markup if records else ""
     drawn = []
-    for image, visibility, name in cells:
-        parts = [image]
-        if schematics:
-            hidden = np.flatnonzero(visibility == Visibility.SELF_OCCLUDED).tolist()
-            parts.append(draw_schematic(get_markup(markup), size, numbers=False, hidden=hidden))
-        drawn.append(_captioned(np.concatenate(parts, axis=1), name))
-    gap = 6
-    height, width = drawn[0].shape[:2]
-    rows = -(-len(drawn) // columns)
-    sheet = np.full((rows * (height + gap) + gap, columns * (width + gap) + gap, 3), 255, np.uint8)
-    for number, cell in enumerate(drawn):
-        top = gap + (number // columns) * (height + gap)
-        left = gap + (number % columns) * (width + gap)
-        sheet[top : top + height, left : left + width] = cell
-    return sheet
+    for cell, numbers, record in zip(cells, hidden, records, strict=True):
+        if any(hidden) and is_markup(markup):
+            beside = draw_schematic(get_markup(markup), len(cell), numbers=False, hidden=numbers)
+            cell = np.concatenate([cell, beside], axis=1)
+        drawn.append(captioned(cell, record.face_id))
+    return contact_sheet(drawn, columns, gap=6)
 
 
-def _captioned(cell: ImageArray, name: str) -> ImageArray:
-    import cv2
+# --- statistics --------------------------------------------------------------------------
 
-    strip = np.full((CAPTION, cell.shape[1], 3), 255, np.uint8)
-    room = max(8, cell.shape[1] // 6)
-    text = name if len(name) <= room else "..." + name[-(room - 3) :]
-    cv2.putText(strip, text, (2, 11), cv2.FONT_HERSHEY_SIMPLEX, 0.34, (60, 60, 60), 1, cv2.LINE_AA)
-    return np.concatenate([cell, strip])
+
+def mean_shape(records: Sequence[FaceRecord]) -> Floats:
+    """(k, 2) the mean of the located landmarks of faces that are turned, scaled and moved onto the
+    markup's schematic; NaN for a landmark that nobody has labelled."""
+    schematic = get_markup(records[0].markup).schematic
+    shapes = np.full((len(records), *schematic.shape), np.nan)
+    for i, record in enumerate(records):
+        if record.visible.sum() >= 2:
+            way = similarity(record.points[record.visible], schematic[record.visible])
+            shapes[i] = record.points @ way[:, :2].T + way[:, 2]
+    count = np.isfinite(shapes).sum(axis=0)
+    return np.where(count > 0, np.nansum(shapes, axis=0) / np.maximum(count, 1), np.nan)
+
+
+def draw_statistics(records: Sequence[FaceRecord], title: str = "") -> ImageArray:
+    """Pose, size and visibility of the faces, and their mean shape, in one picture."""
+    if not records or not is_markup(records[0].markup):
+        raise InputError("statistics need faces of a known markup.")
+    require("matplotlib", "evaluate").use("agg")
+    pyplot = require("matplotlib.pyplot", "evaluate")
+    figure, axes = pyplot.subplots(1, 4, figsize=(15, 4), dpi=100)
+    poses = Counter(pose_class(r.points) if r.markup == "ibug68" else "unknown" for r in records)
+    names = [name for name in get_args(PoseClass) if poses[name]]
+    axes[0].bar(names, [poses[name] for name in names])
+    axes[0].set_title("pose")
+    sizes = np.array([np.sqrt(np.prod(r.tight_box[2:] - r.tight_box[:2])) for r in records])
+    axes[1].hist(sizes[np.isfinite(sizes)], bins=30)
+    axes[1].set_title("size of the tight box [pixels]")
+    classes = np.stack([record.visibility for record in records])
+    left = 0.0
+    for kind in Visibility:
+        share = float((classes == kind).mean())
+        axes[2].barh(["landmarks"], [share], left=left, label=f"{kind.name.lower()} {share:.1%}")
+        left += share
+    axes[2].legend(fontsize=8, loc="upper center")
+    axes[2].set_ylim(-0.5, 1.5)
+    axes[2].set_title("visibility classes")
+    x, y = mean_shape(records).T
+    visible = (classes > Visibility.SELF_OCCLUDED).mean(axis=0)
+    dots = axes[3].scatter(x, y, c=visible, vmin=0, vmax=1, s=20)
+    axes[3].invert_yaxis()
+    axes[3].set_aspect("equal")
+    axes[3].set_title("mean shape, share visible")
+    figure.colorbar(dots, ax=axes[3])
+    figure.suptitle(f"{title.replace('$', '')}: {len(records):,} faces")
+    figure.tight_layout()
+    figure.canvas.draw()
+    pixels = np.asarray(figure.canvas.buffer_rgba())[:, :, :3].copy()
+    pyplot.close(figure)
+    return np.asarray(pixels, np.uint8)

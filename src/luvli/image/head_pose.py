@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -116,6 +116,32 @@ def head_pose(
         spread_of_angles = spread_of_angles * FACTOR**2
         spread_of_angles[1, 1] += PITCH_CONVENTION**2
     return HeadPose(*angles, spread_of_angles)
+
+
+PoseClass = Literal["frontal", "half-profile", "profile", "unknown"]
+
+
+def pose_class(points: ArrayLike) -> PoseClass:
+    """The class of pose of 68 points (68, 2), by the place of the nose tip between the outer eye
+    corners, where the classes of MERL-RAV part: at about 21 and 43 degrees.
+
+    >>> from luvli.markup import get_markup
+    >>> pose_class(get_markup("ibug68").schematic)
+    'frontal'
+    """
+    offset = _nose_offset(np.asarray(points, dtype=np.float64))
+    if not np.isfinite(offset):
+        return "unknown"
+    return "frontal" if offset < 0.47 else "half-profile" if offset < 0.95 else "profile"
+
+
+def _nose_offset(points: Floats) -> float:
+    """How far the nose tip lies from the middle of the outer eye corners, along their line: 0 in
+    the middle, 1 at a corner. It grows by about 0.022 for each degree that a head is turned
+    (measured on rendered heads)."""
+    across = points[45] - points[36]
+    share = (points[30] - points[36]) @ across / np.maximum(across @ across, 1e-12)
+    return float(np.abs(2 * share - 1))
 
 
 def rotation_matrix(yaw: float, pitch: float, roll: float) -> Floats:

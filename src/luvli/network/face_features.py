@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 from luvli.arrays import Bools, Floats
 from luvli.faces import FaceLandmarks, Faces
+from luvli.image.head_pose import pose_class
 from luvli.likelihood.covariance import determinant
 from luvli.markup import get_markup, is_markup
 
@@ -23,11 +24,9 @@ Complexes = NDArray[np.complex128]
 
 PoseKind = Literal["frontal", "half-profile", "profile", "all"]
 
-OFFSET_HALF, OFFSET_PROFILE = 0.47, 0.95
-"""`nose_offset` from which a face is called half-profile, and profile: where the classes of
-MERL-RAV part"""
 HIDDEN_HALF, HIDDEN_PROFILE = 0.05, 0.28
-"""the same by the share of hidden landmarks, for other point sets"""
+"""share of hidden landmarks from which a face of another point set than the 68 is called
+half-profile, and profile"""
 
 FEATURES = (
     "spread",
@@ -200,40 +199,21 @@ def pose_kind(face: FaceLandmarks) -> PoseKind:
 def pose_kinds(faces: Faces) -> list[PoseKind]:
     """The class of pose of each face, by its own prediction.
 
-    With 68 points by the place of the nose tip between the outer eye corners (`nose_offset`),
-    with others by the share of hidden landmarks; "all" where neither is known.
+    With 68 points by `luvli.image.head_pose.pose_class`, with others by the share of hidden
+    landmarks; "all" where neither is known.
     """
-    if faces.markup == "ibug68":
-        turned, half, profile = nose_offset(faces.points), OFFSET_HALF, OFFSET_PROFILE
-    elif faces.visibility_trained:
-        turned, half, profile = (1 - faces.visibility).mean(axis=1), HIDDEN_HALF, HIDDEN_PROFILE
-    else:
-        return ["all"] * len(faces)
     located: Bools = np.asarray(np.isfinite(faces.points).any(axis=(1, 2)))
-    return [
-        "all"
-        if not known
-        else "frontal"
-        if offset < half
-        else "half-profile"
-        if offset < profile
-        else "profile"
-        for offset, known in zip(turned, located, strict=True)
+    if faces.markup == "ibug68":
+        kinds = [pose_class(points) for points in faces.points]
+        return ["all" if kind == "unknown" else kind for kind in kinds]
+    if not faces.visibility_trained:
+        return ["all"] * len(faces)
+    hidden = (1 - faces.visibility).mean(axis=1)
+    turned: list[PoseKind] = [
+        "frontal" if h < HIDDEN_HALF else "half-profile" if h < HIDDEN_PROFILE else "profile"
+        for h in hidden.tolist()
     ]
-
-
-def nose_offset(points: ArrayLike) -> Floats:
-    """(...) how far the nose tip of points (..., 68, 2) lies from the middle of the outer eye
-    corners, along their line.
-
-    0 in the middle, 1 at a corner, more beyond: it grows by about 0.022 for each degree that a
-    head is turned (measured on rendered heads).
-    """
-    place = np.asarray(points, dtype=np.float64)
-    across = place[..., 45, :] - place[..., 36, :]
-    along = ((place[..., 30, :] - place[..., 36, :]) * across).sum(axis=-1)
-    share = along / np.maximum((across * across).sum(axis=-1), _TINY)
-    return np.asarray(np.abs(2 * share - 1))
+    return [kind if known else "all" for kind, known in zip(turned, located, strict=True)]
 
 
 @cache

@@ -14,6 +14,7 @@ from luvli.arrays import Floats
 from luvli.data.dataset import CropDataset, collate
 from luvli.data.record import Visibility
 from luvli.image import affine as affines
+from luvli.image.head_pose import pose_class
 from luvli.markup import get_markup
 from luvli.prefetch import prefetch
 from luvli.training.order import StageOrder
@@ -72,7 +73,7 @@ class TrainingFaces:
         sample["occlusion_labelled"] = occlusion_labels(before, sample["visibility"], use.occlusion)
         visibility: VisibilityUse = use.visibility
         if visibility == "frontal":
-            visibility = "labelled" if is_frontal(record.points) else "ignore"
+            visibility = "labelled" if pose_class(record.points) == "frontal" else "ignore"
         sample["visibility"], sample["visibility_labelled"] = visibility_labels(
             sample["visibility"], visibility
         )
@@ -113,19 +114,6 @@ def occlusion_labels(
         return np.asarray(seen | covered)
     pasted = covered & (before == Visibility.UNOCCLUDED)
     return np.asarray((seen | pasted) & pasted.any())
-
-
-def is_frontal(points: NDArray[np.float64], limit: float = 0.45) -> bool:
-    """Whether a face of 68 points is turned by less than about 20 degrees to either side.
-
-    Compares the distances from the nose tip to the two outer eye corners, along the line
-    between these: their difference grows by about 0.022 of the whole per degree (measured on
-    rendered ICT heads). A frontal face shows all 68 landmarks.
-    """
-    right, left, tip = points[36], points[45], points[30]
-    across = left - right
-    place = float((tip - right) @ across / (across @ across))  # 0 at the right eye, 1 at the left
-    return abs(2 * place - 1) < limit
 
 
 def _names_after(affine: Floats, markup: str, landmarks: int) -> NDArray[np.intp]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from luvli.data.formats.common import image_cell
 from luvli.drawing.faces import draw_face
+from luvli.drawing.sheet import captioned, contact_sheet
 from luvli.errors import InputError, brief, require
 from luvli.faces import FaceLandmarks, Faces
 from luvli.files import NOT_UTF8, PathLike, read_text, whole_file, write_text
@@ -111,8 +112,6 @@ def write_judged(path: PathLike, predictions: Sequence[PredictedFace]) -> None:
 
 def rejected_sheet(predictions: Sequence[PredictedFace], count: int = SHOWN) -> ImageArray | None:
     """The least confident of the rejected faces, drawn; None where no image is at hand."""
-    import cv2
-
     left = sorted(
         (item for item in predictions if not item.face.accepted and not item.face.is_empty),
         key=lambda item: item.face.confidence or 0.0,
@@ -127,17 +126,10 @@ def rejected_sheet(predictions: Sequence[PredictedFace], count: int = SHOWN) -> 
             continue  # moved or gone: the table has it
         crop = Crop.from_box(Box(*item.face.box), CELL, 1.6)
         face = replace(item.face.transform(crop.affine), accepted=None, confidence=None)
-        cell = draw_face(crop.warp(image), face)
-        cv2.putText(
-            cell, f"{item.face.confidence:.2f}", (4, CELL - 6), cv2.FONT_HERSHEY_SIMPLEX, 0.5,
-            (255, 255, 255), 1, cv2.LINE_AA,
-        )  # fmt: skip
-        cells.append(cell)
-    if not cells:
-        return None
-    cells += [np.full((CELL, CELL, 3), 40, np.uint8)] * (-len(cells) % COLUMNS)
-    rows = [np.concatenate(cells[i : i + COLUMNS], axis=1) for i in range(0, len(cells), COLUMNS)]
-    return np.concatenate(rows)
+        cells.append(
+            captioned(draw_face(crop.warp(image), face), f"{item.face.confidence:.2f}", height=20)
+        )
+    return contact_sheet(cells, COLUMNS, background=(40, 40, 40)) if cells else None
 
 
 def curve(table: TriageTable) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

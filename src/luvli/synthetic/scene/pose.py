@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple, TypeVar, get_args
 import numpy as np
 
 from luvli.errors import InputError, unknown_choice
+from luvli.image.head_pose import rotation_matrix
 from luvli.synthetic.arrays import Doubles, Real, Singles
 
 Coordinates = TypeVar("Coordinates", Singles, Doubles)
@@ -33,11 +34,7 @@ class Pose(NamedTuple):
     @property
     def matrix(self) -> Doubles:
         """(3, 3) head to camera coordinates (x right, y up, z to the camera)."""
-        a, b, c = np.radians(self)
-        turn = np.array([[np.cos(a), 0, np.sin(a)], [0, 1, 0], [-np.sin(a), 0, np.cos(a)]])
-        nod = np.array([[1, 0, 0], [0, np.cos(b), np.sin(b)], [0, -np.sin(b), np.cos(b)]])
-        tilt = np.array([[np.cos(c), np.sin(c), 0], [-np.sin(c), np.cos(c), 0], [0, 0, 1]])
-        return np.asarray(tilt @ turn @ nod, np.float64)
+        return rotation_matrix(*self)
 
     @property
     def pose_class(self) -> PoseClass:
