@@ -15,6 +15,7 @@ from data_trees import (
 
 from luvli.data.record import Visibility
 from luvli.data.sets import DataWarning, load_set, read_set
+from luvli.errors import InputError
 from luvli.markup import get_markup
 
 io = pytest.importorskip("scipy.io")
@@ -379,3 +380,27 @@ def test_scut_reads_binary_points_and_slides_along_the_lids(tmp_path: Path) -> N
     label.write_bytes(label.read_bytes()[:-4])
     problem = read_set("scut", tmp_path).problems[0]
     assert problem.kind == "bad label" and "CF12.pts" in str(problem)
+
+
+def test_boxes_that_are_missing_are_counted_and_may_be_left_aside(w300: Path) -> None:
+    with pytest.warns(DataWarning, match="2 of 3 faces have no box in Bounding Boxes/"):
+        faces = load_set("w300", w300, "test")
+    assert [face.box_kind for face in faces] == ["tight", "tight", "detector"]
+    tight = read_set("w300", w300, "test").notes, load_set("w300", w300, "test", boxes="tight")
+    assert "2 of 3" in tight[0][0] and {face.box_kind for face in tight[1]} == {"tight"}
+    with pytest.raises(InputError, match="kind of boxes"):
+        load_set("w300", w300, "test", boxes="detector")  # type: ignore[arg-type]
+    # labels alone crop nothing, and the competition's 600 have no boxes at all
+    assert not read_set("w300", w300, "test", images=False).notes
+    assert not read_set("w300", w300, "test", protocol="split2").notes
+
+
+def test_off_image_counts_as_the_file_does(tmp_path: Path) -> None:
+    """The published code calls x <= 0 of the file invisible: x <= -1 where files count from 1."""
+    points = face_points("aflw19")
+    points[3], points[4] = (-0.5, 30.0), (-1.5, 30.0)
+    write_image(tmp_path / "flickr/0/a.jpg")
+    row = ("0/a.jpg", 0.4, 75.5, np.array([51.0, 61.0]), points + 1)
+    write_hrnet(tmp_path / "face_landmarks_aflw_train.csv", [row])
+    (theirs,) = load_set("aflw19", tmp_path, off_image="invisible")
+    assert np.flatnonzero(~theirs.visible).tolist() == [4]

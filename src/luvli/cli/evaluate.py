@@ -32,6 +32,11 @@ def evaluate(
             "reference (noise as in the published code), tight, or detector."
         ),
     ] = "paper",
+    boxes: Annotated[
+        str,
+        typer.Option(help="set: the data set's own boxes, where it has them; tight: those of the "
+                          "landmarks instead (the paper's COFW-68)."),
+    ] = "set",
     given_boxes: Annotated[
         bool, typer.Option("--given-boxes", help="Normalise by the data set's boxes, not tight "
                                                  "ones.")
@@ -67,7 +72,7 @@ def evaluate(
     faces = evaluate_set(
         model, dataset, root, subset=subset, split=split, protocol=protocol, skip_bad=skip_bad,
         limit=limit, device=device,
-        crop_by=crop_by, method=name, given_boxes=given_boxes, mean_estimator=mean_estimator,
+        crop_by=crop_by, boxes=boxes, method=name, given_boxes=given_boxes, mean_estimator=mean_estimator,
         covariance_estimator=covariance_estimator,
         track=lambda records: track(records, "evaluating", unit="faces"),
     )  # fmt: skip

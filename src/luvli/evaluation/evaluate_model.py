@@ -88,6 +88,7 @@ def evaluate_set(
     limit: int | None = None,
     device: str = "cpu",
     crop_by: str = "paper",
+    boxes: str = "set",
     method: str | None = None,
     given_boxes: bool = False,
     mean_estimator: str | None = None,
@@ -97,7 +98,7 @@ def evaluate_set(
     """Run `model` over one part of a data set.
 
     `split` defaults to "test" where the set has one, and to "all" for a folder of your own.
-    `crop_by` is one of `CropBy`. `given_boxes` normalises by the data set's own boxes, not the
+    `crop_by` is one of `CropBy`, `boxes` as in `load_set`. `given_boxes` normalises by the data set's own boxes, not the
     tight ones. `mean_estimator` and `covariance_estimator` read a `.safetensors` network's heat
     maps in another way than it was saved with (`argmax`: the paper's DU-Net rows). `track` may
     wrap the records in a progress bar.
@@ -112,10 +113,15 @@ def evaluate_set(
         known = info.detect is not None and folder.is_dir()
         protocol = info.detect(folder) if known and info.detect else info.protocols[0]
     predictor = _open(model, device, mean_estimator, covariance_estimator)
-    faces = load_set(dataset, root, split, subset=subset, protocol=protocol, skip_bad=skip_bad)
+    faces = load_set(
+        dataset, root, split, subset=subset, protocol=protocol, skip_bad=skip_bad,
+        boxes=boxes,  # type: ignore[arg-type]  # checked there
+    )  # fmt: skip
     records: Sequence[FaceRecord] = faces.records[:limit]
     predictions = list(run_model(predictor, track(records), way))
     notes = [f"Faces were cropped by: {crop_by}.", *faces.notes]
+    if boxes == "tight":
+        notes[0] = f"Faces were cropped by: {crop_by}, tight boxes instead of the data set's."
     for what, chosen in (("Locations", mean_estimator), ("Covariances", covariance_estimator)):
         if chosen is not None:
             notes.append(f"{what} were read from the network by: {chosen}.")
