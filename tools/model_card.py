@@ -57,19 +57,6 @@ OPEN_LIMITS = [
     "The ranges of pose and the number of covering objects of the renderer were set beside "
     "published totals of MERL-RAV's labels; no image or label of it was used.",
 ]
-LINEAGE = {
-    "luvli-68": ("luvli-68", "luvli-68-occlusion", "luvli-68-together", "luvli-68-longer"),
-    "luvli-68-fast": ("luvli-68-fast", "luvli-68-fast-again"),
-    "luvli-68-large": (
-        *("luvli-68", "luvli-68-occlusion", "luvli-68-together", "luvli-68-longer"),
-        "luvli-68-large",
-    ),
-    "luvli-68-open": (
-        *("luvli-68-open", "luvli-68-open-again", "luvli-68-open-outline"),
-        "luvli-68-open-columns",
-    ),
-}
-"""the recipes that made a model, each starting from what the one before it made"""
 USE = (
     "aligning faces in photographs and video, and knowing which landmarks to trust. Not for "
     "identifying people, and not as the only safeguard of a system on which safety depends."
@@ -98,8 +85,7 @@ def make_card(
         intended_use=("Any: " if free else "Research: ") + USE,
         limits=OPEN_LIMITS if free else RESEARCH_LIMITS,
         data=data_lines(recipe),
-        recipe=", then ".join(f"recipes/{name}.yaml" for name in LINEAGE[recipe.name])
-        + f"; {progress}",
+        recipe=f"recipes/{recipe.name}.yaml; {progress}",
         architecture=architecture_line(recipe, network),
         calibration=calibration_line(recipe, info, calibrated_on),
         headline=headline,

@@ -54,6 +54,19 @@ def test_null_removes_a_stage_a_source_a_share(base: Path) -> None:
     assert list(recipe.data.sources) == ["a"]
 
 
+def test_stages_take_from_the_defaults_what_they_do_not_set(base: Path) -> None:
+    text = """
+stage_defaults: {epochs: 9, batch_size: 6, optimizer: {kind: adamw}, augmentation: {flip: 0.5}}
+stages: {two: {augmentation: {blur: 0.1}}}
+"""
+    one, two = read_recipe(extend(base, text), ["stage_defaults.batch_size=8"]).stages.values()
+    assert (one.epochs, two.epochs, one.batch_size, two.batch_size) == (3, 9, 8, 8)
+    assert (one.optimizer.kind, two.optimizer.kind) == ("rmsprop", "adamw")
+    assert (two.augmentation.flip, two.augmentation.blur) == (0.5, 0.1)
+    with pytest.raises(InputError, match="stage_defaults must be a mapping"):
+        read_recipe(extend(base, "stage_defaults: 3"))
+
+
 def test_another_kind_replaces_a_mapping(base: Path) -> None:
     text = "stages: {one: {schedule: {kind: cosine, warmup: 1}}}"
     assert read_recipe(extend(base, text)).stages["one"].schedule == Cosine(warmup=1)

@@ -121,16 +121,41 @@ def test_each_ablation_changes_what_its_row_says_and_nothing_else() -> None:
     assert paper("ablation/four-unets").network.unets == 4
 
 
-@pytest.mark.parametrize("name", ["luvli-68", "luvli-68-large", "luvli-68-fast"])
-def test_our_own_recipes_use_what_the_paper_did_not(name: str) -> None:
+OURS = ("luvli-68-large", "luvli-68", "luvli-68-fast", "luvli-68-open")
+RESEARCH = OURS[:3]
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_our_models_are_trained_from_nothing_by_one_recipe(name: str) -> None:
     recipe = read_recipe(FOLDER / f"{name}.yaml")
-    assert recipe.name == name
-    assert all(source.hold_out for source in recipe.data.sources.values())
-    for stage in recipe.stages.values():
+    assert recipe.name == name and recipe.init is None
+    losses = [stage.loss for stage in recipe.stages.values()]
+    assert losses[0] == "heatmap" and losses[-1] == "failure" and set(losses[1:-1]) == {"luvli"}
+    assert recipe.network.occlusion
+    lent = {lender for source in recipe.data.sources for lender in recipe.lenders(source)}
+    for source_name, source in recipe.data.sources.items():
+        learns = source.set is not None and (source.relabel is None or source_name == "closed")
+        assert bool(source.hold_out) >= learns, source_name
+        assert source.hold_out or source.synthetic or source_name in lent
+    for stage in list(recipe.stages.values())[:-1]:
         assert isinstance(stage.optimizer, AdamW)
         assert stage.schedule.kind == "cosine"
-        assert stage.ema and stage.clip_grad_norm and stage.augmentation.flip == 0.5
-    assert "research only" in recipe.licence
+        assert stage.ema and stage.clip_grad_norm
+        changes = stage.augmentation
+        assert changes.flip == 0.5 and changes.mask and changes.turned.probability
+        assert changes.turned_boxes and changes.keep_inside
+
+
+@pytest.mark.parametrize("name", RESEARCH)
+def test_research_models_share_faces_and_name_the_version_of_their_teacher(name: str) -> None:
+    """A teacher must not have learnt what its student is measured on, nor the other way round."""
+    large, recipe = (read_recipe(FOLDER / f"{each}.yaml") for each in (RESEARCH[0], name))
+    assert recipe.data == large.data and "research only" in recipe.licence
+    teachers = {stage.teacher for stage in recipe.stages.values()} - {None}
+    assert teachers == (set() if name == RESEARCH[0] else {f"{large.name}@{large.version}"})
+    for key, stage in recipe.stages.items():
+        assert stage.augmentation == large.stages[key].augmentation
+        assert stage.mixture == large.stages[key].mixture
 
 
 def test_the_miniature_changes_what_the_papers_rows_change() -> None:
@@ -162,29 +187,6 @@ def test_the_miniature_changes_what_the_papers_rows_change() -> None:
             scratch = name == "heatmap" or row.name == "scratch"
             expected = FROM_SCRATCH if scratch else FINE_TUNING
             assert rates(stage) == pytest.approx(expected, rel=1e-12)
-
-
-def test_our_models_hold_out_the_same_faces() -> None:
-    """A teacher must not have learnt what its student is judged by, nor the other way round."""
-    first, fast, longer, large = (
-        read_recipe(FOLDER / f"luvli-68{more}.yaml") for more in ("", "-fast", "-longer", "-large")
-    )
-    assert fast.data == first.data
-    assert large.data == longer.data  # the faces of the first, with labels of occlusion (below)
-    assert fast.stages["taught"].teacher == large.init == "luvli-68"
-    assert first.init == "runs/luvli-68-1.0/model.safetensors"
-
-
-def test_the_occlusion_head_is_added_to_the_same_faces_and_crops() -> None:
-    plain, more, longer = (
-        read_recipe(FOLDER / f"luvli-68{end}.yaml") for end in ("", "-occlusion", "-longer")
-    )
-    assert longer.data == more.data
-    assert more.network == plain.network.model_copy(update={"occlusion": True})
-    assert more.stages["occlusion"].train_only == ("occlusion",)
-    for name, source in more.data.sources.items():
-        assert source.occlusion == ("labelled" if name == "merl" else "pasted")
-        assert source.model_copy(update={"occlusion": "ignore"}) == plain.data.sources[name]
 
 
 def test_the_documentation_lists_every_experiment() -> None:

@@ -15,6 +15,7 @@ from luvli.data.dataset import CropDataset
 from luvli.errors import InputError
 from luvli.likelihood import Teacher, distillation_loss, luvli_loss
 from luvli.likelihood.covariance import to_cholesky
+from luvli.models import find_model, read_card
 from luvli.network import build, load_model, save_model
 from luvli.network.pixels import crop_to_heatmap
 from luvli.training.batch import TrainingFaces, make_batch
@@ -24,9 +25,9 @@ from luvli.training.loop import train
 from luvli.training.losses import network_input, stage_losses
 from luvli.training.recipe import Recipe, Source, Stage
 from luvli.training.recipe_files import make_recipe
-from luvli.training.relabel import TeacherLabel, label_faces, teacher_labels
+from luvli.training.relabel import TeacherLabel, label_faces, relabel, teacher_labels
 from luvli.training.run_log import read_run_metrics
-from luvli.training.sources import load_source
+from luvli.training.sources import check_version, load_source, model_file
 
 MakeRecipe = Callable[..., Recipe]
 MINE = Source(set="folder", box_noise="none")
@@ -141,3 +142,35 @@ def test_a_student_learns_from_its_teacher_and_resumes(
     train(recipe, halves, RunOptions(resume=True))
     again = load_model(halves / "model.safetensors")[0].state_dict()
     assert all(torch.equal(again[name], t) for name, t in learnt.items())
+
+
+def test_a_shipped_model_is_known_by_its_digest(tmp_path: Path) -> None:
+    card = read_card("luvli-68")
+    assert model_file(f"luvli-68@{card.version}") == find_model("luvli-68", "torch")
+    with pytest.raises(InputError, match=rf"luvli-68 0\.9 is needed.*version {card.version}"):
+        model_file("luvli-68@0.9")
+    other = tmp_path / "luvli-68.safetensors"
+    other.write_bytes(find_model("luvli-68", "torch").read_bytes()[:-1] + b"x")
+    with pytest.raises(InputError, match="version unknown"):
+        check_version("luvli-68", card.version, other)
+    with pytest.raises(InputError, match="unknown model"):
+        model_file("luvli-86@1.0")
+
+
+def test_lids_of_closed_eyes_meet(
+    crops: CropDataset, small_recipe: MakeRecipe, tmp_path: Path
+) -> None:
+    config = small_recipe().network.model_copy(update={"visibility_trained": False})
+    torch.manual_seed(0)
+    save_model(tmp_path / "m.safetensors", build(config), {"enlarge": 1.3})
+    open_, shut = [record for record in crops.records if record.visible.all()][:2]
+    shut = replace(shut, attributes={"eyes": "closed"})
+    plain = relabel([open_, shut], tmp_path / "m.safetensors", MINE, str(tmp_path))
+    upper, lower = [37, 38, 43, 44], [41, 40, 47, 46]
+    as_predicted = label_faces([open_, shut], tmp_path / "m.safetensors", MINE, str(tmp_path))
+    assert np.linalg.norm(plain[0].points[upper] - plain[0].points[lower], axis=1).min() > 0
+    np.testing.assert_array_equal(plain[1].points[upper], plain[1].points[lower])
+    between = as_predicted.points[1][lower] * 2 / 3 + as_predicted.points[1][upper] / 3
+    np.testing.assert_allclose(plain[1].points[upper], between)
+    rest = [i for i in range(68) if i not in upper + lower]
+    np.testing.assert_array_equal(plain[1].points[rest], as_predicted.points[1][rest])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from luvli.cli.data_profile import profile
 from luvli.cli.data_synthesize import synthesize
 
 if TYPE_CHECKING:
@@ -228,6 +229,7 @@ def export(
 
 
 data.command()(synthesize)
+data.command()(profile)
 
 
 def _count(value: int | None) -> str:

@@ -16,6 +16,9 @@ def train(
     out: Annotated[
         Path | None, typer.Option(help="Folder of the run; runs/NAME of the recipe by default.")
     ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="The folder of the faces: the same as --set data.root=.")
+    ] = None,
     change: Annotated[
         list[str] | None,
         typer.Option("--set", help="Change a value: key=value, e.g. stages.luvli.epochs=3."),
@@ -57,7 +60,7 @@ def train(
     an image of validation faces, and at the end model.safetensors. SIGTERM or Ctrl-C writes a
     checkpoint and ends with code 143; --resume continues as if nothing had happened.
 
-    Example: `luvli train quick`
+    Example: `luvli train quick`, `luvli train luvli-68 --data DATA`
     """
     # Threads that wait for each other shall sleep soon: spinning on makes several of them ten
     # times slower than one where other work shares the cores. Read when PyTorch is loaded.
@@ -71,12 +74,13 @@ def train(
     from luvli.training.recipe_files import read_recipe
 
     import_modules(modules or [])
-    chosen = read_recipe(recipe, change or [])
+    changes = [*(change or []), *([f"data.root={data}"] if data else [])]
+    chosen = read_recipe(recipe, changes)
     if skip_bad:
         names = [f"data.sources.{name}" for name in chosen.data.sources]
         names += [f"data.validation.{name}" for name in chosen.data.validation]
         everywhere = [f"{name}.skip_bad=true" for name in names]
-        chosen = read_recipe(recipe, [*(change or []), *everywhere])
+        chosen = read_recipe(recipe, [*changes, *everywhere])
     options = RunOptions(
         resume,
         accelerator,

@@ -5,6 +5,7 @@ A card is what a user should know before trusting a model; `luvli models show NA
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from luvli.files import PathLike, read_text, unreadable
 FOLDER = Path(__file__).parent
 SUFFIXES = {"onnx": ".onnx", "torch": ".safetensors"}
 """backend -> the kind of file it reads"""
+DIGESTS = "digests.json"
+"""which file each released version is, for recipes that name one"""
 
 
 class CardTable(BaseModel):
@@ -118,6 +121,12 @@ def find_model(name_or_path: PathLike, backend: str | None = None) -> Path:
     if not names:
         raise InputError(f"there is no model {str(path)!r}: none is shipped here; give {files}.")
     raise InputError(f"{unknown_choice('model', str(path), names)} Or give {files}.")
+
+
+def known_digests() -> dict[str, dict[str, str]]:
+    """Shipped model -> version -> SHA-256 of its `.safetensors` file, of all released versions."""
+    digests: dict[str, dict[str, str]] = json.loads(read_text(FOLDER / DIGESTS))
+    return digests
 
 
 def read_card(name: str) -> ModelCard:

@@ -12,15 +12,25 @@ from luvli._lazy import lazy
 if TYPE_CHECKING:
     from luvli.synthetic.faces import SyntheticFaces
     from luvli.synthetic.render import Sample, label_face, load_head, render_face
+    from luvli.synthetic.turned.faces import TurnedFaces
     from luvli.synthetic.write import synthesize
 
-__all__ = ["Sample", "SyntheticFaces", "label_face", "load_head", "render_face", "synthesize"]
+__all__ = [
+    "Sample",
+    "SyntheticFaces",
+    "TurnedFaces",
+    "label_face",
+    "load_head",
+    "render_face",
+    "synthesize",
+]
 
 __getattr__ = lazy(
     __name__,
     {
         "Sample": "render",
         "SyntheticFaces": "faces",
+        "TurnedFaces": "turned.faces",
         "label_face": "render",
         "load_head": "render",
         "render_face": "render",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import overload
 
 from luvli.errors import InputError
+from luvli.synthetic.people.person import CLOSED_EYES
 from luvli.synthetic.render import Sample, load_head, render_face
 from luvli.synthetic.scene.labels import JawConvention
 from luvli.synthetic.scene.pose import PoseChoice
@@ -37,6 +38,8 @@ class SyntheticFaces:
     """folder of photographs to stand behind the faces"""
     occluders: bool = True
     effects: bool = True
+    closed_eyes: float = CLOSED_EYES
+    """share of people who shut their eyes"""
 
     def __post_init__(self) -> None:
         if self.count < 0 or self.seed < 0:
@@ -66,4 +69,5 @@ class SyntheticFaces:
             self.backgrounds,
             self.occluders,
             self.effects,
+            self.closed_eyes,
         )

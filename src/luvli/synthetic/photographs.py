@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from luvli.data.formats import read_pts
-from luvli.data.record import FaceRecord
+from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
 from luvli.files import read_text, write_text
 from luvli.image.read import IMAGE_SUFFIXES
@@ -37,6 +37,8 @@ class PhotographedFace(NamedTuple):
     """(4,) x0, y0, x1, y1 around the landmarks in image pixels, or None"""
     by_hand: bool = True
     """whether people placed the points; False for a model's own predictions"""
+    covered: Bools | None = None
+    """(68,) which landmarks something covers, where labels say so"""
 
 
 def photographs(source: str) -> tuple[Path, ...]:
@@ -63,7 +65,11 @@ def photographed_faces(source: str) -> tuple[PhotographedFace, ...]:
     if Path(source).suffix == ".json":
         return tuple(
             PhotographedFace(
-                image, _array(face["points"]), _array(face["box"]), bool(face["by_hand"])
+                image,
+                _array(face["points"]),
+                _array(face["box"]),
+                bool(face["by_hand"]),
+                _covered(face.get("covered")),
             )
             for image, face in zip(images, _faces_in(source), strict=True)
         )
@@ -80,14 +86,14 @@ def write_faces(records: Iterable[FaceRecord], folder: Path) -> str:
         if record.image is not None:
             box = record.tight_box if record.box is None else record.box
             located: Bools = np.asarray(np.isfinite(record.points).all(axis=1))
-            faces.append(
-                {
-                    "image": str(record.image.resolve()),
-                    "points": _plain(record.points, located) if located.sum() >= LEAST else None,
-                    "box": box.round(2).tolist() if np.isfinite(box).all() else None,
-                    "by_hand": record.covariance is None,
-                }
-            )
+            face = {
+                "image": str(record.image.resolve()),
+                "points": _plain(record.points, located) if located.sum() >= LEAST else None,
+                "box": box.round(2).tolist() if np.isfinite(box).all() else None,
+                "by_hand": record.covariance is None,
+            }
+            covered = np.flatnonzero(record.visibility == Visibility.EXTERNALLY_OCCLUDED)
+            faces.append(face | ({"covered": covered.tolist()} if len(covered) else {}))
     text = json.dumps(sorted(faces, key=lambda face: str(face["image"])))
     path = folder / f"photographs-{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
     write_text(path, text)
@@ -123,6 +129,12 @@ def _existing(source: str, names: Iterable[object]) -> tuple[Path, ...]:
         if not file.is_file():
             raise InputError(f"{source} names {file}, which does not exist: take it out.")
     return files
+
+
+def _covered(numbers: object) -> Bools | None:
+    if numbers is None:
+        return None
+    return np.isin(np.arange(68), np.array(numbers, dtype=np.int64))
 
 
 def _array(values: object) -> Doubles | None:

@@ -16,7 +16,7 @@ from luvli.files import PathLike
 from luvli.synthetic.arrays import Bytes, Doubles
 from luvli.synthetic.heads.head import Head
 from luvli.synthetic.heads.skull import Skull
-from luvli.synthetic.people.person import Person, random_person
+from luvli.synthetic.people.person import CLOSED_EYES, Person, random_person
 from luvli.synthetic.people.textures import random_texture
 from luvli.synthetic.raster.materials import PHOTO, TONE
 from luvli.synthetic.raster.zbuffer import SAMPLES
@@ -56,6 +56,7 @@ def render_face(
     backgrounds: PathLike | None = None,
     occluders: bool = True,
     effects: bool = True,
+    closed_eyes: float = CLOSED_EYES,
 ) -> Sample:
     """Render one face; equal arguments give equal pixels and labels.
 
@@ -63,7 +64,7 @@ def render_face(
     ("mixed" when None) or (yaw, pitch, roll) in degrees. `textures` is a folder of photographs
     with `.pts` labels beside them, whose skin the faces then wear; `backgrounds` a folder of
     photographs to stand behind them. `occluders` and `effects` can be left out to see the bare
-    head.
+    head. `closed_eyes` is the share of people who shut their eyes.
 
     >>> sample = render_face(7, size=64, pose=(30, 0, 0))
     >>> sample.image.shape, sample.record.points.shape
@@ -71,7 +72,7 @@ def render_face(
     """
     key, stream = _streams(seed)
     model = head if isinstance(head, Head) else load_head(str(head))
-    person, shot, posed, camera = _stand(model, size, pose, jaw, stream)
+    person, shot, posed, camera = _stand(model, size, pose, jaw, stream, closed_eyes)
     if textures is not None:
         person = _textured(model, person, str(textures), stream["texture"])
     worn = _dress(model, person, posed, occluders, stream["worn"])
@@ -130,11 +131,12 @@ def _stand(
     pose: PoseChoice | Sequence[float] | None,
     jaw: str,
     stream: dict[str, np.random.Generator],
+    closed_eyes: float = CLOSED_EYES,
 ) -> tuple[Person, Shot, Posed, Camera]:
     """A person before a camera."""
     if jaw not in get_args(JawConvention):
         raise unknown_choice("jaw convention", jaw, get_args(JawConvention))
-    person = random_person(head, stream["person"])
+    person = random_person(head, stream["person"], closed_eyes)
     turned = (
         random_pose(pose or "mixed", stream["pose"])
         if pose is None or isinstance(pose, str)

@@ -22,6 +22,7 @@ from luvli.progress import Watch
 from luvli.synthetic.faces import SyntheticFaces
 from luvli.synthetic.photographs import photographs
 from luvli.synthetic.render import load_head
+from luvli.synthetic.turned.faces import TurnedFaces
 
 SETTINGS = "synthetic.json"
 """beside the faces: what they were made with"""
@@ -29,7 +30,7 @@ SETTINGS = "synthetic.json"
 
 def synthesize(
     out_dir: PathLike,
-    faces: SyntheticFaces,
+    faces: SyntheticFaces | TurnedFaces,
     workers: int = 0,
     image_format: Literal["jpg", "png"] = "jpg",
     track: Watch | None = None,
@@ -47,9 +48,9 @@ def synthesize(
     """
     folder = Path(out_dir)
     load_head(faces.head)  # what cannot be read is refused before anything is written
-    for photos in (faces.textures, faces.backgrounds):
-        if photos is not None:
-            photographs(photos)
+    for photos in ("textures", "backgrounds", "photographs"):
+        if getattr(faces, photos, None) is not None:
+            photographs(getattr(faces, photos))
     _settle(folder, faces, image_format)
     missing = [i for i in range(len(faces)) if not _label(folder, i).exists()]
     workers = min(workers or os.cpu_count() or 1, max(len(missing), 1))
@@ -109,7 +110,7 @@ def _label(folder: Path, index: int) -> Path:
     return folder / f"{index:06d}.pts"
 
 
-def _settle(folder: Path, faces: SyntheticFaces, image_format: str) -> None:
+def _settle(folder: Path, faces: SyntheticFaces | TurnedFaces, image_format: str) -> None:
     """Note the settings, or refuse to mix two kinds of faces in one folder."""
     settings: dict[str, object] = dataclasses.asdict(faces) | {"image_format": image_format}
     del settings["count"]  # a set may grow
@@ -131,7 +132,7 @@ def _settle(folder: Path, faces: SyntheticFaces, image_format: str) -> None:
     write_text(file, json.dumps(settings, indent=2) + "\n")
 
 
-def _write(folder: Path, faces: SyntheticFaces, index: int, image_format: str) -> int:
+def _write(folder: Path, faces: SyntheticFaces | TurnedFaces, index: int, image_format: str) -> int:
     sample = faces[index]
     quality = [cv2.IMWRITE_JPEG_QUALITY, 95] if image_format == "jpg" else []
     with whole_file(folder / f"{index:06d}.{image_format}") as temporary:
@@ -143,7 +144,7 @@ def _write(folder: Path, faces: SyntheticFaces, index: int, image_format: str) -
 
 class _Job(NamedTuple):
     folder: Path
-    faces: SyntheticFaces
+    faces: SyntheticFaces | TurnedFaces
     image_format: str
 
 

@@ -94,7 +94,7 @@ def _of_source(place: str, source: Source, recipe: Recipe) -> Iterator[Ingredien
 def _of_rendering(place: str, synthetic: Synthetic, recipe: Recipe) -> Iterator[Ingredient]:
     kind = "procedural" if synthetic.head == "procedural" else "ict"
     yield Ingredient(f"{place}.head", synthetic.head, HEADS[kind])
-    for what in ("textures", "backgrounds"):
+    for what in ("textures", "backgrounds", "turned"):
         for name in synthetic.photographs(what):
             if name not in recipe.data.sources:  # a source is followed under its own name
                 yield Ingredient(f"{place}.{what}", f"folder {name}", UNKNOWN)

@@ -40,10 +40,11 @@ from luvli.training.distributed import (
     set_training_mode,
     stop_signals,
 )
+from luvli.training.failure_stage import train_failure_head
 from luvli.training.licences import check_licence
 from luvli.training.losses import StageLosses, freeze_unused, stage_losses
 from luvli.training.optimizer import make_optimizer, moving_average, set_lr
-from luvli.training.recipe import Recipe
+from luvli.training.recipe import FAILURE, Recipe
 from luvli.training.recipe_files import changed_settings, make_recipe, write_recipe
 from luvli.training.run import MODEL, StepCounter, TrainingRun, run_folder
 from luvli.training.run_log import RunLog
@@ -110,6 +111,9 @@ def _run_stages(
                 load_faces(run, name)
             if place < names.index(counter.stage):
                 continue
+            if run.recipe.stages[name].loss == FAILURE:
+                train_failure_head(run, name)
+                break
             if name != counter.stage:
                 counter = StepCounter(name, global_step=counter.global_step)
             stage = StageTrainer(run, counter, weights, checkpoint)

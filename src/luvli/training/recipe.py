@@ -22,6 +22,8 @@ VisibilityUse = Literal["labelled", "paper", "ignore", "frontal"]
 OcclusionUse = Literal["labelled", "pasted", "ignore"]
 TrainedHead = Literal["trunk", "cholesky", "visibility", "occlusion"]
 BatchNorm = Literal["local", "sync", "frozen"]
+FAILURE = "failure"
+"""the loss of a stage that adds a head which predicts failures"""
 Positive = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(gt=0, lt=1)]
 
@@ -65,15 +67,21 @@ class Synthetic(StrictConfig):
     jaw: Literal["3d", "outline"] = "outline"
     size: Positive = 256
     """side of the rendered images, in pixels"""
+    closed_eyes: float = Field(default=0.07, ge=0, le=1)
+    """share of rendered people who shut their eyes"""
     textures: str | tuple[str, ...] | None = None
     """photographs whose skin is laid on the faces: a folder below `data.root` with `.pts` files,
     or the names of sources, of which only the training faces are used, never held-out ones"""
     backgrounds: str | tuple[str, ...] | None = None
     """photographs to stand behind the faces: a folder below `data.root`, or the names of sources"""
+    turned: str | tuple[str, ...] | None = None
+    """photographs to be turned out of plane, instead of rendered people: a folder below `data.root`
+    with `.pts` files, or the names of sources, of which only the training faces are used. The head
+    must be the ICT FaceKit's"""
 
-    def photographs(self, what: Literal["textures", "backgrounds"]) -> tuple[str, ...]:
-        """The sources (or the one folder) that lend skins or backgrounds."""
-        names = self.textures if what == "textures" else self.backgrounds
+    def photographs(self, what: Literal["textures", "backgrounds", "turned"]) -> tuple[str, ...]:
+        """The sources (or the one folder) that lend skins, backgrounds or whole faces."""
+        names: str | tuple[str, ...] | None = getattr(self, what)
         return (names,) if isinstance(names, str) else names or ()
 
 
@@ -196,7 +204,9 @@ class Stage(StrictConfig):
     """One part of the training: a loss, a mixture of data, an optimiser, a schedule."""
 
     loss: str
-    """`heatmap`: plain DU-Net. `luvli`: with the network's likelihood. `mse`: Sigma = I. Or one
+    """`heatmap`: plain DU-Net. `luvli`: with the network's likelihood. `mse`: Sigma = I.
+    `failure`: a head that predicts failures is added to the finished network, which stays as it is:
+    for the last stage. Only its `mixture` and `epoch_faces` (faces to learn from) count. Or one
     that is registered with `luvli.training.losses.register_loss`"""
     epochs: Positive = 100
     batch_size: Positive = 24
@@ -249,8 +259,9 @@ class Stage(StrictConfig):
     def _is_registered(cls, name: str) -> str:
         from luvli.training.losses import LOSSES
 
-        if name not in LOSSES:
-            raise ValueError(f"unknown loss {name!r}: choose from {', '.join(LOSSES)}")
+        known = (*LOSSES, FAILURE)
+        if name not in known:
+            raise ValueError(f"unknown loss {name!r}: choose from {', '.join(known)}")
         return name
 
     @field_validator("augmentation", mode="before")
@@ -276,6 +287,8 @@ class Recipe(StrictConfig):
     """A whole training run."""
 
     name: str
+    version: str = ""
+    """of the model that the recipe makes; a released file carries it"""
     about: str = ""
     """a sentence for people: what this trains, and which figure of the paper it belongs to"""
     seed: int = 0
@@ -327,7 +340,14 @@ class Recipe(StrictConfig):
                         )
             for source in self.sources_of(stage):
                 self._check_order(name, source)
+        for name in list(self.stages)[:-1]:
+            if self.stages[name].loss == FAILURE:
+                raise ValueError(f"stages.{name}: a stage with loss: failure must be the last one")
         first = next(iter(self.stages.values()))
+        if first.loss == FAILURE:
+            raise ValueError(
+                "the first stage cannot have loss: failure: it has no network to add to"
+            )
         if first.train_only and self.init is None:
             raise ValueError("the first stage cannot train_only a part: it has no init to keep")
         if first.relabel:
@@ -354,9 +374,11 @@ class Recipe(StrictConfig):
                 )
 
     def lenders(self, source: str) -> list[str]:
-        """Names of the sources that lend their skins to the faces of a rendered one."""
+        """Names of the sources that lend their skins or faces to a rendered one."""
         synthetic = self.data.sources[source].synthetic
-        names = synthetic.photographs("textures") if synthetic is not None else ()
+        if synthetic is None:
+            return []
+        names = (*synthetic.photographs("textures"), *synthetic.photographs("turned"))
         return [name for name in names if name in self.data.sources]
 
     def stage_network(self, stage: Stage) -> NetworkConfig:

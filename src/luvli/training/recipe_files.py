@@ -79,7 +79,8 @@ def read_recipe(path: PathLike, overrides: Sequence[str] = ()) -> Recipe:
     """A recipe from its YAML file, or a shipped one by its name (`quick`).
 
     `extends: other.yaml`, relative to the file, takes everything from another recipe first;
-    mappings are merged, anything else is replaced. `overrides` are `key=value` pairs with
+    mappings are merged, anything else is replaced. `stage_defaults` holds what stages share: each
+    takes from it what it does not set itself. `overrides` are `key=value` pairs with
     dots between the keys, values in YAML: `stages.luvli.epochs=3`.
     """
     source = find_recipe(path)
@@ -125,8 +126,9 @@ def make_recipe(content: Any, where: str) -> Recipe:
     """A recipe from plain values, or one sentence about the first thing wrong with them."""
     if not isinstance(content, Mapping):
         raise InputError(f"{where} is not a recipe: it must be a mapping with name and stages.")
+    content = _with_defaults(content, where)
     try:
-        return Recipe.model_validate(dict(content))
+        return Recipe.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"] if part not in _TAGS)
@@ -135,6 +137,20 @@ def make_recipe(content: Any, where: str) -> Recipe:
             message += f", got {brief(ValueError(repr(first['input'])))}"
         end = "" if message.endswith("?") else "."
         raise InputError(f"{where}: {place + ': ' if place else ''}{message}{end}") from error
+
+
+def _with_defaults(content: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The recipe with `stage_defaults` merged below each of its stages."""
+    plain = dict(content)
+    defaults, stages = plain.pop("stage_defaults", {}), plain.get("stages")
+    if not isinstance(defaults, Mapping):
+        raise InputError(f"{where}: stage_defaults must be a mapping of what stages share.")
+    if isinstance(stages, Mapping):
+        plain["stages"] = {
+            name: None if stage is None else merge(defaults, stage)
+            for name, stage in stages.items()
+        }
+    return plain
 
 
 _TAGS = {"steps", "cosine", "one-cycle", "rmsprop", "adamw"}  # pydantic's names of alternatives

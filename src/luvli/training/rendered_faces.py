@@ -11,7 +11,7 @@ from luvli.data.formats import read_pts
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError
 from luvli.progress import track
-from luvli.synthetic import SyntheticFaces, synthesize
+from luvli.synthetic import SyntheticFaces, TurnedFaces, synthesize
 from luvli.synthetic.photographs import write_faces
 from luvli.training.recipe import Data, Synthetic
 from luvli.training.sources import load_source
@@ -27,9 +27,11 @@ def rendered_faces(settings: Synthetic, data: Data, workers: int = 1) -> list[Fa
     photographs = {
         "textures": _photographs(settings.photographs("textures"), data, True, store),
         "backgrounds": _photographs(settings.photographs("backgrounds"), data, False, store),
+        "turned": _photographs(settings.photographs("turned"), data, True, store),
     }
     settings = settings.model_copy(update=photographs)
-    key = hashlib.sha256(settings.model_dump_json(exclude={"faces"}).encode()).hexdigest()[:16]
+    text = settings.model_dump_json(exclude={"faces"}, exclude_defaults=True)
+    key = hashlib.sha256(text.encode()).hexdigest()[:16]
     folder = store / f"rendered-{key}"
     faces = synthetic_faces(settings, Path(data.root).expanduser())
     synthesize(folder, faces, workers=workers, track=track)
@@ -50,7 +52,7 @@ def _photographs(names: Sequence[str], data: Data, labelled: bool, store: Path) 
     for name in names:
         if name not in sources:
             raise InputError(
-                f"textures and backgrounds name {name!r}, which is no source: "
+                f"textures, backgrounds and turned name {name!r}, which is no source: "
                 f"choose from {', '.join(sources)}, or give one folder alone."
             )
         source = sources[name]
@@ -71,7 +73,7 @@ def _record(folder: Path, name: str) -> FaceRecord:
     )
 
 
-def synthetic_faces(settings: Synthetic, root: Path) -> SyntheticFaces:
+def synthetic_faces(settings: Synthetic, root: Path) -> SyntheticFaces | TurnedFaces:
     """The renderer with these settings; paths start from `root`, and are whole ones: the folder of
     the faces keeps them, and is read from anywhere."""
     root = root.resolve()
@@ -79,6 +81,9 @@ def synthetic_faces(settings: Synthetic, root: Path) -> SyntheticFaces:
     def below(names: tuple[str, ...]) -> str | None:
         return str(root / names[0]) if names else None
 
+    photographs = below(settings.photographs("turned"))
+    if photographs is not None:
+        return TurnedFaces(str(root / settings.head), photographs, settings.faces, settings.seed)
     return SyntheticFaces(
         head="procedural" if settings.head == "procedural" else str(root / settings.head),
         count=settings.faces,
@@ -88,4 +93,5 @@ def synthetic_faces(settings: Synthetic, root: Path) -> SyntheticFaces:
         pose=settings.pose,  # type: ignore[arg-type]
         textures=below(settings.photographs("textures")),
         backgrounds=below(settings.photographs("backgrounds")),
+        closed_eyes=settings.closed_eyes,
     )

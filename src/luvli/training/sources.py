@@ -16,7 +16,7 @@ from luvli.data.sets import load_set
 from luvli.errors import InputError
 from luvli.files import PathLike, unreadable
 from luvli.image.detect import DetectorName
-from luvli.models import find_model, model_names
+from luvli.models import find_model, known_digests, model_names
 from luvli.network.config import NetworkConfig
 from luvli.training.recipe import Data, Recipe, Source, stage_of
 
@@ -41,13 +41,33 @@ def model_detector(data: Data) -> DetectorName:
 
 
 def model_file(name: PathLike) -> Path:
-    """The file of a shipped model, by its name, or the path itself; it must be there."""
+    """The file of a shipped model, by its name or NAME@VERSION, or the path itself.
+
+    It must be there. A version is that of one file: any other one is refused by its digest.
+    """
     path = Path(name)
+    model, at, version = str(name).partition("@")
+    if at and not path.exists():
+        path = find_model(model, "torch")
+        check_version(model, version, path)
+        return path
     if str(name) in model_names() or not (path.suffix or path.exists()):
         return find_model(name, "torch")  # refuses an unknown name with those that there are
     if not path.is_file():
         raise unreadable(path)
     return path
+
+
+def check_version(model: str, version: str, path: Path) -> None:
+    """Refuse a shipped model's file that is not this version, by its digest."""
+    known = known_digests().get(model, {})
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    if known.get(version) != digest:
+        shipped = next((v for v, other in known.items() if other == digest), "unknown")
+        raise InputError(
+            f"{model} {version} is needed, but the file that is shipped is version {shipped} (by "
+            f"its digest): train {version} with the recipe {model} and name its file."
+        )
 
 
 def check_files(recipe: Recipe, resumed: bool = False) -> None:
@@ -70,7 +90,11 @@ def check_files(recipe: Recipe, resumed: bool = False) -> None:
                 source_folder(name, source, data, part)
                 continue
             settings = source.synthetic
-            lent = {*settings.photographs("textures"), *settings.photographs("backgrounds")}
+            lent = {
+                *settings.photographs("textures"),
+                *settings.photographs("backgrounds"),
+                *settings.photographs("turned"),
+            }
             paths = lent - set(data.sources) | {settings.head} - {"procedural"}
             for path in sorted(paths):
                 if not (root / path).exists():

@@ -13,6 +13,9 @@ from luvli.synthetic.people.style import Style, random_style
 from luvli.synthetic.raster import materials as m
 from luvli.synthetic.raster.noise import TILE
 
+CLOSED_EYES = 0.07
+"""share of people who shut their eyes"""
+
 # Moods as full-strength weights; a face wears one at a random strength, and a little of all.
 _MOODS: tuple[tuple[float, dict[str, float]], ...] = (
     (0.22, {}),
@@ -67,11 +70,11 @@ class Person:
     """length of the lashes in centimetres"""
 
 
-def random_person(head: Head, rng: np.random.Generator) -> Person:
-    """A person of random shape, mood and looks."""
+def random_person(head: Head, rng: np.random.Generator, closed_eyes: float = CLOSED_EYES) -> Person:
+    """A person of random shape, mood and looks; a share of them has shut eyes."""
     identity = np.clip(rng.normal(0, 1.0, len(head.identity)), -2.5, 2.5).astype(np.float32)
     gaze = (float(np.clip(rng.normal(0, 8), -20, 20)), float(np.clip(rng.normal(-1, 5), -14, 12)))
-    expression = _mood(head, gaze, rng)
+    expression = _mood(head, gaze, closed_eyes, rng)
     style = random_style(rng)
     made_up = style.length > 14 and rng.random() < 0.6
     return Person(
@@ -84,15 +87,17 @@ def random_person(head: Head, rng: np.random.Generator) -> Person:
     )
 
 
-def _mood(head: Head, gaze: tuple[float, float], rng: np.random.Generator) -> Singles:
+def _mood(
+    head: Head, gaze: tuple[float, float], closed_eyes: float, rng: np.random.Generator
+) -> Singles:
     share = np.array([chance for chance, _ in _MOODS])
     mood = _MOODS[rng.choice(len(_MOODS), p=share / share.sum())][1]
     weights = head.weights(**mood) * rng.uniform(0.4, 1.15)
     weights *= np.exp(rng.normal(0, 0.15, len(weights)))  # no face is quite symmetric
     count = len(weights)
     weights += rng.gamma(0.25, 0.12, count) * (rng.random(count) < 0.35) * _calm(head)
-    if rng.random() < 0.07:
-        weights += head.weights(eyeBlink=rng.uniform(0.6, 1.0))
+    if rng.random() < closed_eyes:
+        weights += head.weights(eyeBlink=rng.uniform(0.7, 1.1))
     else:
         weights += head.weights(eyeBlink=np.clip(rng.normal(0.06, 0.08), 0, 0.4))
     _, up = gaze

@@ -61,7 +61,8 @@ def _drawn(size: int, rng: np.random.Generator) -> Singles:
 def _from_photograph(size: int, source: str, rng: np.random.Generator) -> Singles:
     """A random patch of a random photograph, without its face, sometimes out of focus."""
     faces = photographed_faces(source)
-    file, _, box, _ = faces[rng.integers(len(faces))]
+    face = faces[rng.integers(len(faces))]
+    file, box = face.image, face.box
     image = cv2.imread(str(file), cv2.IMREAD_COLOR)
     if image is None:
         raise InputError(f"{file} does not decode: take it out of the folder of backgrounds.")

@@ -1,0 +1,298 @@
+"""A photograph over the fitted head, and the head turned.
+
+Each vertex knows where in the photograph it is (the fit's projection, warped so that every landmark
+lies exactly on its label), and how well the camera saw it. The turned head is drawn with those
+pixels; what the camera did not see takes those of the other half of the face. Behind it stands the
+photograph with the head painted out.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from luvli.data.record import Visibility
+from luvli.image.read import ImageArray
+from luvli.synthetic.arrays import Bools, Doubles, Index, Ints, Singles
+from luvli.synthetic.heads.head import Head
+from luvli.synthetic.heads.regions import smoothstep
+from luvli.synthetic.people.texture_fit import residual_warp
+from luvli.synthetic.raster.zbuffer import NOTHING, SAMPLES, draw_triangles, vertex_normals
+from luvli.synthetic.scene.labels import place_landmarks
+from luvli.synthetic.scene.pose import Camera
+from luvli.synthetic.scene.stage import neck_pivot
+from luvli.synthetic.turned.fit import FittedHead, to_camera
+
+HAIR = 1.2
+"""centimetres that the head's crown and back are thicker than the bald model"""
+SEEN = (0.05, 0.35)
+"""cosines between skin and view below which a photograph shows nothing, and above which all"""
+INSIDE = 0.96
+"""how far from the middle of the face to its outline pixels are taken for the face's own"""
+BEHIND = 0.6
+"""centimetres behind the nearest surface from which a vertex counts as hidden"""
+
+
+class TurnedFace(NamedTuple):
+    """A face at a new pose."""
+
+    image: ImageArray
+    """(h, w, 3) uint8 RGB, as large as the photograph"""
+    points: Doubles
+    """(68, 2) image pixels; hidden ones too"""
+    visibility: NDArray[np.int8]
+    """(68,) `Visibility` classes"""
+    yaw: float
+    """degrees; above 0 the face looks to the image's right"""
+
+
+def turn_face(
+    head: Head,
+    fit: FittedHead,
+    image: ImageArray,
+    points: Doubles,
+    externally: Bools,
+    yaw: float,
+    pitch: float = 0.0,
+) -> TurnedFace:
+    """The photograph (h, w, 3) turned by `yaw` and `pitch` degrees about the neck.
+
+    `points` (68, 2) are its labels, `externally` (68,) what something covered in it.
+    """
+    thick = _with_hair(head, fit.own)
+    draped = _drape(head, fit, thick, points, image.shape[:2])
+    turned = _turn(head, fit.own, fit.rotation, yaw, pitch)
+    drawn = _turn(head, thick, fit.rotation, yaw, pitch)
+    camera = _recentred(head, fit, turned)
+    background = _without_head(image, head, fit, thick)
+    screen = camera.project(drawn, SAMPLES)
+    picture = _draw(head, fit.triangles, screen, draped, image, background)
+    labels = place_landmarks(
+        head, turned, camera.project(turned, SAMPLES), fit.triangles, camera, "outline"
+    )
+    classes = np.where(externally, Visibility.EXTERNALLY_OCCLUDED, Visibility.UNOCCLUDED)
+    classes = np.where(labels.self_occluded, Visibility.SELF_OCCLUDED, classes)
+    return TurnedFace(picture, labels.points, classes.astype(np.int8), fit.yaw + yaw)
+
+
+def _turn(head: Head, vertices: Singles, rotation: Doubles, yaw: float, pitch: float) -> Singles:
+    """Camera coordinates after the head has turned on its neck; the shoulders stay."""
+    share = head.stiffness.astype(np.float64)
+    a, b = np.radians(yaw) * share, np.radians(pitch) * share
+    x, y, z = (vertices - neck_pivot(head)).astype(np.float64).T
+    y, z = np.cos(b) * y + np.sin(b) * z, -np.sin(b) * y + np.cos(b) * z
+    x, z = np.cos(a) * x + np.sin(a) * z, -np.sin(a) * x + np.cos(a) * z
+    return np.asarray(np.stack([x, y, z], axis=1) @ rotation.T, np.float32)
+
+
+def _recentred(head: Head, fit: FittedHead, turned: Singles) -> Camera:
+    """The photograph's camera, moved so that the middle of the landmarks stays where it was."""
+    before = fit.camera.project(to_camera(head, fit.own, fit.rotation)[head.landmarks])[:, :2]
+    after = fit.camera.project(turned[head.landmarks])[:, :2]
+    x, y = before.mean(axis=0) - after.mean(axis=0)
+    camera = fit.camera
+    return Camera(
+        camera.distance, camera.focal, camera.centre_x + float(x), camera.centre_y + float(y)
+    )
+
+
+def _with_hair(head: Head, vertices: Singles) -> Singles:
+    """The head with a thicker crown and back; landmarks and the face stay."""
+    place = head.neutral.astype(np.float64)
+    points = place[head.landmarks]
+    brow, ear = points[17:27, 1].max(), points[[0, 16], 2].mean()
+    up = smoothstep(0.8, 4.0, place[:, 1] - brow)
+    back = smoothstep(0.5, 4.0, ear - place[:, 2]) * smoothstep(
+        -3.0, 1.0, place[:, 1] - points[33, 1]
+    )
+    middle = np.array([0.0, points[27, 1], ear], np.float32)
+    away = vertices - middle
+    away = away / (np.linalg.norm(away, axis=1, keepdims=True) + 1e-6)
+    return np.asarray(vertices + HAIR * np.maximum(up, back)[:, None] * away, np.float32)
+
+
+class Draped(NamedTuple):
+    """What the photograph shows of each of n vertices."""
+
+    places: Singles
+    """(n, 2) image pixels"""
+    moved: Singles
+    """(n,) 1 where the place was moved to the outline of the face: many vertices share it"""
+    seen: Singles
+    """(n,) how well the photograph shows the vertex, 0 to 1"""
+
+
+def _drape(
+    head: Head, fit: FittedHead, vertices: Singles, points: Doubles, size: tuple[int, int]
+) -> Draped:
+    """Where in the photograph each vertex is; landmarks lie on their labels."""
+    flat = fit.camera.project(to_camera(head, vertices, fit.rotation))[:, :2].astype(np.float64)
+    known = np.isfinite(points).all(axis=1) & ~fit.labels.self_occluded
+    anchor = fit.labels.points[known]
+    places = flat + residual_warp(anchor, points[known] - anchor, flat)
+    cheeks = _side_of_face(head)
+    jaw = np.where(known[:17, None], points[:17], fit.labels.points[:17])
+    inside = _within_outline(places[cheeks], jaw)
+    moved = np.zeros(len(places), np.float32)
+    moved[cheeks] = (inside != places[cheeks]).any(axis=1)
+    places[cheeks] = inside
+    seen = _seen(head, fit, vertices, size)
+    return Draped(places.astype(np.float32), moved, seen)
+
+
+@lru_cache(maxsize=2)
+def _side_of_face(head: Head) -> Index:
+    """Vertices between the middle of the face and its end in profile: ear's root and jaw's edge."""
+    ends = head.neutral[head.jaw_paths.back[:9, -1]]
+    edge = ends[:, [2, 1]].astype(np.float64)  # (9, 2) z, y of a side view, from ear to chin
+    top = edge[0] + (0.0, 5.0)
+    front = head.neutral[:, 2].max() + 1.0
+    corners = np.concatenate([[top], edge, [[front, edge[8, 1]], [front, top[1]]]])
+    grid, low = 20.0, corners.min(axis=0)
+    picture = np.zeros(np.ceil(np.ptp(corners, axis=0) * grid).astype(int)[::-1] + 1, np.uint8)
+    cv2.fillPoly(picture, [np.rint((corners - low) * grid).astype(np.int32)], 1)
+    skin = np.unique(head.skin)
+    place = np.rint((head.neutral[skin][:, [2, 1]] - low) * grid).astype(int)
+    inside = (place >= 0).all(axis=1) & (place < picture.shape[::-1]).all(axis=1)
+    inside[inside] = picture[place[inside, 1], place[inside, 0]] > 0
+    return np.asarray(skin[inside], np.intp)
+
+
+def _within_outline(places: Doubles, jaw: Doubles) -> Doubles:
+    """Places (n, 2) of a face's skin, those outside of its labelled outline (17, 2) moved to it.
+
+    A model's cheek may stand out farther than the photograph's: what is beside it is background.
+    """
+    middle = jaw.mean(axis=0)
+    up = 0.7 * ((jaw[0] + jaw[16]) / 2 - jaw[8])
+    line = np.concatenate([[jaw[0] + up], jaw, [jaw[16] + up]])
+    line = middle + (line - middle) * INSIDE
+    outline = line.astype(np.float32).reshape(-1, 1, 2)
+    away = np.array([cv2.pointPolygonTest(outline, (float(x), float(y)), False) for x, y in places])
+    outside = np.flatnonzero(away < 0)
+    start, way = line[:-1], np.diff(line, axis=0)
+    along = np.einsum("nsd,sd->ns", places[outside, None] - start, way) / (way**2).sum(axis=1)
+    nearest = start + np.clip(along, 0, 1)[..., None] * way  # (n, segments, 2)
+    choice = np.linalg.norm(nearest - places[outside, None], axis=2).argmin(axis=1)
+    moved = places.copy()
+    moved[outside] = nearest[np.arange(len(outside)), choice]
+    return moved
+
+
+def _seen(head: Head, fit: FittedHead, vertices: Singles, size: tuple[int, int]) -> Singles:
+    """(n,) how well the photograph shows each vertex, 0 to 1."""
+    place = to_camera(head, vertices, fit.rotation)
+    normals = np.zeros_like(place)
+    vertex_normals(place, fit.triangles, normals)
+    view = np.array([0, 0, fit.camera.distance], np.float32) - place
+    cosine = np.einsum("ni,ni->n", normals, view) / np.linalg.norm(view, axis=1)
+    screen = fit.camera.project(place)
+    nearness, _ = _buffers(screen, fit.triangles, size)
+    x = np.clip(np.rint(screen[:, 0]).astype(int), 0, size[1] - 1)
+    y = np.clip(np.rint(screen[:, 1]).astype(int), 0, size[0] - 1)
+    front = np.maximum(nearness[y, x], 1e-6)
+    before = 1 / screen[:, 2] - 1 / front < BEHIND
+    inside = (screen[:, 0] > 0) & (screen[:, 0] < size[1] - 1)
+    inside &= (screen[:, 1] > 0) & (screen[:, 1] < size[0] - 1)
+    return np.asarray(smoothstep(*SEEN, cosine) * before * inside, np.float32)
+
+
+def _buffers(screen: Singles, triangles: Ints, size: tuple[int, int]) -> tuple[Singles, Ints]:
+    nearness = np.zeros(size, np.float32)
+    owner = np.full(size, NOTHING, np.int32)
+    draw_triangles(screen, triangles, 0, False, nearness, owner)
+    return nearness, owner
+
+
+def _draw(
+    head: Head,
+    triangles: Ints,
+    screen: Singles,
+    draped: Draped,
+    image: ImageArray,
+    background: ImageArray,
+) -> ImageArray:
+    """The turned head over the background; `screen` (n, 3) in samples."""
+    height, width = image.shape[:2]
+    _, owner = _buffers(screen, triangles, (height * SAMPLES, width * SAMPLES))
+    rows, columns = np.nonzero(owner != NOTHING)
+    corners = triangles[owner[rows, columns]]
+    share = _barycentric(screen[corners, :2].astype(np.float64), columns, rows)
+    own = np.column_stack([draped.places, draped.moved, draped.seen])
+    both = np.concatenate([own, own[_mirror_images(head)]], axis=1)  # (n, 8)
+    mixed = sum(share[:, k, None] * both[corners[:, k]] for k in range(3))
+    blurred = np.asarray(cv2.GaussianBlur(image, (0, 0), 0.02 * max(height, width)), np.uint8)
+    first = mixed[:, 3:4] + 0.03  # what neither half shows comes from the face's own edge
+    second = mixed[:, 7:8] * np.clip(1 - first, 0, 1)  # the other half only where this is hidden
+    colours = first * _coloured(image, blurred, mixed[:, :3])
+    colours += second * _coloured(image, blurred, mixed[:, 4:7])
+    samples = cv2.resize(background, (width * SAMPLES, height * SAMPLES)).astype(np.float32)
+    samples[rows, columns] = colours / (first + second)
+    small = cv2.resize(samples, (width, height), interpolation=cv2.INTER_AREA)
+    return np.asarray(np.clip(np.rint(small), 0, 255), np.uint8)
+
+
+def _coloured(image: ImageArray, blurred: ImageArray, at: Singles) -> Singles:
+    """(p, 3) colours at x, y; as far as the third column of `at` says, of the blurred image."""
+    return _sampled(image, at[:, :2]) * (1 - at[:, 2:]) + _sampled(blurred, at[:, :2]) * at[:, 2:]
+
+
+def _barycentric(corners: Doubles, x: Index, y: Index) -> Singles:
+    """(p, 3) shares of the corners (p, 3, 2) at each place."""
+    a, b, c = corners.transpose(1, 0, 2)
+    ab, ac, ap = b - a, c - a, np.stack([x, y], axis=1) - a
+    area = ab[:, 0] * ac[:, 1] - ab[:, 1] * ac[:, 0]
+    area = np.where(np.abs(area) < 1e-9, 1e-9, area)
+    second = (ap[:, 0] * ac[:, 1] - ap[:, 1] * ac[:, 0]) / area
+    third = (ab[:, 0] * ap[:, 1] - ab[:, 1] * ap[:, 0]) / area
+    shares = np.clip(np.stack([1 - second - third, second, third], axis=1), 0, 1)
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True), np.float32)
+
+
+def _sampled(image: ImageArray, places: Singles) -> Singles:
+    """(p, 3) colours of an image at (p, 2) pixels."""
+    count = len(places)
+    wide = 4096
+    padded = np.zeros((-(-count // wide) * wide, 2), np.float32)
+    padded[:count] = places
+    grid = padded.reshape(-1, wide, 2)
+    colours = cv2.remap(
+        image, grid[..., 0], grid[..., 1], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
+    )
+    return np.asarray(colours.reshape(-1, 3)[:count], np.float32)
+
+
+def _without_head(image: ImageArray, head: Head, fit: FittedHead, vertices: Singles) -> ImageArray:
+    """The photograph with the head painted out, from what is around it."""
+    place = to_camera(head, vertices, fit.rotation)
+    height, width = image.shape[:2]
+    scale = min(1.0, 128 / max(height, width))
+    size = max(8, round(height * scale)), max(8, round(width * scale))
+    screen = fit.camera.project(place)
+    screen[:, :2] *= (size[1] / width, size[0] / height)
+    _, owner = _buffers(screen, fit.triangles, size)
+    mask = (owner != NOTHING).astype(np.uint8)
+    reach = max(3, round(0.05 * max(size))) | 1
+    mask = cv2.dilate(mask, np.ones((reach, reach), np.uint8))
+    small = cv2.resize(image, (size[1], size[0]), interpolation=cv2.INTER_AREA)
+    filled = cv2.inpaint(small, mask, 3, cv2.INPAINT_TELEA)
+    large = cv2.resize(filled, (width, height), interpolation=cv2.INTER_CUBIC)
+    soft = cv2.GaussianBlur(cv2.resize(mask.astype(np.float32), (width, height)), (0, 0), 1.5)
+    mixed = image + (large.astype(np.float32) - image) * soft[..., None]
+    return np.asarray(np.clip(np.rint(mixed), 0, 255), np.uint8)
+
+
+@lru_cache(maxsize=2)
+def _mirror_images(head: Head) -> Index:
+    """(n,) the vertex on the other half of the head that is nearest to each one's mirror image."""
+    place = head.neutral
+    partner = np.empty(len(place), np.intp)
+    squares = np.einsum("ni,ni->n", place, place)
+    for first in range(0, len(place), 512):
+        mirrored = place[first : first + 512] * np.array([-1, 1, 1], np.float32)
+        partner[first : first + 512] = (squares - 2 * mirrored @ place.T).argmin(axis=1)
+    return partner
