@@ -19,8 +19,8 @@ from rich.table import Table
 
 from luvli.files import write_text
 from luvli.image.box import Box
-from luvli.image.head_pose import head_pose, rotation_matrix
 from luvli.markup import get_markup
+from luvli.measures.head_pose import FRONTAL_PITCH, HeadPose, head_pose, rotation_matrix
 from luvli.prediction.predictor import load
 from luvli.progress import track
 from luvli.synthetic.render import label_face, load_head, render_face
@@ -46,6 +46,11 @@ def main() -> None:
         write_text(options.fit, json.dumps(fit(options.head, options.faces), separators=(",", ":")))
     else:
         report(*measure(options.head, options.model, options.faces))
+
+
+def _of_the_head(pose: HeadPose) -> HeadPose:
+    """With the mean head's own zero of pitch, as renderings have it."""
+    return pose._replace(pitch=pose.pitch + FRONTAL_PITCH)
 
 
 def fit(path: str, count: int) -> dict[str, list[float]]:
@@ -106,7 +111,7 @@ def measure(path: str, model: str, count: int) -> tuple[Floats, dict[str, Floats
             continue  # the face itself is turned away
         seen = face.visibility > 0.5
         poses = {
-            "weighted": face.head_pose(),
+            "weighted": _of_the_head(face.head_pose()),
             "visible alike": head_pose(face.points, visibility=seen),
             "all alike": head_pose(face.points),
         }

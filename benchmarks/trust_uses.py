@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from luvli.cli.tables import print_table
 from luvli.faces import FaceLandmarks
-from luvli.image.head_pose import head_pose
+from luvli.measures.head_pose import head_pose
 from luvli.prediction.predictor import load
 from luvli.prediction.smooth import smooth_faces
 from luvli.progress import track

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from luvli._lazy import lazy
 from luvli.errors import InputError
-from luvli.faces import FaceLandmarks, Faces
+from luvli.faces import FaceLandmarks, Faces, measure
 
 if TYPE_CHECKING:
     from luvli.drawing.draw import draw
@@ -34,6 +34,7 @@ __all__ = [
     "__version__",
     "draw",
     "load",
+    "measure",
     "predict",
 ]
 

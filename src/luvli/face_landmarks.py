@@ -10,7 +10,7 @@ or hair: `occlusion[j]`, where the model was trained for it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -29,22 +29,24 @@ from luvli.face_checks import (
 from luvli.image import affine as affines
 from luvli.image.align import Template, align_affine
 from luvli.image.box import Box
-from luvli.image.head_pose import HeadPose, head_pose
 from luvli.likelihood import family
 from luvli.likelihood.covariance import spread
 from luvli.markup import get_markup, is_markup
 from luvli.markup.parts import Which, landmark_names, landmark_numbers, select, whole_markup
+from luvli.measures.head_pose import HeadPose, head_pose
+from luvli.measures.measure import Measures
 
 if TYPE_CHECKING:
+    from luvli.faces import Faces
     from luvli.image.read import ImageArray
     from luvli.image.source import AnyImage, Color
 
 ARRAY_FIELDS = ("points", "covariance", "visibility", "box", "occlusion")
-NUMBER_FIELDS = ("failure_logit", "confidence", "expected_error", "time")
+NUMBER_FIELDS = ("failure_logit", "confidence", "expected_error", "eyes_closed", "time")
 FLAG_FIELDS = ("visibility_trained", "covariance_trained", "occlusion_trained")
 FILE_FIELDS = (
     *ARRAY_FIELDS, "markup", "score", *FLAG_FIELDS, "confidence", "expected_error", "accepted",
-    "likelihood", "track", "time",
+    "eyes_closed", "likelihood", "track", "time",
 )  # fmt: skip
 """the fields that travel in files; the others stay with the model that made the face"""
 
@@ -125,6 +127,8 @@ class FaceLandmarks:
     """calibrated probability that the alignment succeeded; None without a calibration"""
     expected_error: float | None = None
     """expected mean error of the landmarks, in percent of the box; None as above"""
+    eyes_closed: float | None = None
+    """calibrated probability that the eyes are closed; None without a calibration"""
     accepted: bool | None = None
     """whether the triage accepts the face or leaves it for review; None without triage"""
     likelihood: str = "laplace"
@@ -132,6 +136,11 @@ class FaceLandmarks:
     (`luvli.likelihood.family`)"""
     regions: RegionRadii | None = None
     """radii with a coverage guarantee, of a calibrated model"""
+    error_factors: Floats | None = None
+    """(k, 2, r) how the landmarks err together (`luvli.measures.correlation`), of a calibrated
+    model"""
+    measure_scale: Mapping[str, float] = field(default_factory=dict)
+    """factors of the measures' standard deviations, of a calibrated model"""
     track: int | None = None
     """in a video: the number that stays with a face as long as it is tracked"""
     time: float | None = None
@@ -257,6 +266,7 @@ class FaceLandmarks:
             occlusion=self.occlusion[index],
             markup=markup,
             regions=None if regions is None else regions._replace(radii=regions.radii[index]),
+            error_factors=None if self.error_factors is None else self.error_factors[index],
         )
 
     def visible(self, threshold: float = 0.5) -> NDArray[np.bool_]:
@@ -330,7 +340,7 @@ class FaceLandmarks:
     def head_pose(self) -> HeadPose:
         """Yaw, pitch and roll of the head in degrees with their covariance.
 
-        Landmarks count by covariance and visibility; see `luvli.image.head_pose`. Needs 68
+        Landmarks count by covariance and visibility; see `luvli.measures.head_pose`. Needs 68
         points; NaN where too few are visible.
         """
         if len(self) != 68:
@@ -341,6 +351,23 @@ class FaceLandmarks:
             self.visibility if self.visibility_trained else None,
             other_convention=True,
         )
+
+    @property
+    def measures(self) -> Measures:
+        """Openness of eyes and mouth, brows, symmetry and head pose, each with its standard
+        deviation: `face.measures["left_eye_openness"].std`."""
+        several = self._as_faces().measures
+        return Measures({name: measure[0] for name, measure in several.items()})
+
+    def sample(self, count: int, seed: int = 0) -> Floats:
+        """(count, k, 2) plausible positions of the landmarks, which err together as far as the
+        model was calibrated for it."""
+        return self._as_faces().sample(count, seed)[:, 0]
+
+    def _as_faces(self) -> Faces:
+        from luvli.faces import Faces
+
+        return Faces.stack([self])
 
     def transform(self, affine: ArrayLike) -> FaceLandmarks:
         """Move the face by x -> A x + t: points, covariances (A S A^T) and box together.
@@ -454,7 +481,7 @@ class FaceLandmarks:
                 "occlusion_trained": self.occlusion_trained,
                 "occlusion": _listed(self.occlusion),
             }
-        for name in ("confidence", "expected_error", "accepted", "track", "time"):
+        for name in ("confidence", "expected_error", "accepted", "eyes_closed", "track", "time"):
             if getattr(self, name) is not None:
                 row[name] = getattr(self, name)
         if self.likelihood != "laplace":

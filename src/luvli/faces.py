@@ -7,8 +7,8 @@ faces[faces.confidence > 0.9].points  # (m, k, 2) of those that can be trusted
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Any, overload
 
@@ -29,16 +29,29 @@ from luvli.likelihood import family
 from luvli.likelihood.covariance import spread
 from luvli.markup import get_markup, is_markup
 from luvli.markup.parts import Which, is_names, landmark_names, select
+from luvli.measures.correlation import ErrorModel
+from luvli.measures.head_pose import head_pose
+from luvli.measures.measure import (
+    Measure,
+    Measures,
+    definitions,
+    gradient,
+    measure_points,
+    pose_measures,
+    smallest_visibility,
+)
 
 if TYPE_CHECKING:
     from luvli.image.read import ImageArray
     from luvli.image.source import AnyImage
 
-__all__ = ["ARRAY_FIELDS", "Ellipses", "FaceLandmarks", "Faces", "RegionRadii"]
+__all__ = ["ARRAY_FIELDS", "Ellipses", "FaceLandmarks", "Faces", "RegionRadii", "measure"]
 
 _LANDMARK_ARRAYS = ("points", "covariance", "visibility", "occlusion")
-_FACE_NUMBERS = ("scores", "failure_logit", "confidence", "expected_error")
+_FACE_NUMBERS = ("scores", "failure_logit", "confidence", "expected_error", "eyes_closed")
 _OPTIONAL = ("accepted", "track", "time")
+_MODEL_ARRAYS = ("error_factors",)
+"""arrays that stay with the model and are not compared"""
 _TYPES: dict[str, Any] = {"accepted": np.bool_, "track": np.int64}
 _SETTINGS = (
     "markup", "likelihood", "visibility_trained", "covariance_trained", "occlusion_trained",
@@ -80,6 +93,13 @@ class Faces:
     """(n,) in a video: seconds from its start"""
     regions: RegionRadii | None = None
     """radii (n, k, L) with a coverage guarantee, of a calibrated model"""
+    eyes_closed: Floats = None  # type: ignore[assignment]
+    """(n,) calibrated probability that the eyes are closed; NaN without a calibration"""
+    error_factors: Floats | None = None
+    """(n, k, 2, r) how the landmarks err together (`luvli.measures.correlation`), of a calibrated
+    model"""
+    measure_scale: Mapping[str, float] = field(default_factory=dict)
+    """factors of the measures' standard deviations, of a calibrated model"""
     markup: str = "ibug68"
     likelihood: str = "laplace"
     """the density that the covariances belong to (`luvli.likelihood.family`)"""
@@ -146,7 +166,9 @@ class Faces:
         if isinstance(chosen, np.ndarray) and not chosen.size:
             chosen = chosen.astype(np.intp)  # an empty list has no type of its own
         index = np.atleast_1d(np.arange(len(self))[chosen])
-        changes = {name: value[index] for name, value in self._arrays().items()}
+        changes: dict[str, Any] = {name: value[index] for name, value in self._arrays().items()}
+        if self.error_factors is not None:
+            changes["error_factors"] = self.error_factors[index]
         if self.regions is not None:
             levels, radii, joint = self.regions
             changes["regions"] = RegionRadii(levels, radii[index], joint[index])
@@ -156,6 +178,8 @@ class Faces:
         """Of every face the landmarks chosen by name, number, slice or mask."""
         index, markup = select(self.markup, self.points.shape[1], which)
         changes: dict[str, Any] = {name: getattr(self, name)[:, index] for name in _LANDMARK_ARRAYS}
+        if self.error_factors is not None:
+            changes["error_factors"] = self.error_factors[:, index]
         if self.regions is not None:
             changes["regions"] = self.regions._replace(radii=self.regions.radii[:, index])
         return replace(self, markup=markup, **changes)
@@ -222,7 +246,11 @@ class Faces:
         }
         for name in _LANDMARK_ARRAYS:
             values[name] = np.stack([getattr(face, name) for face in faces])
-        for name in ("failure_logit", "confidence", "expected_error"):
+        factors = [face.error_factors for face in faces if face.error_factors is not None]
+        if len(factors) == len(faces):
+            values["error_factors"] = np.stack(factors)
+            values["measure_scale"] = first.measure_scale
+        for name in _FACE_NUMBERS[1:]:
             values[name] = np.array([getattr(face, name) for face in faces], dtype=np.float64)
         for name, several in optional.items():
             values[name] = np.array(several)
@@ -255,6 +283,8 @@ class Faces:
                 np.concatenate([each.radii for each in regions]),
                 np.concatenate([each.joint for each in regions]),
             )
+        factors = [part.error_factors for part in filled if part.error_factors is not None]
+        arrays["error_factors"] = np.concatenate(factors) if len(factors) == len(filled) else None
         return replace(filled[0], **arrays, regions=joined)
 
     # -- what they say -----------------------------------------------------------------------
@@ -276,6 +306,55 @@ class Faces:
     def uncertainty(self) -> Floats:
         """(n, k) standard deviation of each landmark in pixels, |Sigma|^(1/4)."""
         return np.asarray(spread(self.covariance), dtype=np.float64)
+
+    @property
+    def errors(self) -> ErrorModel:
+        """How the landmarks may be off, all of a face together."""
+        return ErrorModel.of(self.covariance, self.error_factors, self._roll())
+
+    def _roll(self) -> Floats:
+        """(n,) radians by which the faces are turned clockwise; 0 where that is not known."""
+        if not is_markup(self.markup):
+            return np.zeros(len(self))
+        right, left = get_markup(self.markup).outer_eye_corners
+        across = self.points[:, left] - self.points[:, right]
+        return np.asarray(np.arctan2(across[:, 1], across[:, 0]))
+
+    def sample(self, count: int, seed: int = 0) -> Floats:
+        """(count, n, k, 2) plausible positions of the landmarks, which err together as far as the
+        model was calibrated for it."""
+        return self.points + self.errors.sample(count, np.random.default_rng(seed))
+
+    @property
+    def measures(self) -> Measures:
+        """Openness of eyes and mouth, brows, symmetry and head pose, each with arrays (n,) of
+        values and standard deviations."""
+        known = definitions(self.markup)
+        if not known:
+            raise InputError(
+                f"measures need the 68 points of ibug68, these faces have {self.markup}."
+            )
+        visibility = self.visibility if self.visibility_trained else np.ones_like(self.visibility)
+        errors = self.errors
+        measures = {}
+        for each in known:
+            value, std = measure_points(each, self.points, errors)
+            visible = smallest_visibility(visibility, each.landmarks)
+            measures[each.name] = Measure(value, std, visible, each.unit, self.likelihood)
+        pose = head_pose(
+            self.points,
+            self.covariance if self.covariance_trained else None,
+            visibility,
+            other_convention=True,
+        )
+        measures |= pose_measures(pose, visibility)
+        scale = self.measure_scale
+        return Measures(
+            {
+                name: replace(measure, std=measure.std * scale.get(name, 1.0))
+                for name, measure in measures.items()
+            }
+        )
 
     def transform(self, affine: ArrayLike) -> Faces:
         """Move all faces by one affine (2, 3), or each by its own (n, 2, 3)."""
@@ -335,6 +414,9 @@ class Faces:
             score=self.scores[i],
             failure_logit=number("failure_logit"),
             confidence=number("confidence"),
+            eyes_closed=number("eyes_closed"),
+            error_factors=None if self.error_factors is None else self.error_factors[i],
+            measure_scale=self.measure_scale,
             expected_error=number("expected_error"),
             accepted=None if self.accepted is None else bool(self.accepted[i]),
             track=None if self.track is None else int(self.track[i]),
@@ -344,6 +426,31 @@ class Faces:
             else RegionRadii(regions.levels, regions.radii[i], regions.joint[i]),
             **{name: getattr(self, name) for name in _SETTINGS},
         )
+
+
+def measure(face: FaceLandmarks, function: Callable[[Floats], float], unit: str = "") -> Measure:
+    """A number that `function` computes from the points (k, 2) of a face, with its standard
+    deviation by the delta method.
+
+    >>> face = FaceLandmarks(
+    ...     points=[[0.0, 0.0], [3.0, 4.0]], covariance=np.tile(np.eye(2), (2, 1, 1)),
+    ...     visibility=[0.9, 0.8], box=[0, 0, 3, 4], markup="mine2")
+    >>> distance = measure(face, lambda p: np.linalg.norm(p[0] - p[1]), "px")
+    >>> round(distance.value, 4), round(distance.std, 4), distance.visible
+    (5.0, 1.4142, 0.8)
+    """
+
+    def of_many(points: Floats) -> Floats:
+        flat = points.reshape(-1, *points.shape[-2:])
+        return np.array([float(function(each)) for each in flat]).reshape(points.shape[:-2])
+
+    faces = Faces.stack([face])
+    slopes = gradient(of_many, faces.points)
+    std = float(np.sqrt(faces.errors.variance(slopes[:, None])[0, 0]))
+    used = np.flatnonzero(np.abs(slopes[0]).max(axis=1) > 0)
+    visibility = face.visibility if face.visibility_trained else np.ones(len(face))
+    visible = float(visibility[used].min()) if len(used) else 1.0
+    return Measure(float(function(face.points)), std, visible, unit, face.likelihood)
 
 
 def _view(values: ArrayLike, dtype: Any = np.float64) -> Any:

@@ -224,7 +224,7 @@ def test_too_few_faces_are_refused(measured) -> None:
     ("yaw", "kind"), [(0, "frontal"), (15, "frontal"), (-32, "half-profile"), (65, "profile")]
 )
 def test_pose_is_told_by_the_nose(yaw: float, kind: str) -> None:
-    from luvli.image.head_pose import mean_head, rotation_matrix
+    from luvli.measures.head_pose import mean_head, rotation_matrix
 
     turned = mean_head().mean @ rotation_matrix(yaw, 0, 0).T
     face = FaceLandmarks(

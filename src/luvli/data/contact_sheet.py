@@ -22,9 +22,9 @@ from luvli.drawing.sheet import captioned, contact_sheet
 from luvli.errors import InputError, require
 from luvli.image import Crop, read_image
 from luvli.image.align import similarity
-from luvli.image.head_pose import PoseClass, pose_class
 from luvli.image.read import ImageArray
 from luvli.markup import get_markup, is_markup
+from luvli.measures.head_pose import PoseClass, pose_class
 
 _GREEN, _RED = (0, 210, 0), (235, 20, 20)
 _SHIFT = 4  # OpenCV draws at 1/16 of a pixel

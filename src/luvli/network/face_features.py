@@ -16,9 +16,9 @@ from pydantic import BaseModel, ConfigDict
 
 from luvli.arrays import Bools, Floats
 from luvli.faces import FaceLandmarks, Faces
-from luvli.image.head_pose import pose_class
 from luvli.likelihood.covariance import determinant
 from luvli.markup import get_markup, is_markup
+from luvli.measures.head_pose import pose_class
 
 Complexes = NDArray[np.complex128]
 
@@ -199,7 +199,7 @@ def pose_kind(face: FaceLandmarks) -> PoseKind:
 def pose_kinds(faces: Faces) -> list[PoseKind]:
     """The class of pose of each face, by its own prediction.
 
-    With 68 points by `luvli.image.head_pose.pose_class`, with others by the share of hidden
+    With 68 points by `luvli.measures.head_pose.pose_class`, with others by the share of hidden
     landmarks; "all" where neither is known.
     """
     located: Bools = np.asarray(np.isfinite(faces.points).any(axis=(1, 2)))

@@ -14,8 +14,8 @@ from luvli.arrays import Floats
 from luvli.data.dataset import CropDataset, collate
 from luvli.data.record import Visibility
 from luvli.image import affine as affines
-from luvli.image.head_pose import pose_class
 from luvli.markup import get_markup
+from luvli.measures.head_pose import pose_class
 from luvli.prefetch import prefetch
 from luvli.training.order import StageOrder
 from luvli.training.recipe import OcclusionUse, Source, VisibilityUse
