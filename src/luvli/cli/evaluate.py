@@ -72,7 +72,8 @@ def evaluate(
     faces = evaluate_set(
         model, dataset, root, subset=subset, split=split, protocol=protocol, skip_bad=skip_bad,
         limit=limit, device=device,
-        crop_by=crop_by, boxes=boxes, method=name, given_boxes=given_boxes, mean_estimator=mean_estimator,
+        crop_by=crop_by, boxes=boxes, method=name, given_boxes=given_boxes,
+        mean_estimator=mean_estimator,
         covariance_estimator=covariance_estimator,
         track=lambda records: track(records, "evaluating", unit="faces"),
     )  # fmt: skip

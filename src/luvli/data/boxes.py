@@ -21,7 +21,7 @@ BoxNoise = Literal["paper", "reference", "none"]
 """`paper`: U(-5 %, 5 %) of the width for the vertical edges, of the height for the others.
 `reference` (published code): of the square root of width times height, for all."""
 
-AMOUNT = 0.05
+_AMOUNT = 0.05
 
 ENLARGEMENTS = {"none": 1.0, "reference": 1.1, "hrnet": 1.25}
 """How much of the surroundings a crop shows: side of the crop / longer side of the box. The
@@ -60,4 +60,4 @@ def crop_box(record: FaceRecord, noise: BoxNoise = "paper", seed: int = 0) -> Bo
     extent = np.array([tight.width, tight.height] * 2)
     if noise == "reference":
         extent[:] = tight.size
-    return Box(*(tight.array + rng.uniform(-AMOUNT, AMOUNT, size=4) * extent))
+    return Box(*(tight.array + rng.uniform(-_AMOUNT, _AMOUNT, size=4) * extent))

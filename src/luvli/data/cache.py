@@ -12,7 +12,7 @@ from pathlib import Path
 
 import platformdirs
 
-from luvli.errors import InputError
+from luvli.errors import OutputError
 
 
 def cache_root() -> Path:
@@ -34,20 +34,18 @@ def file_state(path: Path) -> str:
 
 
 @contextmanager
-def whole_folder(target: Path) -> Iterator[Path]:
+def whole_folder(
+    target: Path, advice: str = "set LUVLI_CACHE to a folder with space"
+) -> Iterator[Path]:
     """Give a temporary folder beside `target`; move it into place only if the block succeeds.
 
-    If another process was faster, its folder stays and ours goes.
+    If another process was faster, its folder stays and ours goes. `advice` ends the message where
+    nothing can be written.
     """
+    temporary: Path | None = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    except OSError as error:
-        raise InputError(
-            f"{target.parent} cannot be written ({error.strerror}): "
-            "set LUVLI_CACHE to a folder with space."
-        ) from error
-    try:
         yield temporary
         temporary.chmod(0o755)
         try:
@@ -56,12 +54,12 @@ def whole_folder(target: Path) -> Iterator[Path]:
             if not target.is_dir():
                 raise
     except OSError as error:
-        raise InputError(
-            f"{target} could not be written ({error.strerror or error}): free some space, or set "
-            "LUVLI_CACHE to another folder."
+        raise OutputError(
+            f"{target} could not be written ({error.strerror or error}): {advice}."
         ) from error
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
 
 
 def allocate(path: Path) -> None:

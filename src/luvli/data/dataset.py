@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 CropSample = dict[str, Any]
 
-DENSITY = 1.25
+_DENSITY = 1.25
 """Pixels of a cached patch for one pixel of an unscaled crop."""
 
 
@@ -126,7 +126,7 @@ class CropDataset:
 
     def _load_patches(self, folder: PathLike | None, skip_bad: bool, track: Track) -> None:
         side = self.augmentation.reach(self.enlarge)
-        pixels = round(self.size * DENSITY * side / self.enlarge)
+        pixels = round(self.size * _DENSITY * side / self.enlarge)
         patches = load_patches(self.records, self.boxes, side, pixels, folder, track)
         if patches.problems and not skip_bad:
             raise refuse(patches.problems, "the training images")

@@ -8,17 +8,14 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from luvli.data.cache import file_state
 from luvli.data.record import FaceRecord
 from luvli.data.sets import DataWarning
 from luvli.errors import InputError
 from luvli.files import read_text, write_text
 from luvli.image import Box, detect_faces
-from luvli.image.detect import DETECTORS, Detector, get_detector
+from luvli.image.detect import DETECTORS, get_detector
 from luvli.image.match import best_match
-from luvli.image.read import read_image
 from luvli.progress import track
 
 
@@ -31,79 +28,63 @@ def with_detector_boxes(
     are kept in the cache folder. `skip_bad`: leave out images that cannot be read, with a
     warning that names the first.
     """
-    boxes = _boxes_of_images(records, cache, detector, skip_bad)
-    records = [record for record in records if str(record.image) in boxes]
-    found = []
+    boxes_of = _boxes_of_images(records, cache, detector, skip_bad)
+    records = [record for record in records if str(record.image) in boxes_of]
+    detected = []
     for record in records:
-        box = None
-        seen = boxes[str(record.image)]
+        boxes = boxes_of[str(record.image)]
         if record.visible.any():
-            box = best_match(Box(*record.tight_box), seen)
-        elif not record.labelled.any() and seen:
-            box = max(seen, key=lambda found: found.width * found.height)
+            box = best_match(Box(*record.tight_box), boxes)
+        else:
+            whole = [] if record.labelled.any() else boxes
+            box = max(whole, key=lambda box: box.width * box.height, default=None)
         if box is not None:
-            found.append(record.with_changes(box=box.array, box_kind="detector", score=box.score))
-    if not found:
+            fields = {"box": box.array, "box_kind": "detector", "score": box.score}
+            detected.append(record.with_changes(**fields))
+    if not detected:
         raise InputError(
             "the detector finds none of the training faces: set boxes: labels for this source."
         )
-    if len(found) < len(records):
+    if missing := len(records) - len(detected):
         warnings.warn(
-            f"the detector does not find {len(records) - len(found):,} of {len(records):,} faces: "
-            "they are left out.",
+            f"the detector does not find {missing:,} of {len(records):,} faces: they are left out.",
             DataWarning,
             stacklevel=2,
         )
-    return found
+    return detected
 
 
 def _boxes_of_images(
     records: Sequence[FaceRecord], cache: Path, detector: str, skip_bad: bool
 ) -> dict[str, list[Box]]:
-    """Image -> boxes; without those that cannot be read, which are `null` in the file."""
+    """Image -> boxes, without images that cannot be read: for these the file has a sentence."""
     images = list(dict.fromkeys(str(record.image) for record in records if record.image))
-    about = "\n".join([DETECTORS[detector], *(file_state(Path(image)) for image in images)])
-    key = hashlib.sha256(about.encode()).hexdigest()[:24]
-    path = cache / f"boxes-{key}.json"
+    about = "\n".join(["2", DETECTORS[detector], *(file_state(Path(image)) for image in images)])
+    path = cache / f"boxes-{hashlib.sha256(about.encode()).hexdigest()[:24]}.json"
     if not path.is_file():
         find = get_detector(detector)
-        found = {
-            image: _found(image, find, skip_bad)
-            for image in track(images, "detecting faces", unit="images")
-        }
-        write_text(path, json.dumps(found))
+        rows: list[list[list[float]] | str] = []
+        for image in track(images, "detecting faces", unit="images"):
+            try:
+                rows.append([[*box, box.score] for box in detect_faces(image, detector=find)])
+            except InputError as error:
+                if not skip_bad:
+                    raise InputError(f"{error} Or leave it out with --skip-bad.") from error
+                rows.append(str(error))
+        write_text(path, json.dumps(rows))
     # by their order, not their paths: the same files may be reached by another way
-    kept = list(zip(images, json.loads(read_text(path)).values(), strict=True))
-    bad = [image for image, boxes in kept if boxes is None]
-    if bad:
-        _tell_bad(bad, skip_bad)
+    by_image = dict(zip(images, json.loads(read_text(path)), strict=True))
+    problems = [row for row in by_image.values() if isinstance(row, str)]
+    if problems and not skip_bad:
+        raise InputError(f"{problems[0]} Or leave it out with --skip-bad.")
+    if problems:
+        warnings.warn(
+            f"{len(problems):,} images cannot be read and are left out; the first: {problems[0]}",
+            DataWarning,
+            stacklevel=3,
+        )
     return {
-        image: [Box(*np.array(numbers, dtype=float)) for numbers in boxes]
-        for image, boxes in kept
-        if boxes is not None
+        image: [Box(*map(float, edges)) for edges in row]
+        for image, row in by_image.items()
+        if not isinstance(row, str)
     }
-
-
-def _found(image: str, find: Detector, skip_bad: bool) -> list[list[float]] | None:
-    try:
-        return [[*box, box.score] for box in detect_faces(image, detector=find)]
-    except InputError as error:
-        if skip_bad:
-            return None
-        raise InputError(f"{error} Or leave it out with --skip-bad.") from error
-
-
-def _tell_bad(images: Sequence[str], skip_bad: bool) -> None:
-    """A warning, or an error, for images that could not be read; the first one says why."""
-    try:
-        read_image(images[0])
-        why = f"{images[0]} could not be read before."
-    except InputError as error:
-        why = str(error)
-    if not skip_bad:
-        raise InputError(f"{why} Or leave it out with --skip-bad.")
-    warnings.warn(
-        f"{len(images):,} images cannot be read and are left out; the first: {why}",
-        DataWarning,
-        stacklevel=4,
-    )

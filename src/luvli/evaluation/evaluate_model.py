@@ -98,10 +98,10 @@ def evaluate_set(
     """Run `model` over one part of a data set.
 
     `split` defaults to "test" where the set has one, and to "all" for a folder of your own.
-    `crop_by` is one of `CropBy`, `boxes` as in `load_set`. `given_boxes` normalises by the data set's own boxes, not the
-    tight ones. `mean_estimator` and `covariance_estimator` read a `.safetensors` network's heat
-    maps in another way than it was saved with (`argmax`: the paper's DU-Net rows). `track` may
-    wrap the records in a progress bar.
+    `crop_by` is one of `CropBy`, `boxes` as in `load_set`. `given_boxes` normalises by the data
+    set's own boxes, not the tight ones. `mean_estimator` and `covariance_estimator` read a
+    `.safetensors` network's heat maps in another way than it was saved with (`argmax`: the paper's
+    DU-Net rows). `track` may wrap the records in a progress bar.
     """
     info = get_set(dataset)
     way: CropBy | None = next((name for name in _ways() if name == crop_by), None)

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from luvli.arrays import Floats
 from luvli.errors import InputError
 
-MIN_AREA = 1e-12
+_MIN_AREA = 1e-12
 """what a unit square must at least become, or the affine is said not to be invertible"""
 
 
@@ -33,7 +33,7 @@ def as_affine(matrix: ArrayLike) -> Floats:
     if array.shape == (3, 3) and not np.array_equal(array[2], (0.0, 0.0, 1.0)):
         raise InputError("affine must have (0, 0, 1) as its third row: it is not affine.")
     array = array[:2]
-    if not np.isfinite(array).all() or abs(_determinant(array)) < MIN_AREA:
+    if not np.isfinite(array).all() or abs(_determinant(array)) < _MIN_AREA:
         raise InputError("affine must be finite and invertible.")
     return array
 

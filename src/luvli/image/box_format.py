@@ -23,11 +23,11 @@ _HINTS: dict[BoxFormat, str] = {
     "cxcywh": 'rows of x, y, width, height need box_format="xywh", rows of corners "xyxy"',
 }
 """what else rows may mean that do not fit as the format that was said"""
-SLIM = 2.2
+_SLIM = 2.2
 """a face's tight box is never so many times as long as wide"""
-MISFIT = 0.25
+_MISFIT = 0.25
 """intersection over union of a given box and the landmarks' own below which they disagree"""
-DOUBTFUL = 0.2
+_DOUBTFUL = 0.2
 """confidence below which a face in a given box is doubted. Of 120 faces of 300-W none has so
 little in its right box, and 101 of 101 have whose x, y, width, height were taken for corners
 and that pass every other check here."""
@@ -118,7 +118,7 @@ def _check(
     if inside < 0.25:
         where = f"mostly outside the image of {width} x {height} pixels"
         _warn(f"box {number} {edges} lies {where}", box_format)
-    elif not 1 / SLIM < box.width / box.height < SLIM:
+    elif not 1 / _SLIM < box.width / box.height < _SLIM:
         _warn(f"box {number} {edges} is too long for a face", box_format)
 
 
@@ -133,10 +133,10 @@ def warn_of_misfits(
             continue
         edges = [round(edge, 2) for edge in box]
         fit = box.iou(Box(low[0], low[1], high[0], high[1]))
-        if fit < MISFIT:
+        if fit < _MISFIT:
             what = f"does not fit the landmarks found in it (IoU {fit:.2f})"
             _warn(f"box {number} {edges} {what}", box_format)
-        elif sure < DOUBTFUL:
+        elif sure < _DOUBTFUL:
             _warn(f"box {number} {edges} hardly holds a face (confidence {sure:.2f})", box_format)
 
 

@@ -31,15 +31,15 @@ most the large size, which finds small faces."""
 
 MIN_SCORE = 0.6
 """what counts as a face unless the user says otherwise"""
-LEAST_SCORE = 0.3
+_LEAST_SCORE = 0.3
 """what the detector reports at all"""
-HINT_SCORE, SMALL_HINT_SCORE, SMALL_HEAD = 0.1, 0.04, 50.0
+_HINT_SCORE, _SMALL_HINT_SCORE, _SMALL_HEAD = 0.1, 0.04, 50.0
 """A candidate of the first score in the first look, away from every face, asks for the second
 look; of the second score, if it is a head of at most so many pixels in the first look: small faces
 are hardly seen there. `benchmarks/recall.py` counts what is found so."""
 
-BORDERED, BORDER, GAMMA = 480, 0.3, 0.4
-TURNS, TURNED_SCALE = (20.0, -20.0), 0.85
+_BORDERED, _BORDER, _GAMMA = 480, 0.3, 0.4
+_TURNS, _TURNED_SCALE = (20.0, -20.0), 0.85
 """The last looks, where no face was found: at an image of 480 pixels with a border of 0.3 times
 its side around it, at one whose values were raised to the power of 0.4, at its mirror image, and
 at the image turned by 20 degrees either way and shrunk to 0.85."""
@@ -93,7 +93,7 @@ class YuNet:
 
     def __init__(self, small_faces: bool = False, box_map: BoxMap = "300w") -> None:
         self.small_faces = small_faces
-        self.edges = BOX_MAPS[box_map]
+        self.edges = _BOX_MAPS[box_map]
         self._network = _one_network()
 
     def __call__(self, image: ImageArray, name: str = "") -> list[Box]:
@@ -104,11 +104,11 @@ class YuNet:
         longest = max(image.shape[:2])
         # Large images are shrunk once, and every look starts from there.
         start = image if longest <= LARGE else _resized(image, LARGE)
-        first = self._look(start, SMALL, SMALL_HINT_SCORE)
-        rows = without_doubles(first[first[:, 14] >= LEAST_SCORE])
+        first = self._look(start, SMALL, _SMALL_HINT_SCORE)
+        rows = without_doubles(first[first[:, 14] >= _LEAST_SCORE])
         side = max(start.shape[:2])
         if side > 1.5 * SMALL and (self.small_faces or _asks_for_more(first, side / SMALL)):
-            closer = self._look(start, side, LEAST_SCORE)
+            closer = self._look(start, side, _LEAST_SCORE)
             rows = without_doubles(np.concatenate([rows, closer]))
         if not (rows[:, 14] >= MIN_SCORE).any():
             last = self._look_with_border(start), self._look_brightened(start)
@@ -124,19 +124,19 @@ class YuNet:
 
     def _look_with_border(self, image: ImageArray) -> Rows:
         """A face that is cut by the image's edge is found when there is something around it."""
-        inner = _resized(image, round(BORDERED / (1 + 2 * BORDER)))
-        edge = round(BORDER * max(inner.shape[:2]))
+        inner = _resized(image, round(_BORDERED / (1 + 2 * _BORDER)))
+        edge = round(_BORDER * max(inner.shape[:2]))
         padded = np.pad(inner, ((edge, edge), (edge, edge), (0, 0)), mode="edge")
-        rows = self._network(padded, LEAST_SCORE)
+        rows = self._network(padded, _LEAST_SCORE)
         rows[:, :2] -= edge
         rows[:, 4:14] -= edge
         return _moved(rows, image.shape[1] / inner.shape[1], image.shape[0] / inner.shape[0])
 
     def _look_brightened(self, image: ImageArray) -> Rows:
         """Faces in the shade."""
-        brighter = np.rint(255 * (np.arange(256) / 255) ** GAMMA).astype(np.uint8)
+        brighter = np.rint(255 * (np.arange(256) / 255) ** _GAMMA).astype(np.uint8)
         shown = brighter[_resized(image, SMALL)]
-        rows = self._network(shown, LEAST_SCORE)
+        rows = self._network(shown, _LEAST_SCORE)
         return _moved(rows, image.shape[1] / shown.shape[1], image.shape[0] / shown.shape[0])
 
     def _look_through(self, image: ImageArray, view: NDArray[np.float64]) -> Rows:
@@ -145,7 +145,7 @@ class YuNet:
 
         height, width = image.shape[:2]
         seen = cv2.warpAffine(image, view, (width, height), borderMode=cv2.BORDER_REPLICATE)
-        rows = self._look(np.asarray(seen, np.uint8), SMALL, LEAST_SCORE)
+        rows = self._look(np.asarray(seen, np.uint8), SMALL, _LEAST_SCORE)
         back = affine.invert(view)
         centre = affine.apply(back, rows[:, :2] + rows[:, 2:4] / 2)
         points = affine.apply(back, rows[:, 4:14].reshape(-1, 5, 2))
@@ -166,9 +166,9 @@ def _other_views(image: ImageArray) -> Iterator[NDArray[np.float64]]:
     height, width = image.shape[:2]
     yield affine.mirror(width)
     middle = np.array([(width - 1) / 2, (height - 1) / 2])
-    for degrees in TURNS:
+    for degrees in _TURNS:
         cosine, sine = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
-        turn = TURNED_SCALE * np.array([[cosine, -sine], [sine, cosine]])
+        turn = _TURNED_SCALE * np.array([[cosine, -sine], [sine, cosine]])
         yield np.column_stack([turn, middle - turn @ middle])
 
 
@@ -196,8 +196,8 @@ def _asks_for_more(rows: Rows, pixel: float = 1.0) -> bool:
     sure = rows[:, 14] >= MIN_SCORE
     if not sure.any():
         return True
-    small = rows[:, 2] * rows[:, 3] <= (SMALL_HEAD * pixel) ** 2
-    hint = ~sure & (small | (rows[:, 14] >= HINT_SCORE))
+    small = rows[:, 2] * rows[:, 3] <= (_SMALL_HEAD * pixel) ** 2
+    hint = ~sure & (small | (rows[:, 14] >= _HINT_SCORE))
     hints, faces = rows[hint, None], rows[None, sure]
     low = np.maximum(hints[..., :2], faces[..., :2])
     high = np.minimum(hints[..., :2] + hints[..., 2:4], faces[..., :2] + faces[..., 2:4])
@@ -262,7 +262,7 @@ _OPEN_EDGES: NDArray[np.float64] = np.array([
 DetectorName = Literal["yunet", "yunet-open"]
 """the built-in detectors: one network, with one of two maps from its boxes to ours"""
 BoxMap = Literal["300w", "open"]
-BOX_MAPS: dict[BoxMap, NDArray[np.float64]] = {"300w": _EDGES, "open": _OPEN_EDGES}
+_BOX_MAPS: dict[BoxMap, NDArray[np.float64]] = {"300w": _EDGES, "open": _OPEN_EDGES}
 """`300w`: fitted to LFPW's labels, which are for research only. `open`: to free data"""
 
 _LOOKS = " ".join(
@@ -272,14 +272,14 @@ _LOOKS = " ".join(
             WEIGHTS,
             SMALL,
             LARGE,
-            HINT_SCORE,
-            SMALL_HINT_SCORE,
-            SMALL_HEAD,
-            BORDERED,
-            BORDER,
-            GAMMA,
-            TURNS,
-            TURNED_SCALE,
+            _HINT_SCORE,
+            _SMALL_HINT_SCORE,
+            _SMALL_HEAD,
+            _BORDERED,
+            _BORDER,
+            _GAMMA,
+            _TURNS,
+            _TURNED_SCALE,
         ),
     )
 )

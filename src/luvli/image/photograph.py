@@ -8,7 +8,7 @@ from luvli.image import affine
 from luvli.image.crop import Crop
 from luvli.image.read import ImageArray, ImageSource, Opener, Reduced, from_array, read_reduced
 
-COARSEST = 8
+_COARSEST = 8
 """JPEG files can be decoded with one pixel for 8 x 8."""
 
 
@@ -36,7 +36,7 @@ class Photograph:
 
     def overview(self, least: int) -> Reduced:
         """The image with the fewest pixels that leave at least `least` on its longest side."""
-        return self.at(COARSEST, least)
+        return self.at(_COARSEST, least)
 
     def warp(self, crop: Crop) -> ImageArray:
         """The pixels of a crop, (size, size, 3), from an image at least as fine as they are."""

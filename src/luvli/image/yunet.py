@@ -23,14 +23,14 @@ from luvli.image.read import ImageArray
 from luvli.onnx_runtime import onnx_runtime
 
 WEIGHTS = "face_detection_yunet_2023mar.onnx"
-DIGEST = "8f2383e4dd3cfbb4553ea8718107fc0423210dc964f9f4280604804ed2552fa4"
+_DIGEST = "8f2383e4dd3cfbb4553ea8718107fc0423210dc964f9f4280604804ed2552fa4"
 """SHA-256 of the weights"""
 
-STRIDES = (8, 16, 32)
+_STRIDES = (8, 16, 32)
 """sides of the cells, in pixels of what the network sees"""
 HEADS = ("cls", "obj", "bbox", "kps")
 
-OVERLAP = 0.3
+_OVERLAP = 0.3
 """Two rectangles with more intersection over union than this are the same face."""
 
 Rows = NDArray[np.float64]
@@ -52,7 +52,7 @@ class YuNetNetwork:
         self._session = onnxruntime.InferenceSession(
             any_size(read_weights()), options, providers=["CPUExecutionProvider"]
         )
-        self._outputs = [f"{head}_{stride}" for head in HEADS for stride in STRIDES]
+        self._outputs = [f"{head}_{stride}" for head in HEADS for stride in _STRIDES]
 
     def __call__(self, image: ImageArray, min_score: float) -> Rows:
         """The candidates in an image that is shown as it is, many for each face.
@@ -71,12 +71,12 @@ class YuNetNetwork:
 def decode_heads(outputs: list[NDArray[np.float32]], width: int, min_score: float) -> Rows:
     """The cells whose score reaches `min_score`, as rows, from the network's twelve outputs.
 
-    `outputs` are `HEADS` x `STRIDES`, each (cells, values), cells row by row in an image of
+    `outputs` are `HEADS` x `_STRIDES`, each (cells, values), cells row by row in an image of
     `width` pixels. A row's score is the geometric mean of `cls` and `obj`.
     """
     parts = []
-    for i, stride in enumerate(STRIDES):
-        cls, obj, bbox, kps = outputs[i :: len(STRIDES)]
+    for i, stride in enumerate(_STRIDES):
+        cls, obj, bbox, kps = outputs[i :: len(_STRIDES)]
         score = np.sqrt(np.clip(cls[:, 0], 0, 1) * np.clip(obj[:, 0], 0, 1))
         chosen = np.flatnonzero(score >= min_score)
         if not len(chosen):
@@ -91,7 +91,7 @@ def decode_heads(outputs: list[NDArray[np.float32]], width: int, min_score: floa
     return np.concatenate(parts) if parts else np.empty((0, 15))
 
 
-def without_doubles(rows: Rows, overlap: float = OVERLAP) -> Rows:
+def without_doubles(rows: Rows, overlap: float = _OVERLAP) -> Rows:
     """Greedy non-maximum suppression: best first, each more than `overlap` away from the others."""
     rows = rows[np.argsort(-rows[:, 14], kind="stable")]
     low, high = rows[:, :2], rows[:, :2] + rows[:, 2:4]
@@ -116,7 +116,7 @@ def read_weights() -> bytes:
     if not files:
         raise InputError(f"the face detector's weights ({WEIGHTS}) are missing: {remedy}")
     weights = files[0].read_bytes()
-    if hashlib.sha256(weights).hexdigest() != DIGEST:
+    if hashlib.sha256(weights).hexdigest() != _DIGEST:
         raise InputError(f"{files[0]} is not the face detector that was published: {remedy}")
     return weights
 
@@ -137,4 +137,4 @@ def any_size(model: bytes) -> bytes:
 
 
 def _whole(pixels: int) -> int:
-    return -(-pixels // STRIDES[-1]) * STRIDES[-1]
+    return -(-pixels // _STRIDES[-1]) * _STRIDES[-1]

@@ -103,7 +103,7 @@ def ibug68() -> Markup:
         },
         outer_eye_corners=(36, 45),
         eyes=(tuple(range(36, 42)), tuple(range(42, 48))),
-        schematic=gather(_drawn_face(), WFLW_TO_IBUG),
+        schematic=gather(_drawn_face(), _WFLW_TO_IBUG),
     )
 
 
@@ -327,7 +327,7 @@ def _drawn_face() -> NDArray[np.float64]:
     return np.concatenate([jaw, *brows, bridge, base, eye, left_eye, outer, inner, pupils])
 
 
-WFLW_TO_IBUG: tuple[int, ...] = (
+_WFLW_TO_IBUG: tuple[int, ...] = (
     *range(0, 33, 2),
     *range(33, 38),
     *range(42, 47),
@@ -339,7 +339,7 @@ WFLW_TO_IBUG: tuple[int, ...] = (
 
 # For each landmark of the target: the source landmark, or those whose mean it is.
 CONVERSIONS: dict[tuple[str, str], tuple[int | tuple[int, ...], ...]] = {
-    ("wflw98", "ibug68"): WFLW_TO_IBUG,
+    ("wflw98", "ibug68"): _WFLW_TO_IBUG,
     ("wflw98", "cofw29"): (
         *(33, 46, (37, 38), (42, 50), 35, (39, 40), 44, (48, 49)),
         *(60, 72, 64, 68, 62, 66, 70, 74, 96, 97),

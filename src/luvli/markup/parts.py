@@ -16,7 +16,7 @@ from luvli.markup import Markup, get_markup, is_markup
 
 Which = int | str | slice | ArrayLike
 """a landmark by number, landmarks or parts by name, a slice, numbers, or a mask"""
-SEPARATOR = ": "
+_SEPARATOR = ": "
 
 
 def is_names(which: Any) -> bool:
@@ -38,18 +38,18 @@ def select(markup: str, count: int, which: Which) -> tuple[NDArray[np.intp], str
         names = [which] if isinstance(which, str) else list(which)  # type: ignore[arg-type]
         whole = whole_markup(markup, "parts by name")
         index = np.array([j for name in names for j in whole.find(str(name))], dtype=np.intp)
-        return index, f"{markup}{SEPARATOR}{', '.join(map(str, names))}"
+        return index, f"{markup}{_SEPARATOR}{', '.join(map(str, names))}"
     chosen: Any = which if isinstance(which, slice) else np.asarray(which)
     if isinstance(chosen, np.ndarray) and not chosen.size:
         chosen = chosen.astype(np.intp)  # an empty list has no type of its own
     index = np.atleast_1d(np.arange(count)[chosen])  # IndexError where there is no such landmark
     numbers = np.asarray(landmark_numbers(markup, count), dtype=np.intp)[index]
-    return index, f"{markup.partition(SEPARATOR)[0]}{SEPARATOR}{_runs(numbers)}"
+    return index, f"{markup.partition(_SEPARATOR)[0]}{_SEPARATOR}{_runs(numbers)}"
 
 
 def whole_markup(markup: str, wanted: str) -> Markup:
     """The point set, for what a part of a face cannot be asked for."""
-    if SEPARATOR in markup:
+    if _SEPARATOR in markup:
         raise InputError(
             f"this is a part of a face ({markup}), which has no {wanted}: ask the whole face."
         )
@@ -62,7 +62,7 @@ def landmark_numbers(markup: str, count: int) -> list[int]:
     >>> landmark_numbers("ibug68: 36-38, chin", 4)
     [36, 37, 38, 8]
     """
-    whole, _, part = markup.partition(SEPARATOR)
+    whole, _, part = markup.partition(_SEPARATOR)
     if not part or not (is_markup(whole) or part[0].isdecimal()):
         return list(range(count))
     numbers: list[int] = []
@@ -77,7 +77,7 @@ def landmark_numbers(markup: str, count: int) -> list[int]:
 
 def landmark_names(markup: str, count: int) -> tuple[str, ...]:
     """What the landmarks are called, for instance "left eye outer corner"."""
-    whole = markup.partition(SEPARATOR)[0]
+    whole = markup.partition(_SEPARATOR)[0]
     names = get_markup(whole).names if is_markup(whole) else None
     return tuple(names[j] if names else f"landmark {j}" for j in landmark_numbers(markup, count))
 

@@ -24,7 +24,7 @@ from luvli.synthetic.photographs import photographs
 from luvli.synthetic.render import load_head
 from luvli.synthetic.turned.faces import TurnedFaces
 
-SETTINGS = "synthetic.json"
+_SETTINGS = "synthetic.json"
 """beside the faces: what they were made with"""
 
 
@@ -114,7 +114,7 @@ def _settle(folder: Path, faces: SyntheticFaces | TurnedFaces, image_format: str
     """Note the settings, or refuse to mix two kinds of faces in one folder."""
     settings: dict[str, object] = dataclasses.asdict(faces) | {"image_format": image_format}
     del settings["count"]  # a set may grow
-    file = folder / SETTINGS
+    file = folder / _SETTINGS
     if file.exists():
         try:
             before = json.loads(read_text(file))

@@ -7,16 +7,15 @@ everything that reads a folder of images (checking, evaluating, training) reads 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from luvli.data.cache import cache_root, file_state, whole_folder
-from luvli.data.formats.label_parquet import LABEL_COLUMNS, open_labels, record_of_row
+from luvli.data.formats.label_parquet import LABEL_COLUMNS, label_groups, record_of_row
 from luvli.data.formats.parquet import face_files
 from luvli.data.record import IMAGE_NAME
 from luvli.data.sets.definition import Problem, ReadItem, Request, SetInfo
-from luvli.errors import InputError
 
 
 def read_parquet_set(request: Request) -> Iterator[ReadItem]:
@@ -44,19 +43,8 @@ def _face(file: Path, row: int, label: dict[str, Any], folder: Path | None) -> R
     return record.with_changes(image=image)
 
 
-def _rows(file: Path, columns: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    """The rows of a file with those of these columns that it has."""
-    with open_labels(file) as content:
-        names = [name for name in columns if name in content.schema_arrow.names]
-        for group in range(content.num_row_groups):
-            try:
-                table = content.read_row_group(group, columns=names)
-                table.validate(full=True)
-            except Exception as error:  # pyarrow raises many kinds on damaged files
-                raise InputError(
-                    f"{file} is damaged ({type(error).__name__}): copy it again."
-                ) from error
-            yield from table.to_pylist()
+def _rows(file: Path, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+    return (row for table in label_groups(file, columns) for row in table.to_pylist())
 
 
 def _unpack_images(file: Path) -> Path:

@@ -11,7 +11,7 @@ import numpy as np
 from luvli.synthetic.arrays import Doubles, Ints, Singles
 from luvli.synthetic.heads.regions import smoothstep
 
-FULLNESS, CHIN, BROWS = 0.35, 0.30, 0.25
+_FULLNESS, _CHIN, BROWS = 0.35, 0.30, 0.25
 """centimetres of one standard deviation"""
 USUAL_FULLNESS = 0.6
 """standard deviations by which people are fuller than the model's mean"""
@@ -23,9 +23,9 @@ def own_modes(skin: Singles, landmarks: Ints) -> Singles:
     modes = np.zeros((3, len(skin), 3))
     outward = place[:, :2] - (0.0, points[48:68, 1].mean())
     outward /= np.linalg.norm(outward, axis=1, keepdims=True) + 1.0
-    modes[0, :, :2] = FULLNESS * _around(place, points[2:15], 2.2)[:, None] * outward
+    modes[0, :, :2] = _FULLNESS * _around(place, points[2:15], 2.2)[:, None] * outward
     lip, chin = points[57, 1], points[8, 1]
-    modes[1, :, 1] = -CHIN * smoothstep(0.0, 1.0, (lip - place[:, 1]) / (lip - chin))
+    modes[1, :, 1] = -_CHIN * smoothstep(0.0, 1.0, (lip - place[:, 1]) / (lip - chin))
     modes[2, :, 1] = BROWS * _around(place, points[17:27], 0.9)
     return modes.astype(np.float32)
 

@@ -8,9 +8,9 @@ from luvli.errors import require
 from luvli.markup import get_markup
 from luvli.synthetic.arrays import Bools, Doubles, Index
 
-PLAIN, LID_EDGE, LID, LIP_EDGE, MOUTH_RING, MOUTH_DEEP = range(6)
+PLAIN, LID_EDGE, _LID, LIP_EDGE, MOUTH_RING, _MOUTH_DEEP = range(6)
 """what a point of the flat layout belongs to"""
-GIRTH = 7.5
+_GIRTH = 7.5
 """radius with which the head is unrolled"""
 EYE = np.array([3.15, 3.4])
 EYE_RADIUS = 1.3
@@ -73,7 +73,7 @@ def _unroll(places: Doubles) -> Doubles:
     width = np.interp(places[:, 1], _OVALS[:, 0], _OVALS[:, 1])
     square = np.interp(places[:, 1], _OVALS[:, 0], _OVALS[:, 4])
     sine = np.clip(np.abs(places[:, 0]) / width, 0, 0.999) ** (square / 2)
-    return np.stack([np.sign(places[:, 0]) * GIRTH * np.arcsin(sine), places[:, 1]], axis=1)
+    return np.stack([np.sign(places[:, 0]) * _GIRTH * np.arcsin(sine), places[:, 1]], axis=1)
 
 
 def _loop(places: Doubles, between: int) -> Doubles:
@@ -103,7 +103,7 @@ def flat_points(layout: Doubles) -> tuple[Doubles, Index]:
         add(edge, LID_EDGE)
         contour, middle = np.concatenate([eye, edge]), eye.mean(axis=0)
         for scale in (1.14, 1.34, 1.62):
-            add(middle + (contour - middle) * (scale, scale * 1.12), LID)
+            add(middle + (contour - middle) * (scale, scale * 1.12), _LID)
     outer, inner = layout[48:60], layout[60:68]
     middle = np.array([0, MOUTH_LEVEL])
     outer_line = np.concatenate([outer, _loop(outer, 1)])
@@ -114,7 +114,7 @@ def flat_points(layout: Doubles) -> tuple[Doubles, Index]:
     halfway = _loop(outer, 1)
     add(middle + (halfway - middle) * (0.93, 0.72), PLAIN)
     add(middle + (inner_line - middle) * (0.88, 0.5), MOUTH_RING)
-    add(middle + (inner - middle) * (0.6, 0.2), MOUTH_DEEP)
+    add(middle + (inner - middle) * (0.6, 0.2), _MOUTH_DEEP)
     for brow in (layout[17:22], layout[22:27]):
         add(
             np.concatenate(
@@ -135,7 +135,7 @@ def flat_points(layout: Doubles) -> tuple[Doubles, Index]:
     filling.append(
         np.stack([x.ravel() + 0.27 * (np.arange(x.size) // x.shape[1] % 2), y.ravel()], 1)
     )
-    seam = np.pi * GIRTH
+    seam = np.pi * _GIRTH
     x, y = np.meshgrid(
         np.linspace(-seam, seam, 49), np.r_[np.linspace(-19, 11, 27), 12, 12.7, 13.2, 13.45]
     )
@@ -205,7 +205,7 @@ def _relief(x: Doubles, y: Doubles) -> Doubles:
 
 def lift_surface(flat: Doubles, kinds: Index) -> Doubles:
     """(n, 3) places of the flat points."""
-    angle, y = flat[:, 0] / GIRTH, flat[:, 1]
+    angle, y = flat[:, 0] / _GIRTH, flat[:, 1]
     width, front, back, square = (np.interp(y, _OVALS[:, 0], _OVALS[:, k]) for k in (1, 2, 3, 4))
     centre = np.interp(y, [-9, -4, 13], [-1.0, 0.5, 0.0])
     x = width * np.sign(angle) * np.abs(np.sin(angle)) ** (2 / square)
@@ -217,7 +217,7 @@ def lift_surface(flat: Doubles, kinds: Index) -> Doubles:
     facing = np.clip(forward, 0, 1)
     z = z + facing * _relief(x, y)
     y = y - shut * PARTING * np.sign(y - MOUTH_LEVEL) * (np.abs(y - MOUTH_LEVEL) > 1e-6)
-    lid = (kinds == LID_EDGE) | (kinds == LID)
+    lid = (kinds == LID_EDGE) | (kinds == _LID)
     away = np.hypot(np.abs(x) - EYE[0], y - EYE[1])
     ball = eye_depth() + np.sqrt(np.clip(EYE_RADIUS**2 - away**2, 0.12, None))
     hug = np.where(kinds == LID_EDGE, 1.0, np.exp(-((away / 1.5) ** 4)))
@@ -225,7 +225,7 @@ def lift_surface(flat: Doubles, kinds: Index) -> Doubles:
     # nowhere may the ball show through the skin
     over_ball = (away < EYE_RADIUS) & (angle > -1.2) & (angle < 1.2)
     z = np.where(over_ball, np.maximum(z, ball + 0.10), z)
-    z = z - 1.5 * (kinds == MOUTH_RING) - 3.0 * (kinds == MOUTH_DEEP)
+    z = z - 1.5 * (kinds == MOUTH_RING) - 3.0 * (kinds == _MOUTH_DEEP)
     z = z - 0.22 * (kinds == LIP_EDGE)
     return np.stack([x, y, z], axis=1)
 
@@ -242,7 +242,7 @@ def lip_side_of(flat: Doubles, kinds: Index) -> Doubles:
 
 def lid_side_of(flat: Doubles, kinds: Index) -> Doubles:
     """+1 on upper lids, -1 on lower ones, 0 elsewhere and at the corners of the eyes."""
-    near = (kinds == LID_EDGE) | (kinds == LID)
+    near = (kinds == LID_EDGE) | (kinds == _LID)
     x = np.abs(flat[:, 0]) - np.abs(_unroll(EYE[None])[0, 0])
     corner_line = EYE[1] - 0.1
     side = np.where(near, np.clip((flat[:, 1] - corner_line) / 0.25, -1, 1), 0.0)

@@ -23,7 +23,7 @@ class Material(IntEnum):
 
 
 # columns of the vertex attributes
-NORMAL, PLACE, OPEN, LIT, COLOUR = 0, 3, 5, 6, 7
+_NORMAL, PLACE, OPEN, LIT, COLOUR = 0, 3, 5, 6, 7
 ATTRIBUTES = 10
 # channels of the region maps of a head's skin
 LIPS, CHEEKS, BEARD, BROWS, SOCKETS, SCALP, LIDS, SHINE = range(8)

@@ -22,8 +22,8 @@ ONE, ZERO = np.float32(1), np.float32(0)
 SEAM = 300
 """texels; a triangle that is wider lies across the seam at the back of the head"""
 # how far light reaches round an edge of skin, and what skin lights skin with: red, green, blue
-WRAP = (np.float32(0.30), np.float32(0.14), np.float32(0.09))
-BLEED = (np.float32(-0.12), np.float32(0.10), np.float32(0.16))
+_WRAP = (np.float32(0.30), np.float32(0.14), np.float32(0.09))
+_BLEED = (np.float32(-0.12), np.float32(0.10), np.float32(0.16))
 _SKIN, _EYE, _TEETH, _GUMS, _MOUTH, _CLOTH = (int(part) for part in list(m.Material)[:6])
 
 
@@ -235,7 +235,7 @@ def _illuminate(
     colour: Singles,
 ) -> None:
     """Sky and lamps on one sample, into `colour` (3,)."""
-    wrap, bleed = WRAP, BLEED
+    wrap, bleed = _WRAP, _BLEED
     opened = value[m.OPEN]
     vx, vy, vz = view
     nx, ny, nz = value[0] + finish.tilt_x, value[1] + finish.tilt_y, value[2]

@@ -21,7 +21,7 @@ FACE_HAIR = -2
 """a hair of the face itself: brow, lash or beard"""
 SCALP_HAIR = -3
 """a hair of the scalp, which can hide a landmark"""
-SLACK = np.float32(1e-4)
+_SLACK = np.float32(1e-4)
 """barycentric tolerance: closes the seams that rounding leaves between neighbours"""
 
 
@@ -67,7 +67,7 @@ def draw_triangles(
         for y in range(top, bottom + 1):
             u, v = start_b, start_c
             for x in range(left, right + 1):
-                if u >= -SLACK and v >= -SLACK and u + v <= one + SLACK:
+                if u >= -_SLACK and v >= -_SLACK and u + v <= one + _SLACK:
                     near = wa + u * slope_b + v * slope_c
                     if near > nearness[y, x]:
                         nearness[y, x] = near

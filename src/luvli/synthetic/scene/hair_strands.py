@@ -15,7 +15,7 @@ from luvli.synthetic.raster.lights import light_strands
 from luvli.synthetic.raster.materials import BROW_COLOUR, PHOTO
 from luvli.synthetic.scene.stage import Posed, Scene, Turn
 
-FULL_BEARD = 1.0
+_FULL_BEARD = 1.0
 """centimetres from which a beard hides what lies under it"""
 
 
@@ -59,7 +59,7 @@ def all_hair(
         shade_of_hair = np.exp(rng.normal(0, 0.2, (len(seen), 1, 1))).astype(np.float32)
         strands = Strands(seen, lit * shade_of_hair, np.full(len(seen), width, np.float32))
         # a full beard hides the chin as hair hides the ears; stubble hides nothing
-        (scalp if region == "beard" and style.beard > FULL_BEARD else own).append(strands)
+        (scalp if region == "beard" and style.beard > _FULL_BEARD else own).append(strands)
     down = np.linalg.inv(scene.shot.pose.matrix) @ (scene.shot.body.matrix @ np.array([0, -1.0, 0]))
     if scene.worn.hat and style.length < 6:
         return own, scalp

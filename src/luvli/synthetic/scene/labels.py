@@ -28,11 +28,11 @@ GRAZE = np.full(68, 0.35)
 """(68,) centimetres; more where the landmark sits in a fold: jaw, eyes, mouth"""
 GRAZE[:17], GRAZE[27:31], GRAZE[31:36] = 0.8, 0.8, 0.12
 GRAZE[36:48], GRAZE[48:60], GRAZE[60:68], GRAZE[33] = 1.1, 0.3, 0.8, 0.6
-TURNED = (5.0, 40.0)
+_TURNED = (5.0, 40.0)
 """degrees of yaw over which the near jaw moves from a front view's outline to the face's end"""
-LIFTED = 15.0
+_LIFTED = 15.0
 """degrees by which a camera looks at the face from below when the jaw's underside is a surface"""
-CONTACT = 0.35
+_CONTACT = 0.35
 """centimetres that a covering object may lie deeper than the landmark (hair on slanted skin)"""
 
 
@@ -116,7 +116,7 @@ def outline(head: Head, vertices: Singles, screen: Singles) -> tuple[Ints, Bools
     nudge = 0.02 * np.linalg.norm(chin - brow) * (level * outward + (1 - level) * down)
     across = vertices[head.landmarks[16]] - vertices[head.landmarks[0]]
     turn = np.degrees(np.arcsin(across[2] / np.linalg.norm(across)))  # > 0: point 16 is nearer
-    share = smoothstep(*TURNED, np.where(middle > 0, -turn, turn))
+    share = smoothstep(*_TURNED, np.where(middle > 0, -turn, turn))
     steps_back = np.round(share * (paths.back.shape[1] - 1)).astype(int)
     row = np.arange(17)
     index = np.where(steps_back > 0, paths.back[row, steps_back], paths.inwards[row, best])
@@ -137,7 +137,7 @@ def over_the_edge(head: Head, vertices: Singles, screen: Singles, camera: Camera
     up = vertices[head.landmarks[27]].astype(np.float64) - own[8]
     to_camera = np.array([0.0, 0.0, camera.distance]) - own[8]
     lift = -(up @ to_camera) / (np.linalg.norm(up) * np.linalg.norm(to_camera))
-    level = np.clip(1 - np.degrees(np.arcsin(lift)) / LIFTED, 0, 1)
+    level = np.clip(1 - np.degrees(np.arcsin(lift)) / _LIFTED, 0, 1)
     ways = np.stack([own, bend, bend + level * (underside - bend)])  # (3, 17, 3)
     along = np.gradient(screen[jaw, :2].astype(np.float64), axis=0)
     outward = np.stack([-along[:, 1], along[:, 0]], axis=1)
@@ -176,7 +176,7 @@ def covered(
     x, y = centre[:, :1] + dx, centre[:, 1:] + dy
     inside = (x >= 0) & (y >= 0) & (x < width) & (y < height)
     x, y = x.clip(0, width - 1), y.clip(0, height - 1)
-    before = nearness[y, x] * (np.asarray(depth)[:, None] + CONTACT) > 1.0
+    before = nearness[y, x] * (np.asarray(depth)[:, None] + _CONTACT) > 1.0
     whose = owner[y, x]
     hit = ((whose >= first) | (whose == SCALP_HAIR)) & before & inside
     share = hit.sum(axis=1) / np.maximum(inside.sum(axis=1), 1)

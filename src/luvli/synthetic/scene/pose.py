@@ -20,7 +20,7 @@ PoseChoice = Literal[
     "mixed", "frontal", "half-profile", "profile", "lefthalf", "righthalf", "left", "right"
 ]
 
-SHARES = {"frontal": 0.45, "half-profile": 0.22, "profile": 0.33}
+_SHARES = {"frontal": 0.45, "half-profile": 0.22, "profile": 0.33}
 """share of each kind in `mixed`: more turned faces than MERL-RAV's 57 / 16 / 28 %"""
 
 
@@ -39,14 +39,14 @@ class Pose(NamedTuple):
     @property
     def pose_class(self) -> PoseClass:
         """The class by the size of the yaw: up to 26 degrees frontal, up to 48 half-profile."""
-        if abs(self.yaw) <= HALF_FROM:
+        if abs(self.yaw) <= _HALF_FROM:
             return "frontal"
-        if abs(self.yaw) <= PROFILE_FROM:
+        if abs(self.yaw) <= _PROFILE_FROM:
             return "lefthalf" if self.yaw > 0 else "righthalf"
         return "left" if self.yaw > 0 else "right"
 
 
-HALF_FROM, PROFILE_FROM = 26.0, 48.0
+_HALF_FROM, _PROFILE_FROM = 26.0, 48.0
 
 
 def random_pose(choice: PoseChoice, rng: np.random.Generator) -> Pose:
@@ -55,14 +55,14 @@ def random_pose(choice: PoseChoice, rng: np.random.Generator) -> Pose:
         raise unknown_choice("pose", choice, get_args(PoseChoice))
     kind: str = choice
     if kind == "mixed":
-        kind = str(rng.choice(list(SHARES), p=list(SHARES.values())))
+        kind = str(rng.choice(list(_SHARES), p=list(_SHARES.values())))
     side = {"lefthalf": 1, "left": 1, "righthalf": -1, "right": -1}.get(kind, rng.choice([-1, 1]))
     if kind == "frontal":
-        yaw = _within(rng, 0, 13, 0, HALF_FROM)
+        yaw = _within(rng, 0, 13, 0, _HALF_FROM)
     elif kind in ("half-profile", "lefthalf", "righthalf"):
-        yaw = rng.uniform(HALF_FROM, PROFILE_FROM)
+        yaw = rng.uniform(_HALF_FROM, _PROFILE_FROM)
     else:
-        yaw = _within(rng, 70, 14, PROFILE_FROM, 95)
+        yaw = _within(rng, 70, 14, _PROFILE_FROM, 95)
     wild = rng.random() < 0.06
     pitch = _within(rng, 0, 25 if wild else 12, -35, 35, both=True)
     roll = _within(rng, 0, 35 if wild else 10, -120, 120, both=True)
