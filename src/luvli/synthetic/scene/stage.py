@@ -14,7 +14,7 @@ from luvli.synthetic.raster.zbuffer import vertex_normals
 from luvli.synthetic.scene.pose import Camera, Pose
 from luvli.synthetic.scene.shapes import Mesh
 
-_LIPS_APART = 0.15
+LIPS_APART = 0.15
 """centimetres between the lips from which the inside of the mouth is drawn"""
 
 
@@ -78,7 +78,7 @@ def pose_head(head: Head, person: Person, shot: Shot) -> Posed:
     # teeth show only between open lips
     upper, lower = own[head.landmarks[61:64]], own[head.landmarks[[67, 66, 65]]]
     gap = np.linalg.norm(upper - lower, axis=1).max()
-    triangles, part = (head.triangles, head.part) if gap > _LIPS_APART else head.closed
+    triangles, part = (head.triangles, head.part) if gap > LIPS_APART else head.closed
     normals = np.zeros_like(own)
     vertex_normals(own, triangles, normals)
     pivot = neck_pivot(head)
