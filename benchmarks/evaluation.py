@@ -17,16 +17,17 @@ from pathlib import Path
 
 import numpy as np
 
-from luvli.evaluation.evaluated_faces import EvaluatedFaces, read_parquet
+from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.metrics import compute_metrics
 from luvli.evaluation.report import write_report
+from luvli.evaluation.report_file import read_parquet
 from luvli.likelihood import Laplace
 from luvli.markup import get_markup
 
 SECONDS, GIGABYTES = 30.0, 2.0
 
 
-def made_up_faces(count: int, seed: int = 0) -> EvaluatedFaces:
+def made_up_faces(count: int, seed: int = 0) -> LabelledFaces:
     """Faces of many sizes; landmarks with covariances over two decades, one in ten hidden."""
     rng = np.random.default_rng(seed)
     size = rng.uniform(40, 200, (count, 1, 1))
@@ -37,12 +38,12 @@ def made_up_faces(count: int, seed: int = 0) -> EvaluatedFaces:
     truth = density.sample(1, rng)[0]
     classes = rng.choice([0, 1, 2], p=[0.1, 0.8, 0.1], size=(count, 68)).astype(np.int8)
     probability = np.clip(rng.normal(np.where(classes > 0, 0.9, 0.2), 0.15), 0, 1)
-    return EvaluatedFaces(
-        predicted=predicted,
-        truth=np.where((classes > 0)[..., None], truth, np.nan),
-        classes=classes,
-        covariance=density.covariance,
-        visibility=probability,
+    return LabelledFaces.from_arrays(
+        predicted,
+        np.where((classes > 0)[..., None], truth, np.nan),
+        classes,
+        density.covariance,
+        probability,
         paper_pixel=size[:, 0, 0] * 2.6 / 256,
         subsets={"first half": np.arange(count) < count // 2},
         markup="ibug68",

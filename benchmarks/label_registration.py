@@ -55,7 +55,7 @@ def main() -> None:
     faces = evaluated(held, predict(load(options.model), held.records, "detector"))
     box = np.stack([record.tight_box for record in held.records])
     size = np.sqrt((box[:, 2:] - box[:, :2]).prod(axis=1))
-    offset = 100 * (faces.truth - faces.predicted) / size[:, None, None]
+    offset = 100 * (faces.labels - faces.points) / size[:, None, None]
     offset = np.where(faces.visible[..., None], offset, np.nan)
     rows = []
     for name, part in held.parts().items():

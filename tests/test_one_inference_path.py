@@ -82,7 +82,7 @@ def _close(found: NDArray, expected: NDArray, covariance: NDArray, wanted: NDArr
 def test_all_ways_crop_and_calibrate_alike(
     model: Path, records: list[FaceRecord], tmp_path: Path
 ) -> None:
-    from luvli.evaluation.evaluate_model import run_model
+    from luvli.evaluation.labelled_faces import predict_records
     from luvli.network.inference import CropPredictor
     from luvli.prediction.export import export_onnx
     from luvli.prediction.predictor import Predictor, load
@@ -126,7 +126,7 @@ def test_all_ways_crop_and_calibrate_alike(
         _close(points[i], face.points, covariance[i], face.covariance)
 
     # evaluation
-    for face, found in zip(faces, run_model(predictor, records, "tight"), strict=True):
+    for face, found in zip(faces, predict_records(predictor, records, "tight").faces, strict=True):
         _close(found.points, face.points, found.covariance, face.covariance)
 
     # export

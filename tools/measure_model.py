@@ -19,12 +19,11 @@ from numpy.typing import NDArray
 
 from luvli import load
 from luvli.data.record import FaceRecord, Visibility
-from luvli.evaluation import EvaluatedFaces, bootstrap, failure_rate, nme
-from luvli.evaluation.evaluate_model import CropBy, run_model
-from luvli.evaluation.evaluated_faces import from_records
+from luvli.evaluation import LabelledFaces, bootstrap, failure_rate, nme
+from luvli.evaluation.labelled_faces import CropBy, predict_records
 from luvli.evaluation.uncertainty import radii
 from luvli.evaluation.visibility import auroc
-from luvli.faces import FaceLandmarks
+from luvli.faces import Faces
 from luvli.image.box import Box
 from luvli.likelihood import family
 from luvli.markup import get_markup
@@ -109,43 +108,43 @@ def held_out(recipe: Recipe) -> HeldOut:
     )
 
 
-def predict(predictor: Predictor, records: Sequence[FaceRecord], crop_by: CropBy) -> list[
-    FaceLandmarks
-]:  # fmt: skip
-    """One prediction for each face; empty where it was not found."""
-    shown = track(records, f"held-out faces, {crop_by} boxes", unit="faces")
-    return list(run_model(predictor, shown, crop_by))
+def predict(predictor: Predictor, records: Sequence[FaceRecord], crop_by: CropBy) -> Faces:
+    """One prediction for each face; NaN where it was not found."""
+    return predict_records(
+        predictor, records, crop_by, refine_boxes=True,
+        progress=lambda faces: track(faces, f"held-out faces, {crop_by} boxes", unit="faces"),
+    ).faces  # fmt: skip
 
 
 def crossed_coverage(
-    held: HeldOut, faces: EvaluatedFaces, uncalibrated: Floats, occlusion: Floats
+    held: HeldOut, faces: LabelledFaces, uncalibrated: Floats, occlusion: Floats
 ) -> Floats:
     """(n, k) the share of its distribution that lies nearer to a landmark than the label, each
     half's by a calibration fitted on the other half; NaN where nothing can be measured."""
     found = ~faces.failed
-    shares = np.full(faces.truth.shape[:2], np.nan)
+    shares = np.full(faces.labels.shape[:2], np.nan)
     for half in (held.chosen_by, ~held.chosen_by):
         there, others = found & half, found & ~half
         fitted = fit(
-            faces.predicted[others],
+            faces.points[others],
             uncalibrated[others],
-            faces.truth[others],
+            faces.labels[others],
             faces.visible[others],
             groups=get_markup("ibug68").groups,
             sources=held.source[others],
             occlusion=occlusion[others],
         )
         distances = radii(
-            faces.predicted[there],
+            faces.points[there],
             fitted.apply(uncalibrated[there], occlusion[there]),
-            faces.truth[there],
+            faces.labels[there],
             faces.visible[there],
         )
         shares[there] = family(fitted.likelihood or "laplace").radius_probability(distances)
     return shares
 
 
-def accuracy_table(held: HeldOut, by_detector: EvaluatedFaces, by_box: EvaluatedFaces) -> CardTable:
+def accuracy_table(held: HeldOut, by_detector: LabelledFaces, by_box: LabelledFaces) -> CardTable:
     """NME from the image alone and by given boxes, source by source."""
     rows = []
     for name, part in held.parts().items():
@@ -178,11 +177,11 @@ def accuracy_table(held: HeldOut, by_detector: EvaluatedFaces, by_box: Evaluated
     )  # fmt: skip
 
 
-def per_face(faces: EvaluatedFaces, normalizer: str) -> Floats:
+def per_face(faces: LabelledFaces, normalizer: str) -> Floats:
     """(n,) NME in percent, lost faces at their fixed price."""
     errors = nme(
-        faces.predicted,
-        faces.truth,
+        faces.points,
+        faces.labels,
         normalizer,
         faces.visible,
         "visible",
@@ -191,24 +190,24 @@ def per_face(faces: EvaluatedFaces, normalizer: str) -> Floats:
     return np.where(np.isfinite(errors), errors, LOST[normalizer])
 
 
-def own_coverage(faces: EvaluatedFaces, likelihood: str) -> Floats:
+def own_coverage(faces: LabelledFaces, likelihood: str) -> Floats:
     """(n, k) the same by the model's own, calibrated covariances and their density."""
-    shares = np.full(faces.truth.shape[:2], np.nan)
+    shares = np.full(faces.labels.shape[:2], np.nan)
     there = ~faces.failed
     assert faces.covariance is not None
     distances = radii(
-        faces.predicted[there], faces.covariance[there], faces.truth[there], faces.visible[there]
+        faces.points[there], faces.covariance[there], faces.labels[there], faces.visible[there]
     )
     shares[there] = family(likelihood).radius_probability(distances)
     return shares
 
 
-def convention_table(held: HeldOut, faces: EvaluatedFaces) -> CardTable:
+def convention_table(held: HeldOut, faces: LabelledFaces) -> CardTable:
     """How far labels lie from predictions on average, by part of the face: the convention."""
     frontal = (np.isin(held.pose, ("", "frontal"))) & ~held.chosen_by & ~faces.failed
     box = np.stack([record.tight_box for record in held.records])[frontal]
     size = np.sqrt((box[:, 2:] - box[:, :2]).prod(axis=1))[:, None, None]
-    offset = 100 * (faces.truth[frontal] - faces.predicted[frontal]) / size
+    offset = 100 * (faces.labels[frontal] - faces.points[frontal]) / size
     offset = np.where(faces.visible[frontal][..., None], offset, np.nan)
     rows = []
     for group, members in get_markup("ibug68").groups.items():
@@ -223,14 +222,14 @@ def convention_table(held: HeldOut, faces: EvaluatedFaces) -> CardTable:
     )
 
 
-def coverage_table(held: HeldOut, faces: EvaluatedFaces, shares: Floats, note: str) -> CardTable:
+def coverage_table(held: HeldOut, faces: LabelledFaces, shares: Floats, note: str) -> CardTable:
     """Share of labels inside the ellipses, by source, pose, and class of occlusion."""
     rows = [covered(name, shares[part]) for name, part in held.parts().items()]
     for title, value in (
         ("unoccluded landmarks", Visibility.UNOCCLUDED),
         ("externally occluded landmarks", Visibility.EXTERNALLY_OCCLUDED),
     ):
-        of_class = np.where(faces.classes == value, shares, np.nan)
+        of_class = np.where(faces.label_visibility == value, shares, np.nan)
         if np.isfinite(of_class).any():
             rows.append(covered(title, of_class))
     for group, members in get_markup("ibug68").groups.items():
@@ -248,7 +247,7 @@ def covered(name: str, shares: Floats) -> list[str]:
     return [name, *(f"{100 * np.mean(known <= level):.1f} %" for level in LEVELS)]
 
 
-def headline(held: HeldOut, faces: EvaluatedFaces, speed: CardTable) -> Headline:
+def headline(held: HeldOut, faces: LabelledFaces, speed: CardTable) -> Headline:
     """The figures that are listed beside those of other models."""
     wild = np.isin(held.source, ("lfpw", "helen")) & ~held.chosen_by
     merl = (held.source == "merl") & ~held.chosen_by
@@ -259,13 +258,13 @@ def headline(held: HeldOut, faces: EvaluatedFaces, speed: CardTable) -> Headline
     )
 
 
-def visibility_table(held: HeldOut, faces: EvaluatedFaces) -> CardTable:
+def visibility_table(held: HeldOut, faces: LabelledFaces) -> CardTable:
     """Hidden landmarks called hidden, visible ones visible, where the labels tell."""
     assert faces.visibility is not None
     rows = []
     for name, part in held.parts().items():
         chosen = part & ~held.chosen_by & ~faces.failed
-        classes, called = faces.classes[chosen], faces.visibility[chosen] > 0.5
+        classes, called = faces.label_visibility[chosen], faces.visibility[chosen] > 0.5
         if not (classes == Visibility.SELF_OCCLUDED).any():
             continue
         hidden, seen = classes == Visibility.SELF_OCCLUDED, classes > Visibility.SELF_OCCLUDED
@@ -285,7 +284,7 @@ def visibility_table(held: HeldOut, faces: EvaluatedFaces) -> CardTable:
     )
 
 
-def occlusion_table(held: HeldOut, predictions: Sequence[FaceLandmarks]) -> CardTable | None:
+def occlusion_table(held: HeldOut, predictions: Faces) -> CardTable | None:
     """Whether covered landmarks are told from those in plain sight; None if never trained."""
     if not any(face.occlusion_trained for face in predictions):
         return None
@@ -339,5 +338,5 @@ def timed(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def evaluated(held: HeldOut, predictions: Sequence[FaceLandmarks]) -> EvaluatedFaces:
-    return from_records(held.records, list(predictions)).with_tight_boxes()
+def evaluated(held: HeldOut, predictions: Faces) -> LabelledFaces:
+    return LabelledFaces.from_records(held.records, predictions).with_tight_boxes()

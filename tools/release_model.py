@@ -26,7 +26,7 @@ from free_faces import free_faces
 from luvli import __version__, load
 from luvli.data.cache import cache_root
 from luvli.data.detector_boxes import with_detector_boxes
-from luvli.evaluation import EvaluatedFaces
+from luvli.evaluation import LabelledFaces
 from luvli.files import write_text
 from luvli.models import FOLDER, CardTable, ModelCard
 from luvli.network import NetworkConfig, build, load_model, save_model
@@ -109,7 +109,7 @@ def main() -> None:
 
 def measure(
     model: Path, held: HeldOut, calibrated: bool, worst: Path | None
-) -> tuple[EvaluatedFaces, list[CardTable]]:
+) -> tuple[LabelledFaces, list[CardTable]]:
     """What was predicted from images alone, and the tables of the card.
 
     A model that is not `calibrated` yet has its coverage measured crosswise. The worst faces

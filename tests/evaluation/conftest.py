@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from luvli.evaluation.evaluated_faces import EvaluatedFaces
+from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.markup import get_markup
 
 
-def _faces(count: int = 40, seed: int = 0, **changes) -> EvaluatedFaces:
+def _faces(count: int = 40, seed: int = 0, **changes) -> LabelledFaces:
     """Frontal faces; labels drawn from the predicted Laplacians; one landmark in ten hidden."""
     rng = np.random.default_rng(seed)
     size = rng.uniform(40, 120, (count, 1, 1))
@@ -27,9 +27,9 @@ def _faces(count: int = 40, seed: int = 0, **changes) -> EvaluatedFaces:
     truth = predicted + (factor @ noise[..., None])[..., 0]
     truth[classes == 0] = np.nan
     fields = {
-        "predicted": predicted,
-        "truth": truth,
-        "classes": classes,
+        "points": predicted,
+        "labels": truth,
+        "label_visibility": classes,
         "covariance": factor @ factor.transpose(0, 1, 3, 2),
         "visibility": np.clip(rng.normal(np.where(classes > 0, 0.85, 0.2), 0.2), 0, 1),
         "paper_pixel": size[:, 0, 0] * 2.6 / 256,
@@ -38,17 +38,17 @@ def _faces(count: int = 40, seed: int = 0, **changes) -> EvaluatedFaces:
         "markup": "ibug68",
         "method": "made up",
     }
-    return EvaluatedFaces(**(fields | changes))
+    return LabelledFaces.from_arrays(**(fields | changes))
 
 
 @pytest.fixture(scope="session")
-def make_faces() -> Callable[..., EvaluatedFaces]:
+def make_faces() -> Callable[..., LabelledFaces]:
     """`make_faces(count, seed, **fields)`"""
     return _faces
 
 
 @pytest.fixture(scope="session")
-def faces() -> EvaluatedFaces:
+def faces() -> LabelledFaces:
     """Forty of them."""
     return _faces()
 
@@ -64,5 +64,5 @@ def quick(monkeypatch):
 def few(make_faces):
     """Twelve faces, all visible; predictions are off by about two percent of the face."""
     faces = make_faces(12)
-    truth = np.where(np.isnan(faces.truth), faces.predicted, faces.truth)
-    return faces.predicted, truth
+    truth = np.where(np.isnan(faces.labels), faces.points, faces.labels)
+    return faces.points, truth

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from luvli.evaluation.accuracy import nme
 
 
 def error(result) -> float:
-    return float(nme(result.predicted, result.truth, "box", result.visible).mean())
+    return float(nme(result.points, result.labels, "box", result.visible).mean())
 
 
 def expected(few) -> float:
@@ -29,3 +31,14 @@ def mmpose_annotations(points) -> dict:
             for i, p in enumerate(points)
         ],
     }  # fmt: skip
+
+
+def changed(faces, **changes):
+    """The same faces with other predictions (None: not predicted) or labels."""
+    for part in ("covariance", "visibility"):
+        if part in changes and changes[part] is None:
+            del changes[part]
+            changes[f"{part}_trained"] = False
+    names = ("points", "covariance", "visibility", "covariance_trained", "visibility_trained")
+    predictions = {name: changes.pop(name) for name in names if name in changes}
+    return replace(faces.with_predictions(**predictions), **changes)

@@ -128,8 +128,8 @@ def test_several_faces_of_one_image_in_a_data_set(tmp_path):
             (root / "face_landmarks_aflw_test.csv").write_text(text)
             (root / "face_landmarks_aflw_test_frontal.csv").write_text(text)
         result = read_faces(tmp_path / "p.json", data=(name, root))
-        np.testing.assert_allclose(result.predicted, truth + np.array([2, 0]))
-        assert not np.isnan(result.predicted).any()
+        np.testing.assert_allclose(result.points, truth + np.array([2, 0]))
+        assert not np.isnan(result.points).any()
 
 
 def test_a_tree_of_mmpose_as_the_labels(tmp_path, few):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy import integrate, stats
+from scored_files import changed
 
 from luvli.evaluation.bootstrap import bootstrap_width, paired_bootstrap
 from luvli.evaluation.conditional import all_conditions, conditional_coverage
@@ -107,7 +106,7 @@ def test_conditional_coverage_finds_the_part_that_lies(make_faces):
     faces = make_faces(120)
     covariance = faces.covariance.copy()
     covariance[:, :17] /= 9  # the jaw is three times too sure
-    rows = all_conditions(replace(faces, covariance=covariance), resamples=100)
+    rows = all_conditions(changed(faces, covariance=covariance), resamples=100)
     by_part = {row.name: row.coverage for row in rows if row.kind == "part"}
     assert by_part["jaw"].value < 0.6 and by_part["jaw"].high < 0.7
     assert abs(by_part["eyes"].value - 0.9) < 0.02 and by_part["eyes"].low > 0.85
@@ -119,7 +118,7 @@ def test_conditional_coverage_finds_the_part_that_lies(make_faces):
 
 def test_conditions_pool_landmarks_and_draw_faces(make_faces):
     faces = make_faces(30)
-    radius = radii(faces.predicted, faces.covariance, faces.truth, faces.visible)
+    radius = radii(faces.points, faces.covariance, faces.labels, faces.visible)
     limit = family("laplace").radius_quantile(0.8)
     (row,) = conditional_coverage(radius, {"all": np.ones(68), "none": np.zeros(68)}, level=0.8)
     known = ~np.isnan(radius)

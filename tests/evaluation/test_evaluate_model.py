@@ -13,10 +13,10 @@ from luvli.data.record import FaceRecord
 from luvli.errors import InputError
 from luvli.evaluation import evaluate_model
 from luvli.evaluation.accuracy import nme
-from luvli.evaluation.evaluated_faces import from_records
+from luvli.evaluation.labelled_faces import LabelledFaces, crop_name, predict_records
 from luvli.evaluation.metric_records import EvaluationMetrics
 from luvli.evaluation.summary import summary, summary_rows
-from luvli.faces import FaceLandmarks
+from luvli.faces import FaceLandmarks, Faces
 from luvli.image.box import Box
 from luvli.markup import get_markup
 from luvli.network.backend import faces_in_crops
@@ -100,7 +100,7 @@ def test_a_table_measures_its_own_rows(luvli, tmp_path, small_set, quick, monkey
     assert done.exit_code == 0, done.output
     row = next(r for r in json.loads(done.stdout)["rows"] if r["method"].startswith("same"))
     faces = evaluate_model.evaluate_set("m", "menpo", small_set)
-    error = nme(faces.predicted, faces.truth, "box").mean()
+    error = nme(faces.points, faces.labels, "box").mean()
     assert error > 0.1  # the boxes have noise
     assert row["values"][1] == pytest.approx(error) and row["values"][0] is None
     assert row["faces"][1] == 10
@@ -117,8 +117,8 @@ def test_a_table_measures_its_own_rows(luvli, tmp_path, small_set, quick, monkey
 
 def test_crops_by_the_tight_box_find_every_face_exactly(small_set):
     faces = evaluate_model.evaluate_set("m", "folder", small_set, crop_by="tight")
-    assert faces.predicted == pytest.approx(faces.truth, abs=1e-6)
-    side = (faces.truth.max(axis=1) - faces.truth.min(axis=1)).max(axis=1) * 1.1
+    assert faces.points == pytest.approx(faces.labels, abs=1e-6)
+    side = (faces.labels.max(axis=1) - faces.labels.min(axis=1)).max(axis=1) * 1.1
     assert faces.paper_pixel == pytest.approx(side / 256)
     assert faces.covariance[:, 0, 0, 0] == pytest.approx((side / 64) ** 2)
 
@@ -142,8 +142,8 @@ def test_what_a_model_never_learnt_is_not_reported(small_set, monkeypatch):
 
 def test_noisy_boxes_move_the_answer_and_are_the_same_each_time(small_set):
     first, again = (evaluate_model.evaluate_set("m", "folder", small_set) for _ in range(2))
-    assert np.array_equal(first.predicted, again.predicted)
-    gap = np.abs(first.predicted - first.truth).max(axis=(1, 2))
+    assert np.array_equal(first.points, again.points)
+    gap = np.abs(first.points - first.labels).max(axis=(1, 2))
     assert (gap > 0.1).all() and (gap < 20).all()
 
 
@@ -162,18 +162,18 @@ def test_a_model_of_another_markup_is_refused(small_set):
         image=small_set / "f1.png",
     )
     with pytest.raises(InputError, match=r"finds ibug68 points and .* is labelled with wflw98"):
-        list(evaluate_model.run_model(predictor, [record]))
+        predict_records(predictor, [record])
     with pytest.raises(InputError, match="has no image"):
-        list(evaluate_model.run_model(predictor, [record.with_changes(image=None)]))
+        predict_records(predictor, [FaceRecord(points=np.zeros((68, 2)), visibility=np.ones(68))])
     with pytest.raises(InputError, match="unknown kind of crop"):
-        evaluate_model.evaluate_set("m", "folder", small_set, crop_by="eye")
+        crop_name("eye")
 
 
 def test_a_face_with_nothing_labelled_has_nowhere_to_crop(small_set):
     record = FaceRecord(
         points=np.zeros((68, 2)), visibility=np.zeros(68), image=small_set / "f1.png"
     )
-    (prediction,) = evaluate_model.run_model(evaluate_model.load("m", providers=["cpu"]), [record])
+    (prediction,) = predict_records(evaluate_model.load("m", providers=["cpu"]), [record]).faces
     assert prediction.is_empty
 
 
@@ -220,6 +220,29 @@ def test_labels_jittered_by_their_own_law_look_calibrated(lfpw):
                 visibility=np.ones(68), box=[0, 0, 9, 9],
             )
         )  # fmt: skip
-    metrics = compute_metrics(from_records(records, predictions), resamples=20)
+    metrics = compute_metrics(
+        LabelledFaces.from_records(records, Faces.stack(predictions)), resamples=20
+    )
     assert metrics.uncertainty.coverage.error < 0.015 and abs(metrics.uncertainty.kl) < 0.02
     assert metrics.uncertainty.pearson[734].xx > 0.95
+
+
+def test_one_bad_image_never_ends_an_evaluation(small_set):
+    (small_set / "f4.png").write_bytes(b"no image")
+    predictor = evaluate_model.load("m", providers=["cpu"])
+    records = [
+        FaceRecord(
+            points=SHAPE * 50 + 200, visibility=np.ones(68), image=small_set / f"f{i}.png",
+            face_id=f"f{i}", attributes={"subsets": ["even"] if i % 2 == 0 else []},
+        )
+        for i in range(10)
+    ]  # fmt: skip
+    with pytest.raises(InputError, match=r"f4\.png"):
+        predict_records(predictor, records, "tight", batch_size=3)
+    faces = predict_records(predictor, records, "tight", skip_bad=True, batch_size=3)
+    assert faces.names == tuple(f"f{i}" for i in range(10) if i != 4)
+    assert "1 bad faces were left out" in faces.notes[0] and "f4.png" in faces.notes[0]
+    assert faces.points == pytest.approx(faces.labels, abs=1e-6)
+    even = faces[faces.subsets["even"]]
+    assert even.names == ("f0", "f2", "f6", "f8") and len(even.faces) == 4
+    assert faces[[1, 0]].names == ("f1", "f0") and len(faces[[]]) == 0

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from scored_files import changed
 
 from luvli.errors import InputError
 from luvli.evaluation import plot_registry, plots, uncertainty
@@ -35,7 +34,7 @@ def test_each_figure_of_the_paper_has_a_name():
 
 
 def test_ced_figure_shows_the_curve(faces):
-    errors = nme(faces.predicted, faces.truth)
+    errors = nme(faces.points, faces.labels)
     axis = plots.plot_ced({"a": errors}, 7.0).axes[0]
     x, y = axis.lines[0].get_data()
     for at in (1.0, 1.2, 2.0):
@@ -46,7 +45,7 @@ def test_ced_figure_shows_the_curve(faces):
 
 def test_residual_figure_shows_the_bins_and_their_correlation(faces):
     bins = uncertainty.residual_bins(
-        faces.predicted, faces.covariance, faces.truth, faces.visible, per_bin=100
+        faces.points, faces.covariance, faces.labels, faces.visible, per_bin=100
     )
     figure = plots.plot_residual(bins)
     for axis, entry in zip(figure.axes, ("xx", "yy", "xy"), strict=True):
@@ -60,22 +59,22 @@ def test_histograms_are_densities(faces):
     deviations = uncertainty.smallest_deviation(faces.covariance, faces.paper_heatmap_pixel)
     bars = plots.plot_smallest_deviation(deviations).axes[0].patches
     assert sum(b.get_width() * b.get_height() for b in bars) == pytest.approx(1)
-    z = uncertainty.whitened(faces.predicted, faces.covariance, faces.truth, faces.visible)
+    z = uncertainty.whitened(faces.points, faces.covariance, faces.labels, faces.visible)
     top = plots.plot_whitened(z).axes[0]
     inside = np.mean(np.abs(z[:, 0]) <= 6)
     assert sum(b.get_width() * b.get_height() for b in top.patches) == pytest.approx(inside)
 
 
 def test_ellipses_have_the_wanted_mahalanobis_distance(faces):
-    lines = plots.ellipse_outlines(faces.predicted[0], faces.covariance[0], 2.0)
-    d = lines - faces.predicted[0][:, None]
+    lines = plots.ellipse_outlines(faces.points[0], faces.covariance[0], 2.0)
+    d = lines - faces.points[0][:, None]
     q = np.einsum("ksi,kij,ksj->ks", d, np.linalg.inv(faces.covariance[0]), d)
     assert np.sqrt(q) == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize("name", ["mean-ellipses", "individual-ellipses"])
 def test_no_ellipse_is_cut_off_at_the_edge(faces, name):
-    wide = replace(faces, covariance=faces.covariance * 100)
+    wide = changed(faces, covariance=faces.covariance * 100)
     axis = plot_registry.draw_plot(name, [wide]).axes[0]
     drawn = np.concatenate([s for c in axis.collections for s in _segments(c)])
     for values, limits in zip(drawn.T, (axis.get_xlim(), axis.get_ylim()), strict=True):
@@ -87,7 +86,7 @@ def _segments(collection):
 
 
 def test_several_methods_in_one_figure_where_that_makes_sense(faces):
-    other = replace(faces, method="other")
+    other = changed(faces, method="other")
     for name in ("ced", "coverage", "rank", "risk-coverage"):
         axis = plot_registry.draw_plot(name, [faces, other]).axes[0]
         labels = axis.get_legend_handles_labels()[1]
@@ -98,7 +97,7 @@ def test_several_methods_in_one_figure_where_that_makes_sense(faces):
 
 def test_missing_parts_are_named(faces):
     with pytest.raises(InputError, match="needs covariance"):
-        plot_registry.draw_plot("4", [replace(faces, covariance=None)])
+        plot_registry.draw_plot("4", [changed(faces, covariance=None)])
     with pytest.raises(InputError, match="no image of these faces"):
         plot_registry.draw_plot("faces", [faces])
 
@@ -113,7 +112,7 @@ def test_pictures_with_landmarks(tmp_path, make_faces):
     from PIL import Image
 
     Image.fromarray(np.full((500, 500, 3), 128, np.uint8)).save(tmp_path / "a.png")
-    faces = replace(make_faces(5), images=("sub/a.png", "", "a.png", "a.png", "a.png"))
+    faces = changed(make_faces(5), images=("sub/a.png", "", "a.png", "a.png", "a.png"))
     options = plot_registry.PlotOptions(images=tmp_path, count=3)
     assert len(plot_registry.draw_plot("faces", [faces], options).axes) == 3
     assert len(plot_registry.draw_plot("labels", [faces], options).axes) == 6
@@ -142,13 +141,13 @@ def test_faces_without_any_prediction_or_label_show_the_image_alone():
 
 
 def test_visibility_needs_labels_of_both_kinds(faces):
-    seen = replace(faces, classes=np.ones_like(faces.classes))
+    seen = changed(faces, label_visibility=np.ones_like(faces.label_visibility))
     with pytest.raises(InputError, match="both visible and self-occluded labels"):
         plot_registry.draw_plot("visibility", [seen])
 
 
 def test_methods_of_one_name_keep_their_own_curves(faces):
-    worse = replace(faces, predicted=faces.predicted + 1)
+    worse = changed(faces, points=faces.points + 1)
     for name in ("ced", "coverage", "rank", "risk-coverage"):
         axis = plot_registry.draw_plot(name, [faces, worse]).axes[0]
         labels = axis.get_legend_handles_labels()[1]

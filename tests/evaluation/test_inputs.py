@@ -12,14 +12,14 @@ import pytest
 from luvli.data.formats import write_csv, write_json, write_pts
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError
-from luvli.evaluation.evaluated_faces import write_parquet
 from luvli.evaluation.match import read_faces
+from luvli.evaluation.report_file import write_parquet
 
 
 def records(faces, order=None):
     return [
         FaceRecord(
-            points=faces.truth[i], visibility=faces.classes[i], face_id=faces.names[i],
+            points=faces.labels[i], visibility=faces.label_visibility[i], face_id=faces.names[i],
             markup="ibug68", attributes={"subsets": ["odd"] if i % 2 else []},
         )
         for i in (order if order is not None else range(len(faces)))
@@ -33,15 +33,15 @@ def truth_json(tmp_path, faces):
 
 
 def same(result, faces):
-    assert np.array_equal(result.predicted, faces.predicted)
-    assert np.array_equal(result.truth, faces.truth, equal_nan=True)
-    assert np.array_equal(result.classes, faces.classes)
+    assert np.array_equal(result.points, faces.points)
+    assert np.array_equal(result.labels, faces.labels, equal_nan=True)
+    assert np.array_equal(result.label_visibility, faces.label_visibility)
     assert result.names == faces.names
 
 
 @pytest.mark.parametrize("key", ["points", "landmarks", "pred", "means", "Predictions"])
 def test_npz_under_obvious_names(tmp_path, faces, truth_json, key):
-    np.savez(tmp_path / "p.npz", **{key: faces.predicted, "names": np.array(faces.names)})
+    np.savez(tmp_path / "p.npz", **{key: faces.points, "names": np.array(faces.names)})
     result = read_faces(tmp_path / "p.npz", truth_json)
     same(result, faces)
     assert result.covariance is None and result.visibility is None
@@ -49,9 +49,9 @@ def test_npz_under_obvious_names(tmp_path, faces, truth_json, key):
 
 
 def test_flat_coordinates_and_one_array_of_any_name(tmp_path, faces, truth_json):
-    np.savez(tmp_path / "p.npz", anything=faces.predicted.reshape(len(faces), -1))
+    np.savez(tmp_path / "p.npz", anything=faces.points.reshape(len(faces), -1))
     same(read_faces(tmp_path / "p.npz", truth_json), faces)
-    np.save(tmp_path / "p.npy", faces.predicted)
+    np.save(tmp_path / "p.npy", faces.points)
     same(read_faces(tmp_path / "p.npy", truth_json), faces)
 
 
@@ -61,7 +61,7 @@ def test_covariance_and_cholesky_and_visibility(tmp_path, faces, truth_json):
     for name, value in (("covariance", faces.covariance), ("cholesky", factor),
                         ("cholesky", three)):  # fmt: skip
         np.savez(
-            tmp_path / "p.npz", points=faces.predicted, visibility=faces.visibility[..., None],
+            tmp_path / "p.npz", points=faces.points, visibility=faces.visibility[..., None],
             **{name: value},
         )  # fmt: skip
         result = read_faces(tmp_path / "p.npz", truth_json)
@@ -71,13 +71,13 @@ def test_covariance_and_cholesky_and_visibility(tmp_path, faces, truth_json):
 
 def published_arrays(faces):
     """As the published evaluation saves them: multiplied by visibility, in crop pixels."""
-    v = np.where(faces.classes > 0, 1.0, 1e-5)[..., None]
+    v = np.where(faces.label_visibility > 0, 1.0, 1e-5)[..., None]
     factor = np.linalg.cholesky(faces.covariance)
     return {
-        "ground_truth": np.nan_to_num(faces.truth, nan=100.0) * v,
-        "means": faces.predicted * v,
+        "ground_truth": np.nan_to_num(faces.labels, nan=100.0) * v,
+        "means": faces.points * v,
         "cholesky": factor,
-        "vis_gt": faces.classes.astype(float),
+        "vis_gt": faces.label_visibility.astype(float),
         "vis_estimated": faces.visibility,
     }
 
@@ -92,16 +92,18 @@ def test_the_arrays_of_the_published_evaluation(tmp_path, faces, kind):
         for name, value in arrays.items():
             np.save(tmp_path / f"{name}.npy", value)
         result = read_faces(tmp_path)
-    assert np.array_equal(result.truth, faces.truth, equal_nan=True)
-    assert np.array_equal(result.predicted[faces.classes > 0], faces.predicted[faces.classes > 0])
-    assert np.array_equal(result.classes, faces.classes)
+    assert np.array_equal(result.labels, faces.labels, equal_nan=True)
+    assert np.array_equal(
+        result.points[faces.label_visibility > 0], faces.points[faces.label_visibility > 0]
+    )
+    assert np.array_equal(result.label_visibility, faces.label_visibility)
     assert result.paper_pixel.tolist() == [1.0] * len(faces)
 
 
 def test_json_of_predictions_keeps_what_the_model_calls_hidden(tmp_path, faces, truth_json):
     listed = [
         {
-            "face_id": name, "markup": "ibug68", "points": faces.predicted[i].tolist(),
+            "face_id": name, "markup": "ibug68", "points": faces.points[i].tolist(),
             "covariance": faces.covariance[i].tolist(), "visibility": [0.1] * 68,
         }
         for i, name in enumerate(faces.names)
@@ -114,7 +116,7 @@ def test_json_of_predictions_keeps_what_the_model_calls_hidden(tmp_path, faces, 
 
 @pytest.mark.parametrize("form", ["mapping", "list"])
 def test_plain_json_of_points(tmp_path, faces, truth_json, form):
-    pairs = [(f"a/{n}.jpg", faces.predicted[i].tolist()) for i, n in enumerate(faces.names)]
+    pairs = [(f"a/{n}.jpg", faces.points[i].tolist()) for i, n in enumerate(faces.names)]
     content = dict(pairs) if form == "mapping" else [
         {"image": name, "landmarks": points} for name, points in pairs
     ]  # fmt: skip
@@ -131,16 +133,16 @@ def test_the_key_with_most_names_in_common_matches(tmp_path, faces):
     write_json(tmp_path / "t.json", labels)
     listed = [
         {"image": f"{i}.jpg", "face_id": "same" if i == 7 else f"p{i}", "points": points.tolist()}
-        for i, points in enumerate(faces.predicted)
+        for i, points in enumerate(faces.points)
     ]
     (tmp_path / "p.json").write_text(json.dumps(listed))
     result = read_faces(tmp_path / "p.json", tmp_path / "t.json")
-    assert np.array_equal(result.predicted, faces.predicted)
+    assert np.array_equal(result.points, faces.points)
 
 
 def test_json_with_untrained_visibility(tmp_path, faces, truth_json):
     listed = [
-        {"face_id": n, "points": faces.predicted[i].tolist(), "visibility": [0.5] * 68,
+        {"face_id": n, "points": faces.points[i].tolist(), "visibility": [0.5] * 68,
          "visibility_trained": False}
         for i, n in enumerate(faces.names)
     ]  # fmt: skip
@@ -160,7 +162,7 @@ def test_csv_of_predictions(tmp_path, faces, truth_json, style, first):
         writer.writerow(["image", *axes])
         for i, name in enumerate(faces.names):
             writer.writerow(
-                [f"some/folder/{name}.png", *map(repr, faces.predicted[i].ravel().tolist())]
+                [f"some/folder/{name}.png", *map(repr, faces.points[i].ravel().tolist())]
             )
     same(read_faces(tmp_path / "p.csv", truth_json), faces)
 
@@ -168,7 +170,7 @@ def test_csv_of_predictions(tmp_path, faces, truth_json, style, first):
 def test_our_own_csv_carries_covariance_and_visibility(tmp_path, faces, truth_json):
     predictions = [
         FaceRecord(
-            points=faces.predicted[i], visibility=np.ones(68), face_id=faces.names[i],
+            points=faces.points[i], visibility=np.ones(68), face_id=faces.names[i],
             covariance=faces.covariance[i], visibility_probability=faces.visibility[i],
         )
         for i in range(len(faces))
@@ -182,12 +184,14 @@ def test_our_own_csv_carries_covariance_and_visibility(tmp_path, faces, truth_js
 
 def test_pts_folders_on_both_sides(tmp_path, faces):
     for i, name in enumerate(faces.names):
-        write_pts(tmp_path / "p" / f"{name}.pts", faces.predicted[i])
-        write_pts(tmp_path / "t" / f"{name}.pts", faces.truth[i], faces.classes[i])
+        write_pts(tmp_path / "p" / f"{name}.pts", faces.points[i])
+        write_pts(tmp_path / "t" / f"{name}.pts", faces.labels[i], faces.label_visibility[i])
     result = read_faces(tmp_path / "p", tmp_path / "t")
-    assert result.predicted == pytest.approx(faces.predicted, abs=1e-9)
-    assert np.array_equal(result.classes, faces.classes)
-    assert result.truth[faces.classes > 0] == pytest.approx(faces.truth[faces.classes > 0])
+    assert result.points == pytest.approx(faces.points, abs=1e-9)
+    assert np.array_equal(result.label_visibility, faces.label_visibility)
+    assert result.labels[faces.label_visibility > 0] == pytest.approx(
+        faces.labels[faces.label_visibility > 0]
+    )
 
 
 def test_parquet_alone_and_against_other_truth(tmp_path, faces, truth_json):
@@ -214,23 +218,23 @@ def test_rows_of_a_report_that_do_not_fit_together_are_one_sentence(tmp_path, fa
 
 
 def test_counting_from_one(tmp_path, faces, truth_json):
-    np.savez(tmp_path / "p.npz", points=faces.predicted + 1, names=np.array(faces.names))
+    np.savez(tmp_path / "p.npz", points=faces.points + 1, names=np.array(faces.names))
     result = read_faces(tmp_path / "p.npz", truth_json, one_based=True)
-    assert result.predicted == pytest.approx(faces.predicted)
+    assert result.points == pytest.approx(faces.points)
 
 
 def test_faces_are_matched_by_name_not_by_order(tmp_path, faces):
     order = np.random.default_rng(0).permutation(len(faces))
     write_json(tmp_path / "t.json", records(faces, order))
-    np.savez(tmp_path / "p.npz", points=faces.predicted, names=np.array(faces.names))
+    np.savez(tmp_path / "p.npz", points=faces.points, names=np.array(faces.names))
     result = read_faces(tmp_path / "p.npz", tmp_path / "t.json")
     assert result.names == tuple(faces.names[i] for i in order)
-    assert np.array_equal(result.predicted, faces.predicted[order])
+    assert np.array_equal(result.points, faces.points[order])
 
 
 def test_faces_without_prediction_are_failures_with_a_note(tmp_path, faces, truth_json):
     names = np.array([*faces.names[:30], "stranger"])
-    points = np.concatenate([faces.predicted[:30], faces.predicted[:1]])
+    points = np.concatenate([faces.points[:30], faces.points[:1]])
     np.savez(tmp_path / "p.npz", points=points, names=names)
     result = read_faces(tmp_path / "p.npz", truth_json)
     assert result.failed.tolist() == [False] * 30 + [True] * 10
@@ -239,21 +243,21 @@ def test_faces_without_prediction_are_failures_with_a_note(tmp_path, faces, trut
 
 
 def test_without_names_the_order_counts_and_a_note_says_so(tmp_path, faces):
-    np.savez(tmp_path / "p.npz", points=faces.predicted)
-    np.savez(tmp_path / "t.npz", points=faces.truth)
+    np.savez(tmp_path / "p.npz", points=faces.points)
+    np.savez(tmp_path / "t.npz", points=faces.labels)
     result = read_faces(tmp_path / "p.npz", tmp_path / "t.npz")
-    assert np.array_equal(result.predicted, faces.predicted)
+    assert np.array_equal(result.points, faces.points)
     assert "matched by their ORDER" in result.notes[0]
-    assert (result.classes == -1).sum() == np.isnan(faces.truth[..., 0]).sum()
+    assert (result.label_visibility == -1).sum() == np.isnan(faces.labels[..., 0]).sum()
 
 
 def test_boxes_of_the_label_file_only_when_asked(tmp_path, faces):
     boxed = [r.with_changes(box=np.array([0.0, 0, 50, 50])) for r in records(faces)]
     write_json(tmp_path / "t.json", boxed)
-    np.savez(tmp_path / "p.npz", points=faces.predicted)
-    assert read_faces(tmp_path / "p.npz", tmp_path / "t.json").boxes is None
+    np.savez(tmp_path / "p.npz", points=faces.points)
+    assert read_faces(tmp_path / "p.npz", tmp_path / "t.json").label_boxes is None
     given = read_faces(tmp_path / "p.npz", tmp_path / "t.json", given_boxes=True)
-    assert given.boxes.tolist() == [[0, 0, 50, 50]] * len(faces)
+    assert given.label_boxes.tolist() == [[0, 0, 50, 50]] * len(faces)
 
 
 def broken(name, content):
@@ -275,16 +279,16 @@ def broken(name, content):
         (broken("p.npz", b"not a zip"), "not a readable numpy file"),
         (broken("p.npz", lambda p, f: np.savez(p, a=np.ones(3), b=np.ones(3))), "name it 'points'"),
         (broken("p.npz", lambda p, f: np.savez(p, points=np.ones((4, 3, 3)))), "shape \\(n, k, 2"),
-        (broken("p.npz", lambda p, f: np.savez(p, points=f.predicted[:7])), "7 faces and .* 40"),
-        (broken("p.npz", lambda p, f: np.savez(p, points=f.predicted[:, :19])), "19 landmarks"),
+        (broken("p.npz", lambda p, f: np.savez(p, points=f.points[:7])), "7 faces and .* 40"),
+        (broken("p.npz", lambda p, f: np.savez(p, points=f.points[:, :19])), "19 landmarks"),
         (
             broken("p.npz", lambda p, f: np.savez(
-                p, points=f.predicted, names=np.array([f"x{i}" for i in range(40)]))),
+                p, points=f.points, names=np.array([f"x{i}" for i in range(40)]))),
             "name them alike",
         ),
         (
             broken("p.npz", lambda p, f: np.savez(
-                p, points=f.predicted, covariance=np.ones((40, 68, 3)))),
+                p, points=f.points, covariance=np.ones((40, 68, 3)))),
             "covariance must have shape",
         ),
         (broken("p.csv", b"a,b\n1,2\n"), "no columns x_0"),
@@ -303,7 +307,7 @@ def test_what_cannot_be_used_is_one_sentence(tmp_path, faces, truth_json, make, 
 
 
 def test_labels_must_come_from_somewhere(tmp_path, faces):
-    np.savez(tmp_path / "p.npz", points=faces.predicted)
+    np.savez(tmp_path / "p.npz", points=faces.points)
     with pytest.raises(InputError, match="give them with --truth"):
         read_faces(tmp_path / "p.npz")
 
@@ -324,5 +328,5 @@ def test_what_a_model_calls_hidden_has_no_place_in_pts(tmp_path, few, signs):
         write_pts(tmp_path / f"p/{i}.pts", guess, hidden if i == 0 else None)
         write_pts(tmp_path / f"t/{i}.pts", label)
     result = read_faces(tmp_path / "p", tmp_path / "t", signs=signs)
-    assert np.isnan(result.predicted[0, 3]).all() and np.isfinite(result.predicted[1:]).all()
+    assert np.isnan(result.points[0, 3]).all() and np.isfinite(result.points[1:]).all()
     assert "1 landmarks are called self-occluded" in result.notes[0]

@@ -87,7 +87,7 @@ def test_openface_takes_the_landmarks_and_not_its_3d_points(tmp_path, few):
         rows.writerows(openface_row(p, i + 1, int(i != 4)) for i, p in enumerate(predicted))
     np.savez(tmp_path / "t.npz", points=truth)
     result = read_faces(tmp_path / "sequence.csv", tmp_path / "t.npz")
-    assert np.array_equal(result.predicted[0], predicted[0])
+    assert np.array_equal(result.points[0], predicted[0])
     assert result.failed.tolist() == [i == 4 for i in range(12)]
     assert "1 rows without success" in result.notes[0] and "ORDER" in result.notes[1]
 
@@ -108,7 +108,7 @@ def test_several_faces_of_one_image_find_their_own_labels(tmp_path, few):
     labels = [{"image": "group.jpg", "points": p.tolist()} for p in truth[:2]]
     (tmp_path / "t.json").write_text(json.dumps(labels))
     result = read_faces(tmp_path / "p.json", tmp_path / "t.json")
-    assert np.array_equal(result.predicted, predicted[:2])
+    assert np.array_equal(result.points, predicted[:2])
     assert "1 predictions have no label" in result.notes[0]
 
 
@@ -123,7 +123,7 @@ def test_mmpose_annotations_and_coco_results(tmp_path, few):
     (tmp_path / "p.json").write_text(json.dumps(results))
     result = read_faces(tmp_path / "p.json", tmp_path / "t.json")
     assert error(result) == pytest.approx(expected(few))
-    assert (result.classes == 1).all()  # flag 1 everywhere means labelled, not occluded
+    assert (result.label_visibility == 1).all()  # flag 1 everywhere means labelled, not occluded
     assert result.lengths["box_size"].tolist() == [362.0] * 12
 
 
@@ -268,7 +268,7 @@ def test_mediapipe_mesh_as_68_points_with_its_caveat(tmp_path, few):
     mesh[:, list(MESH_TO_IBUG68), :2] = predicted
     np.savez(tmp_path / "mesh.npz", landmarks=mesh, imgpath=np.array(names()))
     result = read_faces(tmp_path / "mesh.npz", write_spiga(tmp_path / "t.json", truth))
-    assert np.array_equal(result.predicted, predicted)
+    assert np.array_equal(result.points, predicted)
     assert "jaw" in result.notes[0] and len(set(MESH_TO_IBUG68)) == 68
 
 

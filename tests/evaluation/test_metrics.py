@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from scored_files import changed
 
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError
 from luvli.evaluation import accuracy, uncertainty
-from luvli.evaluation.evaluated_faces import (
-    EvaluatedFaces,
-    from_records,
-    read_parquet,
-    write_parquet,
-)
+from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.metric_records import EvaluationMetrics, SubsetMetrics, find_metric
 from luvli.evaluation.metrics import compute_metrics
-from luvli.faces import FaceLandmarks
+from luvli.evaluation.report_file import read_parquet, write_parquet
+from luvli.faces import FaceLandmarks, Faces
 
 
 def test_numbers_are_those_of_the_single_functions(faces):
     result = compute_metrics(faces, resamples=50)
     for kind in accuracy.NORMALIZERS:
-        errors = accuracy.nme(faces.predicted, faces.truth, kind)
+        errors = accuracy.nme(faces.points, faces.labels, kind)
         block = result.accuracy[kind]
         assert block.nme.value == pytest.approx(errors.mean())
         for cutoff in (7, 8, 10):
@@ -35,19 +30,19 @@ def test_numbers_are_those_of_the_single_functions(faces):
             assert block.auc_polyline[cutoff] == pytest.approx(
                 accuracy.auc(errors, cutoff, "polyline")
             )
-        seen = accuracy.nme(faces.predicted, faces.truth, kind, average="visible")
+        seen = accuracy.nme(faces.points, faces.labels, kind, average="visible")
         assert block.nme_visible.value == pytest.approx(seen.mean())
-    nll = uncertainty.negative_log_likelihood(faces.predicted, faces.covariance, faces.truth)
+    nll = uncertainty.negative_log_likelihood(faces.points, faces.covariance, faces.labels)
     assert result.uncertainty.nll.laplace.pixel.value == pytest.approx(np.nanmean(nll))
     published = uncertainty.negative_log_likelihood(
-        faces.predicted, faces.covariance, faces.truth, scale=faces.paper_pixel * 4, constant=False
+        faces.points, faces.covariance, faces.labels, scale=faces.paper_pixel * 4, constant=False
     )
     assert result.uncertainty.nll.published.value == pytest.approx(np.nanmean(published))
 
 
 def test_subsets_are_measured_as_sets_of_their_own(faces):
     result = compute_metrics(faces, resamples=50)
-    alone = compute_metrics(faces.take(faces.subsets["odd"]), resamples=50)
+    alone = compute_metrics(faces[faces.subsets["odd"]], resamples=50)
     assert result.subsets["odd"].faces == 20
     assert result.subsets["odd"].accuracy == alone.accuracy
 
@@ -57,14 +52,14 @@ def test_true_predictions_look_true(faces, make_faces):
     assert result.uncertainty.coverage.error < 0.01 and abs(result.uncertainty.kl) < 0.01
     assert result.uncertainty.coverage.at["0.9"] == pytest.approx(0.9, abs=0.01)
     doubled = make_faces(300)
-    doubled = replace(doubled, covariance=doubled.covariance / 4)
+    doubled = changed(doubled, covariance=doubled.covariance / 4)
     wrong = compute_metrics(doubled, resamples=20)
     assert wrong.uncertainty.coverage.bias < -0.1 and wrong.uncertainty.kl > 0.2
 
 
 def test_spread_in_pixels_of_the_network_input(faces):
     result = compute_metrics(faces, resamples=10).classes["unoccluded"]
-    chosen = faces.classes == 1
+    chosen = faces.label_visibility == 1
     unit = np.broadcast_to(faces.paper_pixel[:, None] ** 2, chosen.shape)
     roots = np.sqrt(np.linalg.det(faces.covariance))
     assert result.spread_paper == pytest.approx((roots / unit)[chosen].mean())
@@ -72,7 +67,7 @@ def test_spread_in_pixels_of_the_network_input(faces):
 
 
 def test_points_alone_are_enough(make_faces):
-    bare = replace(make_faces(5), covariance=None, visibility=None, paper_pixel=None)
+    bare = changed(make_faces(5), covariance=None, visibility=None, paper_pixel=None)
     result = compute_metrics(bare, resamples=10)
     assert result.accuracy["box"].nme.value > 0
     assert result.uncertainty is None and result.visibility is None and not result.selective
@@ -80,17 +75,15 @@ def test_points_alone_are_enough(make_faces):
 
 def test_missing_predictions_are_named_and_counted(make_faces):
     faces = make_faces(10)
-    predicted = faces.predicted.copy()
+    predicted = faces.points.copy()
     predicted[4] = np.nan
     covariance = faces.covariance.copy()
     covariance[4] = np.nan
-    result = compute_metrics(
-        replace(faces, predicted=predicted, covariance=covariance), resamples=10
-    )
+    result = compute_metrics(changed(faces, points=predicted, covariance=covariance), resamples=10)
     assert result.failed == ("face_004",)
     before = compute_metrics(faces, resamples=10)
     block = result.accuracy["box"]
-    rest = accuracy.nme(np.delete(faces.predicted, 4, 0), np.delete(faces.truth, 4, 0))
+    rest = accuracy.nme(np.delete(faces.points, 4, 0), np.delete(faces.labels, 4, 0))
     assert block.nme.value == pytest.approx((rest.sum() + 100) / 10)
     assert block.nme_predicted == pytest.approx(rest.mean())
     assert block.failure_rate[10].value == pytest.approx(
@@ -102,18 +95,20 @@ def test_missing_predictions_are_named_and_counted(make_faces):
 
 def test_a_face_without_visible_landmarks_is_named(make_faces):
     faces = make_faces(6)
-    truth, classes = faces.truth.copy(), faces.classes.copy()
+    truth, classes = faces.labels.copy(), faces.label_visibility.copy()
     truth[2], classes[2] = np.nan, 0
-    result = compute_metrics(replace(faces, truth=truth, classes=classes), resamples=10)
+    result = compute_metrics(changed(faces, labels=truth, label_visibility=classes), resamples=10)
     assert result.unmeasurable == ("face_002",) and result.failed == ()
-    rest = accuracy.nme(np.delete(faces.predicted, 2, 0), np.delete(faces.truth, 2, 0))
+    rest = accuracy.nme(np.delete(faces.points, 2, 0), np.delete(faces.labels, 2, 0))
     assert result.accuracy["box"].nme.value == pytest.approx(rest.mean())
 
 
 def test_nothing_measurable_at_all(make_faces):
     faces = make_faces(2)
-    gone = replace(
-        faces, truth=np.full_like(faces.truth, np.nan), classes=np.zeros_like(faces.classes)
+    gone = changed(
+        faces,
+        labels=np.full_like(faces.labels, np.nan),
+        label_visibility=np.zeros_like(faces.label_visibility),
     )
     result = compute_metrics(gone, resamples=10)
     assert result.accuracy == {} and len(result.unmeasurable) == 2
@@ -122,9 +117,9 @@ def test_nothing_measurable_at_all(make_faces):
 
 def test_all_predictions_missing(make_faces):
     faces = make_faces(3)
-    gone = replace(
+    gone = changed(
         faces,
-        predicted=np.full_like(faces.predicted, np.nan),
+        points=np.full_like(faces.points, np.nan),
         covariance=np.full_like(faces.covariance, np.nan),
     )
     result = compute_metrics(gone, resamples=10)
@@ -142,19 +137,21 @@ def test_one_image_has_values_and_no_intervals(make_faces):
 
 def test_no_images_are_refused(make_faces):
     with pytest.raises(InputError, match="no faces to evaluate"):
-        compute_metrics(make_faces(3).take([]))
+        compute_metrics(make_faces(3)[[]])
 
 
 def test_unknown_markup_has_boxes_only(make_faces):
     faces = make_faces(4)
-    odd = EvaluatedFaces(faces.predicted[:, :7], faces.truth[:, :7], faces.classes[:, :7])
+    odd = LabelledFaces.from_arrays(
+        faces.points[:, :7], faces.labels[:, :7], faces.label_visibility[:, :7]
+    )
     assert set(compute_metrics(odd, resamples=10).accuracy) == {"box", "diagonal"}
 
 
 def test_the_data_sets_own_normaliser_is_reported_too(faces):
-    own = replace(faces, lengths={"box_size": np.full(len(faces), 50.0)})
+    own = changed(faces, lengths={"box_size": np.full(len(faces), 50.0)})
     value = compute_metrics(own, resamples=10).accuracy["box_size"].nme.value
-    expected = accuracy.nme(faces.predicted, faces.truth, np.full(len(faces), 50.0)).mean()
+    expected = accuracy.nme(faces.points, faces.labels, np.full(len(faces), 50.0)).mean()
     assert value == pytest.approx(expected)
 
 
@@ -171,13 +168,13 @@ def test_a_metric_is_found_by_the_first_path_that_is_there(faces):
 
 
 def test_parquet_keeps_everything(tmp_path, faces):
-    full = replace(
-        faces, boxes=np.tile([0.0, 0, 9, 9], (len(faces), 1)), notes=("one", "two"),
+    full = changed(
+        faces, label_boxes=np.tile([0.0, 0, 9, 9], (len(faces), 1)), notes=("one", "two"),
         lengths={"box_size": np.arange(1.0, len(faces) + 1)}, images=("a.jpg",) * len(faces),
     )  # fmt: skip
     write_parquet(tmp_path / "p.parquet", full)
     back = read_parquet(tmp_path / "p.parquet")
-    for name in ("predicted", "truth", "classes", "covariance", "visibility", "boxes",
+    for name in ("points", "labels", "label_visibility", "covariance", "visibility", "label_boxes",
                  "paper_pixel"):  # fmt: skip
         assert np.array_equal(getattr(back, name), getattr(full, name), equal_nan=True), name
     for name in ("names", "images", "markup", "method", "dataset", "subset", "notes"):
@@ -187,10 +184,10 @@ def test_parquet_keeps_everything(tmp_path, faces):
 
 
 def test_parquet_of_points_alone(tmp_path, make_faces):
-    bare = replace(make_faces(3), covariance=None, visibility=None, paper_pixel=None, subsets={})
+    bare = changed(make_faces(3), covariance=None, visibility=None, paper_pixel=None, subsets={})
     write_parquet(tmp_path / "p.parquet", bare)
     back = read_parquet(tmp_path / "p.parquet")
-    assert back.covariance is None and np.array_equal(back.predicted, bare.predicted)
+    assert back.covariance is None and np.array_equal(back.points, bare.points)
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1 nonsense", b"plain text"])
@@ -205,32 +202,32 @@ def test_records_and_predictions_become_arrays(make_faces):
     faces = make_faces(3)
     records = [
         FaceRecord(
-            points=faces.truth[i], visibility=faces.classes[i], face_id=f"r{i}",
+            points=faces.labels[i], visibility=faces.label_visibility[i], face_id=f"r{i}",
             attributes={"subsets": ["even"] if i % 2 == 0 else [], "box_size": 10.0 + i},
         )
         for i in range(3)
     ]  # fmt: skip
     predictions = [
         FaceLandmarks(
-            points=faces.predicted[i], covariance=faces.covariance[i],
+            points=faces.points[i], covariance=faces.covariance[i],
             visibility=faces.visibility[i], box=[0, 0, 1, 1],
         )
         for i in range(2)
     ] + [FaceLandmarks.empty("ibug68")]  # fmt: skip
-    result = from_records(records, predictions, method="m")
+    result = LabelledFaces.from_records(records, Faces.stack(predictions), method="m")
     assert result.names == ("r0", "r1", "r2") and result.failed.tolist() == [False, False, True]
     assert result.subsets["even"].tolist() == [True, False, True]
     assert result.lengths["box_size"].tolist() == [10, 11, 12]
-    assert np.array_equal(result.truth, faces.truth, equal_nan=True)
+    assert np.array_equal(result.labels, faces.labels, equal_nan=True)
     with pytest.raises(InputError, match="one prediction for each face"):
-        from_records(records, predictions[:2])
+        LabelledFaces.from_records(records, Faces.stack(predictions[:2]))
 
 
 def test_untrained_visibility_is_not_evaluated(make_faces):
     faces = make_faces(1)
-    record = FaceRecord(points=faces.truth[0], visibility=faces.classes[0])
+    record = FaceRecord(points=faces.labels[0], visibility=faces.label_visibility[0])
     prediction = FaceLandmarks(
-        points=faces.predicted[0], covariance=faces.covariance[0], visibility=faces.visibility[0],
+        points=faces.points[0], covariance=faces.covariance[0], visibility=faces.visibility[0],
         box=[0, 0, 1, 1], visibility_trained=False,
     )  # fmt: skip
-    assert from_records([record], [prediction]).visibility is None
+    assert LabelledFaces.from_records([record], Faces.stack([prediction])).visibility is None

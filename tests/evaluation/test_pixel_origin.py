@@ -22,7 +22,7 @@ from luvli.evaluation.match import read_faces
 def sides(make_faces):
     """Predictions and labels of twenty faces, all visible."""
     faces = make_faces(20)
-    return faces.predicted, np.where(np.isnan(faces.truth), faces.predicted, faces.truth)
+    return faces.points, np.where(np.isnan(faces.labels), faces.points, faces.labels)
 
 
 def listed(path: Path, points, names=None) -> Path:
@@ -77,7 +77,7 @@ def test_mmpose_copies_of_hrnet_lists_count_from_one_and_so_do_their_results(tmp
     theirs = read_faces(tmp_path / "results.json", labels)
     assert error(theirs) == pytest.approx(expected(sides))
     as_predictions = coco(tmp_path / "predicted.json", predicted + 1, **about)
-    np.testing.assert_allclose(read_faces(as_predictions, labels).predicted, predicted)
+    np.testing.assert_allclose(read_faces(as_predictions, labels).points, predicted)
     np.testing.assert_allclose(read_labels(labels)[0].box, [0.0, 0.0, 9.0, 9.0])
     faces = read_labels(labels)
     write_labels(tmp_path / "ours.json", faces, "json")  # holds image_id, and is no COCO for that
@@ -126,7 +126,7 @@ def test_names_match_without_their_spaces_and_padding(tmp_path, sides, ours, the
         listed(tmp_path / "p.json", predicted[::-1], [ours.format(i) for i in range(20, 0, -1)]),
         listed(tmp_path / "t.json", truth, [theirs.format(i) for i in range(1, 21)]),
     )
-    np.testing.assert_allclose(result.predicted, predicted)
+    np.testing.assert_allclose(result.points, predicted)
 
 
 def test_labels_of_several_sets_have_no_name_of_one(tmp_path, sides):

@@ -23,14 +23,14 @@ def scene(tmp_path, make_faces):
     """Eight images with a labelled face each; the model also finds a stranger in two of them,
     and calls a tenth of the landmarks hidden."""
     faces = make_faces(8)
-    truth = np.where(np.isnan(faces.truth), faces.predicted, faces.truth)
+    truth = np.where(np.isnan(faces.labels), faces.points, faces.labels)
     records, results = [], []
     for i in range(8):
         image = f"photos/p{i}.jpg"
         records.append(FaceRecord(points=truth[i], visibility=np.ones(68), image=Path(image)))
         seen = np.where(np.arange(68) % 10 == i, 0.1, 0.9)
         face = FaceLandmarks(
-            points=faces.predicted[i], covariance=faces.covariance[i], visibility=seen,
+            points=faces.points[i], covariance=faces.covariance[i], visibility=seen,
             box=[0, 0, 9, 9],
         )  # fmt: skip
         stranger = face.transform([[1, 0, 900], [0, 1, 0]])
@@ -46,13 +46,13 @@ def test_every_format_closes(scene, name):
     write_results(path, results, name)
     back = read_faces(path, folder / "truth.json")
     # hidden ones too; files of predictions round to a thousandth of a pixel
-    assert back.predicted == pytest.approx(faces.predicted, abs=5.1e-4)
+    assert back.points == pytest.approx(faces.points, abs=5.1e-4)
     assert not back.failed.any()
     assert back.notes == ("2 predictions have no label and are left out.",)
     if name in ("json", "csv", "parquet"):
         assert back.covariance == pytest.approx(faces.covariance, rel=1e-3, abs=1e-3)
         assert back.visibility[2, 2] == pytest.approx(0.1)
-    expected = np.linalg.norm(faces.predicted - truth, axis=2).mean(axis=1)
+    expected = np.linalg.norm(faces.points - truth, axis=2).mean(axis=1)
     size = np.sqrt(np.prod(np.ptp(truth, axis=1), axis=1))
     found = accuracies(back, 1, 0)["box"].nme.value
     assert found == pytest.approx((expected / size).mean() * 100, rel=1e-4)
@@ -70,7 +70,7 @@ def test_covariances_that_nothing_taught_are_not_scored(scene, name):
     write_results(path, untaught, name)
     back = read_faces(path, folder / "truth.json")
     assert back.covariance is None and back.visibility is not None
-    assert name == "csv" or back.untrained == ("covariance",)  # csv leaves the cells empty
+    assert name == "csv" or back.missing == ("covariance",)  # csv leaves the cells empty
 
 
 def test_pts_says_what_it_cannot_hold(scene):
@@ -79,8 +79,8 @@ def test_pts_says_what_it_cannot_hold(scene):
         write_pts_files(folder / "pts" / result.image.split("/")[-1].removesuffix(".jpg"), result)
     back = read_faces(folder / "pts", folder / "truth.json")
     hidden = np.arange(68) % 10 == np.arange(8)[:, None]
-    assert np.isnan(back.predicted[hidden]).all()
-    assert back.predicted[~hidden] == pytest.approx(faces.predicted[~hidden], abs=1e-9)
+    assert np.isnan(back.points[hidden]).all()
+    assert back.points[~hidden] == pytest.approx(faces.points[~hidden], abs=1e-9)
     assert "called self-occluded" in back.notes[0]
 
 
@@ -96,15 +96,15 @@ def test_the_density_of_a_calibration_travels(scene, name):
     path = folder / f"predictions{SUFFIXES[name]}"
     write_results(path, drawn, name)
     back = read_faces(path, folder / "truth.json")
-    assert back.likelihood == law
-    assert read_faces(path, folder / "truth.json", likelihood="gauss").likelihood == "gauss"
+    assert back.faces.likelihood == law
+    assert read_faces(path, folder / "truth.json", likelihood="gauss").faces.likelihood == "gauss"
     rng = np.random.default_rng(0)
-    truth = family(law).from_covariance(faces.predicted, faces.covariance).sample(1, rng)[0]
-    scored = replace(back, truth=truth, classes=np.ones((8, 68), np.int8))
+    truth = family(law).from_covariance(faces.points, faces.covariance).sample(1, rng)[0]
+    scored = replace(back, labels=truth, label_visibility=np.ones((8, 68), np.int8))
     found = compute_metrics(scored, resamples=50)
     own = found.uncertainty
     assert own.likelihood == law and own.nll.calibrated == own.own_nll
     assert own.coverage.at["0.9"] == pytest.approx(0.9, abs=0.05)
-    wanted = family(law).from_covariance(back.predicted, back.covariance).entropy().mean()
+    wanted = family(law).from_covariance(back.points, back.covariance).entropy().mean()
     assert own.own_nll.pixel.value == pytest.approx(wanted, abs=0.15)
     assert own.own_nll.pixel.value < own.nll.laplace.pixel.value  # the law that they were drawn by

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from scored_files import changed
 
 from luvli.data.formats import write_pts
 from luvli.errors import InputError
 from luvli.evaluation import compare
-from luvli.evaluation.evaluated_faces import read_parquet
 from luvli.evaluation.metric_records import EvaluationMetrics
 from luvli.evaluation.report import write_report
+from luvli.evaluation.report_file import read_parquet
 from luvli.evaluation.table_text import interval
 
 FILES = ["metrics.json", "predictions.parquet", "report.html", "report.md"]
@@ -24,7 +24,7 @@ FILES = ["metrics.json", "predictions.parquet", "report.html", "report.md"]
 def report(tmp_path_factory, faces):
     folder = tmp_path_factory.mktemp("report")
     metrics = write_report(
-        folder, replace(faces, dataset="merl_rav", notes=("A note <here>.",)), resamples=50
+        folder, changed(faces, dataset="merl_rav", notes=("A note <here>.",)), resamples=50
     )
     return folder, metrics
 
@@ -60,7 +60,7 @@ def test_both_texts_say_the_same_numbers(report):
 
 def test_predictions_come_back(report, faces):
     back = read_parquet(report[0] / "predictions.parquet")
-    assert np.array_equal(back.predicted, faces.predicted) and back.dataset == "merl_rav"
+    assert np.array_equal(back.points, faces.points) and back.dataset == "merl_rav"
 
 
 @pytest.mark.parametrize(
@@ -76,19 +76,19 @@ def test_predictions_come_back(report, faces):
 )
 def test_a_report_of_hardly_anything(tmp_path, make_faces, case):
     faces = make_faces(1 if case == "one" else 4)
-    gap = np.full_like(faces.predicted, np.nan)
+    gap = np.full_like(faces.points, np.nan)
     if case == "points only":
-        faces = replace(faces, covariance=None, visibility=None, paper_pixel=None)
+        faces = changed(faces, covariance=None, visibility=None, paper_pixel=None)
     if case == "no prediction":
-        faces = replace(faces, predicted=gap, covariance=np.full_like(faces.covariance, np.nan))
+        faces = changed(faces, points=gap, covariance=np.full_like(faces.covariance, np.nan))
     if case == "no label":
-        faces = replace(faces, truth=gap, classes=np.zeros_like(faces.classes))
+        faces = changed(faces, labels=gap, label_visibility=np.zeros_like(faces.label_visibility))
     if case == "one place":  # as a network that learnt nothing: the eyes have no distance
-        faces = replace(faces, predicted=np.full_like(faces.predicted, 50.0))
+        faces = changed(faces, points=np.full_like(faces.points, 50.0))
     if case == "own markup":
-        faces = replace(
-            faces, predicted=faces.predicted[:, :5], truth=faces.truth[:, :5], markup="mine5",
-            classes=faces.classes[:, :5], covariance=faces.covariance[:, :5],
+        faces = changed(
+            faces, points=faces.points[:, :5], labels=faces.labels[:, :5], markup="mine5",
+            label_visibility=faces.label_visibility[:, :5], covariance=faces.covariance[:, :5],
             visibility=faces.visibility[:, :5],
         )  # fmt: skip
     metrics = write_report(tmp_path / "r", faces, resamples=20)
@@ -110,11 +110,11 @@ def test_a_report_needs_a_folder(tmp_path, faces):
 @pytest.fixture(scope="module")
 def two(tmp_path_factory, faces):
     folder = tmp_path_factory.mktemp("two")
-    worse = faces.truth + 1.3 * (faces.predicted - faces.truth)
-    worse = np.where(np.isnan(worse), faces.predicted, worse)
-    points = replace(faces, covariance=None, visibility=None, paper_pixel=None)
-    write_report(folder / "good", replace(points, method="good"), resamples=50)
-    bad = replace(points, method="bad", predicted=worse).take(np.arange(30))
+    worse = faces.labels + 1.3 * (faces.points - faces.labels)
+    worse = np.where(np.isnan(worse), faces.points, worse)
+    points = changed(faces, covariance=None, visibility=None, paper_pixel=None)
+    write_report(folder / "good", changed(points, method="good"), resamples=50)
+    bad = changed(points, method="bad", points=worse)[np.arange(30)]
     write_report(folder / "bad", bad, resamples=50)
     return [folder / "good", folder / "bad"]
 
@@ -124,7 +124,7 @@ def test_differences_are_paired_by_name(two, faces):
     nme_row, auc_row, _ = compare.paired_differences(reports)
     from luvli.evaluation import auc, nme
 
-    errors = nme(faces.predicted, faces.truth)[:30]
+    errors = nme(faces.points, faces.labels)[:30]
     assert nme_row.difference == pytest.approx(0.3 * errors.mean())
     assert nme_row.low > 0 and nme_row.p_value < 0.01 and nme_row.faces == 30
     assert auc_row.difference == pytest.approx(auc(1.3 * errors, 7) - auc(errors, 7))
@@ -132,7 +132,7 @@ def test_differences_are_paired_by_name(two, faces):
 
 def test_strangers_are_not_paired(two):
     reports = [compare.read_report(folder) for folder in two]
-    renamed = replace(reports[1].faces, names=tuple(f"x{i}" for i in range(30)))
+    renamed = changed(reports[1].faces, names=tuple(f"x{i}" for i in range(30)))
     strangers = [reports[0], compare.StoredReport(reports[1].metrics, renamed)]
     assert compare.paired_differences(strangers) == []
     assert "no paired test: bad" in compare.comparison_tables(strangers)[0].note
@@ -141,12 +141,10 @@ def test_strangers_are_not_paired(two):
 def test_faces_that_share_nothing_but_a_number_are_not_paired(two):
     """Predictions without names are called face 0, face 1, ... in every report."""
     first, second = (compare.read_report(folder) for folder in two)
-    lying = replace(second.faces, truth=second.faces.truth[..., ::-1])  # faces on their side
+    lying = changed(second.faces, labels=second.faces.labels[..., ::-1])  # faces on their side
     strangers = [first, compare.StoredReport(second.metrics, lying)]
     assert compare.paired_differences(strangers) == []
-    halved = replace(
-        second.faces, truth=second.faces.truth / 2, predicted=second.faces.predicted / 2
-    )
+    halved = changed(second.faces, labels=second.faces.labels / 2, points=second.faces.points / 2)
     same = [first, compare.StoredReport(second.metrics, halved)]  # in pixels of a crop, say
     assert compare.paired_differences(same)[0].faces == 30
 
@@ -164,11 +162,11 @@ def test_methods_of_one_name_are_told_apart_by_folder(two):
 
 def test_score_compare_table_and_figure_in_a_row(luvli, tmp_path, faces, quick):
     np.savez(
-        tmp_path / "p.npz", points=faces.predicted, covariance=faces.covariance,
+        tmp_path / "p.npz", points=faces.points, covariance=faces.covariance,
         names=np.array(faces.names),
     )  # fmt: skip
     for i, name in enumerate(faces.names):
-        write_pts(tmp_path / f"truth/{name}.pts", faces.truth[i], faces.classes[i])
+        write_pts(tmp_path / f"truth/{name}.pts", faces.labels[i], faces.label_visibility[i])
     done = luvli(
         "score", tmp_path / "p.npz", "--truth", tmp_path / "truth", "--out", tmp_path / "r",
         "--name", "mine", "--dataset", "merl_rav", "--subset", "frontal", "--resamples", 20,
@@ -195,7 +193,7 @@ def test_score_compare_table_and_figure_in_a_row(luvli, tmp_path, faces, quick):
 
 
 def test_score_prints_json(luvli, tmp_path, faces):
-    np.savez(tmp_path / "p.npz", points=faces.predicted, truth=faces.truth)
+    np.savez(tmp_path / "p.npz", points=faces.points, truth=faces.labels)
     done = luvli("score", tmp_path / "p.npz", "--json", "--resamples", 10)
     assert json.loads(done.stdout)["faces"] == len(faces)
 

@@ -81,8 +81,9 @@ def test_lengths_must_agree():
 
 def test_confidence_reaches_the_metrics(tmp_path) -> None:
     """Two of four faces failed; the confidence knows which, and says so too boldly."""
-    from luvli.evaluation.evaluated_faces import EvaluatedFaces, read_parquet, write_parquet
+    from luvli.evaluation.labelled_faces import LabelledFaces
     from luvli.evaluation.metrics import compute_metrics
+    from luvli.evaluation.report_file import read_parquet, write_parquet
     from luvli.evaluation.report_tables import confidence_tables
     from luvli.evaluation.summary import summary_rows
 
@@ -90,8 +91,8 @@ def test_confidence_reaches_the_metrics(tmp_path) -> None:
     truth[:, 0], truth[:, 1] = 0.0, 100.0  # every box has a size of 100
     shift = np.array([1.0, 2.0, 10.0, 20.0])
     predicted = truth + np.stack([shift, np.zeros(4)], axis=1)[:, None]
-    faces = EvaluatedFaces(
-        predicted=predicted, truth=truth, classes=np.ones((4, 6), np.int8),
+    faces = LabelledFaces.from_arrays(
+        points=predicted, labels=truth, label_visibility=np.ones((4, 6), np.int8),
         covariance=np.tile(np.eye(2), (4, 6, 1, 1)), confidence=np.array([0.9, 0.8, 0.1, 0.2]),
         expected_error=np.array([1.0, 2.0, 11.0, 19.0]),
     )  # fmt: skip
@@ -102,7 +103,7 @@ def test_confidence_reaches_the_metrics(tmp_path) -> None:
     assert (found.expected_error, found.error) == pytest.approx((8.25, 8.25))
     write_parquet(tmp_path / "p.parquet", faces)
     again = read_parquet(tmp_path / "p.parquet")
-    assert again.confidence.tolist() == faces.confidence.tolist()
+    assert again.faces.confidence.tolist() == faces.faces.confidence.tolist()
     metrics = compute_metrics(again, resamples=10)
     assert confidence_tables(metrics)[0].rows[0][2] == "1.000"
     assert any("confidence" in row[0] for row in summary_rows(metrics))

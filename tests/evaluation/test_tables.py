@@ -218,15 +218,14 @@ def test_later_methods_stand_between_the_paper_and_ours_with_sources(report):
 @pytest.mark.parametrize("side", [128, 256])
 def test_units_do_not_depend_on_the_size_of_the_crops(make_faces, side):
     """A model of 128-pixel crops and one of 256, of the same predictions, fill the same cells."""
-    from dataclasses import replace
 
     from luvli.data.record import FaceRecord
-    from luvli.evaluation.evaluated_faces import from_records
-    from luvli.faces import FaceLandmarks
+    from luvli.evaluation.labelled_faces import LabelledFaces
+    from luvli.faces import FaceLandmarks, Faces
     from luvli.image.crop import Crop
 
     faces = make_faces(20)
-    truth = np.where(np.isnan(faces.truth), faces.predicted, faces.truth)
+    truth = np.where(np.isnan(faces.labels), faces.points, faces.labels)
     records, predictions = [], []
     for i in range(20):
         record = FaceRecord(points=truth[i], visibility=np.ones(68), dataset="cofw68")
@@ -234,19 +233,20 @@ def test_units_do_not_depend_on_the_size_of_the_crops(make_faces, side):
         in_crop = crop.covariance_to_crop(faces.covariance[i])  # what such a network answers
         predictions.append(
             FaceLandmarks(
-                points=crop.to_image(crop.to_crop(faces.predicted[i])),
+                points=crop.to_image(crop.to_crop(faces.points[i])),
                 covariance=crop.covariance_to_image(in_crop),
                 visibility=np.ones(68), box=record.tight_box, visibility_trained=False,
             )
         )  # fmt: skip
         records.append(record)
-    measured = compute_metrics(replace(from_records(records, predictions), method="m"), resamples=5)
+    labelled = LabelledFaces.from_records(records, Faces.stack(predictions), method="m")
+    measured = compute_metrics(labelled, resamples=5)
     row = with_reports(published_table(5), [measured]).rows[-1]
     paper = Crop.from_box(records[0].tight_box, 256, 1.1)  # the paper's crop, by its own rule
     root = np.sqrt(np.linalg.det(paper.covariance_to_crop(faces.covariance[0])))
     ratio = measured.classes["unoccluded"].spread_paper / row.values[1]
     assert ratio == 1.0
-    one = compute_metrics(from_records(records[:1], predictions[:1]), resamples=5)
+    one = compute_metrics(labelled[:1], resamples=5)
     assert one.classes["unoccluded"].spread_paper == pytest.approx(root.mean())
     nats = one.uncertainty.nll.laplace
     assert nats.paper.value == pytest.approx(nats.pixel.value + 2 * np.log(paper.scale / 4))

@@ -117,8 +117,8 @@ def _write_predicted(format: str) -> Callable[[Path], None]:
 
 def _write_report(path: Path) -> None:
     from luvli.data.formats import write_labels
-    from luvli.evaluation.evaluated_faces import write_parquet
     from luvli.evaluation.match import read_faces
+    from luvli.evaluation.report_file import write_parquet
 
     _write_predicted("json")(path.with_name("for-report.json"))
     write_labels(path.with_name("for-report-truth.json"), records(), "json")

@@ -120,9 +120,7 @@ def test_profiles_that_were_held_out_gain_by_it(shipped: Predictor, shared: Path
     if not (shared / "data/merl_rav_organized").is_dir():
         pytest.skip("needs MERL-RAV's images")
     pytest.importorskip("torch", reason="recipes are read with the extra train")
-    from luvli.evaluation import nme
-    from luvli.evaluation.evaluate_model import run_model
-    from luvli.evaluation.evaluated_faces import from_records
+    from luvli.evaluation.labelled_faces import predict_records
     from luvli.training.recipe_files import read_recipe
     from luvli.training.sources import load_source
 
@@ -132,14 +130,9 @@ def test_profiles_that_were_held_out_gain_by_it(shipped: Predictor, shared: Path
     held_out = load_source("merl", source, data, recipe.network).held_out
     records = [face for face in held_out if face.attributes["pose"] in ("left", "right")]
     errors = []
-    for margin in (refine.margin, lambda info: 0):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(refine, "margin", margin)
-            faces = from_records(records, list(run_model(shipped, records, "detector")))
-        found = faces.with_tight_boxes()
-        errors.append(
-            nme(found.predicted, found.truth, "box", found.visible, "visible", markup="ibug68")
-        )
+    for refined in (True, False):
+        faces = predict_records(shipped, records, "detector", refine_boxes=refined)
+        errors.append(faces.with_tight_boxes().nme("box", "visible"))
     both = np.isfinite(errors).all(axis=0)
     assert both.sum() > 0.9 * len(records) > 100
     assert errors[0][both].mean() < 0.98 * errors[1][both].mean()

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 pytest.importorskip("torch")
 
 from luvli.data.record import FaceRecord
-from luvli.evaluation import EvaluatedFaces, nme
-from luvli.evaluation.evaluate_model import run_model
-from luvli.evaluation.evaluated_faces import from_records
+from luvli.evaluation import LabelledFaces, nme
+from luvli.evaluation.labelled_faces import predict_records
 from luvli.evaluation.uncertainty import radii
 from luvli.image.read import read_image
 from luvli.models import FOLDER, model_names, read_card
@@ -61,15 +60,15 @@ def reported(shared: Path) -> dict[str, list[FaceRecord]]:
 
 
 @pytest.fixture(scope="module")
-def lfpw_faces(shipped: Predictor, reported: dict[str, list[FaceRecord]]) -> EvaluatedFaces:
+def lfpw_faces(shipped: Predictor, reported: dict[str, list[FaceRecord]]) -> LabelledFaces:
     records = reported["lfpw"]
-    return from_records(records, list(run_model(shipped, records, "detector")))
+    return predict_records(shipped, records, "detector", refine_boxes=True)
 
 
 @pytest.fixture(scope="module")
-def merl_faces(shipped: Predictor, reported: dict[str, list[FaceRecord]]) -> EvaluatedFaces:
+def merl_faces(shipped: Predictor, reported: dict[str, list[FaceRecord]]) -> LabelledFaces:
     records = reported["merl"][:SAMPLE]
-    return from_records(records, list(run_model(shipped, records, "detector"))).with_tight_boxes()
+    return predict_records(shipped, records, "detector", refine_boxes=True).with_tight_boxes()
 
 
 def card_row(table: str, name: str) -> list[str]:
@@ -80,21 +79,21 @@ def card_row(table: str, name: str) -> list[str]:
 
 @pytest.mark.slow
 def test_photographs_it_never_saw_are_aligned_as_the_card_says(
-    lfpw_faces: EvaluatedFaces, merl_faces: EvaluatedFaces
+    lfpw_faces: LabelledFaces, merl_faces: LabelledFaces
 ) -> None:
-    errors = nme(lfpw_faces.predicted, lfpw_faces.truth, "interocular", lfpw_faces.visible)
+    errors = nme(lfpw_faces.points, lfpw_faces.labels, "interocular", lfpw_faces.visible)
     row = card_row("Accuracy", "lfpw")
     assert int(row[1]) == len(errors) and row[2] == "interocular"
     measured = np.where(np.isfinite(errors), errors, 100.0).mean()
     assert measured == pytest.approx(float(row[3]), abs=0.02)
     assert measured < 3.6
-    boxes = nme(merl_faces.predicted, merl_faces.truth, "box", merl_faces.visible, "visible")
+    boxes = nme(merl_faces.points, merl_faces.labels, "box", merl_faces.visible, "visible")
     assert np.median(boxes[np.isfinite(boxes)]) < 2.8
 
 
 @pytest.mark.slow
 def test_ellipses_hold_as_many_labels_as_they_say(
-    lfpw_faces: EvaluatedFaces, merl_faces: EvaluatedFaces
+    lfpw_faces: LabelledFaces, merl_faces: LabelledFaces
 ) -> None:
     """Over all poses within five points; LFPW within what its own row of the card says."""
     for faces, name in ((merl_faces, "merl"), (lfpw_faces, "lfpw")):
@@ -102,9 +101,9 @@ def test_ellipses_hold_as_many_labels_as_they_say(
         assert faces.likelihood == load("luvli-68").info.likelihood
         found = ~faces.failed
         distances = radii(
-            faces.predicted[found],
+            faces.points[found],
             faces.covariance[found],
-            faces.truth[found],
+            faces.labels[found],
             faces.visible[found],
         )
         row = card_row("Calibration", name)
@@ -117,13 +116,13 @@ def test_ellipses_hold_as_many_labels_as_they_say(
 
 
 @pytest.mark.slow
-def test_unsure_landmarks_are_the_wrong_ones(merl_faces: EvaluatedFaces) -> None:
+def test_unsure_landmarks_are_the_wrong_ones(merl_faces: LabelledFaces) -> None:
     assert merl_faces.covariance is not None
     found = ~merl_faces.failed
     spread = np.sqrt(np.sqrt(np.linalg.det(merl_faces.covariance[found])))
-    errors = np.linalg.norm(merl_faces.predicted - merl_faces.truth, axis=2)[found]
-    size = np.nanmax(merl_faces.truth[found], axis=(1, 2)) - np.nanmin(
-        merl_faces.truth[found], axis=(1, 2)
+    errors = np.linalg.norm(merl_faces.points - merl_faces.labels, axis=2)[found]
+    size = np.nanmax(merl_faces.labels[found], axis=(1, 2)) - np.nanmin(
+        merl_faces.labels[found], axis=(1, 2)
     )
     seen = merl_faces.visible[found]
     mean = [(spread[i][seen[i]].mean(), errors[i][seen[i]].mean()) for i in range(len(size))]
@@ -170,11 +169,11 @@ def test_real_faces_on_their_heads_are_not_believed(
 
 
 @pytest.mark.slow
-def test_visibility_of_real_faces(merl_faces: EvaluatedFaces) -> None:
+def test_visibility_of_real_faces(merl_faces: LabelledFaces) -> None:
     assert merl_faces.visibility is not None
     found = ~merl_faces.failed
     called = merl_faces.visibility[found] > 0.5
-    classes = merl_faces.classes[found]
+    classes = merl_faces.label_visibility[found]
     assert (~called[classes == 0]).mean() > 0.85
     assert called[classes > 0].mean() > 0.98
 

@@ -64,6 +64,7 @@ def evaluate(
     Example: `luvli evaluate model --data w300 data/300w --protocol split2 --out report`
     """
     from luvli.evaluation.evaluate_model import evaluate_set
+    from luvli.evaluation.labelled_faces import crop_name
     from luvli.evaluation.report import write_report
     from luvli.evaluation.summary import heading, summary
     from luvli.progress import track
@@ -72,10 +73,10 @@ def evaluate(
     faces = evaluate_set(
         model, dataset, root, subset=subset, split=split, protocol=protocol, skip_bad=skip_bad,
         limit=limit, device=device,
-        crop_by=crop_by, boxes=boxes, method=name, given_boxes=given_boxes,
+        crop_by=crop_name(crop_by), boxes=boxes, method=name, given_boxes=given_boxes,
         mean_estimator=mean_estimator,
         covariance_estimator=covariance_estimator,
-        track=lambda records: track(records, "evaluating", unit="faces"),
+        progress=lambda records: track(records, "evaluating", unit="faces"),
     )  # fmt: skip
     metrics = write_report(out, faces)
     typer.echo(f"{heading(metrics)}: {summary(metrics)}")

@@ -96,6 +96,6 @@ def _evaluate(models: list[str], sets: list[str], protocol: str | None, reports:
             if not (folder / "metrics.json").is_file():
                 faces = evaluate_set(
                     model, name, root, protocol=protocol,
-                    track=lambda records: track(records, "evaluating", unit="faces"),
+                    progress=lambda records: track(records, "evaluating", unit="faces"),
                 )  # fmt: skip
                 write_report(folder, faces)

@@ -23,7 +23,7 @@ from luvli.evaluation.accuracy import (
     per_landmark,
 )
 from luvli.evaluation.bootstrap import bootstrap, paired_bootstrap
-from luvli.evaluation.evaluated_faces import EvaluatedFaces
+from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.metrics import compute_metrics
 from luvli.evaluation.selective import failure_auroc, nme_by_rank, risk_coverage
 from luvli.evaluation.uncertainty import (
@@ -44,7 +44,7 @@ from luvli.evaluation.visibility import (
 )
 
 __all__ = [
-    "EvaluatedFaces",
+    "LabelledFaces",
     "auc",
     "bootstrap",
     "brier",

@@ -17,7 +17,7 @@ from luvli.data.sets.check import TrackRecords
 from luvli.errors import InputError
 from luvli.evaluation.accuracy import normalizer_name
 from luvli.evaluation.compare import StoredReport, comparison_tables
-from luvli.evaluation.evaluated_faces import EvaluatedFaces, from_records
+from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.methods import NamedMethod
 from luvli.evaluation.metric_records import EvaluationMetrics, Interval
 from luvli.evaluation.metrics import compute_metrics
@@ -26,7 +26,7 @@ from luvli.evaluation.plots import plot_speed
 from luvli.evaluation.report import html_image, html_plot, html_table, page, png
 from luvli.evaluation.table_text import TextTable, interval, number
 from luvli.evaluation.tables import markdown_table
-from luvli.faces import FaceLandmarks
+from luvli.faces import FaceLandmarks, Faces
 from luvli.files import PathLike, whole_file, write_text
 from luvli.image.read import read_image
 
@@ -34,7 +34,7 @@ from luvli.image.read import read_image
 class MethodResult(NamedTuple):
     """One method's predictions, metrics and time."""
 
-    faces: EvaluatedFaces
+    faces: LabelledFaces
     metrics: EvaluationMetrics
     milliseconds: tuple[float, ...]
     """of each face, image in memory, the first call left out"""
@@ -89,10 +89,9 @@ def run_methods(
             found[i].append(_as_face(prediction, record, method.name))
     results = []
     for i, method in enumerate(methods):
-        faces = from_records(
-            records, found[i], method=method.name, likelihood=method.likelihood,
-            notes=method.notes,
-        ).with_tight_boxes()  # fmt: skip
+        faces = LabelledFaces.from_records(
+            records, Faces.stack(found[i]), method=method.name, notes=method.notes
+        ).with_tight_boxes()
         results.append(
             MethodResult(faces, compute_metrics(faces, resamples=resamples), tuple(spent[i]))
         )

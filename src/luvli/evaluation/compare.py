@@ -15,7 +15,7 @@ from luvli.errors import InputError
 from luvli.evaluation import accuracy, distribution_scores, plot_registry, uncertainty
 from luvli.evaluation.bootstrap import paired_bootstrap
 from luvli.evaluation.conditional import LEVEL
-from luvli.evaluation.evaluated_faces import EvaluatedFaces, read_parquet
+from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.metric_records import (
     AccuracyMetrics,
     EvaluationMetrics,
@@ -25,6 +25,7 @@ from luvli.evaluation.metric_records import (
 )
 from luvli.evaluation.metrics import box_scale, failed_of_each, failures_counted
 from luvli.evaluation.report import html_plot, html_table, page, png
+from luvli.evaluation.report_file import read_parquet
 from luvli.evaluation.table_text import TextTable, interval, number, numbered, probability
 from luvli.evaluation.tables import markdown_table
 from luvli.files import PathLike, write_text
@@ -38,7 +39,7 @@ class StoredReport(NamedTuple):
     """A report folder read back."""
 
     metrics: EvaluationMetrics
-    faces: EvaluatedFaces
+    faces: LabelledFaces
 
 
 class MethodDifference(NamedTuple):
@@ -202,16 +203,16 @@ def comparison_json(
     }
 
 
-def _common(a: EvaluatedFaces, b: EvaluatedFaces) -> tuple[EvaluatedFaces, EvaluatedFaces]:
+def _common(a: LabelledFaces, b: LabelledFaces) -> tuple[LabelledFaces, LabelledFaces]:
     """The faces of the same name in both, in the same order; none if their labels say that only
     the names are the same, as of two sets that number their faces."""
     where = {name: i for i, name in enumerate(b.names)}
     pairs = [(i, where[name]) for i, name in enumerate(a.names) if name in where]
     index = np.array(pairs, dtype=np.intp).reshape(-1, 2)
-    mine, theirs = a.take(index[:, 0]), b.take(index[:, 1])
-    if _same_labels(mine.truth, theirs.truth):
+    mine, theirs = a[index[:, 0]], b[index[:, 1]]
+    if _same_labels(mine.labels, theirs.labels):
         return mine, theirs
-    return mine.take([]), theirs.take([])
+    return mine[[]], theirs[[]]
 
 
 def _same_labels(a: Floats, b: Floats) -> bool:
@@ -228,21 +229,23 @@ def _in_box(points: Floats) -> Floats:
     return np.asarray((points - boxes[:, None, :2]) / size[:, None, None])
 
 
-def _errors(faces: EvaluatedFaces, normalizer: accuracy.Normalizer) -> Floats:
+def _errors(faces: LabelledFaces, normalizer: accuracy.Normalizer) -> Floats:
     return accuracy.nme(
-        faces.predicted, faces.truth, normalizer, faces.visible,
-        boxes=faces.boxes, markup=faces.markup,
+        faces.points, faces.labels, normalizer, faces.visible,
+        boxes=faces.label_boxes, markup=faces.markup_name,
     )  # fmt: skip
 
 
-def _face_scores(faces: EvaluatedFaces) -> dict[str, Floats]:
+def _face_scores(faces: LabelledFaces) -> dict[str, Floats]:
     """Means over each face's usable landmarks (n,): NLL, energy score, how far coverage misses."""
     assert faces.covariance is not None
-    given = (faces.predicted, faces.covariance, faces.truth)
+    given = (faces.points, faces.covariance, faces.labels)
     scale = box_scale(faces)
-    nll = uncertainty.negative_log_likelihood(*given, faces.likelihood, faces.visible, scale=scale)
-    energy = distribution_scores.energy_score(*given, faces.likelihood, faces.visible)
-    limit = float(family(faces.likelihood).radius_quantile(LEVEL))
+    nll = uncertainty.negative_log_likelihood(
+        *given, faces.faces.likelihood, faces.visible, scale=scale
+    )
+    energy = distribution_scores.energy_score(*given, faces.faces.likelihood, faces.visible)
+    limit = float(family(faces.faces.likelihood).radius_quantile(LEVEL))
     radius = uncertainty.radii(*given, faces.visible)
     inside = np.where(np.isnan(radius), np.nan, radius <= limit)
     return {

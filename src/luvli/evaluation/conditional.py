@@ -12,11 +12,10 @@ from numpy.typing import ArrayLike
 
 from luvli.arrays import Bools
 from luvli.evaluation.bootstrap import bootstrap_columns
-from luvli.evaluation.evaluated_faces import EvaluatedFaces
+from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.metric_records import ConditionalCoverage
 from luvli.evaluation.uncertainty import LikelihoodName, radii
 from luvli.likelihood import family
-from luvli.markup import is_markup, markup_by_size, markup_for
 
 LEVEL = 0.9
 """share of the labels that the ellipses asked about should hold"""
@@ -60,13 +59,11 @@ def conditional_coverage(
     ]
 
 
-def face_conditions(faces: EvaluatedFaces) -> dict[str, dict[str, Bools]]:
+def face_conditions(faces: LabelledFaces) -> dict[str, dict[str, Bools]]:
     """The conditions that a set of faces knows, by kind: group, subset, occlusion, face size,
     landmark."""
     conditions: dict[str, dict[str, Bools]] = {}
-    known = markup_by_size(faces.landmarks)
-    if faces.markup is not None:
-        known = markup_for(faces.landmarks, faces.markup) if is_markup(faces.markup) else None
+    known = faces.markup
     numbers = np.arange(faces.landmarks)
     if known is not None:
         conditions["part"] = {
@@ -75,7 +72,8 @@ def face_conditions(faces: EvaluatedFaces) -> dict[str, dict[str, Bools]]:
     if faces.subsets:
         conditions["subset"] = {name: mask[:, None] for name, mask in faces.subsets.items()}
     conditions["occlusion"] = {
-        "unoccluded": faces.classes == 1, "externally occluded": faces.classes == 2
+        "unoccluded": faces.label_visibility == 1,
+        "externally occluded": faces.label_visibility == 2,
     }  # fmt: skip
     conditions["face size"] = _by_size(faces)
     names = known.names if known else [str(j) for j in range(faces.landmarks)]
@@ -85,11 +83,11 @@ def face_conditions(faces: EvaluatedFaces) -> dict[str, dict[str, Bools]]:
     return conditions
 
 
-def _by_size(faces: EvaluatedFaces) -> dict[str, Bools]:
+def _by_size(faces: LabelledFaces) -> dict[str, Bools]:
     """Thirds of the faces by the diagonal of their labels' tight box, in pixels."""
     from luvli.evaluation.accuracy import normalizers
 
-    size = normalizers(faces.truth, "diagonal", faces.visible)
+    size = normalizers(faces.labels, "diagonal", faces.visible)
     if len(faces) < 6 or np.isnan(size).all():
         return {}
     low, high = np.nanquantile(size, (1 / 3, 2 / 3))
@@ -101,17 +99,17 @@ def _by_size(faces: EvaluatedFaces) -> dict[str, Bools]:
 
 
 def all_conditions(
-    faces: EvaluatedFaces, resamples: int = 1000, seed: int = 0, level: float = LEVEL
+    faces: LabelledFaces, resamples: int = 1000, seed: int = 0, level: float = LEVEL
 ) -> list[ConditionalCoverage]:
     """`conditional_coverage` under every condition of `face_conditions`."""
     assert faces.covariance is not None
-    radius = radii(faces.predicted, faces.covariance, faces.truth, faces.visible)
+    radius = radii(faces.points, faces.covariance, faces.labels, faces.visible)
     kinds = face_conditions(faces)
     named = {
         f"{kind}/{name}": mask for kind, masks in kinds.items() for name, mask in masks.items()
     }
     rows = conditional_coverage(
-        radius, named, faces.likelihood, level, resamples=resamples, seed=seed
+        radius, named, faces.faces.likelihood, level, resamples=resamples, seed=seed
     )  # all at once: the faces are drawn once for all conditions
     return [
         row.model_copy(update=dict(zip(("kind", "name"), row.name.split("/", 1), strict=True)))

@@ -21,10 +21,11 @@ from luvli.data.record import Visibility
 from luvli.data.sets import get_set, load_set
 from luvli.errors import InputError, require
 from luvli.evaluation.accuracy import nme, tight_boxes
-from luvli.evaluation.evaluated_faces import EvaluatedFaces, absolute_path, read_parquet
+from luvli.evaluation.labelled_faces import LabelledFaces, absolute_path
 from luvli.evaluation.paper_units import paper_pixels
 from luvli.evaluation.pixel_origin import as_annotations_count, origin_note, share_note
 from luvli.evaluation.prediction_files import read_predictions, read_truth
+from luvli.evaluation.report_file import read_parquet
 from luvli.evaluation.unmatched_faces import UnmatchedFaces, arrays_of_records, unique_names
 from luvli.files import PathLike
 
@@ -49,7 +50,7 @@ def read_faces(
     given_boxes: bool = False,
     by_order: bool = False,
     **about: Any,
-) -> EvaluatedFaces:
+) -> LabelledFaces:
     """Read predictions and labels, and match them.
 
     `truth` is a file or folder, `data` a data set's name and folder instead; both may be left
@@ -63,7 +64,9 @@ def read_faces(
     given = {name: value for name, value in about.items() if value is not None}
     source = Path(predictions)
     if truth is None and data is None and _is_report(source):
-        return replace(read_parquet(source), **given)
+        faces = read_parquet(source)
+        settings = {name: given.pop(name) for name in ("markup", "likelihood") if name in given}
+        return replace(faces, faces=replace(faces.faces, **settings), **given)
     guess, held = read_predictions(source, signs)
     if truth is not None:
         guess = as_annotations_count(guess, source, Path(truth))
@@ -111,7 +114,7 @@ def match_faces(
     *,
     given_boxes: bool = False,
     by_order: bool = False,
-) -> EvaluatedFaces:
+) -> LabelledFaces:
     """Both sides as one set: a row for each labelled face, NaN where it has no prediction."""
     if guess.points.shape[1] != labels.points.shape[1]:
         raise InputError(
@@ -136,21 +139,20 @@ def match_faces(
     notes += origin_note(taken(guess.points), truth) + share_note(taken(guess.points), truth)
     dataset = about.get("dataset", "") or labels.dataset
     parts = sorted({name for members in labels.subsets for name in members})
-    lengths = {} if labels.box_size is None else {"box_size": labels.box_size}
     fields: dict[str, Any] = {
-        "markup": labels.markup or guess.markup, "dataset": dataset, "untrained": guess.untrained,
-    }  # fmt: skip
-    if guess.likelihood is not None:
-        fields["likelihood"] = guess.likelihood
-    return EvaluatedFaces(
-        predicted=taken(guess.points),
-        truth=truth,
-        classes=classes,
-        covariance=taken(guess.covariance),
-        visibility=taken(guess.visibility),
-        boxes=labels.boxes if given_boxes else None,
+        "markup": labels.markup or guess.markup,
+        "dataset": dataset,
+        "likelihood": guess.likelihood or "laplace",
+    }
+    return LabelledFaces.from_arrays(
+        taken(guess.points),
+        truth,
+        classes,
+        taken(guess.covariance),
+        taken(guess.visibility),
+        label_boxes=labels.boxes if given_boxes else None,
         paper_pixel=_paper_pixel(guess, labels, truth, dataset, taken),
-        lengths=lengths,
+        lengths={} if labels.box_size is None else {"box_size": labels.box_size},
         names=_display_names(labels) or _display_names(guess),
         images=tuple(map(absolute_path, labels.images or guess.images)),
         subsets={part: np.array([part in members for members in labels.subsets]) for part in parts},

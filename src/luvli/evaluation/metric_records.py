@@ -262,7 +262,7 @@ class EvaluationMetrics(MetricRecord):
     """faces without a prediction"""
     unmeasurable: tuple[str, ...]
     """faces without a label to measure against"""
-    untrained: tuple[TrainedPart, ...] = ()
+    untrained: tuple[str, ...] = ()
     """what the model never learnt, so that nothing is reported about it"""
     notes: tuple[str, ...] = ()
     accuracy: dict[str, AccuracyMetrics]

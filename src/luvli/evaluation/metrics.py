@@ -18,7 +18,7 @@ from luvli.evaluation import (
 )
 from luvli.evaluation.bootstrap import bootstrap_columns, bootstrap_width
 from luvli.evaluation.conditional import all_conditions
-from luvli.evaluation.evaluated_faces import EvaluatedFaces
+from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.metric_records import (
     AccuracyMetrics,
     ClassMetrics,
@@ -37,7 +37,6 @@ from luvli.evaluation.metric_records import (
     VisibilityMetrics,
 )
 from luvli.evaluation.uncertainty import LIKELIHOODS, LikelihoodName
-from luvli.markup import Markup, is_markup, markup_by_size, markup_for
 
 CUTOFFS = (7, 8, 10)
 """percent: NME box, 300-W inter-ocular, WFLW"""
@@ -50,7 +49,7 @@ PER_BIN = (734, 36)
 
 
 def compute_metrics(
-    faces: EvaluatedFaces, *, resamples: int = 1000, seed: int = 0
+    faces: LabelledFaces, *, resamples: int = 1000, seed: int = 0
 ) -> EvaluationMetrics:
     """All metrics, with intervals from `resamples` draws of the faces."""
     if not len(faces):
@@ -59,22 +58,22 @@ def compute_metrics(
     each = accuracy.average_errors(errors)
     scale = box_scale(faces)
     spread = faces.covariance is not None
-    hidden = faces.visibility is not None and (faces.classes == 0).any()
+    hidden = faces.visibility is not None and (faces.label_visibility == 0).any()
     return EvaluationMetrics(
         method=faces.method,
         dataset=faces.dataset,
         subset=faces.subset,
-        markup=faces.markup,
+        markup=faces.markup_name,
         faces=len(faces),
         landmarks=faces.landmarks,
         visible_landmarks=int(faces.visible.sum()),
         failed=tuple(faces.names[i] for i in np.flatnonzero(faces.failed)),
         unmeasurable=tuple(faces.names[i] for i in np.flatnonzero(np.isnan(each))),
-        untrained=faces.untrained,
+        untrained=faces.missing,
         notes=faces.notes,
         accuracy=accuracies(faces, resamples, seed),
         per_landmark=accuracy.per_landmark(errors).tolist(),
-        per_group=accuracy.per_group(errors, faces.markup) if known_markup(faces) else {},
+        per_group=accuracy.per_group(errors, faces.markup_name) if faces.markup else {},
         classes=_classes(faces, errors, scale),
         uncertainty=_uncertainties(faces, scale, resamples, seed) if spread else None,
         selective=_selective(faces, errors) if spread else {},
@@ -83,29 +82,29 @@ def compute_metrics(
         subsets={
             name: SubsetMetrics(faces=len(part), accuracy=accuracies(part, resamples, seed))
             for name, mask in faces.subsets.items()
-            if len(part := faces.take(mask)) and not mask.all()
+            if len(part := faces[mask]) and not mask.all()
         },
     )
 
 
-def box_errors(faces: EvaluatedFaces) -> Floats:
+def box_errors(faces: LabelledFaces) -> Floats:
     """(n, k) landmark errors in percent of the box."""
     return accuracy.landmark_errors(
-        faces.predicted, faces.truth, "box", faces.visible, boxes=faces.boxes
+        faces.points, faces.labels, "box", faces.visible, boxes=faces.label_boxes
     )
 
 
-def box_scale(faces: EvaluatedFaces) -> Floats:
+def box_scale(faces: LabelledFaces) -> Floats:
     """(n,) sqrt(w h) of the labels' box, in pixels."""
-    return accuracy.normalizers(faces.truth, "box", faces.visible, faces.boxes)
+    return accuracy.normalizers(faces.labels, "box", faces.visible, faces.label_boxes)
 
 
-def predicted_scale(faces: EvaluatedFaces) -> Floats:
+def predicted_scale(faces: LabelledFaces) -> Floats:
     """(n,) sqrt(w h) of the predicted landmarks' box: a size that is known without labels."""
-    return accuracy.normalizers(faces.predicted, "box")
+    return accuracy.normalizers(faces.points, "box")
 
 
-def face_spread(faces: EvaluatedFaces) -> Floats:
+def face_spread(faces: LabelledFaces) -> Floats:
     """(n,) predicted uncertainty of each face in percent of its predicted size.
 
     Landmarks count by their predicted visibility, where there is one: the location of an
@@ -117,19 +116,12 @@ def face_spread(faces: EvaluatedFaces) -> Floats:
     )
 
 
-def normalizers_for(faces: EvaluatedFaces) -> list[accuracy.Normalizer]:
+def normalizers_for(faces: LabelledFaces) -> list[accuracy.Normalizer]:
     """The normalisers that these faces allow: boxes always, eyes where the markup has them."""
-    return list(accuracy.NORMALIZERS) if known_markup(faces) else ["box", "diagonal"]
+    return list(accuracy.NORMALIZERS) if faces.markup else ["box", "diagonal"]
 
 
-def known_markup(faces: EvaluatedFaces) -> Markup | None:
-    """The markup with its eyes and groups, or None for a point set of the user's own."""
-    if faces.markup is not None:
-        return markup_for(faces.landmarks, faces.markup) if is_markup(faces.markup) else None
-    return markup_by_size(faces.landmarks)
-
-
-def accuracies(faces: EvaluatedFaces, resamples: int, seed: int) -> dict[str, AccuracyMetrics]:
+def accuracies(faces: LabelledFaces, resamples: int, seed: int) -> dict[str, AccuracyMetrics]:
     """NME, AUC and failure rate under every normaliser, with intervals from one draw."""
     kinds: dict[str, accuracy.Normalizer | Floats] = {
         **{kind: kind for kind in normalizers_for(faces)},
@@ -137,8 +129,8 @@ def accuracies(faces: EvaluatedFaces, resamples: int, seed: int) -> dict[str, Ac
     }
     errors = {
         kind: accuracy.landmark_errors(
-            faces.predicted, faces.truth, normalizer, faces.visible,
-            boxes=faces.boxes, markup=faces.markup,
+            faces.points, faces.labels, normalizer, faces.visible,
+            boxes=faces.label_boxes, markup=faces.markup_name,
         )
         for kind, normalizer in kinds.items()
     }  # fmt: skip
@@ -181,23 +173,23 @@ def failed_of_each(each: Floats, threshold: float) -> Floats:
     return np.where(np.isnan(each), np.nan, (each > threshold) * 100.0)
 
 
-def _classes(faces: EvaluatedFaces, errors: Floats, scale: Floats) -> dict[str, ClassMetrics]:
+def _classes(faces: LabelledFaces, errors: Floats, scale: Floats) -> dict[str, ClassMetrics]:
     if faces.covariance is None:
-        return visibility.visibility_classes(faces.classes, faces.visibility, errors)
+        return visibility.visibility_classes(faces.label_visibility, faces.visibility, errors)
     root = uncertainty.spread_root(faces.covariance)
     paper = None if faces.paper_pixel is None else root / faces.paper_pixel[:, None] ** 2
     return visibility.visibility_classes(
-        faces.classes, faces.visibility, errors,
+        faces.label_visibility, faces.visibility, errors,
         spread_pixel=root, spread_box=root / scale[:, None] ** 2, spread_paper=paper,
     )  # fmt: skip
 
 
 def _uncertainties(
-    faces: EvaluatedFaces, scale: Floats, resamples: int, seed: int
+    faces: LabelledFaces, scale: Floats, resamples: int, seed: int
 ) -> UncertaintyMetrics:
     assert faces.covariance is not None
-    likelihood = faces.likelihood
-    given = (faces.predicted, faces.covariance, faces.truth)
+    likelihood = faces.faces.likelihood
+    given = (faces.points, faces.covariance, faces.labels)
     z = uncertainty.whitened(*given, faces.visible)
     curve = uncertainty.coverage_curve(uncertainty.radii(*given, faces.visible), likelihood)
     bins = {
@@ -229,16 +221,16 @@ def _uncertainties(
     )
 
 
-def _scores(faces: EvaluatedFaces, scale: Floats, resamples: int, seed: int) -> DistributionScores:
+def _scores(faces: LabelledFaces, scale: Floats, resamples: int, seed: int) -> DistributionScores:
     """Scores in percent of the box; faces are drawn again, landmarks pooled."""
     assert faces.covariance is not None
-    given = (faces.predicted, faces.covariance, faces.truth)
+    given = (faces.points, faces.covariance, faces.labels)
     usable = uncertainty.usable_landmarks(*given, faces.visible)
     length = np.where(usable, distribution_scores.sharpness(faces.covariance, scale), np.nan) * 100
     percent = 100.0 / scale[:, None]
     columns = [
-        distribution_scores.energy_score(*given, faces.likelihood, faces.visible) * percent,
-        distribution_scores.crps(*given, faces.likelihood, faces.visible) * percent,
+        distribution_scores.energy_score(*given, faces.faces.likelihood, faces.visible) * percent,
+        distribution_scores.crps(*given, faces.faces.likelihood, faces.visible) * percent,
         length,
     ]
     sums = np.stack([np.nansum(values, axis=1) for values in columns], axis=1)
@@ -247,7 +239,7 @@ def _scores(faces: EvaluatedFaces, scale: Floats, resamples: int, seed: int) -> 
     radius = uncertainty.radii(*given, faces.visible)
     width = {
         f"{level:g}": bootstrap_width(
-            radius, length, level, faces.likelihood, resamples=resamples, seed=seed
+            radius, length, level, faces.faces.likelihood, resamples=resamples, seed=seed
         )
         for level in WIDTH_LEVELS
     }
@@ -258,7 +250,7 @@ def _correlations(bins: dict[str, uncertainty.ResidualBins]) -> CorrelationMetri
     return CorrelationMetrics(**{entry: points.pearson for entry, points in bins.items()})
 
 
-def _smallest_deviation(faces: EvaluatedFaces) -> SmallestDeviation | None:
+def _smallest_deviation(faces: LabelledFaces) -> SmallestDeviation | None:
     assert faces.covariance is not None
     values = uncertainty.smallest_deviation(faces.covariance, faces.paper_heatmap_pixel)
     if not len(values):
@@ -271,7 +263,7 @@ def _smallest_deviation(faces: EvaluatedFaces) -> SmallestDeviation | None:
 
 
 def _likelihoods(
-    faces: EvaluatedFaces, scale: Floats, resamples: int, seed: int
+    faces: LabelledFaces, scale: Floats, resamples: int, seed: int
 ) -> LikelihoodMetrics:
     """Mean negative log-likelihoods per landmark; images are drawn again, landmarks pooled."""
     assert faces.covariance is not None
@@ -279,10 +271,10 @@ def _likelihoods(
     if faces.paper_heatmap_pixel is not None:
         units["paper"] = faces.paper_heatmap_pixel
     nats = []
-    names = list(dict.fromkeys([*LIKELIHOODS, faces.likelihood]))
+    names = list(dict.fromkeys([*LIKELIHOODS, faces.faces.likelihood]))
     for name in names:
         pixel = uncertainty.negative_log_likelihood(
-            faces.predicted, faces.covariance, faces.truth, name, faces.visible
+            faces.points, faces.covariance, faces.labels, name, faces.visible
         )
         nats += [pixel - 2.0 * np.log(unit)[:, None] for unit in units.values()]
     known = [~np.isnan(values) for values in nats]
@@ -296,24 +288,28 @@ def _likelihoods(
     found: dict[LikelihoodName, UnitIntervals] = {
         name: UnitIntervals(**{unit: next(drawn) for unit in units}) for name in names
     }
-    own = found[faces.likelihood].paper
+    own = found[faces.faces.likelihood].paper
     return LikelihoodMetrics(
         laplace=found["laplace"],
         gauss=found["gauss"],
-        calibrated=None if faces.likelihood in LIKELIHOODS else found[faces.likelihood],
+        calibrated=None if faces.faces.likelihood in LIKELIHOODS else found[faces.faces.likelihood],
         published=None if own is None else own.shifted(-math.log(2.0 * math.pi)),
     )
 
 
-def _confidence(faces: EvaluatedFaces, each: Floats) -> ConfidenceMetrics | None:
+def _confidence(faces: LabelledFaces, each: Floats) -> ConfidenceMetrics | None:
     """The confidence against what happened; None where there is none."""
-    if faces.confidence is None or not np.isfinite(faces.confidence[~np.isnan(each)]).any():
+    sure = faces.faces.confidence
+    if not np.isfinite(sure[~np.isnan(each)]).any():
         return None
-    found = confidence.confidence_metrics(faces.confidence, each, expected=faces.expected_error)
+    guess = faces.faces.expected_error
+    found = confidence.confidence_metrics(
+        sure, each, expected=None if np.isnan(guess).all() else guess
+    )
     return ConfidenceMetrics.model_validate(found)
 
 
-def _selective(faces: EvaluatedFaces, errors: Floats) -> dict[str, SelectiveMetrics]:
+def _selective(faces: LabelledFaces, errors: Floats) -> dict[str, SelectiveMetrics]:
     """Failure detection per face (NME box) and per landmark (its error)."""
     assert faces.covariance is not None
     each = accuracy.average_errors(errors)
@@ -334,11 +330,11 @@ def _selective(faces: EvaluatedFaces, errors: Floats) -> dict[str, SelectiveMetr
     return result
 
 
-def _visibility(faces: EvaluatedFaces) -> VisibilityMetrics:
+def _visibility(faces: LabelledFaces) -> VisibilityMetrics:
     assert faces.visibility is not None
-    score, truth = visibility.labelled(faces.visibility, faces.classes)
-    pair = (faces.visibility, faces.classes)
-    asked = int((faces.classes >= 0).sum())
+    score, truth = visibility.labelled(faces.visibility, faces.label_visibility)
+    pair = (faces.visibility, faces.label_visibility)
+    asked = int((faces.label_visibility >= 0).sum())
     return VisibilityMetrics(
         landmarks=len(score),
         unpredicted=asked - len(score),

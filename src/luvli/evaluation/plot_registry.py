@@ -21,7 +21,7 @@ from luvli.evaluation import (
     uncertainty,
 )
 from luvli.evaluation import visibility as seen
-from luvli.evaluation.evaluated_faces import EvaluatedFaces
+from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.table_text import numbered
 from luvli.files import is_there
 from luvli.image.read import read_image
@@ -50,7 +50,7 @@ class Plot:
     """A figure: its numbers in the paper, what it shows, what it needs, how it is drawn."""
 
     title: str
-    draw: Callable[[Sequence[EvaluatedFaces], PlotOptions], Figure]
+    draw: Callable[[Sequence[LabelledFaces], PlotOptions], Figure]
     numbers: tuple[int, ...] = ()
     needs: tuple[str, ...] = ()
     several: bool = False
@@ -58,7 +58,7 @@ class Plot:
 
 
 def draw_plot(
-    name: str, sets: Sequence[EvaluatedFaces], options: PlotOptions | None = None
+    name: str, sets: Sequence[LabelledFaces], options: PlotOptions | None = None
 ) -> Figure:
     """The figure with this name or number in the paper, for one or several methods."""
     key = plot_name(name)
@@ -68,7 +68,7 @@ def draw_plot(
     for faces in sets:
         for field in entry.needs:
             if getattr(faces, field) is None:
-                why = "was not trained" if field in faces.untrained else "the predictions lack"
+                why = "was not trained" if field in faces.missing else "the predictions lack"
                 raise InputError(
                     f"figure {key} needs {field}, which {why}: {faces.method} cannot be shown."
                 )
@@ -80,14 +80,14 @@ def draw_plot(
     return entry.draw(with_distinct_methods(sets), options or PlotOptions())
 
 
-def with_distinct_methods(sets: Sequence[EvaluatedFaces]) -> list[EvaluatedFaces]:
+def with_distinct_methods(sets: Sequence[LabelledFaces]) -> list[LabelledFaces]:
     """The same sets, methods of one name numbered, so that each has a curve of its own."""
     names = numbered([faces.method for faces in sets])
     return [replace(faces, method=name) for faces, name in zip(sets, names, strict=True)]
 
 
-def _two_classes(faces: EvaluatedFaces) -> bool:
-    return len(np.unique(faces.classes[faces.classes >= 0] > 0)) == 2
+def _two_classes(faces: LabelledFaces) -> bool:
+    return len(np.unique(faces.label_visibility[faces.label_visibility >= 0] > 0)) == 2
 
 
 def plot_name(name: str) -> str:
@@ -102,17 +102,17 @@ def plot_name(name: str) -> str:
     raise unknown_choice("figure", name, PLOTS)
 
 
-def applicable_plots(faces: EvaluatedFaces) -> list[str]:
+def applicable_plots(faces: LabelledFaces) -> list[str]:
     """The figures that can be made of these predictions alone, without images."""
-    predicted = np.asarray(np.isfinite(faces.predicted).all(axis=2))
+    predicted = np.asarray(np.isfinite(faces.points).all(axis=2))
     drawn = ["ced"] if faces.visible.any() else []
-    if faces.visible.any() and metrics.known_markup(faces):
+    if faces.visible.any() and faces.markup:
         drawn.append("landmarks")
     if faces.covariance is not None and (faces.visible & predicted).any():
         drawn += ["residuals", "whitened", "coverage", "smallest-eigenvalue", "rank"]
         drawn.append("risk-coverage")
-        whole = metrics.known_markup(faces) and uncertainty.normalized_faces(
-            faces.predicted, faces.covariance, faces.markup
+        whole = faces.markup and uncertainty.normalized_faces(
+            faces.points, faces.covariance, faces.markup_name
         )
         if whole and len(whole[0]):
             drawn += ["mean-ellipses", "individual-ellipses"]
@@ -125,23 +125,23 @@ def _label(options: PlotOptions) -> str:
     return f"NME {options.normalizer} (%)"
 
 
-def _errors(faces: EvaluatedFaces, options: PlotOptions) -> NDArray[np.float64]:
+def _errors(faces: LabelledFaces, options: PlotOptions) -> NDArray[np.float64]:
     return accuracy.nme(
-        faces.predicted, faces.truth, options.normalizer, faces.visible,
-        boxes=faces.boxes, markup=faces.markup,
+        faces.points, faces.labels, options.normalizer, faces.visible,
+        boxes=faces.label_boxes, markup=faces.markup_name,
     )  # fmt: skip
 
 
-def _given(faces: EvaluatedFaces) -> tuple[Any, Any, Any, Any]:
-    return faces.predicted, faces.covariance, faces.truth, faces.visible
+def _given(faces: LabelledFaces) -> tuple[Any, Any, Any, Any]:
+    return faces.points, faces.covariance, faces.labels, faces.visible
 
 
-def _ced(sets: Sequence[EvaluatedFaces], options: PlotOptions) -> Figure:
+def _ced(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
     curves = {faces.method: _errors(faces, options) for faces in sets}
     return plots.plot_ced(curves, options.cutoff, _label(options))
 
 
-def _residuals(sets: Sequence[EvaluatedFaces], options: PlotOptions) -> Figure:
+def _residuals(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
     faces = sets[0]
     bins = uncertainty.residual_bins(
         *_given(faces),
@@ -153,7 +153,7 @@ def _residuals(sets: Sequence[EvaluatedFaces], options: PlotOptions) -> Figure:
     return plots.plot_residual(bins)
 
 
-def _smallest(sets: Sequence[EvaluatedFaces], options: PlotOptions) -> Figure:
+def _smallest(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
     faces = sets[0]
     assert faces.covariance is not None
     unit = "image pixels" if faces.paper_pixel is None else plots.HEATMAP_PIXELS
@@ -161,7 +161,7 @@ def _smallest(sets: Sequence[EvaluatedFaces], options: PlotOptions) -> Figure:
     return plots.plot_smallest_deviation(values, unit)
 
 
-def _rank(sets: Sequence[EvaluatedFaces], options: PlotOptions) -> Figure:
+def _rank(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
     curves = {
         faces.method: selective.nme_by_rank(_errors(faces, options), metrics.face_spread(faces))
         for faces in sets
@@ -169,48 +169,48 @@ def _rank(sets: Sequence[EvaluatedFaces], options: PlotOptions) -> Figure:
     return plots.plot_rank(curves, _label(options))
 
 
-def _whitened(sets: Sequence[EvaluatedFaces], options: PlotOptions) -> Figure:
+def _whitened(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
     z = uncertainty.whitened(*_given(sets[0]))
-    divergence = uncertainty.whitened_kl(z, sets[0].likelihood)
-    return plots.plot_whitened(z, sets[0].likelihood, divergence)
+    divergence = uncertainty.whitened_kl(z, sets[0].faces.likelihood)
+    return plots.plot_whitened(z, sets[0].faces.likelihood, divergence)
 
 
-def _mean_ellipses(sets: Sequence[EvaluatedFaces], options: PlotOptions) -> Figure:
+def _mean_ellipses(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
     faces = sets[0]
     assert faces.covariance is not None
-    mean = uncertainty.mean_ellipses(faces.predicted, faces.covariance, faces.markup)
+    mean = uncertainty.mean_ellipses(faces.points, faces.covariance, faces.markup_name)
     return plots.plot_mean_ellipse(mean)
 
 
-def _individual(sets: Sequence[EvaluatedFaces], options: PlotOptions) -> Figure:
+def _individual(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
     faces = sets[0]
     assert faces.covariance is not None
-    mean = uncertainty.mean_ellipses(faces.predicted, faces.covariance, faces.markup)
-    points, spread = uncertainty.normalized_faces(faces.predicted, faces.covariance, faces.markup)
+    mean = uncertainty.mean_ellipses(faces.points, faces.covariance, faces.markup_name)
+    points, spread = uncertainty.normalized_faces(faces.points, faces.covariance, faces.markup_name)
     chosen = _spaced(len(points), options.count)
-    return plots.plot_individual_ellipses(points[chosen], spread[chosen], mean, faces.markup)
+    return plots.plot_individual_ellipses(points[chosen], spread[chosen], mean, faces.markup_name)
 
 
-def _coverage(sets: Sequence[EvaluatedFaces], options: PlotOptions) -> Figure:
+def _coverage(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
     curves = {
         faces.method: uncertainty.coverage_curve(
-            uncertainty.radii(*_given(faces)), faces.likelihood
+            uncertainty.radii(*_given(faces)), faces.faces.likelihood
         )
         for faces in sets
     }
     return plots.plot_coverage(curves)
 
 
-def _visibility(sets: Sequence[EvaluatedFaces], options: PlotOptions) -> Figure:
+def _visibility(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
     faces = sets[0]
     assert faces.visibility is not None
-    pair = (faces.visibility, faces.classes)
+    pair = (faces.visibility, faces.label_visibility)
     return plots.plot_visibility(
         seen.roc(*pair), seen.precision_recall(*pair, "hidden"), seen.visibility_reliability(*pair)
     )
 
 
-def _risk(sets: Sequence[EvaluatedFaces], options: PlotOptions) -> Figure:
+def _risk(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
     curves = {
         faces.method: selective.risk_coverage(_errors(faces, options), metrics.face_spread(faces))
         for faces in sets
@@ -218,34 +218,34 @@ def _risk(sets: Sequence[EvaluatedFaces], options: PlotOptions) -> Figure:
     return plots.plot_risk_coverage(curves, _label(options))
 
 
-def _landmarks(sets: Sequence[EvaluatedFaces], options: PlotOptions) -> Figure:
+def _landmarks(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
     faces = sets[0]
     errors = accuracy.landmark_errors(
-        faces.predicted, faces.truth, options.normalizer, faces.visible,
-        boxes=faces.boxes, markup=faces.markup,
+        faces.points, faces.labels, options.normalizer, faces.visible,
+        boxes=faces.label_boxes, markup=faces.markup_name,
     )  # fmt: skip
-    return plots.plot_landmark(accuracy.per_landmark(errors), faces.markup, _label(options))
+    return plots.plot_landmark(accuracy.per_landmark(errors), faces.markup_name, _label(options))
 
 
-def _faces(sets: Sequence[EvaluatedFaces], options: PlotOptions) -> Figure:
+def _faces(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
     faces, images = _with_images(sets[0], options)
     return plot_faces.plot_faces(
-        images, faces.predicted, faces.truth, faces.covariance, faces.visibility
+        images, faces.points, faces.labels, faces.covariance, faces.visibility
     )
 
 
-def _labels(sets: Sequence[EvaluatedFaces], options: PlotOptions) -> Figure:
+def _labels(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
     faces, images = _with_images(sets[0], options)
-    return plot_faces.plot_labels(images, faces.truth, faces.classes, faces.markup)
+    return plot_faces.plot_labels(images, faces.labels, faces.label_visibility, faces.markup_name)
 
 
-def _overview(sets: Sequence[EvaluatedFaces], options: PlotOptions) -> Figure:
+def _overview(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
     return plot_overview.plot_overview()
 
 
 def _with_images(
-    faces: EvaluatedFaces, options: PlotOptions
-) -> tuple[EvaluatedFaces, list[NDArray[np.uint8]]]:
+    faces: LabelledFaces, options: PlotOptions
+) -> tuple[LabelledFaces, list[NDArray[np.uint8]]]:
     """Some faces, evenly spaced over the set, that have images."""
     found = []
     for name in faces.images:
@@ -257,7 +257,7 @@ def _with_images(
     if not there:
         raise InputError("no image of these faces was found: name their folder with --images.")
     chosen = [there[i] for i in _spaced(len(there), options.count)]
-    return faces.take(chosen), [read_image(place) for i in chosen if (place := found[i])]
+    return faces[chosen], [read_image(place) for i in chosen if (place := found[i])]
 
 
 def _spaced(total: int, wanted: int) -> list[int]:

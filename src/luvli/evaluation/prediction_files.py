@@ -42,8 +42,8 @@ from luvli.data.formats.parquet import read_face_table
 from luvli.data.formats.pts import FIRST_PIXEL
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
-from luvli.evaluation.evaluated_faces import read_parquet, table_array
 from luvli.evaluation.metric_records import TrainedPart
+from luvli.evaluation.report_file import read_parquet, table_array, table_numbers, table_words
 from luvli.evaluation.unmatched_faces import (
     UnmatchedFaces,
     arrays_of_records,
@@ -268,9 +268,7 @@ def _from_parquet(path: Path) -> UnmatchedFaces:
     columns = set(table.column_names)
 
     def words(column: str) -> tuple[str, ...]:
-        if column not in columns:
-            return ()
-        return tuple("" if word is None else str(word) for word in table[column].to_pylist())
+        return table_words(table, column, path)
 
     frames = words("frame")
     images = words("image")
@@ -279,7 +277,6 @@ def _from_parquet(path: Path) -> UnmatchedFaces:
     flags = [column for column in ("covariance_trained", "visibility_trained") if column in columns]
     untrained = _untrained(table.select(flags).to_pylist())
     markups = {word for word in words("markup") if word}
-    pixel = table["paper_pixel"].to_numpy() if "paper_pixel" in columns else None
     points, notes = located(table_array(table, "points", path), path)
     return UnmatchedFaces(
         str(path),
@@ -288,7 +285,7 @@ def _from_parquet(path: Path) -> UnmatchedFaces:
         None if "covariance" in untrained else table_array(table, "covariance", path),
         visibility=None if "visibility" in untrained else table_array(table, "visibility", path),
         likelihood=one_likelihood(words("likelihood")),
-        paper_pixel=pixel,
+        paper_pixel=table_numbers(table, "paper_pixel", path),
         images=images,
         markup=markups.pop() if len(markups) == 1 else None,
         untrained=untrained,
@@ -302,8 +299,9 @@ def _labels_of_report(path: Path) -> UnmatchedFaces:
         tuple(name for name, mask in faces.subsets.items() if mask[i]) for i in range(len(faces))
     )
     return UnmatchedFaces(
-        str(path), faces.truth, faces.names, classes=faces.classes, boxes=faces.boxes,
-        images=faces.images, subsets=members, markup=faces.markup, dataset=faces.dataset,
+        str(path), faces.labels, faces.names, classes=faces.label_visibility,
+        boxes=faces.label_boxes, images=faces.images, subsets=members, markup=faces.markup_name,
+        dataset=faces.dataset,
         paper_pixel=faces.paper_pixel,
     )  # fmt: skip
 

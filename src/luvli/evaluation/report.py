@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from luvli.errors import InputError
 from luvli.evaluation import plot_registry
-from luvli.evaluation.evaluated_faces import EvaluatedFaces, write_parquet
+from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.metric_records import EvaluationMetrics
 from luvli.evaluation.metrics import compute_metrics
+from luvli.evaluation.report_file import write_parquet
 from luvli.evaluation.report_tables import ReportSection, sections
 from luvli.evaluation.summary import heading, summary
 from luvli.evaluation.table_text import TextTable
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 def write_report(
     folder: PathLike,
-    faces: EvaluatedFaces,
+    faces: LabelledFaces,
     *,
     resamples: int = 1000,
     seed: int = 0,

@@ -38,14 +38,7 @@ def usable_landmarks(
 ) -> Bools:
     """(n, k) landmarks with a label, a predicted location and a positive-definite covariance."""
     found = np.isfinite(np.asarray(predicted, dtype=np.float64)).all(axis=-1)
-    return np.asarray(measured(truth, visible) & found & _is_covariance(covariance))
-
-
-def _is_covariance(covariance: ArrayLike) -> Bools:
-    spread = np.asarray(covariance, dtype=np.float64)
-    with np.errstate(invalid="ignore"):
-        positive = (algebra.determinant(spread) > 0) & (spread[..., 0, 0] > 0)
-    return np.asarray(positive & np.isfinite(spread).all(axis=(-1, -2)))
+    return np.asarray(measured(truth, visible) & found & algebra.is_covariance(covariance))
 
 
 def negative_log_likelihood(
@@ -269,7 +262,7 @@ def smallest_deviation(covariance: ArrayLike, scale: ArrayLike | None = None) ->
     covariance are left out. The squares are the eigenvalues themselves.
     """
     spread = np.asarray(covariance, dtype=np.float64)
-    known = _is_covariance(spread)
+    known = algebra.is_covariance(spread)
     values = np.sqrt(np.asarray(algebra.eigenvalues(spread[known]))[:, 1])
     if scale is not None:
         lengths = np.broadcast_to(np.asarray(scale, np.float64).reshape(-1, 1), known.shape)
@@ -299,7 +292,7 @@ def normalized_faces(
     spread = np.asarray(covariance, dtype=np.float64)
     right, left = markup_for(points.shape[1], markup).outer_eye_corners
     distance = np.linalg.norm(points[:, right] - points[:, left], axis=1)
-    whole = np.isfinite(points).all(axis=(1, 2)) & _is_covariance(spread).all(axis=1)
+    whole = np.isfinite(points).all(axis=(1, 2)) & algebra.is_covariance(spread).all(axis=1)
     whole &= distance > 0
     points, spread, distance = points[whole], spread[whole], distance[whole]
     middle = (points[:, right] + points[:, left]) / 2.0

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from luvli.arrays import Array
+from luvli.arrays import Array, Bools
 
 
 def library(*arrays: Array) -> Any:
@@ -21,6 +21,21 @@ def library(*arrays: Array) -> Any:
     if torch is not None and any(isinstance(array, torch.Tensor) for array in arrays):
         return torch
     return np
+
+
+def is_covariance(matrices: Array) -> Bools:
+    """(...) whether each matrix (..., 2, 2) is symmetric and positive-definite; numpy.
+
+    >>> is_covariance(np.array([np.eye(2), [[1.0, 2.0], [2.0, 1.0]], [[1.0, 0.5], [0.0, 1.0]]]))
+    array([ True, False, False])
+    """
+    values = np.asarray(matrices, dtype=np.float64)
+    xx, xy = values[..., 0, 0], values[..., 0, 1]
+    yx, yy = values[..., 1, 0], values[..., 1, 1]
+    with np.errstate(invalid="ignore", over="ignore"):
+        symmetric = np.abs(xy - yx) <= 1e-3 * np.maximum(np.abs(xx), np.abs(yy))
+        positive = (xx > 0) & (xx * yy - xy * yx > 0) & np.isfinite(xx + yy)
+    return np.asarray(symmetric & positive)
 
 
 def from_cholesky(cholesky: Array) -> Array:

@@ -15,7 +15,7 @@ from luvli.data.formats.common import image_cell, word_cell
 from luvli.data.record import FaceRecord
 from luvli.drawing.faces import draw_face
 from luvli.errors import InputError
-from luvli.evaluation.evaluate_model import run_model
+from luvli.evaluation.labelled_faces import predict_records
 from luvli.faces import FaceLandmarks
 from luvli.files import NOT_UTF8, PathLike, whole_file, write_text
 from luvli.image.box import Box
@@ -49,9 +49,10 @@ def predict_unseen(
         name = photograph_name(record)
         seen = [known is not None and name in known for known in filters]
         chosen = seen.index(False) if False in seen else 0
-        face = next(iter(run_model(predictors[chosen], [record], "detector")))
-        if face.is_empty:  # not where the label says: perhaps the label's fault, so look there too
-            face = next(iter(run_model(predictors[chosen], [record], "tight")))
+        # not found where the label says may be the label's fault: then look there too
+        (face,) = predict_records(
+            predictors[chosen], [record], "detector-or-tight", refine_boxes=True
+        ).faces
         yield face, seen[chosen]
 
 

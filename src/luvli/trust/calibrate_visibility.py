@@ -14,7 +14,7 @@ import numpy as np
 
 from luvli.arrays import Bools, Floats
 from luvli.data.record import FaceRecord, Visibility
-from luvli.evaluation.evaluate_model import run_model
+from luvli.evaluation.labelled_faces import predict_records
 from luvli.prediction.predictor import Predictor
 from luvli.progress import Track
 
@@ -79,15 +79,13 @@ def visibility_beside_labels(
     ones; boxes are the records' own."""
     telling = {r.dataset for r in records if (r.visibility == Visibility.SELF_OCCLUDED).any()}
     chosen = [r for r in records if r.dataset in telling and r.image is not None]
-    told: list[Floats] = []
-    seen: list[Bools] = []
-    for record, face in zip(chosen, run_model(predictor, track(chosen)), strict=True):
-        labelled = (record.visibility >= Visibility.SELF_OCCLUDED) & np.isfinite(face.visibility)
-        told.append(face.visibility[labelled])
-        seen.append(record.visibility[labelled] > Visibility.SELF_OCCLUDED)
-    if not told:
+    if not chosen:
         return np.empty(0), np.empty(0, dtype=bool)
-    return np.concatenate(told), np.concatenate(seen)
+    faces = predict_records(predictor, chosen, progress=track)
+    assert faces.visibility is not None
+    known = (faces.label_visibility >= Visibility.SELF_OCCLUDED) & np.isfinite(faces.visibility)
+    visible = faces.label_visibility > Visibility.SELF_OCCLUDED
+    return faces.visibility[known], visible[known]
 
 
 def calibrate_visibility(

@@ -9,15 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.arrays import Floats
-from luvli.data.record import FaceRecord
 from luvli.data.sets import load_set
 from luvli.errors import InputError
 from luvli.evaluation.accuracy import mean_nme, nme
+from luvli.evaluation.labelled_faces import predict_records
 from luvli.evaluation.uncertainty import radii
 from luvli.files import PathLike
-from luvli.image.box import Box
-from luvli.image.match import best_match
-from luvli.image.read import ImageArray, read_image
 from luvli.network.calibration import Calibration
 from luvli.network.weights import load_model, save_model
 from luvli.prediction.predictor import Predictor, load
@@ -49,18 +46,10 @@ def predict_folder(predictor: Predictor, folder: PathLike) -> FolderPredictions:
             f"{folder} has labels of {records[0].markup}, the model predicts "
             f"{predictor.info.config.markup}: give labels of the same point set."
         )
-    rows = []
-    for record in records:
-        assert record.image is not None
-        image = read_image(record.image)
-        face = predictor.predict(image, [_crop_box(predictor, image, record)])[0]
-        rows.append((face.points, face.covariance, record.points, record.visible))
-    return FolderPredictions(*(np.stack(column) for column in zip(*rows, strict=True)))
-
-
-def _crop_box(predictor: Predictor, image: ImageArray, record: FaceRecord) -> Box:
-    own = Box(*record.tight_box.tolist())
-    return best_match(own, predictor.detect(image)) or own
+    faces = predict_records(predictor, records, "detector-or-tight", refine_boxes=True)
+    return FolderPredictions(
+        faces.points, faces.faces.covariance, faces.labels, faces.label_visibility > 0
+    )
 
 
 def calibrate_on_folder(model: Path, folder: PathLike) -> Calibration:

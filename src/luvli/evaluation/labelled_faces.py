@@ -1,0 +1,447 @@
+"""`LabelledFaces`: predicted faces and their labels; and the one loop that makes them of a model.
+
+labelled = predict_records(luvli.load("luvli-68"), records, crop_by="detector")
+labelled.nme("interocular").mean()         # percent
+labelled[labelled.subsets["challenge"]]    # another LabelledFaces
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from luvli.arrays import Bools, Floats
+from luvli.data.boxes import crop_box
+from luvli.data.record import FaceRecord, Visibility
+from luvli.errors import InputError, unknown_choice
+from luvli.evaluation import accuracy
+from luvli.evaluation.paper_units import CROP_PER_HEATMAP, crop_boxes, paper_pixels
+from luvli.faces import Faces, RegionRadii
+from luvli.files import PathLike, is_there
+from luvli.image.box import Box
+from luvli.image.match import best_match
+from luvli.image.read import read_image
+from luvli.likelihood import covariance as algebra
+from luvli.markup import Markup, get_markup, is_markup, markup_by_size
+from luvli.prediction.predictor import BATCH, CroppedFaces, Predictor
+
+CropBy = Literal["paper", "reference", "tight", "detector", "detector-or-tight"]
+"""Boxes to crop by. `paper`: the data set's, else the tight one with 5 % noise; `reference`: the
+noise of the published code; `tight`: no noise; `detector`: what our own detector finds at the face,
+no prediction where it finds none; `detector-or-tight`: the tight box there."""
+
+Progress = Callable[[Iterable[FaceRecord]], Iterable[FaceRecord]]
+"""hands records on while it shows how far they are"""
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledFaces:
+    """n predicted faces with k landmarks each, and what is true: the input of every metric.
+
+    `labelled[mask]` and `labelled[indices]` are `LabelledFaces` again.
+    """
+
+    faces: Faces
+    """the predictions; points are NaN where there is none"""
+    labels: Floats
+    """(n, k, 2) in the pixels of the predictions; NaN where there is no label"""
+    label_visibility: NDArray[np.int8]
+    """(n, k) classes: -1, 0, 1, 2 (`luvli.data.record.Visibility`)"""
+    label_boxes: Floats | None = None
+    """(n, 4) the data set's own boxes, the normaliser if given; tight ones otherwise"""
+    names: tuple[str, ...] = ()
+    """(n) a name for each face"""
+    images: tuple[str, ...] = ()
+    """(n) paths of the images, "" where unknown"""
+    subsets: Mapping[str, Bools] = field(default_factory=dict)
+    """(n,) which faces belong to each named part of the test set"""
+    lengths: Mapping[str, Floats] = field(default_factory=dict)
+    """(n,) normalisers of the data set itself, by name: box_size of AFLW-19"""
+    paper_pixel: Floats | None = None
+    """(n,) side of one pixel of the paper's 256-pixel crop, where known: what stands beside the
+    paper's figures is measured in it (`luvli.evaluation.paper_units`)"""
+    dataset: str = ""
+    subset: str = "all"
+    method: str = "predictions"
+    notes: tuple[str, ...] = ()
+    """sentences about what was matched, missing or left out"""
+
+    def __post_init__(self) -> None:
+        n, k = self.faces.points.shape[:2]
+        shapes: dict[str, tuple[int, ...]] = {
+            "labels": (n, k, 2),
+            "label_visibility": (n, k),
+            "label_boxes": (n, 4),
+            "paper_pixel": (n,),
+        }
+        for name, shape in shapes.items():
+            value = getattr(self, name)
+            if value is not None and value.shape != shape:
+                raise InputError(f"{name} must have shape {shape}, got {value.shape}.")
+        if not self.names:
+            object.__setattr__(self, "names", tuple(f"face {i}" for i in range(n)))
+        if not self.images:
+            object.__setattr__(self, "images", ("",) * n)
+        if len(self.names) != n or len(self.images) != n:
+            raise InputError(f"{n} faces need {n} names and images.")
+
+    # -- making them -------------------------------------------------------------------------
+
+    @classmethod
+    def from_arrays(
+        cls,
+        points: ArrayLike,
+        labels: ArrayLike,
+        label_visibility: ArrayLike | None = None,
+        covariance: ArrayLike | None = None,
+        visibility: ArrayLike | None = None,
+        *,
+        confidence: ArrayLike | None = None,
+        expected_error: ArrayLike | None = None,
+        markup: str | None = None,
+        likelihood: str = "laplace",
+        **about: Any,
+    ) -> LabelledFaces:
+        """Of arrays made by any program: points (n, k, 2), covariance (n, k, 2, 2) and visibility
+        (n, k); None: not predicted. Covariances that are not positive-definite count as missing.
+
+        >>> LabelledFaces.from_arrays(np.ones((3, 68, 2)), np.zeros((3, 68, 2))).visible.all()
+        np.True_
+        """
+        places = np.array(points, dtype=np.float64)
+        places[~np.isfinite(places).all(axis=-1)] = np.nan
+        n, k = places.shape[:2]
+        truth = np.array(labels, dtype=np.float64)
+        if label_visibility is None:
+            located = np.isfinite(truth).all(axis=-1)
+            label_visibility = np.where(located, Visibility.UNOCCLUDED, Visibility.UNLABELLED)
+        spread = np.full((n, k, 2, 2), np.nan)
+        if covariance is not None:
+            spread = np.array(covariance, dtype=np.float64)
+            spread[~algebra.is_covariance(spread)] = np.nan
+            spread = (spread + spread.swapaxes(-1, -2)) / 2  # of rounding
+        seen = np.zeros((n, k))
+        if visibility is not None:
+            seen = np.where(np.isnan(places[..., 0]), 0.0, np.asarray(visibility, np.float64))
+        guess = markup_by_size(k)
+        return cls(
+            Faces(
+                places,
+                spread,
+                seen,
+                confidence=confidence,  # type: ignore[arg-type]
+                expected_error=expected_error,  # type: ignore[arg-type]
+                markup=markup or (guess.name if guess else f"{k} points"),
+                likelihood=likelihood,
+                covariance_trained=covariance is not None,
+                visibility_trained=visibility is not None,
+            ).check(),
+            truth,
+            np.asarray(label_visibility, dtype=np.int8),
+            **about,
+        )
+
+    @classmethod
+    def from_records(
+        cls, records: Sequence[FaceRecord], faces: Faces, **about: Any
+    ) -> LabelledFaces:
+        """Labels and the predictions for them, in the same order.
+
+        `about` are the plain fields: method, dataset, subset, notes.
+        """
+        if not records or len(records) != len(faces):
+            raise InputError(
+                f"{len(records)} labelled faces and {len(faces)} predictions: there must be one "
+                "prediction for each face, and at least one face."
+            )
+        parts = {name for record in records for name in record.attributes.get("subsets", ())}
+        sizes = [record.attributes.get("box_size") for record in records]
+        boxes = np.stack([np.full(4, np.nan) if r.box is None else r.box for r in records])
+        dataset = about.pop("dataset", records[0].dataset)
+        return cls(
+            faces,
+            np.stack([record.points for record in records]),
+            np.stack([record.visibility for record in records]),
+            label_boxes=None if np.isnan(boxes).any() else boxes,
+            names=tuple(record.name or f"face {i}" for i, record in enumerate(records)),
+            images=tuple(absolute_path(record.image) for record in records),
+            subsets={
+                name: np.array([name in r.attributes.get("subsets", ()) for r in records])
+                for name in sorted(parts)
+            },
+            lengths={} if None in sizes else {"box_size": np.array(sizes, dtype=np.float64)},
+            paper_pixel=paper_pixels(crop_boxes(records), dataset),
+            dataset=dataset,
+            **about,
+        )
+
+    # -- a sequence of faces -----------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.faces)
+
+    def __getitem__(self, which: ArrayLike | slice) -> LabelledFaces:
+        """The faces chosen by a mask, indices or a slice."""
+        chosen = which if isinstance(which, slice) else np.asarray(which)
+        if isinstance(chosen, np.ndarray) and not chosen.size:
+            chosen = chosen.astype(np.intp)  # an empty list has no type of its own
+        index = np.atleast_1d(np.arange(len(self))[chosen])
+        return replace(
+            self,
+            faces=self.faces[index],
+            labels=self.labels[index],
+            label_visibility=self.label_visibility[index],
+            label_boxes=None if self.label_boxes is None else self.label_boxes[index],
+            names=tuple(self.names[i] for i in index),
+            images=tuple(self.images[i] for i in index),
+            subsets={name: mask[index] for name, mask in self.subsets.items()},
+            lengths={name: values[index] for name, values in self.lengths.items()},
+            paper_pixel=None if self.paper_pixel is None else self.paper_pixel[index],
+        )
+
+    def with_predictions(self, **changes: Any) -> LabelledFaces:
+        """The same labels with other arrays of the predictions (fields of `Faces`)."""
+        return replace(self, faces=replace(self.faces, **changes))
+
+    # -- what is predicted -------------------------------------------------------------------
+
+    @property
+    def points(self) -> Floats:
+        """(n, k, 2) predicted locations."""
+        return self.faces.points
+
+    @property
+    def covariance(self) -> Floats | None:
+        """(n, k, 2, 2) predicted covariances; None where the model was not trained for them."""
+        return self.faces.covariance if self.faces.covariance_trained else None
+
+    @property
+    def visibility(self) -> Floats | None:
+        """(n, k) predicted probabilities, NaN without a prediction; None where not trained."""
+        if not self.faces.visibility_trained:
+            return None
+        return np.where(np.isnan(self.points[..., 0]), np.nan, self.faces.visibility)
+
+    @property
+    def landmarks(self) -> int:
+        """k"""
+        return int(self.labels.shape[1])
+
+    @property
+    def markup(self) -> Markup | None:
+        """The point set with its eyes and groups; None for one that is not known here."""
+        name = self.faces.markup
+        return get_markup(name) if is_markup(name) else None
+
+    @property
+    def markup_name(self) -> str | None:
+        """Of a point set that is known here, its name."""
+        return self.markup.name if self.markup else None
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What the predictions do not have: covariance, visibility."""
+        return tuple(name for name in ("covariance", "visibility") if getattr(self, name) is None)
+
+    # -- what is measured --------------------------------------------------------------------
+
+    @property
+    def visible(self) -> Bools:
+        """(n, k) the landmarks that are measured: v_j = 1 and a location."""
+        return accuracy.measured(self.labels, self.label_visibility > 0)
+
+    @property
+    def failed(self) -> Bools:
+        """(n,) faces with a visible landmark that has no prediction."""
+        unpredicted = ~np.isfinite(self.points).all(axis=2)
+        return np.asarray((unpredicted & self.visible).any(axis=1))
+
+    @property
+    def box_size(self) -> Floats:
+        """(n,) sqrt(w h) of the labels' box, in pixels."""
+        return accuracy.normalizers(self.labels, "box", self.visible, self.label_boxes)
+
+    @property
+    def paper_heatmap_pixel(self) -> Floats | None:
+        """(n,) side of one of the paper's heat-map pixels, where known."""
+        return None if self.paper_pixel is None else self.paper_pixel * CROP_PER_HEATMAP
+
+    def landmark_errors(self, normalizer: str = "box") -> Floats:
+        """(n, k) percent of the normaliser; NaN if unmeasured, inf if unpredicted."""
+        own = self.lengths.get(normalizer)
+        return accuracy.landmark_errors(
+            self.points, self.labels, accuracy.normalizer_name(normalizer) if own is None else own,
+            self.visible, boxes=self.label_boxes, markup=self.markup_name,
+        )  # fmt: skip
+
+    def nme(self, normalizer: str = "box", average: accuracy.Average = "all") -> Floats:
+        """(n,) percent: eq. 15 ("all"), or eq. 20 ("visible")."""
+        return accuracy.average_errors(self.landmark_errors(normalizer), average)
+
+    def with_tight_boxes(self) -> LabelledFaces:
+        """The same faces, normalised by the tight boxes of their labels."""
+        return replace(self, label_boxes=None)
+
+
+def absolute_path(image: PathLike | None) -> str:
+    """The path of an image as it is kept in a report: from the root where the file is there,
+    so that it is found from any folder; as given otherwise, "" for none."""
+    if not image:
+        return ""
+    path = Path(image)
+    there = is_there(path) and path.is_file()
+    return path.resolve().as_posix() if there else path.as_posix()
+
+
+# --- the one loop ------------------------------------------------------------------------
+
+
+def crop_name(name: str) -> CropBy:
+    """One of `CropBy`, checked; the error for an unknown one lists the choices."""
+    choices: tuple[CropBy, ...] = get_args(CropBy)
+    for known in choices:
+        if name == known:
+            return known
+    raise unknown_choice("kind of crop", name, choices)
+
+
+def predict_records(
+    predictor: Predictor,
+    records: Iterable[FaceRecord],
+    crop_by: CropBy = "paper",
+    *,
+    refine_boxes: bool = False,
+    skip_bad: bool = False,
+    progress: Progress = iter,
+    batch_size: int = BATCH,
+    **about: Any,
+) -> LabelledFaces:
+    """Run a model over labelled faces.
+
+    Args:
+        predictor: the model.
+        records: labelled faces with images, all of the model's point set.
+        crop_by: one of `CropBy`.
+        refine_boxes: crop faces again where the landmarks do not fit a detector's box, as
+            prediction does. Off: published protocols crop once.
+        skip_bad: leave out faces whose image or box cannot be used, with a note that names each;
+            otherwise the first of them raises `InputError`.
+        progress: may wrap the records in a progress bar.
+        batch_size: images in memory, and faces that go through the network together.
+        about: fields of `LabelledFaces`: method, dataset, subset, notes.
+
+    Faces without a prediction (the detector finds nothing there, nothing is labelled) have NaN
+    points.
+    """
+    usable: list[FaceRecord] = []
+    predictions: list[Faces] = []
+    problems: list[str] = []
+
+    markup = predictor.info.config.markup
+
+    def crop(record: FaceRecord) -> CroppedFaces | InputError:
+        if record.markup != markup:
+            raise InputError(
+                f"the model finds {markup} points and {record.name} is labelled with "
+                f"{record.markup}: choose a data set or a model of the same markup."
+            )
+        try:
+            return _crop(predictor, record, crop_by, refine_boxes)
+        except InputError as error:
+            return error
+
+    with ThreadPoolExecutor(max(1, predictor.backend.threads)) as pool:
+        waiting = iter(progress(records))
+        while batch := list(islice(waiting, batch_size)):
+            crops = list(pool.map(crop, batch))
+            for result in crops:
+                if isinstance(result, InputError) and not skip_bad:
+                    raise result
+            problems += [str(result) for result in crops if isinstance(result, InputError)]
+            cropped = [
+                (record, result)
+                for record, result in zip(batch, crops, strict=True)
+                if isinstance(result, CroppedFaces)
+            ]
+            if cropped:
+                usable += [record for record, _ in cropped]
+                predictions += predictor.predict_cropped([result for _, result in cropped])
+    if not usable:
+        raise InputError(problems[0] if problems else "there are no labelled faces to predict.")
+    template = next((faces for faces in predictions if len(faces)), predictions[0])
+    faces = Faces.concatenate([p if len(p) else _no_face(template) for p in predictions])
+    notes = (*about.pop("notes", ()), *_skipped(problems))
+    about = {"method": predictor.info.name, "notes": notes} | about
+    return LabelledFaces.from_records(usable, faces, **about)
+
+
+def _crop(
+    predictor: Predictor, record: FaceRecord, crop_by: CropBy, refine_boxes: bool
+) -> CroppedFaces:
+    """The face cut out of its image; no box where nothing is labelled or detected."""
+    if record.image is None:
+        raise InputError(f"{record.name or 'a face'} has no image: a model cannot be run on it.")
+    image = read_image(record.image)
+    try:
+        box = _box(predictor, record, image, crop_by)
+    except InputError as error:
+        raise InputError(f"{record.image}: {error}") from error
+    if box is not None and box.detected and not refine_boxes:
+        box = replace(box, detected=False)
+    return predictor.preprocess(image, [] if box is None else [box], name=str(record.image))
+
+
+def _box(
+    predictor: Predictor, record: FaceRecord, image: NDArray[np.uint8], crop_by: CropBy
+) -> Box | None:
+    """Where to crop; None where nothing is labelled or the detector finds no face there."""
+    if not record.visible.any() and (record.box is None or crop_by not in ("paper", "reference")):
+        return None
+    if crop_by in ("detector", "detector-or-tight"):
+        tight = Box(*record.tight_box)
+        detected = best_match(tight, predictor.detect(image, str(record.image)))
+        return tight if detected is None and crop_by == "detector-or-tight" else detected
+    if crop_by == "tight":
+        return Box(*record.tight_box)
+    return crop_box(record, "reference" if crop_by == "reference" else "paper")
+
+
+def _no_face(like: Faces) -> Faces:
+    """One face without locations, of the same model."""
+    k = like.points.shape[1]
+    none: dict[str, Any] = {
+        name: np.full(1, np.nan) for name in ("failure_logit", "confidence", "expected_error")
+    }
+    regions = like.regions
+    return replace(
+        like,
+        points=np.full((1, k, 2), np.nan),
+        covariance=np.full((1, k, 2, 2), np.nan),
+        visibility=np.zeros((1, k)),
+        occlusion=np.full((1, k), np.nan),
+        boxes=np.full((1, 4), np.nan),
+        scores=np.zeros(1),
+        **none,
+        accepted=None if like.accepted is None else np.zeros(1, dtype=bool),
+        regions=None
+        if regions is None
+        else RegionRadii(
+            regions.levels,
+            np.full((1, *regions.radii.shape[1:]), np.nan),
+            np.full((1, *regions.joint.shape[1:]), np.nan),
+        ),
+    )
+
+
+def _skipped(problems: Sequence[str]) -> list[str]:
+    if not problems:
+        return []
+    more = f" and {len(problems) - 20} more" if len(problems) > 20 else ""
+    return [f"{len(problems)} bad faces were left out: {' '.join(problems[:20])}{more}"]
