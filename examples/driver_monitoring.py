@@ -2,61 +2,49 @@
 
     python examples/driver_monitoring.py clip.mp4
 
-The third answer is the point. Where the alignment probably failed, or the eyes are too uncertain or
-hidden by the head, the program says "unknown" instead of guessing.
+Prints blinks, yawns and nods, the share of time with closed eyes (PERCLOS), and how many frames
+were left out because the alignment was not trusted; writes the trace of the eyes to clip-eyes.png.
 """
 
 from __future__ import annotations
 
 import sys
-
-import numpy as np
+from pathlib import Path
 
 import luvli
-from luvli import FaceLandmarks, InputError
-
-MAX_UNCERTAINTY = 0.04
-"""mean standard deviation of the eye points, in widths of the face, above which we do not judge"""
-CLOSED = 0.15
-"""height of an eye / its width below which it counts as closed"""
+from luvli.prediction.events import Trace, face_trace, find_blinks, find_nods, find_yawns, perclos
 
 
-def eye_opening(eye: FaceLandmarks) -> float:
-    """Height over width of six points around an eye: corner, two above, corner, two below."""
-    p = eye.points
-    height = np.linalg.norm(p[1] - p[5]) + np.linalg.norm(p[2] - p[4])
-    return float(height / (2 * np.linalg.norm(p[0] - p[3])))
+def draw(trace: Trace, path: Path) -> None:
+    """Openness of the eyes over time with one standard deviation, blinks marked."""
+    from matplotlib.figure import Figure
+
+    value, std = trace.openness()
+    figure = Figure(figsize=(9, 3), layout="constrained")
+    axes = figure.subplots()
+    axes.fill_between(trace.time, value - std, value + std, alpha=0.3, linewidth=0)
+    axes.plot(trace.time, value, label="openness of the eyes, ± 1 standard deviation")
+    for blink in find_blinks(trace):
+        axes.axvspan(blink.start, blink.end, color="orange", alpha=0.4)
+    axes.set(xlabel="seconds", ylabel="height / width", ylim=(0, None))
+    axes.legend(loc="lower right")
+    figure.savefig(path, dpi=120)
 
 
-def judge(face: FaceLandmarks) -> str:
-    """What can be said about one face, or "unknown" and why."""
-    eyes = face["eyes"]
-    width = float(face.box[2] - face.box[0])
-    if face.doubtful:  # the calibrated confidence is below one half
-        return f"unknown: the alignment probably failed (confidence {face.confidence:.2f})"
-    if face.visibility_trained and not eyes.visible().any():
-        return "unknown: no eye can be seen"
-    if eyes.uncertainty.mean() > MAX_UNCERTAINTY * width:
-        return "unknown: the eyes are too uncertain"
-    yaw = face.head_pose().yaw
-    if abs(yaw) > 35:
-        return f"head turned by {yaw:.0f} degrees"
-    seen = [face[name] for name in ("right_eye", "left_eye") if face[name].visible().mean() > 0.5]
-    openings = [eye_opening(eye) for eye in seen]
-    return "eyes closed" if openings and max(openings) < CLOSED else "attentive"
-
-
-def main() -> None:
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    model = luvli.load("luvli-68")
-    for frame, faces in model.track(sys.argv[1], smooth=True):
-        for face in faces:
-            print(f"{frame.time:6.2f} s  face {face.track}: {judge(face)}")
+def main(clip: str) -> None:
+    trace = face_trace(luvli.load("luvli-68").track(clip))
+    for event in sorted([*find_blinks(trace), *find_yawns(trace), *find_nods(trace)],
+                        key=lambda event: event.start):  # fmt: skip
+        print(f"{event.start:6.2f} to {event.end:6.2f} s  {event.kind} ({event.probability:.2f})")
+    print(f"eyes closed {perclos(trace):.0%} of the time; {trace.untrusted} of {len(trace)} frames "
+          "not trusted and left out")  # fmt: skip
+    draw(trace, Path(clip).with_name(f"{Path(clip).stem}-eyes.png"))
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
     try:
-        main()
-    except InputError as error:  # one sentence that names the file and what to do
+        main(sys.argv[1])
+    except luvli.InputError as error:  # one sentence that names the file and what to do
         sys.exit(str(error))

@@ -36,8 +36,8 @@ def run(newcomer_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 def test_driver_monitoring(run, capsys: pytest.CaptureFixture[str]) -> None:
     run("driver_monitoring.py", "clip.mp4")
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 8 and all("face 1: attentive" in line for line in lines)
+    assert capsys.readouterr().out.endswith("0 of 8 frames not trusted and left out\n")
+    assert Path("clip-eyes.png").stat().st_size > 5000
 
 
 def test_driver_monitoring_does_not_guess(run, capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,9 +54,7 @@ def test_driver_monitoring_does_not_guess(run, capsys: pytest.CaptureFixture[str
             lost.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
         lost.mux(stream.encode(None))
     run("driver_monitoring.py", "lost.mp4")
-    lines = capsys.readouterr().out.splitlines()
-    assert "attentive" in lines[len(frames) - 1]
-    assert all("unknown" in line for line in lines[len(frames) :])
+    assert "1 of 9 frames not trusted" in capsys.readouterr().out
 
 
 def test_curate_dataset(run) -> None:
