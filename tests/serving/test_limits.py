@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -201,14 +202,15 @@ def test_sigterm_answers_what_is_in_flight(start: Start, image: bytes) -> None:
     assert server.process.wait(120) == 0
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="kills a process by a POSIX signal")
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the workers in Linux's /proc")
 def test_workers_share_counters_and_a_killed_one_is_replaced(start: Start, image: bytes) -> None:
-    psutil = pytest.importorskip("psutil")
     server = start("--workers", "2", "--threads", "1")
 
     def workers() -> set[int]:
-        children = psutil.Process(server.process.pid).children()
-        return {c.pid for c in children if "spawn_main" in " ".join(c.cmdline())}
+        parent = server.process.pid
+        children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+        command = {child: Path(f"/proc/{child}/cmdline").read_bytes() for child in children}
+        return {int(child) for child in children if b"spawn_main" in command[child]}
 
     for _ in range(4):
         assert server.ask("POST", "/v1/predict", image)[0] == 200
@@ -242,7 +244,7 @@ def test_mutated_uploads_never_break_the_server(server: Server, image: bytes) ->
     assert metrics(server)["luvli_requests_in_flight"] == 0
 
 
-def test_a_busy_port_and_a_bad_model_are_named(server: Server, tmp_path: object) -> None:
+def test_a_busy_port_and_a_bad_model_are_named(server: Server, tmp_path: Path) -> None:
     port = str(server.address[1])
     for options, hint in (
         (["--port", port], f"port {port}"),

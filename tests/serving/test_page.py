@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import luvli
 from luvli.image.read import read_image
@@ -239,9 +241,65 @@ def test_several_images_and_a_text_file(page: Any, image: bytes) -> None:
     assert page.get_attribute(".thumb >> nth=1", "aria-current") == "true"
 
 
-def test_results_can_be_kept(page: Any, image: bytes, tmp_path: Path) -> None:
-    from PIL import Image
+def test_no_face_gives_advice_and_a_turned_image_is_tried_again(page: Any, image: bytes) -> None:
+    answer = {"faces": [], "width": 640, "height": 640, "model": "luvli-68", "version": "0"}
+    answer |= {"faces_left_out": 0, "timings": {"total": 1.0}}
+    sent: list[bytes] = []
 
+    def respond(route: Any) -> None:
+        sent.append(route.request.post_data_buffer)
+        faces = luvli.predict(image).to_dicts() if len(sent) > 1 else []
+        route.fulfill(json={**answer, "faces": faces})
+
+    page.route("**/v1/predict*", respond)
+    drop(page, ("face.jpg", "image/jpeg", image))
+    page.wait_for_selector("#no-face:not([hidden])")
+    assert "upside down" in page.inner_text("#no-face")
+    page.click("#rotate")
+    page.wait_for_selector("#table-card:not([hidden])")
+    assert page.locator("#no-face[hidden]").count() == 1
+    turned = Image.open(io.BytesIO(sent[1])).convert("RGB")
+    expected = Image.open(io.BytesIO(image)).rotate(-90)  # clockwise
+    difference = np.asarray(turned, float) - np.asarray(expected, float)
+    assert np.abs(difference).mean() < 2  # the browser decodes JPEG in its own way
+
+
+def test_heic_is_shown_through_the_server(page: Any, image: bytes) -> None:
+    heif = pytest.importorskip("pillow_heif", reason="needs pillow-heif (extra heic)")
+    heif.register_heif_opener()
+    stream = io.BytesIO()
+    Image.open(io.BytesIO(image)).save(stream, "HEIF")
+    drop(page, ("photo.heic", "image/heic", stream.getvalue()))
+    page.wait_for_selector("#table-card:not([hidden])")
+    assert page.inner_text("#alerts") == ""
+
+
+def test_a_wrong_token_is_named(browser: Any, start: Callable[..., Server], tmp_path: Path) -> None:
+    (tmp_path / "tokens").write_text("correct-horse-battery\n")
+    server = start("--token-file", str(tmp_path / "tokens"))
+    opened = browser.new_page()
+    opened.goto(server.url)
+    opened.wait_for_selector("#token-dialog[open]")
+    assert opened.locator("#token-error[hidden]").count() == 1
+    opened.fill("#token", "wrong-horse-battery")
+    opened.keyboard.press("Enter")
+    opened.wait_for_selector("#token-error:not([hidden])")
+    assert "wrong" in opened.inner_text("#token-error")
+    opened.fill("#token", "correct-horse-battery")
+    opened.keyboard.press("Enter")
+    opened.wait_for_selector("html[data-ready]")
+    opened.close()
+
+
+def test_alerts_cover_nothing_and_leave(page: Any) -> None:
+    drop(page, ("notes.txt", "text/plain", b"no image"))
+    page.wait_for_selector("#alerts p")
+    alert, main = (page.locator(name).bounding_box() for name in ("#alerts", "main"))
+    assert alert["y"] + alert["height"] <= main["y"]
+    page.wait_for_selector("#alerts p", state="detached")
+
+
+def test_results_can_be_kept(page: Any, image: bytes, tmp_path: Path) -> None:
     file = {"name": "a.jpg", "mimeType": "image/jpeg", "buffer": image}
     page.set_input_files("#file", files=[file])
     page.wait_for_selector("#keep-card:not([hidden])")

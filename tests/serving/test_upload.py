@@ -181,7 +181,7 @@ def test_limits_are_named_settings() -> None:
     assert Limits.parse(["max_faces=3", "patience_ms=1.5"]).patience_ms == 1.5
     for word, hint in (
         ("max_face=3", "max_faces"),
-        ("max_faces", "max_faces=NUMBER"),
+        ("max_faces", "NAME=NUMBER"),
         ("max_faces=many", "many"),
         ("max_faces=0", "max_faces"),
     ):

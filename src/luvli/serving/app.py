@@ -14,7 +14,6 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from luvli import __version__
-from luvli.serving.admission import Admission, HeldResponse
 from luvli.serving.answers import answer, answer_kind, describe_model, to_json
 from luvli.serving.engine import Engine
 from luvli.serving.errors import Refused, busy, unusable
@@ -22,7 +21,7 @@ from luvli.serving.guard import Guard
 from luvli.serving.schema import ErrorBody, ImageBody, ModelsBody, PredictQuery, first_problem
 from luvli.serving.settings import PAGE
 from luvli.serving.stream import serve_stream
-from luvli.serving.upload import read_upload
+from luvli.serving.upload import Admission, HeldResponse, read_upload
 
 _FILE = {"type": "string", "format": "binary"}
 _FORM = {
@@ -42,8 +41,6 @@ PREDICT_RESPONSES: dict[int | str, dict[str, Any]] = {
 READY_RESPONSES: dict[int | str, dict[str, Any]] = {
     503: {"description": "Not ready.", "content": {"text/plain": {"schema": {"type": "string"}}}}
 }
-REVALIDATE = {"Cache-Control": "no-cache"}
-"""of the page's files: the browser asks again and gets 304"""
 
 
 def create_app(engine: Engine) -> FastAPI:
@@ -142,17 +139,10 @@ def _add_page(app: FastAPI) -> None:
     @app.head("/", include_in_schema=False)
     @app.get("/", include_in_schema=False)
     async def page() -> FileResponse:
-        return FileResponse(PAGE / "index.html", headers=REVALIDATE)
+        return FileResponse(PAGE / "index.html")
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> FileResponse:
-        return FileResponse(PAGE / "docs.html", headers=REVALIDATE)
+        return FileResponse(PAGE / "docs.html")
 
-    app.mount("/page", _PageFiles(directory=PAGE))
-
-
-class _PageFiles(StaticFiles):
-    def file_response(self, *arguments: Any, **named: Any) -> Response:
-        response = super().file_response(*arguments, **named)
-        response.headers.update(REVALIDATE)
-        return response
+    app.mount("/page", StaticFiles(directory=PAGE))

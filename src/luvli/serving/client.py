@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Self
@@ -12,26 +11,17 @@ import httpx
 
 from luvli.errors import InputError
 from luvli.image.source import AnyImage
-from luvli.serving.client_stream import (
-    AsyncStreaming,
-    Streaming,
-    read_error,
-    read_prediction,
-    to_request,
-)
+from luvli.serving.client_stream import AsyncStreaming, Streaming, pause, read, to_request
 
-AGAIN = (0, 408, 429, 502, 503, 504)
-"""statuses after which a request is sent again, because it changes nothing; 0: no answer"""
-MAX_PAUSE = 10.0
-"""seconds"""
 Read = Callable[[httpx.Response], Any]
+Request = dict[str, Any]
 
 
 class _Calls:
     """The calls of both clients: each is a request, and a function that reads its answer."""
 
     _open: Callable[..., Any]
-    _send: Callable[[dict[str, Any], Read], Any]
+    _send: Callable[[Request, Read], Any]
 
     def __init__(
         self,
@@ -45,50 +35,39 @@ class _Calls:
             raise InputError(f"{url!r} is not the address of a server: write http://host:port.")
         self.url, self._retries = url.rstrip("/"), retries
         self.headers = {"Authorization": f"Bearer {token}"} if token else {}
-        settings = {"base_url": self.url, "headers": self.headers, "timeout": timeout}
-        self._http: Any = self._open(**settings, trust_env=False)
+        about: Request = {"base_url": self.url, "headers": self.headers, "timeout": timeout}
+        self._http: Any = self._open(**about, trust_env=False)
 
     def predict(self, image: AnyImage, **options: Any) -> Any:
         """The `Prediction` of one image. Options: `boxes`, `model`, `min_score`."""
-        return self._send(to_request([image], options), lambda got: read_prediction(got.json()))
+        return self._send(to_request([image], options), lambda answer: read(answer.json()))
 
     def predict_many(
         self, images: Sequence[AnyImage], errors: str = "raise", **options: Any
     ) -> Any:
         """A list of `Prediction`, from one request; `boxes` has a list for each image. An image
         that cannot be used raises `ServerError`, or, with errors="return", has it in its place."""
-
-        def read(answer: httpx.Response) -> list[Any]:
-            fields = answer.json() if len(images) > 1 else [answer.json()]
-            return [read_prediction(one, errors) for one in fields]
-
         if len(images) == 1 and options.get("boxes") is not None:
             options["boxes"] = options["boxes"][0]
-        return self._send(to_request(images, options), read)
+
+        def read_all(answer: httpx.Response) -> list[Any]:
+            fields = answer.json()
+            return [read(one, errors) for one in (fields if len(images) > 1 else [fields])]
+
+        return self._send(to_request(images, options), read_all)
 
     def draw(self, image: AnyImage, **options: Any) -> Any:
         """The image with its faces drawn, the bytes of a PNG. Also takes `coverage`."""
-        return self._send(to_request([image], options, "image/png"), lambda got: got.content)
+        return self._send(to_request([image], options, "image/png"), lambda answer: answer.content)
 
     def table(self, image: AnyImage, **options: Any) -> Any:
         """The faces of an image, the text of a CSV."""
-        return self._send(to_request([image], options, "text/csv"), lambda got: got.text)
+        return self._send(to_request([image], options, "text/csv"), lambda answer: answer.text)
 
     def models(self) -> Any:
         """The served models: dicts with name, landmarks, licence and more."""
         request = {"method": "GET", "url": "/v1/models"}
-        return self._send(request, lambda got: got.json()["models"])
-
-    def _pause(self, answer: httpx.Response | None, attempt: int) -> float:
-        """Seconds until the next attempt; raises `ServerError` if there is none."""
-        error = read_error(answer)
-        # a 500 without our code comes from a proxy in front of a process that died
-        again = error.status in AGAIN or (error.status, error.code) == (500, "unknown")
-        if attempt >= self._retries or not again:
-            raise error
-        asked = answer.headers.get("Retry-After", "") if answer else ""
-        seconds = max(0.1 * 2.0**attempt, float(asked) if asked.isdecimal() else 0.0)
-        return min(seconds, MAX_PAUSE) * random.uniform(0.75, 1.25)  # not all at the same time
+        return self._send(request, lambda answer: answer.json()["models"])
 
 
 class Client(_Calls, Streaming):
@@ -100,19 +79,16 @@ class Client(_Calls, Streaming):
 
     _open = httpx.Client
 
-    def _send(self, request: dict[str, Any], read: Read) -> Any:
-        attempt = 0
-        while (outcome := self._attempt(request)) is None or not outcome.is_success:
-            time.sleep(self._pause(outcome, attempt))
-            attempt += 1
-        return read(outcome)
-
-    def _attempt(self, request: dict[str, Any]) -> httpx.Response | None:
-        try:
-            answer: httpx.Response = self._http.request(**request)
-            return answer
-        except httpx.TransportError:
-            return None
+    def _send(self, request: Request, read_answer: Read) -> Any:
+        for attempt in range(self._retries + 1):
+            try:
+                answer = self._http.request(**request)
+                if answer.is_success:
+                    return read_answer(answer)
+            except httpx.TransportError as error:
+                answer = error
+            time.sleep(pause(answer, attempt, self._retries))  # raises after the last attempt
+        return None
 
     def __enter__(self) -> Self:
         return self
@@ -126,19 +102,16 @@ class AsyncClient(_Calls, AsyncStreaming):
 
     _open = httpx.AsyncClient
 
-    async def _send(self, request: dict[str, Any], read: Read) -> Any:
-        attempt = 0
-        while (outcome := await self._attempt(request)) is None or not outcome.is_success:
-            await asyncio.sleep(self._pause(outcome, attempt))
-            attempt += 1
-        return read(outcome)
-
-    async def _attempt(self, request: dict[str, Any]) -> httpx.Response | None:
-        try:
-            answer: httpx.Response = await self._http.request(**request)
-            return answer
-        except httpx.TransportError:
-            return None
+    async def _send(self, request: Request, read_answer: Read) -> Any:
+        for attempt in range(self._retries + 1):
+            try:
+                answer = await self._http.request(**request)
+                if answer.is_success:
+                    return read_answer(answer)
+            except httpx.TransportError as error:
+                answer = error
+            await asyncio.sleep(pause(answer, attempt, self._retries))
+        return None
 
     async def __aenter__(self) -> Self:
         return self

@@ -1,8 +1,9 @@
-"""What both clients send and receive: images, predictions, errors, and the stream."""
+"""What both clients send and receive, and their streams."""
 
 from __future__ import annotations
 
 import io
+import random
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,13 +18,31 @@ from luvli.files import unreadable
 from luvli.image.read import from_array
 from luvli.image.source import AnyImage, plain_source
 
+AGAIN = (0, 408, 429, 502, 503, 504)
+"""statuses after which a request is sent again, because it changes nothing; 0: no answer"""
+MAX_PAUSE = 10.0
+"""seconds"""
+
 
 class ServerError(RuntimeError):
     """The server refused, and trying again did not help; the message is its own sentence."""
 
-    def __init__(self, status: int, code: str, message: str) -> None:
+    def __init__(self, status: int, code: str, message: str, retry_after: float = 0.0) -> None:
         super().__init__(message)
-        self.status, self.code = status, code
+        self.status, self.code, self.retry_after = status, code, retry_after
+
+    @classmethod
+    def of(cls, failure: httpx.Response | Exception) -> ServerError:
+        """From an answer that is no success, or from the exception in its place."""
+        if isinstance(failure, Exception):
+            return cls(0, "unreachable", f"no answer from the server: {failure}.")
+        status, asked = failure.status_code, failure.headers.get("Retry-After", "")
+        try:
+            words = failure.json()["error"]
+            code, message = str(words["code"]), str(words["message"])
+        except (ValueError, KeyError, TypeError):
+            code, message = "unknown", f"the server answered with status {status}."
+        return cls(status, code, message, float(asked) if asked.isdecimal() else 0.0)
 
 
 class Prediction(NamedTuple):
@@ -70,27 +89,25 @@ def to_request(images: Sequence[AnyImage], options: Any, accept: str = "*/*") ->
     return {**request, **body, "headers": {"Accept": accept}}
 
 
-def read_prediction(fields: dict[str, Any], errors: str = "raise") -> Any:
+def read(fields: dict[str, Any], errors: str = "raise") -> Any:
     """A `Prediction`, or the `ServerError` that stands in its place."""
     if "error" not in fields:
-        faces = Faces.from_dicts(fields["faces"])
-        return Prediction(**{**fields, "faces": faces})
+        return Prediction(**{**fields, "faces": Faces.from_dicts(fields["faces"])})
     error = ServerError(422, fields["error"]["code"], fields["error"]["message"])
     if errors == "raise":
         raise error
     return error
 
 
-def read_error(answer: httpx.Response | None) -> ServerError:
-    """Why there is no prediction."""
-    if answer is None:
-        return ServerError(0, "unreachable", "no answer from the server: is it running?")
-    status = answer.status_code
-    try:
-        words = answer.json()["error"]
-        return ServerError(status, str(words["code"]), str(words["message"]))
-    except (ValueError, KeyError, TypeError):
-        return ServerError(status, "unknown", f"the server answered with status {status}.")
+def pause(failure: httpx.Response | Exception, attempt: int, retries: int) -> float:
+    """Seconds until the next attempt; raises `ServerError` if there is none."""
+    error = ServerError.of(failure)
+    # a 500 without our code comes from a proxy in front of a process that died
+    again = error.status in AGAIN or (error.status, error.code) == (500, "unknown")
+    if attempt >= retries or not again:
+        raise error
+    seconds = max(0.1 * 2.0**attempt, error.retry_after)
+    return min(seconds, MAX_PAUSE) * random.uniform(0.75, 1.25)  # not all at the same time
 
 
 class _Address:
@@ -113,7 +130,7 @@ class Streaming(_Address):
             socket.send(pydantic_core.to_json(options).decode())
             for frame in frames:
                 socket.send(encode(frame))
-                yield read_prediction(pydantic_core.from_json(socket.recv()))
+                yield read(pydantic_core.from_json(socket.recv()))
 
 
 class AsyncStreaming(_Address):
@@ -127,4 +144,4 @@ class AsyncStreaming(_Address):
             await socket.send(pydantic_core.to_json(options).decode())
             for frame in frames:
                 await socket.send(encode(frame))
-                yield read_prediction(pydantic_core.from_json(await socket.recv()))
+                yield read(pydantic_core.from_json(await socket.recv()))

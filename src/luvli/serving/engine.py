@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
 import cv2
@@ -61,7 +62,7 @@ class Engine:
 
     async def in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         """Call a function in one of the threads for images."""
-        return await asyncio.get_running_loop().run_in_executor(self.threads, function, *arguments)
+        return await in_thread(self.threads, function, *arguments)
 
     def warm_up(self) -> None:
         """One call of the detector and of each network, so that the first request is not slow."""
@@ -97,22 +98,19 @@ class Model:
             lambda: self._preparing > 0,
         )
 
-    async def predict(self, name: str, data: bytes, boxes: Rows | None, score: float) -> Answer:
-        """The faces of one image; `score` is the least that a detection must have."""
+    async def predict(self, *image: Any) -> Answer:
+        """The faces of one image; takes what `_prepare` takes."""
         start = time.monotonic()
         self._images += 1
         try:
             if self._images == 1:
                 # no other image to share a call with: one thread does all of it, always the
                 # same one, whose processor core has the network in its cache
-                loop = asyncio.get_running_loop()
-                both = loop.run_in_executor(self.thread, self._both, name, data, boxes, score)
-                faces, about = await both
+                faces, about = await in_thread(self.thread, self._both, *image)
             else:
                 self._preparing += 1
                 try:
-                    prepare = self._engine.in_thread(self._prepare, name, data, boxes, score)
-                    cropped, about = await prepare
+                    cropped, about = await self._engine.in_thread(self._prepare, *image)
                 finally:
                     self._preparing -= 1
                 faces = await self._batcher(cropped)
@@ -131,30 +129,27 @@ class Model:
         return self._forward([cropped])[0], about
 
     def _prepare(
-        self, name: str, data: bytes, rows: Rows | None, score: float
+        self, name: str, data: bytes, rows: Rows | None, min_score: float
     ) -> tuple[CroppedFaces, dict[str, Any]]:
         """Decode, detect and crop; runs in a thread."""
-        start = time.monotonic()
-        limit = self._limits.max_faces
+        limit, predictor = self._limits.max_faces, self.predictor
         photograph = Photograph(data, checked_opener(data, self._limits, name))
+        times = [time.monotonic()]
         with refused_input(name):
             if rows is None:
-                self.predictor.detector_view(photograph)  # decodes as much as the detector needs
-            decoded = time.monotonic()
-            if rows is None:
-                boxes = self.predictor.find(photograph, min_score=score)
+                predictor.detector_view(photograph)  # decodes as much as the detector needs
+                times.append(time.monotonic())
+                boxes = predictor.find(photograph, min_score=min_score)
             else:
+                times.append(time.monotonic())
                 boxes = _boxes(rows, limit)
-            detected = time.monotonic()
-            cropped = self.predictor.preprocess(photograph, boxes[:limit])
-            width, height = self.predictor.detector_view(photograph).size
-        timings = {
-            "decode": round((decoded - start) * 1e3, 3),
-            "detect": round((detected - decoded) * 1e3, 3),
-        }
-        about = {"width": width, "height": height, "model": self.name, "timings": timings}
+            times.append(time.monotonic())
+            cropped = predictor.preprocess(photograph, boxes[:limit])
+            width, height = predictor.detector_view(photograph).size
+        decode, detect = (round((b - a) * 1e3, 3) for a, b in itertools.pairwise(times))
+        about = {"width": width, "height": height, "model": self.name}
         about["faces_left_out"] = max(0, len(boxes) - limit)
-        return cropped, about
+        return cropped, {**about, "timings": {"decode": decode, "detect": detect}}
 
     def _forward(self, images: list[CroppedFaces]) -> list[Faces]:
         """The faces of several images through the network; runs in the model's thread."""
@@ -162,6 +157,11 @@ class Model:
             faces = self.predictor.predict_cropped(images)
         self._engine.metrics.batch_faces.observe(sum(map(len, faces)))
         return faces
+
+
+async def in_thread(threads: Executor, function: Callable[..., T], *arguments: Any) -> T:
+    """Call a function in another thread."""
+    return await asyncio.get_running_loop().run_in_executor(threads, function, *arguments)
 
 
 def _boxes(rows: Rows, limit: int) -> list[Box]:

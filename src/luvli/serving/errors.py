@@ -6,6 +6,12 @@ from fastapi.responses import JSONResponse
 
 from luvli.errors import InputError
 
+HEADERS = {
+    401: {"WWW-Authenticate": "Bearer"},
+    429: {"Retry-After": "1"},
+    503: {"Retry-After": "1"},
+}
+
 
 class Refused(InputError):
     """A request that is refused, and why; the message never quotes the image."""
@@ -17,9 +23,7 @@ class Refused(InputError):
 
     def response(self) -> JSONResponse:
         """The answer."""
-        headers = {401: {"WWW-Authenticate": "Bearer"}, 429: {"Retry-After": "1"}}
-        headers[503] = headers[429]
-        return JSONResponse(self.body, self.status, headers.get(self.status))
+        return JSONResponse(self.body, self.status, HEADERS.get(self.status))
 
 
 def busy(message: str = "the server is busy: try again in a moment.") -> Refused:

@@ -60,7 +60,8 @@ class Guard:
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
                 headers.update(HEADERS)
-                headers.setdefault("Cache-Control", "no-store")
+                # files of the page have an ETag: the browser asks again and gets 304
+                headers.setdefault("Cache-Control", "no-cache" if "etag" in headers else "no-store")
             await send(message)
 
         try:

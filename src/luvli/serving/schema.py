@@ -5,45 +5,42 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from luvli.image.detect import MIN_SCORE
 from luvli.serving.errors import unusable
 from luvli.serving.settings import Limits
 
-_Strict = ConfigDict(frozen=True, extra="forbid")
-_Score = Annotated[float, Field(ge=0, le=1, description="Leave out detections below this score.")]
-_Model = Annotated[str | None, Field(description="A served model; the first one by default.")]
-_Regions = Annotated[bool, Field(description="Also give `guaranteed`, if the model has it.")]
+Score = Annotated[float, Field(ge=0, le=1, description="Leave out detections below this score.")]
+ModelName = Annotated[str | None, Field(description="A served model; the first one by default.")]
+Regions = Annotated[bool, Field(description="Also give `guaranteed`, if the model has it.")]
+BOXES = (
+    "JSON, [[x0, y0, x1, y1], ...]: tight landmark boxes in pixels, instead of the detector's. For "
+    "several images a list of such lists. Also accepted as a form field."
+)
+GUARANTEED = (
+    "With `regions`: coverage `levels` (L,) and Mahalanobis `radii` (L, k) of ellipses that hold "
+    "them; null where no finite radius does."
+)
 
 
-class PredictQuery(BaseModel, **_Strict):
-    """Options of a prediction.
+class PredictQuery(BaseModel, extra="forbid"):
+    """Options of a prediction."""
 
-    >>> PredictQuery.model_validate({"min_score": "0.8", "regions": "true"}).min_score
-    0.8
-    """
-
-    model: _Model = None
-    boxes: str | None = Field(
-        default=None,
-        description="JSON, [[x0, y0, x1, y1], ...]: tight landmark boxes in pixels, instead of the "
-        "detector's. For several images a list of such lists. Also accepted as a form field.",
-    )
-    min_score: _Score = MIN_SCORE
-    coverage: float | None = Field(
-        default=None, gt=0, lt=1, description="Probability that the ellipses of a drawing contain."
-    )
-    regions: _Regions = False
+    model: ModelName = None
+    boxes: str | None = Field(default=None, description=BOXES)
+    min_score: Score = MIN_SCORE
+    coverage: float | None = Field(default=None, gt=0, lt=1, description="Of a drawing's ellipses.")
+    regions: Regions = False
 
 
-class StreamOptions(BaseModel, **_Strict):
+class StreamOptions(BaseModel, extra="forbid"):
     """Options of a stream, sent as a JSON text message."""
 
-    model: _Model = None
+    model: ModelName = None
     smooth: bool = True
-    regions: _Regions = False
-    min_score: _Score = MIN_SCORE
+    regions: Regions = False
+    min_score: Score = MIN_SCORE
 
 
 class FaceBody(BaseModel, extra="allow"):
@@ -57,15 +54,9 @@ class FaceBody(BaseModel, extra="allow"):
     visibility: list[float] = Field(description="(k,) probability that a landmark is visible.")
     visibility_trained: bool = Field(description="Whether the model predicts visibility.")
     covariance_trained: bool = Field(description="Whether the model predicts covariances.")
-    confidence: float | None = Field(
-        default=None, description="Probability that the landmarks fit."
-    )
+    confidence: float | None = Field(default=None, description="Probability of a good alignment.")
     expected_error: float | None = Field(default=None, description="In percent of the box size.")
-    guaranteed: dict[str, list[Any]] | None = Field(
-        default=None,
-        description="With `regions`: coverage `levels` (L,) and Mahalanobis `radii` (L, k) of "
-        "ellipses that hold them; null where no finite radius does.",
-    )
+    guaranteed: dict[str, list[Any]] | None = Field(default=None, description=GUARANTEED)
 
 
 class ImageBody(BaseModel):
@@ -117,6 +108,7 @@ class ModelsBody(BaseModel):
 
 _Edge = Annotated[float, Field(gt=-1e6, lt=1e6, strict=True)]
 Boxes = list[tuple[_Edge, _Edge, _Edge, _Edge]]
+_SEVERAL_IMAGES = TypeAdapter(list[Boxes])
 
 
 def parse_boxes(text: str, images: int) -> list[Boxes]:
@@ -126,23 +118,19 @@ def parse_boxes(text: str, images: int) -> list[Boxes]:
     [[(0.0, 0.0, 10.0, 20.0)]]
     """
     try:
-        if images == 1:
-            return [TypeAdapter(Boxes).validate_json(text)]
-        boxes = TypeAdapter(list[Boxes]).validate_json(text)
+        boxes = _SEVERAL_IMAGES.validate_json(text if images > 1 else f"[{text}]")
     except ValidationError:
         boxes = []
     if len(boxes) != images:
         raise unusable(
-            "the boxes must be JSON: [[x0, y0, x1, y1], ...], for several images one list of "
-            "boxes for each."
+            "the boxes must be JSON: [[x0, y0, x1, y1], ...]; for several images a list of lists."
         )
     return boxes
 
 
 def first_problem(errors: Sequence[Any], options: type[BaseModel]) -> str:
     """The first of pydantic's errors about `options` as a sentence."""
-    first = errors[0]
-    name = str(first["loc"][-1])[:50] if first["loc"] else "the message"
-    if first["type"] == "extra_forbidden":
+    name = str(errors[0]["loc"][-1])[:50] if errors[0]["loc"] else "the message"
+    if errors[0]["type"] == "extra_forbidden":
         return f"there is no option {name!r}: choose from {', '.join(options.model_fields)}."
-    return f"{name} cannot be used: {first['msg']}."
+    return f"{name} cannot be used: {errors[0]['msg']}."

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from luvli.errors import InputError, unknown_choice
+from luvli.errors import InputError
 from luvli.files import PathLike, read_text
 
 PAGE = Path(__file__).parent / "page"
@@ -20,17 +21,12 @@ METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """environment variable of prometheus_client: the folder where workers keep their counters"""
 MIN_TOKEN = 16
 """characters of a bearer token; shorter ones can be guessed"""
-
 Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0)]
 
 
 class Limits(BaseModel):
-    """What one server process accepts. docs/serving.md says what happens beyond each limit.
-
-    >>> Limits().max_requests
-    64
-    """
+    """What one server process accepts. docs/serving.md says what happens beyond each limit."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -43,8 +39,8 @@ class Limits(BaseModel):
     max_images: Count = 16  # in one request
     max_pixels: Count = 50_000_000  # of one image, read from its header
     max_faces: Count = 100  # in one image
-    max_batch: Count = 16  # faces in one call of the network
-    patience_ms: float = Field(default=3.0, ge=0, le=1000)  # wait for faces of other requests
+    max_batch: Count = 16  # images whose faces share a call of the network
+    patience_ms: float = Field(default=3.0, ge=0, le=1000)  # wait for images of other requests
     request_seconds: Seconds = 30.0  # for one prediction, queueing included
     receive_seconds: Seconds = 20.0  # for one body; the head of a request gets half of it
     send_seconds: Seconds = 20.0  # for a client to read its answer
@@ -59,20 +55,14 @@ class Limits(BaseModel):
         >>> Limits.parse(["max_faces=5"]).max_faces
         5
         """
-        values: dict[str, Any] = {}
-        for word in words:
-            name, equals, value = word.partition("=")
-            if name not in cls.model_fields:
-                raise unknown_choice("limit", name, cls.model_fields)
-            if not equals:
-                raise InputError(f"the limit {name} has no value: write --limit {name}=NUMBER.")
-            values[name] = value
+        pairs = [word.partition("=") for word in words]
         try:
-            return cls(**values)
+            return cls.model_validate({name: value for name, _, value in pairs})
         except ValidationError as error:
             first = error.errors()[0]
             raise InputError(
-                f"the limit {first['loc'][0]} cannot be {first['input']!r}: {first['msg']}."
+                f"--limit {first['loc'][0]} cannot be {first['input']!r}: {first['msg']}. Write "
+                f"NAME=NUMBER; the names are {', '.join(cls.model_fields)}."
             ) from error
 
 
@@ -83,14 +73,11 @@ class ServerSettings(BaseModel):
 
     host: str = "127.0.0.1"
     port: int = Field(default=8000, ge=0, le=65535)
-    models: tuple[str, ...] = ("luvli-68",)
-    """shipped names or model files; the first is the default"""
-    tokens: tuple[str, ...] = ()
-    """accepted bearer tokens; none: no token is asked for"""
-    threads: int = Field(default_factory=lambda: core_count(), ge=1)
+    models: tuple[str, ...] = ("luvli-68",)  # shipped names or files; the first is the default
+    tokens: tuple[str, ...] = ()  # accepted bearer tokens; none: no token is asked for
+    threads: Count = Field(default_factory=lambda: core_count())
     limits: Limits = Limits()
-    verbose: bool = False
-    """a log line for each request"""
+    verbose: bool = False  # a log line for each request
 
 
 @lru_cache(64)  # called for every request
@@ -112,9 +99,8 @@ def read_tokens(path: PathLike) -> tuple[str, ...]:
     """The tokens of a file: one on each line, `#` begins a remark."""
     lines = [line.partition("#")[0].strip() for line in read_text(path).splitlines()]
     tokens = tuple(line for line in lines if line)
-    if not tokens or not all(
-        len(t) >= MIN_TOKEN and t.isascii() and t.isprintable() and " " not in t for t in tokens
-    ):
+    # printable ASCII without spaces
+    if not tokens or not all(re.fullmatch(rf"[!-~]{{{MIN_TOKEN},}}", token) for token in tokens):
         raise InputError(
             f"{path} must have a token of {MIN_TOKEN} or more plain characters on each line: make "
             "one with python -c 'import secrets; print(secrets.token_urlsafe())'."

@@ -28,42 +28,6 @@ TRY_LATER = 1013
 PROTOCOL = "luvli"
 
 
-class FrameTracker:
-    """The tracked faces of one connection."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self.set_options("{}")
-
-    def set_options(self, text: str) -> None:
-        """Start anew with the options of a text message."""
-        try:
-            self._options = StreamOptions.model_validate_json(text, strict=True)
-        except ValidationError as error:
-            raise unusable(first_problem(error.errors(), StreamOptions)) from None
-        self._model = self._engine.model(self._options.model)
-        self._tracker = Tracker(self._model.predictor, self._options.min_score)
-        self._smoother = TrackSmoother(offline=False)
-
-    def __call__(self, data: bytes, arrived: float) -> dict[str, Any]:
-        """The answer to one frame; runs in a thread. `arrived` in seconds."""
-        start = time.monotonic()
-        limits = self._engine.settings.limits
-        image = decode(data, limits, "the frame")
-        faces = self._tracker(image)[: limits.max_faces]
-        tracks = [] if faces.track is None else faces.track.tolist()
-        if self._options.smooth:
-            faces = self._smoother.push(TrackedFrame(Frame(0, arrived, image), faces))[0].faces
-        return {
-            "faces": face_fields(replace(faces, track=None), self._options.regions),
-            "tracks": tracks,
-            "width": image.shape[1],
-            "height": image.shape[0],
-            "model": self._model.name,
-            "timings": {"total": round((time.monotonic() - start) * 1e3, 3)},
-        }
-
-
 class Stream:
     """One connection."""
 
@@ -71,9 +35,9 @@ class Stream:
         self._websocket = websocket
         self._engine = engine
         self._limits = engine.settings.limits
-        self._tracker = FrameTracker(engine)
         self._frames: asyncio.Queue[tuple[int, bytes, float]] = asyncio.Queue(1)
         self._dropped = 0
+        self._set_options("{}")
 
     async def run(self) -> None:
         """Receive and answer frames until the client leaves."""
@@ -96,7 +60,7 @@ class Stream:
                 return
             if message.get("bytes") is None:
                 try:
-                    self._tracker.set_options(message.get("text") or "")
+                    self._set_options(message.get("text") or "")
                 except Refused as refused:
                     await self._websocket.send_text(to_json(refused.body).decode())
                 continue
@@ -111,13 +75,40 @@ class Stream:
         while True:
             number, data, arrived = await self._frames.get()
             try:
-                answer = await self._engine.in_thread(self._tracker, data, arrived)
+                answer = await self._engine.in_thread(self._track, data, arrived)
             except Refused as refused:
                 answer = refused.body
             self._engine.metrics.frames.inc()
             body = to_json({"frame": number, "dropped": self._dropped, **answer})
             async with asyncio.timeout(self._limits.send_seconds):
                 await self._websocket.send_text(body.decode())
+
+    def _set_options(self, text: str) -> None:
+        """Start anew with the options of a text message."""
+        try:
+            self._options = StreamOptions.model_validate_json(text, strict=True)
+        except ValidationError as error:
+            raise unusable(first_problem(error.errors(), StreamOptions)) from None
+        self._model = self._engine.model(self._options.model)
+        self._tracker = Tracker(self._model.predictor, self._options.min_score)
+        self._smoother = TrackSmoother(offline=False)
+
+    def _track(self, data: bytes, arrived: float) -> dict[str, Any]:
+        """The answer to one frame; runs in a thread. `arrived` in seconds."""
+        start = time.monotonic()
+        image = decode(data, self._limits, "the frame")
+        faces = self._tracker(image)[: self._limits.max_faces]
+        tracks = [] if faces.track is None else faces.track.tolist()
+        if self._options.smooth:
+            faces = self._smoother.push(TrackedFrame(Frame(0, arrived, image), faces))[0].faces
+        return {
+            "faces": face_fields(replace(faces, track=None), self._options.regions),
+            "tracks": tracks,
+            "width": image.shape[1],
+            "height": image.shape[0],
+            "model": self._model.name,
+            "timings": {"total": round((time.monotonic() - start) * 1e3, 3)},
+        }
 
 
 async def serve_stream(websocket: WebSocket, engine: Engine) -> None:

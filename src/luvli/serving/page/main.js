@@ -3,7 +3,7 @@
 import { ellipse, radiusOf } from "./geometry.js";
 import { keepCsv, keepJson, keepPng } from "./keep.js";
 import { make, renderAll, renderFaces, renderLeast, renderLegend, renderSummary, renderTip, spoken } from "./panel.js";
-import { fetchModels, onTokenWanted, predict } from "./server.js";
+import { asPng, fetchModels, onTokenWanted, predict } from "./server.js";
 import { formatSettings, parseSettings } from "./settings.js";
 import { Live, listenForFiles, openCamera, openVideo } from "./sources.js";
 import { listenForKeys } from "./keys.js";
@@ -11,6 +11,7 @@ import { renderStrip } from "./strip.js";
 import { View } from "./view.js";
 import { welcome } from "./welcome.js";
 
+const ALERT_SECONDS = 12;
 const $ = (id) => document.getElementById(id);
 const state = {
   settings: parseSettings(location.hash),
@@ -57,6 +58,11 @@ function alertUser(words) {
   close.addEventListener("click", () => box.remove());
   $("alerts").append(box);
   while ($("alerts").childElementCount > 3) $("alerts").firstElementChild.remove();
+  const leave = () => {
+    if (box.matches(":hover, :focus-within")) setTimeout(leave, 2000); // somebody is reading it
+    else box.remove();
+  };
+  setTimeout(leave, ALERT_SECONDS * 1000);
 }
 
 // -- images -----------------------------------------------------------------------------------
@@ -89,7 +95,11 @@ async function look(next, before) {
     }
     if (next === item()) view.fit();
     next.answer = await predict(next.blob, state.settings.model, "application/json", working);
-    if (!next.source) throw new Error("This browser cannot show it, though the server could read it.");
+    if (!next.source) {
+      next.source = await createImageBitmap(await asPng(next.blob)); // HEIC, for example
+      next.width = next.source.width;
+      next.height = next.source.height;
+    }
     next.status = "done";
     if (next === item()) arrived(next);
   } catch (error) {
@@ -99,6 +109,19 @@ async function look(next, before) {
     if (!next.source) dropItem(next, before);
   }
   refresh();
+}
+
+/** The image a quarter turn clockwise, looked at again. */
+async function rotate(turned) {
+  const { source, width, height } = turned;
+  const canvas = new OffscreenCanvas(height, width);
+  const context = canvas.getContext("2d");
+  context.translate(height, 0);
+  context.rotate(Math.PI / 2);
+  context.drawImage(source, 0, 0, width, height);
+  turned.blob = await canvas.convertToBlob({ type: "image/png" });
+  turned.answer = turned.words = null;
+  await look(turned);
 }
 
 function dropItem(gone, before) {
@@ -248,6 +271,7 @@ function refreshPanel(whole) {
   const shown = item();
   $("status").textContent = shown?.words || "";
   $("faces-card").hidden = $("table-card").hidden = !current;
+  $("no-face").hidden = !shown?.blob || shown.status !== "done" || Boolean(current);
   $("keep-card").hidden = !shown?.answer;
   $("landmarks").hidden = !current;
   if (!current) return;
@@ -338,6 +362,7 @@ function listen() {
     set({ model: event.target.value });
     if (item()?.blob) await look(item());
   });
+  $("rotate").addEventListener("click", () => rotate(item()));
   $("theme").addEventListener("click", () => {
     const dark = getComputedStyle(document.documentElement).colorScheme.trim() === "dark";
     set({ theme: dark ? "light" : "dark" });
@@ -366,8 +391,11 @@ function listen() {
 
 // -- start ------------------------------------------------------------------------------------
 
-onTokenWanted(() => new Promise((resolve) => {
+onTokenWanted((words) => new Promise((resolve) => {
   const dialog = $("token-dialog");
+  $("token").value = "";
+  $("token-error").textContent = words;
+  $("token-error").hidden = !words;
   dialog.showModal();
   dialog.addEventListener("close", () => resolve($("token").value), { once: true });
 }));

@@ -3,7 +3,7 @@
 let token = sessionStorage.getItem("token") || "";
 let askForToken = async () => "";
 
-/** `ask()` resolves to a token when the server wants one. */
+/** `ask(words)` resolves to a token when the server wants one; the words say what was wrong with the last. */
 export function onTokenWanted(ask) {
   askForToken = ask;
 }
@@ -24,7 +24,7 @@ async function request(path, options = {}, words = () => {}) {
     }
     if (response.ok) return response;
     if (response.status === 401) {
-      token = await askForToken();
+      token = await askForToken(token ? await sentence(response) : "");
       sessionStorage.setItem("token", token);
       continue;
     }
@@ -50,6 +50,12 @@ async function sentence(response) {
 /** Models and limits. */
 export async function fetchModels() {
   return (await request("/v1/models")).json();
+}
+
+/** An image that this browser cannot show, as one that it can: the server's drawing of no faces. */
+export async function asPng(blob) {
+  const options = { method: "POST", body: blob, headers: { Accept: "image/png", "Content-Type": "application/octet-stream" } };
+  return (await request("/v1/predict?boxes=[]", options)).blob();
 }
 
 /** The answer for one image: an object, or the text of a CSV. */
