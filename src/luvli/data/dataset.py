@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +34,7 @@ from luvli.data.record import FaceRecord
 from luvli.data.sets import DataWarning, refuse
 from luvli.errors import InputError, unknown_choice
 from luvli.files import PathLike
-from luvli.image import Box, Crop, read_image
+from luvli.image import Crop, read_image
 from luvli.image import affine as affines
 from luvli.image.crop import Convention
 from luvli.image.read import ImageArray
@@ -88,29 +88,20 @@ class CropDataset:
         markups = {record.markup for record in records}
         if len(markups) > 1:
             raise InputError(f"faces of one data set must share one markup, got {sorted(markups)}.")
-        self.records: Sequence[FaceRecord] = list(records)
-        self._set_up(markups.pop(), size, enlarge, augmentation, convention, seed)
+        self.records = list(records)
+        self.markup, self.size, self.seed = markups.pop(), size, seed
+        self.convention, self.enlarge = convention, get_enlargement(enlarge)
+        self.augmentation = augmentation or Augmentation.recipe("none")
+        if self.augmentation.mask and self.markup != "ibug68":
+            raise InputError(
+                f"augmentation.mask is drawn by the 68 points: {self.markup} has others."
+            )
+        self.flip = get_markup(self.markup).flip if self.augmentation.flip else None
+        self.label_noise = self._label_noise()
         self.boxes = [crop_box(record, box_noise, seed) for record in self.records]
         self.patches: Patches | None = None
         if cache is not False and convention == "pixel-centre":
             self._load_patches(None if cache is True else cache, skip_bad, track)
-
-    def _set_up(
-        self,
-        markup: str,
-        size: int,
-        enlarge: str | float,
-        augmentation: Augmentation | None,
-        convention: Convention,
-        seed: int,
-    ) -> None:
-        self.markup, self.size, self.seed, self.convention = markup, size, seed, convention
-        self.enlarge = get_enlargement(enlarge)
-        self.augmentation = augmentation or Augmentation.recipe("none")
-        self.flip = get_markup(markup).flip if self.augmentation.flip else None
-        self.label_noise = self._label_noise()
-        if self.augmentation.mask and markup != "ibug68":
-            raise InputError(f"augmentation.mask is drawn by the 68 points: {markup} has others.")
 
     def _label_noise(self) -> NDArray[np.float64] | None:
         """(k, 1) standard deviation of each landmark's label in crop pixels; None: no noise."""
@@ -153,7 +144,7 @@ class CropDataset:
         epoch, index = key if isinstance(key, tuple) else (0, key)
         if not 0 <= index < len(self):
             raise IndexError(f"face {index} of {len(self)}")
-        record, box = self._face(index)
+        record, box = self.records[index], self.boxes[index]
         config = self.augmentation
         rng = stream(self.seed, epoch, index)
         geometry = draw_geometry(config, rng)
@@ -184,13 +175,9 @@ class CropDataset:
             "index": np.int64(index),
         }
 
-    def _face(self, index: int) -> tuple[FaceRecord, Box]:
-        return self.records[index], self.boxes[index]
-
-    def label_classes(self) -> Iterator[NDArray[np.int8]]:
-        """`Visibility` classes of all labels, some faces at a time: (n, k) each."""
-        for record in self.records:
-            yield record.visibility[None]
+    def label_classes(self) -> NDArray[np.int8]:
+        """(n, k) `Visibility` classes of all labels."""
+        return np.stack([record.visibility for record in self.records])
 
     @property
     def weighted(self) -> bool:
@@ -199,11 +186,8 @@ class CropDataset:
 
     def plain_points(self) -> NDArray[np.float64]:
         """(n, k, 2) labels in crop pixels without augmentation; no image is touched."""
-        return self._plain(zip(self.records, self.boxes, strict=True))
-
-    def _plain(self, faces: Iterable[tuple[FaceRecord, Box]]) -> NDArray[np.float64]:
         moved = []
-        for record, box in faces:
+        for record, box in zip(self.records, self.boxes, strict=True):
             affine = place_crop(box, self.size, self.enlarge, Geometry(), self.convention)
             moved.append(affines.apply(affine, record.points))
         return np.stack(moved)
