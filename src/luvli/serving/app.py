@@ -14,6 +14,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from luvli import __version__
+from luvli.errors import InputError
 from luvli.serving.answers import answer, answer_kind, describe_model, to_json
 from luvli.serving.engine import Engine
 from luvli.serving.errors import Refused, busy, unusable
@@ -64,9 +65,9 @@ def create_app(engine: Engine) -> FastAPI:
     _add_api(app, engine)
     _add_page(app)
 
-    @app.exception_handler(Refused)
-    async def refused(_: Request, error: Refused) -> Response:
-        return error.response()
+    @app.exception_handler(InputError)
+    async def refused(_: Request, error: InputError) -> Response:
+        return (error if isinstance(error, Refused) else unusable(str(error))).response()
 
     @app.exception_handler(RequestValidationError)
     async def bad_option(_: Request, error: RequestValidationError) -> Response:
