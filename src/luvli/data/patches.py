@@ -86,8 +86,8 @@ def load_patches(
     if target.is_dir() and not _is_whole(target, (len(records), pixels, pixels, 3)):
         shutil.rmtree(target, ignore_errors=True)  # damaged: it costs time, not results
     if not target.is_dir():
-        with whole_folder(target) as made:
-            _build(made, records, boxes, side, pixels, track)
+        with whole_folder(target) as temporary:
+            _build(temporary, records, boxes, side, pixels, track)
     return Patches(target)
 
 

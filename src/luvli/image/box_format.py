@@ -54,14 +54,14 @@ def as_boxes(
     first: Any = boxes[0] if len(boxes) else []
     if not isinstance(first, Box) and np.ndim(first) == 0:
         raise InputError("boxes is a list of boxes, one row each: give [[x0, y0, x1, y1]].")
-    made = [
+    checked = [
         box if isinstance(box, Box) else _box(box, number, box_format, relative, size)
         for number, box in enumerate(boxes)
     ]
     if size is not None and min(size) > 0:
-        for number, box in enumerate(made):
+        for number, box in enumerate(checked):
             _check(box, number, size, relative, box_format)
-    return made
+    return checked
 
 
 def _box(
@@ -105,9 +105,9 @@ def _check(
             f"box {number} {edges} is smaller than two pixels: shares of the image's sides need "
             "relative_boxes=True."
         )
-    seen = Box(-0.5, -0.5, width - 0.5, height - 0.5)
-    wide = max(0.0, min(box.x1, seen.x1) - max(box.x0, seen.x0))
-    high = max(0.0, min(box.y1, seen.y1) - max(box.y0, seen.y0))
+    frame = Box(-0.5, -0.5, width - 0.5, height - 0.5)
+    wide = max(0.0, min(box.x1, frame.x1) - max(box.x0, frame.x0))
+    high = max(0.0, min(box.y1, frame.y1) - max(box.y0, frame.y0))
     inside = wide * high / (box.width * box.height)
     if inside == 0:
         fix = "relative_boxes=True is for shares, 0..1" if relative else _HINTS[box_format]

@@ -31,7 +31,7 @@ most the large size, which finds small faces."""
 
 MIN_SCORE = 0.6
 """what counts as a face unless the user says otherwise"""
-_LEAST_SCORE = 0.3
+_MIN_REPORTED = 0.3
 """what the detector reports at all"""
 _HINT_SCORE, _SMALL_HINT_SCORE, _SMALL_HEAD = 0.1, 0.04, 50.0
 """A candidate of the first score in the first look, away from every face, asks for the second
@@ -66,8 +66,8 @@ def detect_faces(
     which `small_faces` asks to look closely at every large image (see `YuNet`).
     """
     name = str(image) if isinstance(image, str | os.PathLike) else ""
-    found = (detector or get_detector("yunet", small_faces))(read_image(image), name)
-    return sorted((box for box in found if box.score >= min_score), key=lambda box: -box.score)
+    boxes = (detector or get_detector("yunet", small_faces))(read_image(image), name)
+    return sorted((box for box in boxes if box.score >= min_score), key=lambda box: -box.score)
 
 
 def get_detector(name: str, small_faces: bool = False) -> Detector:
@@ -105,10 +105,10 @@ class YuNet:
         # Large images are shrunk once, and every look starts from there.
         start = image if longest <= LARGE else _resized(image, LARGE)
         first = self._look(start, SMALL, _SMALL_HINT_SCORE)
-        rows = without_doubles(first[first[:, 14] >= _LEAST_SCORE])
+        rows = without_doubles(first[first[:, 14] >= _MIN_REPORTED])
         side = max(start.shape[:2])
         if side > 1.5 * SMALL and (self.small_faces or _asks_for_more(first, side / SMALL)):
-            closer = self._look(start, side, _LEAST_SCORE)
+            closer = self._look(start, side, _MIN_REPORTED)
             rows = without_doubles(np.concatenate([rows, closer]))
         if not (rows[:, 14] >= MIN_SCORE).any():
             last = self._look_with_border(start), self._look_brightened(start)
@@ -127,7 +127,7 @@ class YuNet:
         inner = _resized(image, round(_BORDERED / (1 + 2 * _BORDER)))
         edge = round(_BORDER * max(inner.shape[:2]))
         padded = np.pad(inner, ((edge, edge), (edge, edge), (0, 0)), mode="edge")
-        rows = self._network(padded, _LEAST_SCORE)
+        rows = self._network(padded, _MIN_REPORTED)
         rows[:, :2] -= edge
         rows[:, 4:14] -= edge
         return _moved(rows, image.shape[1] / inner.shape[1], image.shape[0] / inner.shape[0])
@@ -136,7 +136,7 @@ class YuNet:
         """Faces in the shade."""
         brighter = np.rint(255 * (np.arange(256) / 255) ** _GAMMA).astype(np.uint8)
         shown = brighter[_resized(image, SMALL)]
-        rows = self._network(shown, _LEAST_SCORE)
+        rows = self._network(shown, _MIN_REPORTED)
         return _moved(rows, image.shape[1] / shown.shape[1], image.shape[0] / shown.shape[0])
 
     def _look_through(self, image: ImageArray, view: NDArray[np.float64]) -> Rows:
@@ -144,8 +144,8 @@ class YuNet:
         import cv2
 
         height, width = image.shape[:2]
-        seen = cv2.warpAffine(image, view, (width, height), borderMode=cv2.BORDER_REPLICATE)
-        rows = self._look(np.asarray(seen, np.uint8), SMALL, _LEAST_SCORE)
+        view_pixels = cv2.warpAffine(image, view, (width, height), borderMode=cv2.BORDER_REPLICATE)
+        rows = self._look(np.asarray(view_pixels, np.uint8), SMALL, _MIN_REPORTED)
         back = affine.invert(view)
         centre = affine.apply(back, rows[:, :2] + rows[:, 2:4] / 2)
         points = affine.apply(back, rows[:, 4:14].reshape(-1, 5, 2))

@@ -42,11 +42,11 @@ class Photograph:
         """The pixels of a crop, (size, size, 3), from an image at least as fine as they are."""
         if crop.convention != "pixel-centre" or (self._finest and self._finest.factor == 1):
             return crop.warp(self.whole())
-        seen = self.at(max(1, int(1 / crop.scale)))
-        if seen.factor == 1:
-            return crop.warp(seen.image)
-        moved = affine.compose(crop.affine, affine.invert(seen.affine))
-        return Crop(moved, crop.size, crop.rotation).warp(seen.image)
+        reduced = self.at(max(1, int(1 / crop.scale)))
+        if reduced.factor == 1:
+            return crop.warp(reduced.image)
+        moved = affine.compose(crop.affine, affine.invert(reduced.affine))
+        return Crop(moved, crop.size, crop.rotation).warp(reduced.image)
 
     def at(self, factor: int, least: int = 0) -> Reduced:
         """What has been decoded already if that is fine enough; otherwise decoded now."""

@@ -96,15 +96,15 @@ def without_doubles(rows: Rows, overlap: float = _OVERLAP) -> Rows:
     rows = rows[np.argsort(-rows[:, 14], kind="stable")]
     low, high = rows[:, :2], rows[:, :2] + rows[:, 2:4]
     area = rows[:, 2] * rows[:, 3]
-    left = np.arange(len(rows))
-    kept = []
-    while len(left):
-        best, left = left[0], left[1:]
-        kept.append(best)
-        shared = np.minimum(high[best], high[left]) - np.maximum(low[best], low[left])
+    candidates = np.arange(len(rows))
+    faces = []
+    while len(candidates):
+        best, others = candidates[0], candidates[1:]
+        faces.append(best)
+        shared = np.minimum(high[best], high[others]) - np.maximum(low[best], low[others])
         common = np.prod(np.maximum(shared, 0), axis=1)
-        left = left[common <= overlap * (area[best] + area[left] - common)]
-    return rows[kept]
+        candidates = others[common <= overlap * (area[best] + area[others] - common)]
+    return rows[faces]
 
 
 def read_weights() -> bytes:

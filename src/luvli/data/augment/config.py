@@ -112,8 +112,8 @@ class Augmentation(_Settings):
 
     label_noise: dict[str, Spread] = {}
     """group of the markup -> standard deviation, along each axis and in sides of the face box, by
-    which its labels are moved at random. A network that learns from such labels leaves room in
-    its covariances for people who label elsewhere"""
+    which its labels are moved at random. The covariances of a network that
+    learns from such labels include the uncertainty of the label convention"""
 
     keep_inside: bool = False
     """published code: enlarge the crop until every visible landmark is inside"""

@@ -26,9 +26,9 @@ def mark_covered(
     `points` (k, 2) in pixels of the mask; those outside the image stay as they are.
     """
     height, width = mask.shape
-    seen = visibility == Visibility.UNOCCLUDED
-    place = np.rint(np.where(seen[:, None], points, -1)).astype(int)
-    inside = seen & (place >= 0).all(axis=1) & (place[:, 0] < width) & (place[:, 1] < height)
+    unoccluded = visibility == Visibility.UNOCCLUDED
+    place = np.rint(np.where(unoccluded[:, None], points, -1)).astype(int)
+    inside = unoccluded & (place >= 0).all(axis=1) & (place[:, 0] < width) & (place[:, 1] < height)
     covered = inside.copy()
     covered[inside] = mask[place[inside, 1], place[inside, 0]] > 0.5
     return np.where(covered, np.int8(Visibility.EXTERNALLY_OCCLUDED), visibility)

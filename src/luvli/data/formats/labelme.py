@@ -1,6 +1,6 @@
 """LabelMe JSON: one file for each image, one point shape for each landmark.
 
-Faces of an image are told apart by `group_id`. The flag `occluded` is our externally
+Faces of an image are distinguished by `group_id`. The flag `occluded` is our externally
 occluded. LabelMe has no shape without a place, so a self-occluded landmark is left out and
 reads back as unlabelled. LabelMe measures from the corner of the first pixel, whose centre
 is therefore (0.5, 0.5).

@@ -20,7 +20,7 @@ from luvli.errors import InputError
 MESH_SIZES = (468, 478)
 CAVEAT = (
     "MediaPipe's mesh was read as 68 points: its jaw is the edge of a 3-D mesh and not the "
-    "visible outline that people label, so judge the other 51 points."
+    "visible outline that people label, so score the other 51 points."
 )
 
 _JAW = (127, 234, 132, 58, 172, 136, 149, 148, 152, 377, 378, 365, 397, 288, 361, 454, 356)

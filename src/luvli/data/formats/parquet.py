@@ -6,7 +6,7 @@ and images that failed have a row with nothing else, so that every image is acco
 
 | column | holds |
 |---|---|
-| image, frame, time, track | where the face was found; the last three for videos |
+| image, frame, time, track | where the face was files; the last three for videos |
 | status | `face`; `no face` where there is none, `failed` where nothing could be read |
 | error | why it failed |
 | markup, score, visibility_trained, covariance_trained | as in `FaceLandmarks` |
@@ -70,14 +70,14 @@ def face_files(path: PathLike) -> list[Path]:
         return [source]
     if not source.is_dir():
         raise unreadable(source)
-    found = sorted(
+    files = sorted(
         file
         for file in source.rglob("*.parquet")
         if not any(name.startswith((".", "_")) for name in file.relative_to(source).parts)
     )
-    if not found:
+    if not files:
         raise InputError(f"{source} holds no Parquet file: check the path.")
-    return found
+    return files
 
 
 def face_batches(path: PathLike, size: int = 1000) -> Iterator[Any]:

@@ -1,6 +1,6 @@
 """Your own images: a folder with `.pts` files beside them, or with a label file that names them.
 
-The point set is told from the number of points (68, 98, 29 or 19), or declared in a small
+The point set follows from the number of points (68, 98, 29 or 19), or declared in a small
 `markup.yaml` in the folder (see `read_markup`); then any number will do. Where the folder
 has the subfolders `train` and `test` (or trainset, testset), these are its splits; `all` is
 everything. MERL-RAV's signs for hidden landmarks are understood in `.pts` files.
@@ -82,17 +82,17 @@ def _read_files(request: Request) -> Iterator[ReadItem]:
     if request.split != "all":
         part = first_existing(request.root, [request.split, f"{request.split}set"])
         start, word = (part, "") if part else (request.root, request.split)
-    found = False
+    is_empty = True
     for folder, names in walk(start):
         if any(name.endswith(".pts") for name in names) and not word:
-            found = True
+            is_empty = False
             make = partial(_record, root=request.root, markup=markup)
             yield from read_pairs(folder, request, make)
         for name in sorted(names, key=natural_key):
             if word in name and is_label_file(folder / name):
-                found = True
+                is_empty = False
                 yield from _read_labels(folder / name, request, markup)
-    if word and not found:
+    if word and is_empty:
         yield missing_folder(request.root / request.split, "the faces of this split")
 
 

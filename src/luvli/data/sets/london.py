@@ -87,21 +87,21 @@ def landmarks_of_template(template: Floats) -> Floats:
     for first, corner in _OUTLINES:  # straight up or down the temple, to the usual height
         aside = (template[first] - template[corner]) @ across
         template[first] = template[corner] + across * aside + down * _ROOT_OF_EAR * distance
-    found: list[list[Floats]] = [[] for _ in range(68)]
+    places_of: list[list[Floats]] = [[] for _ in range(68)]
     for line, landmarks, parts in _LINES:
         for landmark, point in zip(
             landmarks, points_along(template[list(line)], parts), strict=True
         ):
-            found[landmark].append(point)
+            places_of[landmark].append(point)
     columns = template[list(_COLUMNS)] @ across
     for line, landmarks in _LIPS:
         edge = template[list(line)]
         for landmark, column in zip(landmarks, columns, strict=True):
-            found[landmark] = [_at_column(edge, across, column)]
+            places_of[landmark] = [_at_column(edge, across, column)]
     for landmark, sources in _OTHERS.items():
-        found[landmark] = [template[source] for source in sources]
+        places_of[landmark] = [template[source] for source in sources]
     nowhere = np.full(2, np.nan)
-    return np.array([np.mean(places, axis=0) if places else nowhere for places in found]) - 0.5
+    return np.array([np.mean(places, axis=0) if places else nowhere for places in places_of]) - 0.5
 
 
 def _at_column(line: Floats, across: Floats, column: float) -> Floats:

@@ -120,8 +120,8 @@ def _image(label: Path, folders: ImageFolders, root: Path) -> Path | None:
         return beside
     side = label.parent.parent if label.parent.name == "labels" else label.parent
     organised = root / "merl_rav_organized" / side.parent.name / side.name / f"{label.stem}.jpg"
-    found = folders.find(f"{photograph(label)}.jpg")
-    return found or (organised if organised.is_file() else None)
+    image = folders.find(f"{photograph(label)}.jpg")
+    return image or (organised if organised.is_file() else None)
 
 
 def _label_of(image: Path, label: Path) -> Path:

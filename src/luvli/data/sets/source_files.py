@@ -109,9 +109,9 @@ def read_pairs(
         if request.images and image is None:
             yield missing_image(label, f"{label.stem}.jpg or .png")
             continue
-        made = attempt(label, partial(make, label, image))
-        if made is not None:
-            yield made
+        record = attempt(label, partial(make, label, image))
+        if record is not None:
+            yield record
     labelled = {label.stem for label in labels}
     for image in files.images if request.images else ():
         if image.stem not in labelled and not image.stem.endswith("_mirror"):

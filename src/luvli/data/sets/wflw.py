@@ -33,9 +33,9 @@ _CSV = "face_landmarks_wflw_{}.csv"
 
 def detect_wflw(root: Path) -> str:
     """`hrnet` when the csv files are there, otherwise `official`."""
-    found = any((root / _CSV.format(split)).is_file() for split in ("train", "test"))
+    has_csv = any((root / _CSV.format(split)).is_file() for split in ("train", "test"))
     listed = _list_file(root, "train") or _list_file(root, "test")
-    return "official" if listed and not found else "hrnet"
+    return "official" if listed and not has_csv else "hrnet"
 
 
 def _list_file(root: Path, split: str) -> Path | None:

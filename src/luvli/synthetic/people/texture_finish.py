@@ -16,7 +16,7 @@ from luvli.synthetic.raster.materials import BROWS, LIDS, LIPS
 _TEXEL = HEIGHT / SPAN
 """texels per centimetre"""
 _LEAST = 2000
-"""texels of plain skin without which no tone can be told"""
+"""texels of plain skin that are needed to estimate a tone"""
 
 
 class Texture(NamedTuple):
