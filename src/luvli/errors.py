@@ -8,6 +8,7 @@ user without a traceback.
 from __future__ import annotations
 
 import importlib
+import math
 import sys
 import warnings
 from collections.abc import Iterable
@@ -42,6 +43,23 @@ def unknown_choice(what: str, given: object, choices: Iterable[str]) -> InputErr
     near = get_close_matches(str(given), names, n=1)
     hint = f": did you mean {near[0]!r}? Choose" if near else "; choose"
     return InputError(f"unknown {what} {given!r}{hint} one of {', '.join(names)}.")
+
+
+def check_range(
+    name: str, value: float, low: float, high: float = math.inf, *, ends: bool = True
+) -> None:
+    """Refuse a number that does not lie in `low`..`high`, the ends included unless `ends` is False.
+
+    >>> check_range("coverage", 0.9, 0, 1, ends=False)
+    """
+    inside = low <= value <= high if ends else low < value < high
+    if inside:
+        return
+    if high == math.inf:
+        where = f"be at least {low:g}" if ends else f"be above {low:g}"
+    else:
+        where = f"lie in {low:g}..{high:g}" if ends else f"lie between {low:g} and {high:g}"
+    raise InputError(f"{name} must {where}, got {value}.")
 
 
 def a_type(value: object) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from luvli.arrays import Floats
-from luvli.errors import InputError, require
+from luvli.errors import InputError, check_range, require
 from luvli.face_checks import (
     as_array,
     as_number,
@@ -77,8 +77,7 @@ class RegionRadii(NamedTuple):
 
     def at(self, coverage: float, joint: bool = False) -> Floats:
         """(k,) or (n, k) radii for this coverage, or for the next higher level that is known."""
-        if not 0 < coverage < 1:
-            raise InputError(f"coverage must lie between 0 and 1, got {coverage}.")
+        check_range("coverage", coverage, 0, 1, ends=False)
         shape = self.radii.shape[:-1]
         place = int(np.searchsorted(self.levels, coverage - 1e-9))
         if place == len(self.levels):
@@ -186,10 +185,10 @@ class FaceLandmarks:
             array.setflags(write=False)
         for name, value in values.items():
             object.__setattr__(self, name, value)
-        if self.confidence is not None and not 0 <= self.confidence <= 1:
-            raise InputError(f"confidence must lie in 0..1, got {self.confidence}.")
-        if self.expected_error is not None and not self.expected_error >= 0:
-            raise InputError(f"expected_error must be at least 0, got {self.expected_error}.")
+        if self.confidence is not None:
+            check_range("confidence", self.confidence, 0, 1)
+        if self.expected_error is not None:
+            check_range("expected_error", self.expected_error, 0)
         family(self.likelihood)  # refuses an unknown name
 
     def __len__(self) -> int:
@@ -304,8 +303,7 @@ class FaceLandmarks:
         ellipses with a guarantee. Landmarks without a location give NaN.
         """
         if coverage is not None:
-            if not 0 < coverage < 1:
-                raise InputError(f"coverage must lie between 0 and 1, got {coverage}.")
+            check_range("coverage", coverage, 0, 1, ends=False)
             mahalanobis = float(family(self.likelihood).radius_quantile(coverage))
         return self._ellipses(np.full(len(self), mahalanobis))
 

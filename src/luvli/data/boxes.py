@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from luvli.data.record import FaceRecord
-from luvli.errors import InputError, unknown_choice
+from luvli.errors import check_range, unknown_choice
 from luvli.image.box import Box
 
 BoxNoise = Literal["paper", "reference", "none"]
@@ -39,8 +39,7 @@ def get_enlargement(choice: str | float) -> float:
         if choice not in ENLARGEMENTS:
             raise unknown_choice("enlargement", choice, ENLARGEMENTS)
         return ENLARGEMENTS[choice]
-    if not choice > 0:
-        raise InputError(f"enlargement must be above 0, got {choice}.")
+    check_range("enlargement", choice, 0, ends=False)
     return float(choice)
 
 

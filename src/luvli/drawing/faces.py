@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from luvli.arrays import Floats
-from luvli.errors import InputError
+from luvli.errors import InputError, check_range
 from luvli.faces import FaceLandmarks
 from luvli.image.read import ImageArray
 from luvli.likelihood import family
@@ -101,8 +101,7 @@ def readable_enlargement(image: ImageArray, faces: Sequence[FaceLandmarks]) -> i
 def _radius(coverage: float | None, mahalanobis: float, likelihood: str) -> float:
     if coverage is None:
         return mahalanobis
-    if not 0 < coverage < 1:
-        raise InputError(f"coverage must lie between 0 and 1, got {coverage}.")
+    check_range("coverage", coverage, 0, 1, ends=False)
     return float(family(likelihood).radius_quantile(coverage))
 
 

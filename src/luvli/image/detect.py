@@ -265,27 +265,11 @@ BoxMap = Literal["300w", "open"]
 _BOX_MAPS: dict[BoxMap, NDArray[np.float64]] = {"300w": _EDGES, "open": _OPEN_EDGES}
 """`300w`: fitted to LFPW's labels, which are for research only. `open`: to free data"""
 
-_LOOKS = " ".join(
-    map(
-        str,
-        (
-            WEIGHTS,
-            SMALL,
-            LARGE,
-            _HINT_SCORE,
-            _SMALL_HINT_SCORE,
-            _SMALL_HEAD,
-            _BORDERED,
-            _BORDER,
-            _GAMMA,
-            _TURNS,
-            _TURNED_SCALE,
-        ),
-    )
-)
+_VERSION = f"{WEIGHTS} looks 4"
+"""counts up with every change of where and how the network is shown an image"""
 DETECTORS = {
-    "yunet": f"{_LOOKS} {_EDGES.tolist()}",
-    "yunet-open": f"{_LOOKS} {_OPEN_EDGES.tolist()}",
+    "yunet": f"{_VERSION} {_EDGES.tolist()}",
+    "yunet-open": f"{_VERSION} {_OPEN_EDGES.tolist()}",
 }
 """tells boxes of a detector from those of another version, for whoever keeps them"""
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from luvli.errors import InputError
+from luvli.errors import InputError, check_range
 from luvli.files import PathLike, read_text
 from luvli.image.box import Box
 from luvli.image.read import ImageArray
@@ -23,8 +23,7 @@ class WholeImage:
     """
 
     def __init__(self, margin: float = 0.1) -> None:
-        if not 0 <= margin < 0.5:
-            raise InputError(f"margin must lie in 0..0.5, got {margin}.")
+        check_range("margin", margin, 0, 0.49)
         self.margin = margin
 
     def __call__(self, image: ImageArray, name: str = "") -> list[Box]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from luvli.errors import InputError, warn_caller
+from luvli.errors import InputError, check_range, warn_caller
 from luvli.files import PathLike, check_plain, unreadable
 from luvli.image import affine
 from luvli.image.box import Box
@@ -307,8 +307,7 @@ def _to_uint8(array: NDArray[Any], name: str) -> ImageArray:
 def _scaled(array: NDArray[Any], white_level: int, name: str) -> ImageArray:
     if array.dtype != np.uint16:
         raise InputError(f"white_level is for arrays of uint16, {name} is of {array.dtype}.")
-    if not 0 < white_level <= 65535:
-        raise InputError(f"white_level must lie in 1..65535, got {white_level}.")
+    check_range("white_level", white_level, 1, 65535)
     shares = np.minimum(array, white_level) * (255 / white_level)
     return np.asarray(np.rint(shares), dtype=np.uint8)
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from luvli.arrays import Floats
-from luvli.errors import InputError
+from luvli.errors import check_range
 from luvli.likelihood import family
 from luvli.markup import get_markup
 from luvli.measures.correlation import ErrorModel
@@ -45,8 +45,7 @@ class Measure:
 
     def interval(self, coverage: float = 0.95) -> tuple[Any, Any]:
         """Lower and upper end of the interval that holds the true value with this probability."""
-        if not 0 < coverage < 1:
-            raise InputError(f"coverage must lie between 0 and 1, got {coverage}.")
+        check_range("coverage", coverage, 0, 1, ends=False)
         reach = self.std * _quantile(self.likelihood, coverage)
         return self.value - reach, self.value + reach
 

@@ -16,7 +16,7 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from luvli.errors import InputError, unknown_choice
+from luvli.errors import InputError, check_range, unknown_choice
 from luvli.faces import Faces
 from luvli.files import PathLike
 from luvli.image.read import ImageArray
@@ -65,8 +65,7 @@ class CropPredictor:
         if device == "cuda" and not torch.cuda.is_available():
             raise InputError("PyTorch finds no CUDA device: use 'cpu'.")
         if threads is not None:
-            if threads < 1:
-                raise InputError(f"threads must be at least 1, got {threads}.")
+            check_range("threads", threads, 1)
             torch.set_num_threads(threads)
         network, info = load_model(path)
         return cls(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from luvli.errors import InputError, brief, unknown_choice
+from luvli.errors import InputError, brief, check_range, unknown_choice
 from luvli.faces import Faces
 from luvli.files import PathLike, unreadable
 from luvli.image.read import ImageArray
@@ -143,8 +143,7 @@ def thread_count(threads: int | None) -> int:
     if threads is None:
         asked = hasattr(os, "sched_getaffinity")  # Linux alone tells what a process may use
         return len(os.sched_getaffinity(0)) if asked else os.cpu_count() or 1
-    if threads < 1:
-        raise InputError(f"threads must be at least 1, got {threads}.")
+    check_range("threads", threads, 1)
     return threads
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from luvli.errors import InputError, require
+from luvli.errors import InputError, check_range, require
 from luvli.image.read import IMAGE_SUFFIXES
 from luvli.prediction.input_files import VIDEO_SUFFIXES
 from luvli.scale.parquet_source import ParquetFiles
@@ -42,8 +42,8 @@ class SourceOptions:
     """images in a part of single files or of a tar; frames, at least, in a segment of a video"""
 
     def __post_init__(self) -> None:
-        if self.part_size is not None and self.part_size < 1:
-            raise InputError(f"--part-size must be at least 1, got {self.part_size}.")
+        if self.part_size is not None:
+            check_range("--part-size", self.part_size, 1)
 
 
 def plan_parts(sources: Iterable[str], options: SourceOptions) -> Iterator[Part]:

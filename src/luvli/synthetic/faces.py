@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import overload
 
-from luvli.errors import InputError
+from luvli.errors import InputError, check_range
 from luvli.synthetic.people.person import CLOSED_EYES
 from luvli.synthetic.render import Sample, load_head, render_face
 from luvli.synthetic.scene.labels import JawConvention
@@ -44,8 +44,7 @@ class SyntheticFaces:
     def __post_init__(self) -> None:
         if self.count < 0 or self.seed < 0:
             raise InputError("count and seed of synthetic faces must not be negative.")
-        if not 32 <= self.size <= 2048:
-            raise InputError(f"size must lie between 32 and 2048 pixels, got {self.size}.")
+        check_range("the size of an image in pixels", self.size, 32, 2048)
 
     def __len__(self) -> int:
         return self.count

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from luvli.errors import InputError, require, unknown_choice
+from luvli.errors import InputError, check_range, require, unknown_choice
 from luvli.network import LUVLi, NetworkConfig
 from luvli.training.recipe import BatchNorm
 
@@ -52,8 +52,7 @@ def launch(options: RunOptions) -> Any:
         ("--nodes", options.nodes, 1),
         ("--workers", options.workers, 0),
     ):
-        if value < least:
-            raise InputError(f"{name} must be at least {least}, got {value}.")
+        check_range(name, value, least)
     for name, given, choices in (
         ("accelerator", options.accelerator, ACCELERATORS),
         ("precision", options.precision, PRECISIONS),

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from luvli.arrays import Floats
 from luvli.data.record import Visibility
-from luvli.errors import InputError
+from luvli.errors import InputError, check_range
 from luvli.evaluation.accuracy import nme, normalizers
 from luvli.evaluation.bootstrap import PairedDifference, bootstrap, paired_bootstrap
 from luvli.evaluation.metric_records import Interval
@@ -130,8 +130,7 @@ def run_experiments(
 ) -> None:
     """Train and measure every row that is not finished, with `seeds` seeds each; `only` names
     those that are wanted."""
-    if seeds < 1:
-        raise InputError(f"--seeds must be at least 1, got {seeds}.")
+    check_range("--seeds", seeds, 1)
     recipes = read_experiments(folder, overrides, only)
     options = replace(options or RunOptions(), resume=True)
     with folder_lock(out):

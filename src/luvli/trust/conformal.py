@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from luvli.arrays import Floats
-from luvli.errors import InputError
+from luvli.errors import InputError, check_range
 from luvli.network.trust_tables import ALL_POSES, JOINT, RegionTable
 
 LEVELS = tuple(round(0.5 + 0.01 * i, 2) for i in range(50))
@@ -155,5 +155,4 @@ def _finite(scores: ArrayLike) -> Floats:
 
 
 def _check(coverage: float) -> None:
-    if not 0 < coverage < 1:
-        raise InputError(f"coverage must lie between 0 and 1, got {coverage}.")
+    check_range("coverage", coverage, 0, 1, ends=False)

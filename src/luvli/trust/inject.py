@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from luvli.data.record import FaceRecord, Visibility
-from luvli.errors import InputError
+from luvli.errors import check_range
 from luvli.markup import get_markup
 from luvli.trust.audit import ERROR_KINDS, ErrorKind
 
@@ -23,8 +23,7 @@ def inject_errors(
 
     Kinds take turns. `shift` is the range of shifts in parts of the box.
     """
-    if not 0 < share < 1:
-        raise InputError(f"the share of wrong labels must lie between 0 and 1, got {share}.")
+    check_range("the share of wrong labels", share, 0, 1, ends=False)
     rng = np.random.default_rng(seed)
     chosen = rng.choice(len(records), max(1, round(share * len(records))), replace=False)
     made = list(records)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from luvli.errors import InputError
+from luvli.errors import check_range
 from luvli.network.trust_tables import ShiftTable
 
 KEPT = 256
@@ -57,8 +57,7 @@ def fit_shift(features: Mapping[str, ArrayLike]) -> ShiftTable:
 
 def find_shift(table: ShiftTable, features: Mapping[str, ArrayLike], level: float = 0.01) -> Shift:
     """Compare the features of new faces with those of the calibration faces."""
-    if not 0 < level < 1:
-        raise InputError(f"the level of the test must lie between 0 and 1, got {level}.")
+    check_range("the level of the test", level, 0, 1, ends=False)
     p_values: dict[str, float] = {}
     distances: dict[str, float] = {}
     for name, reference in table.quantiles.items():

@@ -9,13 +9,14 @@ everything. MERL-RAV's signs for hidden landmarks are understood in `.pts` files
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from luvli.data.formats import read_labels, read_pts
 from luvli.data.formats.common import numbered_columns, parse_yaml
@@ -30,9 +31,9 @@ from luvli.data.sets.definition import (
     missing_image,
 )
 from luvli.data.sets.source_files import first_existing, natural_key, read_pairs, walk
-from luvli.errors import InputError, brief
+from luvli.errors import InputError
 from luvli.files import is_there, read_text
-from luvli.markup import GROUPS, Markup, get_markup, is_markup, markup_by_size, register_markup
+from luvli.markup import Markup, get_markup, is_markup, markup_by_size, register_markup
 
 _MARKUP_FILE = "markup.yaml"
 _RENDERED_SETTINGS = "synthetic.json"
@@ -161,6 +162,32 @@ def _named(image: Path | None, name: Path | None) -> dict[str, str]:
     return {IMAGE_NAME: name.as_posix()} if image is None and name else {}
 
 
+class _MarkupFile(BaseModel):
+    """A point set as people declare it."""
+
+    model_config = ConfigDict(coerce_numbers_to_str=True, allow_inf_nan=False)
+
+    name: str
+    points: list[str]
+    outer_eye_corners: tuple[int, int]
+    parts: dict[str, tuple[int, ...]] = {}
+    closed: frozenset[str] = frozenset()
+    groups: dict[Literal["jaw", "brows", "nose", "eyes", "mouth"], tuple[int, ...]] = {}
+    eyes: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    schematic: list[tuple[float, float]] | None = None
+
+    @model_validator(mode="after")
+    def _points_exist(self) -> _MarkupFile:
+        count = len(self.points)
+        lists = (self.outer_eye_corners, *self.parts.values(), *self.groups.values())
+        for number in (n for numbers in (*lists, *(self.eyes or ())) for n in numbers):
+            if not 0 <= number < count:
+                raise ValueError(f"there is no point {number}: they count from 0 to {count - 1}")
+        if self.schematic is not None and len(self.schematic) != count:
+            raise ValueError(f"schematic has {len(self.schematic)} points instead of {count}")
+        return self
+
+
 def read_markup(path: Path) -> Markup:
     """A point set of your own, declared in a few lines, and registered under its name.
 
@@ -174,16 +201,28 @@ def read_markup(path: Path) -> Markup:
     eyes: [[0], [1]]              # right and left: their means are the pupils
     ```
 
-    Names must pair up by the words right and left, because flips are made from them.
+    Names must pair up by the words right and left, because flips are made from them. Without a
+    `schematic` the points are drawn around a circle.
     """
-    content = parse_yaml(read_text(path), str(path), "markup")
-    if not isinstance(content, Mapping):
-        raise InputError(f"{path} must declare name, points and outer_eye_corners.")
-    for key in ("name", "points", "outer_eye_corners"):
-        if key not in content:
-            raise InputError(f"{path} does not declare {key!r}: add it.")
     try:
-        markup = _build_markup(content)
+        file = _MarkupFile.model_validate(parse_yaml(read_text(path), str(path), "markup"))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise InputError(f"{path}: {place} {first['msg'].lower()}: mend it.") from error
+    right, left = file.outer_eye_corners
+    angle = np.linspace(0, 2 * np.pi, len(file.points), endpoint=False)
+    markup = Markup(
+        name=file.name,
+        names=tuple(file.points),
+        parts=file.parts,
+        closed=file.closed,
+        groups={str(group): numbers for group, numbers in file.groups.items()},
+        outer_eye_corners=(right, left),
+        eyes=file.eyes or ((right,), (left,)),
+        schematic=np.array(file.schematic or 0.8 * np.stack([np.sin(angle), -np.cos(angle)], 1)),
+    )
+    try:
         if not (is_markup(markup.name) and get_markup(markup.name).names == markup.names):
             register_markup(markup)
     except KeyError as error:
@@ -191,52 +230,9 @@ def read_markup(path: Path) -> Markup:
             f"{path}: no point is called {error.args[0]!r}, which a name on the other side "
             "asks for: names must pair up by the words right and left."
         ) from error
-    except (TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-        raise InputError(f"{path}: {brief(error)}") from error
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
     return markup
-
-
-def _build_markup(content: Mapping[str, Any]) -> Markup:
-    names = tuple(str(name) for name in content["points"])
-    count = len(names)
-    right, left = (_index(value, count) for value in content["outer_eye_corners"])
-    eyes = content.get("eyes", [[right], [left]])
-    groups = {key: _indices(value, count) for key, value in content.get("groups", {}).items()}
-    unknown = set(groups) - set(GROUPS)
-    if unknown:
-        raise InputError(f"unknown group {sorted(unknown)[0]!r}: choose from {', '.join(GROUPS)}.")
-    return Markup(
-        name=str(content["name"]),
-        names=names,
-        parts={key: _indices(value, count) for key, value in content.get("parts", {}).items()},
-        closed=frozenset(content.get("closed", ())),
-        groups=groups,
-        outer_eye_corners=(right, left),
-        eyes=(_indices(eyes[0], count), _indices(eyes[1], count)),
-        schematic=_drawing(content, count),
-    )
-
-
-def _drawing(content: Mapping[str, Any], count: int) -> NDArray[np.float64]:
-    """The declared `schematic`, or the points around a circle."""
-    if "schematic" in content:
-        drawing = np.array(content["schematic"], dtype=np.float64)
-        if drawing.shape != (count, 2):
-            raise InputError(f"schematic must have shape ({count}, 2), got {drawing.shape}.")
-        return drawing
-    angle = np.linspace(0, 2 * np.pi, count, endpoint=False)
-    return 0.8 * np.stack([np.sin(angle), -np.cos(angle)], axis=1)
-
-
-def _indices(values: Any, count: int) -> tuple[int, ...]:
-    return tuple(_index(value, count) for value in values)
-
-
-def _index(value: Any, count: int) -> int:
-    number = int(value)
-    if not 0 <= number < count:
-        raise InputError(f"there is no point {number}: they are counted from 0 to {count - 1}.")
-    return number
 
 
 INFO = SetInfo(
