@@ -43,6 +43,8 @@ def test_every_way_to_hold_an_image_gives_the_same_faces(discs: Predictor, tmp_p
         discs.predict(text)
     assert discs.predict((tmp_path / "a.png").read_bytes()) == expected
     assert discs.predict(cv2.imread(str(tmp_path / "a.png")), color="bgr") == expected
+    twelve_bits = np.rint(image.astype(np.float64) / 255 * 4095).astype(np.uint16)
+    assert discs.predict(twelve_bits, white_level=4095) == expected
 
 
 def test_tensors_of_both_layouts(discs: Predictor) -> None:

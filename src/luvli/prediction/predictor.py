@@ -157,12 +157,13 @@ class Predictor:
         box_format: BoxFormat = "xyxy",
         relative_boxes: bool = False,
         try_rotations: bool = False,
+        white_level: int | None = None,
     ) -> Faces:
         """The faces in one image, best detection first; an empty `Faces` if there are none.
 
         Args:
             image: a path, bytes, an open file, a `PIL.Image`, an array (H, W, 3) or a PyTorch
-                tensor (3, H, W). Arrays and tensors are uint8, or floats in 0..1.
+                tensor (3, H, W). Arrays and tensors are uint8, uint16, or floats in 0..1.
             boxes: (n, 4) tight landmark boxes (see `luvli.image.box`), if you have them. The
                 detector is then not used, and the faces come back in the order of the boxes.
             min_score: leave out detections below this score.
@@ -170,6 +171,7 @@ class Predictor:
             box_format: "xyxy" (corners), "xywh" or "cxcywh" (corner or centre, then width, height).
             relative_boxes: whether boxes are fractions of the image's width and height, 0..1.
             try_rotations: detect faces in all four orientations of the image.
+            white_level: value of white in a uint16 array; 4095 for a camera of 12 bits.
 
         Boxes outside the image are refused; implausible ones raise a `BoxWarning`.
         """
@@ -181,6 +183,7 @@ class Predictor:
             box_format=box_format,
             relative_boxes=relative_boxes,
             try_rotations=try_rotations,
+            white_level=white_level,
         )[0]
 
     def predict_batch(
@@ -193,6 +196,7 @@ class Predictor:
         box_format: BoxFormat = "xyxy",
         relative_boxes: bool = False,
         try_rotations: bool = False,
+        white_level: int | None = None,
     ) -> list[Faces]:
         """`predict` for several images: they are read and searched in `threads` threads, and the
         faces of all of them go through the network together.
@@ -207,7 +211,7 @@ class Predictor:
             raise InputError(f"{len(images)} images need {len(images)} lists of boxes.")
         if not isinstance(min_score, int | float | np.number) or not 0 <= min_score <= 1:
             raise InputError(f"min_score must lie in 0..1, got {min_score!r}.")
-        sources = [plain_source(image, color) for image in images]
+        sources = [plain_source(image, color, white_level) for image in images]
         image_boxes = [
             None
             if boxes is None
