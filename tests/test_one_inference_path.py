@@ -120,8 +120,8 @@ def test_all_ways_crop_and_calibrate_alike(
     )
     watched = predict_dataset(network, crops)
     back = affines.invert(watched.affines)
-    points = affines.apply(back, watched.points)
-    covariance = affines.push_covariance(back, watched.covariance)
+    points = affines.apply(back, watched.faces.points)
+    covariance = affines.push_covariance(back, watched.faces.covariance)
     for i, face in enumerate(faces):
         _close(points[i], face.points, covariance[i], face.covariance)
 

@@ -124,16 +124,37 @@ def _is_alive(process: int) -> bool:
 def folder_lock(folder: PathLike) -> Iterator[None]:
     """Keep a second run out of an output folder; the kernel lets go of it when a run dies.
 
-    Where another run holds it, `InputError` says which. The lock file disappears at the end.
+    Where another run holds it, `InputError` says which. The lock file disappears at the end, and
+    with it the folders that were made for it, if the run wrote nothing.
     """
     place = Path(folder)
-    path = place / LOCK_NAME
+    created = [parent for parent in (place, *place.parents) if not parent.exists()]
+    with _lock(place / LOCK_NAME):
+        sweep_temporaries(place)
+        try:
+            yield
+        finally:
+            (place / LOCK_NAME).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # something was written
+                for parent in created:
+                    parent.rmdir()
+
+
+@contextmanager
+def file_lock(path: PathLike) -> Iterator[None]:
+    """The same for a single output file: other files of its folder may be written meanwhile."""
+    target = Path(path)
+    with _lock(target.with_name(f".{target.name}{LOCK_NAME}")):
+        yield
+
+
+@contextmanager
+def _lock(path: Path) -> Iterator[None]:
     handle = _locked(path)
     try:
         os.ftruncate(handle, 0)
         began = time.strftime("%Y-%m-%d %H:%M:%S")
         os.write(handle, f"process {os.getpid()}, since {began}".encode())
-        sweep_temporaries(place)
         yield
     finally:
         path.unlink(missing_ok=True)
@@ -153,9 +174,10 @@ def _locked(path: Path) -> int:
         if not _try_lock(handle):
             holder = os.read(handle, 200).decode("utf-8", "replace")
             os.close(handle)
+            name = path.name.removesuffix(LOCK_NAME).removeprefix(".")
             raise InputError(
-                f"{path.parent} is being written by another run ({holder or 'unknown'}): wait for "
-                "it, or choose another --out."
+                f"{path.parent / name} is being written by another run ({holder or 'unknown'}): "
+                "wait for it, or choose another --out."
             )
         # the run before may have removed the very file that we waited for
         with contextlib.suppress(OSError):

@@ -6,11 +6,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from typer.testing import Result
 
 import luvli as package
+
+RECIPES = Path(__file__).resolve().parents[2] / "recipes"
 
 
 def run_python(code: str) -> subprocess.CompletedProcess[str]:
@@ -47,3 +50,25 @@ def test_version(luvli: Callable[..., Result]) -> None:
 def test_help_lists_the_verbs(luvli: Callable[..., Result]) -> None:
     output = luvli("--help").output
     assert all(verb in output for verb in ("demo", "detect", "convert", "markup"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("evaluate", "luvli-68", "--data", "folder", "faces"),
+        ("data", "synthesize", "--faces", "1"),
+        ("recipes", "run", RECIPES / "mini/ablation", "--data", "faces"),
+        ("train", "quick"),
+    ],
+    ids=lambda words: str(words[0]),
+)
+def test_a_folder_that_another_run_writes_to_is_refused(
+    luvli: Callable[..., Result], words: tuple[str, ...], tmp_path: Path
+) -> None:
+    from luvli.files import folder_lock
+
+    with folder_lock(tmp_path / "out"):
+        done = luvli(*words, "--out", tmp_path / "out")
+        assert [path.name for path in (tmp_path / "out").iterdir()] == [".luvli-lock"]
+    assert done.exit_code == 2
+    assert "out is being written by another run" in done.output

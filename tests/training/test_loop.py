@@ -22,10 +22,10 @@ from luvli.training import stage_data as data_module
 from luvli.training.callbacks import Callback, Divergence, Validate
 from luvli.training.checkpoint import CheckpointWarning, list_checkpoints, load_checkpoint
 from luvli.training.distributed import RunOptions, Stopped
+from luvli.training.log import read_run_metrics
 from luvli.training.loop import StageTrainer, train
 from luvli.training.losses import StageLosses
 from luvli.training.recipe import Recipe
-from luvli.training.run_log import read_run_metrics
 
 MakeRecipe = Callable[..., Recipe]
 STEPS = 8  # of each of the two stages: 16 faces, 4 in a batch, 2 epochs

@@ -12,9 +12,11 @@ from luvli.network import LUVLi, NetworkConfig, build
 from luvli.network.inference import network_input
 from luvli.network.pixels import crop_to_heatmap
 from luvli.training.batch import Batch
-from luvli.training.callbacks import Divergence, LossMeter
+from luvli.training.callbacks import Divergence
+from luvli.training.log import mean_losses
 from luvli.training.losses import StageLosses, freeze_unused, stage_losses
 from luvli.training.recipe import Stage
+from luvli.training.run import StepCounter
 
 CONFIG = NetworkConfig(
     unets=2, channels=8, bn_size=1, growth=4, landmarks=5, input_size=64, markup="mine5"
@@ -119,22 +121,20 @@ def test_parameters_without_a_loss_are_taken_out(loss: Any, estimator: Any, idle
     assert all(p.grad is None for p in network.parameters())
 
 
-def test_the_meter_means_and_names_the_broken_step() -> None:
-    meter = LossMeter("stage x")
-    for value in (1.0, 3.0):
-        meter.add(StageLosses(torch.tensor(value)), faces=8, waited=0.0)
-    assert meter.flush(2)["loss"] == 2.0
-    for value in (1.0, 1.0, float("inf"), float("nan")):
-        meter.add(StageLosses(torch.tensor(value)), faces=8, waited=0.0)
-    with pytest.raises(Divergence, match=r"at step 5\b"):
-        meter.flush(6)
+def parts(*values: float) -> list[dict[str, torch.Tensor]]:
+    return [StageLosses(torch.tensor(value)).logged() for value in values]
+
+
+def test_losses_are_averaged_and_the_broken_step_is_named() -> None:
+    assert mean_losses(parts(1.0, 3.0), StepCounter("x", global_step=2)) == {"loss": 2.0}
+    with pytest.raises(Divergence, match=r"stage x.* at step 5\b"):
+        broken = parts(1.0, 1.0, float("inf"), float("nan"))
+        mean_losses(broken, StepCounter("x", global_step=6))
 
 
 @pytest.mark.parametrize(("first", "fine", "runaway"), [(2.0, 20.0, 30.0), (-0.01, 5.0, 12.0)])
 def test_a_runaway_loss_is_noticed(first: float, fine: float, runaway: float) -> None:
-    meter = LossMeter("stage x", first)
-    meter.add(StageLosses(torch.tensor(fine)), 1, 0.0)
-    meter.flush(1)
-    meter.add(StageLosses(torch.tensor(runaway)), 1, 0.0)
-    with pytest.raises(Divergence, match=f"grown to {runaway:g} by step 2"):
-        meter.flush(2)
+    counter = StepCounter("x", global_step=1, first_loss=first)
+    mean_losses(parts(fine), counter)
+    with pytest.raises(Divergence, match=f"grown to {runaway:g} by step 1"):
+        mean_losses(parts(runaway), counter)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from luvli.training.schedule import Cosine, OneCycle, Steps, lr_factor
+from luvli.training.schedule import Cosine, Steps, lr_factor
 
 
 def test_steps_multiply_from_their_epoch_on() -> None:
@@ -26,26 +26,7 @@ def test_cosine_is_a_cosine_after_a_straight_rise() -> None:
         assert lr_factor(schedule, epoch, 12) == pytest.approx(expected)
 
 
-def test_one_cycle_is_pytorchs() -> None:
-    import torch
-
-    schedule = OneCycle(rise=0.25, initial=0.1, final=0.001)
-    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
-    steps = 41
-    reference = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, max_lr=1.0, total_steps=steps, pct_start=11 / 41, div_factor=10,
-        final_div_factor=100, cycle_momentum=False,
-    )  # fmt: skip
-    for step in range(steps):  # PyTorch's rise ends at step pct_start * total - 1 = 10 of 40
-        assert lr_factor(schedule, step, steps - 1) == pytest.approx(
-            reference.get_last_lr()[0], abs=1e-9
-        )
-        optimizer.step()
-        if step < steps - 1:
-            reference.step()
-
-
 @given(st.floats(0, 50), st.integers(1, 50))
 def test_factors_stay_between_zero_and_one(epoch: float, epochs: int) -> None:
-    for schedule in (Cosine(warmup=0.5), OneCycle(), Steps(factors={3: 0.2})):
+    for schedule in (Cosine(warmup=0.5), Steps(factors={3: 0.2})):
         assert 0 <= lr_factor(schedule, min(epoch, epochs), epochs) <= 1

@@ -13,6 +13,7 @@ import torch
 
 from luvli.data.dataset import CropDataset
 from luvli.errors import InputError
+from luvli.faces import FaceLandmarks
 from luvli.likelihood import Teacher, distillation_loss, luvli_loss
 from luvli.likelihood.covariance import to_cholesky
 from luvli.models import find_model, read_card
@@ -21,16 +22,22 @@ from luvli.network.pixels import crop_to_heatmap
 from luvli.training.batch import TrainingFaces, make_batch
 from luvli.training.checkpoint import list_checkpoints
 from luvli.training.distributed import RunOptions
+from luvli.training.log import read_run_metrics
 from luvli.training.loop import train
 from luvli.training.losses import network_input, stage_losses
 from luvli.training.recipe import Recipe, Source, Stage
 from luvli.training.recipe_files import make_recipe
-from luvli.training.relabel import TeacherLabel, label_faces, relabel, teacher_labels
-from luvli.training.run_log import read_run_metrics
+from luvli.training.relabel import label_faces, relabel, teacher_labels
 from luvli.training.sources import check_version, load_source, model_file
 
 MakeRecipe = Callable[..., Recipe]
 MINE = Source(set="folder", box_noise="none")
+
+
+def teacher_label(points: np.ndarray, covariance: np.ndarray, seen: np.ndarray) -> FaceLandmarks:
+    return FaceLandmarks(
+        points=np.nan_to_num(points), covariance=covariance, visibility=seen, box=[0, 0, 9, 9]
+    )
 
 
 @pytest.fixture
@@ -46,7 +53,7 @@ def test_a_teachers_labels_move_with_the_crop(crops: CropDataset, rng: np.random
     labels = {}
     for record in crops.records:
         spread = rng.uniform(1, 3, (68, 1, 1)) * np.diag([4.0, 1.0])
-        labels[record.face_id] = TeacherLabel(record.points, spread, rng.random(68))
+        labels[record.face_id] = teacher_label(record.points, spread, rng.random(68))
     faces = TrainingFaces([crops], [Source(set="folder")], [labels])
     turned = 0
     for turn in range(4):
@@ -68,7 +75,7 @@ def test_labels_and_teacher_share_the_loss(crops: CropDataset, small_recipe: Mak
     records = [r for r in crops.records if r.visible.all()][:2]
     plain = CropDataset(records, 64, enlarge=1.3)
     labels = {
-        r.face_id: TeacherLabel(r.points + 2, np.tile(np.eye(2) * 3, (68, 1, 1)), np.full(68, 0.7))
+        r.face_id: teacher_label(r.points + 2, np.tile(np.eye(2) * 3, (68, 1, 1)), np.full(68, 0.7))
         for r in records
     }
     batch = make_batch(
@@ -106,7 +113,7 @@ def test_a_teacher_that_knows_no_visibility_teaches_none(
     labels = teacher_labels(faces, tmp_path / "m.safetensors", MINE, str(tmp_path))
     assert all((label.visibility == 1).all() for label in labels.values())
     assert (
-        label_faces(faces, tmp_path / "m.safetensors", MINE, str(tmp_path)).visibility < 1
+        label_faces(faces, tmp_path / "m.safetensors", MINE, str(tmp_path))[1].visibility < 1
     ).all()
     same = [replace(face, face_id="one") for face in faces]
     with pytest.raises(InputError, match="ids of their own"):
@@ -167,7 +174,7 @@ def test_lids_of_closed_eyes_meet(
     shut = replace(shut, attributes={"eyes": "closed"})
     plain = relabel([open_, shut], tmp_path / "m.safetensors", MINE, str(tmp_path))
     upper, lower = [37, 38, 43, 44], [41, 40, 47, 46]
-    as_predicted = label_faces([open_, shut], tmp_path / "m.safetensors", MINE, str(tmp_path))
+    _, as_predicted = label_faces([open_, shut], tmp_path / "m.safetensors", MINE, str(tmp_path))
     assert np.linalg.norm(plain[0].points[upper] - plain[0].points[lower], axis=1).min() > 0
     np.testing.assert_array_equal(plain[1].points[upper], plain[1].points[lower])
     between = as_predicted.points[1][lower] * 2 / 3 + as_predicted.points[1][upper] / 3

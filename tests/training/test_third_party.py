@@ -36,10 +36,10 @@ class Plain(nn.Module):
         x = F.relu(self.stem(images))
         return [UNetFeatures(self.maps(x), self.neck(F.avg_pool2d(x, 16)))]
 
-def distance(outputs, target, batch, stage, config, weights):
-    visible = (batch.visibility > 0)[..., None]
-    error = ((outputs[-1].mean - target) * visible).square().mean()
-    return StageLosses(error)
+def distance(inputs):
+    visible = (inputs.batch.visibility > 0)[..., None]
+    error = (inputs.outputs[-1].mean - inputs.target) * visible
+    return StageLosses(error.square().mean())
 
 register_trunk("plain", Plain)
 register_loss("distance", distance)

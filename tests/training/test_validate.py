@@ -11,73 +11,76 @@ from scipy.stats import multivariate_normal
 
 from luvli.data.dataset import CropDataset
 from luvli.data.record import FaceRecord
-from luvli.network import NetworkConfig
+from luvli.faces import Faces
+from luvli.training.log import in_words
 from luvli.training.validate import (
     COLUMNS,
     TILE,
-    LabelledPredictions,
-    in_words,
+    LabelledCrops,
     mean_shape_nme,
-    rank_correlation,
     validation_metrics,
     validation_sheet,
 )
 
 
 @pytest.fixture
-def answers(rng: np.random.Generator) -> LabelledPredictions:
+def crops(rng: np.random.Generator) -> LabelledCrops:
     images, points, classes = zip(*(draw_face(seed) for seed in range(7)), strict=True)
     truth, kinds = np.stack(points), np.stack(classes)
     truth[kinds == 0] = np.nan
     spread = rng.uniform(0.5, 3.0, (7, 68))
-    found = np.nan_to_num(truth, nan=40.0) + rng.normal(size=(7, 68, 2)) * spread[..., None]
-    covariance = spread[..., None, None] ** 2 * np.eye(2)
-    seen = np.where(kinds > 0, 0.9, 0.2)
+    faces = Faces(
+        points=np.nan_to_num(truth, nan=40.0) + rng.normal(size=(7, 68, 2)) * spread[..., None],
+        covariance=spread[..., None, None] ** 2 * np.eye(2),
+        visibility=np.where(kinds > 0, 0.9, 0.2),
+        likelihood="gauss",
+    )
     affines = np.tile(np.eye(2, 3), (7, 1, 1))
-    return LabelledPredictions(list(images), found, covariance, seen, truth, kinds, affines)
+    return LabelledCrops(faces, truth, kinds, list(images), affines, faces)
 
 
-def test_metrics_by_hand(answers: LabelledPredictions) -> None:
-    metrics = validation_metrics(answers, NetworkConfig(likelihood="gauss"), True, mean_shape=9.0)
+def test_metrics_by_hand(crops: LabelledCrops) -> None:
+    metrics = validation_metrics(crops, True, mean_shape=9.0)
     by_hand, eyes = [], []
     for i in range(7):
-        seen = answers.classes[i] > 0
-        error = np.linalg.norm(answers.points[i] - answers.truth[i], axis=1)[seen].mean()
-        width, height = np.ptp(answers.truth[i][seen], axis=0)
+        seen = crops.classes[i] > 0
+        error = np.linalg.norm(crops.faces.points[i] - crops.truth[i], axis=1)[seen].mean()
+        width, height = np.ptp(crops.truth[i][seen], axis=0)
         by_hand.append(100 * error / np.sqrt(width * height))
-        eyes.append(100 * error / np.linalg.norm(answers.truth[i, 36] - answers.truth[i, 45]))
+        eyes.append(100 * error / np.linalg.norm(crops.truth[i, 36] - crops.truth[i, 45]))
     assert metrics["nme_box"] == pytest.approx(np.mean(by_hand))
     assert metrics["nme_interocular"] == pytest.approx(np.mean(eyes))
     assert metrics["visibility_accuracy"] == 1.0
-    hidden = (answers.classes == 0).mean()
+    hidden = (crops.classes == 0).mean()
     assert metrics["visibility_base_rate"] == pytest.approx(1 - hidden)
     assert (metrics["hidden_found"], metrics["visible_found"]) == (1.0, 1.0)
     assert metrics["mean_shape_nme_box"] == 9.0
     density = [
-        multivariate_normal(answers.points[i, j], answers.covariance[i, j]).logpdf(
-            answers.truth[i, j]
+        multivariate_normal(crops.faces.points[i, j], crops.faces.covariance[i, j]).logpdf(
+            crops.truth[i, j]
         )
-        for i, j in zip(*np.nonzero(answers.classes > 0), strict=True)
+        for i, j in zip(*np.nonzero(crops.classes > 0), strict=True)
     ]
     assert metrics["nll"] == pytest.approx(-np.mean(density))
 
 
-def test_heatmap_stages_say_nothing_of_cen_and_ven(answers: LabelledPredictions) -> None:
-    metrics = validation_metrics(answers, NetworkConfig(), with_likelihood=False)
+def test_heatmap_stages_say_nothing_of_cen_and_ven(crops: LabelledCrops) -> None:
+    metrics = validation_metrics(crops, with_likelihood=False)
     assert set(metrics) == {"nme_box", "nme_interocular"}
 
 
-def test_rank_correlation_is_spearmans(answers: LabelledPredictions) -> None:
-    seen = answers.classes > 0
+def test_rank_correlation_is_spearmans(crops: LabelledCrops) -> None:
+    seen = crops.classes > 0
     size = [
         np.sqrt(np.prod(np.ptp(face[here], axis=0)))
-        for face, here in zip(answers.truth, seen, strict=True)
+        for face, here in zip(crops.truth, seen, strict=True)
     ]
-    error = np.linalg.norm(answers.points - answers.truth, axis=2) / np.array(size)[:, None]
-    spread = answers.covariance[..., 0, 0]
+    error = np.linalg.norm(crops.faces.points - crops.truth, axis=2) / np.array(size)[:, None]
+    spread = crops.faces.covariance[..., 0, 0]
     places = [np.argsort(np.argsort(values[seen])) for values in (error, spread)]
     expected = np.corrcoef(*places)[0, 1]
-    assert rank_correlation(answers) == pytest.approx(expected, abs=1e-9)
+    found = validation_metrics(crops, True)["error_correlation"]
+    assert found == pytest.approx(expected, abs=1e-9)
     assert expected > 0.3
 
 
@@ -90,31 +93,29 @@ def test_the_mean_shape_is_a_guess_without_a_picture() -> None:
     assert mean_shape_nme([alike], alike) == pytest.approx(0, abs=1e-9)
 
 
-def test_the_validation_sheet_shows_labels_and_predictions(answers: LabelledPredictions) -> None:
-    sheet = validation_sheet([answers, answers], "ibug68", True, faces=14)
+def test_the_validation_sheet_shows_labels_and_predictions(crops: LabelledCrops) -> None:
+    sheet = validation_sheet([crops, crops], True, faces=14)
     assert sheet.shape == (3 * TILE, COLUMNS * TILE, 3)
-    unseen = replace(answers, visibility=np.zeros((7, 68)))
-    plain = validation_sheet([unseen], "ibug68", True, faces=7)
+    hidden = replace(crops.faces, visibility=np.zeros((7, 68)))
+    plain = validation_sheet([crops._replace(faces=hidden)], True, faces=7)
     changed = (sheet[:TILE] != plain[:TILE]).any(axis=2).mean()
     assert changed > 0.02  # what is invisible is not drawn
-    untrained = validation_sheet([unseen], "ibug68", False, faces=7)
+    untrained = validation_sheet([crops._replace(faces=hidden)], False, faces=7)
     assert (untrained != plain).any()  # ... unless the network never learnt what that is
     green = (plain[..., 1] > 180) & (plain[..., 0] < 90) & (plain[..., 2] < 90)
     assert green.sum() > 100
 
 
-def test_auroc_of_occlusion_counts_pairs(
-    answers: LabelledPredictions, rng: np.random.Generator
-) -> None:
-    classes = answers.classes.copy()
+def test_auroc_of_occlusion_counts_pairs(crops: LabelledCrops, rng: np.random.Generator) -> None:
+    classes = crops.classes.copy()
     classes[(classes == 1) & (rng.random(classes.shape) < 0.1)] = 2
-    said = rng.random(classes.shape) + 0.3 * (classes == 2)
-    found = replace(answers, classes=classes, occlusion=said)
-    metrics = validation_metrics(found, NetworkConfig(), with_likelihood=False)
+    said = rng.random(classes.shape) * 0.7 + 0.3 * (classes == 2)
+    faces = replace(crops.faces, occlusion=said, occlusion_trained=True)
+    metrics = validation_metrics(crops._replace(faces=faces, classes=classes), False)
     covered, seen = said[classes == 2], said[classes == 1]
     assert metrics["occlusion_auroc"] == pytest.approx((covered[:, None] > seen).mean())
-    plain = replace(answers, occlusion=said)  # nothing is covered
-    assert "occlusion_auroc" not in validation_metrics(plain, NetworkConfig(), False)
+    plain = validation_metrics(crops._replace(faces=faces), False)  # nothing is covered
+    assert "occlusion_auroc" not in plain
 
 
 def test_metrics_are_readable() -> None:

@@ -57,6 +57,7 @@ def calibrate(
     """
     from luvli.cli.tables import print_table
     from luvli.errors import InputError
+    from luvli.files import file_lock
     from luvli.likelihood import density_name
     from luvli.progress import track
     from luvli.trust.calibrate_model import LEARN_FROM, calibrate_model
@@ -74,12 +75,13 @@ def calibrate(
     if limit is not None:
         records = evenly(records, limit)
     most = LEARN_FROM if learn is None else learn
-    fitted = calibrate_model(
-        model, records, out, onnx=onnx, trained_on=trained,
-        learn_from=evenly(trained, most) if model.suffix == ".safetensors" else (),
-        success=success, spoilt_per_face=spoilt, data=about,
-        track=lambda items: track(items, "faces", unit="faces"),
-    )  # fmt: skip
+    with file_lock(out):
+        fitted = calibrate_model(
+            model, records, out, onnx=onnx, trained_on=trained,
+            learn_from=evenly(trained, most) if model.suffix == ".safetensors" else (),
+            success=success, spoilt_per_face=spoilt, data=about,
+            track=lambda items: track(items, "faces", unit="faces"),
+        )  # fmt: skip
     if fitted.calibration is not None:
         held = fitted.calibration
         rows = [

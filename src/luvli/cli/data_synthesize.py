@@ -39,6 +39,7 @@ def synthesize(
 
         luvli data synthesize --faces 5000 --out faces
     """
+    from luvli.files import folder_lock
     from luvli.progress import track
     from luvli.synthetic import SyntheticFaces
     from luvli.synthetic import synthesize as write
@@ -53,7 +54,8 @@ def synthesize(
         textures=None if textures is None else str(textures),
         backgrounds=None if backgrounds is None else str(backgrounds),
     )
-    written = write(
-        out, wanted, workers, track=lambda done, what, total: track(done, what, total, "faces")
-    )
+    with folder_lock(out):
+        written = write(
+            out, wanted, workers, track=lambda done, what, total: track(done, what, total, "faces")
+        )
     typer.echo(f"{written} faces written to {out} ({faces - written} were there).")

@@ -67,17 +67,18 @@ def evaluate(
     from luvli.evaluation.labelled_faces import crop_name
     from luvli.evaluation.report import write_report
     from luvli.evaluation.summary import heading, summary
+    from luvli.files import folder_lock
     from luvli.progress import track
 
     dataset, root = data
-    faces = evaluate_set(
-        model, dataset, root, subset=subset, split=split, protocol=protocol, skip_bad=skip_bad,
-        limit=limit, device=device,
-        crop_by=crop_name(crop_by), boxes=boxes, method=name, given_boxes=given_boxes,
-        mean_estimator=mean_estimator,
-        covariance_estimator=covariance_estimator,
-        progress=lambda records: track(records, "evaluating", unit="faces"),
-    )  # fmt: skip
-    metrics = write_report(out, faces)
+    with folder_lock(out):
+        faces = evaluate_set(
+            model, dataset, root, subset=subset, split=split, protocol=protocol,
+            skip_bad=skip_bad, limit=limit, device=device, crop_by=crop_name(crop_by),
+            boxes=boxes, method=name, given_boxes=given_boxes, mean_estimator=mean_estimator,
+            covariance_estimator=covariance_estimator,
+            progress=lambda records: track(records, "evaluating", unit="faces"),
+        )  # fmt: skip
+        metrics = write_report(out, faces)
     typer.echo(f"{heading(metrics)}: {summary(metrics)}")
     typer.echo(f"report written to {out / 'report.html'}")

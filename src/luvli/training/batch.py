@@ -13,13 +13,13 @@ from torch import Tensor
 from luvli.arrays import Floats
 from luvli.data.dataset import CropDataset, collate
 from luvli.data.record import Visibility
+from luvli.faces import FaceLandmarks
 from luvli.image import affine as affines
 from luvli.markup import get_markup
 from luvli.measures.head_pose import pose_class
 from luvli.prefetch import prefetch
 from luvli.training.order import StageOrder
 from luvli.training.recipe import OcclusionUse, Source, VisibilityUse
-from luvli.training.relabel import TeacherLabel
 
 T = TypeVar("T")
 
@@ -55,7 +55,7 @@ class TrainingFaces:
         self,
         crops: Sequence[CropDataset],
         uses: Sequence[Source],
-        teachers: Sequence[Mapping[str, TeacherLabel]] | None = None,
+        teachers: Sequence[Mapping[str, FaceLandmarks]] | None = None,
     ) -> None:
         """`uses`: the sources, which say what their labels teach. `teachers`: for each source,
         what a teacher says about its faces, by face id."""

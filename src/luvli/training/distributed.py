@@ -22,6 +22,8 @@ from luvli.training.recipe import BatchNorm
 
 ACCELERATORS = ("auto", "cpu", "cuda", "gpu", "mps")
 PRECISIONS = ("32-true", "bf16-mixed", "16-mixed")
+THREAD_VALUES = 2**18
+"""how many values the network's widest layers must have for each thread that shares them"""
 
 
 @dataclass(frozen=True)
@@ -40,36 +42,33 @@ class RunOptions:
     activation_checkpointing: bool = False
     """keep fewer activations and compute them twice: less memory, more time"""
 
+    def __post_init__(self) -> None:
+        for name, smallest in (("threads", 1), ("nodes", 1), ("workers", 0)):
+            check_range(f"--{name}", getattr(self, name), smallest)
+        for name, choices in (("accelerator", ACCELERATORS), ("precision", PRECISIONS)):
+            if getattr(self, name) not in choices:
+                raise unknown_choice(name, getattr(self, name), choices)
+        if not re.fullmatch(r"auto|-1|0*[1-9]\d*|\d+(,\d+)+,?|\d+,", self.devices):
+            raise InputError(
+                f"--devices {self.devices} cannot be: give how many (1, 2), which of them (0,1), "
+                "or auto."
+            )
+
 
 def launch(options: RunOptions) -> Any:
     """A running Fabric; in a job of several processes each of them comes back with its own."""
     fabric_module = require("lightning_fabric", "train")
     exceptions = require("lightning_fabric.utilities.exceptions", "train")
+    environments = require("lightning_fabric.plugins.environments", "train")
     import cv2
 
-    for name, value, least in (
-        ("--threads", options.threads, 1),
-        ("--nodes", options.nodes, 1),
-        ("--workers", options.workers, 0),
-    ):
-        check_range(name, value, least)
-    for name, given, choices in (
-        ("accelerator", options.accelerator, ACCELERATORS),
-        ("precision", options.precision, PRECISIONS),
-    ):
-        if given not in choices:
-            raise unknown_choice(name, given, choices)
-    if not re.fullmatch(r"auto|-1|0*[1-9]\d*|\d+(,\d+)+,?|\d+,", options.devices):
-        raise InputError(
-            f"--devices {options.devices} cannot be: give how many (1, 2), which of them (0,1), "
-            "or auto."
-        )
     torch.set_num_threads(options.threads)
     cv2.setNumThreads(1)  # crops are small; OpenCV's threads only get in the network's way
-    devices: Any = (
-        int(options.devices) if options.devices.lstrip("-").isdecimal() else options.devices
-    )
-    several = devices != 1 or options.nodes > 1 or _inside_a_job()
+    devices: Any = options.devices
+    if devices.lstrip("-").isdecimal():
+        devices = int(devices)
+    jobs = (environments.TorchElasticEnvironment, environments.SLURMEnvironment)
+    several = devices != 1 or options.nodes > 1 or any(job.detect() for job in jobs)
     try:
         fabric = fabric_module.Fabric(
             accelerator=options.accelerator,
@@ -82,10 +81,6 @@ def launch(options: RunOptions) -> Any:
     except (ValueError, TypeError, RuntimeError, exceptions.MisconfigurationException) as error:
         raise InputError(f"these devices cannot be used: {str(error).splitlines()[0]}") from error
     return fabric
-
-
-THREAD_VALUES = 2**18
-"""how many values the network's widest layers must have for each thread that shares them"""
 
 
 def network_threads(threads: int, config: NetworkConfig, faces: int) -> int:
@@ -101,12 +96,6 @@ def network_threads(threads: int, config: NetworkConfig, faces: int) -> int:
     """
     values = faces * config.channels * config.heatmap_size**2
     return max(1, min(threads, values // THREAD_VALUES))
-
-
-def _inside_a_job() -> bool:
-    environments = require("lightning_fabric.plugins.environments", "train")
-    kinds = (environments.TorchElasticEnvironment, environments.SLURMEnvironment)
-    return any(kind.detect() for kind in kinds)
 
 
 def prepare_norms(network: LUVLi, choice: BatchNorm, processes: int, on_cpu: bool) -> LUVLi:
@@ -134,43 +123,34 @@ class Stopped(Exception):
     """A signal asked the run to end; everything it did is in its last checkpoint."""
 
 
-_BEFORE_STEP = "stopped by a signal while faces were read or drawn: continue with --resume"
-
-
 class StopSignal:
-    """Whether a signal came."""
+    """Whether SIGTERM or SIGINT came."""
 
-    def __init__(self) -> None:
-        self.asked = False
-        self._nothing_to_lose = False
+    asked = False
+    learning = False
+    """while False, faces are read or drawn: a signal ends the run where it is"""
 
-    @contextmanager
-    def at_once(self) -> Iterator[None]:
-        """Within the block a signal ends the run where it is: what has been done is on disk."""
-        if self.asked:
-            raise Stopped(_BEFORE_STEP)
-        self._nothing_to_lose = True
-        try:
-            yield
-        finally:
-            self._nothing_to_lose = False
-
-    def note(self, number: int, frame: Any) -> None:
-        """What a signal does."""
+    def handle(self, number: int, frame: Any) -> None:
+        """What a signal does; a second Ctrl-C ends at once."""
         if self.asked and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.asked = True
-        if self._nothing_to_lose:
-            raise Stopped(_BEFORE_STEP)
+        self.check()
+
+    def check(self) -> None:
+        """End the run if a signal came and nothing is lost by it."""
+        if self.asked and not self.learning:
+            raise Stopped(
+                "stopped by a signal while faces were read or drawn: continue with --resume"
+            )
 
 
 @contextmanager
 def stop_signals() -> Iterator[StopSignal]:
-    """Within the block SIGTERM and SIGINT only set `asked`; a second Ctrl-C ends at once."""
+    """Within the block signals are noted, not obeyed at once."""
     stop = StopSignal()
-
     try:
-        before = {number: signal.signal(number, stop.note) for number in _SIGNALS}
+        before = {n: signal.signal(n, stop.handle) for n in (signal.SIGTERM, signal.SIGINT)}
     except ValueError:  # not in the main thread: signals are somebody else's
         yield stop
         return
@@ -179,6 +159,3 @@ def stop_signals() -> Iterator[StopSignal]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)

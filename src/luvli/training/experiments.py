@@ -35,7 +35,6 @@ from luvli.network.inference import CropPredictor
 from luvli.training.callbacks import Divergence
 from luvli.training.distributed import RunOptions
 from luvli.training.loop import train
-from luvli.training.losses import LOSSES
 from luvli.training.recipe import Recipe
 from luvli.training.recipe_files import make_recipe, missing_part, parse_override, read_recipe
 from luvli.training.run import MODEL
@@ -176,7 +175,6 @@ def held_out_errors(recipe: Recipe, model: Path) -> HeldOutErrors:
     """Run a model over the faces that the recipe's sources hold out."""
     predictor = CropPredictor.load(model)
     config = predictor.info.config
-    loss = LOSSES[list(recipe.stages.values())[-1].loss]
     faces = {
         name: load_source(name, source, recipe.data, recipe.network)
         for name, source in recipe.data.sources.items()
@@ -184,19 +182,18 @@ def held_out_errors(recipe: Recipe, model: Path) -> HeldOutErrors:
     parts: list[HeldOutErrors] = []
     for name, crops in validation_crops(recipe, config.input_size, faces).items():
         labelled = predict_dataset(predictor, crops)
-        points, truth, visible = labelled.points, labelled.truth, labelled.classes > 0
+        predicted, truth, visible = labelled.faces, labelled.truth, labelled.classes > 0
         hidden = labelled.classes == Visibility.SELF_OCCLUDED
-        called = is_called_visible(labelled.visibility)
+        called = is_called_visible(predicted.visibility)
         box = normalizers(truth, "box", visible)
-        nll = negative_log_likelihood(
-            points, labelled.covariance, truth, config.likelihood, visible, scale=box
-        )
+        points, covariance, density = predicted.points, predicted.covariance, config.likelihood
+        nll = negative_log_likelihood(points, covariance, truth, density, visible, scale=box)
         parts.append(
             {
                 "face": np.array([f"{name}/{record.face_id}" for record in crops.records]),
                 "source": np.full(len(points), name),
                 "nme_box": nme(points, truth, "box", visible, "visible"),
-                "nll": _mean_where(nll, visible & loss.trains_covariance),
+                "nll": _mean_where(nll, visible & config.covariance_trained),
                 "hidden": _mean_where(~called, hidden & config.visibility_trained),
                 "seen": _mean_where(called, visible & config.visibility_trained),
             }

@@ -19,9 +19,10 @@ from luvli.errors import InputError
 from luvli.files import unreadable
 from luvli.models import model_names, read_card
 from luvli.network.licence import is_open
-from luvli.training.recipe import Recipe, Source, Synthetic, stage_of
+from luvli.training.recipe import Recipe, Source, stage_of
 
-HEADS = {"procedural": "Apache-2.0 (built in)", "ict": "MIT (ICT FaceKit, USC)"}
+HEADS = {True: "Apache-2.0 (built in)", False: "MIT (ICT FaceKit, USC)"}
+"""by whether the head is procedural"""
 DETECTORS = {
     "labels": "Apache-2.0 (around the source's own labels)",
     "detector": "research only (YuNet is MIT; its box map is fitted to LFPW labels)",
@@ -52,35 +53,36 @@ def trace_licences(recipe: Recipe) -> list[Ingredient]:
 
     Sets that are only watched count too: a checkpoint is chosen by them.
     """
-    found: list[Ingredient] = []
-    sources = {f"data.sources.{name}": source for name, source in recipe.data.sources.items()}
-    watched = {f"data.validation.{name}": part for name, part in recipe.data.validation.items()}
-    for place, source in {**sources, **watched}.items():
-        found += _of_source(place, source, recipe)
-    for name, stage in recipe.stages.items():
-        if stage.teacher is not None:
-            found.append(_of_model(f"stages.{name}.teacher", stage.teacher))
-    if recipe.init is not None:
-        found.append(_of_model("init", recipe.init))
-    return found
+    items: list[Ingredient] = []
+    for name, source in recipe.data.sources.items():
+        items += _of_source(f"data.sources.{name}", source, recipe)
+    for name, source in recipe.data.validation.items():
+        items += _of_source(f"data.validation.{name}", source, recipe)
+    models = {f"stages.{name}.teacher": stage.teacher for name, stage in recipe.stages.items()}
+    models["init"] = recipe.init
+    return items + [_of_model(place, model) for place, model in models.items() if model]
 
 
 def check_licence(recipe: Recipe) -> None:
     """Refuse a recipe with an open licence that learns from anything that is not open."""
     if not is_open(recipe.licence):
         return
-    closed = [item for item in trace_licences(recipe) if not item.open]
+    closed = [str(item) for item in trace_licences(recipe) if not item.open]
     if closed:
         raise InputError(
             f"{recipe.name} has the licence {recipe.licence!r}, but learns from "
-            f"{'; '.join(str(item) for item in closed)}. Leave that out, or set licence to "
-            "'research only'."
+            f"{'; '.join(closed)}. Leave that out, or set licence to 'research only'."
         )
 
 
 def _of_source(place: str, source: Source, recipe: Recipe) -> Iterator[Ingredient]:
     if source.synthetic is not None:
-        yield from _of_rendering(f"{place}.synthetic", source.synthetic, recipe)
+        head = source.synthetic.head
+        yield Ingredient(f"{place}.synthetic.head", head, HEADS[head == "procedural"])
+        for what in ("textures", "backgrounds", "turned"):
+            for name in source.synthetic.photographs(what):
+                if name not in recipe.data.sources:  # a source is followed under its own name
+                    yield Ingredient(f"{place}.synthetic.{what}", f"folder {name}", UNKNOWN)
     else:
         info = get_set(str(source.set))
         own = info.licence == "yours"  # a folder: only the recipe can know
@@ -91,15 +93,6 @@ def _of_source(place: str, source: Source, recipe: Recipe) -> Iterator[Ingredien
         yield _of_model(f"{place}.relabel", source.relabel)
 
 
-def _of_rendering(place: str, synthetic: Synthetic, recipe: Recipe) -> Iterator[Ingredient]:
-    kind = "procedural" if synthetic.head == "procedural" else "ict"
-    yield Ingredient(f"{place}.head", synthetic.head, HEADS[kind])
-    for what in ("textures", "backgrounds", "turned"):
-        for name in synthetic.photographs(what):
-            if name not in recipe.data.sources:  # a source is followed under its own name
-                yield Ingredient(f"{place}.{what}", f"folder {name}", UNKNOWN)
-
-
 def _of_model(place: str, model: str) -> Ingredient:
     if model in model_names():
         return Ingredient(place, model, read_card(model).licence)
@@ -107,7 +100,7 @@ def _of_model(place: str, model: str) -> Ingredient:
 
 
 def _licence_in_file(path: Path) -> str:
-    """What a model file says of itself; only its header is read. Nothing if it is not there."""
+    """The licence in a model file's header; none where the file is not there."""
     if path.suffix != ".safetensors" or not path.is_file():
         return UNKNOWN
     try:

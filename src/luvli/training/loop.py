@@ -29,7 +29,7 @@ from luvli.network import LUVLi, build, load_weights_into
 from luvli.network.grow import fitting_weights
 from luvli.network.inference import network_input
 from luvli.training.batch import Batch, load_batches
-from luvli.training.callbacks import Callback, StepResult, default_callbacks
+from luvli.training.callbacks import EMA, Callback, Checkpoint, StepResult, Stop, Validate
 from luvli.training.checkpoint import latest_checkpoint, list_checkpoints, restore_random_states
 from luvli.training.distributed import (
     RunOptions,
@@ -42,12 +42,12 @@ from luvli.training.distributed import (
 )
 from luvli.training.failure_stage import train_failure_head
 from luvli.training.licences import check_licence
+from luvli.training.log import Log
 from luvli.training.losses import StageLosses, freeze_unused, stage_losses
-from luvli.training.optimizer import make_optimizer, moving_average, set_lr
+from luvli.training.optimizer import make_optimizer, moving_average
 from luvli.training.recipe import FAILURE, Recipe
 from luvli.training.recipe_files import changed_settings, make_recipe, write_recipe
 from luvli.training.run import MODEL, StepCounter, TrainingRun, run_folder
-from luvli.training.run_log import RunLog
 from luvli.training.schedule import lr_factor
 from luvli.training.sources import check_files, model_file
 from luvli.training.stage_data import load_faces, stage_data
@@ -81,7 +81,7 @@ def train(
             counter = StepCounter(**checkpoint["counter"])
         if fabric.is_global_zero:
             write_text(out / "recipe.yaml", write_recipe(recipe))
-        log = RunLog(out, counter.global_step + 1, fabric.is_global_zero)
+        log = Log(out, counter.global_step + 1, fabric.is_global_zero)
         run = TrainingRun(recipe, out, options, fabric, log)
         try:
             if checkpoint is not None:
@@ -105,10 +105,11 @@ def _run_stages(
     weights: Weights | None = None
     names = list(run.recipe.stages)
     with stop_signals() as stop:
-        called = [*default_callbacks(stop), *callbacks]
+        called = [EMA(), Stop(stop), run.log, Validate(), Checkpoint(), *callbacks]
         for place, name in enumerate(names):
-            with stop.at_once():  # reading and drawing faces goes on where it stopped
-                load_faces(run, name)
+            stop.learning = False
+            stop.check()
+            load_faces(run, name)
             if place < names.index(counter.stage):
                 continue
             if run.recipe.stages[name].loss == FAILURE:
@@ -117,6 +118,7 @@ def _run_stages(
             if name != counter.stage:
                 counter = StepCounter(name, global_step=counter.global_step)
             stage = StageTrainer(run, counter, weights, checkpoint)
+            stop.learning = True
             weights = stage.fit(called)
             checkpoint = None
             if run.fabric.is_global_zero:
@@ -184,7 +186,8 @@ class StageTrainer:
 
     def step(self, batch: Batch, lr: float) -> StageLosses:
         """Learn from one batch."""
-        set_lr(self.optimizer, lr)
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
         outputs = self.model(network_input(batch.images, self.config))
         losses = stage_losses(self.stage, self.config, outputs, batch)
         self.fabric.backward(losses.total)

@@ -2,18 +2,17 @@
 
 A loss of your own, in a module that `luvli train RECIPE --import my_losses` imports:
 
-    def distance(outputs, target, batch, stage, config, weights):
-        terms = [(output.mean - target).square().mean() for output in outputs]
-        return StageLosses(sum(w * term for w, term in zip(weights, terms)))
+    def distance(inputs):
+        return StageLosses((inputs.outputs[-1].mean - inputs.target).square().mean())
 
     register_loss("distance", distance)              # then, in a recipe: loss: distance
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -53,27 +52,24 @@ class StageLosses(NamedTuple):
         return {name: value.detach() for name, value in parts if value is not None}
 
 
-class LossFunction(Protocol):
-    """The loss of one batch by its labels."""
+class LossInputs(NamedTuple):
+    """What a loss is computed from."""
 
-    def __call__(
-        self,
-        outputs: Sequence[UNetOutput],
-        target: Tensor,
-        batch: Batch,
-        stage: Stage,
-        config: NetworkConfig,
-        weights: Sequence[float],
-    ) -> StageLosses:
-        """`target` (B, k, 2): the labels in heat-map pixels; `weights`: of each U-net."""
-        ...
+    outputs: Sequence[UNetOutput]
+    target: Tensor
+    """(B, k, 2) the labels in heat-map pixels"""
+    batch: Batch
+    stage: Stage
+    config: NetworkConfig
+    weights: Sequence[float]
+    """of each U-net"""
 
 
 @dataclass(frozen=True)
 class Loss:
     """A loss and which outputs of the network it trains besides locations."""
 
-    function: LossFunction
+    function: Callable[[LossInputs], StageLosses]
     trains_covariance: bool
     trains_visibility: bool
 
@@ -84,7 +80,7 @@ LOSSES: dict[str, Loss] = {}
 
 def register_loss(
     name: str,
-    function: LossFunction,
+    function: Callable[[LossInputs], StageLosses],
     *,
     trains_covariance: bool = False,
     trains_visibility: bool = False,
@@ -93,27 +89,15 @@ def register_loss(
     LOSSES[name] = Loss(function, trains_covariance, trains_visibility)
 
 
-def _heatmap(
-    outputs: Sequence[UNetOutput],
-    target: Tensor,
-    batch: Batch,
-    stage: Stage,
-    config: NetworkConfig,
-    weights: Sequence[float],
-) -> StageLosses:
+def _heatmap(inputs: LossInputs) -> StageLosses:
+    outputs, target, batch, stage, _, weights = inputs
     return StageLosses(
         heatmap_loss(outputs, target, batch.visibility, weights=weights, reference=stage.reference)
     )
 
 
-def _luvli(
-    outputs: Sequence[UNetOutput],
-    target: Tensor,
-    batch: Batch,
-    stage: Stage,
-    config: NetworkConfig,
-    weights: Sequence[float],
-) -> StageLosses:
+def _luvli(inputs: LossInputs) -> StageLosses:
+    outputs, target, batch, stage, config, weights = inputs
     covariance = None if batch.covariance is None else covariance_to_heatmap(batch.covariance)
     loss = luvli_loss(
         outputs,
@@ -143,11 +127,18 @@ def stage_losses(
     if stage.supervise == "last":
         weights = [0.0] * (len(outputs) - 1) + [1.0]
     target = crop_to_heatmap(batch.points, config.pixel_grid)
-    losses = LOSSES[stage.loss].function(outputs, target, batch, stage, config, weights)
+    inputs = LossInputs(outputs, target, batch, stage, config, weights)
+    losses = LOSSES[stage.loss].function(inputs)
     if batch.teacher_points is not None:
+        assert batch.teacher_covariance is not None and batch.teacher_visibility is not None
+        teacher = Teacher(
+            crop_to_heatmap(batch.teacher_points, config.pixel_grid),
+            to_cholesky(covariance_to_heatmap(batch.teacher_covariance)),
+            batch.teacher_visibility,
+        )
         distilled = distillation_loss(
             outputs,
-            _teacher(batch, config),
+            teacher,
             likelihood=config.likelihood,
             use_visibility=stage.use_visibility,
             weights=weights,
@@ -166,17 +157,6 @@ def stage_losses(
             total=losses.total + stage.occlusion_weight * added, occlusion=terms[-1]
         )
     return losses
-
-
-def _teacher(batch: Batch, config: NetworkConfig) -> Teacher:
-    """The batch's teacher in heat-map pixels."""
-    points, covariance = batch.teacher_points, batch.teacher_covariance
-    assert points is not None and covariance is not None and batch.teacher_visibility is not None
-    return Teacher(
-        crop_to_heatmap(points, config.pixel_grid),
-        to_cholesky(covariance_to_heatmap(covariance)),
-        batch.teacher_visibility,
-    )
 
 
 def freeze_unused(network: LUVLi, stage: Stage) -> None:

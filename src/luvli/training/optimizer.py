@@ -31,12 +31,6 @@ def make_optimizer(network: nn.Module, config: RMSprop | AdamW) -> torch.optim.O
     )
 
 
-def set_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
-    """Use this learning rate for the next step."""
-    for group in optimizer.param_groups:
-        group["lr"] = lr
-
-
 def moving_average(network: nn.Module, decay: float) -> AveragedModel:
     """Exponential moving average of weights and batch-norm statistics: call
     `update_parameters(network)` after every step, use `.module`.

@@ -153,7 +153,7 @@ def _with_defaults(content: Mapping[str, Any], where: str) -> dict[str, Any]:
     return plain
 
 
-_TAGS = {"steps", "cosine", "one-cycle", "rmsprop", "adamw"}  # pydantic's names of alternatives
+_TAGS = {"steps", "cosine", "rmsprop", "adamw"}  # pydantic's names of alternatives
 
 
 def write_recipe(recipe: Recipe) -> str:

@@ -14,9 +14,10 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -28,8 +29,8 @@ from luvli.data.dataset import CropDataset
 from luvli.data.record import FaceRecord, Visibility
 from luvli.data.sets import DataWarning
 from luvli.errors import InputError
+from luvli.faces import FaceLandmarks, Faces
 from luvli.files import PathLike, whole_file
-from luvli.image import affine as affines
 from luvli.image.read import read_image
 from luvli.markup import get_markup, is_markup
 from luvli.network.backend import Backend
@@ -37,31 +38,6 @@ from luvli.network.inference import CropPredictor
 from luvli.training.recipe import Source
 from luvli.training.sources import model_file
 from luvli.training.validate import predict_dataset
-
-
-class ModelLabels(NamedTuple):
-    """A model's predictions for n faces, in pixels of each one's image; NaN for a face whose image
-    cannot be read."""
-
-    points: Floats
-    """(n, k, 2)"""
-    covariance: Floats
-    """(n, k, 2, 2)"""
-    visibility: Floats
-    """(n, k) probability"""
-    visibility_trained: bool
-
-
-class TeacherLabel(NamedTuple):
-    """A teacher's prediction for one face, in image pixels."""
-
-    points: Floats
-    """(k, 2)"""
-    covariance: Floats
-    """(k, 2, 2)"""
-    visibility: Floats
-    """(k,) probability; 1 from a teacher that was not trained for visibility"""
-
 
 JITTER = (((0.0, 0.0), 1.0), ((0.03, -0.02), 1.06), ((-0.03, 0.02), 0.95))
 """shift (in parts of the box's longer side) and growth of the boxes of jittered views"""
@@ -78,27 +54,23 @@ def relabel(
 
     Where the model's visibility was trained, a landmark that it calls invisible becomes
     self-occluded; otherwise the old classes stay. Lids of eyes that are known to be closed meet.
-    With the source's `skip_bad`, faces whose image
-    cannot be read are left out.
+    With the source's `skip_bad`, faces whose image cannot be read are left out.
     """
-    labels = label_faces(records, model, source, cache, jitter)
-    result = []
-    for i, record in enumerate(records):
-        if np.isnan(labels.points[i]).all():
-            continue
-        seen = labels.visibility[i] > 0.5 if labels.visibility_trained else record.visible
-        points = labels.points[i]
-        if record.attributes.get("eyes") == "closed":
-            points = with_closed_lids(points)
-        result.append(
-            record.with_changes(
-                points=points,
-                covariance=labels.covariance[i],
-                visibility=np.where(seen, Visibility.UNOCCLUDED, Visibility.SELF_OCCLUDED),
-                visibility_probability=labels.visibility[i],
-            )
+    records, faces = label_faces(records, model, source, cache, jitter)
+    closed = [record.attributes.get("eyes") == "closed" for record in records]
+    return [
+        record.with_changes(
+            points=with_closed_lids(faces.points[i]) if closed[i] else faces.points[i],
+            covariance=faces.covariance[i],
+            visibility=np.where(
+                faces.visibility[i] > 0.5 if faces.visibility_trained else record.visible,
+                Visibility.UNOCCLUDED,
+                Visibility.SELF_OCCLUDED,
+            ),
+            visibility_probability=faces.visibility[i],
         )
-    return result
+        for i, record in enumerate(records)
+    ]
 
 
 _UPPER_LIDS, _LOWER_LIDS = [37, 38, 43, 44], [41, 40, 47, 46]
@@ -117,15 +89,18 @@ def with_closed_lids(points: Floats) -> Floats:
 
 def teacher_labels(
     records: Sequence[FaceRecord], model: PathLike, source: Source, cache: str | None = None
-) -> dict[str, TeacherLabel]:
-    """A teacher's prediction for each face, by its id."""
-    labels = label_faces(records, model, source, cache)
-    seen = labels.visibility if labels.visibility_trained else np.ones_like(labels.visibility)
-    parts = zip(records, labels.points, labels.covariance, seen, strict=True)
-    by_id = {record.face_id: TeacherLabel(*label) for record, *label in parts}
-    if len(by_id) < len(records):
+) -> dict[str, FaceLandmarks]:
+    """A teacher's prediction for each face in image pixels, by its id.
+
+    The visibility is 1 from a teacher that was not trained for it.
+    """
+    records, faces = label_faces(records, model, source, cache)
+    if not faces.visibility_trained:
+        faces = replace(faces, visibility=np.ones_like(faces.visibility))
+    labels = {record.face_id: face for record, face in zip(records, faces, strict=True)}
+    if len(labels) < len(records):
         raise InputError("faces to learn from a teacher need ids of their own: some are the same.")
-    return by_id
+    return labels
 
 
 def label_faces(
@@ -134,67 +109,61 @@ def label_faces(
     source: Source,
     cache: str | None = None,
     jitter: bool = False,
-) -> ModelLabels:
-    """A model's predictions for labelled faces, each the mean of the face and its mirror image.
+) -> tuple[Sequence[FaceRecord], Faces]:
+    """The faces whose image can be read and a model's predictions for them in image pixels, each
+    the mean of the face and its mirror image.
 
     They are kept in the cache folder, so that other processes, and the same run when it is
     resumed, do not predict again.
     """
     path = model_file(model)
     predictor = CropPredictor.load(path)
-    info = predictor.info
+    info, noise = predictor.info, source.box_noise
     markups = {record.markup for record in records}
     if markups != {info.config.markup}:
         raise InputError(
             f"{Path(model)} has the markup {info.config.markup}, the faces to label "
             f"have {', '.join(sorted(markups))}: use a model of the same markup."
         )
-    trained, noise = info.config.visibility_trained, source.box_noise
+    if source.skip_bad:
+        records = _readable(records)
     store = Path(cache or cache_root()) / f"labels-{_key(path, records, noise, jitter)}.npz"
-    if store.is_file():
-        with np.load(store) as arrays:
-            labels = [arrays[name] for name in ("points", "covariance", "visibility")]
-        if source.skip_bad or not np.isnan(labels[0]).all(axis=(1, 2)).any():
-            return ModelLabels(labels[0], labels[1], labels[2], trained)
-    readable = _readable(records, source.skip_bad)
-    faces = [record for record, good in zip(records, readable, strict=True) if good]
-    views = []
-    sides = (False, True) if is_markup(info.config.markup) else (False,)
-    for mirrored, (shift, growth) in product(sides, JITTER if jitter else JITTER[:1]):
-        crops = CropDataset(
-            faces if growth == 1 else _moved_boxes(faces, noise, shift, growth),
-            info.config.input_size,
-            enlarge=info.enlarge,
-            augmentation=Augmentation.recipe("none").model_copy(update={"flip": float(mirrored)}),
-            box_noise=noise,
-            convention=info.crop_convention,
-        )
-        views.append(_in_image_pixels(predictor, crops))
-    labels = []
-    for part in combine_views(views, weighted=jitter):
-        whole = np.full((len(records), *part.shape[1:]), np.nan)
-        whole[readable] = part
-        labels.append(whole)
-    with whole_file(store) as place:
-        np.savez(place, **dict(zip(("points", "covariance", "visibility"), labels, strict=True)))
-    return ModelLabels(labels[0], labels[1], labels[2], trained)
+    if not store.is_file():
+        views = []
+        sides = (False, True) if is_markup(info.config.markup) else (False,)
+        for mirrored, (shift, growth) in product(sides, JITTER if jitter else JITTER[:1]):
+            plain = Augmentation.recipe("none")
+            crops = CropDataset(
+                records if growth == 1 else _moved_boxes(records, noise, shift, growth),
+                info.config.input_size,
+                enlarge=info.enlarge,
+                augmentation=plain.model_copy(update={"flip": float(mirrored)}),
+                box_noise=noise,
+                convention=info.crop_convention,
+            )
+            views.append(_predict(predictor, crops, mirrored))
+        points, covariance, visibility = combine_views(views, jitter)
+        with whole_file(store) as place:
+            np.savez(place, points=points, covariance=covariance, visibility=visibility)
+    with np.load(store) as labels:
+        trained = info.config.visibility_trained
+        faces = Faces(**labels, markup=info.config.markup, visibility_trained=trained)
+    return records, faces
 
 
-def _readable(records: Sequence[FaceRecord], skip_bad: bool) -> list[bool]:
-    """Whether each face's image can be read; only with `skip_bad` is one that cannot allowed."""
-    problems: list[InputError] = []
-    readable = []
-    for record in records if skip_bad else ():
+def _readable(records: Sequence[FaceRecord]) -> list[FaceRecord]:
+    """The faces whose image can be read; a warning counts the others and names the first."""
+    readable, problems = [], []
+    for record in records:
         try:
             read_image(record.image or "")
-            readable.append(True)
+            readable.append(record)
         except InputError as error:
             problems.append(error)
-            readable.append(False)
     if problems:
         sentence = f"{len(problems):,} images cannot be read and are left out; the first: "
         warnings.warn(f"{sentence}{problems[0]}", DataWarning, stacklevel=4)
-    return readable if skip_bad else [True] * len(records)
+    return readable
 
 
 def _moved_boxes(
@@ -217,19 +186,13 @@ def _key(model: Path, records: Sequence[FaceRecord], box_noise: BoxNoise, jitter
     return digest.hexdigest()[:24]
 
 
-def _in_image_pixels(model: Backend, crops: CropDataset) -> tuple[Floats, Floats, Floats]:
+def _predict(model: Backend, crops: CropDataset, mirrored: bool) -> tuple[Floats, Floats, Floats]:
     """Points (n, k, 2), covariances (n, k, 2, 2) and visibilities (n, k) in each image."""
-    predictions = predict_dataset(model, crops)
-    back = affines.invert(predictions.affines)
-    points = affines.apply(back, predictions.points)
-    covariance = affines.push_covariance(back, predictions.covariance)
-    visibility = predictions.visibility.copy()
-    mirrored = affines.is_mirrored(back)
-    if mirrored.any():  # left and right have changed names
-        flip = get_markup(model.info.config.markup).flip
-        for values in (points, covariance, visibility):
-            values[mirrored] = values[mirrored][:, flip]
-    return points, covariance, visibility
+    faces = predict_dataset(model, crops).in_image
+    names: Any = slice(None)
+    if mirrored:  # left and right have changed names
+        names = list(get_markup(faces.markup).flip)
+    return faces.points[:, names], faces.covariance[:, names], faces.visibility[:, names]
 
 
 def combine_views(

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from luvli.errors import InputError
 from luvli.files import folder_lock
 from luvli.training.checkpoint import list_checkpoints
 from luvli.training.distributed import RunOptions
 from luvli.training.recipe import Recipe
-from luvli.training.run_log import METRICS, RunLog
 from luvli.training.sources import SourceFaces
 
+if TYPE_CHECKING:
+    from luvli.training.log import Log
+
+METRICS = "metrics.jsonl"
 MODEL = "model.safetensors"
 """the file of a run's last stage; the others are named after their stage"""
 
@@ -29,7 +32,7 @@ class TrainingRun:
     out: Path
     options: RunOptions
     fabric: Any
-    log: RunLog
+    log: Log
     faces: dict[str, SourceFaces] = field(default_factory=dict)
     """by the names of the sources that have been read"""
     validation: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -60,30 +63,22 @@ def run_folder(fabric: Any, out: Path) -> Iterator[None]:
 
     The first process takes the lock, and all of them raise where another run holds it.
     """
-    created = [folder for folder in (out, *out.parents) if not folder.exists()]
     was_empty = not out.exists() or (out.is_dir() and not any(out.iterdir()))
-    try:
-        with ExitStack() as stack:
-            problem = None
-            if fabric.is_global_zero:
-                try:
-                    stack.enter_context(folder_lock(out))
-                except InputError as error:
-                    problem = str(error)
-            problem = fabric.broadcast(problem)
-            if problem is not None:
-                raise InputError(problem)
+    with ExitStack() as stack:
+        problem = None
+        if fabric.is_global_zero:
+            try:
+                stack.enter_context(folder_lock(out))
+            except InputError as error:
+                problem = str(error)
+        problem = fabric.broadcast(problem)
+        if problem is not None:
+            raise InputError(problem)
+        try:
             yield
-    except InputError:
-        begun = list_checkpoints(out / "checkpoints") or (out / METRICS).exists()
-        if fabric.is_global_zero and was_empty and not begun:
-            _remove_refused(out, created)
-        raise
-
-
-def _remove_refused(out: Path, created: Sequence[Path]) -> None:
-    with suppress(OSError):  # the reason why the run was refused is the one to report
-        (out / "recipe.yaml").unlink(missing_ok=True)
-        shutil.rmtree(out / "tensorboard", ignore_errors=True)
-        for folder in created:
-            folder.rmdir()  # refuses where somebody put something
+        except InputError:
+            begun = list_checkpoints(out / "checkpoints") or (out / METRICS).exists()
+            if fabric.is_global_zero and was_empty and not begun:
+                (out / "recipe.yaml").unlink(missing_ok=True)
+                shutil.rmtree(out / "tensorboard", ignore_errors=True)
+            raise

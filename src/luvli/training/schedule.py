@@ -1,7 +1,7 @@
 """Learning rates as pure functions of how far a stage is.
 
-The paper's schedules (supplement A1) change at whole epochs: `Steps`. Cosine and one-cycle
-move with every step.
+The paper's schedules (supplement A1) change at whole epochs: `Steps`. `Cosine` moves with every
+step.
 """
 
 from __future__ import annotations
@@ -36,20 +36,10 @@ class Cosine(StrictConfig):
     final: float = Field(default=0.0, ge=0, le=1)
 
 
-class OneCycle(StrictConfig):
-    """Half a cosine up from `initial` during the first part, then one down to `final`."""
-
-    kind: Literal["one-cycle"] = "one-cycle"
-    rise: float = Field(default=0.3, gt=0, lt=1)
-    """share of the stage that the rise takes"""
-    initial: float = Field(default=0.04, ge=0, le=1)
-    final: float = Field(default=1e-4, ge=0, le=1)
+Schedule = Annotated[Steps | Cosine, Field(discriminator="kind")]
 
 
-Schedule = Annotated[Steps | Cosine | OneCycle, Field(discriminator="kind")]
-
-
-def lr_factor(schedule: Steps | Cosine | OneCycle, epoch: float, epochs: int) -> float:
+def lr_factor(schedule: Steps | Cosine, epoch: float, epochs: int) -> float:
     """The factor of the learning rate `epoch` epochs (a fraction counts) after the start.
 
     >>> lr_factor(Cosine(warmup=2), 1.0, 10), lr_factor(Cosine(warmup=2), 6.0, 10)
@@ -61,17 +51,7 @@ def lr_factor(schedule: Steps | Cosine | OneCycle, epoch: float, epochs: int) ->
             if epoch >= start:
                 factor *= change
         return factor
-    if isinstance(schedule, Cosine):
-        if epoch < schedule.warmup:
-            return epoch / schedule.warmup
-        passed = (epoch - schedule.warmup) / max(epochs - schedule.warmup, 1e-9)
-        return _fall(1.0, schedule.final, passed)
-    top = schedule.rise * epochs
-    if epoch < top:
-        return _fall(schedule.initial, 1.0, epoch / top)
-    return _fall(1.0, schedule.final, (epoch - top) / (epochs - top))
-
-
-def _fall(start: float, end: float, passed: float) -> float:
-    """Half a cosine from `start` to `end` while `passed` goes from 0 to 1."""
-    return end + (start - end) * (1 + cos(pi * min(1.0, passed))) / 2
+    if epoch < schedule.warmup:
+        return epoch / schedule.warmup
+    passed = min(1.0, (epoch - schedule.warmup) / max(epochs - schedule.warmup, 1e-9))
+    return schedule.final + (1.0 - schedule.final) * (1 + cos(pi * passed)) / 2

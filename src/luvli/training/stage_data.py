@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 from luvli.data.augment import Augmentation
 from luvli.data.dataset import CropDataset
 from luvli.errors import InputError
+from luvli.faces import FaceLandmarks
 from luvli.progress import track
 from luvli.training.batch import TrainingFaces
 from luvli.training.order import StageOrder, faces_per_epoch
 from luvli.training.recipe import Data, Recipe, Stage, stage_of
-from luvli.training.relabel import TeacherLabel, relabel, teacher_labels
+from luvli.training.relabel import relabel, teacher_labels
 from luvli.training.run import TrainingRun
 from luvli.training.sources import SourceFaces, load_source, name_hash
 
@@ -109,7 +110,7 @@ def _labelled_faces(run: TrainingRun, name: str) -> dict[str, SourceFaces]:
 
 def _teachers(
     run: TrainingRun, stage: Stage, faces: Mapping[str, SourceFaces]
-) -> dict[str, dict[str, TeacherLabel]] | None:
+) -> dict[str, dict[str, FaceLandmarks]] | None:
     """The teacher's predictions for the faces of each source, if the stage has a teacher."""
     if stage.teacher is None:
         return None
@@ -125,7 +126,7 @@ def training_faces(
     recipe: Recipe,
     stage: Stage,
     faces: Mapping[str, SourceFaces],
-    teachers: Mapping[str, Mapping[str, TeacherLabel]] | None = None,
+    teachers: Mapping[str, Mapping[str, FaceLandmarks]] | None = None,
 ) -> TrainingFaces:
     """The augmented crops of one stage; `teachers`: predictions for each source, by face id."""
     names = recipe.sources_of(stage)

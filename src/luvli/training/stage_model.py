@@ -50,23 +50,20 @@ def trained_config(run: TrainingRun, name: str, faces: TrainingFaces) -> Network
     """The stage's network, saying which of its outputs mean something."""
     stage = run.recipe.stages[name]
     loss = LOSSES[stage.loss]
-    trained = {
-        "cholesky": loss.trains_covariance,
-        "visibility": loss.trains_visibility
-        and stage.use_visibility
-        and has_hidden_landmarks(faces),
-        "occlusion": stage.occlusion_weight > 0 and has_covered_landmarks(faces),
+    visible = loss.trains_visibility and stage.use_visibility and has_hidden_landmarks(faces)
+    heads: dict[TrainedHead, tuple[str, bool]] = {
+        "cholesky": ("covariance_trained", loss.trains_covariance),
+        "visibility": ("visibility_trained", visible),
+        "occlusion": (
+            "occlusion_trained",
+            stage.occlusion_weight > 0 and has_covered_landmarks(faces),
+        ),
     }
-    flags: dict[TrainedHead, str] = {
-        "cholesky": "covariance_trained",
-        "visibility": "visibility_trained",
-        "occlusion": "occlusion_trained",
+    flags = {
+        flag: getattr(starting_model(run, name)[0], flag) if keeps(stage, head) else trained
+        for head, (flag, trained) in heads.items()
     }
-    changes = {
-        flag: getattr(starting_model(run, name)[0], flag) if keeps(stage, head) else trained[head]
-        for head, flag in flags.items()
-    }
-    return run.recipe.stage_network(stage).model_copy(update=changes)
+    return run.recipe.stage_network(stage).model_copy(update=flags)
 
 
 def starting_model(run: TrainingRun, name: str) -> tuple[NetworkConfig, dict[str, Any]]:

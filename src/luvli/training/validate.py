@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from math import isfinite
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from luvli.arrays import Floats
-from luvli.data.dataset import CropDataset, CropSample
+from luvli.data.dataset import CropDataset
 from luvli.data.record import Visibility
 from luvli.drawing.faces import draw_face
-from luvli.evaluation.accuracy import landmark_errors, mean_nme, nme, normalizers
+from luvli.drawing.sheet import contact_sheet
+from luvli.evaluation.accuracy import landmark_errors, mean_nme, nme
 from luvli.evaluation.uncertainty import negative_log_likelihood, spread_root
 from luvli.evaluation.visibility import auroc, is_called_visible, labelled
-from luvli.faces import FaceLandmarks, Faces
+from luvli.faces import Faces
 from luvli.image import affine as affines
 from luvli.image.read import ImageArray
 from luvli.markup import get_markup, is_markup
 from luvli.network.backend import Backend
-from luvli.network.config import NetworkConfig
 
 TILE = 192
 COLUMNS = 6
@@ -29,57 +30,41 @@ FACES = 12
 """tiles of the validation sheet: side in pixels, how many in a row, how many in all"""
 
 
-@dataclass(frozen=True)
-class LabelledPredictions:
+class LabelledCrops(NamedTuple):
     """Predictions and labels of n faces, in crop pixels."""
 
-    images: list[ImageArray]
-    points: Floats
-    """(n, k, 2)"""
-    covariance: Floats
-    """(n, k, 2, 2)"""
-    visibility: Floats
-    """(n, k) probability"""
+    faces: Faces
     truth: Floats
     """(n, k, 2), NaN where there is no location"""
     classes: NDArray[np.int8]
     """(n, k) `Visibility`"""
+    images: list[ImageArray]
     affines: Floats
     """(n, 2, 3) from image to crop pixels"""
-    occlusion: Floats | None = None
-    """(n, k) probability; None where the network does not tell"""
+    in_image: Faces
+    """the predictions in image pixels"""
 
 
-def predict_dataset(
-    model: Backend, crops: CropDataset, batch_size: int = 32
-) -> LabelledPredictions:
+def predict_dataset(model: Backend, crops: CropDataset, batch_size: int = 32) -> LabelledCrops:
     """The model's prediction for every face of `crops`."""
-    samples: list[CropSample] = []
-    parts: list[Faces] = []
-    for start in range(0, len(crops), batch_size):
-        batch = [crops[i] for i in range(start, min(start + batch_size, len(crops)))]
-        parts.append(model(np.stack([sample["image"] for sample in batch])))
-        samples += batch
-    found = Faces.concatenate(parts)
+    samples = list(crops)
+    images = [sample["image"] for sample in samples]
+    starts = range(0, len(images), batch_size)
+    faces = Faces.concatenate([model(np.stack(images[i : i + batch_size])) for i in starts])
     to_crop = np.stack([sample["affine"] for sample in samples])
-    in_image = model.info.to_image(found, affines.invert(to_crop)).covariance
-    return LabelledPredictions(
-        [sample["image"] for sample in samples],
-        found.points,
-        affines.push_covariance(to_crop, in_image),
-        found.visibility,
+    in_image = model.info.to_image(faces, affines.invert(to_crop))
+    return LabelledCrops(
+        replace(faces, covariance=affines.push_covariance(to_crop, in_image.covariance)),
         np.stack([sample["points"] for sample in samples]).astype(np.float64),
         np.stack([sample["visibility"] for sample in samples]),
+        images,
         to_crop,
-        found.occlusion if found.occlusion_trained else None,
+        in_image,
     )
 
 
 def validation_metrics(
-    predictions: LabelledPredictions,
-    config: NetworkConfig,
-    with_likelihood: bool,
-    mean_shape: float | None = None,
+    crops: LabelledCrops, with_likelihood: bool, mean_shape: float | None = None
 ) -> dict[str, float]:
     """Compare predictions with labels; lengths in percent of the named normaliser.
 
@@ -95,55 +80,34 @@ def validation_metrics(
     (`with_likelihood` False) trains neither covariance nor visibility, most sets have no hidden
     landmarks.
     """
-    truth, visible = predictions.truth, predictions.classes > 0
-    markup = config.markup if is_markup(config.markup) else None
-    box = mean_nme(nme(predictions.points, truth, "box", visible, "visible"))
-    metrics: dict[str, float | None] = {"nme_box": box}
-    if markup is not None and np.isfinite(_eyes(truth, visible, markup)).any():
-        errors = nme(predictions.points, truth, "interocular", visible, "visible", markup=markup)
-        metrics["nme_interocular"] = mean_nme(errors)
+    from scipy.stats import spearmanr
+
+    faces, truth, visible = crops.faces, crops.truth, crops.classes > 0
+    box = mean_nme(nme(faces.points, truth, "box", visible, "visible"))
+    metrics: dict[str, float | None] = {"nme_box": box, "mean_shape_nme_box": mean_shape}
+    markup = faces.markup
+    if is_markup(markup) and get_markup(markup).size == truth.shape[1]:
+        errors = nme(faces.points, truth, "interocular", visible, "visible", markup=markup)
+        metrics["nme_interocular"] = mean_nme(errors) if np.isfinite(errors).any() else None
     if with_likelihood:
-        nll = negative_log_likelihood(
-            predictions.points, predictions.covariance, truth, config.likelihood, visible=visible
-        )
+        density = faces.likelihood
+        nll = negative_log_likelihood(faces.points, faces.covariance, truth, density, visible)
         metrics["nll"] = float(np.nanmean(nll))
-        metrics["error_correlation"] = rank_correlation(predictions)
-        probability, seen = labelled(predictions.visibility, predictions.classes)
+        distances = landmark_errors(faces.points, truth, "box", visible)
+        known = np.isfinite(distances)
+        spread = spread_root(faces.covariance)
+        metrics["error_correlation"] = float(spearmanr(spread[known], distances[known]).statistic)
+        probability, seen = labelled(faces.visibility, crops.classes)
         if seen.any() and not seen.all():
             called = is_called_visible(probability)
             metrics["visibility_accuracy"] = float((called == seen).mean())
             metrics["visibility_base_rate"] = float(max(seen.mean(), 1 - seen.mean()))
             metrics["hidden_found"] = float((~called[~seen]).mean())
             metrics["visible_found"] = float(called[seen].mean())
-    if predictions.occlusion is not None:
-        covered = predictions.classes == Visibility.EXTERNALLY_OCCLUDED
-        if covered.any() and (predictions.classes == Visibility.UNOCCLUDED).any():
-            metrics["occlusion_auroc"] = auroc(predictions.occlusion[visible], covered[visible])
-    metrics["mean_shape_nme_box"] = mean_shape
+    covered = crops.classes == Visibility.EXTERNALLY_OCCLUDED
+    if faces.occlusion_trained and covered.any() and (crops.classes == Visibility.UNOCCLUDED).any():
+        metrics["occlusion_auroc"] = auroc(faces.occlusion[visible], covered[visible])
     return {name: value for name, value in metrics.items() if value is not None and isfinite(value)}
-
-
-def in_words(metrics: Mapping[str, float]) -> str:
-    """Metrics as people read them.
-
-    >>> in_words({"nme_box": 2.5, "visibility_accuracy": 0.91})
-    'NME_box 2.50 %, visibility accuracy 0.910'
-    """
-    words = []
-    for name, value in metrics.items():
-        label = name.replace("mean_shape_", "mean shape ").replace("nme_", "NME_")
-        percent = f"{label} {value:.2f} %"
-        words.append(percent if "NME_" in label else f"{label.replace('_', ' ')} {value:.3f}")
-    return ", ".join(words)
-
-
-def rank_correlation(predictions: LabelledPredictions) -> float:
-    """Spearman's correlation of predicted spread and actual error over all labelled landmarks."""
-    from scipy.stats import spearmanr
-
-    errors = landmark_errors(predictions.points, predictions.truth, "box", predictions.classes > 0)
-    known = np.isfinite(errors)
-    return float(spearmanr(spread_root(predictions.covariance)[known], errors[known]).statistic)
 
 
 def mean_shape_nme(train: Sequence[CropDataset], watched: CropDataset) -> float:
@@ -153,56 +117,26 @@ def mean_shape_nme(train: Sequence[CropDataset], watched: CropDataset) -> float:
     shape = np.where(known, shapes, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
     truth = watched.plain_points()
     visible = np.stack([record.visible for record in watched.records])
-    guess = np.broadcast_to(shape, truth.shape)
-    return mean_nme(nme(guess, truth, "box", visible, "visible"))
-
-
-def _eyes(truth: Floats, visible: NDArray[np.bool_], markup: str) -> Floats:
-    if get_markup(markup).size != truth.shape[1]:
-        return np.full(len(truth), np.nan)
-    return normalizers(truth, "interocular", visible, markup=markup)
+    return mean_nme(nme(np.broadcast_to(shape, truth.shape), truth, "box", visible, "visible"))
 
 
 def validation_sheet(
-    sets: Sequence[LabelledPredictions], markup: str, visibility_trained: bool, faces: int = FACES
+    sets: Sequence[LabelledCrops], visibility_trained: bool, faces: int = FACES
 ) -> ImageArray:
     """The first faces of each set in equal parts, `COLUMNS` in a row.
 
     Labels are green, predictions yellow, ellipses blue; what is probably invisible fades.
     """
-    each = max(1, faces // len(sets))
-    tiles = [
-        _tile(predictions, i, markup, visibility_trained)
-        for predictions in sets
-        for i in range(min(each, len(predictions.images)))
-    ]
-    columns = min(COLUMNS, len(tiles))
-    rows = -(-len(tiles) // columns)
-    sheet = np.zeros((rows * TILE, columns * TILE, 3), np.uint8)
-    for place, tile in enumerate(tiles):
-        y, x = divmod(place, columns)
-        sheet[y * TILE : (y + 1) * TILE, x * TILE : (x + 1) * TILE] = tile
-    return sheet
-
-
-def _tile(
-    predictions: LabelledPredictions, index: int, markup: str, visibility_trained: bool
-) -> ImageArray:
-    """One face, enlarged to `TILE` pixels."""
     import cv2
 
-    image = predictions.images[index]
-    size = image.shape[0]
-    scale = TILE / size
-    shift = scale / 2 - 0.5  # pixel centres: (x + 1/2) * scale - 1/2
-    tile = np.asarray(cv2.resize(image, (TILE, TILE), interpolation=cv2.INTER_LINEAR), np.uint8)
-    face = FaceLandmarks(
-        points=predictions.points[index],
-        covariance=predictions.covariance[index],
-        visibility=predictions.visibility[index],
-        box=[0, 0, size - 1, size - 1],  # type: ignore[arg-type]
-        markup=markup,
-        visibility_trained=visibility_trained,
-    )
-    moved = face.transform([[scale, 0, shift], [0, scale, shift]])
-    return draw_face(tile, moved, truth=predictions.truth[index] * scale + shift)
+    each = max(1, faces // len(sets))
+    tiles = []
+    for crops in sets:
+        scale = TILE / crops.images[0].shape[0]
+        shift = scale / 2 - 0.5  # pixel centres: (x + 1/2) * scale - 1/2
+        shown = replace(crops.faces[:each], visibility_trained=visibility_trained)
+        moved = shown.transform([[scale, 0, shift], [0, scale, shift]])
+        for face, image, truth in zip(moved, crops.images, crops.truth, strict=False):
+            tile = np.asarray(cv2.resize(image, (TILE, TILE)), np.uint8)
+            tiles.append(draw_face(tile, face, truth=truth * scale + shift))
+    return contact_sheet(tiles, COLUMNS, background=(0, 0, 0))

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from typer.testing import Result
 
 from luvli.errors import OutputError
 from luvli.image.read import read_image
+from luvli.training.callbacks import StepResult
+from luvli.training.log import Log, read_run_metrics
+from luvli.training.losses import StageLosses
 from luvli.training.recipe import Recipe
 from luvli.training.recipe_files import write_recipe
-from luvli.training.run_log import METRICS, RunLog, read_run_metrics
+from luvli.training.run import METRICS, StepCounter
 
 
 def test_tensorboard_reads_what_was_written(tmp_path: Path, rng: np.random.Generator) -> None:
@@ -23,18 +29,24 @@ def test_tensorboard_reads_what_was_written(tmp_path: Path, rng: np.random.Gener
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     image = rng.integers(0, 255, (5, 7, 3), dtype=np.uint8)
-    log = RunLog(tmp_path, 1)
-    log.begin_stage("x", 9, 0)
-    for step in (1, 2, 3):
-        means = {"loss": 10.0 - step, "lr": 0.5, "faces_per_second": 1.0}
-        log.progress(step, 0, step, means)
-    log.sheet(3, image)
+    stage: Any = SimpleNamespace(name="x", epoch=0, epoch_ended=True)
+    stage.order, stage.stage = SimpleNamespace(steps=9), SimpleNamespace(batch_size=2)
+
+    def write(first: int, losses: Sequence[float], lr: float) -> Log:
+        log = Log(tmp_path, first)
+        stage.counter = StepCounter("x", first - 1, first - 1)
+        log.stage_begins(stage)
+        for loss in losses:
+            stage.counter.step = stage.counter.global_step = stage.counter.step + 1
+            log.step_done(stage, StepResult(StageLosses(torch.tensor(loss)), lr, 0.0))
+        return log
+
+    log = write(1, [9.0, 8.0, 7.0], 0.5)
+    log.sheet(stage, image)
     log.close()
-    log = RunLog(tmp_path, 3)
-    log.begin_stage("x", 9, 2)
-    log.progress(3, 0, 3, {"loss": -3.0, "lr": 0.25, "faces_per_second": 1.0})
-    log.validation(3, 0, "a$b$c", {"nme_box": 4.0})  # no formula for the plot
-    log.end_stage()
+    log = write(3, [-3.0], 0.25)
+    log.validation(stage, "a$b$c", {"nme_box": 4.0})  # no formula for the plot
+    log.stage_ends(stage)
     log.close()
     read = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
     expected = [(1, 9.0), (2, 8.0), (3, -3.0)]
@@ -88,7 +100,7 @@ def test_a_full_disk_is_one_sentence(
 def test_a_place_where_nothing_can_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(OutputError, match="could not be written"):
-        RunLog(tmp_path / "file", 1)
+        Log(tmp_path / "file", 1)
 
 
 def test_damaged_lines_of_a_log_are_passed_over(tmp_path: Path) -> None:
@@ -97,5 +109,5 @@ def test_damaged_lines_of_a_log_are_passed_over(tmp_path: Path) -> None:
         good + b'\xff{"step": }\n[1]\n{"step": "x"}\n' + good + b'{"st'
     )
     assert [line["step"] for line in read_run_metrics(tmp_path)] == [1, 1]
-    RunLog(tmp_path, 1)  # a run that begins anew forgets them
+    Log(tmp_path, 1)  # a run that begins anew forgets them
     assert read_run_metrics(tmp_path) == []

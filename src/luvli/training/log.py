@@ -1,0 +1,250 @@
+"""What is shown and written down while a run goes on: terminal, `metrics.jsonl`, TensorBoard,
+learning curves."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from luvli.files import whole_file, write_text, writing
+from luvli.image.read import ImageArray
+from luvli.image.write import write_image
+from luvli.progress import progress_bar
+from luvli.training.callbacks import Callback, Divergence, StepResult
+from luvli.training.run import METRICS, StepCounter
+
+if TYPE_CHECKING:
+    from luvli.training.loop import StageTrainer
+
+CURVE = "learning_curve.png"
+SHOWN = ("loss", "T1", "T2", "visibility")
+"""parts of the loss that the terminal shows"""
+LOG_SECONDS = 10.0
+RUNAWAY = 10.0
+"""Divergence is a mean loss above the first one by this many times its size, or this much: a
+log-likelihood may begin near zero."""
+
+
+class Log(Callback):
+    """Means of the last steps, every ten seconds and after every epoch; validation metrics; lines
+    or a live display for the person who watches.
+
+    Only the first process of a run writes anything (`active`).
+    """
+
+    def __init__(self, folder: Path, first_step: int, active: bool = True) -> None:
+        """`first_step`: the run's next step; what was written about it before is forgotten."""
+        self.folder, self.active = folder, active
+        self._bar: Any = None
+        self._watched = ""
+        if not active:
+            return
+        from torch.utils.tensorboard import SummaryWriter
+
+        with self._writing():
+            folder.mkdir(parents=True, exist_ok=True)
+            _forget_from(folder / METRICS, first_step)
+            make: Any = SummaryWriter
+            self._events = make(str(folder / "tensorboard"), purge_step=first_step)
+            self._events.flush()
+
+    def _writing(self) -> AbstractContextManager[None]:
+        return writing(self.folder, "free some space and give --resume.")
+
+    def say(self, sentence: str) -> None:
+        """A line for the person who watches."""
+        if self._bar is not None:
+            self._bar.console.print(sentence, highlight=False, markup=False)
+        elif self.active:
+            print(sentence, file=sys.stderr, flush=True)
+
+    def stage_begins(self, stage: StageTrainer) -> None:
+        self._first, self._began = stage.counter.step, time.monotonic()
+        self._reset()
+        if self.active and sys.stderr.isatty():
+            self._bar = progress_bar("numbers", 20)
+            self._bar.start()
+            self._task = self._bar.add_task(stage.name, total=stage.order.steps, numbers="")
+
+    def _reset(self) -> None:
+        self._parts: list[dict[str, Tensor]] = []  # read late: not to wait for the device
+        self._waited, self._since = 0.0, time.monotonic()
+
+    def step_done(self, stage: StageTrainer, step: StepResult) -> None:
+        self._parts.append(step.losses.logged())
+        self._waited += step.waited
+        self._lr = step.lr
+        if self._bar is not None:
+            self._bar.update(self._task, completed=stage.counter.step)
+        if stage.epoch_ended or time.monotonic() - self._since > LOG_SECONDS:
+            self.flush(stage)
+
+    def flush(self, stage: StageTrainer) -> None:
+        """Write what has been collected; raises `Divergence` if the training diverges."""
+        if not self._parts:
+            return
+        now, counter, steps = time.monotonic(), stage.counter, stage.order.steps
+        seconds = max(now - self._since, 1e-9)
+        means = mean_losses(self._parts, counter) | {
+            "lr": self._lr,
+            "faces_per_second": len(self._parts) * stage.stage.batch_size / seconds,
+            "waiting": self._waited / seconds,
+        }
+        self._reset()
+        self._write("train", stage, means)
+        shown = "  ".join(f"{name} {means[name]:.4g}" for name in SHOWN if name in means)
+        shown += f"{self._watched}  {means['faces_per_second']:.1f} faces/s"
+        if self._bar is not None:
+            self._bar.update(self._task, numbers=shown)
+            return
+        left = (now - self._began) / max(counter.step - self._first, 1) * (steps - counter.step)
+        minutes, rest = divmod(round(left), 60)
+        clock = f"{minutes // 60}:{minutes % 60:02d}:{rest:02d} left"
+        place = f"{stage.name} epoch {stage.epoch} step {counter.step}/{steps}"
+        self.say(f"{place}  {shown}  {clock}")
+
+    def validation(self, stage: StageTrainer, name: str, metrics: Mapping[str, float]) -> None:
+        """Metrics of one validation set after an epoch."""
+        self._write("validation", stage, metrics, name)
+        self._watched = f"  {name} NME {metrics.get('nme_box', math.nan):.2f} %"
+        self.say(f"{stage.name} epoch {stage.epoch} done, {name}: {in_words(metrics)}")
+
+    def sheet(self, stage: StageTrainer, image: ImageArray) -> None:
+        """The validation faces of this moment: `validation.png`, and TensorBoard's history."""
+        write_image(self.folder / "validation.png", image)
+        with self._writing():
+            step = stage.counter.global_step
+            self._events.add_image("validation", image, step, dataformats="HWC")
+            self._events.flush()
+
+    def _write(
+        self, kind: str, stage: StageTrainer, numbers: Mapping[str, float], watched: str = ""
+    ) -> None:
+        """A line of `metrics.jsonl` and its events; `watched` names the validation set."""
+        if not self.active:
+            return
+        step = stage.counter.global_step
+        line: dict[str, Any] = {"kind": kind, "stage": stage.name, "epoch": stage.epoch}
+        line |= {"step": step, **({"set": watched} if watched else {})}
+        line |= {name: float(f"{value:.6g}") for name, value in numbers.items()}
+        with self._writing():
+            with (self.folder / METRICS).open("a", encoding="utf-8") as stream:
+                stream.write(json.dumps(line) + "\n")
+            for name, value in numbers.items():
+                self._events.add_scalar(f"{kind} {watched}".strip() + f"/{name}", value, step)
+            self._events.flush()  # an error of the writer's thread shows here
+
+    def stage_ends(self, stage: StageTrainer) -> None:
+        self.close_bar()
+        if self.active:
+            write_curves(self.folder)
+
+    def close_bar(self) -> None:
+        """Take the live display away."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+    def close(self) -> None:
+        """No more events will come."""
+        self.close_bar()
+        if self.active:
+            with contextlib.suppress(OSError):  # what went wrong has been said
+                self._events.close()
+
+
+def mean_losses(parts: Sequence[Mapping[str, Tensor]], counter: StepCounter) -> dict[str, float]:
+    """Means of the losses of the last steps; `counter` counts all of them.
+
+    Raises `Divergence` when one was not finite, or when their mean is far above the stage's first.
+    """
+    stage, step = f"stage {counter.stage}", counter.global_step
+    table = torch.stack([torch.stack(list(part.values())) for part in parts]).double().cpu()
+    broken = ~torch.isfinite(table).all(1)
+    if broken.any():
+        at = step - len(parts) + 1 + int(broken.nonzero()[0, 0])
+        raise Divergence(
+            f"{stage}: the loss is not a number any more at step {at}: lower the "
+            "learning rate or set clip_grad_norm, then continue with --resume."
+        )
+    means = dict(zip(parts[0], table.mean(0).tolist(), strict=True))
+    loss = means["loss"]
+    first = counter.first_loss = loss if counter.first_loss is None else counter.first_loss
+    if loss > first + RUNAWAY * max(abs(first), 1.0):
+        raise Divergence(
+            f"{stage}: the loss has grown to {loss:.4g} by step {step}, from {first:.4g} at the "
+            "start: lower the learning rate or set clip_grad_norm."
+        )
+    return means
+
+
+def in_words(metrics: Mapping[str, float]) -> str:
+    """Metrics as people read them.
+
+    >>> in_words({"nme_box": 2.5, "visibility_accuracy": 0.91})
+    'NME_box 2.50 %, visibility accuracy 0.910'
+    """
+    words = []
+    for name, value in metrics.items():
+        label = name.replace("mean_shape_", "mean shape ").replace("nme_", "NME_")
+        percent = f"{label} {value:.2f} %"
+        words.append(percent if "NME_" in label else f"{label.replace('_', ' ')} {value:.3f}")
+    return ", ".join(words)
+
+
+def read_run_metrics(folder: Path) -> list[dict[str, Any]]:
+    """The lines of a run's `metrics.jsonl`, without those that a crash or a disk has damaged."""
+    path = folder / METRICS
+    if not path.is_file():
+        return []
+    lines = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        with contextlib.suppress(ValueError, RecursionError):
+            fields = json.loads(line)
+            if isinstance(fields, dict) and isinstance(fields.get("step"), int):
+                lines.append(fields)
+    return lines
+
+
+def _forget_from(path: Path, step: int) -> None:
+    """Drop lines beyond the checkpoint that a run continues from: they will come again."""
+    if path.is_file():
+        lines = [line for line in read_run_metrics(path.parent) if line["step"] < step]
+        write_text(path, "".join(json.dumps(line) + "\n" for line in lines))
+
+
+def write_curves(folder: Path) -> None:
+    """Plot a run's loss, learning rate and validation NME over its steps: `learning_curve.png`."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    lines = read_run_metrics(folder)
+    panels = (  # axis label, kind of lines, what names a curve, value
+        ("loss", "train", "stage", "loss"),
+        ("learning rate", "train", "stage", "lr"),
+        ("validation NME_box (%)", "validation", "set", "nme_box"),
+    )
+    with matplotlib.rc_context({"text.parse_math": False}):  # names may hold any sign
+        figure = Figure(figsize=(7, 7), layout="constrained")
+        for axes, (label, kind, group, value) in zip(
+            figure.subplots(3, sharex=True), panels, strict=True
+        ):
+            chosen = [line for line in lines if line.get("kind") == kind and value in line]
+            for name in dict.fromkeys(line[group] for line in chosen):
+                curve = [(line["step"], line[value]) for line in chosen if line[group] == name]
+                axes.plot(*zip(*curve, strict=True), marker=".", label=name)
+            axes.set(ylabel=label, xlabel="step")
+            if chosen:
+                axes.legend()
+        with whole_file(folder / CURVE) as temporary:
+            figure.savefig(temporary, dpi=110)
