@@ -71,7 +71,7 @@ def attempt(url: str, image: bytes) -> int:
 
 
 def test_slow_and_half_closed_clients_do_not_block_others(start: Start, image: bytes) -> None:
-    server = limited(start, "max_requests=1", "receive_seconds=3", "max_bytes=200000")
+    server = limited(start, "max_requests=1", "receive_seconds=10", "max_bytes=200000")
     slow_heads = [opened(server) for _ in range(20)]
     slow_bodies = [opened(server) for _ in range(20)]
     for client in slow_heads:
@@ -91,7 +91,7 @@ def test_slow_and_half_closed_clients_do_not_block_others(start: Start, image: b
 
 
 def test_who_goes_on_sending_after_a_refusal_is_cut_off(start: Start) -> None:
-    server = limited(start, "receive_seconds=1", "max_bytes=1000000")
+    server = limited(start, "receive_seconds=8", "max_bytes=1000000")
     with opened(server) as sender:
         sender.sendall(head(server, "Content-Length: 5000000"))
         assert sender.recv(100).startswith(b"HTTP/1.1 413 ")  # before the body is sent
@@ -117,7 +117,7 @@ def test_heads_and_trailers_without_end_are_cut_off(server: Server, kind: str) -
 
 def test_who_does_not_read_the_answer_is_cut_off(start: Start) -> None:
     """A drawing that is larger than all the system's buffers, asked for and not read."""
-    server = limited(start, "send_seconds=1")
+    server = limited(start, "send_seconds=5")
     noise = np.random.default_rng(0).integers(0, 256, (2000, 2500, 3), dtype=np.uint8)
     buffer = io.BytesIO()
     Image.fromarray(noise).save(buffer, "JPEG", quality=50)

@@ -19,7 +19,7 @@ from luvli.serving.errors import Refused
 from luvli.serving.settings import Limits, check_exposure, is_loopback, read_tokens
 from luvli.serving.upload import Upload, decode, read_upload
 
-LIMITS = Limits(max_images=2, max_pixels=1_000_000, receive_seconds=0.5)
+LIMITS = Limits(max_images=2, max_pixels=1_000_000)
 FORM = "multipart/form-data; boundary=cut"
 PART = b'--cut\r\nContent-Disposition: form-data; name="%s"%s\r\n\r\n'
 CHUNK = 65_536
@@ -113,7 +113,7 @@ def test_a_body_that_does_not_arrive_is_given_up() -> None:
 
     request = Request({"type": "http", "headers": []})
     with pytest.raises(Refused) as caught:
-        asyncio.run(read_upload(request, never(), LIMITS))
+        asyncio.run(read_upload(request, never(), Limits(receive_seconds=0.05)))
     assert caught.value.status == 408
 
 
