@@ -290,10 +290,11 @@ def landmark_order(labels: Sequence[str]) -> tuple[str, list[str]]:
             return markup, list(get_markup(markup).names)
     order = list(labels)
     if labels and all(label.isdecimal() for label in labels):
-        first, last = 0 if "0" in labels else 1, max(map(int, labels))
-        if last > 10_000:
-            raise InputError(f"label {last} is not a landmark number.")
-        order = [str(number) for number in range(first, last + 1)]
+        longest = max(labels, key=len)
+        if len(longest) > 4:
+            raise InputError(f"label {longest[:20]} is not a landmark number.")
+        first = 0 if "0" in labels else 1
+        order = [str(number) for number in range(first, max(map(int, labels)) + 1)]
     return default_markup(len(order)), order
 
 

@@ -59,9 +59,9 @@ def _order(path: PathLike, names: Iterable[str]) -> dict[str, int]:
     unique = list(dict.fromkeys(names))
     if not all(name.isdecimal() for name in unique):
         return {name: j for j, name in enumerate(unique)}
-    highest = max(map(int, unique), default=0)
-    if highest >= 10_000:
-        raise InputError(f"{path}: part {highest} is not a landmark number.")
+    for name in unique:
+        if len(name) > 4:
+            raise InputError(f"{path}: part {name[:20]} is not a landmark number.")
     return {name: int(name) for name in unique}
 
 
