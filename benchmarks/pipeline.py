@@ -34,8 +34,9 @@ from luvli.image.photograph import Photograph
 from luvli.image.read import ImageArray
 from luvli.image.write import write_image
 from luvli.network.backend import INPUT
+from luvli.prediction.parts import Row
 from luvli.prediction.predictor import Predictor, load
-from luvli.prediction.result import Result
+from luvli.prediction.writers import json_record
 
 PARTS = ("stages", "growth", "throughput")
 WARM = 3
@@ -95,7 +96,7 @@ def stages(predictor: Predictor, image: ImageArray, others: Works) -> Works:
         "of it: crop": lambda: predictor.prepare(photograph, boxes),
         "confidence of one face": lambda: trust.apply_all(found) if trust else None,
         "confidence of 32 faces": lambda: trust.apply_all(found * 32) if trust else None,
-        "line of results": lambda: Result("image.jpg", (found[0],)).to_line(),
+        "line of results": lambda: json_record(Row("image.jpg", found[:1])),
         # Last, with other people's: what comes right after them pays for the memory that they gave
         # back to the system, and would not be compared with the next on equal terms.
         "detector, OpenCV's, 320 and 640 pixels": opencv_detector(image),

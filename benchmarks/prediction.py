@@ -25,11 +25,11 @@ from luvli.image.box import Box
 from luvli.image.read import ImageArray, read_image
 from luvli.models import model_names
 from luvli.network.backend import INPUT, OUTPUTS
-from luvli.prediction.batch_job import BatchJob
-from luvli.prediction.input_files import Input
-from luvli.prediction.job_settings import JobSettings
+from luvli.prediction.inputs import Inputs
+from luvli.prediction.job import LocalExecutor, PredictJob
 from luvli.prediction.predictor import load
 from luvli.prediction.video import VideoWriter
+from luvli.prediction.worker import JobSettings
 
 MODEL = "luvli-68"
 
@@ -114,9 +114,9 @@ def videos(model: str, count: int) -> list[list[str]]:
             ("followed, drawn, encoded", True, False),
             ("followed, smoothed, drawn, encoded", True, True),
         ):
-            run = BatchJob(predictor, JobSettings(Path(place) / name, draw=draw, smooth=smooth))
+            settings = JobSettings(f"{place}/{name}", draw=draw, smooth=smooth)
             start = time.perf_counter()
-            run.video(Input(str(source), source.name))
+            PredictJob(Inputs([source]), settings).run(LocalExecutor(predictor))
             rate = count / (time.perf_counter() - start)
             rows.append([name, f"{rate:.0f} frames/s", f"{rate / alone:.2f}"])
     return rows

@@ -32,7 +32,7 @@ from luvli.image import read_image
 from luvli.image.read import ImageArray
 from luvli.models import find_model
 from luvli.network.backend import INPUT, OUTPUTS
-from luvli.prediction.input_files import Inputs
+from luvli.prediction.inputs import Inputs
 from luvli.prediction.predictor import Predictor, load
 from luvli.prediction.quantize import QUANTIZING_FACES, quantize
 

@@ -30,11 +30,12 @@ from luvli.errors import require
 from luvli.image import read_image
 from luvli.image.read import ImageArray
 from luvli.image.write import write_image
-from luvli.prediction.batch_job import predict_paths
-from luvli.prediction.input_files import Inputs
-from luvli.prediction.job_settings import JobSettings
+from luvli.models import find_model
+from luvli.prediction.inputs import Inputs
+from luvli.prediction.job import LocalExecutor, PredictJob
 from luvli.prediction.predictor import load
 from luvli.prediction.video import VideoWriter
+from luvli.prediction.worker import JobSettings, PackedModel
 
 PARTS = ("folder", "video")
 JOBS: dict[str, dict[str, tuple[int, dict[str, Any]]]] = {
@@ -82,20 +83,23 @@ def work(order: dict[str, Any]) -> dict[str, Any]:
     cv2.setNumThreads(1)
     predictor = load()
     predictor.predict(astronaut(640, 480))
-    settings = JobSettings(Path(order["out"]), **order["settings"])
+    settings = JobSettings(order["out"], **order["settings"])
+    packed = PackedModel.of(find_model("luvli-68", None), "cpu", predictor)
     before = _machine_seconds()
     start, spent = time.perf_counter(), sum(os.times()[:4])
-    summary = predict_paths(predictor, Inputs([order["input"]]), settings)
+    job = PredictJob(Inputs([order["input"]]), settings)
+    summary = job.run(LocalExecutor(predictor, packed))
     clock = time.perf_counter() - start
     busy = sum(os.times()[:4]) - spent  # of this process and of those that it started
-    assert summary.faces == (summary.images or summary.frames), summary
+    counts = summary.counts
+    assert counts.faces == (counts.images or counts.frames), summary
     return {
-        "count": summary.images + summary.frames,
+        "count": counts.images + counts.frames,
         "cores": len(cores),
         "clock": clock,
         "busy": busy,
         "others": max(0.0, _machine_seconds() - before - busy),
-        "stages": summary.stopwatch.seconds,
+        "stages": summary.seconds,
     }
 
 

@@ -19,11 +19,11 @@ def prefetch(items: Iterable[T], ahead: int = 4) -> Iterator[T]:
     [0, 1, 2]
     """
     ready: Queue[Any] = Queue(maxsize=ahead)
-    gone = threading.Event()
+    gone, main = threading.Event(), threading.main_thread()
     end = object()
 
     def put(item: Any) -> bool:
-        while not gone.is_set():
+        while not gone.is_set() and main.is_alive():  # not after the end of the program
             try:
                 ready.put(item, timeout=0.2)
                 return True
@@ -40,7 +40,8 @@ def prefetch(items: Iterable[T], ahead: int = 4) -> Iterator[T]:
         except BaseException as error:  # handed over, so that the reader fails, not the thread
             put(error)
 
-    thread = threading.Thread(target=work, daemon=True)
+    # the end of the program waits for it: libraries that are unloaded under a thread abort
+    thread = threading.Thread(target=work)
     thread.start()
     try:
         while True:

@@ -12,10 +12,10 @@ from luvli.data.formats import write_json
 from luvli.data.record import FaceRecord
 from luvli.evaluation.match import read_faces
 from luvli.evaluation.metrics import accuracies, compute_metrics
-from luvli.faces import FaceLandmarks
+from luvli.faces import FaceLandmarks, Faces
 from luvli.likelihood import family
-from luvli.prediction.result import Result
-from luvli.prediction.write import FORMATS, SUFFIXES, write_pts_files, write_results
+from luvli.prediction.parts import Row
+from luvli.prediction.writers import SUFFIXES, write_pts_files, write_results
 
 
 @pytest.fixture
@@ -34,12 +34,12 @@ def scene(tmp_path, make_faces):
             box=[0, 0, 9, 9],
         )  # fmt: skip
         stranger = face.transform([[1, 0, 900], [0, 1, 0]])
-        results.append(Result(image, (face, stranger) if i in (2, 5) else (face,)))
+        results.append(Row(image, Faces.stack([face, stranger] if i in (2, 5) else [face])))
     write_json(tmp_path / "truth.json", records)
     return results, faces, truth, tmp_path
 
 
-@pytest.mark.parametrize("name", [f for f in FORMATS if f != "pts"])
+@pytest.mark.parametrize("name", SUFFIXES)
 def test_every_format_closes(scene, name):
     results, faces, truth, folder = scene
     path = folder / f"predictions{SUFFIXES[name]}"
@@ -62,10 +62,7 @@ def test_every_format_closes(scene, name):
 def test_covariances_that_nothing_taught_are_not_scored(scene, name):
     """A heat-map or MSE network writes covariances, too; its files say that they mean nothing."""
     results, _, _, folder = scene
-    untaught = [
-        Result(one.image, tuple(replace(face, covariance_trained=False) for face in one.faces))
-        for one in results
-    ]
+    untaught = [one._replace(faces=replace(one.faces, covariance_trained=False)) for one in results]
     path = folder / f"predictions{SUFFIXES[name]}"
     write_results(path, untaught, name)
     back = read_faces(path, folder / "truth.json")
@@ -76,7 +73,9 @@ def test_covariances_that_nothing_taught_are_not_scored(scene, name):
 def test_pts_says_what_it_cannot_hold(scene):
     results, faces, _, folder = scene
     for result in results:
-        write_pts_files(folder / "pts" / result.image.split("/")[-1].removesuffix(".jpg"), result)
+        write_pts_files(
+            folder / "pts" / result.image.split("/")[-1].removesuffix(".jpg"), result.faces
+        )
     back = read_faces(folder / "pts", folder / "truth.json")
     hidden = np.arange(68) % 10 == np.arange(8)[:, None]
     assert np.isnan(back.points[hidden]).all()
@@ -89,10 +88,7 @@ def test_the_density_of_a_calibration_travels(scene, name):
     """Labels drawn from it fall inside as often as it says, whatever the file."""
     results, faces, _, folder = scene
     law = "student-8"
-    drawn = [
-        Result(one.image, tuple(replace(face, likelihood=law) for face in one.faces))
-        for one in results
-    ]
+    drawn = [one._replace(faces=replace(one.faces, likelihood=law)) for one in results]
     path = folder / f"predictions{SUFFIXES[name]}"
     write_results(path, drawn, name)
     back = read_faces(path, folder / "truth.json")

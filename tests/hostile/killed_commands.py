@@ -29,7 +29,7 @@ def load_everything() -> None:
         "torch", "lightning_fabric", "torch.utils.tensorboard", "matplotlib.figure",
         "scipy.stats", "safetensors.torch", "onnx",
         "onnxruntime", "pyarrow.parquet", "numba", "luvli.cli", "luvli.synthetic.write",
-        "luvli.training.loop", "luvli.prediction.batch_job", "luvli.prediction.export",
+        "luvli.training.loop", "luvli.prediction.job", "luvli.prediction.export",
     ):  # fmt: skip
         importlib.import_module(name)
 
@@ -90,7 +90,7 @@ def all_commands(folder: Path) -> dict[str, list[Command]]:
     def export(out: Path) -> list[str]:
         return ["export", str(folder / "tiny.safetensors"), "--onnx", str(out / "tiny.onnx")]
 
-    from luvli.prediction.journal import FINISHED
+    from luvli.prediction.plan import FINISHED
 
     ways = (("json",), ("csv", "--draw"), ("pts", "--draw"), ("parquet",), ("coco",))
     return {

@@ -89,16 +89,16 @@ def _arrays() -> dict[str, Any]:
 
 
 def _predicted() -> list[Any]:
-    from luvli.faces import FaceLandmarks
-    from luvli.prediction.result import Result
+    from luvli.faces import Faces
+    from luvli.prediction.parts import Row
 
     arrays = _arrays()
     return [
-        Result(
+        Row(
             f"image-{i}.jpg",
-            (FaceLandmarks(points=arrays["points"][i], covariance=arrays["covariance"][i],
-                           visibility=arrays["visibility"][i], box=[20, 20, 110, 110], score=0.9,
-                           confidence=0.7, expected_error=2.0),),
+            Faces(points=arrays["points"][i : i + 1], covariance=arrays["covariance"][i : i + 1],
+                  visibility=arrays["visibility"][i : i + 1], boxes=[[20, 20, 110, 110]],
+                  scores=[0.9], confidence=[0.7], expected_error=[2.0]),
         )
         for i in range(FACES)
     ]  # fmt: skip
@@ -106,7 +106,7 @@ def _predicted() -> list[Any]:
 
 def _write_predicted(format: str) -> Callable[[Path], None]:
     def write(path: Path) -> None:
-        from luvli.prediction.write import write_results
+        from luvli.prediction.writers import write_results
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

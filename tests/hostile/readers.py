@@ -246,13 +246,16 @@ def _shard() -> Reader:
                 tar.addfile(about, io.BytesIO(stream.getvalue()))
 
     def read(path: Path) -> None:
+        from luvli.errors import InputError
         from luvli.image.read import read_image
-        from luvli.scale.parts import Part
-        from luvli.scale.tar_source import read_tar_part, tar_parts
+        from luvli.prediction.containers import read_tar_part, tar_entries
+        from luvli.prediction.parts import Part
 
-        for items in tar_parts(str(path), 2):
-            for _, data in read_tar_part(Part(0, "tar", str(path), len(items), items), 0):
-                read_image(data)
+        items = [list(entry) for entry in tar_entries(str(path))]
+        for _, data in read_tar_part(Part(0, "tar", str(path), len(items), items), 0):
+            if isinstance(data, InputError):
+                raise data
+            read_image(data)
 
     return Reader("tar of images", ".tar", make, read)
 

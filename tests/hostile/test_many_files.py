@@ -10,24 +10,19 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from prediction.conftest import DiscBackend, DiscDetector, disc_image, write_video
 from typer.testing import Result as CliResult
 
 from luvli.data.formats import read_csv
-from luvli.errors import InputError
-from luvli.image.read import read_image
 from luvli.image.write import write_image
-from luvli.prediction.batch_job import BatchJob, predict_paths
-from luvli.prediction.input_files import Inputs
-from luvli.prediction.job_settings import JobSettings, JobSummary
-from luvli.prediction.journal import NAME
+from luvli.prediction.inputs import Inputs
+from luvli.prediction.job import LocalExecutor, PredictJob, Summary
 from luvli.prediction.predictor import Predictor
+from luvli.prediction.worker import WORK, JobSettings
 
 Command = Callable[..., CliResult]
 
@@ -66,8 +61,10 @@ def named(tmp_path: Path) -> Path:
     return folder
 
 
-def run(predictor: Predictor, source: Path, out: Path, **settings: Any) -> JobSummary:
-    return predict_paths(predictor, Inputs([source]), JobSettings(out, **settings))
+def run(predictor: Predictor, source: Any, out: Path, **settings: Any) -> Summary:
+    paths = source if isinstance(source, list) else [source]
+    job = PredictJob(Inputs(paths, out), JobSettings(str(out), **settings))
+    return job.run(LocalExecutor(predictor))
 
 
 def in_time(work: Callable[[], Any], seconds: float = 60) -> Any:
@@ -86,7 +83,7 @@ def test_every_legal_name_is_done(
 ) -> None:
     out = tmp_path / "out"
     summary = in_time(lambda: run(discs, named, out, format=format, draw=True))
-    assert summary.images == summary.faces == len(NAMES)
+    assert summary.counts.images == summary.counts.faces == len(NAMES)
     assert sorted("damaged" in s or "pipe or a device" in s for s in summary.failed) == [True, True]
     assert len(list(out.glob("*-landmarks.png"))) == len(NAMES)
     told = (out / "failed.txt").read_text(encoding="utf-8").splitlines()
@@ -110,7 +107,7 @@ def test_cells_of_a_table_are_no_formulas(
     names = ["=1+1.png", "+1.png", "-1.png", "@a.png", "'=b.png", "plain.png", "=none.png"]
     for name in names:
         write_image(name, disc_image([] if "none" in name else [(100, 90, 30)]))
-    predict_paths(discs, Inputs(names), JobSettings(Path("out"), format="csv"))
+    run(discs, names, Path("out"), format="csv")
     with Path("out/faces.csv").open(newline="") as stream:
         cells = [row["image"] for row in csv.DictReader(stream)]
     assert len(cells) == len(names) and not any(cell[0] in "=+-@'" for cell in cells)
@@ -164,7 +161,7 @@ def test_a_folder_that_may_not_be_entered(
     monkeypatch.setattr(os, "scandir", refusing)
     for _ in range(2):
         summary = run(discs, tmp_path / "in", tmp_path / "out")
-        assert summary.images == 1
+        assert summary.counts.images == 1
         (sentence,) = summary.failed
         assert "locked cannot be listed (Permission denied)" in sentence
 
@@ -191,7 +188,7 @@ def test_titles_that_are_not_utf8(discs: Predictor, tmp_path: Path, suffix: str)
     assert b"cafXQe" in content
     path.write_bytes(content.replace(b"cafXQe", b"caf\xe9\xffe"))
     summary = run(discs, path, tmp_path / "out", draw=True)
-    assert summary.failed == [] and summary.frames == 12
+    assert not summary.failed and summary.counts.frames == 12
 
 
 def test_damaged_sound_does_not_cost_the_frames(discs: Predictor, tmp_path: Path) -> None:
@@ -209,7 +206,10 @@ def test_damaged_sound_does_not_cost_the_frames(discs: Predictor, tmp_path: Path
         sound = [s for s in summary.failed if "has sound that could not be copied" in s]
         lost += len(sound)
         if sound:
-            assert summary.frames == 30 and len(list((tmp_path / f"out-{seed}").glob("*.mp4"))) == 1
+            assert (
+                summary.counts.frames == 30
+                and len(list((tmp_path / f"out-{seed}").glob("*.mp4"))) == 1
+            )
     assert lost
 
 
@@ -228,113 +228,6 @@ def test_videos_leave_files_of_others_alone(discs: Predictor, tmp_path: Path) ->
 # -- interruptions -------------------------------------------------------------------------
 
 
-def faces_in(path: Path) -> dict[str, float]:
-    """Name of each image -> mean x of its face."""
-    rows = json.loads(path.read_text())["faces"]
-    return {Path(r["image"]).name: float(np.mean(r["points"], axis=0)[0]) for r in rows}
-
-
-@pytest.fixture
-def interrupted(
-    discs: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> tuple[Path, Path]:
-    """A folder of six images and an output folder with four of them done."""
-    for i in range(6):
-        write_image(tmp_path / f"in/{i}.png", disc_image([(60 + 20 * i, 90, 30)]))
-    monkeypatch.setattr("luvli.prediction.batch_job.MAX_IMAGES", 1)
-    first = BatchJob(discs, JobSettings(tmp_path / "out"))
-    assert len(list(islice(first.images(Inputs([tmp_path / "in"])), 4))) == 4
-    first.journal.close()
-    return tmp_path / "in", tmp_path / "out"
-
-
-def test_images_that_went_or_changed_meanwhile(
-    discs: Predictor, interrupted: tuple[Path, Path]
-) -> None:
-    """The results are those of the images that are there when the run ends."""
-    source, out = interrupted
-    (source / "1.png").unlink()
-    write_image(source / "2.png", disc_image([(250, 90, 30)]))
-    summary = run(discs, source, out)
-    assert summary.resumed == 2
-    found = faces_in(out / "faces.json")
-    assert sorted(found) == ["0.png", "2.png", "3.png", "4.png", "5.png"]
-    assert found["2.png"] == pytest.approx(250, abs=2) and found["0.png"] == pytest.approx(
-        60, abs=2
-    )
-
-
-def test_a_changed_journal_never_changes_results(
-    discs: Predictor, interrupted: tuple[Path, Path], tmp_path: Path
-) -> None:
-    """One bit flipped anywhere: refused with a sentence, or the same results as without."""
-    source, out = interrupted
-    before = (out / NAME).read_bytes()
-    run(discs, source, out)
-    wanted = json.loads((out / "faces.json").read_text())["faces"]
-    rng = random.Random(5)
-    redone = 0
-    for number in range(25):
-        content = bytearray(before)
-        content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
-        place = tmp_path / f"again-{number}"
-        place.mkdir()
-        (place / NAME).write_bytes(content)
-        try:
-            redone += 4 - run(discs, source, place).resumed
-        except InputError as error:
-            assert "is damaged" in str(error)
-            continue
-        rows = json.loads((place / "faces.json").read_text())["faces"]
-        assert sorted(rows, key=str) == sorted(wanted, key=str)
-    assert redone
-
-
-def test_a_stop_at_any_write_is_resumed(
-    discs: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Stopped before and after every file that appears; files of others stay others'."""
-    for i in range(3):
-        write_image(tmp_path / f"in/{i}.png", disc_image([(60 + 20 * i, 90, 30)]))
-    replace = Path.replace
-    stops = 0
-    for number in range(20):
-        out = tmp_path / f"out-{number}"
-        out.mkdir()
-        (out / "1-landmarks.png").write_text("mine")
-        left = number
-
-        def counted(self: Path, target: Path) -> Path:
-            nonlocal left
-            left -= 1
-            if left == -1:
-                raise KeyboardInterrupt
-            done = replace(self, target)
-            if left == -2:
-                raise KeyboardInterrupt
-            return done
-
-        for again in range(3):
-            monkeypatch.setattr(Path, "replace", counted)
-            try:
-                summary = run(discs, tmp_path / "in", out, draw=True)
-            except KeyboardInterrupt:
-                stops += 1
-                assert again < 2
-                continue
-            finally:
-                monkeypatch.setattr(Path, "replace", replace)
-            break
-        assert summary.failed == [
-            f"{out / '1-landmarks.png'} was there before and was left as it is: choose another "
-            "--out, or give --overwrite."
-        ]
-        assert (out / "1-landmarks.png").read_text() == "mine"
-        assert read_image(out / "2-landmarks.png").shape[2] == 3
-        assert sorted(faces_in(out / "faces.json")) == ["0.png", "1.png", "2.png"]
-    assert stops >= 10
-
-
 @pytest.mark.parametrize("draw", [False, True])
 def test_a_video_on_a_full_disk(tmp_path: Path, draw: bool) -> None:
     """A limit on file size stands for a full disk; the same command then goes on."""
@@ -344,21 +237,22 @@ import signal, resource, sys
 from pathlib import Path
 from prediction.conftest import DiscBackend, DiscDetector
 from luvli.errors import OutputError
-from luvli.prediction.batch_job import predict_paths
-from luvli.prediction.input_files import Inputs
-from luvli.prediction.job_settings import JobSettings
+from luvli.prediction.inputs import Inputs
+from luvli.prediction.job import LocalExecutor, PredictJob
 from luvli.prediction.predictor import Predictor
+from luvli.prediction.worker import JobSettings
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))
 try:
-    predict_paths(Predictor(DiscBackend(), DiscDetector()), Inputs([{str(tmp_path / "v.mp4")!r}]),
-                  JobSettings(Path({str(tmp_path / "out")!r}), draw={draw}))
+    job = PredictJob(Inputs([{str(tmp_path / "v.mp4")!r}]),
+                     JobSettings({str(tmp_path / "out")!r}, draw={draw}))
+    job.run(LocalExecutor(Predictor(DiscBackend(), DiscDetector())))
 except OutputError as error:
     sys.exit(str(error))
 """
     root = Path(__file__).parents[1]
     places = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
-    for limit in (3000, 20_000, 60_000):
+    for limit in (100, 3000, 20_000):
         done = subprocess.run(
             [sys.executable, "-c", script, str(limit)],
             capture_output=True, text=True, check=False, timeout=120, cwd=root,
@@ -367,8 +261,8 @@ except OutputError as error:
         )  # fmt: skip
         assert done.returncode == 1 and "could not be written" in done.stderr, done.stderr
         assert "Traceback" not in done.stderr
-        assert [p.name for p in (tmp_path / "out").iterdir()] == [NAME]
+        assert {p.name for p in (tmp_path / "out").glob("*")} <= {WORK}
     summary = run(
         Predictor(DiscBackend(), DiscDetector()), tmp_path / "v.mp4", tmp_path / "out", draw=draw
     )
-    assert summary.failed == [] and summary.frames == 40
+    assert not summary.failed and summary.counts.frames == 40

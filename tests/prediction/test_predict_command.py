@@ -15,19 +15,13 @@ from typer.testing import CliRunner, Result
 from luvli.cli import app
 from luvli.data.formats import read_csv, read_json
 from luvli.errors import InputError
-from luvli.files import folder_lock
 from luvli.image.read import read_image
 from luvli.image.write import write_image
-from luvli.prediction.batch_job import predict_paths
-from luvli.prediction.input_files import KINDS, Input, Inputs, run_note
-from luvli.prediction.job_settings import JobSettings
-from luvli.prediction.journal import NAME
-from luvli.prediction.output_names import OutputNames
 from luvli.prediction.predictor import Predictor
-from luvli.prediction.result import Result as ImageResult
 from luvli.prediction.rotations import turn_affine
 
 from .conftest import disc_image
+from .test_job import faces_in, names, run
 
 Command = Callable[..., Result]
 
@@ -37,7 +31,7 @@ Command = Callable[..., Result]
     [
         (("--coverage", "95"), "95 % is 0.95"),
         (("--min-score", "7"), "--min-score must lie in 0..1"),
-        (("--min-confidence", "0.5"), "tells no confidence"),
+        (("--min-confidence", "0.5"), "gives no confidence"),
         (("--max-uncertainty", "-1"), "above 0"),
         (("--format", "xml"), "json, csv"),
         (("--camera", "0"), "--camera takes no files beside it"),
@@ -50,90 +44,8 @@ def test_a_mistyped_command_leaves_nothing_behind(
     common = ("predict", tmp_path / "a.png", "-o", tmp_path / "o", "--model", tiny["onnx"])
     done = luvli(*common, *wrong)
     assert done.exit_code == 2 and sentence in done.output
-    assert not (tmp_path / "o" / NAME).exists()
+    assert not (tmp_path / "o").exists()
     assert luvli(*common, "--quiet").exit_code == 0  # the folder is not blocked
-
-
-def test_results_of_another_run_are_not_replaced(discs: Predictor, tmp_path: Path) -> None:
-    write_image(tmp_path / "a/x.png", disc_image([(100, 80, 30)]))
-    write_image(tmp_path / "b/x.png", disc_image([(200, 80, 30)]))
-    out = tmp_path / "out"
-
-    def run(name: str, **more: object) -> None:
-        settings = JobSettings(out, note=name, **more)  # type: ignore[arg-type]
-        predict_paths(discs, Inputs([tmp_path / name]), settings)
-
-    run("a")
-    before = (out / "faces.json").read_bytes()
-    run("a")  # the same again is no harm
-    with pytest.raises(InputError, match="results of another run"):
-        run("b")
-    assert (out / "faces.json").read_bytes() == before
-    run("b", overwrite=True)
-    assert json.loads((out / "faces.json").read_text())["faces"][0]["image"].endswith("b/x.png")
-
-
-def test_a_run_that_could_read_nothing_does_not_block_its_folder(
-    discs: Predictor, tmp_path: Path
-) -> None:
-    write_image(tmp_path / "x.png", disc_image([(100, 80, 30)]))
-    out = tmp_path / "out"
-    wrong = JobSettings(out, note="mistyped")
-    assert predict_paths(discs, Inputs([tmp_path / "y.png"]), wrong).failed
-    assert (out / "failed.txt").is_file()
-    done = predict_paths(discs, Inputs([tmp_path / "x.png"]), JobSettings(out, note="right"))
-    assert done.faces == 1 and not done.failed
-    assert not (out / "failed.txt").exists()  # of the run before, which is replaced
-    with pytest.raises(InputError, match="results of another run"):
-        predict_paths(discs, Inputs([tmp_path / "y.png"]), wrong)
-
-
-def test_files_of_others_are_left_as_they_are(discs: Predictor, tmp_path: Path) -> None:
-    """OUT is the user's own folder, with files called as ours would be."""
-    write_image(tmp_path / "x.png", disc_image([(100, 80, 30)]))
-    (tmp_path / "x-landmarks.png").write_text("mine")
-    summary = predict_paths(discs, Inputs([tmp_path / "x.png"]), JobSettings(tmp_path, draw=True))
-    assert (tmp_path / "x-landmarks.png").read_text() == "mine"
-    assert "was there before" in summary.failed[0] and summary.faces == 1
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other/faces.json").write_text("mine")
-    with pytest.raises(InputError, match=r"faces\.json was there before"):
-        predict_paths(discs, Inputs([tmp_path / "x.png"]), JobSettings(tmp_path / "other"))
-    assert (tmp_path / "other/faces.json").read_text() == "mine"
-
-
-def test_two_runs_at_once_are_kept_apart(discs: Predictor, tmp_path: Path) -> None:
-    write_image(tmp_path / "x.png", disc_image([(100, 80, 30)]))
-    with folder_lock(tmp_path / "out"), pytest.raises(InputError, match="another run"):
-        predict_paths(discs, Inputs([tmp_path / "x.png"]), JobSettings(tmp_path / "out"))
-
-
-def test_output_names_never_collide(tmp_path: Path) -> None:
-    names = OutputNames(tmp_path)
-    inputs = [
-        Input(f"/{i}/{name}", name)
-        for i, name in enumerate(
-            ["x.jpg", "x.jpg", "x.jpg", "x.png", "x~2.jpg", "v/000003.jpg", "v.mp4", "faces.mp4"]
-        )
-    ]
-    made = []
-    for item in inputs:
-        stem = names.stem(item)
-        made += [f"{stem}.pts", f"{stem}~2.pts", f"{stem}-landmarks", f"{stem}.json"]
-        if item.is_video:
-            made += [f"{stem}/000003.pts"]
-    assert len(set(made)) == len(made) and str(tmp_path / "faces.json") not in made
-
-
-def test_identity_holds_the_inputs_and_contents(tmp_path: Path, tiny: dict[str, Path]) -> None:
-    boxes = tmp_path / "boxes.csv"
-    boxes.write_text("image,x0,y0,x1,y1\n")
-    model = str(tiny["onnx"])
-    first = run_note(["a"], model, None, boxes, False, None)
-    assert first == run_note(["a"], model, None, boxes, False, None)
-    assert first != run_note(["b"], model, None, boxes, False, None)
-    boxes.write_text("image,x0,y0,x1,y1\na,1,2,3,4\n")
-    assert first != run_note(["a"], model, None, boxes, False, None)
 
 
 @pytest.mark.parametrize("format", ["json", "csv"])
@@ -145,7 +57,7 @@ def test_every_input_leaves_a_trace(discs: Predictor, tmp_path: Path, format: st
     (folder / "notes.txt").write_text("no image")
     (folder / "locked").mkdir()
     (folder / "locked").chmod(0)
-    summary = predict_paths(discs, Inputs([folder]), JobSettings(tmp_path / "out", format=format))
+    summary = run(discs, folder, tmp_path / "out", format=format)
     (folder / "locked").chmod(0o755)
     text = (tmp_path / f"out/faces.{format}").read_text()
     assert "empty [1].png" in text
@@ -186,41 +98,6 @@ def test_options_for_files_are_refused_where_results_are_printed(
     assert f"{option[0]} cannot be used here" in done.stderr
 
 
-def test_overwriting_tells_what_is_left_of_the_earlier_run(
-    discs: Predictor, tmp_path: Path
-) -> None:
-    for name in "ab":
-        write_image(tmp_path / f"{name}.png", disc_image([(100, 80, 30)]))
-    out = tmp_path / "out"
-    first = predict_paths(discs, Inputs([tmp_path / "a.png"]), JobSettings(out, draw=True))
-    (drawn,) = (path for path in out.iterdir() if path.name.startswith("a-"))
-    os.utime(drawn, (1e9, 1e9))
-    settings = JobSettings(out, draw=True, overwrite=True, note="other")
-    second = predict_paths(discs, Inputs([tmp_path / "b.png"]), settings)
-    assert (first.left_over, second.left_over) == (0, 1)
-
-
-def test_unsure_faces_are_left_out(discs: Predictor, tmp_path: Path) -> None:
-    write_image(tmp_path / "a.png", disc_image([(100, 80, 30)]))
-    (face,) = discs.predict(tmp_path / "a.png")
-    share = 100 * face.uncertainty.mean() / np.sqrt(np.prod(face.box[2:] - face.box[:2]))
-    for limit, kept in ((share * 1.01, 1), (share * 0.99, 0)):
-        settings = JobSettings(tmp_path / f"out{kept}", max_uncertainty=float(limit))
-        summary = predict_paths(discs, Inputs([tmp_path / "a.png"]), settings)
-        assert (summary.faces, summary.filtered) == (kept, 1 - kept)
-
-
-def test_video_results_give_back_frame_time_and_track(discs: Predictor, tmp_path: Path) -> None:
-    (face,) = discs.predict(disc_image([(100, 80, 30)]))
-    result = ImageResult("clip.mp4", (face,), 7, 0.28, (3,))
-    from luvli.prediction.write import write_results
-
-    write_results(tmp_path / "clip.json", [result], "json")
-    (record,) = read_json(tmp_path / "clip.json")
-    assert record.attributes == {"frame": 7, "time": 0.28, "track": 3}
-    assert (tmp_path / "clip.json").stat().st_size < 6000  # digits that mean something
-
-
 @pytest.mark.parametrize("turn", [0, 1, 2, 3])
 def test_turned_images_are_found_and_mapped_back(discs: Predictor, turn: int) -> None:
     class Upright:
@@ -248,25 +125,12 @@ def test_turned_images_are_found_and_mapped_back(discs: Predictor, turn: int) ->
     assert upright.points[8, 1] > upright.points[27, 1]
 
 
-def test_patterns_come_sorted_and_other_files_are_counted_by_kind(tmp_path: Path) -> None:
-    for name in ("c.png", "a.png", "b.png", "x.CR2", "y.cr2", "notes.txt", "LICENSE"):
-        (tmp_path / name).write_bytes(b"")
-    assert [Path(one.path).name for one in Inputs([tmp_path / "*.png"])] == [
-        "a.png", "b.png", "c.png",
-    ]  # fmt: skip
-    assert Inputs([tmp_path]).skipped == {".cr2": 2, ".txt": 1, "": 1}
-    for number in range(200):  # no memory for each of a million endings
-        (tmp_path / f"frame.{number}").write_bytes(b"")
-    skipped = Inputs([tmp_path]).skipped
-    assert len(skipped) <= KINDS + 1 and skipped.total() == 204
-
-
 def test_a_video_that_needs_a_package_is_named(
     discs: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "clip.mp4").write_bytes(b"")
     monkeypatch.setitem(sys.modules, "av", None)
-    summary = predict_paths(discs, Inputs([tmp_path / "clip.mp4"]), JobSettings(tmp_path / "out"))
+    summary = run(discs, tmp_path / "clip.mp4", tmp_path / "out")
     (sentence,) = summary.failed
     assert sentence.startswith(str(tmp_path / "clip.mp4")) and "luvli[video]" in sentence
 
@@ -335,3 +199,62 @@ def test_heic_is_read_where_the_package_is(tmp_path: Path) -> None:
         read = read_image(source)
         assert read.shape == image.shape
         assert np.abs(read.astype(int) - image).mean() < 3
+
+
+def test_command_exit_codes(
+    luvli: Command, tiny: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_image("plain.png", disc_image([]))
+    (tmp_path / "bad.jpg").write_bytes(b"\xff\xd8 not really")
+    model = ("--model", tiny["onnx"])
+    done = luvli("predict", "plain.png", *model)  # no face is no failure
+    assert done.exit_code == 0, done.output
+    assert "predictions/faces.json" in done.output
+    assert faces_in(Path("predictions/faces.json")) == []
+    done = luvli("predict", "plain.png", "bad.jpg", "gone.jpg", *model)
+    assert done.exit_code == 1
+    assert "bad.jpg" in done.output and "gone.jpg does not exist" in done.output
+    assert Path("predictions-2/faces.json").is_file()
+    for arguments, message in (
+        (("predict",), "nothing to look at"),
+        (("predict", "plain.png", "--format", "xml", *model), "one of json, csv, parquet"),
+        (("predict", "plain.png", "--model", "luvli-86"), "no model|unknown model"),
+        (("predict", "plain.png", "--boxes", "none.csv", *model), "none.csv does not exist"),
+        (("predict", "--camera", "77", *model), "camera 77 cannot be opened"),
+        (("predict", "plain.png", "--engine", "spark", *model), "one of local, ray"),
+        (("predict", "plain.png", "--address", "auto", *model), "--address cannot be used here"),
+    ):
+        done = luvli(*arguments)
+        assert done.exit_code == 2, done.output
+        assert any(part in " ".join(done.output.split()) for part in message.split("|"))
+
+
+@pytest.mark.parametrize(
+    ("options", "files"),
+    [
+        ((), ["a-landmarks.png", "faces.json"]),
+        (("--no-draw",), ["faces.json"]),
+        (("--draw", "--coverage", "0.8", "--format", "csv"), ["a-landmarks.png", "faces.csv"]),
+    ],
+)
+def test_one_photograph_gives_a_table_a_drawing_and_a_file(
+    luvli: Command,
+    tiny: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+    files: list[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_image("a.png", disc_image([(100, 100, 40)]))
+    Path("boxes.json").write_text('{"a.png": [[60, 60, 140, 140]]}')
+    done = luvli(
+        "predict", "a.png", "--model", tiny["onnx"], "--boxes", "boxes.json", "--out", "o", *options
+    )
+    assert done.exit_code == 0, done.output
+    assert "confidence" in done.output and "a.png" in done.output
+    assert names(Path("o")) == files
+    if "faces.json" in files:
+        (face,) = faces_in(Path("o/faces.json"))
+        assert face["box"] == [60, 60, 140, 140] and face["score"] == 1.0

@@ -18,15 +18,17 @@ import luvli
 from luvli.errors import InputError
 from luvli.faces import Faces
 from luvli.prediction import tracking
-from luvli.prediction.batch_job import BatchJob
-from luvli.prediction.input_files import Input
-from luvli.prediction.job_settings import JobSettings
+from luvli.prediction.inputs import Inputs
+from luvli.prediction.job import LocalExecutor, PredictJob, record_camera
+from luvli.prediction.parts import Row
 from luvli.prediction.predictor import Predictor
-from luvli.prediction.result import Result
-from luvli.prediction.tracking import Tracker, smooth_tracks, track_frames
+from luvli.prediction.tracking import TrackedFrame, Tracker, smooth_tracks, track_frames
 from luvli.prediction.video import Frame, VideoReader, VideoWriter
+from luvli.prediction.video_output import TrackJoiner, draw_video
+from luvli.prediction.worker import WORK, JobSettings
 
 from .conftest import DiscBackend, DiscDetector, disc_image, write_video
+from .test_job import contents, faces_in, run
 
 av = pytest.importorskip("av", reason="needs PyAV")
 
@@ -47,12 +49,6 @@ def frames(count: int, discs: list[tuple[float, float, float]]) -> Iterator[Fram
         yield Frame(i, i / 30, disc_image(discs))
 
 
-def predict(predictor: Predictor, path: Path, out: Path, **settings: object) -> BatchJob:
-    run = BatchJob(predictor, JobSettings(out, **settings))  # type: ignore[arg-type]
-    run.video(Input(str(path), path.name))
-    return run
-
-
 def decoded(path: Path) -> list[tuple[float, NDArray[np.uint8]]]:
     return [(frame.time, frame.image) for frame in VideoReader(path)]
 
@@ -70,8 +66,8 @@ def test_uneven_times_and_sound_are_kept(discs: Predictor, tmp_path: Path) -> No
     source = write_video(
         tmp_path / "a.mkv", ((t, disc_image([(*place(t), 30)])) for t in times), sound=True
     )
-    run = predict(discs, source, tmp_path / "out", draw=True)
-    assert run.summary.failed == []
+    summary = run(discs, source, tmp_path / "out", draw=True)
+    assert not summary.failed
     drawn = decoded(tmp_path / "out/a-landmarks.mkv")
     np.testing.assert_allclose([t for t, _ in drawn], times, atol=0.002)
     assert sound_bytes(tmp_path / "out/a-landmarks.mkv") == sound_bytes(source)
@@ -113,11 +109,11 @@ def test_truncated_video_gives_what_it_has(discs: Predictor, tmp_path: Path) -> 
     data = whole.read_bytes()
     cut = tmp_path / "cut.mp4"
     cut.write_bytes(data[: len(data) * 6 // 10])
-    run = predict(discs, cut, tmp_path / "out", draw=True)
-    (sentence,) = run.summary.failed
+    summary = run(discs, cut, tmp_path / "out", draw=True)
+    (sentence,) = summary.failed
     assert "cut.mp4 gives only" in sentence and "of 60 frames" in sentence
-    assert 5 < run.summary.frames < 60
-    assert len(decoded(tmp_path / "out/cut-landmarks.mp4")) == run.summary.frames
+    assert 5 < summary.counts.frames < 60
+    assert len(decoded(tmp_path / "out/cut-landmarks.mp4")) == summary.counts.frames
 
 
 @pytest.mark.parametrize("kind", ["noise", "empty", "no index", "text"])
@@ -134,10 +130,9 @@ def test_unreadable_videos_are_named_and_nothing_is_written(
             "text": b"hello",
         }[kind]
     )
-    run = predict(discs, path, tmp_path / "out", draw=True)
-    (sentence,) = run.summary.failed
+    summary = run(discs, path, tmp_path / "out", draw=True)
+    (sentence,) = summary.failed
     assert "bad.mp4" in sentence and sentence.endswith("download it again.")
-    run.finish()
     assert [path.name for path in (tmp_path / "out").glob("[!.]*")] == ["failed.txt"]
 
 
@@ -156,8 +151,8 @@ def test_sound_only_and_missing_files(tmp_path: Path) -> None:
 
 def test_video_without_faces(discs: Predictor, tmp_path: Path) -> None:
     source = write_video(tmp_path / "empty.mp4", clip(10, faces=False))
-    run = predict(discs, source, tmp_path / "out", draw=True)
-    assert (run.summary.failed, run.summary.frames, run.summary.faces) == ([], 10, 0)
+    summary = run(discs, source, tmp_path / "out", draw=True)
+    assert (summary.failed, summary.counts.frames, summary.counts.faces) == ({}, 10, 0)
     assert json.loads((tmp_path / "out/empty.json").read_text())["faces"] == []
     assert len(decoded(tmp_path / "out/empty-landmarks.mp4")) == 10
 
@@ -177,8 +172,8 @@ def test_interrupted_video_leaves_nothing(
 
     monkeypatch.setattr(Tracker, "__call__", stop)
     with pytest.raises(KeyboardInterrupt):
-        predict(discs, source, tmp_path / "out", draw=True)
-    assert [path.name for path in (tmp_path / "out").iterdir()] == [".luvli-unfinished.jsonl"]
+        run(discs, source, tmp_path / "out", draw=True)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [WORK]
 
 
 # -- following -------------------------------------------------------------------------------
@@ -260,7 +255,7 @@ def test_results_of_smoothing_keep_order_and_faces() -> None:
     ]
     assert 0.5 < max(moved) < 12  # smoothed, and never another face
 
-    def shaking(results: list[Result]) -> float:
+    def shaking(results: list[TrackedFrame]) -> float:
         points = np.array([r.faces[0].points for r in results[5:60]])
         return float(np.sqrt((np.diff(points, axis=0) ** 2).mean()))
 
@@ -270,21 +265,129 @@ def test_results_of_smoothing_keep_order_and_faces() -> None:
 def test_smoothed_video_draws_the_smoothed_faces(tmp_path: Path) -> None:
     predictor = Predictor(DiscBackend(noise=0.8), DiscDetector())
     source = write_video(tmp_path / "a.mp4", clip(70), sound=True)
-    run = predict(predictor, source, tmp_path / "out", draw=True, smooth=True)
-    assert run.summary.failed == []
+    summary = run(predictor, source, tmp_path / "out", draw=True, smooth=True)
+    assert not summary.failed
     assert len(decoded(tmp_path / "out/a-landmarks.mp4")) == 70
     assert sound_bytes(tmp_path / "out/a-landmarks.mp4") == sound_bytes(source)
 
 
 def test_live_frames_are_smoothed_without_delay(tmp_path: Path) -> None:
     predictor = Predictor(DiscBackend(noise=0.8), DiscDetector())
-    run = BatchJob(predictor, JobSettings(tmp_path / "out", draw=True, smooth=True))
-    run.camera(frames(40, [(100, 100, 30)]), "camera-0", 30.0)
-    run.finish()
-    assert sorted(p.name for p in (tmp_path / "out").glob("[!.]*")) == [
-        "camera-0-landmarks.mkv",
-        "camera-0.json",
-    ]
+    settings = JobSettings(str(tmp_path / "out"), draw=True, smooth=True)
+    summary = record_camera(predictor, settings, frames(40, [(100, 100, 30)]), "camera-0", 30.0)
+    assert (summary.counts.frames, summary.counts.faces) == (40, 40)
+    files = sorted(p.name for p in (tmp_path / "out").glob("[!.]*"))
+    assert files == ["camera-0-landmarks.mp4", "camera-0.json"]
+    assert len(decoded(tmp_path / "out/camera-0-landmarks.mp4")) == 40
+
+
+# -- segments --------------------------------------------------------------------------------
+
+
+def cut_clip(path: Path, count: int = 48) -> Path:
+    """A key frame at every twelfth frame."""
+    with av.open(str(path), "w") as out:
+        options = {"g": "12", "sc_threshold": "0", "bf": "2"}
+        stream = out.add_stream("libx264", rate=30, options=options)
+        stream.width, stream.height, stream.pix_fmt = 320, 240, "yuv420p"
+        for _, image in clip(count):
+            out.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
+        out.mux(stream.encode(None))
+    return path
+
+
+def test_segments_give_every_frame_once_and_as_in_the_whole(tmp_path: Path) -> None:
+    path = cut_clip(tmp_path / "a.mp4")
+    segments = VideoReader(path).segments(12)
+    assert [segment.frames for segment in segments] == [12, 12, 12, 12]
+    joined = [frame for segment in segments for frame in VideoReader(path, segment)]
+    whole = list(VideoReader(path))
+    assert [f.number for f in joined] == [f.number for f in whole] == list(range(48))
+    np.testing.assert_allclose([f.time for f in joined], [f.time for f in whole], atol=1e-9)
+    for one, other in zip(joined, whole, strict=True):
+        np.testing.assert_array_equal(one.image, other.image)
+    assert len(VideoReader(path).segments(40)) == 1
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+def test_a_video_in_parts_gives_the_rows_of_a_whole_one(
+    discs: Predictor, tmp_path: Path, smooth: bool
+) -> None:
+    path = cut_clip(tmp_path / "a.mp4")
+    run(discs, path, tmp_path / "whole", smooth=smooth)
+    summary = run(discs, path, tmp_path / "cut", part_size=12, smooth=smooth)
+    assert (summary.parts, summary.counts.frames, summary.videos) == (4, 48, 1)
+    whole, cut = (faces_in(tmp_path / name / "a.json") for name in ("whole", "cut"))
+    for one, other in zip(whole, cut, strict=True):
+        assert [one[key] for key in ("frame", "time", "track")] == [
+            other[key] for key in ("frame", "time", "track")
+        ]
+        np.testing.assert_allclose(one["points"], other["points"], atol=0.6)
+
+
+def test_parts_of_a_video_are_files_with_joined_tracks(discs: Predictor, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
+    path = cut_clip(tmp_path / "a.mp4")
+    for _ in range(2):  # the second run finds everything done
+        summary = run(discs, path, tmp_path / "out", format="parts", part_size=12)
+        assert (summary.counts.frames, summary.counts.faces, summary.videos) == (48, 48, 1)
+    files = sorted((tmp_path / "out").glob("part-*.parquet"))
+    assert len(files) == 4
+    rows = [row for file in files for row in parquet.read_table(file).to_pylist()]
+    assert [row["frame"] for row in rows] == list(range(48))
+    assert {row["track"] for row in rows} == {1}
+
+
+def test_tracks_are_joined_where_faces_lie(discs: Predictor) -> None:
+    def rows(discs_at: list[tuple[float, float]], tracks: list[int], frame: int) -> list[Row]:
+        faces = discs.predict(disc_image([(x, y, 25) for x, y in discs_at]))
+        middles = faces.points.mean(axis=1)
+        order = [int(np.argmin(np.abs(middles - p).sum(axis=1))) for p in np.array(discs_at)]
+        faces = faces[order]
+        return [Row("v", luvli.Faces(**{**vars(faces), "track": np.array(tracks)}), frame=frame)]
+
+    join = TrackJoiner()
+    assert join(rows([(60, 60), (200, 150)], [1, 2], 0))[0].faces.track.tolist() == [1, 2]
+    later = join(rows([(203, 148), (62, 61), (270, 40)], [1, 2, 3], 1))
+    assert later[0].faces.track.tolist() == [2, 1, 3]
+    assert join(rows([(100, 180)], [1], 2))[0].faces.track.tolist() == [4]
+
+
+# -- names and containers ----------------------------------------------------------------------
+
+
+def test_a_colon_in_a_name_is_no_address(
+    discs: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_video(tmp_path / "w.mp4", clip(8)).rename("10:30.mp4")
+    summary = run(discs, "10:30.mp4", Path("a:b"), draw=True)
+    assert not summary.failed and summary.counts.frames == 8
+    assert len(decoded(Path("a:b/10:30-landmarks.mp4"))) == 8
+
+
+def test_a_script_that_names_other_files_is_no_video(tmp_path: Path) -> None:
+    write_video(tmp_path / "secret.mp4", clip(8))
+    (tmp_path / "a.mkv").write_text("ffconcat version 1.0\nfile secret.mp4\n")
+    with pytest.raises(InputError, match="not a readable video"):
+        VideoReader(tmp_path / "a.mkv")
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".mkv"])
+def test_equal_runs_draw_equal_bytes(discs: Predictor, tmp_path: Path, suffix: str) -> None:
+    source = write_video(tmp_path / f"a{suffix}", clip(20), sound=True)
+    for name in ("one", "two"):
+        run(discs, source, tmp_path / name, draw=True)
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
+def test_draw_video_keeps_frames_and_sound(discs: Predictor, tmp_path: Path) -> None:
+    source = write_video(tmp_path / "a.mp4", clip(20), sound=True)
+    draw_video(source, tmp_path / "out.mp4", discs)
+    drawn, plain = decoded(tmp_path / "out.mp4"), decoded(source)
+    np.testing.assert_allclose([t for t, _ in drawn], [t for t, _ in plain], atol=0.002)
+    assert sound_bytes(tmp_path / "out.mp4") == sound_bytes(source)
+    assert np.abs(drawn[5][1].astype(int) - plain[5][1]).max() > 100
 
 
 # -- long videos -----------------------------------------------------------------------------
@@ -300,7 +403,7 @@ def test_a_long_video_in_constant_memory(tmp_path: Path) -> None:
     images = (disc_image([(48 + 9 * np.sin(i / 20), 48, 14)], (96, 96)) for i in range(count))
     source = write_video(tmp_path / "long.mp4", ((i / 30, p) for i, p in enumerate(images)))
     predictor = Predictor(DiscBackend(markup="aflw19"), DiscDetector())
-    run = BatchJob(predictor, JobSettings(tmp_path / "out", format="csv", draw=True, smooth=True))
+    settings = JobSettings(str(tmp_path / "out"), "csv", draw=True, smooth=True, part_size=250)
     memory: list[tuple[int, int]] = []
 
     def look() -> None:
@@ -314,9 +417,10 @@ def test_a_long_video_in_constant_memory(tmp_path: Path) -> None:
                 look()
             yield item
 
-    run.video(Input(str(source), source.name), watch)  # type: ignore[arg-type]
+    job = PredictJob(Inputs([source]), settings)
+    summary = job.run(LocalExecutor(predictor), watch)  # type: ignore[arg-type]
     look()  # after the second pass, which draws
-    assert run.summary.frames == count and run.summary.failed == []
+    assert summary.counts.frames == count and not summary.failed
     blocks, resident = np.array(memory).T - np.array(memory[0])[:, None]
     kept = sys.getallocatedblocks()
     one = predictor.predict(disc_image([(48, 48, 14)], (96, 96)))

@@ -12,10 +12,14 @@ import pytest
 from typer.testing import Result as Ran
 
 from luvli.errors import InputError
-from luvli.scale import places
-from luvli.scale.places import list_files, list_names, read_bytes, write_whole
+from luvli.prediction import places
+from luvli.prediction.inputs import Inputs
+from luvli.prediction.job import LocalExecutor, PredictJob
+from luvli.prediction.places import list_names, list_store, read_bytes, write_whole
+from luvli.prediction.predictor import load
+from luvli.prediction.worker import JobSettings
 
-from .conftest import InThisProcess, rows_of
+from .conftest import rows_of
 
 pytest.importorskip("pyarrow")
 moto_server = pytest.importorskip(
@@ -47,7 +51,6 @@ def door() -> Iterator[_Door]:
     server = make_server("127.0.0.1", 0, made, threaded=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(places, "FIRST_PAUSE", 0.02)  # as often, but sooner
         patch.setenv("AWS_ACCESS_KEY_ID", "test")
         patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
         patch.setenv("AWS_REGION", "us-east-1")
@@ -62,29 +65,34 @@ def door() -> Iterator[_Door]:
 
 @pytest.mark.slow
 @pytest.mark.seconds(15)
-def test_a_job_from_s3_to_s3_is_that_of_a_folder(
-    door: _Door, photos: Path, in_this_process: InThisProcess, tmp_path: Path
-) -> None:
+def test_a_job_from_s3_to_s3_is_that_of_a_folder(door: _Door, photos: Path, tmp_path: Path) -> None:
     bucket = "s3://luvli"
     for path in sorted(p for p in photos.rglob("*") if p.is_file()):
         write_whole(f"{bucket}/in/{path.relative_to(photos).as_posix()}", path.read_bytes())
+    executor = LocalExecutor(load("luvli-68", threads=1))
+    remote = JobSettings(f"{bucket}/out", "parts", part_size=3)
     door.grumpy = True
     try:
-        plan, counts = in_this_process([f"{bucket}/in"], f"{bucket}/out")
+        summary = PredictJob(Inputs([f"{bucket}/in"]), remote).run(executor)
+        again = PredictJob(Inputs([f"{bucket}/in"]), remote).run(executor)
     finally:
         door.grumpy = False
     assert door.refused > 5, "the door let everything pass"
-    assert (plan.rows, counts.images, counts.faces, counts.failed) == (7, 7, 5, 1)
-    for found in list_files(f"{bucket}/out"):
-        (tmp_path / found.inside.replace("/", "-")).write_bytes(read_bytes(found.place))
-    in_this_process([str(photos)], tmp_path / "local")
+    counts = summary.counts
+    assert (summary.parts, counts.images, counts.faces, counts.failed) == (3, 6, 5, 1)
+    assert again.resumed == 7 and again.counts == counts
+    assert b"broken.jpg" in read_bytes(f"{bucket}/out/failed.txt")
+    for file in list_store(f"{bucket}/out"):
+        (tmp_path / file.inside).write_bytes(read_bytes(file.place))
+    local = JobSettings(str(tmp_path / "local"), "parts", part_size=3)
+    PredictJob(Inputs([photos]), local).run(executor)
 
     def plain(row: dict[str, Any]) -> dict[str, Any]:
         name = row["image"].removeprefix(f"{bucket}/in/").removeprefix(f"{photos}/")
         return {**row, "image": name, "error": bool(row["error"])}
 
-    remote = [plain(row) for row in rows_of([str(p) for p in tmp_path.glob("part-*")])]
-    assert remote == [plain(row) for row in rows_of(tmp_path / "local")]
+    rows = [plain(row) for row in rows_of(tmp_path)]
+    assert rows == [plain(row) for row in rows_of(tmp_path / "local")]
 
 
 @pytest.mark.parametrize("there", ["source", "target"])
@@ -95,7 +103,8 @@ def test_a_store_that_does_not_answer_is_one_sentence(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("luvli.scale.places.ATTEMPTS", 1)
+    monkeypatch.setattr(places, "ATTEMPTS", 1)
+    places._open_root.cache_clear()
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "nobody")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")  # nobody listens there
@@ -103,7 +112,7 @@ def test_a_store_that_does_not_answer_is_one_sentence(
         "source": ("s3://nowhere/in", tmp_path / "out"),
         "target": (photos, "s3://nowhere/out"),
     }[there]
-    ran = luvli("predict", source, "--engine", "ray", "--out", out)
+    ran = luvli("predict", source, "--format", "parts", "--out", out)
     assert ran.exit_code == 2, ran.output
     text = " ".join(ran.output.split())
     assert "s3://nowhere/" in text and "cannot be read" in text and "Traceback" not in text
@@ -114,7 +123,7 @@ def test_names_in_a_bucket_are_as_a_listing_shows_them(door: _Door) -> None:
     names = ["ü b & 100%.jpg", "a%20b.jpg", "c#1?.jpg"]
     for name in names:
         write_whole(f"s3://luvli/odd/{name}", name.encode())
-    found = list(list_files("s3://luvli/odd?region=us-east-1"))
+    found = list(list_store("s3://luvli/odd?region=us-east-1"))
     assert sorted(file.inside for file in found) == sorted(names)
     for name in names:
         assert read_bytes(f"s3://luvli/odd/{name}").decode() == name
@@ -122,7 +131,7 @@ def test_names_in_a_bucket_are_as_a_listing_shows_them(door: _Door) -> None:
 
 def test_what_is_not_there_is_one_sentence(door: _Door) -> None:
     with pytest.raises(InputError, match=r"s3://nobodys/in does not exist"):
-        list(list_files("s3://nobodys/in"))
+        list(list_store("s3://nobodys/in"))
     with pytest.raises(InputError, match=r"s3://luvli/none\.jpg does not exist"):
         read_bytes("s3://luvli/none.jpg")
     with pytest.raises(InputError, match=r"s3://nobodys/x could not be written"):

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from luvli.data.formats.label_parquet import record_of_row, row_of_record
+from luvli.data.formats.parquet import face_schema
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError
-from luvli.faces import FaceLandmarks
-from luvli.prediction.result import Result
-from luvli.prediction.write import result_rows, row_table
+from luvli.faces import FaceLandmarks, Faces
+from luvli.prediction.parts import Row, rounded
+from luvli.prediction.writers import face_table
 from luvli.trust import audit_parquet as out_of_core
 from luvli.trust.audit import audit
 from luvli.trust.audit_parquet import audit_parquet
 from luvli.trust.inject import inject_errors
-from luvli.trust.triage_parquet import face_of_row
 
 from .trust_faces import labelled_points, predicted_face, record
 
@@ -32,7 +32,12 @@ def _rows(record: FaceRecord, faces: list[FaceLandmarks], number: int) -> list[d
     label = row_of_record(record)
     label.pop("image")
     carried = {("source_" if k in _OURS else "") + k: v for k, v in label.items()}
-    return [row | carried for row in result_rows(Result(f"l.parquet#{number}", tuple(faces)))]
+    row = Row(f"l.parquet#{number}", rounded(Faces.stack(faces)))
+    return [row | carried for row in face_table([row])[0].to_pylist()]
+
+
+def rounded_face(face: FaceLandmarks) -> FaceLandmarks:
+    return rounded(Faces.stack([face]))[0]
 
 
 _OURS = {"points", "visibility", "box", "markup"}
@@ -40,7 +45,9 @@ _OURS = {"points", "visibility", "box", "markup"}
 
 def write_faces(path: Path, rows: list[dict[str, Any]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    table = row_table(rows)
+    schema = face_schema()
+    columns = {name: [row.get(name) for row in rows] for name in schema.names}
+    table = arrow.table(columns, schema=schema)
     others = [name for name in rows[0] if name not in table.column_names]
     for name in others:
         values = [row[name] for row in rows]
@@ -98,13 +105,11 @@ def test_files_are_judged_as_the_set_in_memory(
     assert found.without_face == len(alone) + 1
     assert {kinds[i] for i in alone} <= {"wrong face"}  # the label of a face that is elsewhere
     # files hold rounded decimals: the audit in memory sees the same
-    rounded = [
-        FaceLandmarks.empty("ibug68")
-        if i in alone
-        else face_of_row(result_rows(Result("x", (face,)))[0])
+    predictions = [
+        FaceLandmarks.empty("ibug68") if i in alone else rounded_face(face)
         for i, face in enumerate(faces)
     ]
-    expected = {s.name: s for s in audit(records, rounded)}
+    expected = {s.name: s for s in audit(records, predictions)}
     for name, suspect in expected.items():
         row = rows[name]
         assert (row["suspicion"], row["kind"]) == (suspect.suspicion, suspect.kind), name

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from typer.testing import Result as Ran
 
-from luvli.faces import FaceLandmarks
-from luvli.prediction.result import Result
-from luvli.prediction.write import write_results
+from luvli.faces import FaceLandmarks, Faces
+from luvli.prediction.parts import Row
+from luvli.prediction.writers import write_results
 from luvli.trust import triage_parquet
 from luvli.trust.even_sample import EvenSample
 from luvli.trust.triage_parquet import face_of_row, judge_parquet
@@ -21,7 +21,7 @@ pq = pytest.importorskip("pyarrow.parquet")
 
 
 @pytest.fixture
-def results() -> list[Result]:
+def results() -> list[Row]:
     """Ninety faces with known confidences, an image without one between them."""
     rng = np.random.default_rng(3)
     made = []
@@ -36,13 +36,13 @@ def results() -> list[Result]:
             confidence=float(rng.uniform()),
             expected_error=3.0,
         )
-        made.append(Result(f"{number:02d}.jpg", (face,)))
-    made.insert(40, Result("none.jpg", ()))
+        made.append(Row(f"{number:02d}.jpg", Faces.stack([face])))
+    made.insert(40, Row("none.jpg", Faces.empty("ibug68")))
     return made
 
 
 def test_a_folder_of_parquet_is_judged_as_one_json_file(
-    results: list[Result], tmp_path: Path, luvli: Callable[..., Ran]
+    results: list[Row], tmp_path: Path, luvli: Callable[..., Ran]
 ) -> None:
     write_results(tmp_path / "faces.json", results, "json")
     (tmp_path / "many/part-00000").mkdir(parents=True)
@@ -63,7 +63,7 @@ def test_a_folder_of_parquet_is_judged_as_one_json_file(
     assert all(line in second.output for line in table)
 
 
-def test_a_row_is_the_face_that_was_written(results: list[Result], tmp_path: Path) -> None:
+def test_a_row_is_the_face_that_was_written(results: list[Row], tmp_path: Path) -> None:
     write_results(tmp_path / "f.parquet", results[:1], "parquet")
     (row,) = pq.read_table(tmp_path / "f.parquet").to_pylist()
     face, original = face_of_row(row), results[0].faces[0]
@@ -80,7 +80,7 @@ def test_samples_are_even_and_bounded() -> None:
 
 
 def test_the_least_confident_are_kept(
-    results: list[Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    results: list[Row], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import luvli
 

@@ -13,11 +13,12 @@ from typer.testing import CliRunner
 from luvli.cli.app import app
 from luvli.drawing.faces import RED, YELLOW, draw_face
 from luvli.errors import InputError
+from luvli.faces import Faces
 from luvli.image.write import write_image
 from luvli.models import find_model
+from luvli.prediction.parts import Row
 from luvli.prediction.predictor import load
-from luvli.prediction.result import Result
-from luvli.prediction.write import write_results
+from luvli.prediction.writers import write_results
 from luvli.trust.shift import find_shift
 from luvli.trust.triage import choose_threshold, threshold_of
 from luvli.trust.triage_report import curve, judge, read_predicted_faces, shift_of
@@ -35,7 +36,7 @@ def results(tmp_path_factory):
     faces = tuple(
         predicted_face(labelled_points(rng), 30.0 if i % 3 == 0 else 1.5, rng) for i in range(60)
     )
-    write_results(folder / "faces.json", [Result(str(image), faces)], "json")
+    write_results(folder / "faces.json", [Row(str(image), Faces.stack(faces))], "json")
     return folder / "faces.json"
 
 

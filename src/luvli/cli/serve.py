@@ -54,7 +54,7 @@ def serve(
 
     Example: `luvli serve`, then open http://127.0.0.1:8000
     """
-    from luvli.cli.predict_report import refuse_options
+    from luvli.cli.predict import refuse_options
     from luvli.errors import require, unknown_choice
     from luvli.serving.settings import (
         Limits,

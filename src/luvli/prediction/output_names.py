@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from luvli.prediction.input_files import Input
+from luvli.prediction.inputs import Input
 
 NUMBERED = re.compile(r"~\d+$")
 """how the files of a second and third face end: no input's stem may end so"""
@@ -38,7 +38,7 @@ class OutputNames:
             key = hash(str(candidate))
             reserved = str(candidate) in RESERVED or NUMBERED.search(candidate.name)
             # the frames of a video get a folder of the stem's name
-            inside = item.is_video and key in self._folders
+            inside = item.kind == "video" and key in self._folders
             within = any(hash(str(parent)) in self._taken for parent in candidate.parents)
             if key in self._taken or reserved or inside or within:
                 continue

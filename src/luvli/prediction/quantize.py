@@ -17,7 +17,7 @@ from luvli.image.read import ImageArray, read_image
 from luvli.network.backend import INPUT
 from luvli.onnx_runtime import onnx_runtime
 from luvli.prediction.export import export_onnx
-from luvli.prediction.input_files import Inputs
+from luvli.prediction.inputs import Inputs
 from luvli.prediction.onnx_backend import OnnxBackend
 from luvli.prediction.predictor import load
 

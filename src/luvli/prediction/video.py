@@ -19,8 +19,11 @@ import numpy as np
 from luvli.errors import InputError, require
 from luvli.files import PathLike, unreadable
 from luvli.image.read import ImageArray, check_image_size
+from luvli.prediction.places import is_uri, open_input
 
 MP4_FAMILY = (".mp4", ".m4v", ".mov")
+CONTAINERS = "mov,mp4,matroska,webm,avi,mpeg,mpegts,mpegvideo,asf,flv,ogg"
+"""what is read; scripts such as ffconcat, which name other files, are not"""
 CLOCK = Fraction(1, 90_000)
 """tick of written videos: fine enough for every usual frame rate"""
 
@@ -40,21 +43,40 @@ class Frame(NamedTuple):
         return f"Frame(number={self.number}, time={self.time:.3f}, image {width} x {height})"
 
 
-class VideoReader:
-    """Frames of a file, upright RGB; iterate once.
+class Segment(NamedTuple):
+    """A range of a video's frames that begins at a key frame, so that it can be decoded alone."""
 
-    `ended_early` tells, after the last frame, whether the file broke off or was damaged:
-    what could be decoded was given all the same.
+    number: int
+    """from 0"""
+    of: int
+    """segments of the video"""
+    start: int
+    """first frame, in ticks of the stream"""
+    end: int | None
+    """first frame of the next segment; None: the video's end"""
+    first_frame: int
+    start_time: float
+    """of the whole video, seconds"""
+    frames: int
+
+
+class VideoReader:
+    """Frames of a file, or of a segment of it, upright RGB; iterate once.
+
+    `ended_early` says, after the last frame, whether the file broke off or was damaged: what could
+    be decoded was given all the same.
     """
 
-    def __init__(self, path: PathLike) -> None:
+    def __init__(self, path: PathLike, segment: Segment | None = None) -> None:
         av = require("av", "video")
-        self.path = Path(path)
-        if not self.path.is_file():
-            raise unreadable(self.path)
+        self.path = os.fspath(path)
+        self.segment = segment
         self.ended_early = ""
+        stream = None if not is_uri(self.path) else open_input(self.path)
+        if stream is None and not Path(self.path).is_file():
+            raise unreadable(self.path)
         try:
-            self._container = _open(self.path)
+            self._container = _open(self.path, stream)
         except (av.FFmpegError, OSError, ValueError) as error:
             raise InputError(
                 f"{self.path} is not a readable video ({_why(error)}): copy or download it again."
@@ -70,39 +92,85 @@ class VideoReader:
 
     def _count(self) -> int | None:
         """How many frames the file says it has, or about; None when it does not say."""
+        if self.segment is not None:
+            return self.segment.frames
         if self._stream.frames:
             return int(self._stream.frames)
         return max(1, round(self._seconds * self.rate)) if self._seconds else None
 
+    def segments(self, least: int) -> list[Segment]:
+        """Segments of at least so many frames; packets are read, nothing is decoded."""
+        av = require("av", "video")
+        times: list[tuple[int, bool]] = []
+        with contextlib.suppress(av.FFmpegError):  # a file that is cut off: what is there
+            for packet in self._container.demux(self._stream):
+                if packet.pts is not None:
+                    times.append((packet.pts, packet.is_keyframe))
+        self._container.close()
+        times.sort()
+        if not times:
+            raise InputError(
+                f"{self.path} has no frame that can be decoded: copy or download it again."
+            )
+        starts = [0]
+        for i, (_, key) in enumerate(times):
+            if key and i - starts[-1] >= least and len(times) - i >= least // 2:
+                starts.append(i)
+        begin = float(times[0][0] * self._stream.time_base)
+        ends = [*starts[1:], len(times)]
+        return [
+            Segment(number, len(starts), times[start][0],
+                    times[end][0] if end < len(times) else None, start, begin, end - start)
+            for number, (start, end) in enumerate(zip(starts, ends, strict=True))
+        ]  # fmt: skip
+
     def __iter__(self) -> Iterator[Frame]:
         av = require("av", "video")
-        index, last = 0, -1.0
-        start: float | None = None
-        why = ""
+        index, last, why = 0, -1.0, ""
+        first = 0 if self.segment is None else self.segment.first_frame
+        start: float | None = None if self.segment is None else self.segment.start_time
         try:
-            for frame in decoded_frames(self._container, self._stream):
-                time = index / self.rate if frame.time is None else float(frame.time)
+            for frame in self._decoded():
+                number = first + index
+                time = number / self.rate if frame.time is None else float(frame.time)
                 start = time if start is None else start
                 time = max(time - start, last + 1e-4)  # damaged files may jump back
-                yield Frame(index, time, upright(frame))
+                yield Frame(number, time, upright(frame))
                 index, last = index + 1, time
         except av.FFmpegError as error:
             why = f" ({_why(error)})"
         finally:
             self._container.close()
-        if index == 0:
+        whole = self.segment is None or self.segment.of == 1
+        if index == 0 and whole:
             raise InputError(
                 f"{self.path} has no frame that can be decoded: copy or download it again."
             )
         # one sentence for a file that was cut off: whether the packet that was cut raises an error
         # depends on how many threads decode
-        counted = self._stream.frames
+        counted = self._stream.frames if whole else self.frames
         if counted and index < counted:
             self.ended_early = f"gives only {index} of {counted} frames{why}"
-        elif not counted and self._seconds and last < 0.95 * self._seconds - 0.5:
+        elif whole and not counted and self._seconds and last < 0.95 * self._seconds - 0.5:
             self.ended_early = f"gives only {last:.1f} of {self._seconds:.1f} seconds{why}"
         elif why:
             self.ended_early = f"is damaged{why}"
+
+    def _decoded(self) -> Iterator[Any]:
+        segment = self.segment
+        if segment is None or not segment.number:
+            frames = decoded_frames(self._container, self._stream)
+        else:
+            self._container.seek(segment.start, stream=self._stream, backward=True)
+            frames = (
+                frame
+                for frame in decoded_frames(self._container, self._stream)
+                if frame.pts is None or frame.pts >= segment.start
+            )
+        for frame in frames:
+            if segment and segment.end is not None and (frame.pts or 0) >= segment.end:
+                return
+            yield frame
 
 
 def decoded_frames(container: Any, stream: Any) -> Iterator[Any]:
@@ -156,7 +224,7 @@ class VideoWriter:
         av = require("av", "video")
         self._path = Path(path)
         self._rate = Fraction(rate).limit_denominator(1001)
-        self._container = av.open(os.fspath(path), "w")
+        self._container = _create(path)
         self._stream: Any = None
         self._last = -1
         self._sound: _Sound | None = None
@@ -194,7 +262,6 @@ class VideoWriter:
 
     def _start(self, width: int, height: int) -> None:
         """Begin the file with what is known now; without the sound where it does not fit."""
-        av = require("av", "video")
         self._add_stream(width, height)
         try:
             self._container.start_encoding()
@@ -204,7 +271,7 @@ class VideoWriter:
             self._lose_sound(error)
             with contextlib.suppress(Exception):  # nothing was written to it
                 self._container.close()
-            self._container = av.open(os.fspath(self._path), "w")
+            self._container = _create(self._path)
             self._add_stream(width, height)
             self._container.start_encoding()
 
@@ -290,9 +357,22 @@ class _Sound:
             self._waiting = None
 
 
-def _open(path: PathLike) -> Any:
-    """Titles and names in a file need not be UTF-8, whatever its format promises."""
-    return require("av", "video").open(os.fspath(path), metadata_errors="replace")
+def _open(path: PathLike, stream: Any = None) -> Any:
+    """A container for reading. With `file:` no name is taken for an address; titles and names in a
+    file need not be UTF-8, whatever its format promises."""
+    return require("av", "video").open(
+        stream or f"file:{os.fspath(path)}",
+        metadata_errors="replace",
+        options={"format_whitelist": CONTAINERS, "protocol_whitelist": "file"},
+    )
+
+
+def _create(path: PathLike) -> Any:
+    """A container for writing; the same frames give the same bytes, without date and random
+    numbers."""
+    return require("av", "video").open(
+        f"file:{os.fspath(path)}", "w", container_options={"fflags": "+bitexact"}
+    )
 
 
 def _why(error: Exception) -> str:

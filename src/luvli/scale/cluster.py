@@ -59,19 +59,18 @@ def connected(address: str | None, cpus: int | None = None, extra: str = "scale"
         begin = {"address": address}
     try:
         if address is not None:
-            _knock(address)
+            knock(address)
         with _still():
             ray.init(**begin, **quiet)
+    except InputError:
+        raise
     except Exception as error:  # ConnectionError, RuntimeError, ValueError, by the address
         if address is None:
             why = f"a Ray cluster could not be started on this machine ({_why(error)})"
             raise InputError(
                 f"{why}: set RAY_BACKEND_LOG_LEVEL=info, try again and see the logs in /tmp/ray."
             ) from error
-        raise InputError(
-            f"there is no Ray cluster at {address} ({_why(error)}): start one with ray start "
-            "--head, or leave --address out to use this machine alone."
-        ) from error
+        raise _no_cluster(address, error) from error
     try:
         yield ray
     finally:
@@ -91,11 +90,21 @@ def _still() -> Iterator[None]:
         os.close(nowhere)
 
 
-def _knock(address: str) -> None:
+def knock(address: str) -> None:
     """Fail at once where nobody listens: Ray itself tries for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdecimal():
-        socket.create_connection((host.strip("[]"), int(port)), KNOCK_SECONDS).close()
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), KNOCK_SECONDS).close()
+        except (OSError, OverflowError) as error:
+            raise _no_cluster(address, error) from error
+
+
+def _no_cluster(address: str, error: Exception) -> InputError:
+    return InputError(
+        f"there is no Ray cluster at {address} ({_why(error)}): start one with ray start --head, "
+        "or leave --address out to use this machine alone."
+    )
 
 
 def cores(ray: Any) -> int:

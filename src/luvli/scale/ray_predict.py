@@ -1,179 +1,96 @@
-"""`luvli predict --engine ray`: a job over a whole source, on a Ray cluster.
+"""`luvli predict --engine ray`: the parts of a job on a Ray cluster.
 
-The way of a part, which is one row of a Ray Data pipeline with back-pressure:
-
-    plan file -> undone parts -> Network (an actor for each core), which reads and writes, too
-    plan file -> undone parts -> Read (CPU tasks) -> Network (an actor for each graphics card)
-
-Whatever is killed, parts that were written stay, and the others are done again: by Ray, while
-the driver lives, or by the same command later.
+A part is one row of a Ray Data pipeline; an actor for each core does parts with a child process
+that cannot crash it (`luvli.prediction.isolated`) and writes their files. Ray schedules, retries
+and replaces actors; whatever is killed, parts that were written stay.
 """
 
 from __future__ import annotations
 
+import pickle
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from luvli import __version__
 from luvli.errors import InputError
-from luvli.progress import Watch
-from luvli.scale.cluster import connected, cores, own_error
-from luvli.scale.join_tracks import join_tracks
-from luvli.scale.output import PartCounts, read_counts
-from luvli.scale.places import join, write_whole
-from luvli.scale.plan import Plan, open_plan, read_chunk
-from luvli.scale.settings import WorkerSettings
-from luvli.scale.sources import SourceOptions, plan_parts
-from luvli.scale.stages import Network, Read, find_undone, written
+from luvli.prediction.isolated import IsolatedWorker
+from luvli.prediction.parts import Part
+from luvli.prediction.worker import JobSettings, PackedModel, WorkOrder
+from luvli.scale.cluster import connected, cores, knock, own_error
 
-READ_CPUS, NETWORK_CPUS, FIND_CPUS = 0.45, 0.4, 0.05
-"""shares of a core that Ray sets aside. They differ, or Ray would make one task of two steps. After
-the loss of half of the nodes everything still fits, and their cores are shared out by the operating
-system."""
-FAILED = "_failed.txt"
-SHOWN = 1000
-"""sentences about failures that are kept in memory; the file has all"""
+ACTOR_CPUS = 0.4
+"""share of a core that Ray sets aside for an actor: after the loss of half of the nodes all actors
+still fit, and the operating system shares out the cores"""
 
 
-@dataclass(frozen=True)
-class ScaleJob:
-    """What `predict_on_ray` is asked for."""
+class PartActor:
+    """Does parts on the cluster, with a child process that does the work."""
 
-    sources: Sequence[str]
-    target: str
-    worker: WorkerSettings
-    identity: dict[str, Any]
-    """everything that the results depend on"""
-    options: SourceOptions = field(default_factory=SourceOptions)
-    address: str | None = None
-    cpus: int | None = None
-    """cores of a cluster that is started for the job; all by default"""
-    overwrite: bool = False
+    def __init__(self, order: Any) -> None:
+        """`order`: reference to a `WorkOrder` in the object store."""
+        import ray
+
+        self.worker = IsolatedWorker(ray.get(order))
+        self.worker.start()
+
+    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
+        """An `InputError`, which ends the job, is an answer: of an exception Ray keeps the text."""
+        part = Part.from_json(row["part"])
+        try:
+            answer: Any = self.worker(part)
+        except InputError as error:
+            answer = type(error)(str(error))
+        return {"answer": pickle.dumps((part.count, answer))}
 
 
 @dataclass
-class ScaleSummary:
-    """What came of a job, counted in what was written."""
+class RayExecutor:
+    """Runs a job's parts on a cluster: the one at `address`, or one of this machine's cores."""
 
-    plan: Plan
-    counts: PartCounts = field(default_factory=PartCounts)
-    done_before: int = 0
-    """parts that an earlier run had finished"""
-    seconds: dict[str, float] = field(default_factory=dict)
-    """of this run, by stage, summed over all workers"""
-    failures: list[str] = field(default_factory=list)
-    """the first sentences about failures"""
+    packed: PackedModel
+    address: str | None = None
+    cpus: int | None = None
+    """cores of a cluster that is started for the job; all by default"""
 
+    def prepare(self) -> None:
+        if self.address is not None:
+            knock(self.address)
 
-def predict_on_ray(job: ScaleJob, watch: Watch = lambda items, _, __: items) -> ScaleSummary:
-    """Do a job, or what is left of it, and check that every row is accounted for."""
-    with ExitStack() as stack:
-        if job.address is None:  # starting a cluster takes seconds: mistakes are found before
-            plan = _plan(job)
-        ray = stack.enter_context(connected(job.address, job.cpus))
-        if job.address is not None:  # where there is no cluster, nothing is left behind
-            plan = _plan(job)
-        summary = ScaleSummary(plan)
-        try:
-            written = 0
-            for counts in watch(_stream(ray, job, plan), "parts", plan.parts):
-                written += 1
-                for stage, spent in counts.seconds.items():
-                    summary.seconds[stage] = summary.seconds.get(stage, 0.0) + spent
-            summary.done_before = plan.parts - written
-            if plan.cut_videos:
-                join_tracks(job.target, plan)
-            _check(ray, job.target, summary)
-        except Exception as error:
-            known = own_error(error)
-            if known is None:
-                raise
-            raise known from error
-    return summary
+    def run(
+        self, parts: Iterator[Part], rows: int, settings: JobSettings, untouched: frozenset[str]
+    ) -> Iterator[tuple[int, dict[str, float]]]:
+        """Do the parts; yields how many images each had, and seconds by stage."""
+        items = [{"part": part.to_json()} for part in parts]
+        with connected(self.address, self.cpus) as ray:
+            order = ray.put(WorkOrder(self.packed, settings, untouched))
+            try:
+                for row in self._pipeline(ray, items, order).iter_rows():
+                    count, answer = pickle.loads(row["answer"])
+                    if isinstance(answer, InputError):
+                        raise answer
+                    yield count, answer
+            except Exception as error:
+                known = own_error(error)
+                if known is None:
+                    raise
+                raise known from error
 
-
-def _plan(job: ScaleJob) -> Plan:
-    identity = {"luvli": __version__, "sources": list(job.sources), **job.identity}
-    parts = plan_parts(job.sources, job.options)
-    return open_plan(job.target, identity, parts, overwrite=job.overwrite)
-
-
-def _stream(ray: Any, job: ScaleJob, plan: Plan) -> Iterator[PartCounts]:
-    """The counts of each part that is done now, as it is written."""
-    context = ray.data.DataContext.get_current()
-    context.enable_progress_bars = False
-    # One part, one block, one task. Not by repartition(): that asks for a whole core, which a node
-    # of one core, where the network's actor sits, never has free.
-    context.target_max_block_size = 1
-    settings = ray.put(job.worker)
-    gpus = 1 if job.worker.provider == "cuda" else 0
-    pool = int(ray.cluster_resources().get("GPU", 1)) if gpus else cores(ray)
-    rows = ray.data.from_items(list(range(plan.chunks)), override_num_blocks=plan.chunks)
-    rows = rows.flat_map(
-        partial(find_undone, target=job.target),
-        num_cpus=FIND_CPUS,
-        compute=ray.data.TaskPoolStrategy(size=1),
-    )
-    if gpus:
-        # one more than cores: while Ray hands a reader its next part, another has work. No more
-        # than that: each is a process that takes seconds to start.
-        rows = rows.map(
-            Read(ray.put(job.worker.read)),
-            num_cpus=READ_CPUS,
-            compute=ray.data.TaskPoolStrategy(size=min(cores(ray) + 1, plan.parts)),
-        )
-    rows = rows.map(
-        Network,
-        fn_constructor_args=(settings,),
-        num_cpus=NETWORK_CPUS,
-        num_gpus=gpus,
-        compute=ray.data.ActorPoolStrategy(size=min(pool, plan.parts)),
-    )
-    with warnings.catch_warnings():  # Ray's, that the last parts do not keep everybody busy
-        warnings.filterwarnings("ignore", message="The maximum number of concurrent tasks")
-        for row in rows.iter_rows():
-            yield written(row)
-
-
-def _check(ray: Any, target: str, summary: ScaleSummary) -> None:
-    """Count what was written, chunk by chunk on the cluster: rows in = rows out + failures."""
-
-    @ray.remote(num_cpus=READ_CPUS, max_retries=5)  # type: ignore[untyped-decorator]
-    def count(chunk: int) -> PartCounts:
-        return count_chunk(target, chunk)
-
-    text: list[str] = []
-    waiting: list[Any] = []
-    for chunk in range(summary.plan.chunks):
-        waiting.append(count.remote(chunk))
-        if len(waiting) >= 64 or chunk + 1 == summary.plan.chunks:
-            for counts in ray.get(waiting):
-                summary.counts.add(counts)
-                text += counts.errors
-            waiting = []
-    summary.failures = text[:SHOWN]
-    write_whole(join(target, FAILED), "".join(f"{line}\n" for line in text).encode())
-    if summary.counts.images != summary.plan.rows:
-        raise InputError(
-            f"{target} holds {summary.counts.images:,} of {summary.plan.rows:,} rows: give the "
-            "same command again."
-        )
-
-
-def count_chunk(target: str, chunk: int) -> PartCounts:
-    """What the parts of one plan file hold; a part that lacks rows, or its file, is an error."""
-    total = PartCounts()
-    for part in read_chunk(target, chunk):
-        counts = read_counts(target, part)
-        if counts.images != part.count:
-            raise InputError(
-                f"{part.output} accounts for {counts.images:,} of {part.count:,} rows: delete it "
-                "and give the same command."
+    def _pipeline(self, ray: Any, items: list[dict[str, str]], order: Any) -> Any:
+        context = ray.data.DataContext.get_current()
+        context.enable_progress_bars = False
+        # One part, one block, one task. Not by repartition(): that asks for a whole core, which a
+        # node of one core, where an actor sits, never has free.
+        context.target_max_block_size = 1
+        pool = min(cores(ray), len(items))
+        gpus = float(ray.cluster_resources().get("GPU", 0))
+        share = min(1.0, gpus / pool) if self.packed.provider == "cuda" else 0
+        with warnings.catch_warnings():  # Ray's, that the last parts do not keep everybody busy
+            warnings.filterwarnings("ignore", message="The maximum number of concurrent tasks")
+            return ray.data.from_items(items, override_num_blocks=len(items)).map(
+                PartActor,
+                fn_constructor_args=(order,),
+                num_cpus=ACTOR_CPUS,
+                num_gpus=share,
+                compute=ray.data.ActorPoolStrategy(size=pool),
             )
-        total.add(counts)
-        total.errors += counts.errors
-    return total

@@ -18,9 +18,9 @@ from luvli.faces import Faces
 from luvli.likelihood import family
 from luvli.markup import get_markup, is_markup
 from luvli.models import read_card
+from luvli.prediction.parts import Row
 from luvli.prediction.predictor import Predictor
-from luvli.prediction.result import Result
-from luvli.prediction.write import record
+from luvli.prediction.writers import record
 from luvli.serving.engine import Answer, Engine
 from luvli.serving.errors import Refused, unusable
 from luvli.serving.schema import PredictQuery, parse_boxes
@@ -60,7 +60,7 @@ async def answer(engine: Engine, upload: Upload, query: PredictQuery, kind: str)
     ]
     answers = await asyncio.gather(*jobs, return_exceptions=True)
     fields: list[dict[str, Any]] = []
-    tables: list[Result] = []
+    tables: list[Row] = []
     for number, one in enumerate(answers, 1):
         if isinstance(one, Refused) and several and kind == JSON:
             fields.append(one.body)  # the other images have their answers
@@ -70,15 +70,13 @@ async def answer(engine: Engine, upload: Upload, query: PredictQuery, kind: str)
             faces = face_fields(one.faces, query.regions)
             fields.append({"faces": faces, "version": __version__, **one.about})
         elif kind == CSV:
-            tables.append(Result(f"image-{number}", tuple(one.faces)))
+            tables.append(Row(f"image-{number}", one.faces))
         else:
             arguments = (engine, model.predictor, upload.images[0], one, query.coverage)
             return await engine.in_thread(_draw, *arguments)
     if kind == JSON:
         return to_json(fields if several else fields[0])
-    return csv_text(
-        [record(face, table, None) for table in tables for face in table.faces]
-    ).encode()
+    return csv_text([record(face, table) for table in tables for face in table.faces]).encode()
 
 
 def _draw(

@@ -194,11 +194,11 @@ def write_coco(
             "image_id": images[image_name(record)],
             "category_id": kinds.index((record.markup, len(record.points))) + 1,
         }
-        annotations.append(ids | _annotation(record, place))
+        annotations.append(ids | annotation(record, place))
     data = {
         "images": [_image(path, i, name) for name, i in images.items()],
         "annotations": annotations,
-        "categories": [_category(i, *kind) for i, kind in enumerate(kinds, 1)],
+        "categories": [category(i, *kind) for i, kind in enumerate(kinds, 1)],
     }
     write_text(path, json.dumps(data, allow_nan=False) + "\n")
 
@@ -211,7 +211,8 @@ def _image(path: PathLike, number: int, name: str) -> dict[str, Any]:
     return {"id": number, "file_name": name, **size}
 
 
-def _category(number: int, markup: str, count: int) -> dict[str, Any]:
+def category(number: int, markup: str, count: int) -> dict[str, Any]:
+    """The category of faces with these landmarks."""
     return {
         "id": number,
         "name": "face",
@@ -221,7 +222,8 @@ def _category(number: int, markup: str, count: int) -> dict[str, Any]:
     }
 
 
-def _annotation(record: FaceRecord, points: NDArray[np.float64]) -> dict[str, Any]:
+def annotation(record: FaceRecord, points: NDArray[np.float64]) -> dict[str, Any]:
+    """The fields of one face, without ids; `points` are written for hidden landmarks too."""
     flags = [_FLAGS[Visibility(kind)] for kind in record.visibility]
     places = np.nan_to_num(points).tolist()
     fields = {

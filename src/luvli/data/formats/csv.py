@@ -1,7 +1,8 @@
 """Our CSV: one row for each face, everything a record holds.
 
 Columns: image, dataset, face_id, markup, box_x0, box_y0, box_x1, box_y1, box_kind, score; for
-predicted faces confidence, expected_error, accepted, likelihood, frame, time, track; attributes
+predicted faces confidence, expected_error, accepted, likelihood, frame, time, track, width, height
+(of the image); attributes
 (JSON); then for each landmark j: x_j, y_j, class_j, and, when a model made the labels,
 visibility_j, occlusion_j, xx_j, xy_j, yy_j. An empty cell means "not known". All faces of a file
 have the same markup.
@@ -39,10 +40,10 @@ from luvli.errors import InputError
 from luvli.files import PathLike, write_text
 
 _BOX = ("box_x0", "box_y0", "box_x1", "box_y1")
-_LABELS = ("image", "dataset", "face_id", "markup", *_BOX, "box_kind", "score")
-_PREDICTED: dict[str, Any] = {
+LABEL_COLUMNS = ("image", "dataset", "face_id", "markup", *_BOX, "box_kind", "score")
+PREDICTED_COLUMNS: dict[str, Any] = {
     "confidence": float, "expected_error": float, "accepted": lambda cell: cell == "True",
-    "likelihood": str, "frame": int, "time": float, "track": int,
+    "likelihood": str, "frame": int, "time": float, "track": int, "width": int, "height": int,
 }  # fmt: skip
 """columns of predicted faces, which are attributes of a record, and what their cells hold"""
 
@@ -70,7 +71,11 @@ def csv_text(
     if len(kinds) > 1:
         names = ", ".join(sorted(name for name, _ in kinds))
         raise InputError(f"{name} was not written: a CSV holds one markup, these are {names}.")
-    header = [*_LABELS, *(_PREDICTED if any(map(is_predicted, records)) else ()), "attributes"]
+    header = [
+        *LABEL_COLUMNS,
+        *(PREDICTED_COLUMNS if any(map(is_predicted, records)) else ()),
+        "attributes",
+    ]
     axes = ["x", "y", "class"]
     axes += ["visibility"] if any(r.visibility_probability is not None for r in records) else []
     axes += ["occlusion"] if any("occlusion" in r.attributes for r in records) else []
@@ -97,7 +102,11 @@ def _row(
         "box_kind": record.box_kind,
         "score": "" if record.score is None else repr(float(record.score)),
         **{name: _cell(edge) for name, edge in zip(_BOX, box, strict=True)},
-        **{name: attributes.pop(name) for name in _PREDICTED if name in attributes.keys() & header},
+        **{
+            name: attributes.pop(name)
+            for name in PREDICTED_COLUMNS
+            if name in attributes.keys() & header
+        },
     }
     columns = {"x": points[:, 0], "y": points[:, 1], "visibility": record.visibility_probability}
     columns["occlusion"] = attributes.pop("occlusion", None)
@@ -119,7 +128,7 @@ def read_csv(path: PathLike, hidden_points: bool = False) -> list[FaceRecord]:
     """
     rows = read_rows(path, "\t" if Path(path).suffix.lower() == ".tsv" else ",")
     _, header = next(rows, (1, []))
-    if tuple(header) == (*_LABELS, "attributes"):
+    if tuple(header) == (*LABEL_COLUMNS, "attributes"):
         return []  # written from no faces at all
     columns = numbered_columns(header)
     if not columns or len(columns["x"]) != len(columns["y"]):
@@ -177,7 +186,7 @@ def _record(
     attributes = json.loads(text("attributes")) if text("attributes") else {}
     if not isinstance(attributes, dict):
         raise InputError("the attributes are not a JSON object.")
-    attributes |= {name: read(text(name)) for name, read in _PREDICTED.items() if text(name)}
+    attributes |= {name: read(text(name)) for name, read in PREDICTED_COLUMNS.items() if text(name)}
     occlusion = column("occlusion")
     if np.isfinite(occlusion).any():
         attributes["occlusion"] = occlusion.tolist()

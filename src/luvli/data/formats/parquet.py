@@ -16,6 +16,7 @@ and images that failed have a row with nothing else, so that every image is acco
 | likelihood | the density that they belong to; null for the Laplacian |
 | visibility | a probability for each landmark |
 | occlusion, occlusion_trained | a probability for each landmark; null where the model tells none |
+| width, height | of the image, in pixels |
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ def face_schema() -> Any:
             ("visibility", numbers),
             ("occlusion_trained", arrow.bool_()),
             ("occlusion", numbers),
+            ("width", arrow.int64()),
+            ("height", arrow.int64()),
         ],
         metadata={"luvli": "points x, y; covariance xx, xy, yx, yy of each landmark; image pixels"},
     )

@@ -1,25 +1,22 @@
-"""Files anywhere: folders, and every file system that pyarrow or fsspec opens by its URI."""
+"""Files anywhere: local paths, and URIs of every store that pyarrow or fsspec opens."""
 
 from __future__ import annotations
 
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from luvli.errors import InputError, require
-from luvli.files import unreadable, whole_file
+from luvli.errors import InputError, OutputError, require
+from luvli.files import check_plain, unreadable, whole_file
 
-T = TypeVar("T")
-
-ATTEMPTS = 6
-"""how often a read or write that failed on the way is tried"""
-FIRST_PAUSE = 0.25
-"""seconds before the second attempt; each further pause is twice as long"""
+GO_ON = "free some space and run the same command again; it goes on from here."
+ATTEMPTS = 8
+"""how often pyarrow asks S3 before it gives up, with growing pauses"""
 _ARROW = ("file", "s3", "gs", "gcs", "hdfs", "viewfs", "abfs", "abfss")
 """schemes that pyarrow opens; all others are fsspec's"""
 _QUERY = re.compile(r"(.*?)(\?\w+=.*)?", re.DOTALL)
@@ -28,14 +25,15 @@ _AT_ONCE = ("s3", "gcs", "abfs")
 """stores where an object appears whole when it is closed; elsewhere it is moved into place"""
 
 
-class Found(NamedTuple):
+class StoredFile(NamedTuple):
     """A file of a listing."""
 
     place: str
     """as it is opened again: a local path, or a URI"""
     inside: str
     """its path inside the folder that was listed"""
-    size: int
+    stamp: str
+    """size and time of the last change"""
 
 
 def is_uri(place: str) -> bool:
@@ -77,8 +75,7 @@ def _open_root(place: str, endpoint: str) -> tuple[Any, str]:
         if scheme in _ARROW:
             opened: tuple[Any, str] = fs.FileSystem.from_uri(place)
             return opened
-        fsspec = require("fsspec", "scale")
-        files, path = fsspec.core.url_to_fs(place)
+        files, path = require("fsspec", "scale").core.url_to_fs(place)
         return fs.PyFileSystem(fs.FSSpecHandler(files)), path
     except InputError:
         raise
@@ -93,17 +90,15 @@ def _open_s3(fs: Any, place: str, endpoint: str) -> tuple[Any, str]:
     """S3 with credentials, region and endpoint from the usual environment variables."""
     parts = urlsplit(place)
     query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
-    endpoint = query.get("endpoint_override") or endpoint
-    if not endpoint:
-        opened: tuple[Any, str] = fs.FileSystem.from_uri(place)
-        return opened
-    scheme, _, host = endpoint.rpartition("://")
+    scheme, _, host = (query.get("endpoint_override") or endpoint).rpartition("://")
     region = query.get("region") or os.environ.get("AWS_REGION")
+    if not host:
+        region = region or fs.resolve_s3_region(parts.netloc)
     files = fs.S3FileSystem(
-        endpoint_override=host,
+        endpoint_override=host or None,
         scheme=query.get("scheme") or scheme or "https",
         region=region or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1",
-        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=5),
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
     )
     return files, parts.netloc
 
@@ -118,43 +113,28 @@ def join(place: str, *names: str) -> str:
     return "/".join((head.rstrip("/"), *names)) + mark + query
 
 
-def steadily(work: Callable[[], T], place: str) -> T:
-    """`work`, tried again when the way to the files fails for a while (503, slow down, resets).
+def open_input(place: str) -> Any:
+    """An open file, for reading anywhere in it; one sentence where it cannot be opened.
 
-    What is missing or not allowed is not tried again.
+    Devices, pipes and folders are refused: the name may be a stranger's.
     """
-    pause = FIRST_PAUSE
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            return work()
-        except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError):
-            raise
-        except OSError as error:
-            local = not is_uri(place) or place.startswith("file:")
-            if local or attempt == ATTEMPTS or "NO_SUCH" in str(error):
-                raise
-            time.sleep(pause)
-            pause *= 2
-    raise AssertionError("unreachable")
-
-
-def read_bytes(place: str, offset: int = 0, size: int | None = None) -> bytes:
-    """A file's bytes, or a range of them; one sentence where it cannot be read."""
-    files, path = open_place(place)
-
-    def read() -> bytes:
-        with files.open_input_file(path) as stream:
-            if size is None and not offset:
-                return bytes(stream.read())
-            stream.seek(offset)
-            return bytes(stream.read(size))
-
     try:
-        if not is_uri(place):  # the plain way, which names what is wrong with a file
-            with Path(place).open("rb") as stream:
-                stream.seek(offset)
-                return stream.read() if size is None else stream.read(size)
-        return steadily(read, place)
+        if not is_uri(place):
+            check_plain(place)
+            return Path(place).open("rb")
+        files, path = open_place(place)
+        if files.type_name == "local":
+            check_plain(path)
+        return files.open_input_file(path)
+    except OSError as error:
+        raise _unreadable(place, error) from error
+
+
+def read_bytes(place: str) -> bytes:
+    """A file's bytes; one sentence where it cannot be read."""
+    try:
+        with open_input(place) as stream:
+            return bytes(stream.read())
     except OSError as error:
         raise _unreadable(place, error) from error
 
@@ -162,106 +142,116 @@ def read_bytes(place: str, offset: int = 0, size: int | None = None) -> bytes:
 def _unreadable(place: str, error: OSError) -> InputError:
     if not is_uri(place):
         return unreadable(place, error)
-    if isinstance(error, FileNotFoundError):
+    if isinstance(error, FileNotFoundError) or "NO_SUCH" in str(error):
         return InputError(f"{place} does not exist: check the path.")
     return InputError(f"{place} cannot be read ({_why(error)}): check it and its permissions.")
 
 
-def exists(place: str) -> bool:
+def is_file(place: str) -> bool:
     """Whether there is a file."""
+    if not is_uri(place):
+        return os.path.isfile(place)  # noqa: PTH113
     files, path = open_place(place)
-    kind = _look(lambda: files.get_file_info([path])[0].type, place)
+    try:
+        kind = files.get_file_info([path])[0].type
+    except OSError as error:
+        raise _unreadable(place, error) from error
     return bool(kind == require("pyarrow.fs", "scale").FileType.File)
 
 
-def _look(work: Callable[[], T], place: str) -> T:
-    """What a file system says about a place; one sentence where it does not answer."""
-    try:
-        return steadily(work, place)
-    except OSError as error:
-        raise _unreadable(place, error) from error
-
-
-def list_files(folder: str) -> Iterator[Found]:
-    """All files below a folder, sorted folder by folder; hidden ones (. and _) are left out.
+def list_store(folder: str) -> Iterator[StoredFile]:
+    """All files below a folder of a store, sorted folder by folder; hidden ones are left out.
 
     One folder at a time is in memory, not the whole listing.
     """
     fs = require("pyarrow.fs", "scale")
     files, start = open_place(folder)
 
-    def below(path: str) -> Iterator[Found]:
-        found = steadily(lambda: files.get_file_info(fs.FileSelector(path)), folder)
-        deeper = []
-        for info in sorted(found, key=lambda info: info.path):
-            if info.base_name.startswith((".", "_")):
+    def below(path: str) -> Iterator[StoredFile]:
+        folders = []
+        for info in sorted(files.get_file_info(fs.FileSelector(path)), key=lambda info: info.path):
+            if info.base_name.startswith("."):
                 continue
             inside = info.path[len(start) :].lstrip("/")
             if info.type == fs.FileType.Directory:
-                deeper.append(info.path)
+                linked = files.type_name == "local" and os.path.islink(info.path)  # noqa: PTH114
+                folders += [] if linked else [info.path]
             elif info.type == fs.FileType.File:
-                yield Found(join(folder, inside), inside, info.size)
-        for path in deeper:
+                yield StoredFile(join(folder, inside), inside, f"{info.size}-{info.mtime_ns}")
+        for path in folders:
             yield from below(path)
 
     try:
-        yield from below(start.rstrip("/") if is_uri(folder) else start)
+        yield from below(start.rstrip("/"))
     except (OSError, ValueError) as error:
         if isinstance(error, InputError):
             raise
         missing = isinstance(error, FileNotFoundError) or "NO_SUCH_BUCKET" in str(error)
-        why = "does not exist" if missing else f"cannot be listed ({_why(error)})"
+        why = "does not exist" if missing else f"cannot be read ({_why(error)})"
         raise InputError(f"{folder} {why}: check the address and its permissions.") from error
 
 
 def list_names(folder: str) -> set[str]:
     """Names of the files right in a folder; none where there is no folder."""
+    if not is_uri(folder):
+        try:
+            return set(os.listdir(folder))  # noqa: PTH208
+        except FileNotFoundError:
+            return set()
     fs = require("pyarrow.fs", "scale")
     files, path = open_place(folder)
-    wanted = fs.FileSelector(path, allow_not_found=True)
-    found = _look(lambda: files.get_file_info(wanted), folder)
-    return {info.base_name for info in found if info.type == fs.FileType.File}
+    try:
+        infos = files.get_file_info(fs.FileSelector(path, allow_not_found=True))
+    except OSError as error:
+        raise _unreadable(folder, error) from error
+    return {info.base_name for info in infos if info.type == fs.FileType.File}
 
 
 def write_whole(place: str, content: bytes) -> None:
     """Write a file so that others see all of it or nothing, also when the writer is killed."""
+    try:
+        if not is_uri(place):
+            with whole_file(place) as temporary:
+                temporary.write_bytes(content)
+        else:
+            _write_store(place, content)
+    except (OSError, OutputError) as error:
+        cause = error.__cause__ if isinstance(error, OutputError) else error
+        raise OutputError(f"{place} could not be written ({_why(cause or error)}): {GO_ON}") from (
+            error
+        )
+
+
+def _write_store(place: str, content: bytes) -> None:
     files, path = open_place(place)
     if files.type_name == "local":
-        with whole_file(path) as temporary:
-            temporary.write_bytes(content)
+        write_whole(path, content)
         return
-
-    def write() -> None:
-        if files.type_name.startswith(_AT_ONCE):
-            with files.open_output_stream(path) as stream:
-                stream.write(content)
-            return
-        folder, _, name = path.rpartition("/")
-        files.create_dir(folder, recursive=True)
-        temporary = f"{folder}/.luvli-tmp-{os.getpid()}-{time.time_ns():x}-{name}"
-        with files.open_output_stream(temporary) as stream:
+    if files.type_name.startswith(_AT_ONCE):
+        with files.open_output_stream(path) as stream:
             stream.write(content)
-        if files.get_file_info([path])[0].type == require("pyarrow.fs", "scale").FileType.File:
-            files.delete_file(path)
-        files.move(temporary, path)
-
-    try:
-        steadily(write, place)
-    except OSError as error:
-        raise InputError(
-            f"{place} could not be written ({_why(error)}): check that the place exists, may be "
-            "written and has room; the same command goes on from here."
-        ) from error
+        return
+    folder, _, name = path.rpartition("/")
+    files.create_dir(folder, recursive=True)
+    temporary = f"{folder}/.luvli-tmp-{os.getpid()}-{time.time_ns():x}-{name}"
+    with files.open_output_stream(temporary) as stream:
+        stream.write(content)
+    if is_file(place):
+        files.delete_file(path)
+    files.move(temporary, path)
 
 
-def remove_folder(folder: str) -> None:
-    """Remove a folder with all that is in it, where it is there."""
-    files, path = open_place(folder)
+def remove(place: str) -> None:
+    """Remove a file, or a folder with all that is in it, where it is there."""
     fs = require("pyarrow.fs", "scale")
-    if files.get_file_info([path])[0].type == fs.FileType.Directory:
+    files, path = open_place(place)
+    kind = files.get_file_info([path])[0].type
+    if kind == fs.FileType.Directory:
         files.delete_dir(path)
+    elif kind == fs.FileType.File:
+        files.delete_file(path)
 
 
-def _why(error: Exception) -> str:
+def _why(error: BaseException) -> str:
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return " ".join(str(text).split())[:160]

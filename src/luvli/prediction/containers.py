@@ -1,39 +1,41 @@
-"""Parquet with images, as bytes or as paths: one part for each row group."""
+"""Images inside other files: row groups of Parquet files, and members of tars."""
 
 from __future__ import annotations
 
 import os
+import tarfile
 from collections.abc import Iterator
 from typing import Any
 
-from luvli.errors import InputError, require
-from luvli.scale.parts import Part
-from luvli.scale.places import is_uri, join, open_place, read_bytes, steadily
+from luvli.errors import InputError, brief, require
+from luvli.image.read import IMAGE_SUFFIXES
+from luvli.prediction.parts import Part
+from luvli.prediction.places import is_uri, join, open_input, read_bytes
 
-USUAL = ("image", "img", "jpg", "jpeg", "png", "bytes", "content", "picture", "path", "file")
-"""columns that are taken for the images when none is named; the first found counts"""
+IMAGE_COLUMNS = ("image", "img", "jpg", "jpeg", "png", "bytes", "content", "picture", "path",
+                 "file")  # fmt: skip
+"""columns that are taken for the images when none is named; the first one counts"""
 BATCH = 16
 """rows whose images are in memory together"""
+MAX_MEMBER = 1 << 30
+"""bytes of the largest image in a tar"""
+
+Content = bytes | InputError
+"""an image's bytes, or why there are none"""
 
 
 class ParquetFiles:
-    """Looks into Parquet files and sees to it that they agree."""
+    """Looks into Parquet files, which must agree, and gives a part for each row group."""
 
     def __init__(self, image: str | None, name: str | None) -> None:
         self.image, self.name = image, name
         self._first: tuple[str, Any] | None = None
 
-    def look(self, place: str) -> tuple[Any, list[int]]:
-        """The schema of a file, and how many rows each row group has."""
+    def parts(self, place: str) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Rows and description of each row group of a file."""
         with _opened(place) as file:
+            schema = file.schema_arrow.remove_metadata()
             groups = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
-            return file.schema_arrow.remove_metadata(), groups
-
-    def checked(
-        self, place: str, looked: tuple[Any, list[int]]
-    ) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Rows and description of each part of a file; refused when the files differ."""
-        schema, groups = looked
         if self._first is None:
             self._first = place, schema
             self.image = self._column(place, schema)
@@ -55,7 +57,7 @@ class ParquetFiles:
         for column in (self.image, self.name):
             if column is not None and column not in schema.names:
                 raise InputError(f"{place} has no column {column!r}: {has}.")
-        chosen = self.image or next((n for n in USUAL if n in schema.names), None)
+        chosen = self.image or next((n for n in IMAGE_COLUMNS if n in schema.names), None)
         if chosen is None:
             raise InputError(f"{place}: name the column of the images, --image-column; {has}.")
         if _kind(schema.field(chosen).type) is None:
@@ -88,26 +90,24 @@ def _kind(type: Any) -> str | None:
 
 def _opened(place: str) -> Any:
     parquet = require("pyarrow.parquet", "scale")
-    files, path = open_place(place)
+    stream = open_input(place)
     try:
-        return steadily(lambda: parquet.ParquetFile(path, filesystem=files), place)
-    except FileNotFoundError as error:
-        raise InputError(f"{place} does not exist: check the path.") from error
+        return parquet.ParquetFile(stream)
     except Exception as error:  # pyarrow raises many kinds on damaged files
+        stream.close()
         raise InputError(
             f"{place} is not a readable Parquet file ({type(error).__name__}): copy it again."
         ) from error
 
 
-def read_parquet_part(part: Part, start: int) -> Iterator[tuple[str, bytes | InputError]]:
+def read_parquet_part(part: Part, start: int) -> Iterator[tuple[str, Content]]:
     """Name and bytes of each image from row `start` of the part on, a few in memory at a time."""
     about = part.about
     columns = [about["image"], *([about["name"]] if about["name"] else [])]
     with _opened(part.place) as file:
         kind = _kind(file.schema_arrow.field(about["image"]).type)
         row = 0
-        batches = file.iter_batches(BATCH, row_groups=[about["row_group"]], columns=columns)
-        for batch in batches:
+        for batch in file.iter_batches(BATCH, row_groups=[about["row_group"]], columns=columns):
             skip = min(max(start - row, 0), len(batch))
             row += skip
             for values in batch.slice(skip).to_pylist():
@@ -118,7 +118,7 @@ def read_parquet_part(part: Part, start: int) -> Iterator[tuple[str, bytes | Inp
                 row += 1
 
 
-def _content(place: str, value: Any, kind: str | None, name: Any) -> bytes | InputError:
+def _content(place: str, value: Any, kind: str | None, name: Any) -> Content:
     try:
         if kind == "both" and value is not None:
             value = value["bytes"] or value["path"]
@@ -140,6 +140,50 @@ def _beside(place: str, path: str) -> str:
 def carried_columns(part: Part) -> Any:
     """The other columns of a part's rows, as a pyarrow table."""
     with _opened(part.place) as file:
-        used = {part.about["image"]}
-        names = [name for name in file.schema_arrow.names if name not in used]
+        names = [name for name in file.schema_arrow.names if name != part.about["image"]]
         return file.read_row_group(part.about["row_group"], columns=names)
+
+
+def tar_entries(place: str) -> list[tuple[str, int, int, str]]:
+    """Name, offset, size and error of each image of a tar; only headers are read.
+
+    A tar that breaks off keeps what comes before; the rest is one entry with an error.
+    """
+    entries: list[tuple[str, int, int, str]] = []
+    with open_input(place) as stream:
+        size = stream.seek(0, os.SEEK_END)
+        size = stream.tell() if size is None else size
+        stream.seek(0)
+        try:
+            with tarfile.open(fileobj=stream, mode="r:", bufsize=1 << 20) as tar:
+                for member in tar:
+                    if member.isfile() and member.name.lower().endswith(IMAGE_SUFFIXES):
+                        error = _member_error(member, size)
+                        entries.append((member.name, member.offset_data, member.size, error))
+                    tar.members = []  # type: ignore[attr-defined]  # it would keep all of them
+        except (tarfile.TarError, OSError, ValueError) as error:
+            why = f"{place} is not a whole tar ({brief(error)}): copy it again."
+            if not entries:
+                raise InputError(why) from error
+            entries.append(("", 0, 0, why))
+    return entries
+
+
+def _member_error(member: tarfile.TarInfo, size: int) -> str:
+    if member.issparse():
+        return "is a sparse member, whose size nobody can check: pack it again as a plain file."
+    if member.size > MAX_MEMBER or member.offset_data + member.size > size:
+        return f"claims {member.size:,} bytes, more than there are: pack it again."
+    return ""
+
+
+def read_tar_part(part: Part, start: int) -> Iterator[tuple[str, Content]]:
+    """Names and bytes of the images of a part."""
+    with open_input(part.place) as stream:
+        for index, (name, offset, size, error) in enumerate(part.items[start:], start):
+            full = part.name_of(index)
+            if error:
+                yield full, InputError(f"{full} {error}" if name else error)
+                continue
+            stream.seek(offset)
+            yield full, bytes(stream.read(size))

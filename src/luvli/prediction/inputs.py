@@ -1,0 +1,175 @@
+"""What `luvli predict` is given: files, folders, patterns and URIs, listed one by one.
+
+One walk serves every engine. It does not go through links to folders, so that none is read twice.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from luvli.errors import InputError
+from luvli.files import PathLike
+from luvli.image.read import IMAGE_SUFFIXES
+from luvli.prediction.places import is_file, is_uri, list_store
+
+# fmt: off
+VIDEO_SUFFIXES = frozenset((
+    ".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".ts", ".mts", ".m2ts",
+    ".wmv", ".flv", ".3gp", ".ogv",
+))
+# fmt: on
+KINDS = {
+    **dict.fromkeys(IMAGE_SUFFIXES, "files"),
+    **dict.fromkeys(VIDEO_SUFFIXES, "video"),
+    ".parquet": "parquet",
+    ".tar": "tar",
+}
+"""suffix -> kind of part"""
+PACKED = (".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst", ".zip")
+DRAWN = "-landmarks"
+"""what the names of drawings end with; in the output folder they are no inputs"""
+SORTED_AT_A_TIME = 10_000
+MAX_ENDINGS = 50
+"""endings of skipped files that are counted by themselves"""
+
+
+class Input(NamedTuple):
+    """One file."""
+
+    path: str
+    name: str
+    """what its outputs are called after: its path inside the folder given"""
+    stamp: str = ""
+    """size and time of the last change; empty for a file that is not there"""
+
+    @property
+    def kind(self) -> str:
+        """files (an image), video, parquet or tar."""
+        return KINDS.get(_suffix(self.path), "files")
+
+
+class Inputs:
+    """All inputs of one job, in order; iterate over it as often as you like.
+
+    Of a folder, files with known suffixes count; files that are named themselves always count.
+    Small folders and patterns come sorted, large ones in sorted portions.
+    """
+
+    def __init__(self, paths: Iterable[PathLike], out: PathLike | None = None) -> None:
+        """`out`: drawings in this folder are left out."""
+        self.paths = [os.fspath(path) for path in paths]
+        self._out = None if out is None else os.path.abspath(out) + os.sep  # noqa: PTH100
+        self.skipped: Counter[str] = Counter()
+        """files in the folders that are no inputs, counted by their ending"""
+        self.problems: list[str] = []
+        """a sentence for each folder that could not be listed"""
+
+    def absolute(self) -> Inputs:
+        """The same with absolute paths, for workers that run in another folder."""
+        places = (p if is_uri(p) else os.path.abspath(p) for p in self.paths)  # noqa: PTH100
+        return Inputs(places, self._out)
+
+    @staticmethod
+    def is_photograph(paths: Sequence[str]) -> bool:
+        """Whether the paths are one image file."""
+        return len(paths) == 1 and Input(paths[0], "").kind == "files" and is_file(paths[0])
+
+    def __iter__(self) -> Iterator[Input]:
+        self.skipped.clear()
+        self.problems.clear()
+        for path in self.paths:
+            count = 0
+            for item in self._expand(path):
+                count += 1
+                yield item
+            if not count and not self.problems:
+                raise InputError(f"{path} holds no image or video: check the path.")
+
+    def _expand(self, text: str) -> Iterator[Input]:
+        if _suffix(text) and text.lower().endswith(PACKED):
+            raise InputError(f"{text} is packed: unpack it, or make a plain .tar of it.")
+        if is_uri(text):
+            yield from self._store(text)
+        elif os.path.isdir(text):  # noqa: PTH112  # a string may be a pattern, not a path
+            yield from self._folder(text, "")
+        elif os.path.exists(text) or not glob.has_magic(text):  # noqa: PTH110
+            # a file that is missing is found out, named and counted when it is read
+            yield Input(text, _short(text), _stamp(text))
+        else:
+            matches = glob.iglob(text, recursive=True)  # noqa: PTH207
+            while names := sorted(islice(matches, SORTED_AT_A_TIME)):
+                for name in names:
+                    if not os.path.isdir(name):  # noqa: PTH112
+                        yield Input(name, _short(name), _stamp(name))
+
+    def _store(self, text: str) -> Iterator[Input]:
+        if is_file(text):
+            yield Input(text, text.split("?")[0].rpartition("/")[2])
+            return
+        for file in list_store(text):
+            if self._is_input(file.inside.rpartition("/")[2]):
+                yield Input(file.place, file.inside, file.stamp)
+
+    def _folder(self, folder: str, inside: str) -> Iterator[Input]:
+        """Inputs under a folder, files before subfolders; hidden ones are left out."""
+        deeper: list[str] = []
+        drawings = self._out is not None and (
+            os.path.abspath(folder) + os.sep  # noqa: PTH100
+        ).startswith(self._out)
+        try:
+            with os.scandir(folder) as entries:
+                while names := sorted(
+                    (e.name, e.is_dir(follow_symlinks=False))
+                    for e in islice(entries, SORTED_AT_A_TIME)
+                ):
+                    for name, is_folder in names:
+                        if name.startswith("."):
+                            continue
+                        if is_folder:
+                            deeper.append(name)
+                        elif drawings and os.path.splitext(name)[0].endswith(DRAWN):  # noqa: PTH122
+                            continue
+                        elif self._is_input(name):
+                            path = os.path.join(folder, name)  # noqa: PTH118
+                            yield Input(path, os.path.join(inside, name), _stamp(path))  # noqa: PTH118
+        except OSError as error:
+            self.problems.append(
+                f"{folder} cannot be listed ({error.strerror}): check its permissions."
+            )
+        for name in deeper:
+            yield from self._folder(os.path.join(folder, name), os.path.join(inside, name))  # noqa: PTH118
+
+    def _is_input(self, name: str) -> bool:
+        """Whether a file of a folder counts; others are counted, rare endings together."""
+        suffix = _suffix(name)
+        if suffix in KINDS and not (suffix == ".parquet" and name.startswith("_")):
+            return True
+        known = suffix in self.skipped or len(self.skipped) < MAX_ENDINGS
+        self.skipped[suffix if known and len(suffix) <= 8 else ""] += 1
+        return False
+
+
+def _suffix(path: str) -> str:
+    """As `Path.suffix`, which would keep each name of a million in Python's table of strings."""
+    plain = path.split("?")[0] if is_uri(path) else path
+    return os.path.splitext(plain)[1].lower()  # noqa: PTH122
+
+
+def _stamp(path: str) -> str:
+    try:
+        about = os.stat(path)  # noqa: PTH116
+    except (OSError, ValueError):  # ValueError: a zero byte in the name
+        return ""
+    return f"{about.st_size}-{about.st_mtime_ns}"
+
+
+def _short(path: str) -> str:
+    """A relative path keeps its folders, so that outputs do not collide; others their name."""
+    pure = Path(path)
+    return pure.name if pure.is_absolute() or ".." in pure.parts else str(pure)
