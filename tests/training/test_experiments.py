@@ -77,23 +77,6 @@ def stages(*names: str, batch: int = 2) -> list[str]:
     ]
 
 
-def test_merl_rav_learns_visibility(luvli: Command, data: Path, tmp_path: Path) -> None:
-    run(luvli, "merl-rav", data, tmp_path / "run", *stages("heatmap", "luvli"))
-    network, info = load_model(tmp_path / "run/model.safetensors")
-    assert network.config.visibility_trained
-    assert info["steps"] == 2 * (5 // 2)
-    assert info["enlarge"] == 1.1
-
-
-def test_300w_split_1_then_split_2_and_their_visibility_means_nothing(
-    luvli: Command, data: Path, tmp_path: Path
-) -> None:
-    run(luvli, "300w-split2", data, tmp_path / "run", *stages("heatmap", "luvli", batch=3))
-    network, info = load_model(tmp_path / "run/model.safetensors")
-    assert not network.config.visibility_trained
-    assert info["steps"] == 6 // 3 + 12 // 3  # three parts of two faces, then all six
-
-
 @pytest.mark.slow
 def test_pre_training_is_taken_up_by_init(luvli: Command, data: Path, tmp_path: Path) -> None:
     """With a learning rate of nearly nothing the trunk ends where `init` left it."""
@@ -115,10 +98,3 @@ def test_stages_may_differ_in_crop_size(luvli: Command, data: Path, tmp_path: Pa
     small, _ = load_model(tmp_path / "run/heatmap.safetensors")
     large, _ = load_model(tmp_path / "run/model.safetensors")
     assert (small.config.input_size, large.config.input_size) == (64, 128)
-
-
-def test_missing_data_is_one_sentence(luvli: Command, tmp_path: Path) -> None:
-    result = luvli("train", RECIPES / "wflw.yaml", "--out", tmp_path, "--set", "data.root=nowhere")
-    assert result.exit_code == 2
-    assert "nowhere/wflw" in result.output
-    assert "Traceback" not in result.output
