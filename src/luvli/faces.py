@@ -30,7 +30,7 @@ from luvli.likelihood.covariance import spread
 from luvli.markup import get_markup, is_markup
 from luvli.markup.parts import Which, is_names, landmark_names, select
 from luvli.measures.correlation import ErrorModel
-from luvli.measures.head_pose import head_pose
+from luvli.measures.head_pose import head_pose, pose_class
 from luvli.measures.measure import (
     Measure,
     Measures,
@@ -44,8 +44,17 @@ from luvli.measures.measure import (
 if TYPE_CHECKING:
     from luvli.image.read import ImageArray
     from luvli.image.source import AnyImage
+    from luvli.measures.calibration import MeasureCalibration
 
-__all__ = ["ARRAY_FIELDS", "Ellipses", "FaceLandmarks", "Faces", "RegionRadii", "measure"]
+__all__ = [
+    "ARRAY_FIELDS",
+    "Ellipses",
+    "FaceLandmarks",
+    "Faces",
+    "RegionRadii",
+    "measure",
+    "with_measures",
+]
 
 _LANDMARK_ARRAYS = ("points", "covariance", "visibility", "occlusion")
 _FACE_NUMBERS = ("scores", "failure_logit", "confidence", "expected_error", "eyes_closed")
@@ -310,9 +319,10 @@ class Faces:
     @property
     def errors(self) -> ErrorModel:
         """How the landmarks may be off, all of a face together."""
-        return ErrorModel.of(self.covariance, self.error_factors, self._roll())
+        return ErrorModel.of(self.covariance, self.error_factors, self.roll)
 
-    def _roll(self) -> Floats:
+    @property
+    def roll(self) -> Floats:
         """(n,) radians by which the faces are turned clockwise; 0 where that is not known."""
         if not is_markup(self.markup):
             return np.zeros(len(self))
@@ -426,6 +436,35 @@ class Faces:
             else RegionRadii(regions.levels, regions.radii[i], regions.joint[i]),
             **{name: getattr(self, name) for name in _SETTINGS},
         )
+
+
+def with_measures(faces: Faces, calibration: MeasureCalibration) -> Faces:
+    """The faces with what a calibration knows about their measures and their eyes."""
+    poses = [pose_class(points) for points in faces.points] if faces.markup == "ibug68" else []
+    factors = calibration.factors_for(poses) if poses else None
+    known = replace(faces, error_factors=factors, measure_scale=calibration.scale)
+    if calibration.eyes_closed is None or not poses:
+        return known
+    openness, std = eyes_openness(known)
+    closed = calibration.eyes_closed.probability(openness, std)
+    return replace(known, eyes_closed=closed)
+
+
+def eyes_openness(faces: Faces) -> tuple[Floats, Floats]:
+    """(n,) openness of the eyes and its standard deviation: the mean of both, each weighted by its
+    visibility and by how certain it is. The lids of both err together: two gain nothing."""
+    visibility = faces.visibility if faces.visibility_trained else np.ones_like(faces.visibility)
+    errors = faces.errors
+    values, stds, weights = [], [], []
+    for each in definitions(faces.markup)[:2]:
+        value, std = measure_points(each, faces.points, errors)
+        std = std * faces.measure_scale.get(each.name, 1.0)
+        values.append(value)
+        stds.append(std)
+        visible = smallest_visibility(visibility, each.landmarks)
+        weights.append(np.maximum(visible, 1e-6) / np.maximum(std, 1e-6) ** 2)
+    weight = np.stack(weights) / np.sum(weights, axis=0)
+    return (weight * values).sum(axis=0), (weight * stds).sum(axis=0)
 
 
 def measure(face: FaceLandmarks, function: Callable[[Floats], float], unit: str = "") -> Measure:

@@ -10,6 +10,7 @@ from luvli.prediction.smooth import (
     BLOCK,
     LAG,
     FilterState,
+    LiveSmoother,
     Smoother,
     look_back,
     measurement_noise,
@@ -62,7 +63,12 @@ def run(
 def smoothed(
     points: np.ndarray, covariance: np.ndarray, visibility: np.ndarray, offline: bool = True
 ) -> np.ndarray:
-    smoother = Smoother(offline)
+    if not offline:
+        live = LiveSmoother()
+        return np.array(
+            [live.push(t, p, covariance, visibility)[0] for t, p in zip(TIMES, points, strict=True)]
+        )
+    smoother = Smoother()
     places = []
     for time, frame in zip(TIMES, points, strict=True):
         places += smoother.push(time, frame, covariance, visibility)
@@ -179,9 +185,28 @@ def test_memory_is_bounded_and_a_fixed_lag_is_as_good_as_the_whole() -> None:
 
 def test_uneven_times_and_wrong_order() -> None:
     points, covariance = 300 + HALF * SHAPE, np.tile(np.eye(2), (68, 1, 1))
-    smoother = Smoother(offline=False)
+    smoother = LiveSmoother()
     for time in (0.0, 0.01, 0.5, 0.51):
         (smooth,) = smoother.push(time, points, covariance, np.ones(68))
         np.testing.assert_allclose(smooth, points, atol=1e-6)
     with pytest.raises(InputError, match="follow each other in time"):
         smoother.push(0.4, points, covariance, np.ones(68))
+
+
+def test_lids_that_shut_are_followed_at_once() -> None:
+    """Live smoothing keeps still lids still and lets a blink of four frames through."""
+    rng = np.random.default_rng(0)
+    upper, lower = [37, 38, 43, 44], [41, 40, 47, 46]
+    smoother = LiveSmoother()
+    gaps = []
+    for i in range(60):
+        points = 300 + HALF * SHAPE
+        if 40 <= i < 44:
+            middle = (points[upper] + points[lower]) / 2
+            points[upper] = points[lower] = middle
+        points = points + rng.normal(0, 0.2, points.shape)
+        (smooth,) = smoother.push(i / 30, points, np.tile(np.eye(2), (68, 1, 1)), np.ones(68))
+        gaps.append(float((smooth[lower, 1] - smooth[upper, 1]).mean()))
+    open_gap = np.mean(gaps[20:40])
+    assert np.std(gaps[20:40]) < 0.1
+    assert max(gaps[40:44]) < 0.25 * open_gap and min(gaps[45:50]) > 0.8 * open_gap

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -44,7 +45,7 @@ class MeasureCalibration(BaseModel):
     faces: int = Field(default=0, ge=0)
     """held-out faces that it was fitted on"""
 
-    def factors_for(self, poses: list[str]) -> Floats | None:
+    def factors_for(self, poses: Sequence[str]) -> Floats | None:
         """(n, k, 2, r) for n faces of these pose classes; None where none were fitted."""
         if not self._factors:
             return None

@@ -18,6 +18,7 @@ from luvli.image import affine
 from luvli.image.box import Box
 from luvli.image.crop import Convention, Crop
 from luvli.image.detect import DetectorName
+from luvli.measures.calibration import MeasureCalibration
 from luvli.network.calibration import Calibration
 from luvli.network.config import NetworkConfig
 from luvli.network.trust_tables import TrustTables
@@ -46,6 +47,8 @@ class ModelInfo(BaseModel):
     """its factors are applied inside the model, the rest of it by `to_image`"""
     trust: TrustTables | None = None
     """when to trust the model: confidence, guaranteed regions, triage (`luvli calibrate`)"""
+    measures: MeasureCalibration | None = None
+    """how landmarks err together, error bars of measures, closed eyes (`luvli calibrate`)"""
     detector: DetectorName = "yunet"
     """whose boxes the model was trained with, and is asked with unless others are given"""
     precision: Literal["float32", "int8"] = "float32"
@@ -100,9 +103,11 @@ class ModelInfo(BaseModel):
     def from_training(cls, name: str, config: NetworkConfig, info: Mapping[str, Any]) -> ModelInfo:
         """From a safetensors file's configuration and free-form info.
 
-        Known keys: `enlarge`, `detector`, `calibration`, `trust`, `licence`, `version`, `name`.
+        Known keys: `enlarge`, `detector`, `calibration`, `trust`, `measures`, `licence`,
+        `version`, `name`.
         """
         calibration, trust = info.get("calibration"), info.get("trust")
+        measures = info.get("measures")
         enlarge = info.get("enlarge", DEFAULT_ENLARGE)
         try:
             return cls(
@@ -114,6 +119,7 @@ class ModelInfo(BaseModel):
                 detector=info.get("detector", "yunet"),
                 calibration=None if calibration is None else Calibration(**calibration),
                 trust=None if trust is None else TrustTables.model_validate(trust),
+                measures=None if measures is None else MeasureCalibration.model_validate(measures),
             )
         except (ValidationError, TypeError, ValueError) as error:
             raise InputError(

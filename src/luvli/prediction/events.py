@@ -18,7 +18,7 @@ import numpy as np
 
 from luvli.arrays import Bools, Floats
 from luvli.errors import InputError
-from luvli.faces import Faces
+from luvli.faces import Faces, eyes_openness
 from luvli.prediction.tracking import TrackedFrame
 
 MIN_CONFIDENCE = 0.5
@@ -78,16 +78,8 @@ class Trace:
         return np.asarray(measure.value), np.asarray(measure.std)
 
     def openness(self) -> tuple[Floats, Floats]:
-        """(t,) openness of the eyes and its standard deviation: the mean of both, each weighted by
-        its visibility and by how certain it is."""
-        measures = self.faces.measures
-        eyes = [measures["right_eye_openness"], measures["left_eye_openness"]]
-        weight = np.stack([eye.visible / np.maximum(eye.std, 1e-6) ** 2 for eye in eyes])
-        weight = weight / np.maximum(weight.sum(axis=0), 1e-12)
-        value = sum(w * eye.value for w, eye in zip(weight, eyes, strict=True))
-        # lids of both eyes err together: no gain from having two
-        std = sum(w * eye.std for w, eye in zip(weight, eyes, strict=True))
-        return np.asarray(value), np.asarray(std)
+        """(t,) openness of the eyes and its standard deviation."""
+        return eyes_openness(self.faces)
 
     def closed(self) -> Floats:
         """(t,) probability that the eyes are closed."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.errors import InputError, unknown_choice
-from luvli.faces import Faces
+from luvli.faces import Faces, with_measures
 from luvli.files import PathLike
 from luvli.image import affine
 from luvli.image.box import Box
@@ -374,8 +374,10 @@ class Predictor:
             rows = np.arange(len(faces))
             rows[list(better)] = len(faces) + np.arange(len(better))
             faces = Faces.concatenate([faces, refined])[rows]
-        trust = self.info.trust
-        return faces if trust is None else trust.assess(faces, self.accept_threshold)
+        trust, measures = self.info.trust, self.info.measures
+        if trust is not None:
+            faces = trust.assess(faces, self.accept_threshold)
+        return faces if measures is None else with_measures(faces, measures)
 
     def _to_image(self, faces: Faces, crops: Sequence[Crop], boxes: Sequence[Box]) -> Faces:
         return self.info.to_image(

@@ -36,6 +36,14 @@ MIN_VISIBILITY = 0.02
 LAG, BLOCK = 30, 30
 """frames that the backward pass looks ahead, and that it finishes at a time"""
 MAX_FADING = 1e4
+SHAPE_CHANGE = 0.01
+"""how much the shape of a face changes in a second, in face sizes, for `LiveSmoother`"""
+BENDING = 0.03
+"""usual size of the quadratic terms of a motion from frame to frame, in face sizes"""
+STILL = 0.003
+"""motion from frame to frame, in face sizes, half of which is taken for noise"""
+UNUSUAL = 6.0
+"""departures of so many times the usual one are followed by half"""
 
 
 class FilterState(NamedTuple):
@@ -122,15 +130,71 @@ def look_back(states: list[FilterState]) -> list[Floats]:
     return places[::-1]
 
 
-class Smoother:
-    """Smooths the landmarks of one face over time.
+class LiveSmoother:
+    """Smooths the landmarks of one face as they come, without looking ahead.
 
-    `push` locations and take what is finished: with `offline`, they come out up to
-    `LAG` + `BLOCK` frames later, `finish` gives the rest; otherwise each comes out at once.
+    Heads move as a whole: the quadratic map that best takes the last landmarks to the new ones is
+    the forecast, so that faces that move or turn do not lag. Around it each landmark is averaged
+    over time, weighted by its covariance and visibility. A landmark that departs from the forecast
+    by more than usual (a lid, a lip) follows at once: the usual departure is learnt from the face.
     """
 
-    def __init__(self, offline: bool = True) -> None:
-        self.offline = offline
+    def __init__(self) -> None:
+        self._time = -np.inf
+        self._points: Floats | None = None
+        self._variance = np.empty(0)
+        self._usual = 0.0
+
+    def push(
+        self, time: float, points: Floats, covariance: Floats, visibility: Floats
+    ) -> list[Floats]:
+        """Landmarks (k, 2) at `time` with covariances (k, 2, 2) and visibility (k,); a list of the
+        smoothed ones (k, 2), as `Smoother.push` gives."""
+        if time <= self._time:
+            raise InputError(f"frames must follow each other in time: {time} s comes too late.")
+        noise = np.trace(covariance, axis1=1, axis2=2) / 2 / np.maximum(visibility, MIN_VISIBILITY)
+        size = float(np.sqrt(np.prod(np.ptp(points, axis=0)))) or 1.0
+        seconds, self._time = min(time - self._time, 1.0), time
+        if self._points is None:
+            self._points, self._variance, self._usual = points.copy(), noise, 0.01 * size
+            return [self._points]
+        forecast = self._moved(points, 1 / noise, size)
+        departure = np.linalg.norm(points - forecast, axis=1)
+        variance = self._variance + (SHAPE_CHANGE * size) ** 2 * seconds
+        gain = variance / (variance + noise)
+        self._variance = (1 - gain) * variance
+        unusual = departure**4 / (departure**4 + (UNUSUAL * self._usual) ** 4)
+        self._usual += 0.1 * (float(np.median(departure)) - self._usual)
+        self._points = forecast + np.maximum(gain, unusual)[:, None] * (points - forecast)
+        return [self._points]
+
+    def finish(self) -> list[Floats]:
+        """Nothing is held back."""
+        return []
+
+    def _moved(self, points: Floats, weight: Floats, size: float) -> Floats:
+        """The last landmarks, moved as the face moved; noise does not count as motion."""
+        assert self._points is not None
+        x, y = ((self._points - self._points.mean(axis=0)) / size).T
+        terms = np.stack([np.ones_like(x), x, y, x * x, x * y, y * y], axis=1)
+        information = terms.T @ (weight[:, None] * terms)
+        information[3:, 3:] += np.eye(3) / (BENDING * size) ** 2
+        coefficients = np.linalg.solve(
+            information + 1e-9 * np.eye(6), terms.T @ (weight[:, None] * (points - self._points))
+        )
+        step = terms @ coefficients
+        distance = float(np.sqrt((step**2).sum(axis=1).mean())) / size
+        return np.asarray(self._points + distance**2 / (distance**2 + STILL**2) * step)
+
+
+class Smoother:
+    """Smooths the landmarks of one face over time, looking ahead.
+
+    `push` locations and take what is finished: they come out up to `LAG` + `BLOCK` frames later,
+    `finish` gives the rest.
+    """
+
+    def __init__(self) -> None:
         self._states: deque[FilterState] = deque()
 
     def push(
@@ -148,15 +212,11 @@ class Smoother:
         else:
             state = start(time, points, noise, size)
         self._states.append(state)
-        if self.offline:
-            return self._release(BLOCK) if len(self._states) >= LAG + BLOCK else []
-        while len(self._states) > 1:
-            self._states.popleft()
-        return [state.mean[:, :2]]
+        return self._release(BLOCK) if len(self._states) >= LAG + BLOCK else []
 
     def finish(self) -> list[Floats]:
         """The locations that are still held back."""
-        return self._release(len(self._states)) if self.offline else []
+        return self._release(len(self._states))
 
     def _release(self, count: int) -> list[Floats]:
         if not count:

@@ -28,7 +28,7 @@ from luvli.image.read import ImageArray, read_image
 from luvli.image.source import AnyImage, Color, plain_source
 from luvli.prediction.camera import camera_frames
 from luvli.prediction.predictor import CroppedFaces, Predictor
-from luvli.prediction.smooth import Smoother
+from luvli.prediction.smooth import LiveSmoother, Smoother
 from luvli.prediction.video import Frame, VideoReader
 from luvli.prefetch import prefetch
 
@@ -48,6 +48,9 @@ MIN_CONFIDENCE = 0.05
 """confidence below which a face may be lost, after a cut for instance"""
 MIN_VISIBLE = 10
 """visible landmarks that make a box; a turned face's hidden ones may lie anywhere"""
+BOX_NOISE = 0.02
+"""difference of the landmarks' box and the tracked one, as a share of the face's size, half of
+which is followed"""
 MAX_GROWTH = 1.4
 """change of size from frame to frame that no face makes"""
 
@@ -204,7 +207,20 @@ def _move(track: _Track, face: FaceLandmarks, image: ImageArray) -> None:
         or (spread > SUSPECT_SPREAD and confidence < MIN_CONFIDENCE)
     )
     if not track.doubtful:
-        track.box = box
+        track.box = _followed(track.box, box)
+
+
+def _followed(box: Box, landmarks: Box) -> Box:
+    """The box for the next crop: it follows the landmarks' own box, and ignores what is noise.
+
+    A crop that copies every frame's landmarks makes them tremble: they depend a little on the
+    crop, and the crop on them. The share of the way that it goes is d^2 / (d^2 + BOX_NOISE^2).
+    """
+    edges = np.array([box.array, landmarks.array])
+    distance = float(np.abs(edges[1] - edges[0]).max()) / box.size
+    share = distance**2 / (distance**2 + BOX_NOISE**2)
+    x0, y0, x1, y1 = (edges[0] + share * (edges[1] - edges[0])).tolist()
+    return Box(x0, y0, x1, y1, landmarks.score)
 
 
 @dataclass
@@ -226,7 +242,7 @@ class TrackSmoother:
     def __init__(self, offline: bool = True) -> None:
         self.offline = offline
         self._waiting: deque[_Waiting] = deque()
-        self._smoothers: dict[int, Smoother] = {}
+        self._smoothers: dict[int, Smoother | LiveSmoother] = {}
 
     def push(self, item: TrackedFrame) -> list[TrackedFrame]:
         """The next frame; returns those that are finished."""
@@ -237,7 +253,9 @@ class TrackSmoother:
             faces.visibility if faces.visibility_trained else np.ones_like(faces.visibility)
         )
         for i, track in enumerate(numbers):
-            smoother = self._smoothers.setdefault(track, Smoother(self.offline))
+            if track not in self._smoothers:
+                self._smoothers[track] = Smoother() if self.offline else LiveSmoother()
+            smoother = self._smoothers[track]
             self._deliver(
                 track,
                 smoother.push(item.frame.time, faces.points[i], faces.covariance[i], visibility[i]),
