@@ -75,9 +75,8 @@ def main(count: int) -> int:
     print(f"whole report with figures   {reporting:6.1f} s   (metrics again, 11 figures, 4 files)")
     print(f"predictions.parquet read    {reading:6.1f} s   ({megabytes:.0f} MB)")
     print(f"peak memory                 {memory:6.2f} GB  (bound {GIGABYTES:g} GB)")
-    assert metrics.uncertainty is not None
-    print(f"NME box {metrics.accuracy['box'].nme.value:.3f} %, "
-          f"coverage error {metrics.uncertainty.coverage.error:.4f}")  # fmt: skip
+    print(f"NME box {metrics.value('nme_box'):.3f} %, "
+          f"coverage error {metrics.value('coverage_error'):.4f}")  # fmt: skip
     return 0 if scoring < SECONDS and memory < GIGABYTES else 1
 
 

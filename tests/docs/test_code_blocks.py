@@ -145,9 +145,9 @@ def test_commands_that_are_not_run_exist_as_printed() -> None:
 
 
 def test_what_a_shell_must_do_is_seen() -> None:
-    plain = "luvli predict 'photos/*.png' --out \\\n results  # not < videos\n\nluvli table 4\n"
-    expected = [["predict", "photos/*.png", "--out", "results"], ["table", "4"]]
+    plain = "luvli predict 'photos/*.png' --out \\\n results  # not < videos\n\nluvli paper 4\n"
+    expected = [["predict", "photos/*.png", "--out", "results"], ["paper", "4"]]
     assert plain_commands(plain) == expected
-    for code in ("luvli predict *.png", "luvli table | head", "pip install x", "A=1 luvli table",
-                 "luvli predict - < x.jpg", "luvli serve &", "luvli table; ls"):  # fmt: skip
+    for code in ("luvli predict *.png", "luvli paper | head", "pip install x", "A=1 luvli paper",
+                 "luvli predict - < x.jpg", "luvli serve &", "luvli paper; ls"):  # fmt: skip
         assert plain_commands(code) is None

@@ -59,11 +59,11 @@ def test_plug_ins_side_by_side(luvli, folder, tmp_path, monkeypatch):
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     stretch, blind = json.loads(done.stdout)
-    error = stretch["metrics"]["accuracy"]["box"]["nme"]["value"]
+    error = stretch["metrics"]["metrics"]["nme_box"]["value"]
     assert 0 < error < 5  # the boxes have noise of 5 percent
-    assert blind["metrics"]["accuracy"]["box"]["failure_rate"]["10"]["value"] == 100
+    assert blind["metrics"]["metrics"]["fr10_box"]["value"] == 100
     assert len(blind["metrics"]["failed"]) == 6
-    assert stretch["metrics"]["untrained"] == ["covariance", "visibility"]
+    assert stretch["metrics"]["missing"] == ["covariance", "visibility"]
     assert stretch["milliseconds"]["value"] > 0
     made = sorted(path.name for path in (tmp_path / "out").iterdir())
     assert made == ["benchmark.html", "benchmark.json", "benchmark.md", "ced.png",
@@ -80,7 +80,7 @@ def test_a_method_with_uncertainty_is_judged_by_it_too(folder):
         )  # fmt: skip
 
     (result,) = run_methods([NamedMethod("sure", sure)], labelled_faces(folder), resamples=5)
-    assert result.metrics.uncertainty is not None and result.metrics.untrained == ()
+    assert "nll" in result.metrics.metrics and result.metrics.missing == ()
     assert len(result.milliseconds) == 5
 
 

@@ -47,9 +47,7 @@ def test_a_data_set_as_the_labels(tmp_path, few, luvli):
     assert result.dataset == "cofw68" and result.notes == ()
     done: Result = luvli("score", file, "--data", "cofw68", root, "--json", "--resamples", 5)
     assert done.exit_code == 0, done.output
-    assert json.loads(done.output)["accuracy"]["box"]["nme"]["value"] == pytest.approx(
-        error(result)
-    )
+    assert json.loads(done.output)["metrics"]["nme_box"]["value"] == pytest.approx(error(result))
 
 
 def test_a_folder_of_ones_own_as_the_labels(tmp_path, few):

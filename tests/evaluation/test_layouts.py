@@ -282,7 +282,7 @@ def test_a_mesh_in_a_table_has_eyes_too(tmp_path, few):
     (tmp_path / "mesh.csv").write_text("\n".join(",".join(row) for row in [head, *rows]))
     labels = pts_folder(tmp_path / "labels", truth)  # which do not say that they are ibug68
     result = read_faces(tmp_path / "mesh.csv", labels)
-    assert set(compute_metrics(result, resamples=2).accuracy) >= {"box", "interocular"}
+    assert {"nme_box", "nme_interocular"} <= set(compute_metrics(result, resamples=2).metrics)
 
 
 def test_shares_of_the_image_are_not_taken_for_pixels_in_silence(tmp_path, few):
@@ -323,9 +323,8 @@ def test_calibrated_parts_that_were_never_trained_are_not_reported(tmp_path, few
     (tmp_path / "p.json").write_text(json.dumps({"faces": faces}))
     result = read_faces(tmp_path / "p.json", write_spiga(tmp_path / "t.json", truth))
     metrics = compute_metrics(result, resamples=5)
-    assert metrics.untrained == ("covariance", "visibility")
-    assert metrics.uncertainty is None and metrics.visibility is None and not metrics.selective
-    assert metrics.classes["unoccluded"].mean_visibility is None
+    assert metrics.missing == ("covariance", "visibility")
+    assert metrics.value("mean_visibility.unoccluded") is None and "nll" not in metrics.metrics
 
 
 def test_names_that_no_file_can_have_are_names_all_the_same(tmp_path, few, luvli):

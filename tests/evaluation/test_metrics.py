@@ -1,6 +1,8 @@
-"""The dictionary of all metrics: agreement with the single functions, and every edge case."""
+"""Every metric through the registry: agreement with the single functions, and every edge case."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,131 +10,131 @@ from scored_files import changed
 
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError
-from luvli.evaluation import accuracy, uncertainty
+from luvli.evaluation import accuracy, registry, uncertainty
 from luvli.evaluation.labelled_faces import LabelledFaces
-from luvli.evaluation.metric_records import EvaluationMetrics, SubsetMetrics, find_metric
-from luvli.evaluation.metrics import compute_metrics
+from luvli.evaluation.metrics import Evaluation, compute_metrics
+from luvli.evaluation.report import report_sections, value_table
 from luvli.evaluation.report_file import read_parquet, write_parquet
 from luvli.faces import FaceLandmarks, Faces
 
 
 def test_numbers_are_those_of_the_single_functions(faces):
-    result = compute_metrics(faces, resamples=50)
+    result = compute_metrics(faces, resamples=20)
     for kind in accuracy.NORMALIZERS:
         errors = accuracy.nme(faces.points, faces.labels, kind)
-        block = result.accuracy[kind]
-        assert block.nme.value == pytest.approx(errors.mean())
+        assert result.value(f"nme_{kind}") == pytest.approx(errors.mean())
         for cutoff in (7, 8, 10):
-            assert block.auc[cutoff].value == pytest.approx(accuracy.auc(errors, cutoff))
-            assert block.failure_rate[cutoff].value == pytest.approx(
-                accuracy.failure_rate(errors, cutoff)
-            )
-            assert block.auc_polyline[cutoff] == pytest.approx(
-                accuracy.auc(errors, cutoff, "polyline")
-            )
-        seen = accuracy.nme(faces.points, faces.labels, kind, average="visible")
-        assert block.nme_visible.value == pytest.approx(seen.mean())
-    nll = uncertainty.negative_log_likelihood(faces.points, faces.covariance, faces.labels)
-    assert result.uncertainty.nll.laplace.pixel.value == pytest.approx(np.nanmean(nll))
+            for name, expected in (
+                ("auc{}_{}", accuracy.auc(errors, cutoff)),
+                ("fr{}_{}", accuracy.failure_rate(errors, cutoff)),
+                ("auc{}_polyline_{}", accuracy.auc(errors, cutoff, "polyline")),
+            ):
+                assert result.value(name.format(cutoff, kind)) == pytest.approx(expected)
+        visible = accuracy.nme(faces.points, faces.labels, kind, average="visible")
+        assert result.value(f"nme_vis_{kind}") == pytest.approx(visible.mean())
+    given = (faces.points, faces.covariance, faces.labels)
+    nll = uncertainty.negative_log_likelihood(*given)
+    assert result.value("nll_pixel") == pytest.approx(np.nanmean(nll))
     published = uncertainty.negative_log_likelihood(
-        faces.points, faces.covariance, faces.labels, scale=faces.paper_pixel * 4, constant=False
+        *given, scale=faces.paper_pixel * 4, constant=False
     )
-    assert result.uncertainty.nll.published.value == pytest.approx(np.nanmean(published))
+    assert result.value("nll_published") == pytest.approx(np.nanmean(published))
+    right = (faces.visibility > 0.5) == (faces.label_visibility > 0)
+    assert result.value("visibility_accuracy") == pytest.approx(right.mean())
+    hidden = faces.label_visibility == 0
+    assert result.value("accuracy_by_class.self_occluded") == pytest.approx(right[hidden].mean())
+    errors = faces.landmark_errors()
+    assert result.value("error_by_part.jaw") == pytest.approx(np.nanmean(errors[:, :17]))
+    assert result.value("pck5") == pytest.approx(
+        np.nanmean(np.where(np.isnan(errors), np.nan, errors <= 5).T, axis=0).mean() * 100
+    )
 
 
 def test_subsets_are_measured_as_sets_of_their_own(faces):
-    result = compute_metrics(faces, resamples=50)
-    alone = compute_metrics(faces[faces.subsets["odd"]], resamples=50)
-    assert result.subsets["odd"].faces == 20
-    assert result.subsets["odd"].accuracy == alone.accuracy
+    result = compute_metrics(faces, resamples=20)
+    alone = compute_metrics(faces[faces.subsets["odd"]], resamples=20)
+    assert result.subsets["odd"].faces == 20 and alone.subsets == {}
+    for name, value in result.subsets["odd"].metrics.items():
+        if not name.startswith(("error_by_face", "coverage_by_face")):  # thirds of other faces
+            assert value == pytest.approx(alone.metrics[name], nan_ok=True), name
 
 
-def test_true_predictions_look_true(faces, make_faces):
-    result = compute_metrics(make_faces(300), resamples=20)
-    assert result.uncertainty.coverage.error < 0.01 and abs(result.uncertainty.kl) < 0.01
-    assert result.uncertainty.coverage.at["0.9"] == pytest.approx(0.9, abs=0.01)
+def test_true_predictions_look_true(make_faces):
+    result = compute_metrics(make_faces(300), resamples=5)
+    assert result.value("coverage_error") < 0.01 and abs(result.value("kl")) < 0.01
+    assert result.value("coverage_90") == pytest.approx(90, abs=1)
     doubled = make_faces(300)
     doubled = changed(doubled, covariance=doubled.covariance / 4)
-    wrong = compute_metrics(doubled, resamples=20)
-    assert wrong.uncertainty.coverage.bias < -0.1 and wrong.uncertainty.kl > 0.2
+    wrong = compute_metrics(doubled, resamples=5)
+    assert wrong.value("coverage_bias") < -0.1 and wrong.value("kl") > 0.2
 
 
-def test_spread_in_pixels_of_the_network_input(faces):
-    result = compute_metrics(faces, resamples=10).classes["unoccluded"]
+def test_spread_in_pixels_of_the_paper(faces):
+    result = compute_metrics(faces, resamples=5)
     chosen = faces.label_visibility == 1
     unit = np.broadcast_to(faces.paper_pixel[:, None] ** 2, chosen.shape)
     roots = np.sqrt(np.linalg.det(faces.covariance))
-    assert result.spread_paper == pytest.approx((roots / unit)[chosen].mean())
-    assert result.spread_pixel == pytest.approx(roots[chosen].mean())
+    assert result.value("spread_paper.unoccluded") == pytest.approx((roots / unit)[chosen].mean())
+    assert result.value("spread_pixel.unoccluded") == pytest.approx(roots[chosen].mean())
+    assert result.value("spread_pixel.self_occluded") is None
 
 
 def test_points_alone_are_enough(make_faces):
     bare = changed(make_faces(5), covariance=None, visibility=None, paper_pixel=None)
-    result = compute_metrics(bare, resamples=10)
-    assert result.accuracy["box"].nme.value > 0
-    assert result.uncertainty is None and result.visibility is None and not result.selective
+    result = compute_metrics(bare, resamples=5)
+    assert result.value("nme_box") > 0 and result.missing == ("covariance", "visibility")
+    sections = {registry.get_metric(name).section for name in result.metrics}
+    assert sections == {"Accuracy", "Visibility"}
 
 
 def test_missing_predictions_are_named_and_counted(make_faces):
     faces = make_faces(10)
-    predicted = faces.points.copy()
-    predicted[4] = np.nan
-    covariance = faces.covariance.copy()
-    covariance[4] = np.nan
-    result = compute_metrics(changed(faces, points=predicted, covariance=covariance), resamples=10)
+    points, covariance = faces.points.copy(), faces.covariance.copy()
+    points[4], covariance[4] = np.nan, np.nan
+    result = compute_metrics(changed(faces, points=points, covariance=covariance), resamples=5)
     assert result.failed == ("face_004",)
-    before = compute_metrics(faces, resamples=10)
-    block = result.accuracy["box"]
+    before = compute_metrics(faces, resamples=5)
     rest = accuracy.nme(np.delete(faces.points, 4, 0), np.delete(faces.labels, 4, 0))
-    assert block.nme.value == pytest.approx((rest.sum() + 100) / 10)
-    assert block.nme_predicted == pytest.approx(rest.mean())
-    assert block.failure_rate[10].value == pytest.approx(
-        before.accuracy["box"].failure_rate[10].value + 10
-    )
-    assert np.isfinite(result.selective["face"].aurc)
-    assert EvaluationMetrics.model_validate_json(result.to_json()).to_json() == result.to_json()
+    assert result.value("nme_box") == pytest.approx((rest.sum() + 100) / 10)
+    assert result.value("nme_predicted_box") == pytest.approx(rest.mean())
+    assert result.value("fr10_box") == pytest.approx(before.value("fr10_box") + 10)
+    assert np.isfinite(result.value("aurc_face"))
 
 
-def test_a_face_without_visible_landmarks_is_named(make_faces):
-    faces = make_faces(6)
-    truth, classes = faces.labels.copy(), faces.label_visibility.copy()
-    truth[2], classes[2] = np.nan, 0
-    result = compute_metrics(changed(faces, labels=truth, label_visibility=classes), resamples=10)
-    assert result.unmeasurable == ("face_002",) and result.failed == ()
-    rest = accuracy.nme(np.delete(faces.points, 2, 0), np.delete(faces.labels, 2, 0))
-    assert result.accuracy["box"].nme.value == pytest.approx(rest.mean())
-
-
-def test_nothing_measurable_at_all(make_faces):
-    faces = make_faces(2)
-    gone = changed(
-        faces,
-        labels=np.full_like(faces.labels, np.nan),
-        label_visibility=np.zeros_like(faces.label_visibility),
-    )
-    result = compute_metrics(gone, resamples=10)
-    assert result.accuracy == {} and len(result.unmeasurable) == 2
-    assert EvaluationMetrics.model_validate_json(result.to_json()).to_json() == result.to_json()
-
-
-def test_all_predictions_missing(make_faces):
+@pytest.mark.parametrize("case", ["no label", "no prediction", "one face without labels"])
+def test_what_cannot_be_measured_stands_in_no_mean(tmp_path, make_faces, case):
     faces = make_faces(3)
-    gone = changed(
-        faces,
-        points=np.full_like(faces.points, np.nan),
-        covariance=np.full_like(faces.covariance, np.nan),
+    points, labels, classes = (
+        a.copy() for a in (faces.points, faces.labels, faces.label_visibility)
     )
-    result = compute_metrics(gone, resamples=10)
-    assert len(result.failed) == 3
-    assert result.accuracy["box"].nme.value == 100
-    assert result.accuracy["box"].auc[7].value == 0
-    assert EvaluationMetrics.model_validate_json(result.to_json()).to_json() == result.to_json()
+    rows = slice(None) if case == "no label" else slice(1, 2)
+    if case == "no prediction":
+        points[:] = np.nan
+    else:
+        labels[rows], classes[rows] = np.nan, 0
+    covariance = np.where(np.isnan(points)[..., None], np.nan, faces.covariance)
+    result = compute_metrics(
+        changed(
+            faces, points=points, labels=labels, label_visibility=classes, covariance=covariance
+        ),
+        resamples=5,
+    )
+    (tmp_path / "m.json").write_text(result.to_json())
+    assert Evaluation.read(tmp_path / "m.json").to_json() == result.to_json()
+    if case == "no prediction":
+        assert len(result.failed) == 3
+        assert result.value("nme_box") == 100 and result.value("auc7_box") == 0
+    elif case == "no label":
+        assert result.value("nme_box") is None and len(result.unmeasurable) == 3
+    else:
+        assert result.unmeasurable == ("face_001",) and result.failed == ()
+        rest = accuracy.nme(np.delete(points, 1, 0), np.delete(labels, 1, 0))
+        assert result.value("nme_box") == pytest.approx(rest.mean())
 
 
 def test_one_image_has_values_and_no_intervals(make_faces):
-    result = compute_metrics(make_faces(1), resamples=10)
-    block = result.accuracy["box"].nme
-    assert block.value > 0 and np.isnan([block.low, block.high]).all()
+    box = compute_metrics(make_faces(1), resamples=5).metrics["nme_box"]
+    assert box.value > 0 and np.isnan([box.low, box.high]).all()
 
 
 def test_no_images_are_refused(make_faces):
@@ -142,29 +144,47 @@ def test_no_images_are_refused(make_faces):
 
 def test_unknown_markup_has_boxes_only(make_faces):
     faces = make_faces(4)
-    odd = LabelledFaces.from_arrays(
-        faces.points[:, :7], faces.labels[:, :7], faces.label_visibility[:, :7]
-    )
-    assert set(compute_metrics(odd, resamples=10).accuracy) == {"box", "diagonal"}
+    odd = LabelledFaces.from_arrays(faces.points[:, :7], faces.labels[:, :7])
+    found = compute_metrics(odd, resamples=5)
+    kinds = {registry.get_metric(name).normalizer for name in found.metrics} - {""}
+    assert kinds == {"box", "diagonal"}
 
 
 def test_the_data_sets_own_normaliser_is_reported_too(faces):
-    own = changed(faces, lengths={"box_size": np.full(len(faces), 50.0)})
-    value = compute_metrics(own, resamples=10).accuracy["box_size"].nme.value
+    own = replace(faces, lengths={"box_size": np.full(len(faces), 50.0)})
     expected = accuracy.nme(faces.points, faces.labels, np.full(len(faces), 50.0)).mean()
-    assert value == pytest.approx(expected)
+    result = compute_metrics(own, resamples=5)
+    assert result.value("nme_box_size|nme_diagonal") == pytest.approx(expected)
+    plain = compute_metrics(faces, resamples=5)
+    assert plain.value("nme_box_size|nme_diagonal") == plain.value("nme_diagonal")
 
 
-def test_a_metric_is_found_by_the_first_path_that_is_there(faces):
-    result = compute_metrics(faces, resamples=10)
-    box = result.accuracy["box"]
-    assert find_metric(result, "accuracy.box_size.nme|accuracy.box.nme") == box.nme.value
-    assert find_metric(result, "accuracy.box.auc.7") == box.auc[7].value
-    assert find_metric(result, "uncertainty.kl") == result.uncertainty.kl
-    bare = SubsetMetrics(faces=3, accuracy={})
-    assert find_metric(bare, "accuracy.box.nme") is None
-    with pytest.raises(AttributeError):
-        find_metric(result, "accuracy.box.nmw")
+def test_names_of_metrics_are_told_apart():
+    names = [metric.name for metric in registry.METRICS]
+    assert len(set(names)) == len(names)
+    for names in registry.QUOTED.values():
+        assert all(registry.get_metric(name).name == name for name in names)
+
+
+def test_one_line_puts_a_metric_everywhere(faces, monkeypatch, tmp_path):
+    """As CONTRIBUTING says: a function and a line of the registry."""
+    from luvli.evaluation import compare, metrics, report
+
+    def largest(faces: LabelledFaces) -> np.ndarray:
+        return np.nanmax(faces.landmark_errors(), axis=1)
+
+    line = registry.Metric("largest", "largest error", "% of the box", largest, better="lower")
+    for module in (registry, metrics, report, compare):
+        monkeypatch.setattr(module, "METRICS", (*registry.METRICS, line))
+    result = compute_metrics(faces, resamples=5)
+    expected = f"{np.nanmax(faces.landmark_errors(), axis=1).mean():.2f}"
+    assert '"largest"' in result.to_json()
+    assert expected in value_table(result).text()
+    tables = report_sections(result)["Accuracy"]
+    assert any(expected in table.html() and expected in table.markdown() for table in tables)
+    both = [compare.StoredReport(result, faces), compare.StoredReport(result, faces)]
+    for table in compare.comparison_tables(compare.distinct(both, ["a", "b"])):
+        assert "largest error" in table.text()
 
 
 def test_parquet_keeps_everything(tmp_path, faces):
@@ -174,17 +194,14 @@ def test_parquet_keeps_everything(tmp_path, faces):
     )  # fmt: skip
     write_parquet(tmp_path / "p.parquet", full)
     back = read_parquet(tmp_path / "p.parquet")
-    for name in ("points", "labels", "label_visibility", "covariance", "visibility", "label_boxes",
-                 "paper_pixel"):  # fmt: skip
+    for name in ("points", "labels", "label_visibility", "covariance", "visibility",
+                 "label_boxes", "paper_pixel"):  # fmt: skip
         assert np.array_equal(getattr(back, name), getattr(full, name), equal_nan=True), name
     for name in ("names", "images", "markup", "method", "dataset", "subset", "notes"):
         assert getattr(back, name) == getattr(full, name), name
     assert np.array_equal(back.subsets["odd"], full.subsets["odd"])
     assert np.array_equal(back.lengths["box_size"], full.lengths["box_size"])
-
-
-def test_parquet_of_points_alone(tmp_path, make_faces):
-    bare = changed(make_faces(3), covariance=None, visibility=None, paper_pixel=None, subsets={})
+    bare = changed(full, covariance=None, visibility=None, paper_pixel=None, subsets={})
     write_parquet(tmp_path / "p.parquet", bare)
     back = read_parquet(tmp_path / "p.parquet")
     assert back.covariance is None and np.array_equal(back.points, bare.points)
@@ -196,6 +213,30 @@ def test_broken_parquet_is_one_sentence(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(InputError, match="not a readable parquet file"):
         read_parquet(path)
+
+
+@pytest.mark.parametrize("column", ["points", "covariance", "face_id", "paper_pixel", "markup"])
+@pytest.mark.parametrize("kind", ["words", "numbers", "structs", "bytes", "nested"])
+def test_columns_of_other_types_are_one_sentence(luvli, tmp_path, make_faces, column, kind):
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    write_parquet(tmp_path / "p.parquet", make_faces(2))
+    table = parquet.read_table(tmp_path / "p.parquet")
+    values = {
+        "words": ["a", "b"], "numbers": [1, 2], "structs": [{"a": 1}, {"a": 2}],
+        "bytes": [b"a", b"b"], "nested": [[["a"]], [["b"]]],
+    }[kind]  # fmt: skip
+    place = table.column_names.index(column)
+    parquet.write_table(
+        table.set_column(place, column, arrow.array(values)), tmp_path / "q.parquet"
+    )
+    done = luvli("score", tmp_path / "q.parquet", "--resamples", 2, "--json")
+    fits = (column, kind) in {
+        ("face_id", "words"), ("face_id", "numbers"), ("paper_pixel", "numbers"),
+        ("markup", "words"), ("markup", "numbers"), ("face_id", "bytes"), ("markup", "bytes"),
+    }  # fmt: skip
+    assert done.exit_code == (0 if fits else 2), done.output[-300:]
+    assert "Traceback" not in done.output and (fits or "q.parquet" in done.output)
 
 
 def test_records_and_predictions_become_arrays(make_faces):
@@ -219,15 +260,6 @@ def test_records_and_predictions_become_arrays(make_faces):
     assert result.subsets["even"].tolist() == [True, False, True]
     assert result.lengths["box_size"].tolist() == [10, 11, 12]
     assert np.array_equal(result.labels, faces.labels, equal_nan=True)
+    assert np.isnan(result.visibility[2]).all()
     with pytest.raises(InputError, match="one prediction for each face"):
         LabelledFaces.from_records(records, Faces.stack(predictions[:2]))
-
-
-def test_untrained_visibility_is_not_evaluated(make_faces):
-    faces = make_faces(1)
-    record = FaceRecord(points=faces.labels[0], visibility=faces.label_visibility[0])
-    prediction = FaceLandmarks(
-        points=faces.points[0], covariance=faces.covariance[0], visibility=faces.visibility[0],
-        box=[0, 0, 1, 1], visibility_trained=False,
-    )  # fmt: skip
-    assert LabelledFaces.from_records([record], Faces.stack([prediction])).visibility is None

@@ -11,7 +11,7 @@ import pytest
 from luvli.data.formats import write_json
 from luvli.data.record import FaceRecord
 from luvli.evaluation.match import read_faces
-from luvli.evaluation.metrics import accuracies, compute_metrics
+from luvli.evaluation.metrics import compute_metrics
 from luvli.faces import FaceLandmarks, Faces
 from luvli.likelihood import family
 from luvli.prediction.parts import Row
@@ -54,7 +54,7 @@ def test_every_format_closes(scene, name):
         assert back.visibility[2, 2] == pytest.approx(0.1)
     expected = np.linalg.norm(faces.points - truth, axis=2).mean(axis=1)
     size = np.sqrt(np.prod(np.ptp(truth, axis=1), axis=1))
-    found = accuracies(back, 1, 0)["box"].nme.value
+    found = back.nme("box").mean()
     assert found == pytest.approx((expected / size).mean() * 100, rel=1e-4)
 
 
@@ -98,9 +98,9 @@ def test_the_density_of_a_calibration_travels(scene, name):
     truth = family(law).from_covariance(faces.points, faces.covariance).sample(1, rng)[0]
     scored = replace(back, labels=truth, label_visibility=np.ones((8, 68), np.int8))
     found = compute_metrics(scored, resamples=50)
-    own = found.uncertainty
-    assert own.likelihood == law and own.nll.calibrated == own.own_nll
-    assert own.coverage.at["0.9"] == pytest.approx(0.9, abs=0.05)
+    assert found.likelihood == law
+    assert found.value("nll") == pytest.approx(found.value(f"nll_by_density.{law}"))
+    assert found.value("coverage_90") == pytest.approx(90, abs=5)
     wanted = family(law).from_covariance(back.points, back.covariance).entropy().mean()
-    assert own.own_nll.pixel.value == pytest.approx(wanted, abs=0.15)
-    assert own.own_nll.pixel.value < own.nll.laplace.pixel.value  # the law that they were drawn by
+    assert found.value("nll_pixel") == pytest.approx(wanted, abs=0.15)
+    assert found.value("nll") < found.value("nll_by_density.laplace")  # drawn by its own density

@@ -12,10 +12,10 @@ from scored_files import changed
 from luvli.data.formats import write_pts
 from luvli.errors import InputError
 from luvli.evaluation import compare
-from luvli.evaluation.metric_records import EvaluationMetrics
+from luvli.evaluation.metrics import Evaluation
 from luvli.evaluation.report import write_report
 from luvli.evaluation.report_file import read_parquet
-from luvli.evaluation.table_text import interval
+from luvli.evaluation.table import interval
 
 FILES = ["metrics.json", "predictions.parquet", "report.html", "report.md"]
 
@@ -32,7 +32,7 @@ def report(tmp_path_factory, faces):
 def test_four_files_and_nothing_else(report):
     folder, metrics = report
     assert sorted(p.name for p in folder.iterdir()) == FILES
-    assert EvaluationMetrics.read(folder / "metrics.json").to_json() == metrics.to_json()
+    assert Evaluation.read(folder / "metrics.json").to_json() == metrics.to_json()
 
 
 def test_the_page_needs_no_other_file(report):
@@ -47,12 +47,12 @@ def test_both_texts_say_the_same_numbers(report):
     folder, metrics = report
     text, page = ((folder / name).read_text() for name in ("report.md", "report.html"))
     for value in (
-        interval(metrics.accuracy["box"].nme),
-        interval(metrics.accuracy["interocular"].auc[10]),
-        interval(metrics.subsets["odd"].accuracy["box"].nme),
-        f"{metrics.uncertainty.kl:.4f}",
-        f"{metrics.visibility.brier:.4f}",
-        "Table 9: MERL-RAV results on three types of landmarks",
+        interval(metrics.metrics["nme_box"]),
+        interval(metrics.metrics["auc10_interocular"]),
+        interval(metrics.subsets["odd"].metrics["nme_box"]),
+        f"{metrics.value('kl'):.4f}",
+        f"{metrics.value('visibility_brier'):.4f}",
+        "Table 9 (paper): MERL-RAV results on three types of landmarks",
         "made up †",
     ):
         assert value in text and value in page
@@ -95,7 +95,7 @@ def test_a_report_of_hardly_anything(tmp_path, make_faces, case):
     assert sorted(p.name for p in (tmp_path / "r").iterdir()) == FILES
     if case == "no prediction":
         assert "face_000, face_001" in (tmp_path / "r/report.md").read_text()
-        assert metrics.accuracy["box"].failure_rate[10].value == 100
+        assert metrics.value("fr10_box") == 100
 
 
 def test_a_report_needs_a_folder(tmp_path, faces):
@@ -121,7 +121,8 @@ def two(tmp_path_factory, faces):
 
 def test_differences_are_paired_by_name(two, faces):
     reports = [compare.read_report(folder) for folder in two]
-    nme_row, auc_row, _ = compare.paired_differences(reports)
+    rows = {row.metric: row for row in compare.paired_differences(reports)}
+    nme_row, auc_row = rows["nme_box"], rows["auc7_box"]
     from luvli.evaluation import auc, nme
 
     errors = nme(faces.points, faces.labels)[:30]
@@ -135,7 +136,7 @@ def test_strangers_are_not_paired(two):
     renamed = changed(reports[1].faces, names=tuple(f"x{i}" for i in range(30)))
     strangers = [reports[0], compare.StoredReport(reports[1].metrics, renamed)]
     assert compare.paired_differences(strangers) == []
-    assert "no paired test: bad" in compare.comparison_tables(strangers)[0].note
+    assert "no paired test: bad" in " ".join(compare.comparison_tables(strangers)[0].notes)
 
 
 def test_faces_that_share_nothing_but_a_number_are_not_paired(two):
@@ -172,20 +173,20 @@ def test_score_compare_table_and_figure_in_a_row(luvli, tmp_path, faces, quick):
         "--name", "mine", "--dataset", "merl_rav", "--subset", "frontal", "--resamples", 20,
     )  # fmt: skip
     assert done.exit_code == 0, done.output
-    assert "mine on merl_rav frontal: NME box" in done.output
-    metrics = EvaluationMetrics.read(tmp_path / "r/metrics.json")
-    table = luvli("table", "8", "--reports", tmp_path / "r", "--json")
+    assert "mine on merl_rav frontal: 40 faces" in done.output
+    metrics = Evaluation.read(tmp_path / "r/metrics.json")
+    table = luvli("paper", "table", "8", "--reports", tmp_path / "r", "--json")
     row = json.loads(table.output)["rows"][-1]
     assert row["method"] == "mine" and not row["quoted"]
-    assert row["values"][1] == pytest.approx(metrics.accuracy["box"].nme.value)
-    printed = luvli("table", "merl_rav", "--reports", tmp_path / "r").output
+    assert row["values"][1] == pytest.approx(metrics.value("nme_box"))
+    printed = luvli("paper", "table", "merl_rav", "--reports", tmp_path / "r").output
     assert "mine †" in printed and "82.10" in printed
     again = luvli("compare", tmp_path / "r", tmp_path / "r", "--out", tmp_path / "c")
     assert again.exit_code == 0 and "mine (r)" in again.output
     made = sorted(p.name for p in (tmp_path / "c").iterdir())
     assert made == ["compare.html", "compare.json", "compare.md"]
     drawn = luvli(
-        "figure", "4", "--predictions", tmp_path / "r/predictions.parquet",
+        "paper", "figure", "4", "--predictions", tmp_path / "r/predictions.parquet",
         "--out", tmp_path / "f.png",
     )  # fmt: skip
     assert drawn.exit_code == 0, drawn.output
@@ -199,21 +200,25 @@ def test_score_prints_json(luvli, tmp_path, faces):
 
 
 def test_lists_of_tables_and_figures(luvli):
-    assert "split2" in luvli("table").output and "residuals" in luvli("figure").output
-    assert "| LUVLi* (paper) | 2.10 |" in luvli("table", "4", "--md").output
+    assert (
+        "split2" in luvli("paper", "table").output
+        and "residuals" in luvli("paper", "figure").output
+    )
+    plain = luvli("paper", "table", "4", "--md", "--no-later").output
+    assert "| LUVLi* (paper) | **2.10** |" in plain
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (("score", "nowhere.npz"), "nowhere.npz does not exist"),
-        (("table", "44"), "unknown table"),
-        (("figure", "x"), "unknown figure"),
-        (("figure", "4"), "needs --predictions"),
-        (("figure", "4", "--normalizer", "iod"), "unknown normalizer"),
-        (("figure", "4", "--predictions", "a", "--out", "b.bmp"), "unknown kind of image"),
+        (("paper", "table", "44"), "unknown table"),
+        (("paper", "figure", "x"), "unknown figure"),
+        (("paper", "figure", "4"), "needs --predictions"),
+        (("paper", "figure", "4", "--normalizer", "iod"), "unknown normalizer"),
+        (("paper", "figure", "4", "--predictions", "a", "--out", "b.bmp"), "unknown kind of image"),
         (("compare", "nowhere"), "is not a report folder"),
-        (("compare", "nowhere", "--cutoff", "5"), "unknown cutoff"),
+        (("compare", "nowhere", "--normalizer", "iod"), "unknown normalizer"),
         (("score", "x", "--likelihood", "cauchy"), "unknown likelihood"),
         (("evaluate", "m", "--data", "w301", ".", "--out", "r"), "unknown data set 'w301'"),
     ],
@@ -221,3 +226,30 @@ def test_lists_of_tables_and_figures(luvli):
 def test_mistakes_are_one_line_and_code_two(luvli, arguments, sentence):
     done = luvli(*arguments)
     assert done.exit_code == 2 and sentence in done.output and "Traceback" not in done.output
+
+
+def test_reports_of_several_test_sets_do_not_overwrite_each_other(luvli, tmp_path, faces, quick):
+    """One --out: the first report stands in it, others in folders of their own."""
+    np.savez(tmp_path / "p.npz", points=faces.points, truth=faces.labels)
+    for dataset, times in (("w300", 2), ("menpo", 1)):
+        for _ in range(times):
+            done = luvli("score", tmp_path / "p.npz", "--out", tmp_path / "r", "--name", "m",
+                         "--dataset", dataset, "--resamples", 5)  # fmt: skip
+            assert done.exit_code == 0, done.output
+    found = {p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("metrics.json")}
+    assert found == {"r/metrics.json", "r/m-menpo-all/metrics.json"}
+    assert Evaluation.read(tmp_path / "r/metrics.json").dataset == "w300"
+
+
+def test_score_prints_what_papers_quote(luvli, tmp_path, faces):
+    np.savez(tmp_path / "p.npz", points=faces.points, truth=faces.labels)
+    done = luvli("score", tmp_path / "p.npz", "--dataset", "w300", "--resamples", 5)
+    for name in ("NME_inter-ocular (eq. 15)", "AUC8", "FR8", "AUC10", "FR10", "NME_box (eq. 15)",
+                 "NME_vis, box (eq. 20)"):  # fmt: skip
+        assert name in done.output, name
+
+
+def test_names_with_dollars_do_not_end_a_report(tmp_path, make_faces):
+    faces = changed(make_faces(4), method=r"a$b_{ $x^ \\frac", dataset="$")
+    write_report(tmp_path / "r", faces, resamples=2)
+    assert (tmp_path / "r/report.html").is_file()

@@ -83,9 +83,8 @@ def test_confidence_reaches_the_metrics(tmp_path) -> None:
     """Two of four faces failed; the confidence knows which, and says so too boldly."""
     from luvli.evaluation.labelled_faces import LabelledFaces
     from luvli.evaluation.metrics import compute_metrics
+    from luvli.evaluation.report import value_table
     from luvli.evaluation.report_file import read_parquet, write_parquet
-    from luvli.evaluation.report_tables import confidence_tables
-    from luvli.evaluation.summary import summary_rows
 
     truth = np.random.default_rng(0).uniform(0, 100, (4, 6, 2))
     truth[:, 0], truth[:, 1] = 0.0, 100.0  # every box has a size of 100
@@ -96,14 +95,14 @@ def test_confidence_reaches_the_metrics(tmp_path) -> None:
         covariance=np.tile(np.eye(2), (4, 6, 1, 1)), confidence=np.array([0.9, 0.8, 0.1, 0.2]),
         expected_error=np.array([1.0, 2.0, 11.0, 19.0]),
     )  # fmt: skip
-    found = compute_metrics(faces, resamples=10).confidence
-    assert found.auroc == 1.0 and found.failed == 0.5
-    assert found.calibration_error == pytest.approx((0.1 + 0.2 + 0.1 + 0.2) / 4)
-    assert found.gain_share_expected_error == pytest.approx(1.0)
-    assert (found.expected_error, found.error) == pytest.approx((8.25, 8.25))
+    found = compute_metrics(faces, resamples=10)
+    assert found.value("confidence_auroc") == 1.0 and found.value("confidence_failed") == 0.5
+    expected = (0.1 + 0.2 + 0.1 + 0.2) / 4
+    assert found.value("confidence_calibration_error") == pytest.approx(expected)
+    assert found.value("expected_error_gain_share") == pytest.approx(1.0)
+    assert found.value("expected_error") == pytest.approx(8.25)
     write_parquet(tmp_path / "p.parquet", faces)
     again = read_parquet(tmp_path / "p.parquet")
     assert again.faces.confidence.tolist() == faces.faces.confidence.tolist()
-    metrics = compute_metrics(again, resamples=10)
-    assert confidence_tables(metrics)[0].rows[0][2] == "1.000"
-    assert any("confidence" in row[0] for row in summary_rows(metrics))
+    rows = {row[0]: row[1] for row in value_table(compute_metrics(again, resamples=10)).rows}
+    assert rows["AUROC of the confidence"] == "1.000"

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from luvli.errors import InputError
-from luvli.evaluation.metric_records import SubsetMetrics
-from luvli.evaluation.metrics import compute_metrics
-from luvli.evaluation.tables import (
+from luvli.evaluation.bootstrap import Interval
+from luvli.evaluation.metrics import SubsetMetrics, compute_metrics
+from luvli.evaluation.paper_tables import (
     footnotes,
     paper_faces,
-    printed_blocks,
+    printed_tables,
     published_json,
-    published_markdown,
     published_table,
     published_tables,
     read_reports,
@@ -89,8 +89,6 @@ def test_by_number_by_name_and_unknown():
 
 @pytest.fixture(scope="module")
 def report(faces):
-    from dataclasses import replace
-
     return compute_metrics(replace(faces, dataset="merl_rav", method="mine"), resamples=20)
 
 
@@ -100,19 +98,17 @@ def test_our_row_stands_below_the_quoted_ones(report):
         assert len(table.rows) == len(published_table(number).rows) + 1
         assert not table.rows[-1].quoted and table.rows[-1].method == "mine"
     table = with_reports(published_table(8), [report])
-    box = report.accuracy["box"]
-    assert table.rows[-1].values[0] == box.nme.value
-    assert table.rows[-1].values[4] == box.auc[7].value
+    assert table.rows[-1].values[0] == report.value("nme_box")
+    assert table.rows[-1].values[4] == report.value("auc7_box")
     assert table.rows[-1].values[1] is None  # no frontal subset in this report
     line = with_reports(published_table(8), [report], auc="polyline").rows[-1]
-    assert line.values[4] == box.auc_polyline[7]
+    assert line.values[4] == report.value("auc7_polyline_box")
 
 
 def test_units_of_the_table(report):
     row = with_reports(published_table(9), [report]).rows[-1]
-    plain = report.classes["unoccluded"]
-    assert row.values[8] == plain.spread_paper
-    assert row.values[9] == pytest.approx(plain.spread_box * 1e4)
+    assert row.values[8] == report.value("spread_paper.unoccluded")
+    assert row.values[9] == report.value("spread_box.unoccluded")
 
 
 def test_reports_of_other_data_sets_add_nothing(report):
@@ -121,31 +117,33 @@ def test_reports_of_other_data_sets_add_nothing(report):
 
 
 def test_subsets_inside_a_report_and_reports_of_subsets_fill_one_row(report):
-    part = SubsetMetrics(accuracy=report.accuracy, faces=3)
-    whole = report.model_copy(update={"subsets": {"profile": part}})
-    frontal = report.model_copy(update={"subset": "frontal", "subsets": {}})
+    part = SubsetMetrics(3, report.metrics)
+    whole = replace(report, subsets={"profile": part})
+    frontal = replace(report, subset="frontal", subsets={})
     row = with_reports(published_table(8), [whole, frontal]).rows[-1]
-    value = report.accuracy["box"].nme.value
+    value = report.value("nme_box")
     assert row.values[:4] == (value, value, None, value)
 
 
 def test_auc_of_wflw_is_a_fraction(report):
-    mine = report.model_copy(update={"dataset": "wflw", "subset": "all"})
+    mine = replace(report, dataset="wflw", subset="all")
     row = with_reports(published_table(7), [mine]).rows[-1]
-    expected = report.accuracy["interocular"].auc[10].value / 100
+    expected = report.value("auc10_interocular") / 100
     assert row.values[1] == pytest.approx(expected)
 
 
 def test_printing(report):
-    table = with_reports(published_table(13), [report.model_copy(update={"dataset": "wflw"})])
-    blocks = printed_blocks(table)
-    assert [title for title, _, _ in blocks] == [
-        "NME inter-ocular (%) ↓", "AUC 10 % ↑", "FR 10 % (%) ↓",
+    table = with_reports(published_table(13), [replace(report, dataset="wflw")])
+    blocks = printed_tables(table)
+    assert [block.title.rpartition(", ")[2] for block in blocks] == [
+        "NME inter-ocular (%)", "AUC 10 %", "FR 10 % (%)",
     ]  # fmt: skip
-    assert all(method != "HR-Net" for method, _ in blocks[1][2])  # it has nothing there
-    assert blocks[0][2][-1][0] == "mine †"
-    text = published_markdown(published_table(4))
+    assert all(row[0] != "HR-Net" for row in blocks[1].rows)  # it has nothing there
+    assert blocks[0].rows[-1][0] == "mine †"
+    (four,) = printed_tables(published_table(4))
+    text = four.markdown()
     assert "| SAN* | 2.86 | 2.95 | 3.50 | 59.7 | 61.9 | 51.9 |" in text and "| KDN |" in text
+    assert "<b>" in four.html() and "*" in four.text()
     assert published_json(table)["rows"][-1]["quoted"] is False
 
 
@@ -166,7 +164,7 @@ def test_rows_say_how_many_faces_they_were_measured_on(report):
     assert table.rows[-1].faces[0] == 40
     notes = footnotes(table)
     assert "† mine: merl_rav all n = 40 (the paper: 3,865: not the same test)." in notes
-    assert "n = 40 (the paper: 3,865" in published_markdown(table)
+    assert "n = 40 (the paper: 3,865" in printed_tables(table)[-1].markdown()
 
 
 @pytest.mark.parametrize(
@@ -182,22 +180,20 @@ def test_sizes_of_the_papers_tests(dataset, subset, faces):
 
 
 def test_reports_that_fit_no_column_are_named(report):
-    assert without_column(published_table(8), [report]) == []
-    (sentence,) = without_column(published_table(4), [report])
-    assert "mine on merl_rav all fits no column" in sentence and "cofw68 all" in sentence
+    assert without_column(published_table(8), [report]) == ""
+    sentence = without_column(published_table(4), [report] * 7)
+    assert "mine on merl_rav all" in sentence and "cofw68 all" in sentence
+    assert "7 of 7 reports" in sentence and "and 4 more" in sentence
 
 
 def test_reports_of_one_name_do_not_write_over_each_other(report):
     """Two runs under one name, of one column: two rows, told apart, none of them mixed."""
-    other = report.model_copy(update={"accuracy": {
-        name: part.model_copy(update={"nme": part.nme.model_copy(update={"value": 9.0})})
-        for name, part in report.accuracy.items()
-    }})  # fmt: skip
+    other = replace(report, metrics=report.metrics | {"nme_box": Interval(9.0)})
     rows = with_reports(published_table(8), [report, other, report]).rows
     mine = [row for row in rows if not row.quoted]
     assert [row.method for row in mine] == ["mine (1)", "mine (2)"]
     assert 9.0 not in mine[0].values and 9.0 in mine[1].values
-    elsewhere = report.model_copy(update={"dataset": "cofw68", "subset": "all"})
+    elsewhere = replace(report, dataset="cofw68", subset="all")
     both = with_reports(published_table(4), [elsewhere, report])
     assert [row.method for row in both.rows if not row.quoted] == ["mine"]
 
@@ -210,7 +206,8 @@ def test_later_methods_stand_between_the_paper_and_ours_with_sources(report):
     assert len(later) >= 20
     for row in later:
         assert "arXiv" in row.source and "same test faces" in row.source
-    names = dict(printed_blocks(with_later_methods(published_table(3)))[0][2])
+    rows = printed_tables(with_later_methods(published_table(3)))[0].rows
+    names = {row[0]: row[1:] for row in rows}
     assert names["STAR (2023) ‡"] == ["2.52", "4.32", "2.87"]
     assert names["PIPNet (2021) ‡"] == ["2.78", "4.89", "3.19"]
 
@@ -244,9 +241,22 @@ def test_units_do_not_depend_on_the_size_of_the_crops(make_faces, side):
     row = with_reports(published_table(5), [measured]).rows[-1]
     paper = Crop.from_box(records[0].tight_box, 256, 1.1)  # the paper's crop, by its own rule
     root = np.sqrt(np.linalg.det(paper.covariance_to_crop(faces.covariance[0])))
-    ratio = measured.classes["unoccluded"].spread_paper / row.values[1]
-    assert ratio == 1.0
+    assert measured.value("spread_paper.unoccluded") == row.values[1]
     one = compute_metrics(labelled[:1], resamples=5)
-    assert one.classes["unoccluded"].spread_paper == pytest.approx(root.mean())
-    nats = one.uncertainty.nll.laplace
-    assert nats.paper.value == pytest.approx(nats.pixel.value + 2 * np.log(paper.scale / 4))
+    assert one.value("spread_paper.unoccluded") == pytest.approx(root.mean())
+    expected = one.value("nll_pixel") + 2 * np.log(paper.scale / 4) - np.log(2 * np.pi)
+    assert one.value("nll_published") == pytest.approx(expected)
+
+
+def test_best_values_are_marked_as_in_the_paper():
+    """Table 3: LUVLi's 2.76 on common is the best, and its neighbours are not."""
+    (table,) = printed_tables(published_table(3))
+    rows = [row[0] for row in table.rows]
+    best = {column: [rows[i] for (i, j), mark in table.marks.items() if j == column
+                     and mark == "best"] for column in (1, 2, 3)}  # fmt: skip
+    for column in (1, 2, 3):
+        values = [row.values[column - 1] for row in published_table(3).rows]
+        smallest = min(v for v in values if v is not None)
+        assert best[column] == [
+            name for name, value in zip(rows, values, strict=True) if value == smallest
+        ]

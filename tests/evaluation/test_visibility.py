@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from luvli.evaluation.labelled_faces import LabelledFaces
+from luvli.evaluation.metrics import compute_metrics
 from luvli.evaluation.visibility import (
     auroc,
     brier,
+    is_called_visible,
     precision_recall,
     roc,
-    visibility_classes,
     visibility_reliability,
 )
 
@@ -90,27 +92,32 @@ def test_reliability_holds_probabilities_zero_and_one():
 def test_three_types_of_landmarks_counted_by_hand():
     classes = np.array([[0, 0, 1, 2], [0, 1, 1, -1]])
     v_hat = np.array([[0.1, 0.6, 0.9, 0.5], [0.2, 0.4, 0.8, 0.0]])
-    errors = np.array([[np.nan, np.nan, 2.0, 6.0], [np.nan, 3.0, 4.0, np.nan]])
-    spread = np.array([[9.0, 9.0, 1.0, 5.0], [9.0, 2.0, 3.0, 9.0]])
-    rows = visibility_classes(classes, v_hat, errors, spread_pixel=spread, spread_box=spread / 100)
-    hidden, plain, covered = (
-        rows[name] for name in ("self_occluded", "unoccluded", "externally_occluded")
-    )
-    assert hidden.landmarks == 3 and hidden.accuracy == pytest.approx(2 / 3)
-    assert hidden.mean_visibility == pytest.approx(0.3)
-    assert np.isnan(hidden.nme_box) and np.isnan(hidden.spread_pixel)
-    assert plain.accuracy == pytest.approx(2 / 3) and plain.nme_box == pytest.approx(3)
-    assert plain.spread_pixel == pytest.approx(2) and plain.spread_box == pytest.approx(0.02)
-    assert covered.accuracy == 0  # 0.5 is not above 0.5 ...
-    at_least = visibility_classes(classes, v_hat, rule="at least")
-    assert at_least["externally_occluded"].accuracy == 1  # ... but it is at least 0.5
-    assert rows["visible"].nme_box == pytest.approx((2 + 6 + 3 + 4) / 4)
+    labels = np.zeros((2, 4, 2))
+    labels[:, 2] = 10.0
+    labels[classes <= 0] = np.nan
+    points = np.where(np.isnan(labels), 0.0, labels)
+    points[1, 3] = np.nan  # unlabelled, so nobody asks for it
+    faces = LabelledFaces.from_arrays(points, labels, classes, visibility=v_hat)
+    found = compute_metrics(faces, resamples=2)
+    assert found.value("landmarks_by_class.self_occluded") == 3
+    assert found.value("mean_visibility.self_occluded") == pytest.approx(0.3)
+    assert found.value("accuracy_by_class.self_occluded") == pytest.approx(2 / 3)
+    assert found.value("accuracy_by_class.unoccluded") == pytest.approx(2 / 3)
+    assert found.value("accuracy_by_class.externally_occluded") == 0  # 0.5 is not above 0.5 ...
+    assert is_called_visible(0.5, rule="at least")  # ... but it is at least 0.5
+    assert found.value("error_by_visibility.self_occluded") is None
 
 
 def test_a_missing_probability_is_a_wrong_one():
-    rows = visibility_classes([[0, 0, 1, 1]], [[0.1, np.nan, 0.9, np.nan]])
-    assert rows["self_occluded"].accuracy == rows["unoccluded"].accuracy == 0.5
-    assert rows["unoccluded"].mean_visibility == 0.9
+    points = np.zeros((1, 4, 2))
+    points[0, [1, 3]] = np.nan
+    faces = LabelledFaces.from_arrays(
+        points, np.zeros((1, 4, 2)), [[0, 0, 1, 1]], visibility=[[0.1, np.nan, 0.9, np.nan]]
+    )
+    found = compute_metrics(faces, resamples=2)
+    assert found.value("accuracy_by_class.self_occluded") == 0.5
+    assert found.value("accuracy_by_class.unoccluded") == 0.5
+    assert found.value("mean_visibility.unoccluded") == 0.9
 
 
 def test_one_class_alone_has_no_curve():

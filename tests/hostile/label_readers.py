@@ -184,11 +184,11 @@ def _metrics() -> Reader:
         path.write_text(compute_metrics(faces, resamples=2).to_json())
 
     def read(path: Path) -> None:
-        from luvli.evaluation.metric_records import EvaluationMetrics, find_metric
+        from luvli.evaluation.metrics import Evaluation
 
-        metrics = EvaluationMetrics.read(path)
-        for place in ("accuracy.box.auc.7", "accuracy.box.nme"):
-            find_metric(metrics, place)
+        metrics = Evaluation.read(path)
+        for name in ("auc7_box", "nme_box"):
+            metrics.value(name)
 
     return Reader("metrics.json", ".json", make, read, mutate.JSON)
 

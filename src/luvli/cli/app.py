@@ -24,15 +24,14 @@ from luvli.cli import (
     detect,
     evaluate,
     export,
-    figure,
     import_official,
     markup,
     models,
+    paper,
     predict,
     recipes,
     score,
     serve,
-    table,
     train,
     triage,
 )
@@ -105,8 +104,7 @@ app.command()(evaluate.evaluate)
 app.command()(score.score)
 app.command()(compare.compare)
 app.command()(benchmark.benchmark)
-app.command()(table.table)
-app.command()(figure.figure)
+app.add_typer(paper.paper, name="paper")
 app.command()(train.train)
 app.add_typer(recipes.recipes, name="recipes")
 app.command()(calibrate.calibrate)

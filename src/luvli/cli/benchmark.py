@@ -42,7 +42,7 @@ def benchmark(
     """
     import json as json_module
 
-    from luvli.cli.tables import print_table
+    from luvli.cli.tables import show
     from luvli.evaluation import benchmark as running
     from luvli.evaluation.accuracy import normalizer_name
     from luvli.evaluation.methods import open_method
@@ -60,10 +60,6 @@ def benchmark(
     if json:
         typer.echo(json_module.dumps(running.benchmark_json(results)))
         return
-    table = running.benchmark_table(results, normalizer)
-    print_table(list(table.head), [list(row) for row in table.rows])
-    typer.echo(table.note)
-    for note in dict.fromkeys(note for result in results for note in result.metrics.notes):
-        typer.echo(note)
+    show(running.benchmark_table(results, normalizer))
     if out is not None:
         typer.echo(f"benchmark written to {out / 'benchmark.html'}")

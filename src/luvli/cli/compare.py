@@ -13,37 +13,33 @@ def compare(
         list[Path], typer.Argument(help="Report folders; the first is what others differ from.")
     ],
     normalizer: Annotated[
-        str, typer.Option(help="box, interocular, interpupil or diagonal.")
-    ] = "box",
-    cutoff: Annotated[float, typer.Option(help="Percent for AUC and FR: 7, 8 or 10.")] = 7.0,
+        str | None,
+        typer.Option(help="box, interocular, interpupil or diagonal; by default what papers quote "
+                          "of the data set."),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for compare.html, compare.md, compare.json.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
-) -> None:
+) -> None:  # fmt: skip
     """Put several reports side by side, with confidence intervals and paired differences.
 
     Example: `luvli compare reports/a reports/b --out comparison`
     """
     import json as json_module
 
-    from luvli.cli.tables import print_table
-    from luvli.errors import unknown_choice
+    from luvli.cli.tables import show
     from luvli.evaluation import compare as comparing
     from luvli.evaluation.accuracy import normalizer_name
-    from luvli.evaluation.metrics import CUTOFFS
 
-    kind = normalizer_name(normalizer)
-    if cutoff not in CUTOFFS:
-        raise unknown_choice("cutoff", f"{cutoff:g}", [f"{value:g}" for value in CUTOFFS])
+    kind = normalizer_name(normalizer) if normalizer else ""
     read = comparing.distinct([comparing.read_report(folder) for folder in reports], reports)
     if out is not None:
-        comparing.write_comparison(out, read, kind, cutoff)
+        comparing.write_comparison(out, read, kind)
     if json:
-        typer.echo(json_module.dumps(comparing.comparison_json(read, kind, cutoff)))
+        typer.echo(json_module.dumps(comparing.comparison_json(read, kind)))
         return
-    for table in comparing.comparison_tables(read, kind, cutoff):
-        print_table(list(table.head), [list(row) for row in table.rows], table.title)
-        typer.echo(table.note)
+    for table in comparing.comparison_tables(read, kind):
+        show(table)
     if out is not None:
-        typer.echo(f"\ncomparison written to {out / 'compare.html'}")
+        typer.echo(f"comparison written to {out / 'compare.html'}")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from luvli.evaluation.metrics import Evaluation
 
 
 def evaluate(
@@ -41,6 +44,10 @@ def evaluate(
         bool, typer.Option("--given-boxes", help="Normalise by the data set's boxes, not tight "
                                                  "ones.")
     ] = False,
+    refine_boxes: Annotated[
+        bool, typer.Option("--refine-boxes", help="Crop faces again where a detector's box does "
+                                                  "not fit them, as predict does.")
+    ] = False,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave out faces with broken files.")
     ] = False,
@@ -65,8 +72,7 @@ def evaluate(
     """
     from luvli.evaluation.evaluate_model import evaluate_set
     from luvli.evaluation.labelled_faces import crop_name
-    from luvli.evaluation.report import write_report
-    from luvli.evaluation.summary import heading, summary
+    from luvli.evaluation.report import report_folder, write_report
     from luvli.files import folder_lock
     from luvli.progress import track
 
@@ -75,10 +81,24 @@ def evaluate(
         faces = evaluate_set(
             model, dataset, root, subset=subset, split=split, protocol=protocol,
             skip_bad=skip_bad, limit=limit, device=device, crop_by=crop_name(crop_by),
-            boxes=boxes, method=name, given_boxes=given_boxes, mean_estimator=mean_estimator,
-            covariance_estimator=covariance_estimator,
+            refine_boxes=refine_boxes, boxes=boxes, method=name, given_boxes=given_boxes,
+            mean_estimator=mean_estimator, covariance_estimator=covariance_estimator,
             progress=lambda records: track(records, "evaluating", unit="faces"),
         )  # fmt: skip
-        metrics = write_report(out, faces)
-    typer.echo(f"{heading(metrics)}: {summary(metrics)}")
+        out = report_folder(out, faces)
+        evaluation = write_report(out, faces)
+    print_evaluation(evaluation)
     typer.echo(f"report written to {out / 'report.html'}")
+
+
+def print_evaluation(evaluation: Evaluation) -> None:
+    """What papers quote, then every other metric, then the notes."""
+    from luvli.cli.tables import show
+    from luvli.evaluation.report import heading, quoted_table, summary, value_table
+
+    typer.echo(f"{heading(evaluation)}: {summary(evaluation)}")
+    for note in evaluation.notes:
+        loud = note.startswith("WARNING")
+        typer.secho(note, fg="yellow" if loud else None, bold=loud, err=loud)
+    show(quoted_table(evaluation, intervals=False))
+    show(value_table(evaluation))

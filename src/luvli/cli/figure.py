@@ -1,4 +1,4 @@
-"""`luvli figure`: the paper's figures from predictions."""
+"""`luvli paper figure`: the paper's figures from predictions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def figure(
 ) -> None:  # fmt: skip
     """Draw a figure of the paper, or one of the others a report has.
 
-    Example: `luvli figure residuals --predictions report/predictions.parquet --out fig4.png`
+    Example: `luvli paper figure residuals --predictions report/predictions.parquet --out fig4.png`
     """
     from luvli.errors import InputError, unknown_choice
     from luvli.evaluation import plot_registry

@@ -82,11 +82,10 @@ def score(
     Examples: `luvli score mine.npz --truth labels/ --dataset w300 --subset test --out report`,
     `luvli score results.json --data cofw68 data/cofw`
     """
-    from luvli.cli.tables import print_table
+    from luvli.cli.evaluate import print_evaluation
     from luvli.evaluation.match import read_faces
     from luvli.evaluation.metrics import compute_metrics
-    from luvli.evaluation.report import write_report
-    from luvli.evaluation.summary import heading, summary, summary_rows
+    from luvli.evaluation.report import report_folder, write_report
     from luvli.evaluation.uncertainty import likelihood_name
 
     density = None if likelihood is None else likelihood_name(likelihood)
@@ -96,21 +95,18 @@ def score(
         method=name or _method_name(predictions),
         dataset=dataset, subset=subset, markup=markup, likelihood=density,
     )  # fmt: skip
-    if out is None:
-        metrics = compute_metrics(faces, resamples=resamples)
+    if out is not None:
+        out = report_folder(out, faces)
+        evaluation = write_report(out, faces, resamples=resamples)
     else:
-        metrics = write_report(out, faces, resamples=resamples)
+        evaluation = compute_metrics(faces, resamples=resamples)
     if json:
-        typer.echo(metrics.to_json(), nl=False)
-        for note in metrics.notes:
+        typer.echo(evaluation.to_json(), nl=False)
+        for note in evaluation.notes:
             if note.startswith("WARNING"):
                 typer.secho(note, fg="yellow", err=True)
         return
-    typer.echo(f"{heading(metrics)}: {summary(metrics)}")
-    for note in metrics.notes:
-        loud = note.startswith("WARNING")
-        typer.secho(note, fg="yellow" if loud else None, bold=loud, err=loud)
-    print_table(["metric", "value [95 % interval]"], summary_rows(metrics))
+    print_evaluation(evaluation)
     if out is not None:
         typer.echo(f"report written to {out / 'report.html'}")
 

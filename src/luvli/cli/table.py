@@ -1,11 +1,14 @@
-"""`luvli table`: the paper's tables, with our rows."""
+"""`luvli paper table`: the paper's tables, with our rows."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from luvli.evaluation.paper_tables import PublishedTable
 
 
 def table(
@@ -32,7 +35,7 @@ def table(
         typer.Option(metavar="NAME=FOLDER", help="Data set for --model; may be repeated."),
     ] = None,
     protocol: Annotated[
-        str | None, typer.Option(help="Protocol of --data, e.g. split2 of w300.")
+        str | None, typer.Option(help="Protocol of --data; the table's own by default.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     md: Annotated[bool, typer.Option("--md", help="Print Markdown.")] = False,
@@ -43,14 +46,14 @@ def table(
     number of faces that it was measured on. With --model and --data the rows are measured now:
     reports go to the first --reports folder, and are not made again if they are there.
 
-    Examples: `luvli table split2 --reports reports`,
-    `luvli table split2 --model luvli-68 --data w300=data/300w --reports reports`
+    Examples: `luvli paper table split2 --reports reports`,
+    `luvli paper table split2 --model luvli-68 --data w300=data/300w --reports reports`
     """
     import json as json_module
 
-    from luvli.cli.tables import print_table
+    from luvli.cli.tables import show
     from luvli.errors import InputError
-    from luvli.evaluation import tables
+    from luvli.evaluation import paper_tables as tables
 
     if which is None:
         for entry in tables.published_tables():
@@ -60,30 +63,31 @@ def table(
     if model:
         if not data or not reports:
             raise InputError("--model needs --data NAME=FOLDER and --reports FOLDER.")
-        _evaluate(model, data, protocol, reports[0])
+        _evaluate(plain, model, data, protocol, reports[0])
     read = tables.read_reports(reports or [])
     chosen = tables.with_reports(plain, read, "polyline" if polyline else "step")
     if later:
         chosen = tables.with_later_methods(chosen)
-    for sentence in tables.without_column(plain, read):
+    sentence = tables.without_column(plain, read)
+    if sentence:
         typer.secho(f"luvli: {sentence}", fg="yellow", err=True)
     if json:
         typer.echo(json_module.dumps(tables.published_json(chosen), ensure_ascii=False))
         return
-    if md:
-        typer.echo(tables.published_markdown(chosen), nl=False)
-        return
-    typer.echo(f"Table {chosen.number} ({chosen.part}): {chosen.title}")
-    for group, head, rows_of in tables.printed_blocks(chosen, widest=0):
-        body = [[method, *cells] for method, cells in rows_of]
-        print_table(["method", *head], body, group)
-    for note in tables.footnotes(chosen):
-        typer.echo(note)
+    for table in tables.printed_tables(chosen):
+        if md:
+            typer.echo(f"{table.markdown()}\n")
+        else:
+            show(table)
 
 
-def _evaluate(models: list[str], sets: list[str], protocol: str | None, reports: Path) -> None:
+def _evaluate(
+    plain: PublishedTable, models: list[str], sets: list[str], protocol: str | None, reports: Path
+) -> None:
+    """Reports of the models on the data sets, by the protocol that the table is about."""
     from luvli.errors import InputError
     from luvli.evaluation.evaluate_model import evaluate_set
+    from luvli.evaluation.paper_tables import table_protocol
     from luvli.evaluation.report import write_report
     from luvli.progress import track
 
@@ -92,10 +96,11 @@ def _evaluate(models: list[str], sets: list[str], protocol: str | None, reports:
             name, _, root = pair.partition("=")
             if not root:
                 raise InputError(f"--data {pair} names no folder: write {name}=FOLDER.")
-            folder = reports / f"{Path(model).stem}-{name}{f'-{protocol}' if protocol else ''}"
+            split = protocol or table_protocol(plain, name)
+            folder = reports / f"{Path(model).stem}-{name}{f'-{split}' if split else ''}"
             if not (folder / "metrics.json").is_file():
                 faces = evaluate_set(
-                    model, name, root, protocol=protocol,
+                    model, name, root, protocol=split,
                     progress=lambda records: track(records, "evaluating", unit="faces"),
                 )  # fmt: skip
                 write_report(folder, faces)

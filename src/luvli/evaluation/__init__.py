@@ -2,7 +2,7 @@
 
 Pure functions on arrays: `predicted` and `truth` (n, k, 2) in the same pixels, `covariance`
 (n, k, 2, 2), `visible` (n, k). See the modules for the rest: `accuracy`, `bootstrap`,
-`uncertainty`, `visibility`, `selective`, `plots`, `tables`, `report`.
+`uncertainty`, `visibility`, `selective`, `registry`, `plots`, `paper_tables`, `report`.
 
 >>> import numpy as np
 >>> truth = np.random.default_rng(0).uniform(0, 100, (3, 68, 2))
@@ -23,7 +23,7 @@ from luvli.evaluation.accuracy import (
     per_landmark,
 )
 from luvli.evaluation.bootstrap import bootstrap, paired_bootstrap
-from luvli.evaluation.labelled_faces import LabelledFaces
+from luvli.evaluation.labelled_faces import LabelledFaces, predict_records
 from luvli.evaluation.metrics import compute_metrics
 from luvli.evaluation.selective import failure_auroc, nme_by_rank, risk_coverage
 from luvli.evaluation.uncertainty import (
@@ -39,7 +39,6 @@ from luvli.evaluation.visibility import (
     brier,
     precision_recall,
     roc,
-    visibility_classes,
     visibility_reliability,
 )
 
@@ -64,11 +63,11 @@ __all__ = [
     "per_group",
     "per_landmark",
     "precision_recall",
+    "predict_records",
     "residual_bins",
     "risk_coverage",
     "roc",
     "smallest_deviation",
-    "visibility_classes",
     "visibility_reliability",
     "whitened",
     "whitened_kl",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,16 +17,16 @@ from luvli.data.sets import get_set, load_set
 from luvli.data.sets.check import TrackRecords
 from luvli.errors import InputError
 from luvli.evaluation.accuracy import normalizer_name
+from luvli.evaluation.bootstrap import Interval
 from luvli.evaluation.compare import StoredReport, comparison_tables
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.methods import NamedMethod
-from luvli.evaluation.metric_records import EvaluationMetrics, Interval
-from luvli.evaluation.metrics import compute_metrics
+from luvli.evaluation.metrics import Evaluation, compute_metrics
 from luvli.evaluation.plot_registry import PlotOptions, draw_plot, with_distinct_methods
 from luvli.evaluation.plots import plot_speed
-from luvli.evaluation.report import html_image, html_plot, html_table, page, png
-from luvli.evaluation.table_text import TextTable, interval, number
-from luvli.evaluation.tables import markdown_table
+from luvli.evaluation.registry import get_metric
+from luvli.evaluation.report import html_image, html_plot, page, png
+from luvli.evaluation.table import Table, interval, number
 from luvli.faces import FaceLandmarks, Faces
 from luvli.files import PathLike, whole_file, write_text
 from luvli.image.read import read_image
@@ -35,7 +36,7 @@ class MethodResult(NamedTuple):
     """One method's predictions, metrics and time."""
 
     faces: LabelledFaces
-    metrics: EvaluationMetrics
+    metrics: Evaluation
     milliseconds: tuple[float, ...]
     """of each face, image in memory, the first call left out"""
 
@@ -43,9 +44,9 @@ class MethodResult(NamedTuple):
     def time(self) -> Interval:
         """Median time of a face in milliseconds, between its quartiles."""
         if not self.milliseconds:
-            return Interval(value=float("nan"))
+            return Interval(float("nan"))
         low, middle, high = np.quantile(self.milliseconds, (0.25, 0.5, 0.75))
-        return Interval(value=float(middle), low=float(low), high=float(high))
+        return Interval(float(middle), float(low), float(high))
 
 
 def labelled_faces(
@@ -123,36 +124,37 @@ def _as_face(prediction: Any, record: FaceRecord, name: str) -> FaceLandmarks:
 def _told_apart(results: Sequence[MethodResult]) -> list[MethodResult]:
     renamed = with_distinct_methods([result.faces for result in results])
     return [
-        MethodResult(
-            faces, result.metrics.model_copy(update={"method": faces.method}), result.milliseconds
-        )
+        MethodResult(faces, replace(result.metrics, method=faces.method), result.milliseconds)
         for faces, result in zip(renamed, results, strict=True)
     ]
 
 
-def benchmark_table(results: Sequence[MethodResult], normalizer: str = "interocular") -> TextTable:
+def benchmark_table(results: Sequence[MethodResult], normalizer: str = "interocular") -> Table:
     """Accuracy, failures and time of all methods."""
-    head = ["method", "faces", "without prediction", f"NME {normalizer} (%)", "NME box (%)",
-            "FR 10 % (%)", "AUC 8 %", "ms a face", "times the fastest"]  # fmt: skip
+    eyes = all(f"nme_{normalizer}" in result.metrics.metrics for result in results)
+    kind = normalizer if eyes else "box"
+    names = list(dict.fromkeys([f"nme_{kind}", "nme_box", f"fr10_{kind}", f"auc8_{kind}"]))
     fastest = min((r.time.value for r in results if r.milliseconds), default=float("nan"))
-    rows = []
-    for result in results:
-        own = result.metrics.accuracy.get(normalizer) or result.metrics.accuracy.get("box")
-        box = result.metrics.accuracy.get("box")
-        cells = ["-"] * 4
-        if own is not None and box is not None:
-            cells = [interval(own.nme), interval(box.nme), interval(own.failure_rate[10]),
-                     interval(own.auc[8])]  # fmt: skip
-        rows.append(
-            [result.metrics.method, f"{result.metrics.faces:,}", str(len(result.metrics.failed)),
-             *cells, interval(result.time, 1), number(result.time.value / fastest, 1)]
-        )  # fmt: skip
-    note = (
-        "The same faces and boxes for all, in turns on one machine. Means over faces with 95 % "
-        "bootstrap intervals; faces without a prediction count as 100 %. Time: median and "
-        "quartiles of one face, image in memory, detection not included."
-    )
-    return TextTable("Benchmark", head, rows, note)
+    rows = [
+        [result.metrics.method, f"{result.metrics.faces:,}", str(len(result.metrics.failed)),
+         *(interval(result.metrics.metrics.get(name)) for name in names),
+         interval(result.time, 1), number(result.time.value / fastest, 1)]
+        for result in results
+    ]  # fmt: skip
+    columns = [get_metric(name) for name in names]
+    return Table(
+        "Benchmark",
+        ["method", "faces", "without prediction", *(metric.title for metric in columns),
+         "time of a face", "times the fastest"],
+        rows,
+        ["", "", "", *(metric.unit for metric in columns), "ms", ""],
+        [
+            "The same faces and boxes for all, in turns on one machine. Means over faces with 95 % "
+            "bootstrap intervals; faces without a prediction count as 100 %. Time: median and "
+            "quartiles of one face, image in memory, detection not included.",
+            *dict.fromkeys(note for result in results for note in result.metrics.notes),
+        ],
+    )  # fmt: skip
 
 
 def write_benchmark(
@@ -164,33 +166,26 @@ def write_benchmark(
     tables = [benchmark_table(results, normalizer)]
     if len(results) > 1:
         reports = [StoredReport(result.metrics, result.faces) for result in results]
-        tables += comparison_tables(reports, kind, 8.0)[1:]
+        tables += comparison_tables(reports, normalizer)[1:]
     options = PlotOptions(normalizer=kind, cutoff=10.0)
-    drawn = png(draw_plot("ced", [result.faces for result in results], options))
-    notes = dict.fromkeys(note for result in results for note in result.metrics.notes)
-    body = ["<h1>Benchmark</h1>", *(html_table(table) for table in tables)]
-    body += [*(f'<p class="note">{note}</p>' for note in notes), html_plot("ced", drawn)]
-    images = {"ced.png": drawn}
-    timed = [r for r in results if r.milliseconds and normalizer in r.metrics.accuracy]
+    images = {"ced.png": png(draw_plot("ced", [result.faces for result in results], options))}
+    body = [*(table.html() for table in tables), html_plot("ced", images["ced.png"])]
+    name = f"nme_{normalizer}"
+    timed = [r for r in results if r.milliseconds and name in r.metrics.metrics]
     if timed:
-        names = [result.metrics.method for result in timed]
-        errors = [result.metrics.accuracy[normalizer].nme.value for result in timed]
-        times = [result.time.value for result in timed]
         figure = plot_speed(
-            dict(zip(names, errors, strict=True)), dict(zip(names, times, strict=True)),
+            {r.metrics.method: r.metrics.metrics[name].value for r in timed},
+            {r.metrics.method: r.time.value for r in timed},
             f"NME {normalizer} (%)",
-        )  # fmt: skip
+        )
         images["speed.png"] = png(figure)
         body.append(html_image("Mean error against time", images["speed.png"]))
-    text = ["# Benchmark"]
-    for table in tables:
-        text += [f"## {table.title}", markdown_table(table.head, table.rows), table.note]
-    text += list(notes)
-    write_text(target / "benchmark.html", page("Benchmark", "\n".join(body)))
-    write_text(target / "benchmark.md", "\n\n".join(text) + "\n")
+    text = "\n\n".join(["# Benchmark", *(table.markdown(2) for table in tables)]) + "\n"
+    write_text(target / "benchmark.html", page("Benchmark", body))
+    write_text(target / "benchmark.md", text)
     write_text(target / "benchmark.json", json.dumps(benchmark_json(results), indent=1) + "\n")
-    for name, content in images.items():
-        with whole_file(target / name) as temporary:
+    for file, content in images.items():
+        with whole_file(target / file) as temporary:
             temporary.write_bytes(content)
 
 
@@ -199,8 +194,8 @@ def benchmark_json(results: Sequence[MethodResult]) -> list[dict[str, Any]]:
     return [
         {
             "method": result.metrics.method,
-            "milliseconds": result.time.model_dump(mode="json"),
-            "metrics": result.metrics.model_dump(mode="json"),
+            "milliseconds": result.time._asdict(),
+            "metrics": json.loads(result.metrics.to_json()),
         }
         for result in results
     ]

@@ -14,14 +14,16 @@ from numpy.typing import ArrayLike
 
 from luvli.arrays import Floats
 from luvli.errors import InputError, require
-from luvli.evaluation.distribution_scores import width_at_coverage
-from luvli.evaluation.metric_records import Interval
-from luvli.evaluation.uncertainty import LikelihoodName
-from luvli.likelihood import family
 
-_BINS = 1000
-_WIDTH_RESAMPLES = 200
 _DRAWS_AT_ONCE = 2_000_000  # faces drawn in one go: bounds the memory, not the result
+
+
+class Interval(NamedTuple):
+    """A value with its confidence interval; the ends are NaN where there is none."""
+
+    value: float
+    low: float = float("nan")
+    high: float = float("nan")
 
 
 class PairedDifference(NamedTuple):
@@ -88,47 +90,9 @@ def bootstrap_columns(
         tail = (1.0 - level) / 2.0
         low[enough], high[enough] = np.nanquantile(drawn, (tail, 1.0 - tail), axis=0)
     return [
-        Interval(value=float(mean), low=float(lowest), high=float(highest))
+        Interval(float(mean), float(lowest), float(highest))
         for mean, lowest, highest in zip(means, low, high, strict=True)
     ]
-
-
-def bootstrap_width(
-    radius: ArrayLike,
-    length: ArrayLike,
-    level: float,
-    likelihood: LikelihoodName = "laplace",
-    *,
-    resamples: int = 1000,
-    interval: float = 0.95,
-    seed: int = 0,
-) -> Interval:
-    """`distribution_scores.width_at_coverage` with its interval over faces.
-
-    `radius` and `length` are (n, k). Quantiles of a resample come from a histogram of each
-    face's distances, which is exact to 1/1000 of the probability.
-    """
-    distance, size = (np.asarray(a, dtype=np.float64) for a in (radius, length))
-    known = ~np.isnan(distance) & np.isfinite(size)
-    value = width_at_coverage(np.where(known, distance, np.nan), size, level)
-    if known.any(axis=1).sum() < 2:
-        return Interval(value=value)
-    density = family(likelihood)
-    share = np.asarray(density.radius_probability(np.where(known, distance, 0.0)))
-    bins = np.minimum((share * _BINS).astype(np.intp), _BINS - 1)
-    faces = np.broadcast_to(np.arange(len(distance))[:, None], distance.shape)
-    flat = np.bincount(faces[known] * _BINS + bins[known], minlength=len(distance) * _BINS)
-    counts = flat.reshape(len(distance), _BINS).astype(np.float32)
-    sums = np.where(known, size, 0.0).sum(axis=1)
-    edges = np.asarray(density.radius_quantile((np.arange(_BINS) + 0.5) / _BINS))
-    drawn = []
-    for chosen in _resampled_counts(len(distance), min(resamples, _WIDTH_RESAMPLES), seed):
-        held = np.cumsum(chosen.astype(np.float32) @ counts, axis=1)
-        reach = edges[(held < level * held[:, -1:]).sum(axis=1).clip(max=_BINS - 1)]
-        drawn.append(reach * (chosen @ sums) / held[:, -1])
-    tail = (1.0 - interval) / 2.0
-    low, high = np.quantile(np.concatenate(drawn), (tail, 1.0 - tail))
-    return Interval(value=value, low=float(low), high=float(high))
 
 
 def paired_bootstrap(

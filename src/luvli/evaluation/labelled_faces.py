@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -415,29 +415,18 @@ def _box(
 
 def _no_face(like: Faces) -> Faces:
     """One face without locations, of the same model."""
-    k = like.points.shape[1]
-    none: dict[str, Any] = {
-        name: np.full(1, np.nan) for name in ("failure_logit", "confidence", "expected_error")
+    missing: dict[type, Any] = {np.bool_: False, np.int64: -1}
+    changes: dict[str, Any] = {
+        name: np.full((1, *values.shape[1:]), missing.get(values.dtype.type, np.nan))
+        for name in (item.name for item in fields(like))
+        if isinstance(values := getattr(like, name), np.ndarray)
     }
-    regions = like.regions
-    return replace(
-        like,
-        points=np.full((1, k, 2), np.nan),
-        covariance=np.full((1, k, 2, 2), np.nan),
-        visibility=np.zeros((1, k)),
-        occlusion=np.full((1, k), np.nan),
-        boxes=np.full((1, 4), np.nan),
-        scores=np.zeros(1),
-        **none,
-        accepted=None if like.accepted is None else np.zeros(1, dtype=bool),
-        regions=None
-        if regions is None
-        else RegionRadii(
-            regions.levels,
-            np.full((1, *regions.radii.shape[1:]), np.nan),
-            np.full((1, *regions.joint.shape[1:]), np.nan),
-        ),
-    )
+    changes |= {"visibility": np.zeros_like(changes["visibility"]), "scores": np.zeros(1)}
+    if like.regions is not None:
+        levels, radii, joint = like.regions
+        gaps = (np.full((1, *side.shape[1:]), np.nan) for side in (radii, joint))
+        changes["regions"] = RegionRadii(levels, *gaps)
+    return replace(like, **changes)
 
 
 def _skipped(problems: Sequence[str]) -> list[str]:

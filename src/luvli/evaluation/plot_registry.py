@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from luvli.errors import InputError, unknown_choice
 from luvli.evaluation import (
     accuracy,
-    metrics,
     plot_faces,
     plot_overview,
     plots,
@@ -22,7 +21,8 @@ from luvli.evaluation import (
 )
 from luvli.evaluation import visibility as seen
 from luvli.evaluation.labelled_faces import LabelledFaces
-from luvli.evaluation.table_text import numbered
+from luvli.evaluation.registry import face_spread
+from luvli.evaluation.table import numbered
 from luvli.files import is_there
 from luvli.image.read import read_image
 
@@ -68,16 +68,18 @@ def draw_plot(
     for faces in sets:
         for field in entry.needs:
             if getattr(faces, field) is None:
-                why = "was not trained" if field in faces.missing else "the predictions lack"
                 raise InputError(
-                    f"figure {key} needs {field}, which {why}: {faces.method} cannot be shown."
+                    f"figure {key} needs {field}, which the predictions of {faces.method} lack."
                 )
     if key == "visibility" and not _two_classes(sets[0]):
         raise InputError(
             f"figure {key} needs both visible and self-occluded labels: those of "
             f"{sets[0].method} have one kind only."
         )
-    return entry.draw(with_distinct_methods(sets), options or PlotOptions())
+    named = [
+        replace(faces, method=plots.plain(faces.method)) for faces in with_distinct_methods(sets)
+    ]
+    return entry.draw(named, options or PlotOptions())
 
 
 def with_distinct_methods(sets: Sequence[LabelledFaces]) -> list[LabelledFaces]:
@@ -126,10 +128,16 @@ def _label(options: PlotOptions) -> str:
 
 
 def _errors(faces: LabelledFaces, options: PlotOptions) -> NDArray[np.float64]:
-    return accuracy.nme(
-        faces.points, faces.labels, options.normalizer, faces.visible,
-        boxes=faces.label_boxes, markup=faces.markup_name,
-    )  # fmt: skip
+    return faces.nme(options.normalizer)
+
+
+def _uncertainty(faces: LabelledFaces, options: PlotOptions) -> NDArray[np.float64]:
+    """(n,) of figure 6: `face_spread`; as published the plain mean of |Sigma|^(1/2) over the
+    landmarks, in pixels of the paper's crop where known."""
+    if not options.published or faces.covariance is None:
+        return face_spread(faces)
+    unit = 1.0 if faces.paper_pixel is None else faces.paper_pixel**2
+    return np.asarray(uncertainty.spread_root(faces.covariance).mean(axis=1) / unit)
 
 
 def _given(faces: LabelledFaces) -> tuple[Any, Any, Any, Any]:
@@ -145,7 +153,7 @@ def _residuals(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
     faces = sets[0]
     bins = uncertainty.residual_bins(
         *_given(faces),
-        scale=metrics.box_scale(faces),
+        scale=faces.box_size,
         per_bin=options.per_bin,
         discard=0.1 if options.published else 0.0,
         leftover="drop" if options.published else "share",
@@ -163,7 +171,7 @@ def _smallest(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
 
 def _rank(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
     curves = {
-        faces.method: selective.nme_by_rank(_errors(faces, options), metrics.face_spread(faces))
+        faces.method: selective.nme_by_rank(_errors(faces, options), _uncertainty(faces, options))
         for faces in sets
     }
     return plots.plot_rank(curves, _label(options))
@@ -212,7 +220,7 @@ def _visibility(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
 
 def _risk(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
     curves = {
-        faces.method: selective.risk_coverage(_errors(faces, options), metrics.face_spread(faces))
+        faces.method: selective.risk_coverage(_errors(faces, options), _uncertainty(faces, options))
         for faces in sets
     }
     return plots.plot_risk_coverage(curves, _label(options))

@@ -69,6 +69,11 @@ def _figure(
         yield figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
+def plain(text: str) -> str:
+    """The text as it stands: matplotlib reads what is between two dollars as mathematics."""
+    return text.replace("$", r"\$")
+
+
 def plot_ced(
     errors: Mapping[str, ArrayLike], cutoff: float = 7.0, label: str = "NME box (%)"
 ) -> Figure:
@@ -343,7 +348,7 @@ def plot_speed(
         ):
             axis.scatter(time, height, s=60, color=colour)
             side = "left" if time < middle else "right"  # a name reaches inwards, over no edge
-            axis.annotate(name, (time, height), (0, 8), textcoords="offset points", ha=side)
+            axis.annotate(plain(name), (time, height), (0, 8), textcoords="offset points", ha=side)
         axis.set(xlabel="milliseconds for one face", ylabel=f"mean {label}", xlim=(left, right))
         if wide:
             axis.set_xscale("log")

@@ -42,7 +42,6 @@ from luvli.data.formats.parquet import read_face_table
 from luvli.data.formats.pts import FIRST_PIXEL
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
-from luvli.evaluation.metric_records import TrainedPart
 from luvli.evaluation.report_file import read_parquet, table_array, table_numbers, table_words
 from luvli.evaluation.unmatched_faces import (
     UnmatchedFaces,
@@ -111,7 +110,7 @@ def read_truth(path: Path, signs: bool) -> UnmatchedFaces:
         return _labels_of_report(path)
     if path.is_dir() or suffix in _ARRAYS:
         side, held = read_predictions(path, signs)
-        return held or replace(side, covariance=None, visibility=None, untrained=())
+        return held or replace(side, covariance=None, visibility=None)
     return arrays_of_records(read_labels(path), str(path))
 
 
@@ -220,7 +219,6 @@ def _read_json(path: Path) -> UnmatchedFaces:
         likelihood=one_likelihood(face.get("likelihood") for face in faces),
         images=tuple(str(face.get("image") or "") for face in faces),
         markup=faces[0].get("markup"),
-        untrained=untrained,
         notes=notes,
     )
 
@@ -229,8 +227,8 @@ def _pair(point: Any) -> Any:
     return (np.nan, np.nan) if point is None else [np.nan if v is None else v for v in point]
 
 
-def _untrained(faces: Sequence[Mapping[str, Any]]) -> tuple[TrainedPart, ...]:
-    parts: tuple[TrainedPart, ...] = ("covariance", "visibility")
+def _untrained(faces: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    parts = ("covariance", "visibility")
     return tuple(
         part for part in parts if any(face.get(f"{part}_trained") is False for face in faces)
     )
@@ -288,7 +286,6 @@ def _from_parquet(path: Path) -> UnmatchedFaces:
         paper_pixel=table_numbers(table, "paper_pixel", path),
         images=images,
         markup=markups.pop() if len(markups) == 1 else None,
-        untrained=untrained,
         notes=notes,
     )
 

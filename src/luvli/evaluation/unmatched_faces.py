@@ -15,7 +15,6 @@ from luvli.data.formats.common import image_name
 from luvli.data.formats.mediapipe import CAVEAT, MESH_SIZES, mesh_to_ibug68
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError
-from luvli.evaluation.metric_records import TrainedPart
 from luvli.evaluation.uncertainty import likelihood_name
 
 
@@ -42,7 +41,6 @@ class UnmatchedFaces:
     """(n,) AFLW-19's normaliser"""
     markup: str | None = None
     dataset: str = ""
-    untrained: tuple[TrainedPart, ...] = ()
     notes: tuple[str, ...] = ()
     likelihood: str | None = None
     """the density that the covariances belong to; None: nobody said"""

@@ -14,18 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from luvli.arrays import Bools, Floats
 from luvli.errors import InputError, require, unknown_choice
-from luvli.evaluation.accuracy import mean_nme
-from luvli.evaluation.metric_records import ClassMetrics
 
 Rule = Literal["above", "at least"]
-
-CLASS_NAMES = {
-    "self_occluded": (0,),
-    "unoccluded": (1,),
-    "externally_occluded": (2,),
-    "visible": (1, 2),
-}
-"""the columns of Table 9, and both visible classes pooled"""
 
 
 class DetectionCurve(NamedTuple):
@@ -57,48 +47,6 @@ def is_called_visible(
     if rule == "at least":
         return np.asarray(values >= threshold)
     raise unknown_choice("rule", rule, ("above", "at least"))
-
-
-def visibility_classes(
-    classes: ArrayLike,
-    probability: ArrayLike | None = None,
-    errors: ArrayLike | None = None,
-    *,
-    spread_pixel: ArrayLike | None = None,
-    spread_box: ArrayLike | None = None,
-    spread_paper: ArrayLike | None = None,
-    threshold: float = 0.5,
-    rule: Rule = "above",
-) -> dict[str, ClassMetrics]:
-    """Table 9 of the paper: one entry for each class, landmarks pooled over all faces.
-
-    `errors` is `accuracy.landmark_errors` (percent of the box), the spreads are |Sigma|^(1/2) in
-    the units of `ClassMetrics`. Self-occluded landmarks have no location, so theirs are NaN.
-    Landmarks without a prediction count as in `accuracy.mean_nme`, and as wrong in the
-    accuracy of v-hat.
-    """
-    labels = np.asarray(classes)
-    spreads = {
-        "spread_pixel": spread_pixel, "spread_box": spread_box, "spread_paper": spread_paper
-    }  # fmt: skip
-    result: dict[str, ClassMetrics] = {}
-    for name, members in CLASS_NAMES.items():
-        chosen = np.isin(labels, members)
-        row: dict[str, float] = {}
-        if probability is not None:
-            v = np.asarray(probability, dtype=np.float64)[chosen]
-            called = is_called_visible(v, threshold, rule)
-            right = called if members != (0,) else ~called
-            row["mean_visibility"] = _mean(v)
-            row["accuracy"] = _mean((right & ~np.isnan(v)).astype(np.float64))
-        if errors is not None:
-            row["nme_box"] = mean_nme(np.asarray(errors, dtype=np.float64)[chosen])
-        for key, values in spreads.items():
-            if values is not None:
-                located = np.nan if members == (0,) else np.asarray(values, np.float64)[chosen]
-                row[key] = _mean(np.atleast_1d(located))
-        result[name] = ClassMetrics(landmarks=int(chosen.sum()), **row)
-    return result
 
 
 def roc(probability: ArrayLike, classes: ArrayLike) -> DetectionCurve:

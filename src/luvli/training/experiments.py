@@ -24,9 +24,8 @@ from luvli.arrays import Floats
 from luvli.data.record import Visibility
 from luvli.errors import InputError, check_range
 from luvli.evaluation.accuracy import nme, normalizers
-from luvli.evaluation.bootstrap import PairedDifference, bootstrap, paired_bootstrap
-from luvli.evaluation.metric_records import Interval
-from luvli.evaluation.tables import markdown_table
+from luvli.evaluation.bootstrap import Interval, PairedDifference, bootstrap, paired_bootstrap
+from luvli.evaluation.table import Table
 from luvli.evaluation.uncertainty import negative_log_likelihood
 from luvli.evaluation.visibility import is_called_visible
 from luvli.files import folder_lock, whole_file, write_text
@@ -290,4 +289,4 @@ def _number(value: float, digits: int) -> str:
 
 def table_markdown(rows: Sequence[ExperimentRow]) -> str:
     """The table for a page."""
-    return markdown_table(*table_cells(rows)) + "\n"
+    return Table("", *table_cells(rows)).markdown() + "\n"

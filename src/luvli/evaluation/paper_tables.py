@@ -8,6 +8,7 @@ from reports (`metrics.json`) of that data set.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -17,8 +18,8 @@ from typing import Any, Literal
 
 from luvli.data.sets import get_set
 from luvli.errors import unknown_choice
-from luvli.evaluation.metric_records import EvaluationMetrics, SubsetMetrics, find_metric
-from luvli.evaluation.table_text import numbered
+from luvli.evaluation.metrics import Evaluation
+from luvli.evaluation.table import Table, best_marks, numbered
 from luvli.files import PathLike
 
 AucMethod = Literal["step", "polyline"]
@@ -119,7 +120,7 @@ def published_table(which: str | int) -> PublishedTable:
 
 
 def with_reports(
-    table: PublishedTable, reports: Iterable[EvaluationMetrics], auc: AucMethod = "step"
+    table: PublishedTable, reports: Iterable[Evaluation], auc: AucMethod = "step"
 ) -> PublishedTable:
     """The table with one more row for each method that has a report for one of its columns.
 
@@ -166,16 +167,35 @@ def with_later_methods(table: PublishedTable) -> PublishedTable:
     return replace(table, rows=(*quoted, *later, *measured))
 
 
-def without_column(table: PublishedTable, reports: Iterable[EvaluationMetrics]) -> list[str]:
-    """A sentence for each report that fills no column of the table."""
-    wanted = sorted({f"{c.dataset} {c.subset}" for c in table.columns if c.metric is not None})
-    listed = ", ".join(wanted) or "none, it is not filled from reports"
-    return [
-        f"{report.method} on {report.dataset or 'no named data set'} {report.subset} fits no "
-        f"column of this table, which are for: {listed}."
+def without_column(table: PublishedTable, reports: Sequence[Evaluation]) -> str:
+    """One sentence about the reports that fill no column of the table; "" if all do."""
+    other = [
+        f"{report.method} on {report.dataset or 'no named data set'} {report.subset}"
         for report in reports
         if all(_measured(column, report, "step") is None for column in table.columns)
     ]
+    if not other:
+        return ""
+    columns = dict.fromkeys(f"{c.dataset} {c.subset}" for c in table.columns if c.metric)
+    if not columns:
+        return "this table is not filled from reports."
+    more = f" and {len(other) - 3} more" if len(other) > 3 else ""
+    return (
+        f"{len(other)} of {len(reports)} reports are of other test sets than this table's "
+        f"({', '.join(columns)}): {', '.join(other[:3])}{more}."
+    )
+
+
+def table_protocol(table: PublishedTable, dataset: str) -> str | None:
+    """The protocol of a data set that a table is about, where the set has several.
+
+    >>> table_protocol(published_table("split2"), "w300")
+    'split2'
+    """
+    subsets = {column.subset for column in table.columns if column.dataset == dataset}
+    if dataset == "w300" and subsets:
+        return "split2" if subsets == {"test"} else "split1"
+    return None
 
 
 def paper_faces(dataset: str, subset: str) -> int | None:
@@ -210,26 +230,25 @@ def footnotes(table: PublishedTable) -> list[str]:
     return notes
 
 
-def _measured(
-    column: TableColumn, report: EvaluationMetrics, auc: AucMethod
-) -> tuple[float, int] | None:
+def _measured(column: TableColumn, report: Evaluation, auc: AucMethod) -> tuple[float, int] | None:
     """The value, and the number of faces that it is the mean of."""
     if column.metric is None or report.dataset != column.dataset:
         return None
+    path = column.metric
+    if auc == "polyline":
+        path = re.sub(r"\bauc(\d+)_", r"auc\1_polyline_", path)
     names = (column.subset, *column.also)
-    source: EvaluationMetrics | SubsetMetrics | None = report
-    if report.subset not in names:
-        source = next((part for name, part in report.subsets.items() if name in names), None)
-        if not column.metric.startswith("accuracy."):
-            return None  # subsets have accuracies alone
-    if source is None:
-        return None
-    path = column.metric.replace(".auc.", ".auc_polyline.") if auc == "polyline" else column.metric
-    value = find_metric(source, path)
-    return None if value is None else (value * column.scale, source.faces)
+    if report.subset in names:
+        value, faces = report.value(path), report.faces
+    else:
+        subset = next((name for name in report.subsets if name in names), None)
+        if subset is None:
+            return None
+        value, faces = report.value(path, subset), report.subsets[subset].faces
+    return None if value is None else (value * column.scale, faces)
 
 
-def read_reports(places: Sequence[PathLike]) -> list[EvaluationMetrics]:
+def read_reports(places: Sequence[PathLike]) -> list[Evaluation]:
     """Every `metrics.json` in the folders given, at any depth; a file may be named itself."""
     files: list[Path] = []
     for place in map(Path, places):
@@ -237,7 +256,7 @@ def read_reports(places: Sequence[PathLike]) -> list[EvaluationMetrics]:
             files += sorted(place.rglob("metrics.json"))
         else:
             files.append(place)
-    return [EvaluationMetrics.read(file) for file in files]
+    return [Evaluation.read(file) for file in files]
 
 
 # --- printing ----------------------------------------------------------------------------
@@ -265,62 +284,58 @@ def published_json(table: PublishedTable) -> dict[str, Any]:
     }
 
 
-def published_markdown(table: PublishedTable) -> str:
-    """GitHub-flavoured Markdown, one table for each group of columns."""
-    parts = [f"### Table {table.number} ({table.part}): {table.title}"]
-    for group, head, rows in printed_blocks(table):
-        if group:
-            parts.append(f"**{group}**")
-        body = [[method, *cells] for method, cells in rows]
-        parts.append(markdown_table(["Method", *head], body))
-    parts += footnotes(table)
-    return "\n\n".join(parts) + "\n"
-
-
 QUOTED = "Quoted from the paper, except rows marked † (measured) and ‡ (published since)."
+_ARROWS = {"lower": " ↓", "higher": " ↑", None: ""}
 
 
-def printed_rows(table: PublishedTable, indices: Sequence[int]) -> list[tuple[str, list[str]]]:
-    """Method and cells as text; our own methods get a dagger, rows with nothing are left out."""
-    result = []
-    for row in table.rows:
-        if all(row.values[i] is None for i in indices):
-            continue
-        cells = [table.columns[i].text(row.values[i]) for i in indices]
-        mark = " ‡" if row.source else ""
-        result.append((f"{row.method}{mark}" if row.quoted else f"{row.method} †", cells))
-    return result
-
-
-def printed_blocks(
-    table: PublishedTable, widest: int = 8
-) -> list[tuple[str, list[str], list[tuple[str, list[str]]]]]:
-    """Title, headings and rows of what to print: one block, or one for each group of columns
-    if there are more than `widest`."""
+def printed_tables(table: PublishedTable, widest: int = 8) -> list[Table]:
+    """What to print: one table, or one for each group of columns if there are more than `widest`;
+    best and second-best values are marked, footnotes stand below the last."""
     whole = [("", list(range(len(table.columns))))]
     blocks = whole if len(table.columns) <= widest else table.blocks
     result = []
     for group, indices in blocks:
         columns = [table.columns[i] for i in indices]
-        shared = {column.better for column in columns} if group else set()
-        title = group + (_ARROWS[columns[0].better] if len(shared) == 1 else "")
-        head = [_heading(column, group, len(shared) == 1) for column in columns]
-        result.append((title, head, printed_rows(table, indices)))
+        rows = [row for row in table.rows if any(row.values[i] is not None for i in indices)]
+        values = [[_number(row.values[i]) for i in indices] for row in rows]
+        marks = best_marks(values, [column.better for column in columns])
+        heads = [
+            f"{f'{c.group}: ' if c.group and not group else ''}{c.label}{_ARROWS[c.better]}"
+            for c in columns
+        ]
+        cells = [
+            [
+                _row_name(row),
+                *(c.text(row.values[i]) for c, i in zip(columns, indices, strict=True)),
+            ]
+            for row in rows
+        ]
+        title = f"Table {table.number} ({table.part}): {table.title}"
+        result.append(
+            Table(
+                f"{title}, {group}" if group else title,
+                ["method", *heads],
+                cells,
+                notes=footnotes(table) if group == blocks[-1][0] else (),
+                marks={(i, j + 1): mark for (i, j), mark in marks.items()},
+            )
+        )
     return result
 
 
-_ARROWS = {"lower": " ↓", "higher": " ↑", None: ""}
+def _row_name(row: TableRow) -> str:
+    return f"{row.method} {'‡' if row.source else ''}".strip() if row.quoted else f"{row.method} †"
 
 
-def _heading(column: TableColumn, block: str, shared: bool) -> str:
-    """What stands above a column; what is the same for the whole block stands in its title."""
-    group = "" if block or not column.group else f"{column.group}: "
-    return f"{group}{column.label}{'' if shared else _ARROWS[column.better]}"
+def _number(value: Cell) -> float | None:
+    return None if value is None or isinstance(value, str) else float(value)
 
 
-def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Lines of a Markdown table; the first column to the left, the others to the right."""
-    lines = [list(head), [":--"] + ["--:"] * (len(head) - 1), *map(list, rows)]
-    return "\n".join(
-        "| " + " | ".join(c.replace("|", "\\|") for c in line) + " |" for line in lines
-    )
+def tables_beside_paper(evaluation: Evaluation) -> list[Table]:
+    """The paper's tables that this report has a column of, with its row."""
+    tables = []
+    for table in published_tables():
+        mine = with_reports(table, [evaluation])
+        if len(mine.rows) > len(table.rows):
+            tables += printed_tables(with_later_methods(mine))
+    return tables
