@@ -20,7 +20,7 @@ from luvli.arrays import Floats
 from luvli.data import CropDataset, FaceRecord, load_set
 from luvli.data.formats import write_json, write_pts
 from luvli.evaluation import evaluate_model
-from luvli.evaluation.evaluate_model import evaluate_set, run_model
+from luvli.evaluation.evaluate_model import evaluate_set
 from luvli.evaluation.match import read_faces
 from luvli.faces import Faces
 from luvli.image import Box, read_image
@@ -100,16 +100,15 @@ def test_a_perfect_published_network_has_no_bias(
     predictor = Predictor(Oracle(info, shape, first))
     monkeypatch.setattr(evaluate_model, "_open", lambda *ignored: predictor)
     evaluated = evaluate_set("imported", "folder", data, crop_by="tight")
-    np.testing.assert_allclose(
-        (evaluated.predicted - evaluated.truth).mean(axis=(0, 1)), 0, atol=0.1
-    )
+    bias = (evaluated.faces.points - evaluated.labels).mean(axis=(0, 1))
+    np.testing.assert_allclose(bias, 0, atol=0.1)
     predictions = [
-        FaceRecord.from_landmarks(face, data / f"{number}.png")
-        for number, face in enumerate(run_model(predictor, load_set("folder", data), "tight"))
+        FaceRecord.from_landmarks(face, Path(image))
+        for face, image in zip(evaluated.faces, evaluated.images, strict=True)
     ]
     write_json(tmp_path / "predictions.json", predictions)
     scored = read_faces(tmp_path / "predictions.json", data)
-    bias = (scored.predicted - scored.truth).mean(axis=(0, 1))
+    bias = (scored.faces.points - scored.labels).mean(axis=(0, 1))
     np.testing.assert_allclose(bias, 0, atol=0.1)
 
 
