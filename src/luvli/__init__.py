@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from luvli.drawing.draw import draw
     from luvli.image.source import AnyImage
     from luvli.prediction.predictor import Predictor, load
+    from luvli.prediction.read_results import read
+    from luvli.prediction.video_output import draw_video
 
 __version__ = "0.1.0"
 
@@ -33,9 +35,11 @@ __all__ = [
     "Predictor",
     "__version__",
     "draw",
+    "draw_video",
     "load",
     "measure",
     "predict",
+    "read",
 ]
 
 __getattr__ = lazy(
@@ -43,7 +47,9 @@ __getattr__ = lazy(
     {
         "Predictor": "prediction.predictor",
         "draw": "drawing.draw",
+        "draw_video": "prediction.video_output",
         "load": "prediction.predictor",
+        "read": "prediction.read_results",
     },
 )
 

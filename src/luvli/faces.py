@@ -61,7 +61,10 @@ _FACE_NUMBERS = ("scores", "failure_logit", "confidence", "expected_error", "eye
 _OPTIONAL = ("accepted", "track", "time")
 _MODEL_ARRAYS = ("error_factors",)
 """arrays that stay with the model and are not compared"""
-_TYPES: dict[str, Any] = {"accepted": np.bool_, "track": np.int64}
+_ORIGIN = ("image", "frame", "image_size")
+"""where faces that were read from a file are from"""
+_TYPES: dict[str, Any] = {"accepted": np.bool_, "track": np.int64, "image": np.object_,
+                          "frame": np.int64, "image_size": np.int64}  # fmt: skip
 _SETTINGS = (
     "markup", "likelihood", "visibility_trained", "covariance_trained", "occlusion_trained",
 )  # fmt: skip
@@ -100,6 +103,12 @@ class Faces:
     """(n,) in a video: numbers that stay with a face as long as it is tracked"""
     time: Floats | None = None
     """(n,) in a video: seconds from its start"""
+    image: NDArray[np.object_] | None = None
+    """(n,) of faces that `luvli.read` gives: names of their images"""
+    image_size: NDArray[np.int64] | None = None
+    """(n, 2) width and height of these images"""
+    frame: NDArray[np.int64] | None = None
+    """(n,) numbers of their frames, of a video"""
     regions: RegionRadii | None = None
     """radii (n, k, L) with a coverage guarantee, of a calibrated model"""
     eyes_closed: Floats = None  # type: ignore[assignment]
@@ -131,10 +140,11 @@ class Faces:
             ("visibility", (n, k)),
             ("occlusion", (n, k)),
             ("boxes", (n, 4)),
-            *((name, (n,)) for name in (*_FACE_NUMBERS, *_OPTIONAL)),
+            *((name, (n,)) for name in (*_FACE_NUMBERS, *_OPTIONAL, "image", "frame")),
+            ("image_size", (n, 2)),
         ):
             value = getattr(self, name)
-            if value is None and name in _OPTIONAL:
+            if value is None and name in (*_OPTIONAL, *_ORIGIN):
                 continue
             if value is None:
                 value = np.full(shape, 1.0 if name == "scores" else np.nan)
@@ -201,8 +211,7 @@ class Faces:
             return False
         mine, others = self._arrays(), other._arrays()
         return mine.keys() == others.keys() and all(
-            np.array_equal(mine[name], others[name], equal_nan=name not in ("accepted", "track"))
-            for name in mine
+            np.array_equal(mine[name], others[name], equal_nan=name not in _TYPES) for name in mine
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -276,7 +285,7 @@ class Faces:
         _expect_alike([[getattr(part, name) for part in filled] for name in _SETTINGS])
         optional = {
             name: [getattr(part, name) for part in filled]
-            for name in _OPTIONAL
+            for name in (*_OPTIONAL, *_ORIGIN)
             if any(getattr(part, name) is not None for part in filled)
         }
         _expect_complete(optional)
@@ -409,7 +418,7 @@ class Faces:
 
     def _arrays(self) -> dict[str, Any]:
         """Fields that are arrays with one entry for each face."""
-        names = (*_LANDMARK_ARRAYS, "boxes", *_FACE_NUMBERS, *_OPTIONAL)
+        names = (*_LANDMARK_ARRAYS, "boxes", *_FACE_NUMBERS, *_OPTIONAL, *_ORIGIN)
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     def _face(self, i: int) -> FaceLandmarks:

@@ -185,7 +185,9 @@ def rounded(faces: Faces) -> Faces:
     changes: Mapping[str, Any] = {
         name: np.round(getattr(faces, name), digits) for name, digits in DIGITS.items()
     }
-    return replace(faces, **changes, covariance=significant(faces.covariance), regions=None)
+    return replace(
+        faces, **changes, covariance=significant(faces.covariance), regions=None, error_factors=None
+    )
 
 
 def significant(values: Floats, digits: int = SIGNIFICANT) -> Floats:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,6 +158,7 @@ class Predictor:
         relative_boxes: bool = False,
         try_rotations: bool = False,
         white_level: int | None = None,
+        min_confidence: float = 0.0,
     ) -> Faces:
         """The faces in one image, best detection first; an empty `Faces` if there are none.
 
@@ -171,6 +172,7 @@ class Predictor:
             box_format: "xyxy" (corners), "xywh" or "cxcywh" (corner or centre, then width, height).
             relative_boxes: whether boxes are fractions of the image's width and height, 0..1.
             try_rotations: detect faces in all four orientations of the image.
+            min_confidence: leave out faces with less confidence, 0..1.
             white_level: value of white in a uint16 array; 4095 for a camera of 12 bits.
 
         Boxes outside the image are refused; implausible ones raise a `BoxWarning`.
@@ -183,9 +185,24 @@ class Predictor:
             box_format=box_format,
             relative_boxes=relative_boxes,
             try_rotations=try_rotations,
+            min_confidence=min_confidence,
             white_level=white_level,
         )[0]
 
+    @overload
+    def predict_batch(
+        self, images: Sequence[AnyImage], boxes: Sequence[Boxes] | None = ...,
+        min_score: float = ..., *, color: Color = ..., box_format: BoxFormat = ...,
+        relative_boxes: bool = ..., try_rotations: bool = ..., white_level: int | None = ...,
+        min_confidence: float = ..., errors: Literal["raise"] = ...,
+    ) -> list[Faces]: ...  # fmt: skip
+    @overload
+    def predict_batch(
+        self, images: Sequence[AnyImage], boxes: Sequence[Boxes] | None = ...,
+        min_score: float = ..., *, color: Color = ..., box_format: BoxFormat = ...,
+        relative_boxes: bool = ..., try_rotations: bool = ..., white_level: int | None = ...,
+        min_confidence: float = ..., errors: Literal["return"],
+    ) -> list[Faces | InputError]: ...  # fmt: skip
     def predict_batch(
         self,
         images: Sequence[AnyImage],
@@ -197,42 +214,59 @@ class Predictor:
         relative_boxes: bool = False,
         try_rotations: bool = False,
         white_level: int | None = None,
-    ) -> list[Faces]:
+        min_confidence: float = 0.0,
+        errors: Literal["raise", "return"] = "raise",
+    ) -> Any:
         """`predict` for several images: they are read and searched in `threads` threads, and the
         faces of all of them go through the network together.
 
-        The faces are the same as from `predict` in a loop. More cores make it faster; with
-        `threads=1` there is little to gain. All results are held in memory; for folders of any
-        size use the command `luvli predict`.
+        The faces are the same as from `predict` in a loop. With `errors="return"` an image that
+        cannot be read gives its `InputError` in place of its faces, and the others are done. More
+        cores make it faster; with `threads=1` there is little to gain. All results are held in
+        memory; for folders of any size use the command `luvli predict`.
         """
         if isinstance(images, str | bytes | os.PathLike):
             raise InputError("predict_batch takes a list of images: use predict for one.")
+        if errors not in ("raise", "return"):
+            raise unknown_choice("errors", errors, ("raise", "return"))
         if boxes is not None and len(boxes) != len(images):
             raise InputError(f"{len(images)} images need {len(images)} lists of boxes.")
-        if not isinstance(min_score, int | float | np.number) or not 0 <= min_score <= 1:
-            raise InputError(f"min_score must lie in 0..1, got {min_score!r}.")
-        sources = [plain_source(image, color, white_level) for image in images]
-        image_boxes = [
-            None
-            if boxes is None
-            else as_boxes(boxes[i], box_format, relative_boxes, image_size(source))
-            for i, source in enumerate(sources)
-        ]
+        for name, value in (("min_score", min_score), ("min_confidence", min_confidence)):
+            if not isinstance(value, int | float | np.number) or not 0 <= value <= 1:
+                raise InputError(f"{name} must lie in 0..1, got {value!r}.")
+        if min_confidence and self.info.trust is None:
+            raise InputError(f"{self.info.name} gives no confidence: leave min_confidence out.")
 
-        def preprocess(i: int) -> CroppedFaces:
-            return self.preprocess(sources[i], image_boxes[i], min_score, "", try_rotations)
+        def preprocess(i: int) -> CroppedFaces | InputError:
+            try:
+                source = plain_source(images[i], color, white_level)
+                rows = None if boxes is None else boxes[i]
+                if rows is not None:
+                    rows = as_boxes(rows, box_format, relative_boxes, image_size(source))
+                return self.preprocess(source, rows, min_score, "", try_rotations)
+            except InputError as error:
+                if errors == "raise":
+                    raise
+                return error
 
-        workers = min(self.backend.threads, len(sources))
+        workers = min(self.backend.threads, len(images))
         if workers > 1:
             with ThreadPoolExecutor(workers) as pool:
-                parts = list(pool.map(preprocess, range(len(sources))))
+                prepared = list(pool.map(preprocess, range(len(images))))
         else:
-            parts = [preprocess(i) for i in range(len(sources))]
-        results = self.predict_cropped(parts)
-        for i, faces in enumerate(results):
+            prepared = [preprocess(i) for i in range(len(images))]
+        cropped = [one for one in prepared if isinstance(one, CroppedFaces)]
+        predictions = iter(self.predict_cropped(cropped) if cropped else [])
+        results: list[Faces | InputError] = []
+        for i, one in enumerate(prepared):
+            if isinstance(one, InputError):
+                results.append(one)
+                continue
+            faces = next(predictions)
             # a `Box` knows its corners; rows of four numbers may be meant in another way
             if boxes is not None and len(faces) and not isinstance(boxes[i][0], Box):
-                warn_of_misfits(image_boxes[i] or [], faces.points, faces.confidence, box_format)
+                warn_of_misfits(one.boxes, faces.points, faces.confidence, box_format)
+            results.append(faces[faces.confidence >= min_confidence] if min_confidence else faces)
         return results
 
     def track(
