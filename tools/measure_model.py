@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli import load
+from luvli.calibration.covariance import LEVELS, fit_covariance
 from luvli.data.record import FaceRecord, Visibility
 from luvli.evaluation import LabelledFaces, bootstrap, failure_rate, nme
 from luvli.evaluation.labelled_faces import CropBy, predict_records
@@ -33,7 +34,6 @@ from luvli.prediction.predictor import Predictor
 from luvli.progress import track
 from luvli.training.recipe import Recipe, Source
 from luvli.training.sources import load_source, name_hash
-from luvli.trust.calibrate import LEVELS, fit
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -125,7 +125,7 @@ def crossed_coverage(
     shares = np.full(faces.labels.shape[:2], np.nan)
     for half in (held.chosen_by, ~held.chosen_by):
         there, others = found & half, found & ~half
-        fitted = fit(
+        fitted = fit_covariance(
             faces.points[others],
             uncalibrated[others],
             faces.labels[others],
@@ -136,7 +136,7 @@ def crossed_coverage(
         )
         distances = radii(
             faces.points[there],
-            fitted.apply(uncalibrated[there], occlusion[there]),
+            fitted.apply(uncalibrated[there], occlusion[there], faces.points[there]),
             faces.labels[there],
             faces.visible[there],
         )

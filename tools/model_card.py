@@ -107,14 +107,14 @@ def architecture_line(recipe: Recipe, network: LUVLi) -> str:
 
 def calibration_line(recipe: Recipe, info: Mapping[str, Any], calibrated_on: int) -> str:
     """What was fitted, on which faces."""
-    law = info["calibration"]["likelihood"] or recipe.network.likelihood
+    distribution = info["calibration"]["likelihood"] or recipe.network.likelihood
     free = is_open(recipe.licence)
     faces = "free faces (renderings and varied portraits)" if free else "faces of all sources"
     return (
-        "A factor for each landmark's covariance, the variance of a pixel, the law of "
-        f"the errors ({density_name(law)}), "
+        "A factor for each landmark's covariance, the variance of a pixel, the error "
+        f"distribution ({density_name(distribution)}), "
         f"confidence, regions and triage, fitted on {calibrated_on:,} held-out {faces} and poses. "
-        "From training faces, plain and spoilt, the network has learnt to tell when it went astray "
+        "The failure head was trained on training faces, plain and corrupted "
         "(docs/trust.md)."
     )
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,9 @@ from rich.console import Console
 from fit_trust import fit_trust, trust_tables
 from free_faces import free_faces
 from luvli import __version__, load
+from luvli.calibration import visibility
+from luvli.calibration.measure import measure_faces
+from luvli.calibration.model_file import ModelFile
 from luvli.data.cache import cache_root
 from luvli.data.detector_boxes import with_detector_boxes
 from luvli.evaluation import LabelledFaces
@@ -37,8 +41,6 @@ from luvli.training.licences import check_licence
 from luvli.training.recipe import Recipe
 from luvli.training.recipe_files import make_recipe, read_recipe
 from luvli.training.sources import model_detector
-from luvli.trust.calibrate_model import uncalibrated
-from luvli.trust.calibrate_visibility import calibrate_visibility
 from measure_model import (
     COMMAND,
     HeldOut,
@@ -143,13 +145,13 @@ def measure(
 
 def fit_visibility(model: Path, held: HeldOut) -> None:
     """Calibrated visibilities, for measuring: fitted on faces that no figure is measured on."""
-    network, info = load_model(model)
     chosen = [r for r, by in zip(held.records, held.chosen_by, strict=True) if by]
-    found = with_detector_boxes(chosen, cache_root())
-    with uncalibrated(network, model.stem, info) as predictor:
-        slope, offset = calibrate_visibility(network, predictor, found)
-    print(f"visibility: {slope:.3f} times the logit {offset:+.3f}")
-    save_model(model, network, info)
+    loaded = ModelFile.read(model)
+    with loaded.predictor() as predictor:
+        measured = measure_faces(predictor, with_detector_boxes(chosen, cache_root()), 0)
+    fitted = visibility.fit_visibility(measured)
+    print(f"visibility: {fitted.slope:.3f} times the logit {fitted.offset:+.3f}")
+    replace(loaded, weights=fitted.apply_to_weights(loaded.weights)).write(model)
 
 
 def choose(model: Path, held: HeldOut) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import luvli
+from luvli.calibration.corruptions import CORRUPTIONS, Scene, corrupt, cut_scene
 from luvli.drawing.sheet import captioned, contact_sheet
 from luvli.faces import FaceLandmarks
 from luvli.image.box import Box
@@ -25,7 +26,6 @@ from luvli.image.write import write_image
 from luvli.prediction.predictor import Predictor
 from luvli.synthetic.heads.head import Head
 from luvli.synthetic.render import load_head, render_face
-from luvli.trust.spoil import SPOIL_KINDS, SpoiltScene, cut_scene, spoil
 
 PEOPLE = ((9, 0), (42, 5), (66, 15))
 """seed and yaw in degrees of those who are shown"""
@@ -34,7 +34,7 @@ WIDE = 420
 BLUE, GREEN, YELLOW = (60, 120, 230), (0, 200, 70), (250, 220, 0)
 
 
-def scene_of(head: Head, seed: int, yaw: float) -> SpoiltScene:
+def scene_of(head: Head, seed: int, yaw: float) -> Scene:
     """One rendered person, cut around the face."""
     sample = render_face([7, seed], head, pose=(yaw, 0, 0), occluders=False, effects=False)
     x0, y0, x1, y1 = sample.record.tight_box.tolist()
@@ -48,18 +48,18 @@ def titled(image: ImageArray, words: str) -> ImageArray:
 
 
 def confidences(model: Predictor, head: Head) -> ImageArray:
-    """Twelve panels: a plain face, and one spoilt in each way."""
+    """Twelve panels: a plain face, and one with each corruption."""
     rng = np.random.default_rng(3)
     scenes = [scene_of(head, seed, yaw) for seed, yaw in PEOPLE]
     shown = [scenes[0]]
-    for number, kind in enumerate(SPOIL_KINDS, start=1):
+    for number, kind in enumerate(CORRUPTIONS, start=1):
         scene, *others = scenes[number % 3 :] + scenes[: number % 3]
-        shown.append(spoil(scene, kind, rng, others))
+        shown.append(corrupt(scene, kind, rng, others))
     panels = []
     for scene in shown:
         (face,) = model.predict(scene.image, boxes=[scene.box])
         panels.append(
-            titled(luvli.draw(scene.image, [face]), f"{scene.kind} {face.confidence:.2f}")
+            titled(luvli.draw(scene.image, [face]), f"{scene.corruption} {face.confidence:.2f}")
         )
     return contact_sheet(panels, 4)
 

@@ -164,9 +164,10 @@ def _scores() -> list[Reader]:
 
 def _triage() -> Reader:
     def read(path: Path) -> None:
-        from luvli.trust.triage_report import judge, read_predicted_faces, write_judged
+        from luvli.calibration.triage_results import triage_results
+        from luvli.trust.trust import Trust
 
-        write_judged(path.with_name("judged.json"), judge(read_predicted_faces(path), None, 0.5))
+        triage_results(path, path.with_name("triage"), Trust(), 0.5)
 
     return Reader("triage json", ".json", _write_predicted("json"), read, mutate.JSON)
 

@@ -119,6 +119,7 @@ def test_weights_that_give_no_numbers(
     torch = pytest.importorskip("torch", reason="needs PyTorch")
     from luvli.network import load_model, save_model
     from luvli.network.onnx_graph import build_graph
+    from luvli.network.weights import network_weights
 
     network, info = load_model(tiny["torch"])
     with torch.no_grad():
@@ -130,7 +131,9 @@ def test_weights_that_give_no_numbers(
     path = tmp_path / "bad.safetensors"
     save_model(path, network, info)
     if kind == "onnx":
-        graph = build_graph(network, ModelInfo.from_training("bad", network.config, info))
+        graph = build_graph(
+            network_weights(network), ModelInfo.from_training("bad", network.config, info)
+        )
         path = tmp_path / "bad.onnx"
         path.write_bytes(graph.SerializeToString())
     with pytest.raises(InputError, match="are not numbers"):

@@ -63,7 +63,7 @@ def test_a_covariance_that_rounding_made_singular_stays_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "heads", [{}, {"occlusion": True}, {"astray": 5}, {"occlusion": True, "astray": 5}]
+    "heads", [{}, {"occlusion": True}, {"failure_head": 5}, {"occlusion": True, "failure_head": 5}]
 )
 def test_every_output_has_a_field(heads: dict[str, Any]) -> None:
     shapes = output_shapes(NetworkConfig(**heads))

@@ -13,6 +13,7 @@ from luvli.network.heads import argmax_location, heatmap_cholesky
 from luvli.network.inference import CropPredictor
 from luvli.network.model import build
 from luvli.network.onnx_graph import build_graph
+from luvli.network.weights import network_weights
 
 SMALL = NetworkConfig(
     unets=1, order=0, channels=8, bn_size=1, growth=4, landmarks=5, input_size=64, markup="mine5",
@@ -61,4 +62,4 @@ def test_a_trained_network_may_be_read_in_another_way():
     with pytest.raises(InputError, match="other weights"):
         plain.with_changes(mean_estimator="direct")
     with pytest.raises(InputError, match="in PyTorch alone"):
-        build_graph(other.network, other.info)
+        build_graph(network_weights(other.network), other.info)

@@ -48,8 +48,8 @@ def test_backends_agree_in_image_pixels(tiny: dict[str, Path]) -> None:
         {"reference": True},
         {"landmarks": 5, "markup": "mine5", "likelihood": "gauss"},
         {"occlusion": True},
-        {"astray": 6, "unets": 2},
-        {"astray": 6, "occlusion": True},
+        {"failure_head": 6, "unets": 2},
+        {"failure_head": 6, "occlusion": True},
     ],
     ids=lambda change: ",".join(change) or "default",
 )
@@ -72,7 +72,7 @@ def test_graph_stands_for_every_configuration(change: dict, tmp_path: Path) -> N
     assert found.visibility < 1e-5
     assert found.failure_logit < 1e-4
     logits = OnnxBackend(tmp_path / "one.onnx")(noise(3)).failure_logit
-    assert np.isnan(logits).all() == (not config.astray)
+    assert np.isnan(logits).all() == (not config.failure_head)
 
 
 def test_a_wrong_graph_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

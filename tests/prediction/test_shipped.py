@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 pytest.importorskip("torch")
 
+from luvli.calibration.covariance import coverage
 from luvli.data.record import FaceRecord
 from luvli.evaluation import LabelledFaces, nme
 from luvli.evaluation.labelled_faces import predict_records
@@ -30,7 +31,6 @@ from luvli.training.licences import trace_licences
 from luvli.training.recipe import Recipe
 from luvli.training.recipe_files import make_recipe, read_recipe
 from luvli.training.sources import load_source
-from luvli.trust.calibrate import coverage
 
 ROOT = Path(__file__).parents[2]
 
@@ -137,7 +137,7 @@ def test_a_face_on_its_head_is_not_believed(name: str, astronaut: NDArray[np.uin
     (turned,) = predictor.predict(*upside_down(astronaut, face.box))
     assert face.confidence is not None and face.confidence > 0.5
     assert turned.confidence is not None and turned.confidence < 0.1
-    if predictor.info.config.astray:
+    if predictor.info.config.failure_head:
         assert face.failure_logit is not None and turned.failure_logit is not None
         assert face.failure_logit < -2 < 2 < turned.failure_logit
 

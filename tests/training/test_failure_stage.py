@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 import torch
 
+from luvli.calibration.failure_head import with_head
+from luvli.calibration.model_file import ModelFile
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError
-from luvli.network import LUVLi, load_model
-from luvli.network.heads import AstrayEstimator
-from luvli.network.model_info import ModelInfo
+from luvli.network import load_model
+from luvli.network.heads import FailureEstimator
 from luvli.training import failure_stage
 from luvli.training.distributed import RunOptions
 from luvli.training.loop import train
 from luvli.training.recipe import Recipe
-from luvli.trust.learn_astray import with_estimator
 
 MakeRecipe = Callable[..., Recipe]
 
@@ -26,25 +26,24 @@ MakeRecipe = Callable[..., Recipe]
 def test_the_stage_adds_a_head_and_leaves_the_rest(
     small_recipe: MakeRecipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a fit that takes no time: what it learns is tested in tests/trust."""
+    """With a fit that takes no time: what it learns is tested in tests/calibration."""
     asked: list[Sequence[FaceRecord]] = []
 
-    def learn(
-        network: LUVLi, info: ModelInfo, records: Sequence[FaceRecord], **options: Any
-    ) -> LUVLi:
+    def learn(model: ModelFile, records: Sequence[FaceRecord], **options: Any) -> ModelFile:
         asked.append(records)
-        inputs = network.config.unets * network.config.bottleneck_size
-        return with_estimator(network, AstrayEstimator(inputs, 4))
+        inputs = model.info.config.unets * model.info.config.bottleneck_size
+        head = FailureEstimator(inputs, 4).state_dict()
+        return with_head(model, {f"failure.{name}": w.numpy() for name, w in head.items()})
 
-    monkeypatch.setattr(failure_stage, "learn_astray", learn)
+    monkeypatch.setattr(failure_stage, "fit_failure_head", learn)
     stage = {"loss": "failure", "epoch_faces": 10}
     recipe = small_recipe(stages={"heatmaps": None, "luvli": {"epochs": 1}, "failure": stage})
     model = train(recipe, tmp_path / "run")
     before = load_model(tmp_path / "run/luvli.safetensors")[0].state_dict()
     network, info = load_model(model)
     after = network.state_dict()
-    assert network.config.astray == 4 and info["stage"] == "failure"
-    assert after.keys() - before.keys() == {n for n in after if n.startswith("astray.")}
+    assert network.config.failure_head == 4 and info["stage"] == "failure"
+    assert after.keys() - before.keys() == {n for n in after if n.startswith("failure.")}
     assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
     assert len(asked[0]) == 10  # of the 16 training faces, none of the held-out ones
     held_out = {record.face_id for record in asked[0]}

@@ -124,7 +124,7 @@ def test_set_changes_values_by_path(base: Path) -> None:
         ("stages.one.relabel=[a]", "first stage cannot relabel"),
         ("stages.one.loss=l2", "stages.one.loss"),
         ("data.sources.a.set=null", "either a data 'set' or 'synthetic'"),
-        ("network.astray=64", "luvli calibrate adds and teaches it"),
+        ("network.failure_head=64", "a stage with loss: failure adds it"),
         ("data.enlarge=huge", "did you mean|choose one of"),
         ("seed", "not key=value"),
         ("seed=[", "not valid YAML"),

@@ -1,4 +1,4 @@
-"""Triage: exact binomial bounds, and a promise that holds in simulated splits."""
+"""Triage: exact binomial bounds that hold in simulated splits."""
 
 from __future__ import annotations
 
@@ -8,36 +8,20 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from luvli.calibration.fit_triage import GRID, fit_triage, upper_bound
 from luvli.errors import InputError
-from luvli.trust.triage import (
-    GRID,
-    accepted_needed,
-    binomial_tail,
-    choose_threshold,
-    fit_triage,
-    upper_bound,
-)
-
-
-@pytest.mark.parametrize(("k", "n", "rate"), [(0, 50, 0.02), (3, 200, 0.05), (40, 1000, 0.03)])
-def test_tail_is_the_binomial_one(k: int, n: int, rate: float) -> None:
-    assert binomial_tail(k, n, rate) == pytest.approx(stats.binom.cdf(k, n, rate), rel=1e-9)
+from luvli.trust.triage import accepted_needed, choose_threshold, threshold_for
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 20), (1, 100), (17, 400)])
-def test_bound_is_clopper_pearson(k: int, n: int) -> None:
-    assert upper_bound(k, n, 0.95) == pytest.approx(stats.beta.ppf(0.95, k + 1, n - k), rel=1e-9)
+def test_the_bound_is_where_the_binomial_test_has_5_percent(k: int, n: int) -> None:
+    assert stats.binom.cdf(k, n, upper_bound(k, n)) == pytest.approx(0.05, rel=1e-9)
+    assert upper_bound([5, 0], [5, 0]).tolist() == [1.0, 1.0]
 
 
-def test_edges_of_the_bounds() -> None:
-    assert binomial_tail(5, 5, 0.1) == 1.0
-    assert upper_bound(5, 5) == upper_bound(0, 0) == 1.0
-
-
-@pytest.mark.parametrize("told", [True, False], ids=["start told", "older table"])
-def test_the_promise_is_broken_in_at_most_5_percent_of_draws(told: bool) -> None:
+def test_the_bound_is_broken_in_at_most_5_percent_of_draws() -> None:
     """Confidence is only loosely related to success; the true failure rate is known. Where tests
-    begin comes from other faces, as few as a small fit has, or is fixed."""
+    begin comes from other faces, as few as a small fit has."""
     rng = np.random.default_rng(0)
     target, draws, n = 0.05, 400, 1500
     dense = rng.normal(1.5, 2.0, 200_000)
@@ -52,7 +36,7 @@ def test_the_promise_is_broken_in_at_most_5_percent_of_draws(told: bool) -> None
         failed = rng.random(n) < 1 / (1 + np.exp(1.2 * logits + 0.5))
         sure = 1 / (1 + np.exp(-logits))
         others = 1 / (1 + np.exp(-rng.normal(1.5, 2.0, 200)))
-        table = fit_triage(sure, failed, 0.2, others if told else None)
+        table = fit_triage(sure, failed, 0.2, others)
         chosen = choose_threshold(table, target)
         if math.isinf(chosen.threshold):
             continue
@@ -67,7 +51,7 @@ def test_the_promise_is_broken_in_at_most_5_percent_of_draws(told: bool) -> None
 
 def test_useless_confidence_accepts_nothing() -> None:
     rng = np.random.default_rng(1)
-    table = fit_triage(rng.random(2000), rng.random(2000) < 0.3, 0.0)
+    table = fit_triage(rng.random(2000), rng.random(2000) < 0.3, 0.0, rng.random(500))
     chosen = choose_threshold(table, 0.02)
     assert math.isinf(chosen.threshold)
     assert chosen.accepted == 0
@@ -96,8 +80,16 @@ def test_accepted_needed_is_the_smallest_number_that_can_pass() -> None:
 
 def test_grid_descends_and_bad_input_is_refused() -> None:
     assert (np.diff(GRID) < 0).all()
-    table = fit_triage(np.ones(10), np.zeros(10, bool), 0.0)
+    table = fit_triage(np.ones(10), np.zeros(10, bool), 0.0, np.ones(5))
     with pytest.raises(InputError, match="between 0 and 1"):
         choose_threshold(table, 0.0)
     with pytest.raises(InputError, match="one shape"):
-        fit_triage(np.ones(3), np.zeros(2, bool), 0.0)
+        fit_triage(np.ones(3), np.zeros(2, bool), 0.0, np.ones(5))
+
+
+def test_bounds_that_cannot_be_kept_are_refused_in_words() -> None:
+    table = fit_triage(np.ones(100), np.zeros(100, bool), 0.0, np.ones(5))
+    with pytest.raises(InputError, match="cannot promise"):
+        threshold_for(table, 0.0001, "mine")
+    with pytest.raises(InputError, match="luvli calibrate"):
+        threshold_for(None, 0.05, "mine")

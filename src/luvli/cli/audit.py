@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
+    from luvli.calibration.label_batches import LabelSource
     from luvli.data.sets import FaceSet
-    from luvli.trust.audit import ErrorKind
 
 
 def audit(
@@ -50,92 +49,61 @@ def audit(
 
     Example: `luvli audit folder my/faces --out audit`
     """
-    from luvli.trust.audit import ERROR_KINDS, check_kinds
-    from luvli.trust.audit_parquet import has_labels
+    from luvli.calibration.audit import ERROR_KINDS, check_kinds
+    from luvli.calibration.audit import audit as audit_labels
+    from luvli.calibration.audit_report import write_page, write_suspects
+    from luvli.calibration.label_batches import has_labels, parquet_sources
 
     kinds = check_kinds(kind or ERROR_KINDS)
+    table, page = out / "audit.csv", out / "audit.html"
     if dataset == "parquet" and has_labels(folder):
-        wrong = _audit_parquet(folder, out, kinds, worst, fail_above)
+        name, details = str(folder), out / "labels"
+        result = audit_labels(parquet_sources(folder), kinds, fail_above, details)
     else:
         from luvli.data.sets import load_set
 
         found = load_set(
             dataset, folder, split, subset=subset, protocol=protocol, skip_bad=skip_bad
         )
-        wrong = _audit_set(found[:limit], out, model or ["luvli-68"], kinds, worst, fail_above)
-    if wrong > allow:
+        name, details = found.name, None
+        sources = _predicted_source(found[:limit], model or ["luvli-68"])
+        result = audit_labels(sources, kinds, fail_above, listed=None)
+    write_suspects(table, result.listed)
+    audited = result.labels - result.without_face
+    title = f"{name}: the {min(worst, audited)} most suspicious of {audited:,} labels"
+    write_page(page, title, result.listed[:worst])
+    _print_counts({name: result.wrong[name] for name in kinds})
+    if result.without_face:
+        typer.echo(f"{result.without_face:,} of {result.labels:,} labels have no face found there.")
+    for path in (details, table, page):
+        if path is not None:
+            typer.echo(str(path))
+    if sum(result.wrong.values()) > allow:
         raise typer.Exit(1)
 
 
-def _audit_set(
-    found: FaceSet,
-    out: Path,
-    models: list[str],
-    kinds: Sequence[ErrorKind],
-    worst: int,
-    fail_above: float,
-) -> int:
-    """Predict and judge a set that fits into memory -> labels that are probably wrong."""
+def _predicted_source(found: FaceSet, models: list[str]) -> list[LabelSource]:
+    """A set that fits into memory, predicted by models that were not trained on it."""
+    from luvli.calibration.label_batches import LabelBatch, LabelSource, predict_unseen
     from luvli.prediction.predictor import load
     from luvli.progress import track
-    from luvli.trust.audit import audit as find_suspects
-    from luvli.trust.audit_report import predict_unseen, report_files, write_page, write_suspects
 
     predictors = [load(name) for name in models]
-    records = found.records
-    watched = track(records, "faces", unit="faces")
-    faces, seen = zip(*predict_unseen(predictors, watched), strict=True) if records else ((), ())
-    suspects = find_suspects(records, faces, kinds)
-    table, page = report_files(out)
-    write_suspects(table, suspects, records)
-    write_page(page, _title(found.name, worst, len(suspects)), suspects[:worst], records, faces)
-    wrong = [suspect.kind for suspect in suspects if suspect.suspicion >= fail_above]
-    _print_counts({name: wrong.count(name) for name in kinds})
-    if any(seen):
+    watched = track(found.records, "faces", unit="faces")
+    predictions = list(predict_unseen(predictors, watched))
+    trained = sum(trained for _, trained in predictions)
+    if trained:
         typer.secho(
-            f"luvli: {sum(seen):,} faces are on photographs that the model was trained on: it may "
+            f"luvli: {trained:,} faces are on photographs that the model was trained on: it may "
             "agree with wrong labels there; give models that were trained without them.",
             fg="yellow",
             err=True,
         )
-    typer.echo(f"{table}\n{page}")
-    return len(wrong)
+    batch = LabelBatch.of(found.records, [face for face, _ in predictions])
+    return [LabelSource(Path(), lambda: [batch])]
 
 
-def _audit_parquet(
-    folder: Path, out: Path, kinds: Sequence[ErrorKind], worst: int, fail_above: float
-) -> int:
-    """Judge labels that stand beside predictions in Parquet, of any number."""
-    from luvli.data.formats.label_parquet import image_at
-    from luvli.trust.audit_parquet import audit_parquet
-    from luvli.trust.audit_report import report_files, write_page, write_suspects
-
-    found = audit_parquet(folder, out / "labels", kinds, fail_above)
-    table, page = report_files(out)
-    suspects = [judged.suspect for judged in found.worst]
-    pairs = {judged.suspect.index: judged.pair for judged in found.worst}
-    write_suspects(table, suspects, {i: pair.record for i, pair in pairs.items()})
-    shown = suspects[:worst]
-    write_page(
-        page,
-        _title(str(folder), worst, found.labels - found.without_face),
-        shown,
-        {i: pair.record for i, pair in pairs.items()},
-        {i: pair.face for i, pair in pairs.items() if pair.face is not None},
-        {suspect.index: image_at(pairs[suspect.index].image) for suspect in shown},
-    )
-    _print_counts({name: found.wrong[name] for name in kinds})
-    if found.without_face:
-        typer.echo(f"{found.without_face:,} of {found.labels:,} labels have no face found there.")
-    typer.echo(f"{out / 'labels'}\n{table}\n{page}")
-    return sum(found.wrong.values())
-
-
-def _title(name: str, worst: int, labels: int) -> str:
-    return f"{name}: the {min(worst, labels)} most suspicious of {labels:,} labels"
-
-
-def _print_counts(wrong: dict[ErrorKind, int]) -> None:
+def _print_counts(wrong: dict[str, int]) -> None:
     from luvli.cli.tables import print_table
 
     rows = [[name, f"{count:,}"] for name, count in wrong.items()]

@@ -9,8 +9,12 @@ import typer
 
 
 def calibrate(
-    model: Annotated[Path, typer.Argument(help="A .safetensors or .onnx model.")],
-    out: Annotated[Path, typer.Option(help="The calibrated model to write, of the same kind.")],
+    model: Annotated[
+        str, typer.Argument(help="A shipped model's name, or a .onnx or .safetensors file.")
+    ],
+    out: Annotated[
+        Path, typer.Option(help="The calibrated model to write: .onnx or .safetensors.")
+    ],
     data: Annotated[
         tuple[str, Path] | None,
         typer.Option(metavar="NAME PATH", help="Data set of faces that the model was not trained "
@@ -23,7 +27,13 @@ def calibrate(
         list[str] | None, typer.Option("--set", help="Change a value of the recipe: key=value.")
     ] = None,
     onnx: Annotated[
-        Path | None, typer.Option("--onnx", help="Also write a .safetensors model as ONNX.")
+        Path | None, typer.Option("--onnx", help="Also write it as ONNX.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the new model; that of the file by default.")
+    ] = None,
+    version: Annotated[
+        str | None, typer.Option(help="Version of the new model; the old one with +calibrated.")
     ] = None,
     split: Annotated[str | None, typer.Option(help="Split of the data sets.")] = None,
     subset: Annotated[str | None, typer.Option(help="Only this part, e.g. profile.")] = None,
@@ -31,40 +41,39 @@ def calibrate(
     success: Annotated[
         float, typer.Option(help="An alignment succeeded below this mean error, % of the box.")
     ] = 5.0,
-    spoilt: Annotated[
-        int, typer.Option(min=1, max=11, help="Spoilt versions that are made of each face.")
+    corrupted: Annotated[
+        int, typer.Option(min=1, max=11, help="Corrupted versions that are made of each face.")
     ] = 3,
     learn: Annotated[
-        int | None, typer.Option(min=0, help="Training faces of the recipe on which a .safetensors "
-                                 "network learns to tell when it went astray: 8,000 unless told; "
-                                 "0: it keeps what it has.")
-    ] = None,
+        int, typer.Option(min=0, help="Training faces of the recipe on which the failure head is "
+                          "trained again; 0: it stays as it is.")
+    ] = 0,
     limit: Annotated[int | None, typer.Option(min=1, help="Only so many faces.")] = None,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave out faces with broken files.")
     ] = False,
 ) -> None:  # fmt: skip
-    """Fit what tells when to trust a model, on your own labelled faces, and keep it in the model.
+    """Calibrate a model on your own labelled faces, and keep the result in a model of its own.
 
-    Each face is predicted as it is and in spoilt versions (wrong box, turned, blurred, no face
-    ...). Fitted are the scale of the covariances and the law of the errors, the confidence, the
-    radii of regions with a guarantee, the triage's counts, and what faces look like, to notice a
-    shift. What is still missing for which guarantee is said at the end. With `--recipe`, the
-    network also learns from its training faces to tell when it went astray, which takes some
-    minutes.
+    Each face is predicted as it is and corrupted (wrong box, turned, blurred, no face ...). Fitted
+    are the scale of the covariances and the error distribution, the visibility, the confidence, the
+    radii of regions with a guarantee, the triage's counts, and reference features that detect a
+    shift of the input. Which guarantees need more faces is said at the end.
 
-    Example: `luvli calibrate model.onnx --data merl_rav data/merl_rav --out better.onnx`
+    Example: `luvli calibrate luvli-68 --data folder my/faces --out mine.onnx`
     """
+    from luvli.calibration.calibrate import calibrate_model
+    from luvli.calibration.sampling import evenly
     from luvli.cli.tables import print_table
-    from luvli.errors import InputError
+    from luvli.errors import InputError, require
     from luvli.files import file_lock
     from luvli.likelihood import density_name
     from luvli.progress import track
-    from luvli.trust.calibrate_model import LEARN_FROM, calibrate_model
-    from luvli.trust.even_sample import evenly
 
     if not data and recipe is None:
         raise InputError("no faces to calibrate on: give --data NAME PATH, or --recipe.")
+    for package in ("onnx", "safetensors", "sklearn", "scipy"):
+        require(package, "calibrate")  # before faces are detected
     records: list[Any] = []
     trained: list[Any] = []
     about: list[str] = []
@@ -74,23 +83,24 @@ def calibrate(
         _from_set(*data, split, subset, protocol, skip_bad, limit, records, about)
     if limit is not None:
         records = evenly(records, limit)
-    most = LEARN_FROM if learn is None else learn
     with file_lock(out):
         fitted = calibrate_model(
-            model, records, out, onnx=onnx, trained_on=trained,
-            learn_from=evenly(trained, most) if model.suffix == ".safetensors" else (),
-            success=success, spoilt_per_face=spoilt, data=about,
-            track=lambda items: track(items, "faces", unit="faces"),
+            model, records, out, onnx=onnx, training=trained, learn_from=evenly(trained, learn),
+            success=success, corrupted_per_face=corrupted, name=name, version=version, data=about,
+            progress=lambda items: track(items, "faces", unit="faces"),
         )  # fmt: skip
-    if fitted.calibration is not None:
-        held = fitted.calibration
-        rows = [
-            [f"{float(level):.0%}", f"{held.before[level]:.1%}", f"{held.after[level]:.1%}"]
-            for level in held.before
+    calibration = fitted.calibration
+    rows = [
+        [
+            f"{float(level):.0%}",
+            f"{calibration.before[level]:.1%}",
+            f"{calibration.after[level]:.1%}",
         ]
-        law = density_name(held.likelihood or "laplace")
-        title = f"scale of the covariances, {held.faces:,} faces; {law}"
-        print_table(["should hold", "held before", "holds now"], rows, title=title)
+        for level in calibration.before
+    ]
+    distribution = density_name(calibration.likelihood or "laplace")
+    title = f"scale of the covariances, {calibration.faces:,} faces; {distribution}"
+    print_table(["should hold", "uncalibrated", "calibrated"], rows, title=title)
     for title, heads, rows in fitted.tables:
         print_table(heads, rows, title=title)
     for line in fitted.advice:
@@ -131,10 +141,10 @@ def _from_set(
     records: list[Any],
     about: list[str],
 ) -> None:
+    from luvli.calibration.sampling import evenly
     from luvli.data.cache import cache_root
     from luvli.data.detector_boxes import with_detector_boxes
     from luvli.data.sets import load_set
-    from luvli.trust.even_sample import evenly
 
     found = load_set(name, folder, split, subset=subset, protocol=protocol, skip_bad=skip_bad)
     chosen = found.records if limit is None else evenly(found.records, limit)

@@ -25,13 +25,6 @@ def export(
         list[str] | None,
         typer.Option("--import", help="Python module that registers the model's trunk."),
     ] = None,
-    calibrate: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder with labelled held-out faces: the covariances are calibrated on it, and "
-            "the calibration is kept in MODEL too."
-        ),
-    ] = None,
 ) -> None:
     """Write a model as ONNX, checked against PyTorch before it appears.
 
@@ -45,26 +38,15 @@ def export(
     from luvli.models import find_model
 
     require("torch", "train")
+    from luvli.calibration.quantization import quantization_cost
     from luvli.network.trunks import import_modules
     from luvli.prediction.export import export_onnx
     from luvli.prediction.quantize import quantize_with_images
-    from luvli.trust.labelled_folder import calibrate_on_folder, quantization_cost
 
     import_modules(modules or [])
     if int8 and images is None:
         raise InputError("--int8 needs images of faces to set its ranges: add --images FOLDER.")
     source = find_model(model, "torch")
-    if calibrate is not None:
-        fitted = calibrate_on_folder(source, calibrate)
-        rows = [
-            [f"{float(level):.0%}", f"{fitted.before[level]:.1%}", f"{fitted.after[level]:.1%}"]
-            for level in fitted.before
-        ]
-        print_table(
-            ["should hold", "held before", "holds now"],
-            rows,
-            title=f"calibration on {fitted.faces} faces",
-        )
     if not int8:
         found = export_onnx(source, onnx)
         typer.echo(

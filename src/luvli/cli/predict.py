@@ -238,13 +238,11 @@ def _predictor(
 ) -> Predictor:
     from luvli.image.known_boxes import BoxesFromFile
     from luvli.prediction.predictor import Predictor, load
-    from luvli.trust.triage import threshold_of
 
     backend = load(file, threads=threads, providers=[provider]).backend
-    rate = max_failure_rate
-    accept = None if rate is None else threshold_of(backend.info, rate).threshold
     detector = None if boxes is None else BoxesFromFile(boxes)
-    return Predictor(backend, detector, small_faces, accept)
+    predictor = Predictor(backend, detector, small_faces)
+    return predictor if max_failure_rate is None else predictor.with_triage(max_failure_rate)
 
 
 def refuse_options(options: dict[str, Any], why: str) -> None:

@@ -29,50 +29,35 @@ def triage(
 
     Example: `luvli triage predictions/faces.json --max-failure-rate 0.05`
     """
+    from luvli.calibration.shift import shift_of
+    from luvli.calibration.triage_results import triage_results, write_pictures
     from luvli.cli.tables import print_table
     from luvli.prediction.predictor import load
-    from luvli.trust.triage import threshold_of
-    from luvli.trust.triage_parquet import is_parquet, judge_parquet
-    from luvli.trust.triage_report import (
-        judge,
-        read_predicted_faces,
-        shift_of,
-        write_pictures,
-        write_triage_report,
-    )
+    from luvli.trust.trust import Trust
 
     info = load(model).info
-    chosen = threshold_of(info, max_failure_rate)
-    trust = info.trust
-    assert trust is not None and trust.triage is not None
-    if is_parquet(results):
-        found = judge_parquet(results, out / "faces", trust, chosen.threshold)
-        count, accepted, predictions = found.faces, found.accepted, found.sample
-        share = accepted / max(count, 1)
-        drawn = write_pictures(out, found.rejected, trust.triage, max_failure_rate, share)
-        written = [out / "faces", *drawn]
-    else:
-        predictions = judge(read_predicted_faces(results), trust, chosen.threshold)
-        count, accepted = len(predictions), sum(bool(item.face.accepted) for item in predictions)
-        share = accepted / max(count, 1)
-        written = write_triage_report(out, predictions, trust.triage, max_failure_rate, share)
+    trust = info.trust or Trust()
+    chosen = trust.threshold(max_failure_rate, info.name)
+    assert trust.triage is not None
+    summary = triage_results(results, out, trust, chosen.threshold)
+    pictures = write_pictures(out, summary, trust.triage, max_failure_rate)
     rows = [
-        ["faces", f"{count:,}"],
-        ["accepted", f"{accepted:,} ({share:.0%})"],
-        ["for review", f"{count - accepted:,}"],
+        ["faces", f"{summary.faces:,}"],
+        ["accepted", f"{summary.accepted:,} ({summary.share:.0%})"],
+        ["for review", f"{summary.faces - summary.accepted:,}"],
         ["accepted from confidence", f"{chosen.threshold:.3f}"],
         ["failures among the accepted, at most", f"{max_failure_rate:.1%}"],
         ["on the calibration faces", f"{chosen.failed} of {chosen.accepted:,}"],
     ]
     print_table(["triage", ""], rows)
-    shift = shift_of(predictions, trust)
+    shift = shift_of(summary.sampled(), trust)
     if shift is not None and shift.alarm:
         typer.secho(
             f"luvli: these faces differ from the calibration faces ({shift.worst} most: p = "
-            f"{shift.p_values[shift.worst]:.1g}): the promise may not hold; calibrate on faces "
+            f"{shift.p_values[shift.worst]:.1g}): the bound may not hold; calibrate on faces "
             "like these.",
             fg="yellow",
             err=True,
         )
-    for path in written:
+    for path in (*summary.written, *pictures):
         typer.echo(str(path))

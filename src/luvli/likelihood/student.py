@@ -5,7 +5,7 @@
 with r the Mahalanobis radius and nu > 2 degrees of freedom. Its covariance is exactly Sigma. It is
 rounder than the Laplacian in the middle, and the errors of a network whose covariances were
 calibrated follow it closely: each landmark's error is nearly Gaussian, and the network knows
-its spread only so well. No network is trained with it; `luvli.trust.calibrate` fits nu.
+its spread only so well. No network is trained with it; `luvli.calibration.covariance` fits nu.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from luvli.network.model_info import ModelInfo
 INPUT = "crops"
 OUTPUTS = ("landmarks", "covariance", "visibility")
 OCCLUSION = "occlusion"
-FAILURE = "astray"
+FAILURE = "failure_logit"
 """names in an ONNX graph; the last two outputs only where the network has them"""
 FIELDS = {
     "landmarks": "points",
@@ -37,7 +37,7 @@ def output_shapes(config: NetworkConfig) -> dict[str, tuple[int, ...]]:
     shapes: dict[str, tuple[int, ...]] = dict(zip(OUTPUTS, ((k, 2), (k, 2, 2), (k,)), strict=True))
     if config.occlusion:
         shapes[OCCLUSION] = (k,)
-    if config.astray:
+    if config.failure_head:
         shapes[FAILURE] = ()
     return shapes
 

@@ -1,13 +1,12 @@
 """`Calibration`: what makes a model's ellipses hold what they promise.
 
-Fitted by `luvli.trust.calibrate` and kept in the model file. The factors are applied inside the
-network's last step (`ModelInfo.cholesky_factors`), the pixels' own variance on the way back to
-the image (`ModelInfo.to_image`), so that everything after it sees calibrated covariances.
+Fitted by `luvli.calibration.covariance` and kept in the model file. The factors are applied inside
+the network's last step (`ModelInfo.cholesky_factors`), the added variances on the way back to the
+image (`ModelInfo.to_image`), so that everything after it sees calibrated covariances.
 """
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Annotated
 
 import numpy as np
@@ -18,29 +17,32 @@ from luvli.arrays import Floats
 from luvli.errors import InputError
 from luvli.likelihood import family
 
-LEAST = 1e-6
+MIN_SCALE = 1e-6
 """smallest factor, and 1 / the largest: what lies beyond is no calibration, and leaves the range
 of float32 when it is multiplied"""
 
 
 class Calibration(BaseModel):
-    """For each landmark a factor and a least variance, the law of what is left, and how they
-    were found.
+    """For each landmark a factor, added variances, the distribution of errors, and the coverage
+    that it was fitted to.
 
-    A network sees crops of one size, whatever size the image was. Pixels and labels of a small
-    image are coarse beside its face, and no crop shows that: in the image each covariance is
-    `scale` times the network's, plus `pixel_variance` along both axes. A network may also be too
-    sure of landmarks that something covers: `occlusion` makes their covariances grow. `likelihood`
-    says how the
-    labels lie around the landmarks then: which radius holds 95 %, and how likely each place is.
+    In the image each covariance is `scale` times the network's, plus two variances along both axes.
+    `pixel_variance`, in image pixels: pixels and labels of a small image are coarse beside its
+    face, and the crop, which has one size, does not show it. `convention_variance`, in units of the
+    face's box: annotators of another data set place the point elsewhere. `occlusion` makes the
+    covariances of covered landmarks grow. `likelihood` is the distribution of the labels around
+    the landmarks: which radius holds 95 %, and how likely each place is.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    scale: list[Annotated[float, Field(ge=LEAST, le=1 / LEAST)]] = Field(min_length=1)
+    scale: list[Annotated[float, Field(ge=MIN_SCALE, le=1 / MIN_SCALE)]] = Field(min_length=1)
     """k factors, all above 0, for covariances (their square roots are for lengths)"""
-    pixel_variance: list[Annotated[float, Field(ge=0, le=1 / LEAST)]] = []
+    pixel_variance: list[Annotated[float, Field(ge=0, le=1 / MIN_SCALE)]] = []
     """k variances in square pixels of the image, or none"""
+    convention_variance: list[Annotated[float, Field(ge=0, le=1)]] = []
+    """k variances between the label conventions of data sets, in units of the squared box size
+    (geometric mean of the sides of the box around the predicted points), or none"""
     occlusion: float = Field(default=0.0, ge=0, le=5)
     """covariances grow by exp(occlusion * p) where a landmark is covered with probability p"""
     likelihood: str | None = None
@@ -51,22 +53,28 @@ class Calibration(BaseModel):
     before: dict[str, float] = {}
     """coverage on those faces before, by level ("0.5": 0.41, ...)"""
     after: dict[str, float] = {}
-    """coverage on those faces after; judge it on others"""
+    """coverage on those faces after"""
 
     @model_validator(mode="after")
     def _same_landmarks(self) -> Calibration:
-        if self.pixel_variance and len(self.pixel_variance) != len(self.scale):
-            raise ValueError(
-                f"{len(self.scale)} factors and {len(self.pixel_variance)} pixel variances"
-            )
+        for name in ("pixel_variance", "convention_variance"):
+            count = len(getattr(self, name))
+            if count and count != len(self.scale):
+                raise ValueError(f"{len(self.scale)} factors and {count} values of {name}")
         if self.likelihood is not None:
             family(self.likelihood)  # refuses an unknown name
         return self
 
-    def apply(self, covariance: ArrayLike, occlusion: ArrayLike | None = None) -> Floats:
+    def apply(
+        self,
+        covariance: ArrayLike,
+        occlusion: ArrayLike | None = None,
+        points: ArrayLike | None = None,
+    ) -> Floats:
         """Covariances (..., k, 2, 2) in image pixels -> calibrated ones.
 
-        `occlusion` (..., k) are the probabilities that landmarks are covered, where they are told.
+        `occlusion` (..., k) are the probabilities that landmarks are covered, NaN where they are
+        not estimated; `points` (..., k, 2) say how large the face is.
 
         >>> Calibration(scale=[4.0]).apply([np.eye(2)]).tolist()
         [[[4.0, 0.0], [0.0, 4.0]]]
@@ -78,30 +86,50 @@ class Calibration(BaseModel):
                 f"got {array.shape}."
             )
         scaled: Floats = array * np.asarray(self.scale)[:, None, None]
-        return self.in_image(scaled, None if occlusion is None else np.nan_to_num(occlusion))
+        return self.in_image(scaled, occlusion, points)
 
-    def in_image(self, covariance: Floats, occlusion: ArrayLike | None = None) -> Floats:
-        """The part of it that comes after the network, whose last step has the factors inside:
-        covariances (..., k, 2, 2) in image pixels. `occlusion` (..., k) has no NaN."""
-        if self.occlusion and occlusion is not None:
-            growth = np.exp(np.asarray(occlusion, np.float64) * self.occlusion)
-            covariance = covariance * growth[..., None, None]
-        return covariance + self.added
+    def in_image(
+        self,
+        covariance: Floats,
+        occlusion: ArrayLike | None = None,
+        points: ArrayLike | None = None,
+    ) -> Floats:
+        """The part of `apply` that comes after the network, whose last step has the factors
+        inside."""
+        return covariance * self._growth(occlusion) + self._added(points)
 
-    def undo(self, covariance: ArrayLike, occlusion: ArrayLike | None = None) -> Floats:
+    def undo(
+        self,
+        covariance: ArrayLike,
+        occlusion: ArrayLike | None = None,
+        points: ArrayLike | None = None,
+    ) -> Floats:
         """The inverse of `apply`.
 
         >>> Calibration(scale=[4.0], pixel_variance=[1.0]).undo([5 * np.eye(2)]).tolist()
         [[[1.0, 0.0], [0.0, 1.0]]]
         """
-        ones = np.broadcast_to(np.eye(2), np.shape(covariance))
-        factor = self.apply(ones, occlusion) - self.added
-        return (np.asarray(covariance, dtype=np.float64) - self.added) / factor[..., :1, :1]
+        scaled = np.asarray(covariance, dtype=np.float64) - self._added(points)
+        factor = np.asarray(self.scale)[:, None, None] * self._growth(occlusion)
+        return np.asarray(scaled / factor)
 
-    @cached_property
-    def added(self) -> Floats:
-        """(k, 2, 2) what the pixels add to each covariance, in square pixels of the image."""
+    def _growth(self, occlusion: ArrayLike | None) -> Floats:
+        """(..., k, 1, 1), or (1,)"""
+        if not self.occlusion or occlusion is None:
+            return np.ones(1)
+        probability = np.nan_to_num(np.asarray(occlusion, np.float64))
+        return np.asarray(np.exp(probability * self.occlusion)[..., None, None])
+
+    def _added(self, points: ArrayLike | None) -> Floats:
+        """(..., k, 2, 2) or (k, 2, 2): added to each covariance, in square pixels."""
         variance = np.asarray(self.pixel_variance or np.zeros(len(self.scale)))
-        added = np.asarray(variance[:, None, None] * np.eye(2), dtype=np.float64)
-        added.setflags(write=False)  # made once, not for every face
-        return added
+        if self.convention_variance and points is not None:
+            convention = np.asarray(self.convention_variance)
+            variance = variance + face_area(points)[..., None] * convention
+        return np.asarray(variance[..., None, None] * np.eye(2), dtype=np.float64)
+
+
+def face_area(points: ArrayLike) -> Floats:
+    """(...) area of the upright box around points (..., k, 2), in square pixels."""
+    array = np.asarray(points, dtype=np.float64)
+    return np.asarray((array.max(axis=-2) - array.min(axis=-2)).prod(axis=-1))

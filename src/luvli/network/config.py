@@ -85,9 +85,9 @@ class NetworkConfig(BaseModel):
     """whether a third linear layer beside CEN and VEN tells what something else covers"""
     occlusion_trained: bool = True
     """False when no labels of occlusion were seen; means nothing without `occlusion`"""
-    astray: int = Field(default=0, ge=0, le=4096)
-    """hidden units of the layers that tell whether an alignment went astray, from the bottlenecks
-    of all U-nets; 0 for none. `luvli calibrate --recipe` adds and teaches them"""
+    failure_head: int = Field(default=0, ge=0, le=4096)
+    """hidden units of the head that estimates whether an alignment failed, from the bottlenecks of
+    all U-nets; 0 for none. A stage with `loss: failure` adds and trains it"""
 
     reference: bool = False
     """behave like the published code where it differs from the paper"""
@@ -107,6 +107,9 @@ class NetworkConfig(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _defaults_of_the_published_code(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("astray") == 0:
+            # the former name of `failure_head`, in checkpoints of runs begun before it changed
+            given = {name: value for name, value in given.items() if name != "astray"}
         if isinstance(given, dict) and given.get("reference"):
             wflw = {"crop": "published-0"} if given.get("markup") == "wflw98" else {}
             return {**PUBLISHED, **wflw, **given}

@@ -1,5 +1,5 @@
 """Mean estimator, Cholesky Estimator Network (CEN), Visibility Estimator Network (VEN), its twin
-for occlusion, and the estimator of alignments that went astray.
+for occlusion, and the failure head.
 
 All numbers are in heat-map pixels; `luvli.network.pixels` converts to crop pixels.
 """
@@ -164,11 +164,11 @@ class VisibilityEstimator(nn.Module):
         return logits
 
 
-class AstrayEstimator(nn.Module):
-    """Whether an alignment went astray altogether: two linear layers on all bottlenecks.
+class FailureEstimator(nn.Module):
+    """Whether an alignment failed completely: two linear layers on all bottlenecks.
 
-    Not in the paper. The covariances know that a face is hard; what the bottlenecks know besides
-    is that it stands on its head, or that it is none.
+    Not in the paper. Covariances grow for hard faces; the bottlenecks also hold whether a face is
+    upside down, or whether there is none.
     """
 
     def __init__(self, inputs: int, units: int) -> None:
@@ -178,6 +178,6 @@ class AstrayEstimator(nn.Module):
 
     def forward(self, bottlenecks: Sequence[Tensor]) -> Tensor:
         """One (B, C, h, w) from each U-net -> (B,) logits."""
-        seen = torch.cat([each.flatten(1) for each in bottlenecks], dim=1)
-        logits: Tensor = self.linear(F.relu(self.hidden(seen)))
+        features = torch.cat([each.flatten(1) for each in bottlenecks], dim=1)
+        logits: Tensor = self.linear(F.relu(self.hidden(features)))
         return logits[:, 0]

@@ -128,6 +128,6 @@ class CropPredictor:
         outputs = [points, covariance, output.visibility]
         if output.occlusion_logit is not None:
             outputs.append(output.occlusion_logit.sigmoid())
-        if output.astray_logit is not None:
-            outputs.append(output.astray_logit)
+        if output.failure_logit is not None:
+            outputs.append(output.failure_logit)
         return dict(zip(output_shapes(config), outputs, strict=True))

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from luvli.network.config import NetworkConfig
 from luvli.network.heads import (
-    AstrayEstimator,
     CholeskyEstimator,
+    FailureEstimator,
     VisibilityEstimator,
     argmax_location,
     cholesky_entries,
@@ -36,9 +36,9 @@ class UNetOutput(NamedTuple):
     occlusion_logit: Tensor | None = None
     """(B, N_p) of being covered by something in front of the face; None unless
     `NetworkConfig.occlusion`"""
-    astray_logit: Tensor | None = None
-    """(B,) of the alignment having gone astray altogether; of the last U-net alone, and None unless
-    `NetworkConfig.astray`"""
+    failure_logit: Tensor | None = None
+    """(B,) of the alignment having failed completely; of the last U-net alone, and None unless
+    `NetworkConfig.failure_head`"""
 
 
 class LUVLi(nn.Module):
@@ -70,18 +70,18 @@ class LUVLi(nn.Module):
             if config.occlusion
             else None
         )
-        self.astray = (
-            AstrayEstimator(config.unets * config.bottleneck_size, config.astray)
-            if config.astray
+        self.failure = (
+            FailureEstimator(config.unets * config.bottleneck_size, config.failure_head)
+            if config.failure_head
             else None
         )
 
     def forward(self, images: Tensor) -> list[UNetOutput]:
         features = self.trunk(images)
         outputs = [self._estimate(*each) for each in features]
-        if self.astray is not None:
-            astray = self.astray([each.bottleneck for each in features]).float()
-            outputs[-1] = outputs[-1]._replace(astray_logit=astray)
+        if self.failure is not None:
+            logit = self.failure([each.bottleneck for each in features]).float()
+            outputs[-1] = outputs[-1]._replace(failure_logit=logit)
         return outputs
 
     def _estimate(self, heatmaps: Tensor, bottleneck: Tensor) -> UNetOutput:

@@ -21,7 +21,7 @@ from luvli.image.detect import DetectorName
 from luvli.measures.calibration import MeasureCalibration
 from luvli.network.calibration import Calibration
 from luvli.network.config import NetworkConfig
-from luvli.network.trust_tables import TrustTables
+from luvli.trust.trust import Trust
 
 FORMAT = "luvli-onnx-1"
 """changes when old readers could no longer read a file"""
@@ -45,8 +45,8 @@ class ModelInfo(BaseModel):
     """side of the square crop / longer side of the tight landmark box"""
     calibration: Calibration | None = None
     """its factors are applied inside the model, the rest of it by `to_image`"""
-    trust: TrustTables | None = None
-    """when to trust the model: confidence, guaranteed regions, triage (`luvli calibrate`)"""
+    trust: Trust | None = None
+    """when to trust the model: failure model, conformal radii, triage (`luvli calibrate`)"""
     measures: MeasureCalibration | None = None
     """how landmarks err together, error bars of measures, closed eyes (`luvli calibrate`)"""
     detector: DetectorName = "yunet"
@@ -93,10 +93,10 @@ class ModelInfo(BaseModel):
         `affines` (n, 2, 3) lead from each crop to its image; `changes` are other fields to set.
         """
         covariance = affine.push_covariance(affines, faces.covariance)
+        points = affine.apply(affines, faces.points)
         if self.calibration is not None:
             occlusion = faces.occlusion if self.occlusion_trained else None
-            covariance = self.calibration.in_image(covariance, occlusion)
-        points = affine.apply(affines, faces.points)
+            covariance = self.calibration.in_image(covariance, occlusion, points)
         return replace(faces, points=points, covariance=covariance, **changes)
 
     @classmethod
@@ -118,7 +118,7 @@ class ModelInfo(BaseModel):
                 enlarge=float(enlarge),
                 detector=info.get("detector", "yunet"),
                 calibration=None if calibration is None else Calibration(**calibration),
-                trust=None if trust is None else TrustTables.model_validate(trust),
+                trust=None if trust is None else Trust.model_validate(trust),
                 measures=None if measures is None else MeasureCalibration.model_validate(measures),
             )
         except (ValidationError, TypeError, ValueError) as error:
@@ -141,7 +141,7 @@ class ModelInfo(BaseModel):
             "visibility_trained": str(config.visibility_trained).lower(),
             "occlusion_trained": str(self.occlusion_trained).lower(),
             "calibrated": str(self.calibration is not None).lower(),
-            "confidence": str(bool(self.trust and self.trust.confidence)).lower(),
+            "confidence": str(bool(self.trust and self.trust.failure_model)).lower(),
         }
         return {"format": FORMAT, "luvli": self.model_dump_json(), **plain}
 

@@ -1,45 +1,50 @@
 """A network as an ONNX graph, written node by node.
 
 PyTorch's own exporter takes half a minute, needs one more package, and changes from version
-to version. This network has one kind of layer, so its graph is written by hand, and
-`luvli.prediction.export` compares it with PyTorch before a file appears. Only what the last
-U-net's prediction needs is written.
+to version. This network has one kind of layer, so its graph is written by hand, from arrays and
+without PyTorch, and `luvli.prediction.export` compares it with PyTorch before a file appears. Only
+what the last U-net's prediction needs is written. Weights keep their names (`Weights`), so that
+`luvli calibrate` finds them in the file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
+from numpy.typing import ArrayLike, NDArray
 
 from luvli.errors import InputError
 from luvli.network.backend import INPUT, output_shapes
-from luvli.network.dunet import Block, DUNet, NormReluConv, UNet
-from luvli.network.model import LUVLi
+from luvli.network.config import POOLINGS, NetworkConfig
 from luvli.network.model_info import ModelInfo
 from luvli.network.pixels import STRIDE, heatmap_to_crop
 
+Weights = Mapping[str, NDArray[Any]]
+"""a network's weights by their names in a safetensors file"""
+
 OPSET = 17
 BOTTLENECKS = "bottlenecks"
-"""name of the (N, U C h w) tensor in a graph that tells alignments gone astray"""
+"""name of the (N, U C h w) tensor that the failure head reads"""
+COVARIANCE_UNIT = "covariance_unit"
+"""name of the (k, 1) constant that Cholesky entries are multiplied by, calibration included"""
+STEM = "trunk.stem.0.weight"
+BATCH_NORM_EPSILON = 1e-5
 IR_VERSION = 8
 """old enough for every ONNX Runtime that pyproject.toml allows"""
 
 
-def build_graph(network: LUVLi, info: ModelInfo) -> Any:
+def build_graph(weights: Weights, info: ModelInfo) -> Any:
     """The `onnx.ModelProto` of a network in eval mode, calibration and metadata included."""
     import onnx
 
-    config = network.config
-    graph = _Graph()
-    with torch.no_grad():
-        heatmaps, bottlenecks = _trunk(graph, network, _images(graph, network))
-        made = _predictions(graph, network, info, heatmaps, bottlenecks)
+    config = info.config
+    graph = _Graph(weights)
+    heatmaps, bottlenecks = _trunk(graph, config, _images(graph, config))
+    results = _predictions(graph, info, heatmaps, bottlenecks)
     shapes = output_shapes(config)
-    for result, name in zip(made, shapes, strict=True):
+    for result, name in zip(results, shapes, strict=True):
         graph.node("Identity", [result], name=name)
     side = config.input_size
     kind = onnx.TensorProto
@@ -66,7 +71,8 @@ def build_graph(network: LUVLi, info: ModelInfo) -> Any:
 class _Graph:
     """Collects nodes and constants; every method returns the name of its result."""
 
-    def __init__(self) -> None:
+    def __init__(self, weights: Weights) -> None:
+        self.weights = weights
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self._count = 0
@@ -79,34 +85,43 @@ class _Graph:
         self.nodes.append(onnx.helper.make_node(kind, inputs, [name], name=name, **attributes))
         return name
 
-    def constant(self, value: Tensor | np.ndarray[Any, Any] | Sequence[float] | float) -> str:
+    def constant(self, value: ArrayLike, name: str = "") -> str:
         from onnx import numpy_helper
 
-        array = value.numpy() if isinstance(value, Tensor) else np.asarray(value)
+        array = np.asarray(value)
         if array.dtype == np.float64:
             array = array.astype(np.float32)
         self._count += 1
-        name = f"constant_{self._count}"
+        name = name or f"constant_{self._count}"
         self.constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
         return name
 
-    def conv(self, x: str, layer: nn.Conv2d, factor: float = 1.0) -> str:
-        height, width = (int(side) for side in layer.kernel_size)
+    def weight(self, name: str) -> str:
+        return self.constant(self.weights[name], name)
+
+    def conv(self, x: str, kernel: str, stride: int = 1) -> str:
+        """Convolution with the constant `kernel` (out, in, h, w), padded to keep the size."""
+        side = self.shape(kernel)[2]
         return self.node(
             "Conv",
-            [x, self.constant(layer.weight * factor)],
-            kernel_shape=[height, width],
-            strides=[int(step) for step in layer.stride],
-            pads=[int(edge) for edge in layer.padding] * 2,
+            [x, kernel],
+            kernel_shape=[side, side],
+            strides=[stride, stride],
+            pads=[side // 2] * 4,
         )
 
-    def norm_relu(self, x: str, norm: nn.BatchNorm2d) -> str:
-        tensors = (norm.weight, norm.bias, norm.running_mean, norm.running_var)
-        inputs = [self.constant(t) for t in tensors if t is not None]
-        return self.node("Relu", [self.node("BatchNormalization", [x, *inputs], epsilon=norm.eps)])
+    def shape(self, constant: str) -> tuple[int, ...]:
+        return tuple(next(c.dims for c in reversed(self.constants) if c.name == constant))
 
-    def layer(self, x: str, layer: NormReluConv) -> str:
-        return self.conv(self.norm_relu(x, layer.norm), layer.conv)
+    def norm_relu(self, x: str, norm: str) -> str:
+        parts = ("weight", "bias", "running_mean", "running_var")
+        inputs = [self.weight(f"{norm}.{part}") for part in parts]
+        scaled = self.node("BatchNormalization", [x, *inputs], epsilon=BATCH_NORM_EPSILON)
+        return self.node("Relu", [scaled])
+
+    def layer(self, x: str, prefix: str) -> str:
+        """`NormReluConv`"""
+        return self.conv(self.norm_relu(x, f"{prefix}.norm"), self.weight(f"{prefix}.conv.weight"))
 
     def join(self, parts: Sequence[str], axis: int = 1) -> str:
         return parts[0] if len(parts) == 1 else self.node("Concat", parts, axis=axis)
@@ -124,9 +139,9 @@ class _Graph:
             nearest_mode="floor",
         )
 
-    def linear(self, x: str, layer: nn.Linear) -> str:
+    def linear(self, x: str, prefix: str) -> str:
         flat = self.node("Flatten", [x], axis=1)
-        weights = [self.constant(layer.weight), self.constant(layer.bias)]
+        weights = [self.weight(f"{prefix}.weight"), self.weight(f"{prefix}.bias")]
         return self.node("Gemm", [flat, *weights], transB=1)
 
     def reshape(self, x: str, *shape: int) -> str:
@@ -144,11 +159,11 @@ class _Graph:
         return self.node("Mul", [x, y if isinstance(y, str) else self.constant(y)])
 
 
-def _images(graph: _Graph, network: LUVLi) -> str:
+def _images(graph: _Graph, config: NetworkConfig) -> str:
     """uint8 (N, S, S, 3) -> float (N, 3, S, S), 0..255, or 0..1 where contrast is stretched."""
     x = graph.node("Cast", [INPUT], to=1)
     x = graph.node("Transpose", [x], perm=[0, 3, 1, 2])
-    if not network.config.contrast_stretch:
+    if not config.contrast_stretch:
         return x
     low = graph.node("ReduceMin", [x], axes=[1, 2, 3])
     high = graph.node("ReduceMax", [x], axes=[1, 2, 3])
@@ -157,69 +172,65 @@ def _images(graph: _Graph, network: LUVLi) -> str:
     return graph.node("Div", [graph.node("Sub", [x, low]), span])
 
 
-def _trunk(graph: _Graph, network: LUVLi, images: str) -> tuple[str, list[str]]:
+def _trunk(graph: _Graph, config: NetworkConfig, images: str) -> tuple[str, list[str]]:
     """Heat maps of the last U-net and bottlenecks of all: the way of `DUNet.forward`."""
-    trunk, order = network.trunk, network.config.order
-    assert isinstance(trunk, DUNet)
-    conv, norm = trunk.stem[0], trunk.stem[1]
-    assert isinstance(conv, nn.Conv2d) and isinstance(norm, nn.BatchNorm2d)
-    factor = 1.0 if network.config.contrast_stretch else 1 / 255
-    x = graph.halve(graph.norm_relu(graph.conv(images, conv, factor), norm))
+    if config.contrast_stretch:
+        stem = graph.weight(STEM)
+    else:
+        stem = graph.constant(graph.weights[STEM] * np.float32(1 / 255), f"{STEM}/255")
+    x = graph.halve(graph.norm_relu(graph.conv(images, stem, stride=2), "trunk.stem.1"))
     inputs: list[str] = []
     history: list[list[str]] = []
     bottlenecks: list[str] = []
-    for i, unet in enumerate(trunk.unets):
-        assert isinstance(unet, UNet)
+    for i in range(config.unets):
         if i > 0:
-            between = trunk.between[i - 1]
-            assert isinstance(between, NormReluConv)
-            x = graph.layer(graph.join([x, *_last(inputs, order)]), between)
+            joined = graph.join([x, *_last(inputs, config.order)])
+            x = graph.layer(joined, f"trunk.between.{i - 1}")
         inputs.append(x)
-        memory = list(zip(*_last(history, order), strict=True)) if _last(history, order) else []
-        x, before, after, features = _unet(graph, unet, x, memory)
-        bottlenecks.append(before if network.config.bottleneck == "before" else after)
+        recent = _last(history, config.order)
+        memory = list(zip(*recent, strict=True)) if recent else []
+        x, before, after, features = _unet(graph, f"trunk.unets.{i}", x, memory)
+        bottlenecks.append(before if config.bottleneck == "before" else after)
         history.append(features)
-    head = trunk.heads[-1]
-    assert isinstance(head, NormReluConv)
-    return graph.layer(x, head), bottlenecks
+    return graph.layer(x, f"trunk.heads.{config.unets - 1}"), bottlenecks
 
 
 def _unet(
-    graph: _Graph, unet: UNet, x: str, memory: Sequence[Sequence[str]]
+    graph: _Graph, prefix: str, x: str, memory: Sequence[Sequence[str]]
 ) -> tuple[str, str, str, list[str]]:
-    def block(module: nn.Module, parts: Sequence[str], place: int) -> tuple[str, str, str]:
-        assert isinstance(module, Block)
-        seen = graph.join([*parts, *(memory[place] if memory else ())])
-        new = graph.layer(graph.layer(seen, module.layer.squeeze), module.layer.grow)
-        everything = graph.join([seen, new])
-        skip = graph.layer(everything, module.skip) if module.skip is not None else ""
-        return new, graph.layer(everything, module.ahead), skip
+    def block(name: str, parts: Sequence[str], place: int) -> tuple[str, str, str]:
+        inputs = graph.join([*parts, *(memory[place] if memory else ())])
+        squeezed = graph.layer(inputs, f"{prefix}.{name}.layer.squeeze")
+        new = graph.layer(squeezed, f"{prefix}.{name}.layer.grow")
+        everything = graph.join([inputs, new])
+        down = name.startswith("down")
+        skip = graph.layer(everything, f"{prefix}.{name}.skip") if down else ""
+        return new, graph.layer(everything, f"{prefix}.{name}.ahead"), skip
 
-    depth = len(unet.down)
     features: list[str] = []
     skips: list[str] = []
-    for j, down in enumerate(unet.down):
-        new, ahead, skip = block(down, [x], j)
+    for j in range(POOLINGS):
+        new, ahead, skip = block(f"down.{j}", [x], j)
         features.append(new)
         skips.append(skip)
         x = graph.halve(ahead)
     before = x
-    new, x, _ = block(unet.neck, [x], depth)
+    new, x, _ = block("neck", [x], POOLINGS)
     features.append(new)
     after = x
     rising: list[str] = []
-    for j in reversed(range(depth)):
-        new, x, _ = block(unet.up[j], [graph.double(x), skips[j]], depth + 1 + j)
+    for j in reversed(range(POOLINGS)):
+        new, x, _ = block(f"up.{j}", [graph.double(x), skips[j]], POOLINGS + 1 + j)
         rising.insert(0, new)
     return x, before, after, features + rising
 
 
 def _predictions(
-    graph: _Graph, network: LUVLi, info: ModelInfo, heatmaps: str, bottlenecks: Sequence[str]
+    graph: _Graph, info: ModelInfo, heatmaps: str, bottlenecks: Sequence[str]
 ) -> list[str]:
-    """Points, covariances, visibilities and, where the network has them, occlusions and log-odds
-    of having gone astray, in crop pixels: the way of `LUVLi` and `CropPredictor`."""
-    config = network.config
+    """Points, covariances, visibilities and, where the network has them, occlusions and failure
+    logits, in crop pixels: the way of `LUVLi` and `CropPredictor`."""
+    config = info.config
     bottleneck = bottlenecks[-1]
     if config.mean_estimator == "argmax" or config.covariance_estimator == "heatmap":
         raise InputError(
@@ -228,13 +239,13 @@ def _predictions(
         )
     direct = config.mean_estimator == "direct"
     raw = graph.reshape(
-        graph.linear(bottleneck, network.cholesky.linear), -1, config.landmarks, 5 if direct else 3
+        graph.linear(bottleneck, "cholesky.linear"), -1, config.landmarks, 5 if direct else 3
     )
-    mean = graph.columns(raw, 3, 5) if direct else _mean(graph, network, heatmaps)
+    mean = graph.columns(raw, 3, 5) if direct else _mean(graph, config, heatmaps)
     points = graph.add(
         graph.times(mean, float(STRIDE)), float(heatmap_to_crop(0.0, config.pixel_grid))
     )
-    unit = graph.constant(STRIDE * info.cholesky_factors[:, None])  # (k, 1), for N x k x 1
+    unit = graph.constant(STRIDE * info.cholesky_factors[:, None], COVARIANCE_UNIT)
     rest = 1.0 + config.cholesky_floor
     diagonal = graph.add(graph.node("Elu", [graph.columns(raw, 0, 3)]), rest)
     l11 = graph.times(graph.columns(diagonal, 0, 1), unit)
@@ -243,20 +254,19 @@ def _predictions(
     xx, xy = graph.times(l11, l11), graph.times(l11, l21)
     yy = graph.add(graph.times(l21, l21), graph.times(l22, l22))
     covariance = graph.reshape(graph.join([xx, xy, xy, yy], axis=2), -1, config.landmarks, 2, 2)
-    estimators = [network.visibility, network.occlusion]
-    logits = [graph.linear(bottleneck, e.linear) for e in estimators if e is not None]
-    made = [points, covariance, *(graph.node("Sigmoid", [logit]) for logit in logits)]
-    if network.astray is not None:
+    estimators = ["visibility", "occlusion"] if config.occlusion else ["visibility"]
+    logits = [graph.linear(bottleneck, f"{name}.linear") for name in estimators]
+    results = [points, covariance, *(graph.node("Sigmoid", [logit]) for logit in logits)]
+    if config.failure_head:
         flat = graph.join([graph.node("Flatten", [each], axis=1) for each in bottlenecks])
-        seen = graph.node("Identity", [flat], name=BOTTLENECKS)
-        hidden = graph.node("Relu", [graph.linear(seen, network.astray.hidden)])
-        made.append(graph.reshape(graph.linear(hidden, network.astray.linear), -1))
-    return made
+        features = graph.node("Identity", [flat], name=BOTTLENECKS)
+        hidden = graph.node("Relu", [graph.linear(features, "failure.hidden")])
+        results.append(graph.reshape(graph.linear(hidden, "failure.linear"), -1))
+    return results
 
 
-def _mean(graph: _Graph, network: LUVLi, heatmaps: str) -> str:
+def _mean(graph: _Graph, config: NetworkConfig, heatmaps: str) -> str:
     """(N, k, 2) in heat-map pixels: `spatial_mean` (eq. 16)."""
-    config = network.config
     side = config.heatmap_size
     y, x = np.mgrid[:side, :side].reshape(2, -1)
     basis = graph.constant(np.stack([x, y, np.ones_like(x)], axis=1).astype(np.float32))

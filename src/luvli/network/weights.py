@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from pydantic import ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
@@ -41,6 +42,11 @@ def save_model(path: PathLike, network: LUVLi, info: Mapping[str, Any] | None = 
     tensors = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
     with whole_file(path) as temporary:
         temporary.write_bytes(save(tensors, metadata))  # save_file has a temporary file of its own
+
+
+def network_weights(network: LUVLi) -> dict[str, NDArray[Any]]:
+    """The weights as arrays, by name: what `luvli.network.onnx_graph` writes a graph from."""
+    return {name: tensor.detach().cpu().numpy() for name, tensor in network.state_dict().items()}
 
 
 def load_model(path: PathLike) -> tuple[LUVLi, dict[str, Any]]:
@@ -136,7 +142,7 @@ _HEADS = {
     "cholesky.": "CEN",
     "visibility.": "VEN",
     "occlusion.": "occlusion head",
-    "astray.": "estimator of alignments that went astray",
+    "failure.": "failure head",
     "trunk.heads.": "heat-map heads",
 }
 

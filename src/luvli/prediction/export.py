@@ -18,6 +18,7 @@ from luvli.network.model import LUVLi
 from luvli.network.model_info import ModelInfo
 from luvli.network.onnx_graph import build_graph
 from luvli.network.onnx_trace import trace_graph
+from luvli.network.weights import network_weights
 from luvli.prediction.onnx_backend import OnnxBackend
 
 PIXEL_TOLERANCE = 1e-3
@@ -46,7 +47,7 @@ def export_onnx(model: PathLike, target: PathLike) -> Difference:
 
     Input `crops` (B, S, S, 3) uint8 RGB; outputs `landmarks` (B, k, 2) and `covariance`
     (B, k, 2, 2) in crop pixels, `visibility` (B, k) and, where the network has them, `occlusion`
-    (B, k) and `astray` (B,), log-odds. B is free. The calibration is inside.
+    (B, k) and `failure_logit` (B,), log-odds. B is free. The calibration is inside.
     """
     loaded = CropPredictor.load(model)
     return export_network(loaded.network, loaded.info, target)
@@ -59,7 +60,8 @@ def export_network(network: LUVLi, info: ModelInfo, target: PathLike) -> Differe
     crops = test_crops(info.config.input_size)
     with whole_file(target) as temporary:
         ours = info.config.trunk == "dunet"
-        onnx.save(build_graph(network, info) if ours else trace_graph(model), temporary)
+        weights = network_weights(network)
+        onnx.save(build_graph(weights, info) if ours else trace_graph(model), temporary)
         found = check(model, OnnxBackend(temporary), crops)
         if not (
             found.pixels <= PIXEL_TOLERANCE

@@ -30,6 +30,7 @@ from luvli.network.model_info import ModelInfo
 from luvli.prediction import refine
 from luvli.prediction.backends import BackendName, open_backend
 from luvli.prediction.rotations import detect_turned
+from luvli.trust.trust import Trust
 
 if TYPE_CHECKING:
     from luvli.prediction.tracking import Stream, TrackedFrame
@@ -141,8 +142,14 @@ class Predictor:
         predictor.backend = single()
         return predictor
 
-    def with_accept_threshold(self, threshold: float | None) -> Predictor:
-        """The same with another threshold of confidence for accepting faces."""
+    def with_triage(self, max_failure_rate: float) -> Predictor:
+        """The same predictor with triage: `faces.accepted` holds the faces to accept so that, with
+        95 % confidence, at most `max_failure_rate` of them failed.
+
+        The bound is for faces like those that the model was calibrated on.
+        """
+        trust = self.info.trust or Trust()
+        threshold = trust.threshold(max_failure_rate, self.info.name).threshold
         return Predictor(self.backend, self.detector, self.small_faces, threshold)
 
     # -- the public calls --------------------------------------------------------------------

@@ -318,8 +318,8 @@ class Recipe(StrictConfig):
             raise ValueError("a recipe needs at least one stage")
         if not self.data.sources:
             raise ValueError("a recipe needs at least one source of data")
-        if self.network.astray:
-            raise ValueError("network.astray: luvli calibrate adds and teaches it; leave it out")
+        if self.network.failure_head:
+            raise ValueError("network.failure_head: a stage with loss: failure adds it")
         for name, stage in self.stages.items():
             if stage.occlusion_weight and not self.network.occlusion:
                 raise ValueError(f"stages.{name}.occlusion_weight: needs network.occlusion: true")

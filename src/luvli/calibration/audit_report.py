@@ -1,0 +1,92 @@
+"""Files of an audit: a table, and a page with label and prediction side by side."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import html
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from luvli.calibration.audit import Listed
+from luvli.data.formats.common import image_cell, word_cell
+from luvli.data.formats.label_parquet import image_at
+from luvli.drawing.faces import draw_face
+from luvli.errors import InputError
+from luvli.files import NOT_UTF8, PathLike, whole_file, write_text
+from luvli.image.box import Box
+from luvli.image.crop import Crop
+from luvli.image.read import ImageArray, read_image
+
+CELL = 260
+
+_STYLE = """body{font:15px/1.4 system-ui,sans-serif;margin:2em auto;padding:0 1em}
+body{max-width:1100px;color:#222}
+figure{display:inline-block;margin:.6em;width:260px;vertical-align:top}img{width:260px}
+figcaption{font-size:13px}b{color:#b00}"""
+
+
+def write_suspects(path: PathLike, listed: Sequence[Listed]) -> None:
+    """A row for each suspect, the most suspicious first."""
+    with (
+        whole_file(path) as temporary,
+        temporary.open("w", encoding="utf-8", errors=NOT_UTF8, newline="") as stream,
+    ):
+        lines = csv.writer(stream)
+        kinds = list(listed[0].suspect.scores) if listed else []
+        lines.writerow(["face", "image", "suspicion", "kind", "what", *kinds])
+        for suspect, record, _, _ in listed:
+            lines.writerow(
+                [
+                    word_cell(suspect.name),
+                    image_cell(record.image.name if record.image else ""),
+                    f"{suspect.suspicion:.2f}",
+                    suspect.kind,
+                    word_cell(suspect.sentence),
+                    *(f"{suspect.scores[kind]:.2f}" for kind in kinds),
+                ]
+            )
+
+
+def write_page(path: PathLike, title: str, listed: Sequence[Listed]) -> None:
+    """One HTML file with the images inside; labels are green, predictions yellow."""
+    parts = [
+        f"<!doctype html><meta charset='utf-8'><title>{html.escape(title)}</title>",
+        f"<style>{_STYLE}</style><h1>{html.escape(title)}</h1>",
+        "<p>Labels are green, predictions yellow with their ellipses. Suspicion is -log of the "
+        "share of faces that look as wrong: 7 is one in a thousand.</p>",
+    ]
+    for item in listed:
+        suspect, image = item.suspect, label_and_prediction(item)
+        shown = "" if image is None else f"<img alt='' src='{_data_url(image)}'>"
+        parts.append(
+            f"<figure>{shown}<figcaption><b>{html.escape(suspect.kind)}</b> "
+            f"{suspect.suspicion:.1f}<br>{html.escape(suspect.sentence)}<br>"
+            f"{html.escape(suspect.name)}</figcaption></figure>"
+        )
+    write_text(path, "\n".join(parts) + "\n")
+
+
+def label_and_prediction(item: Listed) -> ImageArray | None:
+    """The face cut out with both; None where its image cannot be read."""
+    _, record, face, name = item
+    source = image_at(name) or record.image  # in Parquet the image is beside the label
+    if source is None:
+        return None
+    try:
+        image = read_image(source)
+    except InputError:
+        return None
+    points = np.concatenate([record.points[record.visible], face.points])
+    crop = Crop.from_box(Box.around(points), CELL, 1.35)
+    shown = replace(face.transform(crop.affine), confidence=None, accepted=None)
+    return draw_face(crop.warp(image), shown, crop.to_crop(record.points))
+
+
+def _data_url(image: ImageArray) -> str:
+    import cv2
+
+    encoded = cv2.imencode(".jpg", image[:, :, ::-1], [cv2.IMWRITE_JPEG_QUALITY, 85])[1]
+    return "data:image/jpeg;base64," + base64.b64encode(encoded.tobytes()).decode()

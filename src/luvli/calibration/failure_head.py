@@ -1,0 +1,168 @@
+"""Trains the failure head: two layers that read, from the bottlenecks of all U-nets, whether an
+alignment failed completely.
+
+It is trained on faces that the network was trained on, as they are and corrupted; the rest of the
+network stays as it is. That the network knows these faces does no harm: whether an image is upside
+down, or shows a cat, is not in their labels. What the failure score is worth is fitted on held-out
+faces, with the rest of the failure model.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luvli.arrays import Bools, Floats
+from luvli.calibration.fit_failure_model import CORRUPTED_SHARE, FAILURE_FROM
+from luvli.calibration.measure import BATCH, NOT_CORRUPTED, closest_label, draw_scenes, usable
+from luvli.calibration.model_file import ModelFile
+from luvli.data.record import FaceRecord
+from luvli.errors import require
+from luvli.image import affine
+from luvli.network.backend import INPUT, faces_in_crops, output_shapes
+from luvli.network.onnx_graph import BOTTLENECKS
+from luvli.prediction import refine
+from luvli.prediction.onnx_backend import OnnxBackend
+from luvli.prediction.predictor import Predictor
+from luvli.progress import Track
+
+if TYPE_CHECKING:
+    from torch import nn
+
+UNITS = 64
+"""hidden units; 32 and 128 do as well"""
+CORRUPTED_PER_FACE = 4
+MIN_ALIGNMENTS = 500
+"""failures, and other alignments, below which no head is trained"""
+EPOCHS, BATCH_SIZE, LR, WEIGHT_DECAY, DROPOUT = 30, 256, 2e-3, 1e-2, 0.3
+
+
+def fit_failure_head(
+    model: ModelFile, records: Sequence[FaceRecord], seed: int = 7, progress: Track = iter
+) -> ModelFile:
+    """The same model with a failure head trained on `records`; without one where too few
+    alignments failed, or too few did not."""
+    if model.info.config.trunk != "dunet":
+        return model
+    bottlenecks, error, corrupted = _record_bottlenecks(model, records, seed, progress)
+    known = ~np.isnan(error)
+    failed = error[known] >= FAILURE_FROM
+    if min(failed.sum(), (~failed).sum()) < MIN_ALIGNMENTS:
+        return with_head(model, {})
+    weight = np.where(corrupted[known], CORRUPTED_SHARE / (1 - CORRUPTED_SHARE), 1.0)
+    return with_head(model, train_head(bottlenecks[known], failed, weight))
+
+
+def with_head(model: ModelFile, head: dict[str, NDArray[np.float32]]) -> ModelFile:
+    """The model with the weights of this head, "failure.hidden.weight" and so on; {} for none."""
+    units = len(head["failure.hidden.weight"]) if head else 0
+    config = model.info.config.model_copy(update={"failure_head": units})
+    trunk = {name: w for name, w in model.weights.items() if not name.startswith("failure.")}
+    info = model.info.model_copy(update={"config": config})
+    return replace(model, weights=trunk | head, info=info)
+
+
+def _record_bottlenecks(
+    model: ModelFile, records: Sequence[FaceRecord], seed: int, progress: Track
+) -> tuple[NDArray[np.float32], Floats, Bools]:
+    """Bottlenecks (n, d), errors (n,) in percent of the box, and whether (n,) the image is
+    corrupted. Every crop counts as it is, without box refinement."""
+    config = model.info.config
+    inputs = config.unets * config.bottleneck_size
+    empty = {
+        "failure.hidden.weight": np.zeros((1, inputs), np.float32),
+        "failure.hidden.bias": np.zeros(1, np.float32),
+        "failure.linear.weight": np.zeros((1, 1), np.float32),
+        "failure.linear.bias": np.zeros(1, np.float32),
+    }
+    backend = _BottleneckBackend(with_head(model, empty))
+    predictor = Predictor(backend)
+    errors: list[float] = []
+    corrupted: list[bool] = []
+    waiting = (record for record in progress(records) if usable(record, predictor))
+    while batch := list(islice(waiting, BATCH)):
+        scenes, _ = draw_scenes(predictor, batch, CORRUPTED_PER_FACE, seed)
+        for scene in scenes:
+            _, crops, pixels = predictor.preprocess(scene.image, [scene.box])
+            view = refine.inner(pixels[0], config.input_size)
+            points = backend(view[None]).points[0]
+            placed = affine.apply(affine.invert(crops[0].affine), points)
+            errors.append(closest_label(placed, scene.faces)[1])
+            corrupted.append(scene.corruption != NOT_CORRUPTED)
+    return np.concatenate(backend.bottlenecks), np.array(errors), np.array(corrupted)
+
+
+class _BottleneckBackend(OnnxBackend):
+    """Runs a model and records the bottlenecks of every crop."""
+
+    def __init__(self, model: ModelFile) -> None:
+        onnx = require("onnx", "calibrate")
+        config = model.info.config
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.onnx"
+            replace(model, info=model.info.model_copy(update={"trust": None})).write(path)
+            super().__init__(path, threads=1)
+            proto = onnx.load(path)
+        shape = ["faces", config.unets * config.bottleneck_size]
+        proto.graph.output.append(onnx.helper.make_tensor_value_info(BOTTLENECKS, 1, shape))
+        self.session = self.session_of(proto.SerializeToString())
+        self.bottlenecks: list[NDArray[np.float32]] = []
+
+    def __call__(self, crops: NDArray[np.uint8]) -> Any:
+        names = [*output_shapes(self.info.config), BOTTLENECKS]
+        outputs = dict(zip(names, self.session.run(names, {INPUT: crops}), strict=True))
+        self.bottlenecks.append(outputs.pop(BOTTLENECKS))
+        return faces_in_crops(outputs, self.info)
+
+
+def train_head(
+    bottlenecks: NDArray[np.float32], failed: Bools, weight: Floats, units: int = UNITS
+) -> dict[str, NDArray[np.float32]]:
+    """Learn from bottlenecks (n, d) which alignments (n,) failed: cross-entropy, AdamW, dropout.
+
+    Inputs are standardised; the weights that come back take them as they are.
+    """
+    torch: Any = require("torch", "train")
+    from luvli.network.heads import FailureEstimator
+
+    functional = torch.nn.functional
+    inputs = torch.from_numpy(bottlenecks)
+    centre, spread = inputs.mean(dim=0), inputs.std(dim=0) + 1e-2
+    inputs = (inputs - centre) / spread
+    targets = torch.from_numpy(failed.astype(np.float32))
+    weights = torch.from_numpy(weight.astype(np.float32))
+    generator = torch.Generator().manual_seed(0)
+    head = FailureEstimator(inputs.shape[1], units)
+    with torch.no_grad():
+        for layer in (head.hidden, head.linear):
+            bound = layer.in_features**-0.5
+            layer.weight.uniform_(-bound, bound, generator=generator)
+            layer.bias.zero_()
+    optimizer = torch.optim.AdamW(head.parameters(), lr=LR, weight_decay=WEIGHT_DECAY)
+    batches = max(1, len(inputs) // BATCH_SIZE)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, LR, total_steps=EPOCHS * batches + 1)
+    for _ in range(EPOCHS):
+        for rows in torch.randperm(len(inputs), generator=generator).chunk(batches):
+            hidden = functional.relu(head.hidden(inputs[rows]))
+            dropped = hidden * (torch.rand(hidden.shape, generator=generator) >= DROPOUT)
+            logits = head.linear(dropped / (1 - DROPOUT))[:, 0]
+            loss = functional.binary_cross_entropy_with_logits(logits, targets[rows], weights[rows])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            schedule.step()
+    with torch.no_grad():
+        head.hidden.weight.div_(spread)
+        head.hidden.bias.sub_(head.hidden.weight @ centre)
+    return _arrays(head)
+
+
+def _arrays(head: nn.Module) -> dict[str, NDArray[np.float32]]:
+    return {f"failure.{name}": t.detach().numpy() for name, t in head.state_dict().items()}

@@ -1,0 +1,108 @@
+"""Which photographs a model was trained on, as a sorted list of 64-bit hashes of their names.
+
+Calibration and audits on training faces are too optimistic. A hash of another photograph is in the
+list by chance with a probability below 1e-14.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luvli.data.record import FaceRecord
+from luvli.data.sets import SETS
+from luvli.errors import InputError
+
+MAX_TRAINING_SHARE = 0.05
+"""share of calibration faces that may be training faces"""
+MAX_NAMED_SHARE = 0.5
+"""the same for faces from a folder whose file names alone are those of training photographs: other
+photographs may have the same names"""
+ANY_FOLDER = "folder"
+"""the data set of faces of unknown origin"""
+
+
+@dataclass(frozen=True)
+class TrainingPhotographs:
+    """A set of names of photographs.
+
+    >>> photographs = TrainingPhotographs.of(["a.jpg", "b.jpg"])
+    >>> "a.jpg" in photographs, "z.jpg" in photographs
+    (True, False)
+    """
+
+    hashes: NDArray[np.uint64]
+    """ascending"""
+
+    @classmethod
+    def of(cls, names: Iterable[str]) -> TrainingPhotographs:
+        return cls(np.unique(np.array([_hash(name) for name in names], dtype=np.uint64)))
+
+    def __contains__(self, name: str) -> bool:
+        value = np.uint64(_hash(name))
+        place = int(np.searchsorted(self.hashes, value))
+        return place < len(self.hashes) and bool(self.hashes[place] == value)
+
+    def to_text(self) -> str:
+        """For JSON: the gaps between the hashes, in as many bytes each as the largest needs, as
+        base64 after that number."""
+        gaps = np.diff(self.hashes, prepend=np.uint64(0))
+        width = -(-int(gaps.max(initial=0)).bit_length() // 8) or 1
+        octets = gaps.astype("<u8").view(np.uint8).reshape(-1, 8)[:, :width]
+        return f"{width}:{base64.b64encode(octets.tobytes()).decode()}"
+
+    @classmethod
+    def from_text(cls, text: str) -> TrainingPhotographs | None:
+        """The inverse of `to_text`; None for "", which means that nothing is known."""
+        if not text:
+            return None
+        try:
+            width, _, coded = text.partition(":")
+            octets = np.frombuffer(base64.b64decode(coded, validate=True), dtype=np.uint8)
+            gaps = np.zeros((len(octets) // int(width), 8), np.uint8)
+            gaps[:, : int(width)] = octets.reshape(-1, int(width))
+            return cls(np.cumsum(gaps.view("<u8")[:, 0], dtype=np.uint64))
+        except (ValueError, ZeroDivisionError, binascii.Error) as error:
+            raise InputError(
+                "the model's list of training photographs is damaged: calibrate it again."
+            ) from error
+
+
+def photograph_name(record: FaceRecord) -> str:
+    """Data set and file name of a face's photograph."""
+    name = record.image.name if record.image is not None else record.face_id
+    return f"{record.dataset}/{name}"
+
+
+def refuse_training_faces(
+    records: Sequence[FaceRecord], photographs: TrainingPhotographs | None
+) -> None:
+    """Guarantees from faces that the model was trained on would not hold."""
+    if photographs is None or not records:
+        return
+    trained = sum(photograph_name(record) in photographs for record in records)
+    if trained > MAX_TRAINING_SHARE * len(records):
+        raise InputError(
+            f"{trained:,} of {len(records):,} faces are on photographs that the model was trained "
+            "on: calibrate on held-out faces (--recipe takes those of the training)."
+        )
+    named = sum(
+        any(f"{name}/{record.image.name}" in photographs for name in SETS)
+        for record in records
+        if record.image is not None and record.dataset in (ANY_FOLDER, "")
+    )
+    if named > MAX_NAMED_SHARE * len(records):
+        raise InputError(
+            f"{named:,} of {len(records):,} faces have names of photographs that the model was "
+            "trained on: calibrate on held-out faces, or rename the files if they are others."
+        )
+
+
+def _hash(name: str) -> int:
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")

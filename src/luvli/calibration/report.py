@@ -1,0 +1,158 @@
+"""What `luvli calibrate` reports: how good confidence and triage are on faces left out of the fit,
+and how many more faces each guarantee takes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luvli.arrays import Floats
+from luvli.calibration.conformalize import MIN_FACES, faces_needed
+from luvli.calibration.measure import MeasuredFaces
+from luvli.evaluation.confidence import confidence_metrics, gain_share
+from luvli.trust.triage import MARGIN, TriageTable, accepted_needed, choose_threshold
+from luvli.trust.trust import Trust
+
+Table = tuple[str, list[str], list[list[str]]]
+"""title, headings, rows"""
+
+CORRUPTED_IN_USE = 0.2
+"""share of corrupted images that the triage is calibrated for"""
+RATES = (0.01, 0.02, 0.05)
+COVERAGES = (0.9, 0.95, 0.99)
+MIN_ROW = 20
+"""faces that a row of a table takes"""
+
+
+def sample_in_use(
+    measured: MeasuredFaces, share: float = CORRUPTED_IN_USE, seed: int = 0
+) -> NDArray[np.intp]:
+    """Indices of faces as they may come in use: all plain ones, and a share of corrupted ones."""
+    plain, corrupted = np.flatnonzero(measured.plain), np.flatnonzero(~measured.plain)
+    wanted = min(len(corrupted), round(len(plain) * share / (1 - share)))
+    drawn = np.random.default_rng(seed).choice(corrupted, wanted, replace=False)
+    chosen = np.sort(np.concatenate([plain, drawn]))
+    return np.asarray(chosen[~np.isnan(measured.error[chosen])], dtype=np.intp)
+
+
+def report_tables(
+    measured: MeasuredFaces,
+    confidence: Floats,
+    expected: Floats,
+    triage: TriageTable,
+    success: float,
+) -> list[Table]:
+    """All tables, of faces that the failure model was not fitted on."""
+    return [
+        confidence_table(measured, confidence, expected, success),
+        corruption_table(measured, confidence, success),
+        triage_table(triage),
+    ]
+
+
+def confidence_table(
+    measured: MeasuredFaces, confidence: Floats, expected: Floats, success: float
+) -> Table:
+    """Failures, AUROC, calibration error and the gain of ordering faces by confidence."""
+    faces = measured.faces
+    size = np.sqrt(np.prod(faces.boxes[:, 2:] - faces.boxes[:, :2], axis=1))
+    weight = faces.visibility + 1e-3
+    sigma = (faces.uncertainty * weight).sum(axis=1) / weight.sum(axis=1) / np.maximum(size, 1e-9)
+    parts = {"with 20 % corrupted": sample_in_use(measured), "plain": measured.plain.nonzero()[0]}
+    for name in np.unique(measured.source).tolist():
+        parts[f"plain, {name}"] = np.flatnonzero(measured.plain & (measured.source == name))
+    rows = []
+    for name, every in parts.items():
+        index = every[~np.isnan(measured.error[every])]
+        if len(index) < MIN_ROW:
+            continue
+        error = measured.error[index]
+        metrics = confidence_metrics(confidence[index], error, success)
+        orders = (1 - confidence[index], expected[index], sigma[index], -faces.scores[index])
+        rows.append(
+            [
+                name,
+                f"{len(index):,}",
+                f"{metrics['failed']:.1%}",
+                f"{metrics['auroc']:.3f}",
+                f"{metrics['calibration_error']:.3f}",
+                *(f"{100 * gain_share(error, order):.0f} %" for order in orders),
+            ]
+        )
+    heads = ["faces", "n", "failed", "AUROC", "ECE", "gain", "by expected error", "by sigma",
+             "by score"]  # fmt: skip
+    return "confidence, on faces left out of its fit", heads, rows
+
+
+def corruption_table(measured: MeasuredFaces, confidence: Floats, success: float) -> Table:
+    """Failures and confidence by kind of corruption."""
+    rows = []
+    for kind in np.unique(measured.corruption).tolist():
+        part = measured.corruption == kind
+        failed, values = measured.error[part] >= success, confidence[part]
+        rows.append(
+            [
+                kind,
+                f"{int(part.sum()):,}",
+                f"{failed.mean():.0%}",
+                f"{np.median(values):.2f}",
+                f"{np.mean(values > 0.5):.0%}",
+                f"{np.mean(values > 0.1):.0%}",
+                f"{np.mean(failed & (values > 0.5)):.0%}",
+            ]
+        )
+    heads = ["corruption", "n", "failed", "median", "above 0.5", "above 0.1",
+             "failed and above 0.5"]  # fmt: skip
+    return "confidence by corruption", heads, rows
+
+
+def triage_table(table: TriageTable) -> Table:
+    """Share of accepted faces for several failure rates."""
+    rows = []
+    good = table.faces - table.failed[-1]
+    for rate in RATES:
+        chosen = choose_threshold(table, rate)
+        possible = f"{min(1.0, good / (1 - rate) / table.faces):.0%}"
+        if math.isinf(chosen.threshold):
+            rows.append([f"{rate:.0%}", "none", "", "", possible])
+            continue
+        share = f"{chosen.accepted / table.faces:.0%}"
+        failed = f"{chosen.failed} of {chosen.accepted}"
+        rows.append([f"{rate:.0%}", f"{chosen.threshold:.3f}", share, failed, possible])
+    title = f"triage, {table.faces:,} faces, {table.corrupted_share:.0%} of them corrupted"
+    return title, ["failures at most", "threshold", "accepted", "failed", "possible"], rows
+
+
+def advice(trust: Trust) -> list[str]:
+    """Which guarantees more faces would give."""
+    lines: list[str] = []
+    counts = trust.conformal.faces if trust.conformal is not None else {}
+    for pose in ("frontal", "half-profile", "profile"):
+        count = counts.get(pose, 0)
+        if count < MIN_FACES:
+            lines.append(
+                f"{pose}: {count} faces; {MIN_FACES - count} more for radii of its own (it takes "
+                "those of all poses now)."
+            )
+            continue
+        for coverage in COVERAGES:
+            if count < faces_needed(coverage):
+                more = faces_needed(coverage) - count
+                lines.append(f"{pose}: {more} more faces for regions of coverage {coverage:g}.")
+    if trust.triage is not None:
+        lines += [line for rate in RATES for line in _triage_advice(trust.triage, rate)]
+    return lines
+
+
+def _triage_advice(table: TriageTable, rate: float) -> list[str]:
+    if not math.isinf(choose_threshold(table, rate).threshold):
+        return []
+    confident = next(i for i, value in enumerate(table.thresholds) if value <= 0.9)
+    accepted = max(table.accepted[confident], 1)
+    needed = math.ceil(MARGIN * accepted_needed(rate))
+    if accepted >= needed:
+        return [f"triage at {rate:.0%}: too many failures among confident faces."]
+    more = math.ceil(table.faces * (needed / accepted - 1))
+    return [f"triage at {rate:.0%}: about {more:,} more faces, half of them for the fit."]

@@ -1,0 +1,80 @@
+"""Has the input changed since calibration? Guarantees hold for faces like the calibration faces.
+
+The features of the predictions are compared with those of the calibration faces by two-sample
+Kolmogorov-Smirnov tests, one for each feature, with the Bonferroni correction: on faces that are
+exchangeable with the calibration faces, an alarm has at most the stated probability.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from luvli.arrays import Floats
+from luvli.errors import InputError, require
+from luvli.faces import Faces
+from luvli.trust.features import FEATURE_COLUMNS, feature_table
+from luvli.trust.trust import ReferenceFeatures, Trust
+
+MAX_QUANTILES = 256
+"""quantiles of each feature that a model file holds"""
+DECIMALS = 4
+MIN_FACES = 20
+"""faces below which nothing is tested"""
+
+
+class Shift(NamedTuple):
+    """Results of the tests."""
+
+    alarm: bool
+    p_values: dict[str, float]
+    """by feature, before correction; NaN where there were too few faces"""
+
+    @property
+    def worst(self) -> str:
+        """The feature that differs most clearly."""
+        return min(self.p_values, key=lambda name: (self.p_values[name], name))
+
+
+def fit_reference(table: Floats) -> ReferenceFeatures:
+    """Quantiles of each column of a feature table (n, 13) of the calibration faces."""
+    quantiles: dict[str, list[float]] = {}
+    faces = 0
+    for name, column in zip(FEATURE_COLUMNS, table.T, strict=True):
+        values = np.sort(column[np.isfinite(column)])
+        faces = max(faces, len(values))
+        if len(values) > MAX_QUANTILES:
+            values = np.quantile(values, (np.arange(MAX_QUANTILES) + 0.5) / MAX_QUANTILES)
+        quantiles[name] = np.round(values, DECIMALS).tolist()
+    return ReferenceFeatures(quantiles=quantiles, faces=faces)
+
+
+def compare_features(reference: ReferenceFeatures, table: Floats, level: float = 0.01) -> Shift:
+    """Compare a feature table (n, 13) of new faces with the calibration faces."""
+    if not 0 < level < 1:
+        raise InputError(f"the level of the test must lie between 0 and 1, got {level}.")
+    stats = require("scipy.stats", "calibrate")
+    p_values: dict[str, float] = {}
+    for name, column in zip(FEATURE_COLUMNS, table.T, strict=True):
+        values = np.round(column[np.isfinite(column)], DECIMALS)  # as those of the reference
+        quantiles = reference.quantiles.get(name, [])
+        if len(values) < MIN_FACES or len(quantiles) < MIN_FACES:
+            p_values[name] = math.nan
+            continue
+        # quantiles in place of all faces change the distance by up to half a step
+        thinned = 0.5 / len(quantiles) if reference.faces > len(quantiles) else 0.0
+        distance = max(0.0, stats.ks_2samp(values, quantiles, method="asymp").statistic - thinned)
+        count = max(reference.faces, len(quantiles))
+        effective = len(values) * count / (len(values) + count)
+        p_values[name] = float(stats.kstwo.sf(distance, max(1, round(effective))))
+    tested = [value for value in p_values.values() if not math.isnan(value)]
+    return Shift(bool(tested) and min(tested) * len(tested) < level, p_values)
+
+
+def shift_of(faces: Faces, trust: Trust) -> Shift | None:
+    """Whether these faces differ from the calibration faces; None where the model has none."""
+    if trust.reference is None or trust.failure_model is None or not len(faces):
+        return None
+    return compare_features(trust.reference, feature_table(faces, trust.failure_model.shape))

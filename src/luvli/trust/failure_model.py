@@ -1,0 +1,161 @@
+"""The failure model: from the features of a prediction to its confidence and expected error.
+
+Two generalised additive models (a sum of one piecewise-linear function per feature) estimate the
+log-odds that the alignment failed completely and the logarithm of the expected error otherwise.
+A third, of their combination alone, gives the log-odds of success. `luvli calibrate` fits them;
+here they are evaluated with NumPy.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from luvli.arrays import Floats
+from luvli.faces import Faces
+from luvli.trust.features import FAILURE, FEATURE_COLUMNS, FEATURES, ShapeModel, feature_table
+
+
+class AdditiveModel(BaseModel):
+    """A generalised additive model: intercept plus one piecewise-linear function per feature.
+
+    Feature x enters as z = clip((x - centre) / spread, -limit, limit) and its hinges
+    max(z - knot, 0).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    features: list[str]
+    centre: list[float]
+    spread: list[float]
+    knots: list[float]
+    """standardised; shared by all features"""
+    coefficients: list[list[float]]
+    """for each feature: of z, and of the hinge at each knot"""
+    intercept: float
+    limit: float = 4.0
+
+    def __call__(self, features: ArrayLike) -> Floats:
+        """(n, d) features in the order of their names -> (n,)."""
+        centre, spread, knots, coefficients = self._arrays
+        terms = hinge_basis(features, centre, spread, knots, self.limit)
+        return np.asarray(terms @ coefficients + self.intercept)
+
+    def of_table(self, table: Floats) -> Floats:
+        """(n, 13) feature table -> (n,). A missing failure score counts as the ordinary one."""
+        chosen = table[:, [FEATURE_COLUMNS.index(name) for name in self.features]]
+        if FAILURE in self.features:
+            place = self.features.index(FAILURE)
+            chosen[np.isnan(chosen[:, place]), place] = self.centre[place]
+        return self(chosen)
+
+    @cached_property
+    def _arrays(self) -> tuple[Floats, Floats, Floats, Floats]:
+        coefficients = np.array(self.coefficients).reshape(-1)
+        return np.array(self.centre), np.array(self.spread), np.array(self.knots), coefficients
+
+
+def hinge_basis(
+    features: ArrayLike, centre: Floats, spread: Floats, knots: Floats, limit: float
+) -> Floats:
+    """(n, d) features as the (n, d (1 + knots)) terms that `AdditiveModel` weighs.
+
+    >>> hinge_basis([[3.0]], np.zeros(1), np.ones(1), np.array([1.0]), 4.0).tolist()
+    [[3.0, 2.0]]
+    """
+    raw = np.atleast_2d(np.asarray(features, dtype=np.float64))
+    z = np.clip((raw - centre) / spread, -limit, limit)
+    terms = np.concatenate([z[:, :, None], np.maximum(z[:, :, None] - knots, 0.0)], axis=2)
+    return terms.reshape(len(z), -1)
+
+
+def expected_log_error(
+    near: Floats, failure: Floats, failure_from: float, failure_error: float
+) -> Floats:
+    """(n,) log of the expected error: a mixture of failures, which have `failure_error` on
+    average, and other alignments, whose log error is `near` (n,); `failure` (n,) are log-odds."""
+    probability = sigmoid(failure)
+    close = np.exp(np.minimum(near, math.log(failure_from)))
+    return np.asarray(np.log((1 - probability) * close + probability * failure_error))
+
+
+def sigmoid(logits: Floats) -> Floats:
+    """1 / (1 + exp(-x)) without overflow."""
+    return np.asarray(1 / (1 + np.exp(-np.clip(logits, -30.0, 30.0))))
+
+
+class ErrorModel(BaseModel):
+    """The three additive models for faces that have the same features."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    error: AdditiveModel
+    """log of the expected error, percent of the box, of alignments that did not fail completely"""
+    failure: AdditiveModel | None = None
+    """log-odds of a complete failure; None where too few were seen: `error` is of all faces"""
+    success: AdditiveModel
+    """log-odds of success by the logarithm of the expected error, its only feature"""
+
+    @field_validator("error", "failure")
+    @classmethod
+    def _known_features(cls, model: AdditiveModel | None) -> AdditiveModel | None:
+        unknown = set(model.features) - set(FEATURE_COLUMNS) if model is not None else set()
+        if unknown:
+            raise ValueError(f"no feature is called {sorted(unknown)[0]!r}")
+        return model
+
+
+class FailureModel(BaseModel):
+    """Confidence (probability of success) and expected error of a prediction."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    success: float = Field(default=5.0, gt=0)
+    """an alignment succeeded when the mean error of its visible landmarks is below this, in percent
+    of the box (square root of the label box's area)"""
+    failure_from: float = Field(default=15.0, gt=0)
+    """error, in percent of the box, of a complete failure"""
+    failure_error: float = Field(default=40.0, gt=0)
+    """mean error of complete failures"""
+    max_error: float = 50.0
+    """percent of the box: the error of a prediction where there is no face"""
+    shape: ShapeModel
+    detected: ErrorModel
+    """for faces with a detector's score"""
+    given: ErrorModel
+    """for boxes without one"""
+    faces: int = 0
+    """faces that it was fitted on"""
+    corrupted: int = 0
+    """how many of them were corrupted"""
+
+    def __call__(self, faces: Faces) -> tuple[Floats, Floats]:
+        """(n,) confidence, 0..1, and (n,) expected error, percent of the box.
+
+        A face without locations has confidence 0 and the largest error.
+        """
+        return self.of_table(feature_table(faces, self.shape))
+
+    def of_table(self, table: Floats) -> tuple[Floats, Floats]:
+        """The same from a feature table (n, 13)."""
+        located = np.isfinite(table[:, : len(FEATURES)]).all(axis=1)
+        scored = np.isfinite(table[:, -1])
+        logs, logits = np.zeros(len(table)), np.zeros(len(table))
+        for rows, model in ((located & scored, self.detected), (located & ~scored, self.given)):
+            if rows.any():
+                logs[rows] = self.log_error(table[rows], model)
+                logits[rows] = model.success(logs[rows, None])
+        error = np.exp(np.clip(logs, -3.0, math.log(self.max_error)))
+        return np.where(located, sigmoid(logits), 0.0), np.where(located, error, self.max_error)
+
+    def log_error(self, table: Floats, model: ErrorModel) -> Floats:
+        """(n,) log of the expected error, in percent of the box."""
+        near = model.error.of_table(table)
+        if model.failure is None:
+            return near
+        failure = model.failure.of_table(table)
+        return expected_log_error(near, failure, self.failure_from, self.failure_error)

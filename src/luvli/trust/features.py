@@ -1,0 +1,209 @@
+"""Features of a prediction that say how reliable it is, independent of the face's place and size.
+
+They are computed from `Faces` alone: covariances, visibility, the box and its score, how plausible
+the shape is, and the failure score of the network.
+"""
+
+from __future__ import annotations
+
+from functools import cache, cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import BaseModel, ConfigDict
+
+from luvli.arrays import Floats
+from luvli.faces import Faces
+from luvli.likelihood.covariance import determinant
+from luvli.markup import get_markup, is_markup
+from luvli.measures.head_pose import pose_class
+
+Complexes = NDArray[np.complex128]
+
+PoseClass = Literal["frontal", "half-profile", "profile", "all"]
+
+HIDDEN_HALF, HIDDEN_PROFILE = 0.05, 0.28
+"""share of hidden landmarks from which a face of another point set than the 68 is called
+half-profile, and profile"""
+
+FEATURES = (
+    "spread",
+    "spread jaw",
+    "worst spread",
+    "unevenness",
+    "box size",
+    "box place",
+    "shape residual",
+    "shape distance",
+    "tilt",
+    "hidden",
+    "undecided",
+)
+"""names of the features that every face has"""
+FAILURE = "failure_logit"
+"""the network's own failure score; NaN where it has none"""
+SCORE = "score"
+"""log-odds of the detector's score; NaN for boxes without a detector"""
+FEATURE_COLUMNS = (*FEATURES, FAILURE, SCORE)
+"""names of the columns of a feature table"""
+_TINY = 1e-6
+_MIN_MISFIT = np.array([0.003, 0.1])
+"""added to residual and distance of the shape, so that a perfect one has a logarithm"""
+
+
+class ShapeModel(BaseModel):
+    """Mean shape and principal components of the points of successful alignments.
+
+    Points are centred and scaled to root mean square distance 1 from their centre.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    mean: list[list[float]]
+    """(k, 2)"""
+    modes: list[list[list[float]]]
+    """(m, k, 2) orthonormal"""
+    deviations: list[float]
+    """(m,) of the modes"""
+
+    def compare(self, points: ArrayLike) -> tuple[Floats, Floats, Floats]:
+        """How points (..., k, 2) differ from the model, each (...,).
+
+        Root mean square of the residual that no mode explains, root mean square of the mode
+        coefficients in standard deviations, and the rotation in radians (clockwise positive),
+        after the best similarity transform.
+        """
+        mean, modes, deviations = self._arrays
+        shape = _normalised(_as_complex(points))
+        rotation = np.angle(shape @ mean.conj())
+        difference = shape * np.exp(-1j * rotation)[..., None] - mean
+        flat = difference.view(np.float64)  # x, y of the first point, of the second, ...
+        coefficients = flat @ modes.T
+        residual = flat - coefficients @ modes
+        standardised = coefficients / deviations
+        return (
+            np.sqrt((residual * residual).sum(axis=-1) / len(mean)),
+            np.sqrt((standardised * standardised).sum(axis=-1) / len(deviations)),
+            rotation,
+        )
+
+    @cached_property
+    def _arrays(self) -> tuple[Complexes, Floats, Floats]:
+        """Mean (k,), modes (m, 2k), deviations (m,): converted once, not for every face."""
+        deviations = np.asarray(self.deviations, dtype=np.float64)
+        modes = np.asarray(self.modes, dtype=np.float64).reshape(len(deviations), -1)
+        return _as_complex(self.mean), modes, deviations
+
+
+def _as_complex(points: ArrayLike) -> Complexes:
+    """Points (..., k, 2) as numbers x + iy (..., k): a rotation is one multiplication."""
+    array = np.ascontiguousarray(points, dtype=np.float64)
+    return array.view(np.complex128)[..., 0]
+
+
+def _normalised(points: Complexes) -> Complexes:
+    count = points.shape[-1]
+    centred = points - points.sum(axis=-1, keepdims=True) / count
+    square = (centred.real**2 + centred.imag**2).sum(axis=-1, keepdims=True) / count
+    return np.asarray(centred / np.maximum(np.sqrt(square), 1e-9))
+
+
+def normalised(points: ArrayLike) -> Floats:
+    """Points (..., k, 2) centred, with root mean square distance 1 from the centre."""
+    shape = _normalised(_as_complex(points))
+    return np.stack([shape.real, shape.imag], axis=-1)
+
+
+def best_rotation(points: Floats, mean: Floats) -> Floats:
+    """The angles (...,) in radians, clockwise as seen, by which `points` (..., k, 2) are rotated
+    against `mean` (k, 2)."""
+    return np.asarray(np.angle(_as_complex(points) @ _as_complex(mean).conj()))
+
+
+def feature_table(faces: Faces, shape: ShapeModel) -> Floats:
+    """(n, 13) the `FEATURE_COLUMNS` of n faces; NaN for a face without locations.
+
+    Lengths count in units of the box's size (geometric mean of its sides).
+    """
+    table = np.full((len(faces), len(FEATURE_COLUMNS)), np.nan)
+    located = np.isfinite(faces.points).all(axis=(1, 2))
+    table[located, : len(FEATURES)] = _features(faces[located], shape)
+    table[:, -2] = faces.failure_logit
+    table[:, -1] = _score_logit(faces.scores)
+    return table
+
+
+def _features(faces: Faces, shape: ShapeModel) -> Floats:
+    points, box = faces.points, faces.boxes
+    visible = faces.visibility if faces.visibility_trained else np.ones(points.shape[:2])
+    count = points.shape[1]
+    sides = box[:, 2:] - box[:, :2]
+    size = np.maximum(np.sqrt(sides[:, 0] * sides[:, 1]), 1e-9)
+    area = determinant(faces.covariance)
+    sigma = np.sqrt(np.sqrt(np.maximum(area, _TINY**4))) / size[:, None]
+    weight = visible + 0.05
+    members = _group_members(faces.markup, count)  # all of them, then the groups
+    means = (weight * sigma) @ members / (weight @ members)
+    low, high = points.min(axis=1), points.max(axis=1)
+    extent = high - low
+    offset = (low + high - box[:, :2] - box[:, 2:]) / 2
+    residual, distance, rotation = shape.compare(points)
+    log_spread = np.log(means[:, 0])
+    unevenness = weight * (np.log(sigma) - log_spread[:, None]) ** 2
+    return np.column_stack(
+        [
+            log_spread,
+            np.log(means[:, 1]),
+            np.log(means[:, 1:].max(axis=1)),
+            np.sqrt(unevenness.sum(axis=1) / weight.sum(axis=1)),
+            np.log(np.sqrt(np.maximum(extent[:, 0] * extent[:, 1], _TINY)) / size),
+            np.log(np.hypot(offset[:, 0], offset[:, 1]) / size + 0.01),
+            np.log(residual + _MIN_MISFIT[0]),
+            np.log(distance + _MIN_MISFIT[1]),
+            np.abs(rotation),
+            1 - visible.sum(axis=1) / count,
+            (visible * (1 - visible)).sum(axis=1) * (4 / count),
+        ]
+    )
+
+
+def _score_logit(scores: Floats) -> Floats:
+    """(n,) log-odds of a detector's scores; NaN for 1, which a box without a detector has."""
+    safe = np.clip(scores, 0.01, 0.995)
+    return np.where(scores < 1.0, np.log(safe / (1 - safe)), np.nan)
+
+
+def pose_classes(faces: Faces) -> NDArray[np.str_]:
+    """(n,) the `PoseClass` of each face, by its own prediction.
+
+    With 68 points by `luvli.measures.head_pose.pose_class`, with others by the share of hidden
+    landmarks; "all" where neither is known.
+    """
+    located = np.isfinite(faces.points).any(axis=(1, 2))
+    if faces.markup == "ibug68":
+        known = [pose_class(points) for points in faces.points]
+        classes = np.array(["all" if name == "unknown" else name for name in known], dtype="<U12")
+    elif faces.visibility_trained:
+        hidden = (1 - faces.visibility).mean(axis=1)
+        turned = np.where(hidden < HIDDEN_PROFILE, "half-profile", "profile")
+        classes = np.where(hidden < HIDDEN_HALF, "frontal", turned)
+    else:
+        classes = np.full(len(faces), "all")
+    return np.where(located, classes, "all").astype("<U12")
+
+
+@cache
+def _group_members(markup: str, count: int) -> Floats:
+    """(k, 1 + groups) 1 where a landmark belongs to a group: all of them first, and once more
+    where no groups are known."""
+    groups = (
+        [list(group) for group in get_markup(markup).groups.values()] if is_markup(markup) else []
+    )
+    if sum(map(len, groups)) != count:
+        return np.ones((count, 2))
+    members = np.zeros((count, 1 + len(groups)))
+    members[:, 0] = 1.0
+    for column, group in enumerate(groups, 1):
+        members[group, column] = 1.0
+    return members

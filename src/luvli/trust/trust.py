@@ -1,0 +1,59 @@
+"""`Trust`: everything that a model file knows about when to trust its predictions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from luvli.faces import Faces
+from luvli.trust.conformal import ConformalRadii
+from luvli.trust.failure_model import FailureModel
+from luvli.trust.triage import Threshold, TriageTable, threshold_for
+
+
+class ReferenceFeatures(BaseModel):
+    """Features of the calibration faces, to detect a shift of the input (`luvli triage`)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    quantiles: dict[str, list[float]]
+    """by feature, ascending"""
+    faces: int
+
+
+class Trust(BaseModel):
+    """What `luvli calibrate` adds to a model, beside the calibration of its covariances."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    failure_model: FailureModel | None = None
+    conformal: ConformalRadii | None = None
+    triage: TriageTable | None = None
+    reference: ReferenceFeatures | None = None
+    training_photographs: str = ""
+    """hashed names of the photographs that the model was trained on
+    (`luvli.calibration.photographs`); "" where unknown"""
+    data: list[str] = []
+    """the calibration faces, in words"""
+
+    def assess(self, faces: Faces, accept_threshold: float | None = None) -> Faces:
+        """The faces with confidence, expected error, conformal radii and, with a threshold of
+        confidence, whether they are accepted."""
+        if not len(faces):
+            return faces
+        changes: dict[str, Any] = {}
+        if self.failure_model is not None:
+            confidence, expected_error = self.failure_model(faces)
+            changes = {"confidence": confidence, "expected_error": expected_error}
+            if accept_threshold is not None:
+                changes["accepted"] = confidence >= accept_threshold
+        if self.conformal is not None:
+            changes["regions"] = self.conformal(faces)
+        return replace(faces, **changes)
+
+    def threshold(self, max_failure_rate: float, model: str) -> Threshold:
+        """The confidence from which faces are accepted, so that at most this share of them
+        failed."""
+        return threshold_for(self.triage, max_failure_rate, model)

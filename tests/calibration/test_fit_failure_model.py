@@ -1,0 +1,153 @@
+"""The fits are the minima that scipy finds, and the confidence means what it says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import optimize
+from scipy.special import expit
+
+from luvli.calibration.fit_failure_model import (
+    ERROR_KNOTS,
+    ERROR_LIMIT,
+    KNOTS,
+    LIMIT,
+    SPREAD,
+    Ridges,
+    fit_failure_model,
+    fit_logistic,
+    fit_mean,
+    fit_shape,
+)
+from luvli.errors import InputError
+from luvli.evaluation.confidence import confidence_metrics
+from luvli.trust.failure_model import FailureModel, hinge_basis
+from luvli.trust.features import FAILURE, SCORE, feature_table
+
+from .drawn_faces import labelled_points, measured_faces
+
+
+@pytest.fixture(scope="module")
+def model(measured) -> FailureModel:
+    return fit_failure_model(measured, ridges=Ridges())
+
+
+def coefficients(model) -> np.ndarray:
+    return np.append(np.concatenate(model.coefficients), model.intercept)
+
+
+def test_the_logistic_fit_is_the_minimum(rng) -> None:
+    x = rng.normal(size=(500, 2)) * (1, 7)
+    outcome = rng.random(500) < expit(np.abs(x[:, 0]) - 0.2 * x[:, 1])
+    weight = rng.uniform(0.2, 1, 500)
+    fitted = fit_logistic(x, outcome, weight, ["a", "b"], 3.0)
+    centre, spread = np.array(fitted.centre), np.array(fitted.spread)
+    terms = np.column_stack([hinge_basis(x, centre, spread, KNOTS, LIMIT), np.ones(500)])
+
+    def cost(beta: np.ndarray) -> float:
+        odds = terms @ beta
+        ridge = 1.5 * (beta[:-1] ** 2).sum()
+        return float(weight @ (np.logaddexp(0, odds) - outcome * odds) + ridge)
+
+    best = optimize.minimize(cost, np.zeros(terms.shape[1]), method="BFGS")
+    assert cost(coefficients(fitted)) == pytest.approx(best.fun, rel=1e-5)
+    np.testing.assert_allclose(coefficients(fitted), best.x, atol=5e-3)
+
+
+def test_the_mean_fit_is_the_minimum_and_shrinks_towards_sigma(rng) -> None:
+    """Gamma deviance with a ridge around an error proportional to exp(spread)."""
+    x = rng.normal(size=(400, 2))
+    error = np.exp(0.8 * x[:, 0] + 0.3 * x[:, 1]) * rng.gamma(2, 0.5, 400)
+    weight = rng.uniform(0.2, 1, 400)
+    names = [SPREAD, "tilt"]
+    fitted = fit_mean(x, error, weight, names, 20.0)
+    centre, spread = np.array(fitted.centre), np.array(fitted.spread)
+    basis = hinge_basis(x, centre, spread, ERROR_KNOTS, ERROR_LIMIT)
+    terms = np.column_stack([basis, np.ones(400)])
+    prior = np.zeros(terms.shape[1])
+    prior[0] = spread[0]
+
+    def cost(beta: np.ndarray) -> float:
+        line = terms @ beta
+        ridge = 10.0 * ((beta - prior)[:-1] ** 2).sum()
+        return float(weight @ (line + error * np.exp(-line)) + ridge)
+
+    best = optimize.minimize(cost, prior, method="BFGS")
+    assert cost(coefficients(fitted)) == pytest.approx(best.fun, rel=1e-5)
+    strong = fit_mean(x, error, weight, names, 1e6)
+    ratio = strong([[1.0, 0.0]]) - strong([[0.0, 0.0]])
+    assert ratio[0] == pytest.approx(1.0, abs=0.01)
+
+
+def test_confidence_finds_failures_and_means_what_it_says(model: FailureModel) -> None:
+    new = measured_faces(300, seed=5)
+    confidence, expected = model(new.faces)
+    metrics = confidence_metrics(confidence, new.error, 5.0, expected)
+    assert metrics["auroc"] > 0.97
+    assert metrics["calibration_error"] < 0.05
+    assert metrics["expected_error"] == pytest.approx(metrics["error"], rel=0.1)
+    order = np.argsort(expected)
+    below = expected[order] < model.max_error  # beyond it all are the same
+    assert below.sum() > 500
+    assert (np.diff(confidence[order][below]) <= 1e-9).all()
+
+
+def test_given_boxes_have_a_model_of_their_own(measured, model: FailureModel) -> None:
+    given = replace(measured.faces, scores=np.ones(len(measured)))
+    assert SCORE in model.detected.error.features and SCORE not in model.given.error.features
+    confidence, _ = model(given)
+    assert np.isfinite(confidence).all() and not np.allclose(confidence, model(measured.faces)[0])
+    unscored = fit_failure_model(replace(measured, faces=given), ridges=Ridges())
+    assert unscored.detected == unscored.given
+
+
+def test_the_failure_score_counts_and_a_missing_one_is_ordinary(measured) -> None:
+    """Failures that no landmark shows, but the failure score does."""
+    rng = np.random.default_rng(3)
+    lost = rng.random(len(measured)) < 0.2
+    logit = np.where(lost, 6.0, -6.0) + rng.normal(0, 1, len(measured))
+    scored = replace(
+        measured,
+        faces=replace(measured.faces, failure_logit=logit),
+        error=np.where(lost, 30.0, measured.error),
+    )
+    model = fit_failure_model(scored, ridges=Ridges())
+    assert FAILURE in model.detected.failure.features
+    assert FAILURE not in model.detected.error.features
+    faces = scored.faces[:1]
+    sure, doubted = (
+        model(replace(faces, failure_logit=np.array([value])))[0][0] for value in (-6.0, 8.0)
+    )
+    assert sure > doubted + 0.2
+    place = model.detected.failure.features.index(FAILURE)
+    ordinary = np.array([model.detected.failure.centre[place]])
+    missing = model(replace(faces, failure_logit=np.array([np.nan])))[0]
+    assert missing == pytest.approx(model(replace(faces, failure_logit=ordinary))[0])
+
+
+def test_a_mixture_of_failures_and_near_errors(model: FailureModel, measured) -> None:
+    table = feature_table(measured.faces[:5], model.shape)
+    near = np.exp(model.detected.error.of_table(table))
+    share = expit(model.detected.failure.of_table(table))
+    wanted = (1 - share) * np.minimum(near, model.failure_from) + share * model.failure_error
+    np.testing.assert_allclose(np.exp(model.log_error(table, model.detected)), wanted)
+
+
+def test_the_shape_model_fits_its_own_and_not_others(rng) -> None:
+    shape = fit_shape([labelled_points(rng) for _ in range(200)])
+    own = [shape.compare(labelled_points(rng)) for _ in range(50)]
+    assert max(residual for residual, _, _ in own) < 0.02
+    assert np.mean([distance for _, distance, _ in own]) < 1.5
+    assert shape.compare(rng.uniform(0, 100, (68, 2)))[0] > 0.3
+    modes = np.array(shape.modes).reshape(len(shape.deviations), -1)
+    np.testing.assert_allclose(modes @ modes.T, np.eye(len(modes)), atol=1e-2)
+
+
+def test_too_few_faces_are_refused(measured) -> None:
+    with pytest.raises(InputError, match="at least 100 faces with labels, got 50"):
+        fit_failure_model(measured[np.arange(100)])
+    good = measured[measured.error < 5]
+    with pytest.raises(InputError, match="failed alignments, got 0"):
+        fit_failure_model(good)
