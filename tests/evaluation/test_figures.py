@@ -15,7 +15,7 @@ from luvli.evaluation.selective import nme_by_rank
 
 def test_every_figure_of_the_report_is_drawn(faces):
     names = plot_registry.applicable_plots(faces)
-    assert set(plot_registry.PLOTS) - set(names) == {"faces", "labels", "overview"}
+    assert set(plot_registry.PLOTS) - set(names) == {"faces", "human", "labels", "overview"}
     for name in names:
         figure = plot_registry.draw_plot(name, [faces])
         figure.canvas.draw()

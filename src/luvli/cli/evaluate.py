@@ -48,6 +48,11 @@ def evaluate(
         bool, typer.Option("--refine-boxes", help="Crop faces again where a detector's box does "
                                                   "not fit them, as predict does.")
     ] = False,
+    annotators: Annotated[
+        Path | None,
+        typer.Option(help="JSON of labels by several people: their disagreement beside the "
+                          "model's ellipses (human.png, human.md)."),
+    ] = None,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave out faces with broken files.")
     ] = False,
@@ -70,6 +75,8 @@ def evaluate(
 
     Example: `luvli evaluate model --data w300 data/300w --protocol split2 --out report`
     """
+    from luvli.cli.tables import show
+    from luvli.evaluation.annotators import write_human
     from luvli.evaluation.evaluate_model import evaluate_set
     from luvli.evaluation.labelled_faces import crop_name
     from luvli.evaluation.report import report_folder, write_report
@@ -87,7 +94,10 @@ def evaluate(
         )  # fmt: skip
         out = report_folder(out, faces)
         evaluation = write_report(out, faces)
+        human = None if annotators is None else write_human(out, faces, annotators)
     print_evaluation(evaluation)
+    if human is not None:
+        show(human)
     typer.echo(f"report written to {out / 'report.html'}")
 
 

@@ -40,6 +40,9 @@ def figure(
         bool, typer.Option("--published", help="Figure 4 as published: without the largest tenth.")
     ] = False,
     count: Annotated[int, typer.Option(min=1, help="How many single faces to show.")] = 8,
+    annotators: Annotated[
+        Path | None, typer.Option(help="Labels by several people, for the figure human.")
+    ] = None,
     images: Annotated[
         Path | None, typer.Option(help="Folder with the images, for faces and labels.")
     ] = None,
@@ -67,6 +70,7 @@ def figure(
         per_bin=per_bin,
         published=published,
         count=count,
+        annotators=annotators,
         images=images,
     )
     if out is None or not (predictions or plot_registry.plot_name(name) == "overview"):
@@ -78,4 +82,9 @@ def figure(
     drawn = plot_registry.draw_plot(name, sets, options)
     with whole_file(out) as temporary:
         drawn.savefig(temporary)
+    if plot_registry.plot_name(name) == "human":
+        from luvli.cli.tables import show
+        from luvli.evaluation.annotators import human_table
+
+        show(human_table(plot_registry.human_comparison(sets[0], options)))
     typer.echo(f"figure written to {out}")

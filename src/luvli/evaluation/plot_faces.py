@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from luvli.arrays import Floats
-from luvli.evaluation.plots import _draw_ellipses, _face_axis, _figure
+from luvli.evaluation.plots import draw_ellipses, face_axis, new_figure
 from luvli.markup import markup_for
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def plot_faces(
     """
     points = np.asarray(predicted, dtype=np.float64)
     rows = -(-len(images) // columns)
-    with _figure(rows, min(columns, len(images)), (2.8, 2.8)) as (figure, axes):
+    with new_figure(rows, min(columns, len(images)), (2.8, 2.8)) as (figure, axes):
         for i, axis in enumerate(axes.ravel()):
             axis.axis("off")
             if i >= len(images):
@@ -52,7 +52,7 @@ def plot_faces(
                 continue
             if covariance is not None:
                 spread = np.asarray(covariance, dtype=np.float64)[i]
-                _draw_ellipses(
+                draw_ellipses(
                     axis, points[i][known], spread[known], sigma, ELLIPSE, 1.0, alpha[known]
                 )
             axis.scatter(*points[i][known].T, s=8, color=PREDICTED, alpha=alpha[known], linewidth=0)
@@ -75,7 +75,7 @@ def plot_labels(
     labels = np.asarray(classes)
     chosen = markup_for(points.shape[1], markup)
     rows = -(-len(images) // pairs)
-    with _figure(rows, 2 * min(pairs, len(images)), (2.2, 2.5)) as (figure, axes):
+    with new_figure(rows, 2 * min(pairs, len(images)), (2.2, 2.5)) as (figure, axes):
         flat = axes.ravel()
         for axis in flat:
             axis.axis("off")
@@ -91,7 +91,7 @@ def plot_labels(
                 *chosen.schematic[labels[i] <= 0].T, s=12, facecolor="none", edgecolor="black",
                 linewidth=0.8,
             )  # fmt: skip
-            _face_axis(drawing, chosen.schematic)
+            face_axis(drawing, chosen.schematic)
         figure.suptitle(
             "green: visible; red: covered by something; black circle: hidden by the head",
             fontsize=10,

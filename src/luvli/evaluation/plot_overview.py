@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from luvli.evaluation.plots import BLUE, GREEN, ORANGE, PURPLE, SKY, _figure
+from luvli.evaluation.plots import BLUE, GREEN, ORANGE, PURPLE, SKY, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -15,7 +15,7 @@ def plot_overview() -> Figure:
 
     Boxes are computations, the words beside the arrows are what passes along them.
     """
-    with _figure(size=(9.5, 4.6)) as (figure, axes):
+    with new_figure(size=(9.5, 4.6)) as (figure, axes):
         axis = axes[0, 0]
         axis.set(xlim=(0, 100), ylim=(0, 50))
         axis.axis("off")

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from luvli.errors import InputError, unknown_choice
 from luvli.evaluation import (
     accuracy,
+    annotators,
     plot_faces,
     plot_overview,
     plots,
@@ -41,6 +42,8 @@ class PlotOptions:
     """drop the tenth of the landmarks with the largest predictions, as the published figure 4"""
     count: int = 8
     """faces to show where single ones are shown"""
+    annotators: Path | None = None
+    """file of several people's labels (`luvli.evaluation.annotators`), for the figure human"""
     images: Path | None = None
     """folder to look for images in, if not where the predictions say"""
 
@@ -247,6 +250,18 @@ def _labels(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
     return plot_faces.plot_labels(images, faces.labels, faces.label_visibility, faces.markup_name)
 
 
+def human_comparison(faces: LabelledFaces, options: PlotOptions) -> annotators.HumanComparison:
+    """These faces beside the annotators of the options' file."""
+    if options.annotators is None:
+        raise InputError("the figure human needs --annotators FILE.")
+    people = annotators.read_annotators(options.annotators, faces.faces.markup)
+    return annotators.compare_with_annotators(faces, people)
+
+
+def _human(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
+    return annotators.plot_human(human_comparison(sets[0], options))
+
+
 def _overview(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
     return plot_overview.plot_overview()
 
@@ -298,6 +313,10 @@ PLOTS: dict[str, Plot] = {
     ),
     "individual-ellipses": Plot(
         "Ellipses of single faces over the mean", _individual, (9,), ("covariance",)
+    ),
+    "human": Plot(
+        "Where people put landmarks, and where the model expects them: needs --annotators", _human,
+        (), ("covariance",)
     ),
     "visibility": Plot("Predicted visibility", _visibility, (), ("visibility",)),
     "faces": Plot("Predictions drawn on images", _faces, (1, 10)),

@@ -57,7 +57,7 @@ STYLE: dict[str, Any] = {
 
 
 @contextmanager
-def _figure(
+def new_figure(
     rows: int = 1, columns: int = 1, size: tuple[float, float] = (5.2, 3.8), **options: Any
 ) -> Iterator[tuple[Figure, Any]]:
     """A figure in the one style, with `rows` x `columns` axes as a (rows, columns) array."""
@@ -78,7 +78,7 @@ def plot_ced(
     errors: Mapping[str, ArrayLike], cutoff: float = 7.0, label: str = "NME box (%)"
 ) -> Figure:
     """Cumulative error distributions of one or several methods up to `cutoff` percent."""
-    with _figure() as (figure, axes):
+    with new_figure() as (figure, axes):
         axis = axes[0, 0]
         for (name, values), colour in zip(errors.items(), _cycle(len(errors)), strict=True):
             curve = ced(values)
@@ -100,7 +100,7 @@ def plot_residual(bins: Mapping[str, ResidualBins], unit: str = "of the box, squ
     """Figure 4: mean squared residual against predicted covariance, one point for each bin."""
     titles = {"xx": "variance of x", "yy": "variance of y", "xy": "covariance of x, y"}
     symbols = {"xx": "\\Sigma_{xx}", "yy": "\\Sigma_{yy}", "xy": "\\Sigma_{xy}"}
-    with _figure(1, 3, (3.7, 3.5)) as (figure, axes):
+    with new_figure(1, 3, (3.7, 3.5)) as (figure, axes):
         for axis, (entry, points) in zip(axes[0], bins.items(), strict=True):
             both = np.concatenate([points.predicted, points.observed, [0.0]])
             low, high = (float(both.min()), float(both.max())) if len(both) > 1 else (0.0, 1.0)
@@ -129,7 +129,7 @@ def plot_residual(bins: Mapping[str, ResidualBins], unit: str = "of the box, squ
 def plot_smallest_deviation(deviations: ArrayLike, unit: str = HEATMAP_PIXELS) -> Figure:
     """Figure 5: histogram of the ellipses' short half-axes, square root of the eigenvalue."""
     values = np.asarray(deviations, dtype=np.float64)
-    with _figure(size=(5.2, 3.2)) as (figure, axes):
+    with new_figure(size=(5.2, 3.2)) as (figure, axes):
         axis = axes[0, 0]
         far = 2.0 if unit == HEATMAP_PIXELS else float(np.quantile(values, 0.995))
         edges = np.linspace(0, far, 81)
@@ -151,7 +151,7 @@ def plot_smallest_deviation(deviations: ArrayLike, unit: str = HEATMAP_PIXELS) -
 
 def plot_rank(curves: Mapping[str, RankCurve], label: str = "NME box (%)") -> Figure:
     """Figure 6: average NME of the faces, sorted by their predicted uncertainty."""
-    with _figure() as (figure, axes):
+    with new_figure() as (figure, axes):
         axis = axes[0, 0]
         for (name, curve), colour in zip(curves.items(), _cycle(len(curves)), strict=True):
             axis.plot(curve.rank, curve.nme, "o-", color=colour, markersize=4, label=name)
@@ -177,7 +177,7 @@ def plot_whitened(
     x = np.linspace(-reach, reach, 401)
     edges = np.linspace(-reach, reach, 97)
     marginal = family(likelihood).standard_marginal(x)
-    with _figure(
+    with new_figure(
         2, 2, (2.7, 2.7), gridspec_kw={"width_ratios": [4, 1.3], "height_ratios": [1.3, 4]}
     ) as (figure, axes):
         top, corner, main, side = axes.ravel()
@@ -212,11 +212,11 @@ def plot_whitened(
 
 def plot_mean_ellipse(mean: MeanEllipses, sigma: float = 2.0) -> Figure:
     """Figure 8: mean face and log-Euclidean mean ellipses, in inter-ocular distances."""
-    with _figure(size=(5.2, 5.2)) as (figure, axes):
+    with new_figure(size=(5.2, 5.2)) as (figure, axes):
         axis = axes[0, 0]
-        _draw_ellipses(axis, mean.points, mean.covariance, sigma, BLUE, 1.2)
+        draw_ellipses(axis, mean.points, mean.covariance, sigma, BLUE, 1.2)
         axis.scatter(*mean.points.T, s=6, color="black", zorder=3)
-        _face_axis(axis, _outlines(mean.points, mean.covariance, sigma))
+        face_axis(axis, outlines(mean.points, mean.covariance, sigma))
         axis.set_title(f"mean of {mean.faces:,} faces; ellipses at {sigma:g} sigma")
     return figure
 
@@ -237,21 +237,21 @@ def plot_individual_ellipses(
     spread = np.asarray(covariance, dtype=np.float64)
     parts = markup_for(faces.shape[1], markup).groups
     chosen = [j for group in groups if group in parts for j in parts[group]]
-    with _figure(size=(5.2, 5.2)) as (figure, axes):
+    with new_figure(size=(5.2, 5.2)) as (figure, axes):
         axis = axes[0, 0]
         for i in range(len(faces)):
             colour = COLOURS[1:][i % (len(COLOURS) - 1)]
-            _draw_ellipses(axis, faces[i, chosen], spread[i, chosen], sigma, colour, 0.8)
-        _draw_ellipses(axis, mean.points[chosen], mean.covariance[chosen], sigma, BLUE, 2.2)
+            draw_ellipses(axis, faces[i, chosen], spread[i, chosen], sigma, colour, 0.8)
+        draw_ellipses(axis, mean.points[chosen], mean.covariance[chosen], sigma, BLUE, 2.2)
         every = [(mean.points, mean.covariance), *zip(faces, spread, strict=True)]
-        _face_axis(axis, np.concatenate([_outlines(p[chosen], c[chosen], sigma) for p, c in every]))
+        face_axis(axis, np.concatenate([outlines(p[chosen], c[chosen], sigma) for p, c in every]))
         axis.set_title(f"{len(faces)} single faces over the mean of {mean.faces:,} (blue)")
     return figure
 
 
 def plot_coverage(curves: Mapping[str, CoverageCurve]) -> Figure:
     """How many labels the p-ellipses hold, against p: a calibrated model is on the diagonal."""
-    with _figure(size=(4.4, 4.2)) as (figure, axes):
+    with new_figure(size=(4.4, 4.2)) as (figure, axes):
         axis = axes[0, 0]
         axis.plot((0, 100), (0, 100), color="black", linewidth=1)
         for (name, curve), colour in zip(curves.items(), _cycle(len(curves)), strict=True):
@@ -270,7 +270,7 @@ def plot_visibility(
     roc: DetectionCurve, hidden: DetectionCurve, reliability: Reliability
 ) -> Figure:
     """ROC of "visible", precision-recall of "hidden", and reliability of the probability."""
-    with _figure(1, 3, (3.7, 3.5)) as (figure, axes):
+    with new_figure(1, 3, (3.7, 3.5)) as (figure, axes):
         first, second, third = axes[0]
         first.plot(roc.x, roc.y, color=BLUE)
         first.set(xlabel="hidden called visible", ylabel="visible called visible",
@@ -292,7 +292,7 @@ def plot_visibility(
 
 def plot_risk_coverage(curves: Mapping[str, RiskCoverage], label: str = "NME box (%)") -> Figure:
     """Mean error of what is kept when the most uncertain predictions are turned away."""
-    with _figure() as (figure, axes):
+    with new_figure() as (figure, axes):
         axis = axes[0, 0]
         for (name, curve), colour in zip(curves.items(), _cycle(len(curves)), strict=True):
             step = max(1, len(curve.coverage) // 2000)
@@ -320,7 +320,7 @@ def plot_landmark(
     """Mean error of each landmark on a drawn face."""
     values = np.asarray(errors, dtype=np.float64)
     chosen = markup_for(len(values), markup)
-    with _figure(size=(5.4, 4.8)) as (figure, axes):
+    with new_figure(size=(5.4, 4.8)) as (figure, axes):
         axis = axes[0, 0]
         for a, b in chosen.edges:
             axis.plot(*chosen.schematic[[a, b]].T, color="#bbbbbb", linewidth=1, zorder=1)
@@ -329,7 +329,7 @@ def plot_landmark(
             vmin=0, zorder=2,
         )  # fmt: skip
         figure.colorbar(dots, ax=axis, label=f"mean {label}", shrink=0.85)
-        _face_axis(axis, chosen.schematic)
+        face_axis(axis, chosen.schematic)
     return figure
 
 
@@ -337,7 +337,7 @@ def plot_speed(
     error: Mapping[str, float], milliseconds: Mapping[str, float], label: str = "NME box (%)"
 ) -> Figure:
     """Mean error against time of a face, a dot for each method: down and left is better."""
-    with _figure() as (figure, axes):
+    with new_figure() as (figure, axes):
         axis = axes[0, 0]
         times = np.array([milliseconds[name] for name in error])
         wide = times.max() > 20 * times.min()  # else a plain axis from 0, which shows the ratio
@@ -368,7 +368,7 @@ def ellipse_outlines(points: Floats, covariance: Floats, sigma: float, steps: in
     return np.asarray(points[:, None] + sigma * (root @ circle).transpose(0, 2, 1))
 
 
-def _draw_ellipses(
+def draw_ellipses(
     axis: Axes, points: Floats, covariance: Floats, sigma: float, colour: str, width: float,
     alpha: ArrayLike | None = None,
 ) -> None:  # fmt: skip
@@ -380,12 +380,12 @@ def _draw_ellipses(
     axis.add_collection(LineCollection(list(lines), colors=colour, linewidths=width, alpha=alpha))
 
 
-def _outlines(points: Floats, covariance: Floats, sigma: float) -> Floats:
+def outlines(points: Floats, covariance: Floats, sigma: float) -> Floats:
     """Points (m, 2) along all ellipses: what an axis must hold."""
     return np.asarray(ellipse_outlines(points, covariance, sigma)).reshape(-1, 2)
 
 
-def _face_axis(axis: Axes, points: Floats) -> None:
+def face_axis(axis: Axes, points: Floats) -> None:
     low, high = points.min(axis=0), points.max(axis=0)
     pad = 0.08 * (high - low).max()
     axis.set_xlim(low[0] - pad, high[0] + pad)
