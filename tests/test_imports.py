@@ -18,14 +18,12 @@ TELEMETRY = ("ORT_DISABLE_TELEMETRY", "XDG_CACHE_HOME")
 
 
 def after(code: str) -> dict[str, object]:
-    """Modules and processor seconds of a fresh interpreter that has run `code`."""
+    """Modules of a fresh interpreter that has run `code`."""
     script = (
-        "import sys, time\n"
-        "before = time.process_time()\n"
+        "import sys\n"
         f"{code}\n"
-        "spent = time.process_time() - before\n"
         "import json\n"
-        "print(json.dumps({'modules': sorted(sys.modules), 'seconds': spent}))"
+        "print(json.dumps({'modules': sorted(sys.modules)}))"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False
@@ -35,14 +33,11 @@ def after(code: str) -> dict[str, object]:
     return found
 
 
-def test_importing_luvli_is_quick_and_brings_numpy_only() -> None:
+def test_importing_luvli_brings_numpy_only() -> None:
     found = after("import luvli")
     loaded = {str(name).split(".")[0] for name in found["modules"]}  # type: ignore[attr-defined]
     assert "numpy" in loaded
     assert not loaded & {"cv2", "PIL", "onnxruntime", "pydantic", "torch", "scipy", "matplotlib"}
-    # the best of several: whatever else the machine does only ever adds time
-    seconds = [float(after("import luvli")["seconds"]) for _ in range(5)]  # type: ignore[arg-type]
-    assert min(seconds) < 0.3
 
 
 def test_loading_a_model_brings_neither_torch_nor_readers_of_data_sets() -> None:

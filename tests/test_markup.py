@@ -130,7 +130,7 @@ def test_conversion_refuses_wrong_counts_and_unknown_ways() -> None:
 
 
 def test_command_draws_the_schematic(luvli: Callable[..., Result], tmp_path: Path) -> None:
-    result = luvli("markup", "ibug68", "--out", tmp_path / "m.png", "--size", 400)
+    result = luvli("data", "markup", "ibug68", "--out", tmp_path / "m.png", "--size", 400)
     assert result.exit_code == 0, result.output
     picture = read_image(tmp_path / "m.png")
     assert picture.shape == (400, 400, 3)
@@ -138,10 +138,10 @@ def test_command_draws_the_schematic(luvli: Callable[..., Result], tmp_path: Pat
 
 
 def test_command_prints_json(luvli: Callable[..., Result]) -> None:
-    result = luvli("markup", "wflw98", "--json")
+    result = luvli("data", "markup", "wflw98", "--json")
     assert json.loads(result.output)["size"] == 98
 
 
 def test_command_refuses_an_unknown_set(luvli: Callable[..., Result]) -> None:
-    result = luvli("markup", "ibug67")
+    result = luvli("data", "markup", "ibug67")
     assert result.exit_code == 2 and "ibug68" in result.output

@@ -152,16 +152,16 @@ def test_check_says_what_was_confirmed_on_real_files(luvli: Luvli, tmp_path: Pat
 
 def test_export_writes_any_set_in_any_format(luvli: Luvli, folder: Path, tmp_path: Path) -> None:
     for name, out in (("coco", "a.json"), ("dlib", "a.xml"), ("star", "a.tsv"), ("pts", "labels")):
-        done = luvli("data", "export", "folder", folder, "--out", tmp_path / out, "--format", name)
+        done = luvli("data", "convert", folder, tmp_path / out, "--set", "folder", "--to", name)
         assert done.exit_code == 0, done.output
-        assert "6 faces of folder all written" in done.output
+        assert "6 faces written" in done.output
     assert len(list((tmp_path / "labels").glob("*.pts"))) == 6
-    back = luvli("convert", tmp_path / "labels", tmp_path / "all.csv")
+    back = luvli("data", "convert", tmp_path / "labels", tmp_path / "all.csv")
     assert back.exit_code == 0 and "6 faces written" in back.output
-    again = luvli("convert", tmp_path / "all.csv", tmp_path / "again", "--to", "labelme")
+    again = luvli("data", "convert", tmp_path / "all.csv", tmp_path / "again", "--to", "labelme")
     assert again.exit_code == 0 and "self-occluded" in again.output
     assert len(list((tmp_path / "again").glob("*.json"))) == 6
-    lost = luvli("data", "export", "folder", folder, "--out", tmp_path / "b.tsv")
+    lost = luvli("data", "convert", folder, tmp_path / "b.tsv", "--set", "folder")
     assert "knows no visibility" in lost.output
 
 

@@ -34,7 +34,7 @@ def test_an_exported_set_is_a_set_again(
     luvli: Any, photos: Path, monkeypatch: pytest.MonkeyPatch, format: str
 ) -> None:
     out = Path("elsewhere/exported") / FILES[format]
-    done = luvli("data", "export", "folder", photos, "--format", format, "--out", out)
+    done = luvli("data", "convert", photos, out, "--set", "folder", "--to", format)
     assert done.exit_code == 0, done.output
     monkeypatch.chdir("elsewhere")  # what is found must not depend on where the command runs
     checked = luvli("data", "check", "folder", "exported", "--json")
@@ -44,8 +44,10 @@ def test_an_exported_set_is_a_set_again(
 
 
 def test_converted_files_take_their_images_along(luvli: Any, photos: Path) -> None:
-    assert luvli("convert", photos, "first/faces.json", "--to", "coco").exit_code == 0
-    assert luvli("convert", "first/faces.json", "a/b/faces.xml", "--to", "dlib").exit_code == 0
+    assert luvli("data", "convert", photos, "first/faces.json", "--to", "coco").exit_code == 0
+    assert (
+        luvli("data", "convert", "first/faces.json", "a/b/faces.xml", "--to", "dlib").exit_code == 0
+    )
     text = Path("a/b/faces.xml").read_text()
     assert 'file="../../data/photos/face0.jpg"' in text  # dlib looks from the file's folder
     assert luvli("data", "check", "folder", "a").exit_code == 0
@@ -73,7 +75,7 @@ def test_images_beside_a_label_file_are_drawn_with_its_report(
     luvli: Any, photos: Path, tmp_path: Path
 ) -> None:
     labels = photos / "labels.json"
-    assert luvli("convert", photos, labels, "--to", "coco").exit_code == 0
+    assert luvli("data", "convert", photos, labels, "--to", "coco").exit_code == 0
     labels.write_text(labels.read_text().replace("data/photos/", ""))  # as everybody names them
     scored = luvli("score", labels, "--truth", labels,
                    "--out", "report", "--resamples", 5)  # fmt: skip
@@ -103,7 +105,7 @@ def test_losses_of_many_files_are_one_sentence(luvli: Any, tmp_path: Path) -> No
         points = face_points(seed=number)
         points[:hidden] = -1 - 1  # two negative numbers, -1 -1 in the file: hidden by the head
         write_pair(tmp_path / "faces", f"face{number}", points)
-    done = luvli("convert", tmp_path / "faces", tmp_path / "out", "--to", "labelme")
+    done = luvli("data", "convert", tmp_path / "faces", tmp_path / "out", "--to", "labelme")
     assert done.exit_code == 0, done.output
     assert done.output.count("LabelMe cannot hold") == 1
     assert "(3 files): " in done.output and "12 self-occluded" in done.output

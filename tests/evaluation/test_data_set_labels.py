@@ -83,7 +83,7 @@ def test_spiga_and_cofw_number_the_same_faces_differently(tmp_path, few, luvli):
     )
     annotations = spiga_of_cofw(tmp_path / "test.json", truth)
     assert error(read_faces(results, annotations)) == pytest.approx(expected(few))
-    copied = luvli("convert", results, tmp_path / "copy.json", "--to", "spiga")
+    copied = luvli("data", "convert", results, tmp_path / "copy.json", "--to", "spiga")
     assert copied.exit_code == 0, copied.output
     assert error(read_faces(tmp_path / "copy.json", annotations)) == pytest.approx(expected(few))
 

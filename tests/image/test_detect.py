@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from typer.testing import Result
 
 from luvli.data.formats import read_pts
 from luvli.errors import InputError
-from luvli.image import Box, detect_faces, get_detector, read_image
+from luvli.image import Box, detect_faces, get_detector
 from luvli.image.detect import _asks_for_more, box_features, tight_box
 from luvli.image.known_boxes import BoxesFromFile, WholeImage
 
@@ -163,17 +161,6 @@ def test_bad_box_files(text: str, tmp_path: Path) -> None:
 def test_unknown_detector_lists_the_choices() -> None:
     with pytest.raises(InputError, match="yunet"):
         get_detector("retina")
-
-
-def test_command(luvli: Callable[..., Result], tmp_path: Path, astronaut: ImageArray) -> None:
-    from luvli.image.write import write_image
-
-    write_image(tmp_path / "a.png", astronaut)
-    result = luvli("detect", tmp_path / "a.png", "--json", "--draw", tmp_path / "out")
-    assert result.exit_code == 0, result.output
-    faces = json.loads(result.output)["faces"]
-    assert len(faces) == 1 and faces[0]["score"] > 0.8
-    assert read_image(tmp_path / "out/a-boxes.png").shape == astronaut.shape
 
 
 @pytest.mark.parametrize(

@@ -246,7 +246,7 @@ def test_truncated_checkpoint(tmp_path: Path) -> None:
 
 def test_import_official_command(tmp_path: Path, luvli: Any) -> None:
     out = tmp_path / "model.safetensors"
-    result = luvli("import-official", GOLDEN, "--out", out)
+    result = luvli("models", "import", GOLDEN, "--out", out)
     assert result.exit_code == 0, result.output
     for expected in ("3, 1", "32, 4, 8", "5 (points5)", "204,484"):
         assert expected in result.output
@@ -255,7 +255,7 @@ def test_import_official_command(tmp_path: Path, luvli: Any) -> None:
     assert same_weights(converted, direct)
     assert info["source"] == GOLDEN.name
 
-    bad = luvli("import-official", out, "--out", tmp_path / "x")
+    bad = luvli("models", "import", out, "--out", tmp_path / "x")
     assert bad.exit_code == 2
     assert not (tmp_path / "x").exists()
 

@@ -18,14 +18,10 @@ from luvli.cli import (
     benchmark,
     calibrate,
     compare,
-    convert,
     data,
     demo,
-    detect,
     evaluate,
     export,
-    import_official,
-    markup,
     models,
     paper,
     predict,
@@ -95,10 +91,6 @@ app.command()(demo.demo)
 app.command()(predict.predict)
 app.add_typer(models.models, name="models")
 app.command()(export.export)
-app.command()(detect.detect)
-app.command()(convert.convert)
-app.command()(markup.markup)
-app.command()(import_official.import_official)
 app.add_typer(data.data, name="data")
 app.command()(evaluate.evaluate)
 app.command()(score.score)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from luvli.cli.data_convert import convert
+from luvli.cli.data_markup import markup
 from luvli.cli.data_profile import profile
 from luvli.cli.data_synthesize import synthesize
 
@@ -181,53 +183,8 @@ def show(
     typer.echo(f"{len(chosen)} of {len(found):,} faces drawn in {out}")
 
 
-@data.command()
-def export(
-    name: Name,
-    root: Root,
-    out: Annotated[
-        Path, typer.Option(help="Label file to write, or a folder for pts, labelme and parquet.")
-    ],
-    format: Annotated[
-        str | None,
-        typer.Option("--format", help="pts, json, csv, coco, cvat, labelme, spiga, dlib, hrnet, "
-                                      "star, wflw, cofw68, or parquet (images inside); else the "
-                                      "suffix chooses."),
-    ] = None,
-    split: Annotated[str | None, typer.Option(help="Split; the set's first if not given.")] = None,
-    subset: Annotated[str | None, typer.Option(help="Only this subset.")] = None,
-    protocol: Annotated[str | None, typer.Option(help="Protocol, e.g. split2 of w300.")] = None,
-    markup: Annotated[
-        str | None, typer.Option(help="Also change the point set, e.g. wflw98 to ibug68.")
-    ] = None,
-    images: Annotated[
-        bool, typer.Option(help="Name the images, which must be there; or labels alone.")
-    ] = True,
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Go on without the faces that have problems.")
-    ] = False,
-) -> None:  # fmt: skip
-    """Write the labels of a data set in another format; what is lost is said aloud.
-
-    Example: `luvli data export wflw data/wflw --split test --format coco --out wflw-test.json`
-    """
-    from luvli.data.convert import change_markup, write_label_tree
-    from luvli.data.sets import DataWarning, load_set
-    from luvli.errors import LossWarning
-
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", DataWarning)
-        warnings.simplefilter("always", LossWarning)
-        found = load_set(
-            name, root, split, subset=subset, protocol=protocol, skip_bad=skip_bad, images=images
-        )
-        records = [change_markup(r, markup) if markup else r for r in found]
-        write_label_tree(out, records, format)
-    for sentence in dict.fromkeys(str(warning.message) for warning in caught):
-        typer.secho(f"luvli: {sentence}", fg="yellow", err=True)
-    typer.echo(f"{len(records):,} faces of {name} {found.split} written to {out}")
-
-
+data.command()(convert)
+data.command()(markup)
 data.command()(synthesize)
 data.command()(profile)
 

@@ -6,7 +6,13 @@ from typing import Annotated
 
 import typer
 
-models = typer.Typer(no_args_is_help=True, help="List the shipped models, or show one's card.")
+from luvli.cli.models_import import import_official
+
+models = typer.Typer(
+    no_args_is_help=True,
+    help="List the shipped models, show one's card, or import a published checkpoint.",
+)
+models.command("import")(import_official)
 
 
 @models.command("list")

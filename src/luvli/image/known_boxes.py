@@ -40,7 +40,7 @@ class BoxesFromFile:
 
     The file is a CSV with the columns image, x0, y0, x1, y1 and, if known, score; or JSON,
     either `{"a.jpg": [[x0, y0, x1, y1], ...]}` or a list `faces` whose members have
-    `image` and `box` (what `luvli detect --json` and `luvli predict` write).
+    `image` and `box` (what `luvli predict` writes).
     """
 
     def __init__(self, path: PathLike) -> None:

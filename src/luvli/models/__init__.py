@@ -152,7 +152,7 @@ def _check_kind(path: Path, backend: str | None) -> Path:
     if path.suffix not in SUFFIXES.values():
         raise InputError(
             f"{path} is not a model file ({' or '.join(SUFFIXES.values())}): published checkpoints "
-            "are converted with luvli import-official."
+            "are converted with luvli models import."
         )
     if backend is None or path.suffix == SUFFIXES[backend]:
         return path

@@ -69,7 +69,7 @@ def _read(path: Path) -> tuple[NetworkConfig, dict[str, Any], dict[str, Tensor]]
             if metadata.get("format") != FORMAT:
                 raise InputError(
                     f"{path} is not a luvli model of format {FORMAT}: "
-                    "make one with luvli train or luvli import-official."
+                    "make one with luvli train or luvli models import."
                 )
             config = NetworkConfig.model_validate_json(metadata["config"])
             info = json.loads(metadata["info"])
@@ -81,7 +81,7 @@ def _read(path: Path) -> tuple[NetworkConfig, dict[str, Any], dict[str, Tensor]]
     except (SafetensorError, OSError) as error:
         raise InputError(
             f"{path} is not a whole model file ({error}): "
-            "published checkpoints are converted with luvli import-official; "
+            "published checkpoints are converted with luvli models import; "
             "otherwise fetch or save it again."
         ) from error
     except (ValidationError, KeyError, ValueError, RecursionError) as error:

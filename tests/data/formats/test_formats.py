@@ -275,7 +275,7 @@ def test_bad_files_get_one_sentence_naming_the_file(
     with pytest.raises(InputError) as error:
         read_labels(path)
     assert str(path) in str(error.value)
-    result = luvli("convert", path, tmp_path / "out.csv")
+    result = luvli("data", "convert", path, tmp_path / "out.csv")
     assert result.exit_code == 2 and not (tmp_path / "out.csv").exists()
 
 
@@ -341,11 +341,18 @@ def test_convert_command(
     )
     write_json(tmp_path / "a.json", [face])
     result = luvli(
-        "convert", tmp_path / "a.json", tmp_path / "b.json", "--to", "coco", "--markup", "ibug68"
+        "data",
+        "convert",
+        tmp_path / "a.json",
+        tmp_path / "b.json",
+        "--to",
+        "coco",
+        "--markup",
+        "ibug68",
     )
     assert result.exit_code == 0, result.output
     (again,) = read_coco(tmp_path / "b.json")
     assert again.markup == "ibug68"
     np.testing.assert_array_equal(again.points[:17], face.points[0:33:2])
-    result = luvli("convert", tmp_path / "a.json", tmp_path / "c.json", "--to", "labelme")
+    result = luvli("data", "convert", tmp_path / "a.json", tmp_path / "c.json", "--to", "labelme")
     assert result.exit_code == 0 and "self-occluded" in result.output

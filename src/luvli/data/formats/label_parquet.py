@@ -1,6 +1,6 @@
 """Labelled faces as Parquet, images inside.
 
-`luvli data export SET FOLDER --format parquet --out SHARDS` writes these columns; the data set
+`luvli data convert FOLDER SHARDS --set SET --to parquet` writes these columns; the data set
 `parquet` and `luvli predict SHARDS --engine ray` read them, whoever wrote them:
 
 | column | type | holds |
@@ -130,7 +130,7 @@ def label_groups(path: Path, columns: Sequence[str]) -> Iterator[Any]:
             if column not in names:
                 raise InputError(
                     f"{path} has no column {column!r} (it has {', '.join(names)}): write it with "
-                    "luvli data export --format parquet, or name its columns so."
+                    "luvli data convert --to parquet, or name its columns so."
                 )
         for group in range(content.num_row_groups):
             try:

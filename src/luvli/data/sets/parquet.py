@@ -1,4 +1,4 @@
-"""Labelled faces in Parquet, images inside: as `luvli data export --format parquet` writes them.
+"""Labelled faces in Parquet, images inside: as `luvli data convert --to parquet` writes them.
 
 Labels are read a row group at a time; images are unpacked once into the cache folder, so that
 everything that reads a folder of images (checking, evaluating, training) reads this set as well.
@@ -71,5 +71,5 @@ INFO = SetInfo(
     splits=("all",),
     licence="yours",
     layout="Parquet files with the columns image (bytes), points and face_id (docs/data.md)",
-    confirmed="what luvli data export writes",
+    confirmed="what luvli data convert writes",
 )

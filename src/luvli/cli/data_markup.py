@@ -1,4 +1,4 @@
-"""`luvli markup`: the numbered drawing of a point set."""
+"""`luvli data markup`: the numbered drawing of a point set."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ import typer
 
 def markup(
     name: Annotated[str, typer.Argument(help="ibug68, wflw98, cofw29 or aflw19.")],
-    out: Annotated[
-        Path | None, typer.Option(help="ImageArray to write; NAME.png if not given.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Image to write; NAME.png if not given.")] = None,
     size: Annotated[int, typer.Option(min=100, max=8000, help="Side in pixels.")] = 1200,
     json: Annotated[
         bool, typer.Option("--json", help="Print the point set as JSON instead.")
@@ -20,7 +18,7 @@ def markup(
 ) -> None:
     """Draw a point set with its numbers, or print its names, groups and mirror pairs as JSON.
 
-    Example: `luvli markup ibug68 --out ibug68.png`
+    Example: `luvli data markup ibug68 --out ibug68.png`
     """
     from luvli.markup import get_markup
 

@@ -1,4 +1,4 @@
-"""`luvli import-official`: a published checkpoint becomes a model file of ours."""
+"""`luvli models import`: a published checkpoint becomes a model file of ours."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def import_official(
         bool,
         typer.Option(
             "--visibility-trained/--no-visibility-trained",
-            help="Whether visibility labels were used in training, which the file does not tell: "
+            help="Whether visibility labels were used in training, which the file does not say: "
             "yes for MERL-RAV, no for 300-W.",
         ),
     ] = False,
@@ -25,7 +25,7 @@ def import_official(
     The architecture is read from the tensors; no code from the file is run. The model
     behaves like the published code where that differs from the paper.
 
-    Example: `luvli import-official lr-0.00002-49.pth.tar --out wflw.safetensors`
+    Example: `luvli models import lr-0.00002-49.pth.tar --out wflw.safetensors`
     """
     from luvli.cli.tables import print_table
     from luvli.errors import require
