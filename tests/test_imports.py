@@ -20,10 +20,7 @@ TELEMETRY = ("ORT_DISABLE_TELEMETRY", "XDG_CACHE_HOME")
 def after(code: str) -> dict[str, object]:
     """Modules of a fresh interpreter that has run `code`."""
     script = (
-        "import sys\n"
-        f"{code}\n"
-        "import json\n"
-        "print(json.dumps({'modules': sorted(sys.modules)}))"
+        f"import sys\n{code}\nimport json\nprint(json.dumps({{'modules': sorted(sys.modules)}}))"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False
