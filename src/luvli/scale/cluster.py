@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import secrets
+import signal
 import socket
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -38,6 +40,7 @@ def connected(address: str | None, cpus: int | None = None, extra: str = "scale"
         # are closed to everyone else. Ray reads it when it is imported.
         os.environ.setdefault("RAY_AUTH_MODE", "token")
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    before = signal.getsignal(signal.SIGTERM)
     # nobody is told what our users do, and the process that would collect it is not started
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # Ray's own core warns on the terminal about what Ray Data does, whoever uses it
@@ -71,6 +74,8 @@ def connected(address: str | None, cpus: int | None = None, extra: str = "scale"
                 f"{why}: set RAY_BACKEND_LOG_LEVEL=info, try again and see the logs in /tmp/ray."
             ) from error
         raise _no_cluster(address, error) from error
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, before)  # Ray's own ends the program without a word
     try:
         yield ray
     finally:
