@@ -92,21 +92,16 @@ def calibrate_model(
         records: labelled faces that the model was not trained on.
         out: the file to write, of either kind; `onnx` a second one.
         training: the faces that the model was trained on; `records` among them are refused.
-        learn_from: training faces for the failure head (needs PyTorch); it stays without any.
+        learn_from: training faces for the failure head (needs PyTorch).
         convention_from: plain faces of further sources for the variance of the label convention.
         fit_visibilities: whether to calibrate the visibilities too.
         success: an alignment succeeded below this mean error, percent of the box.
-        name, version: of the new model; by default the name of the file, and the old version with
-            "+calibrated".
+        name, version: of the new model; by default the file's name, and VERSION+calibrated.
 
     Nothing is written unless everything could be fitted.
     """
     targets = [Path(path) for path in (out, onnx) if path is not None]
-    for target in targets:
-        if target.suffix not in SUFFIXES:
-            raise InputError(f"{target} must end in {' or '.join(SUFFIXES)}: choose another name.")
-    for package in ("onnx", "safetensors", "sklearn", "scipy"):
-        require(package, "calibrate")  # before any face is detected
+    _check_possible(targets)
     source = _source_file(model, targets)
     loaded = ModelFile.read(source)
     photographs = _training_photographs(loaded.info, training)
@@ -116,12 +111,10 @@ def calibrate_model(
         bare = fit_failure_head(bare, learn_from, progress=progress)
     with bare.predictor() as predictor:
         measured = measure_faces(predictor, records, corrupted_per_face, seed, progress)
-        further = (
-            measure_faces(predictor, convention_from, 0, seed, progress)
-            if convention_from
-            else measured[:0]
-        )
-    text = photographs.to_text() if photographs is not None else ""
+        further = measured[:0]
+        if convention_from:
+            further = measure_faces(predictor, convention_from, 0, seed, progress)
+    text = "" if photographs is None else photographs.to_text()
     fitted = fit_trust(measured, bare.info.config, success, text, data, further, fit_visibilities)
     info = bare.info.model_copy(
         update={
@@ -135,6 +128,15 @@ def calibrate_model(
     for target in targets:
         ModelFile(weights, info, bare.notes).write(target)
     return fitted
+
+
+def _check_possible(targets: Sequence[Path]) -> None:
+    """Refuse what would fail at the end, before any face is detected."""
+    for target in targets:
+        if target.suffix not in SUFFIXES:
+            raise InputError(f"{target} must end in {' or '.join(SUFFIXES)}: choose another name.")
+    for package in ("onnx", "safetensors", "sklearn", "scipy"):
+        require(package, "calibrate")
 
 
 def _source_file(model: PathLike, targets: Sequence[Path]) -> Path:

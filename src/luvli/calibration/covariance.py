@@ -59,9 +59,8 @@ def fit_covariance(
     are not `visible` (n, k) or have no location do not count. Each landmark's factor is shrunk
     towards that of its group (a markup's `groups`, else all landmarks).
 
-    With `sources` (n,), the data set of each face, the pixel variance is the one with the smallest
-    largest gap between promised and held, over sources and levels. With `occlusion` (n, k), the
-    probabilities that landmarks are covered, their growth is the one of the highest likelihood.
+    `sources` (n,) are the data sets of the faces: the pixel variance makes the largest gap of
+    coverage over sources smallest. `occlusion` (n, k) are probabilities.
 
     >>> rng = np.random.default_rng(0)
     >>> labels, small = rng.normal(size=(500, 4, 2)), np.tile(np.eye(2) / 9, (500, 4, 1, 1))
@@ -70,10 +69,7 @@ def fit_covariance(
     True
     """
     mean, spread = np.asarray(points, dtype=np.float64), np.asarray(covariance, dtype=np.float64)
-    _check_shapes(mean, np.asarray(labels), spread)
-    before = radii(mean, spread, labels, visible)
-    if not np.isfinite(before).any():
-        raise InputError("no landmark to calibrate with: none is visible and has a location.")
+    before = _checked_radii(mean, spread, np.asarray(labels), visible)
     chosen = _checked_groups(groups, before.shape[1])
     masks = _source_masks(sources, len(mean))
     pixels = PIXEL_DEVIATIONS if len(masks) > 1 else PIXEL_DEVIATIONS[:1]
@@ -90,12 +86,8 @@ def fit_covariance(
         return min(fits, key=lambda fit: fit.gap)
 
     def energy(amount: float) -> float:
-        """Mean negative log-likelihood, up to a constant."""
         scaled = spread_for(amount, best.pixel)
-        radius = radii(mean, scaled, labels, visible)
-        log_factor = _landmark_factors(radius, chosen, name)
-        size = half_log_determinant(to_cholesky(scaled)) + 2 * log_factor
-        return float(np.nanmean(size + family(name).radius_energy(radius / np.exp(log_factor))))
+        return _energy(scaled, radii(mean, scaled, labels, visible), chosen, name)
 
     best = best_pixel(0.0, likelihood)
     name = _best_distribution(best.radius * np.exp(best.log_factor), chosen, likelihood)
@@ -112,6 +104,13 @@ def fit_covariance(
         before=coverage(before, likelihood),
         after=coverage(best.radius, name),
     )
+
+
+def _energy(covariance: Floats, radius: Floats, groups: Groups, name: LikelihoodName) -> float:
+    """Mean negative log-likelihood of distances (n, k) after scaling, up to a constant."""
+    log_factor = _landmark_factors(radius, groups, name)
+    size = half_log_determinant(to_cholesky(covariance)) + 2 * log_factor
+    return float(np.nanmean(size + family(name).radius_energy(radius / np.exp(log_factor))))
 
 
 class _Fit(NamedTuple):
@@ -271,7 +270,10 @@ def _checked_groups(groups: Groups | None, k: int) -> dict[str, list[int]]:
     return chosen
 
 
-def _check_shapes(points: Floats, labels: Floats, covariance: Floats) -> None:
+def _checked_radii(
+    points: Floats, covariance: Floats, labels: Floats, visible: ArrayLike | None
+) -> Floats:
+    """(n, k) Mahalanobis distances of the labels; refuses arrays that do not fit together."""
     for name, array, shape in (
         ("points", points, (*points.shape[:2], 2)),
         ("labels", labels, points.shape),
@@ -282,3 +284,7 @@ def _check_shapes(points: Floats, labels: Floats, covariance: Floats) -> None:
                 f"points and labels must have shape (n, k, 2) and covariance (n, k, 2, 2): "
                 f"{name} has {array.shape}."
             )
+    distances = radii(points, covariance, labels, visible)
+    if not np.isfinite(distances).any():
+        raise InputError("no landmark to calibrate with: none is visible and has a location.")
+    return distances
