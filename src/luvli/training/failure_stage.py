@@ -28,7 +28,7 @@ def train_failure_head(run: TrainingRun, name: str) -> None:
     recipe = run.recipe
     stage, names = recipe.stages[name], list(recipe.stages)
     model = ModelFile.read(run.model_path(names[names.index(name) - 1]))
-    faces = labelled_faces([run.faces[source] for source in recipe.sources_of(stage)])
+    faces = _labelled_faces([run.faces[source] for source in recipe.sources_of(stage)])
     trained = fit_failure_head(
         model,
         evenly(faces, stage.epoch_faces or FACES),
@@ -43,6 +43,6 @@ def train_failure_head(run: TrainingRun, name: str) -> None:
     run.log.say(f"stage {name} is finished{without}: {path}")
 
 
-def labelled_faces(sources: list[SourceFaces]) -> list[FaceRecord]:
+def _labelled_faces(sources: list[SourceFaces]) -> list[FaceRecord]:
     """Training faces that show how good a prediction is: some label at least."""
     return [record for part in sources for record in part.train if record.labelled.any()]
