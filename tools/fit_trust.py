@@ -50,14 +50,15 @@ def fit_trust(
 
 
 def further_faces(recipe: Recipe) -> list[FaceRecord]:
-    """Faces of sets that no research model is trained on, for the label convention."""
+    """Faces of sets that the model is not trained on, for the label convention."""
     root = Path(recipe.data.root)
     records: list[FaceRecord] = []
+    learnt = {source.set for source in recipe.data.sources.values()}
     for name, folder in FURTHER.items():
-        if (root / folder).is_dir():
+        if name not in learnt and (root / folder).is_dir():
             faces = load_set(name, root / folder, skip_bad=True).records
             records += evenly(faces, FURTHER_FACES)
-    return _as_detected(records, recipe)
+    return _as_detected(records, recipe) if records else []
 
 
 def _as_detected(records: Sequence[FaceRecord], recipe: Recipe) -> list[FaceRecord]:

@@ -6,8 +6,8 @@ part, blurred, noisy, compressed. They outnumber the renderings, on which a mode
 renderings is too sure of itself.
 
 Labels of other people follow another convention. The labels of every face are moved at random as
-far as the recipe's last stage moves them (`label_noise`), so that the ellipses keep the room that
-it left for a third.
+far as the recipe's last stage with `label_noise` moves them, so that the ellipses keep the
+uncertainty of the convention that it learnt.
 """
 
 from __future__ import annotations
@@ -44,12 +44,13 @@ def free_faces(recipe: Recipe, folder: Path, seed: int = 0) -> list[FaceRecord]:
     their images, and nothing about pixels can be learnt from the comparison.
     """
     rng = np.random.default_rng(seed)
-    noise = list(recipe.stages.values())[-1].augmentation.label_noise
+    noises = [stage.augmentation.label_noise for stage in recipe.stages.values()]
+    noise: Mapping[str, float] = next((noise for noise in reversed(noises) if noise), {})
     faces: list[FaceRecord] = []
     for name, source in recipe.data.sources.items():
         if source.relabel is not None:  # a model's labels say nothing about its errors
             continue
-        if source.synthetic is not None and source.synthetic.textures is not None:
+        if source.synthetic is not None and (source.synthetic.textures or source.synthetic.turned):
             continue  # skins of faces that the model has seen
         plain = source.model_copy(update={"boxes": "labels"})
         for record in load_source(name, plain, recipe.data, recipe.network).held_out:

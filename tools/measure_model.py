@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from luvli import load
 from luvli.calibration.covariance import LEVELS, fit_covariance
 from luvli.data.record import FaceRecord, Visibility
+from luvli.data.sets import subsets_of
 from luvli.evaluation import LabelledFaces, bootstrap, failure_rate, nme
 from luvli.evaluation.labelled_faces import CropBy, predict_records
 from luvli.evaluation.uncertainty import radii
@@ -37,11 +38,13 @@ from luvli.training.sources import load_source, name_hash
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-COMMAND = "python tools/release_model.py RUN --data DATA"
+COMMAND = "python tools/release_model.py RUN"
 LOST = {"interocular": 100.0, "box": 60.0}
 """NME (%) of a face that was not found"""
 PUBLISHED = {"offset": (0.0, 0.0), "boxes": "labels", "relabel": None}
 """a recipe's source with its labels as they were published"""
+MAX_GROUPS = 8
+"""subsets of a source that get rows of their own"""
 REPEATS = 300
 """times that a face is timed; other work on the machine only ever adds"""
 POSES = {
@@ -64,8 +67,9 @@ class HeldOut:
     """(n,) whether a face is for choosing between models, and so not reported on"""
 
     def parts(self) -> dict[str, Bools]:
-        """The rows of a table: each source, and the poses of those that label them."""
+        """The rows of a table: each source, and the poses or groups of those that label them."""
         rows: dict[str, Bools] = {}
+        group = np.array(["/".join(subsets_of(record)) for record in self.records])
         for name in dict.fromkeys(self.source.tolist()):
             there = self.source == name
             rows[name] = there
@@ -73,7 +77,18 @@ class HeldOut:
                 of_pose = there & np.isin(self.pose, names)
                 if of_pose.any():
                     rows[f"{name}, {pose}"] = of_pose
+            groups = sorted(set(group[there].tolist()))
+            if 1 < len(groups) <= MAX_GROUPS and not (self.pose[there] != "").any():
+                rows |= {
+                    f"{name}, {each.replace('_', ' ')}": there & (group == each) for each in groups
+                }
         return rows
+
+    def normalizer(self, part: Bools) -> str:
+        """`interocular` for frontal faces with both eyes labelled; `box` for all other faces."""
+        chosen = [self.records[i] for i in np.flatnonzero(part)]
+        eyes = all(record.visible[[36, 45]].all() for record in chosen)
+        return "interocular" if eyes and not (self.pose[part] != "").any() else "box"
 
 
 def photograph_sources(recipe: Recipe) -> dict[str, Source]:
@@ -86,23 +101,24 @@ def photograph_sources(recipe: Recipe) -> dict[str, Source]:
 
 
 def held_out(recipe: Recipe) -> HeldOut:
-    """The held-out faces of every source of photographs, found by the detector or not."""
+    """The held-out, labelled faces of every source of photographs, found by the detector or not;
+    of a recipe without photographs, its rendered faces."""
+    sources = photograph_sources(recipe)
+    if not sources:
+        sources = {n: s.model_copy(update=PUBLISHED) for n, s in recipe.data.sources.items()}
     records: list[FaceRecord] = []
-    sources: list[str] = []
-    for name, source in recipe.data.sources.items():
-        if source.set is None:
-            continue
-        plain = source.model_copy(update=PUBLISHED)
+    names: list[str] = []
+    for name, source in sources.items():
         faces = sorted(
-            load_source(name, plain, recipe.data, recipe.network).held_out,
+            load_source(name, source, recipe.data, recipe.network).held_out,
             key=lambda record: name_hash(record.face_id),
         )
         records += faces
-        sources += [name] * len(faces)
-    place = np.concatenate([np.arange(sources.count(name)) for name in dict.fromkeys(sources)])
+        names += [name] * len(faces)
+    place = np.concatenate([np.arange(names.count(name)) for name in dict.fromkeys(names)])
     return HeldOut(
         records,
-        np.array(sources),
+        np.array(names),
         np.array([str(record.attributes.get("pose", "")) for record in records]),
         place % 2 == 0,
     )
@@ -149,7 +165,7 @@ def accuracy_table(held: HeldOut, by_detector: LabelledFaces, by_box: LabelledFa
     rows = []
     for name, part in held.parts().items():
         chosen = part & ~held.chosen_by
-        kind = "box" if held.pose[part][0] else "interocular"
+        kind = held.normalizer(part)
         errors = per_face(by_detector, kind)[chosen]
         given = per_face(by_box, kind)[chosen]
         interval = bootstrap(errors)
@@ -247,10 +263,12 @@ def covered(name: str, shares: Floats) -> list[str]:
     return [name, *(f"{100 * np.mean(known <= level):.1f} %" for level in LEVELS)]
 
 
-def headline(held: HeldOut, faces: LabelledFaces, speed: CardTable) -> Headline:
-    """The figures that are listed beside those of other models."""
+def headline(held: HeldOut, faces: LabelledFaces, speed: CardTable) -> Headline | None:
+    """The figures that are listed beside those of other models; None without those faces."""
     wild = np.isin(held.source, ("lfpw", "helen")) & ~held.chosen_by
     merl = (held.source == "merl") & ~held.chosen_by
+    if not (wild.any() and merl.any()):
+        return None
     return Headline(
         nme_300w=round(float(per_face(faces, "interocular")[wild].mean()), 3),
         nme_merl_rav=round(float(per_face(faces, "box")[merl].mean()), 3),

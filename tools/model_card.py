@@ -21,6 +21,16 @@ TITLES = {
     "afw": "AFW, 300-W's labels by people; research use only",
     "merl": "AFLW photographs of all poses with MERL-RAV's labels (location and visibility) by "
     "people; research use only",
+    "cfp": "CFP, profiles of celebrities with 30 points of the visible half by people; research "
+    "use only",
+    "scut": "SCUT-FBP5500, frontal Asian and Caucasian faces, 24 of the 68 points; non-commercial "
+    "research only",
+    "turned": "photographs of the sources above, turned up to profile on a fitted ICT FaceKit head",
+    "closed": "Closed Eyes in the Wild, labelled by the model itself, lids brought together; "
+    "research use only",
+    "blinks": "rendered ICT FaceKit heads (MIT) with skins of the photographs, most with shut eyes",
+    "canada": "Canada portraits (DeBruine and Jones 2017, CC BY 4.0) with 63 labels of London's "
+    "template",
     "plain": "rendered ICT FaceKit heads (MIT) with painted skin",
     "skins": "rendered ICT FaceKit heads (MIT) with skins and walls of the portraits below",
     "london": "Face Research Lab London Set (DeBruine and Jones 2017, CC BY 4.0), neutral "
@@ -68,7 +78,7 @@ def make_card(
     model: Path,
     progress: str,
     calibrated_on: int,
-    headline: Headline,
+    headline: Headline | None,
     tables: list[CardTable],
 ) -> ModelCard:
     config = recipe.network

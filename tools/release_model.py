@@ -1,20 +1,24 @@
-"""Release a trained model: calibrate it on held-out faces, measure it on others, write its card.
+"""Release a trained model: calibration, measurements, card, ONNX and safetensors in one.
 
-    python tools/release_model.py runs/luvli-68 --data DATA           measure only
-    python tools/release_model.py runs/luvli-68 --data DATA --ship    and put it in the package
-    python tools/release_model.py runs/luvli-68/real.safetensors --data DATA --choose
+    python tools/release_model.py RUN                        into RUN/release
+    python tools/release_model.py RUN --ship                 and into the package
+    python tools/release_model.py runs/open --measure luvli-68
+                         measured on the faces that another recipe holds out
+    python tools/release_model.py RUN/full.safetensors --choose
                          only the error on the faces that are for choosing between models
 
-The run's own recipe says which faces were held out (`measure_model.py`). A model with an open
-licence is calibrated on its own, free faces, and measured on those that RESEARCH's recipe holds
-out; it has seen neither, nor anything fitted to them. An unfinished run is measured at its last
+The run's own recipe names version, data and held-out faces (`measure_model.py`). A model with an
+open licence is calibrated on its own, free faces alone. An unfinished run is measured at its last
 checkpoint, with its averaged weights.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,9 +35,9 @@ from luvli.calibration.model_file import ModelFile
 from luvli.data.cache import cache_root
 from luvli.data.detector_boxes import with_detector_boxes
 from luvli.evaluation import LabelledFaces
-from luvli.files import write_text
-from luvli.models import FOLDER, CardTable, ModelCard
-from luvli.network import NetworkConfig, build, load_model, save_model
+from luvli.files import whole_file, write_text
+from luvli.models import DIGESTS, FOLDER, CardTable, ModelCard, known_digests
+from luvli.network import build, load_model, save_model
 from luvli.network.licence import is_open
 from luvli.prediction.export import export_onnx
 from luvli.training.checkpoint import latest_checkpoint, result_weights
@@ -63,50 +67,62 @@ from worst_faces import write_worst_faces
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-RESEARCH = ROOT / "recipes" / "luvli-68.yaml"
-"""whose held-out faces open models are measured on"""
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("run", type=Path, help="training run, or a model file of one")
-    parser.add_argument("--data", type=Path, required=True, help="the run's data.root")
-    parser.add_argument("--version", required=True, help="version of the released model")
+    parser.add_argument("--data", help="folder of the faces; the run's data.root by default")
+    parser.add_argument("--version", help="of the released model; the recipe's by default")
+    parser.add_argument("--out", type=Path, help="folder for the files; RUN/release by default")
+    parser.add_argument("--measure", help="recipe whose held-out faces the figures are of")
     parser.add_argument("--ship", action="store_true", help="write the model into the package")
     parser.add_argument("--worst", type=Path, help="folder for images of the worst faces")
     parser.add_argument("--choose", action="store_true", help="do not touch what is reported on")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as place:
         model = Path(place) / "model.safetensors"
         recipe, progress = snapshot(options.run, model, options.version)
-        recipe = with_root(recipe, str(options.data))
-        free = is_open(recipe.licence)
-        measured = with_root(read_recipe(RESEARCH), str(options.data)) if free else recipe
+        root = options.data or recipe.data.root
+        recipe = with_root(recipe, root)
+        measured = recipe
+        if options.measure:
+            measured = with_root(read_recipe(options.measure), root, cache=recipe.data.cache)
         held = held_out(measured)
         if options.choose:
             choose(model, held)
             return
-        if free:
-            check_licence(recipe)
-            calibrated_on = free_faces(recipe, Path(place))
-            about = ["rendered faces and varied portraits"]
-            fitted = fit_trust(model, recipe, calibrated_on, about)
-        else:
-            fit_visibility(model, held)
-        faces, tables = measure(model, held, free, options.worst)
-        if not free:
-            calibrated_on = held.records
-            sources = dict.fromkeys(held.source.tolist())
-            counts = [f"{int((held.source == s).sum()):,} held-out faces of {s}" for s in sources]
-            fitted = fit_trust(model, recipe, calibrated_on, counts)
-        tables += trust_tables(fitted)
-        tables.append(speed_table(model, model.with_suffix(".onnx")))
-        summary = headline(held, faces, tables[-1])
-        tables = [table.model_copy(update={"command": COMMAND}) for table in tables]
-        card = make_card(recipe, model, progress, len(calibrated_on), summary, tables)
+        card = calibrate_and_measure(model, recipe, held, progress, options.worst)
         Console().print(card.markdown())
+        folder = options.run if options.run.is_dir() else options.run.parent
+        write_release(options.out or folder / "release", model, card)
         if options.ship:
-            ship(model, recipe.name, card)
+            write_release(FOLDER, model, card, DOCS)
+            note_digest(card)
+
+
+def calibrate_and_measure(
+    model: Path, recipe: Recipe, held: HeldOut, progress: str, worst: Path | None
+) -> ModelCard:
+    """Write the model anew with its calibration; -> its card."""
+    free = is_open(recipe.licence)
+    if free:
+        check_licence(recipe)
+        calibrated_on = free_faces(recipe, model.parent)
+        fitted = fit_trust(model, recipe, calibrated_on, ["rendered faces and varied portraits"])
+    else:
+        fit_visibility(model, held)
+    faces, tables = measure(model, held, free, worst)
+    if not free:
+        calibrated_on = held.records
+        sources = dict.fromkeys(held.source.tolist())
+        counts = [f"{int((held.source == s).sum()):,} held-out faces of {s}" for s in sources]
+        fitted = fit_trust(model, recipe, calibrated_on, counts)
+    tables += trust_tables(fitted)
+    tables.append(speed_table(model, model.with_suffix(".onnx")))
+    summary = headline(held, faces, tables[-1])
+    tables = [table.model_copy(update={"command": COMMAND}) for table in tables]
+    return make_card(recipe, model, progress, len(calibrated_on), summary, tables)
 
 
 def measure(
@@ -164,7 +180,7 @@ def choose(model: Path, held: HeldOut) -> None:
     )
     faces = evaluated(chosen, predict(load(model, threads=1), chosen.records, "detector"))
     for name, part in chosen.parts().items():
-        kind = "box" if chosen.pose[part][0] else "interocular"
+        kind = chosen.normalizer(part)
         print(f"to choose by: {name}: {per_face(faces, kind)[part].mean():.3f} % of {kind}")
 
 
@@ -174,55 +190,73 @@ def with_root(recipe: Recipe, root: str, **changes: Any) -> Recipe:
     return recipe.model_copy(update={"data": data})
 
 
-def snapshot(run: Path, target: Path, version: str) -> tuple[Recipe, str]:
+def snapshot(run: Path, target: Path, version: str | None) -> tuple[Recipe, str]:
     """The finished model of a run, or the averaged weights of its last checkpoint."""
     finished = run if run.is_file() else run / "model.safetensors"
     if finished.is_file():
         network, trained = load_model(finished)
         recipe = make_recipe(trained["recipe"], str(finished))
-        save_model(target, network, model_info(recipe, version) | {"steps": trained["steps"]})
+        info = model_info(recipe, version or recipe.version or "0")
+        save_model(target, network, info | {"steps": trained["steps"]})
         return recipe, "trained to its end"
     checkpoint = latest_checkpoint(run / "checkpoints")
     if checkpoint is None:
         raise SystemExit(f"{run} has no checkpoint")
     recipe = make_recipe(checkpoint["recipe"], str(run))
-    network = build(NetworkConfig.model_validate(recipe.network.model_dump()))
-    network.load_state_dict(result_weights(checkpoint))
-    save_model(target, network, model_info(recipe, f"{version}-unfinished"))
     stage_name = checkpoint["counter"]["stage"]
     stage = recipe.stages[stage_name]
+    network = build(recipe.stage_network(stage))
+    network.load_state_dict(result_weights(checkpoint))
+    save_model(target, network, model_info(recipe, f"{version or recipe.version}-unfinished"))
     seen = checkpoint["counter"]["step"] * stage.batch_size
     return recipe, f"not yet trained to its end: {seen:,} faces into stage {stage_name}"
 
 
 def model_info(recipe: Recipe, version: str) -> dict[str, Any]:
-    """What the model file tells about itself; the recipe without places on this machine."""
-    init = None if recipe.init is None else Path(recipe.init).name
-    told = with_root(recipe, "DATA", cache=None).model_copy(update={"init": init})
+    """What the model file says about itself; the recipe without places on this machine."""
+    plain = with_root(recipe, "DATA", cache=None)
+    stages = {
+        name: stage.model_copy(update={"teacher": by_version(stage.teacher)})
+        for name, stage in plain.stages.items()
+    }
+    plain = plain.model_copy(update={"init": by_version(recipe.init), "stages": stages})
     return {
         "name": recipe.name,
         "licence": recipe.licence,
         "version": version,
         "enlarge": float(recipe.data.enlarge),
         "detector": model_detector(recipe.data),
-        "recipe": told.model_dump(mode="json"),
+        "recipe": plain.model_dump(mode="json"),
         "luvli": __version__,
     }
 
 
-def ship(model: Path, name: str, card: ModelCard) -> None:
-    """The three files of a shipped model, into the package."""
-    target = FOLDER / f"{name}.safetensors"
-    target.write_bytes(model.read_bytes())
-    found = export_onnx(target, FOLDER / f"{name}.onnx")
-    write_card(card)
-    print(f"shipped as {name}; ONNX differs from PyTorch by {found.pixels:.1g} px at most")
+def by_version(model: str | None) -> str | None:
+    """NAME@VERSION of a model file that a run started from or learnt from."""
+    if model is None or not Path(model).is_file():
+        return model
+    info = load_model(Path(model))[1]
+    return f"{info['name']}@{info.get('version') or info['recipe']['version']}"
 
 
-def write_card(card: ModelCard) -> None:
-    """The card in the package, and as a page."""
-    write_text(FOLDER / f"{card.name}.json", card.model_dump_json(indent=1) + "\n")
-    write_text(DOCS / f"{card.name}.md", card.markdown())
+def write_release(folder: Path, model: Path, card: ModelCard, pages: Path | None = None) -> None:
+    """`NAME.safetensors`, `NAME.onnx`, the card `NAME.json` and its page `NAME.md`."""
+    target = folder / f"{card.name}.safetensors"
+    folder.mkdir(parents=True, exist_ok=True)
+    with whole_file(target) as temporary:
+        temporary.write_bytes(model.read_bytes())
+    exported = export_onnx(target, folder / f"{card.name}.onnx")
+    write_text(folder / f"{card.name}.json", card.model_dump_json(indent=1) + "\n")
+    write_text((pages or folder) / f"{card.name}.md", card.markdown())
+    print(f"written to {folder}; ONNX differs from PyTorch by {exported.pixels:.1g} px at most")
+
+
+def note_digest(card: ModelCard) -> None:
+    """Which file this version is, for recipes that name it."""
+    digests = known_digests()
+    content = (FOLDER / f"{card.name}.safetensors").read_bytes()
+    digests.setdefault(card.name, {})[card.version] = hashlib.sha256(content).hexdigest()
+    write_text(FOLDER / DIGESTS, json.dumps(digests, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ def write_worst_faces(folder: Path, held: HeldOut, predictions: Sequence[FaceLan
     faces = evaluated(held, predictions)
     for name in dict.fromkeys(held.source.tolist()):
         there = np.flatnonzero((held.source == name) & ~held.chosen_by)
-        kind = "box" if held.pose[there[0]] else "interocular"
+        kind = held.normalizer(held.source == name)
         errors = per_face(faces, kind)[there]
         worst = there[np.argsort(-errors)[:SHOWN]]
         cells = [_cell(held, predictions, i, per_face(faces, kind)[i]) for i in worst.tolist()]

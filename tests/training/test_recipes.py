@@ -202,3 +202,20 @@ def test_recipes_in_the_documentation_are_valid(tmp_path: Path) -> None:
         text = block.removeprefix("yaml\n").replace("extends: ", f"extends: {FOLDER}/")
         (tmp_path / "recipe.yaml").write_text(text)
         read_recipe(tmp_path / "recipe.yaml")
+
+
+def test_rows_of_the_data_ablation_differ_in_their_mixture_alone() -> None:
+    from luvli.training.experiments import read_experiments
+
+    rows = read_experiments(FOLDER / "models/ablation", ())
+    best = rows["all"]
+    for name, row in rows.items():
+        assert row.data == best.data  # held-out faces of the left-out source are measured, too
+        for key, stage in row.stages.items():
+            left_out = set(best.stages[key].mixture or ()) - set(stage.mixture or ())
+            assert left_out <= {name.removeprefix("without-")}
+            changed = stage.model_copy(update={"mixture": None})
+            assert changed == best.stages[key].model_copy(update={"mixture": None})
+    assert set(rows) == {"all", "without-cfp", "without-scut", "without-turned"}
+    research = read_recipe(FOLDER / "luvli-68.yaml")
+    assert best.stages["luvli"].mixture == research.stages["luvli"].mixture
