@@ -308,6 +308,8 @@ class Recipe(StrictConfig):
     @field_validator("network", mode="before")
     @classmethod
     def _network_keys(cls, value: Any) -> Any:
+        if isinstance(value, dict) and value.get("astray") == 0:  # see NetworkConfig
+            value = {key: setting for key, setting in value.items() if key != "astray"}
         return check_keys(NetworkConfig, value)
 
     @model_validator(mode="after")
