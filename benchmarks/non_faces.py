@@ -94,8 +94,10 @@ def windows(image: ImageArray, path: Path) -> list[Box]:
 
 
 def confidences(predictor: Predictor, image: ImageArray, boxes: list[Box]) -> list[float]:
-    faces = predictor.predict(image, boxes) if boxes else []
-    return [face.confidence for face in faces if face.confidence is not None]
+    if not boxes:
+        return []
+    confidence = predictor.predict(image, boxes).confidence
+    return [float(value) for value in confidence if not np.isnan(value)]
 
 
 def shares(values: list[float]) -> list[str]:

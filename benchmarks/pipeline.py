@@ -23,17 +23,18 @@ from typing import Any
 
 import cv2
 import numpy as np
-from luvli.prediction.second_look import first_view
 from pipeline_peers import DLIB, MEDIAPIPE, Works, opencv_detector, peers
 from throughput import HEADER, folder_rows, video_rows
 
 from luvli.cli.tables import print_table
 from luvli.errors import require
+from luvli.faces import Faces
 from luvli.image import read_image
 from luvli.image.photograph import Photograph
 from luvli.image.read import ImageArray
 from luvli.image.write import write_image
 from luvli.network.backend import INPUT
+from luvli.prediction import refine
 from luvli.prediction.parts import Row
 from luvli.prediction.predictor import Predictor, load
 from luvli.prediction.writers import json_record
@@ -75,27 +76,27 @@ def astronaut(width: int, height: int) -> ImageArray:
 
 def stages(predictor: Predictor, image: ImageArray, others: Works) -> Works:
     """One face in 640 x 480 pixels, step by step and as a whole, and others' ways."""
-    face = predictor.prepare(image)
+    face = predictor.preprocess(image)
     size = predictor.info.config.input_size
-    ready = np.stack([first_view(pixels, size) for pixels in face.pixels])
+    ready = np.stack([refine.inner(pixels, size) for pixels in face.pixels])
     session = predictor.backend.session  # type: ignore[attr-defined]
     boxes = face.boxes[:1]
     trust, found = predictor.info.trust, predictor.predict(image)[:1]
+    many = Faces.concatenate([found] * 32)
 
     photograph = Photograph(image)
 
     def landmarks() -> object:
-        ready = predictor.prepare(photograph, boxes)
-        return predictor.run(ready.pixels, ready.crops, ready.boxes)
+        return predictor.predict_cropped([predictor.preprocess(photograph, boxes)])
 
     return {
         "image to faces": lambda: predictor.predict(image),
         "detector": lambda: predictor.detect(image),
         "landmark stage": landmarks,
         "bare session call": lambda: session.run(None, {INPUT: ready}),
-        "of it: crop": lambda: predictor.prepare(photograph, boxes),
-        "confidence of one face": lambda: trust.apply_all(found) if trust else None,
-        "confidence of 32 faces": lambda: trust.apply_all(found * 32) if trust else None,
+        "of it: crop": lambda: predictor.preprocess(photograph, boxes),
+        "confidence of one face": lambda: trust.assess(found) if trust else None,
+        "confidence of 32 faces": lambda: trust.assess(many) if trust else None,
         "line of results": lambda: json_record(Row("image.jpg", found[:1])),
         # Last, with other people's: what comes right after them pays for the memory that they gave
         # back to the system, and would not be compared with the next on equal terms.
@@ -163,7 +164,7 @@ def growth(predictor: Predictor, count: int, folder: Path) -> list[list[str]]:
     times, peaks = [each[0] for each in measures], [each[3] for each in measures]
     rows.append(["slope, log-log", f"{slope(counts, times):.2f}", f"{slope(counts, peaks):.2f}"])
     image = astronaut(640, 480)
-    box = predictor.prepare(image).boxes[0]
+    box = predictor.preprocess(image).boxes[0]
     numbers = (1, 4, 16, 64)
     works: Works = {
         f"{n} faces": lambda n=n: predictor.predict(image, boxes=[box] * n)  # type: ignore[misc]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from luvli.drawing.faces import draw_face
 from luvli.drawing.sheet import captioned, contact_sheet
-from luvli.faces import FaceLandmarks
+from luvli.faces import Faces
 from luvli.image.box import Box
 from luvli.image.crop import Crop
 from luvli.image.read import ImageArray, read_image
@@ -19,7 +18,7 @@ from measure_model import HeldOut, evaluated, per_face
 SHOWN, COLUMNS, CELL = 24, 6, 220
 
 
-def write_worst_faces(folder: Path, held: HeldOut, predictions: Sequence[FaceLandmarks]) -> None:
+def write_worst_faces(folder: Path, held: HeldOut, predictions: Faces) -> None:
     """`NAME.jpg` for each source: predictions yellow with their 95 % ellipses, labels green."""
     faces = evaluated(held, predictions)
     for name in dict.fromkeys(held.source.tolist()):
@@ -31,9 +30,7 @@ def write_worst_faces(folder: Path, held: HeldOut, predictions: Sequence[FaceLan
         write_image(folder / f"{name}.jpg", contact_sheet(cells, COLUMNS))
 
 
-def _cell(
-    held: HeldOut, predictions: Sequence[FaceLandmarks], index: int, error: float
-) -> ImageArray:
+def _cell(held: HeldOut, predictions: Faces, index: int, error: float) -> ImageArray:
     record, face = held.records[index], predictions[index]
     assert record.image is not None
     crop = Crop.from_box(Box(*record.tight_box), CELL, 1.5)
