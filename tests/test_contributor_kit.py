@@ -101,7 +101,7 @@ def test_messages_name_an_extra_that_brings_the_package() -> None:
     """Every `require(module, extra)` of the source against pyproject.toml's extras."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    packages = {"skimage": "scikit-image", "yaml": "pyyaml"}
+    packages = {"skimage": "scikit-image", "sklearn": "scikit-learn", "yaml": "pyyaml"}
 
     def brings(extra: str) -> set[str]:
         found: set[str] = set()

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import luvli
-from luvli.calibration.corruptions import CORRUPTIONS, Scene, corrupt, cut_scene
+from luvli.calibration.corruptions import CORRUPTIONS, FaceScene, corrupt, cut_scene
 from luvli.drawing.sheet import captioned, contact_sheet
 from luvli.faces import FaceLandmarks
 from luvli.image.box import Box
@@ -34,7 +34,7 @@ WIDE = 420
 BLUE, GREEN, YELLOW = (60, 120, 230), (0, 200, 70), (250, 220, 0)
 
 
-def scene_of(head: Head, seed: int, yaw: float) -> Scene:
+def scene_of(head: Head, seed: int, yaw: float) -> FaceScene:
     """One rendered person, cut around the face."""
     sample = render_face([7, seed], head, pose=(yaw, 0, 0), occluders=False, effects=False)
     x0, y0, x1, y1 = sample.record.tight_box.tolist()

@@ -11,7 +11,7 @@ from luvli.calibration.corruptions import (
     CORRUPTIONS,
     NON_FACES,
     SIDE,
-    Scene,
+    FaceScene,
     corrupt,
     cut_scene,
 )
@@ -25,7 +25,7 @@ from luvli.prediction.predictor import Predictor
 SHAPE = get_markup("ibug68").schematic
 
 
-def scene(seed: int = 0) -> Scene:
+def scene(seed: int = 0) -> FaceScene:
     """A smooth image with a face's labels in its middle."""
     rng = np.random.default_rng(seed)
     image = cv2.resize(rng.integers(40, 216, (9, 9, 3), dtype=np.uint8), (300, 300))
@@ -59,7 +59,7 @@ def test_turned_labels_lie_on_the_turned_face(kind: str, least: float, most: flo
     marks = plain.faces[0][[36, 8]]
     for (x, y), colour in zip(marks, ((255, 0, 0), (0, 255, 0)), strict=True):
         cv2.circle(image, (round(x), round(y)), 3, colour, -1)
-    marked = Scene(image, plain.box, plain.faces)
+    marked = FaceScene(image, plain.box, plain.faces)
     for seed in range(5):
         made = corrupt(marked, kind, np.random.default_rng(seed))
         for channel, label in enumerate(made.faces[0][[36, 8]]):

@@ -31,7 +31,7 @@ from luvli.calibration.photographs import (
     photograph_name,
     refuse_training_faces,
 )
-from luvli.calibration.report import Table, advice, report_tables, sample_in_use
+from luvli.calibration.report import ReportTable, advice, report_tables, sample_in_use
 from luvli.calibration.shift import fit_reference
 from luvli.calibration.visibility import LogitMap, fit_visibility
 from luvli.data.record import FaceRecord
@@ -62,7 +62,7 @@ class Fitted(NamedTuple):
     calibration: Calibration
     visibility: LogitMap
     trust: Trust
-    tables: list[Table]
+    tables: list[ReportTable]
     advice: list[str]
     """how many more faces are needed for which guarantee"""
 

@@ -51,7 +51,7 @@ SIDE = 224
 
 
 @dataclass(frozen=True)
-class Scene:
+class FaceScene:
     """An image, the box that alignment is given, and the labelled faces in the image."""
 
     image: ImageArray
@@ -62,16 +62,18 @@ class Scene:
     corruption: str = "none"
 
 
-def cut_scene(image: ImageArray, box: Box, points: Floats, side: int = SIDE) -> Scene:
+def cut_scene(image: ImageArray, box: Box, points: Floats, side: int = SIDE) -> FaceScene:
     """The window around one face, `side` pixels wide, as a scene of its own."""
     crop = Crop.from_box(box, side, WINDOW)
     corners = crop.to_crop([(box.x0, box.y0), (box.x1, box.y1)])
     x0, y0, x1, y1 = corners.ravel().tolist()
     moved = Box(x0, y0, x1, y1, box.score, detected=box.detected)
-    return Scene(crop.warp(image), moved, (crop.to_crop(points),))
+    return FaceScene(crop.warp(image), moved, (crop.to_crop(points),))
 
 
-def corrupt(scene: Scene, kind: Corruption, rng: Rng, others: Sequence[Scene] = ()) -> Scene:
+def corrupt(
+    scene: FaceScene, kind: Corruption, rng: Rng, others: Sequence[FaceScene] = ()
+) -> FaceScene:
     """The same scene with one corruption.
 
     `others` are scenes of other people, for the kinds that need a second face or a
@@ -80,7 +82,7 @@ def corrupt(scene: Scene, kind: Corruption, rng: Rng, others: Sequence[Scene] = 
     return replace(_FUNCTIONS[kind](scene, rng, others), corruption=kind)
 
 
-def _wrong_box(scene: Scene, rng: Rng, others: Sequence[Scene]) -> Scene:
+def _wrong_box(scene: FaceScene, rng: Rng, others: Sequence[FaceScene]) -> FaceScene:
     """Shifted by a quarter to three quarters of its side, or of a wrong size."""
     box = scene.box
     size = np.array([box.width, box.height])
@@ -94,7 +96,7 @@ def _wrong_box(scene: Scene, rng: Rng, others: Sequence[Scene]) -> Scene:
     return replace(scene, box=_box(np.array(box.centre) + shift, factor * size))
 
 
-def _neighbour(scene: Scene, rng: Rng, others: Sequence[Scene]) -> Scene:
+def _neighbour(scene: FaceScene, rng: Rng, others: Sequence[FaceScene]) -> FaceScene:
     """A second face close by, and the box somewhere between the two."""
     if not others:
         return _wrong_box(scene, rng, others)
@@ -117,15 +119,15 @@ def _neighbour(scene: Scene, rng: Rng, others: Sequence[Scene]) -> Scene:
     return replace(scene, image=image, box=_box(place, size), faces=faces)
 
 
-def _turned(scene: Scene, rng: Rng, others: Sequence[Scene]) -> Scene:
+def _turned(scene: FaceScene, rng: Rng, others: Sequence[FaceScene]) -> FaceScene:
     return _rotate(scene, float(rng.choice([-1, 1]) * rng.uniform(50, 130)))
 
 
-def _upside_down(scene: Scene, rng: Rng, others: Sequence[Scene]) -> Scene:
+def _upside_down(scene: FaceScene, rng: Rng, others: Sequence[FaceScene]) -> FaceScene:
     return _rotate(scene, 180.0 + float(rng.uniform(-40, 40)))
 
 
-def _rotate(scene: Scene, degrees: float) -> Scene:
+def _rotate(scene: FaceScene, degrees: float) -> FaceScene:
     side = len(scene.image)
     middle = (side - 1) / 2
     crop = Crop.from_square((middle, middle), side, side, degrees)
@@ -134,7 +136,7 @@ def _rotate(scene: Scene, degrees: float) -> Scene:
     return replace(scene, image=crop.warp(scene.image), box=box, faces=faces)
 
 
-def _drawing(scene: Scene, rng: Rng, others: Sequence[Scene]) -> Scene:
+def _drawing(scene: FaceScene, rng: Rng, others: Sequence[FaceScene]) -> FaceScene:
     """Flat colours with dark outlines, or outlines alone."""
     import cv2
 
@@ -154,7 +156,7 @@ def _drawing(scene: Scene, rng: Rng, others: Sequence[Scene]) -> Scene:
     return replace(scene, image=_to_image(drawn))
 
 
-def _mask(scene: Scene, rng: Rng, others: Sequence[Scene]) -> Scene:
+def _mask(scene: FaceScene, rng: Rng, others: Sequence[FaceScene]) -> FaceScene:
     """A mask that follows the face, a piece of cloth, or a bar over the eyes."""
     import cv2
 
@@ -187,7 +189,7 @@ def _mask(scene: Scene, rng: Rng, others: Sequence[Scene]) -> Scene:
     return replace(scene, image=_to_image(image * (1 - soft) + colour * folds * soft))
 
 
-def _hand(scene: Scene, rng: Rng, others: Sequence[Scene]) -> Scene:
+def _hand(scene: FaceScene, rng: Rng, others: Sequence[FaceScene]) -> FaceScene:
     """One to four hands and things before the face."""
     crop = Crop.from_box(scene.box, SIDE, 1.2)
     window = crop.warp(scene.image)
@@ -201,7 +203,7 @@ def _hand(scene: Scene, rng: Rng, others: Sequence[Scene]) -> Scene:
     return replace(scene, image=_to_image(image))
 
 
-def _blur(scene: Scene, rng: Rng, others: Sequence[Scene]) -> Scene:
+def _blur(scene: FaceScene, rng: Rng, others: Sequence[FaceScene]) -> FaceScene:
     """Out of focus or moved, by 3 to 14 percent of the box."""
     import cv2
 
@@ -218,7 +220,7 @@ def _blur(scene: Scene, rng: Rng, others: Sequence[Scene]) -> Scene:
     return replace(scene, image=_to_image(cv2.filter2D(scene.image, -1, kernel / kernel.sum())))
 
 
-def _noise(scene: Scene, rng: Rng, others: Sequence[Scene]) -> Scene:
+def _noise(scene: FaceScene, rng: Rng, others: Sequence[FaceScene]) -> FaceScene:
     """Sensor noise, darkness with noise, or few large pixels."""
     import cv2
 
@@ -239,7 +241,7 @@ def _noise(scene: Scene, rng: Rng, others: Sequence[Scene]) -> Scene:
     return replace(scene, image=_to_image(image))
 
 
-def _animal(scene: Scene, rng: Rng, others: Sequence[Scene]) -> Scene:
+def _animal(scene: FaceScene, rng: Rng, others: Sequence[FaceScene]) -> FaceScene:
     """A cat, where scikit-image is installed; drawn eyes and mouth on fur otherwise."""
     cat = _cat()
     side = len(scene.image)
@@ -253,7 +255,7 @@ def _animal(scene: Scene, rng: Rng, others: Sequence[Scene]) -> Scene:
         image = np.ascontiguousarray(image[:, ::-1])
     light = rng.uniform(0.6, 1.35, 3) * image
     middle = np.full(2, (side - 1) / 2)
-    return Scene(_to_image(light), _box(middle, np.full(2, side / WINDOW)), ())
+    return FaceScene(_to_image(light), _box(middle, np.full(2, side / WINDOW)), ())
 
 
 @cache
@@ -265,7 +267,7 @@ def _cat() -> ImageArray | None:
     return np.asarray(data.chelsea(), np.uint8)
 
 
-def _no_face(scene: Scene, rng: Rng, others: Sequence[Scene]) -> Scene:
+def _no_face(scene: FaceScene, rng: Rng, others: Sequence[FaceScene]) -> FaceScene:
     """Surroundings of a face, plain shades, textures, or a face drawn with a few lines."""
     import cv2
 
@@ -283,18 +285,18 @@ def _no_face(scene: Scene, rng: Rng, others: Sequence[Scene]) -> Scene:
         hole = np.zeros((side, side), np.uint8)
         hole[max(0, y0 - reach) : y1 + reach // 2, max(0, x0 - reach // 2) : x1 + reach // 2] = 255
         image = cv2.inpaint(ring, hole, 3, cv2.INPAINT_TELEA)
-        return Scene(_to_image(image), _box(middle, size), ())
+        return FaceScene(_to_image(image), _box(middle, size), ())
     if way == 2:
         corner = scene.image[: side // 5, : side // 5]
         image = cv2.resize(corner, (side, side), interpolation=cv2.INTER_LINEAR)
-        return Scene(_to_image(image), _box(middle, size), ())
+        return FaceScene(_to_image(image), _box(middle, size), ())
     cells = int(rng.integers(2, 24))
     coarse = rng.uniform(0, 255, (cells, cells, 3)).astype(np.float32)
     image = cv2.resize(coarse, (side, side), interpolation=cv2.INTER_CUBIC)
-    return Scene(_to_image(image), _box(middle, size), ())
+    return FaceScene(_to_image(image), _box(middle, size), ())
 
 
-def _drawn_face(scene: Scene, rng: Rng) -> Scene:
+def _drawn_face(scene: FaceScene, rng: Rng) -> FaceScene:
     """A circle with two eyes and a mouth: no face that has landmarks."""
     import cv2
 
@@ -311,7 +313,7 @@ def _drawn_face(scene: Scene, rng: Rng) -> Scene:
     mouth = (int(r * 0.45), int(r * rng.uniform(0.1, 0.4)))
     start = 0 if rng.random() < 0.7 else 180
     cv2.ellipse(canvas, (c, c + int(0.3 * r)), mouth, 0, start, start + 180, ink, 3)
-    return Scene(canvas, _box(np.full(2, (side - 1) / 2), np.full(2, side / WINDOW)), ())
+    return FaceScene(canvas, _box(np.full(2, (side - 1) / 2), np.full(2, side / WINDOW)), ())
 
 
 def _box(centre: Floats, size: Floats) -> Box:
@@ -323,7 +325,7 @@ def _to_image(values: NDArray[np.generic] | object) -> ImageArray:
     return np.asarray(np.clip(np.asarray(values, dtype=np.float64), 0, 255), np.uint8)
 
 
-_FUNCTIONS: dict[Corruption, Callable[[Scene, Rng, Sequence[Scene]], Scene]] = {
+_FUNCTIONS: dict[Corruption, Callable[[FaceScene, Rng, Sequence[FaceScene]], FaceScene]] = {
     "wrong box": _wrong_box,
     "neighbour": _neighbour,
     "turned": _turned,

@@ -22,7 +22,7 @@ from luvli.errors import InputError, require
 from luvli.evaluation.visibility import auroc
 from luvli.trust.failure_model import (
     AdditiveModel,
-    ErrorModel,
+    ExpectedErrorModel,
     FailureModel,
     expected_log_error,
     hinge_basis,
@@ -123,7 +123,7 @@ def fit_failure_model(
         float(np.average(table.error[failed], weights=table.weight[failed])) if failed.any() else 40
     )
     has_failure = bool(np.isfinite(table.columns([FAILURE])).all())
-    models: dict[str, ErrorModel] = {}
+    models: dict[str, ExpectedErrorModel] = {}
     for name, rows in (
         ("detected", np.isfinite(table.columns([SCORE])[:, 0])),
         ("given", np.ones(len(table.error), dtype=bool)),
@@ -221,7 +221,7 @@ class _Inputs(NamedTuple):
 
 def _fit_error_model(
     table: _Table, inputs: _Inputs, ridges: Ridges, failure_error: float
-) -> ErrorModel:
+) -> ExpectedErrorModel:
     """The models of error and failure from all faces; that of success from their cross-fitted
     values: a fit looks better on its own faces than on new ones."""
     crossed = np.empty(len(table.error))
@@ -233,7 +233,7 @@ def _fit_error_model(
         crossed[:, None], table.error < inputs.success, table.weight, [LOG_ERROR], SUCCESS_RIDGE
     )
     error, failure = _fit_pair(table, inputs, ridges)
-    return ErrorModel(error=error, failure=failure, success=_decreasing(success))
+    return ExpectedErrorModel(error=error, failure=failure, success=_decreasing(success))
 
 
 def _fit_pair(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.arrays import Bools, Floats
-from luvli.calibration.corruptions import CORRUPTIONS, Scene, corrupt, cut_scene
+from luvli.calibration.corruptions import CORRUPTIONS, FaceScene, corrupt, cut_scene
 from luvli.data.boxes import crop_box
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
@@ -122,10 +122,10 @@ def usable(record: FaceRecord, predictor: Predictor) -> bool:
 
 def draw_scenes(
     predictor: Predictor, records: Sequence[FaceRecord], count: int, seed: int
-) -> tuple[list[Scene], list[FaceRecord]]:
+) -> tuple[list[FaceScene], list[FaceRecord]]:
     """Each face as it is and in `count` corrupted versions, and the record of each; the other
     faces are the neighbours of the corruption of that name."""
-    scenes: list[Scene] = []
+    scenes: list[FaceScene] = []
     owners: list[FaceRecord] = []
     images = [read_image(record.image) for record in records if record.image is not None]
     boxes = [crop_box(record) for record in records]
@@ -136,7 +136,7 @@ def draw_scenes(
     for i, record in enumerate(records):
         others = [cut for j, cut in enumerate(cuts) if j != i]
         corrupted = list(_corrupted(predictor, record, cuts[i], others, count, seed))
-        scenes += [Scene(images[i], boxes[i], (record.points,)), *corrupted]
+        scenes += [FaceScene(images[i], boxes[i], (record.points,)), *corrupted]
         owners += [record] * (1 + len(corrupted))
     return scenes, owners
 
@@ -175,11 +175,11 @@ def _measure_batch(
 def _corrupted(
     predictor: Predictor,
     record: FaceRecord,
-    cut: Scene,
-    others: Sequence[Scene],
+    cut: FaceScene,
+    others: Sequence[FaceScene],
     count: int,
     seed: int,
-) -> Iterator[Scene]:
+) -> Iterator[FaceScene]:
     name = hashlib.sha256(f"{record.dataset}/{record.face_id}".encode()).digest()
     rng = np.random.default_rng([seed, int.from_bytes(name[:8], "little")])
     for number in rng.choice(len(CORRUPTIONS), count, replace=False):

@@ -15,7 +15,7 @@ from luvli.evaluation.confidence import confidence_metrics, gain_share
 from luvli.trust.triage import MARGIN, TriageTable, accepted_needed, choose_threshold
 from luvli.trust.trust import Trust
 
-Table = tuple[str, list[str], list[list[str]]]
+ReportTable = tuple[str, list[str], list[list[str]]]
 """title, headings, rows"""
 
 CORRUPTED_IN_USE = 0.2
@@ -43,7 +43,7 @@ def report_tables(
     expected: Floats,
     triage: TriageTable,
     success: float,
-) -> list[Table]:
+) -> list[ReportTable]:
     """All tables, of faces that the failure model was not fitted on."""
     return [
         confidence_table(measured, confidence, expected, success),
@@ -54,7 +54,7 @@ def report_tables(
 
 def confidence_table(
     measured: MeasuredFaces, confidence: Floats, expected: Floats, success: float
-) -> Table:
+) -> ReportTable:
     """Failures, AUROC, calibration error and the gain of ordering faces by confidence."""
     faces = measured.faces
     size = np.sqrt(np.prod(faces.boxes[:, 2:] - faces.boxes[:, :2], axis=1))
@@ -86,7 +86,7 @@ def confidence_table(
     return "confidence, on faces left out of its fit", heads, rows
 
 
-def corruption_table(measured: MeasuredFaces, confidence: Floats, success: float) -> Table:
+def corruption_table(measured: MeasuredFaces, confidence: Floats, success: float) -> ReportTable:
     """Failures and confidence by kind of corruption."""
     rows = []
     for kind in np.unique(measured.corruption).tolist():
@@ -108,7 +108,7 @@ def corruption_table(measured: MeasuredFaces, confidence: Floats, success: float
     return "confidence by corruption", heads, rows
 
 
-def triage_table(table: TriageTable) -> Table:
+def triage_table(table: TriageTable) -> ReportTable:
     """Share of accepted faces for several failure rates."""
     rows = []
     good = table.faces - table.failed[-1]

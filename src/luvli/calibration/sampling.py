@@ -22,14 +22,14 @@ def evenly(items: Sequence[T], count: int) -> list[T]:
     return [items[i * len(items) // count] for i in range(count)]
 
 
-class Batch(Protocol):
+class _Batch(Protocol):
     """Something of a length that takes a mask, as `Faces` does."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, which: Any, /) -> Any: ...
 
 
-B = TypeVar("B", bound=Batch)
+B = TypeVar("B", bound=_Batch)
 
 
 class EvenSample(Generic[B]):

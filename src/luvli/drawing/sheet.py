@@ -9,12 +9,12 @@ import numpy as np
 from luvli.errors import InputError
 from luvli.image.read import ImageArray
 
-Colour = tuple[int, int, int]
-WHITE: Colour = (255, 255, 255)
+_Colour = tuple[int, int, int]
+WHITE: _Colour = (255, 255, 255)
 
 
 def contact_sheet(
-    cells: Sequence[ImageArray], columns: int, gap: int = 0, background: Colour = WHITE
+    cells: Sequence[ImageArray], columns: int, gap: int = 0, background: _Colour = WHITE
 ) -> ImageArray:
     """Images (h, w, 3) of one size, row by row, `gap` pixels between and around them.
 
@@ -40,8 +40,8 @@ def captioned(
     cell: ImageArray,
     text: str,
     height: int = 16,
-    colour: Colour = (60, 60, 60),
-    background: Colour = WHITE,
+    colour: _Colour = (60, 60, 60),
+    background: _Colour = WHITE,
     above: bool = False,
 ) -> ImageArray:
     """The image with a line of text under or `above` it; the beginning of a long text is cut."""

@@ -3,7 +3,7 @@
 PyTorch's own exporter takes half a minute, needs one more package, and changes from version
 to version. This network has one kind of layer, so its graph is written by hand, from arrays and
 without PyTorch, and `luvli.prediction.export` compares it with PyTorch before a file appears. Only
-what the last U-net's prediction needs is written. Weights keep their names (`Weights`), so that
+what the last U-net's prediction needs is written. _Weights keep their names (`Weights`), so that
 `luvli calibrate` finds them in the file.
 """
 
@@ -21,7 +21,7 @@ from luvli.network.config import POOLINGS, NetworkConfig
 from luvli.network.model_info import ModelInfo
 from luvli.network.pixels import STRIDE, heatmap_to_crop
 
-Weights = Mapping[str, NDArray[Any]]
+_Weights = Mapping[str, NDArray[Any]]
 """a network's weights by their names in a safetensors file"""
 
 OPSET = 17
@@ -35,7 +35,7 @@ IR_VERSION = 8
 """old enough for every ONNX Runtime that pyproject.toml allows"""
 
 
-def build_graph(weights: Weights, info: ModelInfo) -> Any:
+def build_graph(weights: _Weights, info: ModelInfo) -> Any:
     """The `onnx.ModelProto` of a network in eval mode, calibration and metadata included."""
     import onnx
 
@@ -71,7 +71,7 @@ def build_graph(weights: Weights, info: ModelInfo) -> Any:
 class _Graph:
     """Collects nodes and constants; every method returns the name of its result."""
 
-    def __init__(self, weights: Weights) -> None:
+    def __init__(self, weights: _Weights) -> None:
         self.weights = weights
         self.nodes: list[Any] = []
         self.constants: list[Any] = []

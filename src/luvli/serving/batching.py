@@ -13,10 +13,10 @@ from concurrent.futures import Executor
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
-Output = TypeVar("Output")
+_Output = TypeVar("_Output")
 
 
-class Batcher(Generic[Item, Output]):
+class Batcher(Generic[Item, _Output]):
     """Collects the items of concurrent callers for a function of many items.
 
     Belongs to one event loop. `function` runs in `thread`, an executor with one thread.
@@ -24,7 +24,7 @@ class Batcher(Generic[Item, Output]):
 
     def __init__(
         self,
-        function: Callable[[list[Item]], Sequence[Output]],
+        function: Callable[[list[Item]], Sequence[_Output]],
         thread: Executor,
         max_batch: int,
         max_wait: float,
@@ -36,13 +36,13 @@ class Batcher(Generic[Item, Output]):
         self._max_batch = max_batch
         self._max_wait = max_wait
         self._more_expected = more_expected
-        self._queue: asyncio.Queue[tuple[Item, asyncio.Future[Output]]] = asyncio.Queue()
+        self._queue: asyncio.Queue[tuple[Item, asyncio.Future[_Output]]] = asyncio.Queue()
         self._worker: asyncio.Task[None] | None = None
 
-    async def __call__(self, item: Item) -> Output:
+    async def __call__(self, item: Item) -> _Output:
         """The output of an item; that of a cancelled caller is skipped."""
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[Output] = loop.create_future()
+        future: asyncio.Future[_Output] = loop.create_future()
         self._queue.put_nowait((item, future))
         if self._worker is None or self._worker.done():
             self._worker = loop.create_task(self._run_batches())
@@ -64,8 +64,8 @@ class Batcher(Generic[Item, Output]):
                     if not future.done():
                         future.set_result(output)
 
-    async def _next_batch(self) -> list[tuple[Item, asyncio.Future[Output]]]:
-        batch: list[tuple[Item, asyncio.Future[Output]]] = []
+    async def _next_batch(self) -> list[tuple[Item, asyncio.Future[_Output]]]:
+        batch: list[tuple[Item, asyncio.Future[_Output]]] = []
         deadline = asyncio.get_running_loop().time() + self._max_wait
         while len(batch) < self._max_batch and not (
             self._queue.empty() and (batch == [] or not self._more_expected())

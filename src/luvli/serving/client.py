@@ -11,17 +11,17 @@ import httpx
 
 from luvli.errors import InputError
 from luvli.image.source import AnyImage
-from luvli.serving.client_stream import AsyncStreaming, Streaming, pause, read, to_request
+from luvli.serving.client_stream import AsyncStreaming, Streaming, parse_answer, pause, to_request
 
 Read = Callable[[httpx.Response], Any]
-Request = dict[str, Any]
+_Request = dict[str, Any]
 
 
 class _Calls:
     """The calls of both clients: each is a request, and a function that reads its answer."""
 
     _open: Callable[..., Any]
-    _send: Callable[[Request, Read], Any]
+    _send: Callable[[_Request, Read], Any]
 
     def __init__(
         self,
@@ -35,12 +35,12 @@ class _Calls:
             raise InputError(f"{url!r} is not the address of a server: write http://host:port.")
         self.url, self._retries = url.rstrip("/"), retries
         self.headers = {"Authorization": f"Bearer {token}"} if token else {}
-        about: Request = {"base_url": self.url, "headers": self.headers, "timeout": timeout}
+        about: _Request = {"base_url": self.url, "headers": self.headers, "timeout": timeout}
         self._http: Any = self._open(**about, trust_env=False)
 
     def predict(self, image: AnyImage, **options: Any) -> Any:
         """The `Prediction` of one image. Options: `boxes`, `model`, `min_score`."""
-        return self._send(to_request([image], options), lambda answer: read(answer.json()))
+        return self._send(to_request([image], options), lambda answer: parse_answer(answer.json()))
 
     def predict_many(
         self, images: Sequence[AnyImage], errors: str = "raise", **options: Any
@@ -52,7 +52,7 @@ class _Calls:
 
         def read_all(answer: httpx.Response) -> list[Any]:
             fields = answer.json()
-            return [read(one, errors) for one in (fields if len(images) > 1 else [fields])]
+            return [parse_answer(one, errors) for one in (fields if len(images) > 1 else [fields])]
 
         return self._send(to_request(images, options), read_all)
 
@@ -79,7 +79,7 @@ class Client(_Calls, Streaming):
 
     _open = httpx.Client
 
-    def _send(self, request: Request, read_answer: Read) -> Any:
+    def _send(self, request: _Request, read_answer: Read) -> Any:
         for attempt in range(self._retries + 1):
             try:
                 answer = self._http.request(**request)
@@ -102,7 +102,7 @@ class AsyncClient(_Calls, AsyncStreaming):
 
     _open = httpx.AsyncClient
 
-    async def _send(self, request: Request, read_answer: Read) -> Any:
+    async def _send(self, request: _Request, read_answer: Read) -> Any:
         for attempt in range(self._retries + 1):
             try:
                 answer = await self._http.request(**request)

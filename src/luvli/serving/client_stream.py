@@ -89,7 +89,7 @@ def to_request(images: Sequence[AnyImage], options: Any, accept: str = "*/*") ->
     return {**request, **body, "headers": {"Accept": accept}}
 
 
-def read(fields: dict[str, Any], errors: str = "raise") -> Any:
+def parse_answer(fields: dict[str, Any], errors: str = "raise") -> Any:
     """A `Prediction`, or the `ServerError` that stands in its place."""
     if "error" not in fields:
         return Prediction(**{**fields, "faces": Faces.from_dicts(fields["faces"])})
@@ -130,7 +130,7 @@ class Streaming(_Address):
             socket.send(pydantic_core.to_json(options).decode())
             for frame in frames:
                 socket.send(encode(frame))
-                yield read(pydantic_core.from_json(socket.recv()))
+                yield parse_answer(pydantic_core.from_json(socket.recv()))
 
 
 class AsyncStreaming(_Address):
@@ -144,4 +144,4 @@ class AsyncStreaming(_Address):
             await socket.send(pydantic_core.to_json(options).decode())
             for frame in frames:
                 await socket.send(encode(frame))
-                yield read(pydantic_core.from_json(await socket.recv()))
+                yield parse_answer(pydantic_core.from_json(await socket.recv()))

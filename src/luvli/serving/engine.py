@@ -24,7 +24,7 @@ from luvli.serving.settings import ServerSettings
 from luvli.serving.upload import checked_opener, refused_input
 
 T = TypeVar("T")
-Rows = Sequence[Sequence[float]]
+_Rows = Sequence[Sequence[float]]
 """boxes as x0, y0, x1, y1"""
 
 
@@ -46,14 +46,14 @@ class Engine:
         self.streams = 0
         """open streams"""
         self.threads = ThreadPoolExecutor(settings.threads, "prepare")
-        self.models: dict[str, Model] = {}
+        self.models: dict[str, ServedModel] = {}
         for name in settings.models:
-            model = Model(load(name, threads=settings.threads), self)
+            model = ServedModel(load(name, threads=settings.threads), self)
             if model.name in self.models:
                 raise InputError(f"two of the models are called {model.name}: serve one of them.")
             self.models[model.name] = model
 
-    def model(self, name: str | None) -> Model:
+    def model(self, name: str | None) -> ServedModel:
         """A model by its name; the first one by default."""
         if name and name not in self.models:
             known = ", ".join(self.models)
@@ -80,7 +80,7 @@ class Engine:
             executor.shutdown(wait=False, cancel_futures=True)
 
 
-class Model:
+class ServedModel:
     """A loaded model with its queue."""
 
     def __init__(self, predictor: Predictor, engine: Engine) -> None:
@@ -129,7 +129,7 @@ class Model:
         return self._forward([cropped])[0], about
 
     def _prepare(
-        self, name: str, data: bytes, rows: Rows | None, min_score: float
+        self, name: str, data: bytes, rows: _Rows | None, min_score: float
     ) -> tuple[CroppedFaces, dict[str, Any]]:
         """Decode, detect and crop; runs in a thread."""
         limit, predictor = self._limits.max_faces, self.predictor
@@ -164,7 +164,7 @@ async def in_thread(threads: Executor, function: Callable[..., T], *arguments: A
     return await asyncio.get_running_loop().run_in_executor(threads, function, *arguments)
 
 
-def _boxes(rows: Rows, limit: int) -> list[Box]:
+def _boxes(rows: _Rows, limit: int) -> list[Box]:
     if len(rows) > limit:
         raise too_large(f"there are {len(rows)} boxes, the limit is {limit}.")
     try:

@@ -13,7 +13,7 @@ from luvli.serving.settings import Limits
 
 Score = Annotated[float, Field(ge=0, le=1, description="Leave out detections below this score.")]
 ModelName = Annotated[str | None, Field(description="A served model; the first one by default.")]
-Regions = Annotated[bool, Field(description="Also give `guaranteed`, if the model has it.")]
+_Regions = Annotated[bool, Field(description="Also give `guaranteed`, if the model has it.")]
 BOXES = (
     "JSON, [[x0, y0, x1, y1], ...]: tight landmark boxes in pixels, instead of the detector's. For "
     "several images a list of such lists. Also accepted as a form field."
@@ -31,7 +31,7 @@ class PredictQuery(BaseModel, extra="forbid"):
     boxes: str | None = Field(default=None, description=BOXES)
     min_score: Score = MIN_SCORE
     coverage: float | None = Field(default=None, gt=0, lt=1, description="Of a drawing's ellipses.")
-    regions: Regions = False
+    regions: _Regions = False
 
 
 class StreamOptions(BaseModel, extra="forbid"):
@@ -39,7 +39,7 @@ class StreamOptions(BaseModel, extra="forbid"):
 
     model: ModelName = None
     smooth: bool = True
-    regions: Regions = False
+    regions: _Regions = False
     min_score: Score = MIN_SCORE
 
 
@@ -107,11 +107,11 @@ class ModelsBody(BaseModel):
 
 
 _Edge = Annotated[float, Field(gt=-1e6, lt=1e6, strict=True)]
-Boxes = list[tuple[_Edge, _Edge, _Edge, _Edge]]
-_SEVERAL_IMAGES = TypeAdapter(list[Boxes])
+_Boxes = list[tuple[_Edge, _Edge, _Edge, _Edge]]
+_SEVERAL_IMAGES = TypeAdapter(list[_Boxes])
 
 
-def parse_boxes(text: str, images: int) -> list[Boxes]:
+def parse_boxes(text: str, images: int) -> list[_Boxes]:
     """The boxes of each of so many images, from JSON.
 
     >>> parse_boxes("[[0, 0, 10, 20]]", 1)

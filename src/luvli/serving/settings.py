@@ -22,7 +22,7 @@ METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 MIN_TOKEN = 16
 """characters of a bearer token; shorter ones can be guessed"""
 Count = Annotated[int, Field(ge=1)]
-Seconds = Annotated[float, Field(gt=0)]
+_Seconds = Annotated[float, Field(gt=0)]
 
 
 class Limits(BaseModel):
@@ -41,12 +41,12 @@ class Limits(BaseModel):
     max_faces: Count = 100  # in one image
     max_batch: Count = 16  # images whose faces share a call of the network
     patience_ms: float = Field(default=3.0, ge=0, le=1000)  # wait for images of other requests
-    request_seconds: Seconds = 30.0  # for one prediction, queueing included
-    receive_seconds: Seconds = 20.0  # for one body; the head of a request gets half of it
-    send_seconds: Seconds = 20.0  # for a client to read its answer
-    idle_seconds: Seconds = 75.0  # longer than load balancers keep their connections
-    stream_idle_seconds: Seconds = 60.0
-    drain_seconds: Seconds = 30.0  # for requests in flight after SIGTERM
+    request_seconds: _Seconds = 30.0  # for one prediction, queueing included
+    receive_seconds: _Seconds = 20.0  # for one body; the head of a request gets half of it
+    send_seconds: _Seconds = 20.0  # for a client to read its answer
+    idle_seconds: _Seconds = 75.0  # longer than load balancers keep their connections
+    stream_idle_seconds: _Seconds = 60.0
+    drain_seconds: _Seconds = 30.0  # for requests in flight after SIGTERM
 
     @classmethod
     def parse(cls, words: Iterable[str]) -> Limits:

@@ -28,7 +28,7 @@ TRY_LATER = 1013
 PROTOCOL = "luvli"
 
 
-class Stream:
+class StreamSession:
     """One connection."""
 
     def __init__(self, websocket: WebSocket, engine: Engine) -> None:
@@ -121,7 +121,7 @@ async def serve_stream(websocket: WebSocket, engine: Engine) -> None:
     engine.streams += 1
     engine.metrics.streams.inc()
     try:
-        await Stream(websocket, engine).run()
+        await StreamSession(websocket, engine).run()
     finally:
         engine.streams -= 1
         engine.metrics.streams.dec()

@@ -88,7 +88,7 @@ def sigmoid(logits: Floats) -> Floats:
     return np.asarray(1 / (1 + np.exp(-np.clip(logits, -30.0, 30.0))))
 
 
-class ErrorModel(BaseModel):
+class ExpectedErrorModel(BaseModel):
     """The three additive models for faces that have the same features."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -124,9 +124,9 @@ class FailureModel(BaseModel):
     max_error: float = 50.0
     """percent of the box: the error of a prediction where there is no face"""
     shape: ShapeModel
-    detected: ErrorModel
+    detected: ExpectedErrorModel
     """for faces with a detector's score"""
-    given: ErrorModel
+    given: ExpectedErrorModel
     """for boxes without one"""
     faces: int = 0
     """faces that it was fitted on"""
@@ -152,7 +152,7 @@ class FailureModel(BaseModel):
         error = np.exp(np.clip(logs, -3.0, math.log(self.max_error)))
         return np.where(located, sigmoid(logits), 0.0), np.where(located, error, self.max_error)
 
-    def log_error(self, table: Floats, model: ErrorModel) -> Floats:
+    def log_error(self, table: Floats, model: ExpectedErrorModel) -> Floats:
         """(n,) log of the expected error, in percent of the box."""
         near = model.error.of_table(table)
         if model.failure is None:

@@ -21,7 +21,7 @@ from luvli.measures.head_pose import pose_class
 
 Complexes = NDArray[np.complex128]
 
-PoseClass = Literal["frontal", "half-profile", "profile", "all"]
+_PoseClass = Literal["frontal", "half-profile", "profile", "all"]
 
 HIDDEN_HALF, HIDDEN_PROFILE = 0.05, 0.28
 """share of hidden landmarks from which a face of another point set than the 68 is called

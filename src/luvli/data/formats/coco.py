@@ -30,7 +30,7 @@ from luvli.data.formats.common import (
     default_markup,
     face,
     image_name,
-    landmark_names,
+    landmark_columns,
     landmark_order,
     parse_json,
     row_name,
@@ -217,7 +217,7 @@ def category(number: int, markup: str, count: int) -> dict[str, Any]:
         "id": number,
         "name": "face",
         "supercategory": "person",
-        "keypoints": landmark_names(markup, count),
+        "keypoints": landmark_columns(markup, count),
         "skeleton": get_markup(markup).skeleton if is_markup(markup) else [],
     }
 

@@ -24,7 +24,7 @@ from luvli.errors import InputError, LossWarning, brief, require
 from luvli.files import PathLike, check_plain, is_there, read_text, write_text
 from luvli.markup import get_markup, is_markup, markup_by_size, markup_names
 
-Model = TypeVar("Model", bound=BaseModel)
+_Model = TypeVar("_Model", bound=BaseModel)
 Parsed = TypeVar("Parsed")
 
 # --- text files ----------------------------------------------------------------------------
@@ -41,7 +41,7 @@ def load_json(path: PathLike) -> Any:
 
 
 @overload
-def parse_json(path: PathLike, model: type[Model], what: str) -> Model: ...
+def parse_json(path: PathLike, model: type[_Model], what: str) -> _Model: ...
 @overload
 def parse_json(path: PathLike, model: TypeAdapter[Parsed], what: str) -> Parsed: ...
 def parse_json(path: PathLike, model: Any, what: str) -> Any:
@@ -274,7 +274,7 @@ def default_markup(count: int) -> str:
     return known.name if known else f"points{count}"
 
 
-def landmark_names(markup: str, count: int) -> list[str]:
+def landmark_columns(markup: str, count: int) -> list[str]:
     """Names of the landmarks, or their numbers where the markup is not known."""
     if is_markup(markup) and get_markup(markup).size == count:
         return list(get_markup(markup).names)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from luvli.data.formats.common import (
     face,
     is_predicted,
-    landmark_names,
+    landmark_columns,
     landmark_order,
     parse_xml,
     row_name,
@@ -64,7 +64,7 @@ def write_cvat(path: PathLike, records: Sequence[FaceRecord]) -> None:
 def _write_skeleton(image: ET.Element, record: FaceRecord) -> None:
     source = "auto" if is_predicted(record) else "manual"
     skeleton = ET.SubElement(image, "skeleton", label=record.markup, source=source, z_order="0")
-    names = landmark_names(record.markup, len(record.points))
+    names = landmark_columns(record.markup, len(record.points))
     places = np.nan_to_num(record.points + _FIRST_PIXEL).tolist()
     for name, (x, y), kind in zip(names, places, record.visibility, strict=True):
         if kind != Visibility.UNLABELLED:

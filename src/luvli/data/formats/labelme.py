@@ -19,7 +19,7 @@ from luvli.data.formats.common import (
     count_classes,
     face,
     image_name,
-    landmark_names,
+    landmark_columns,
     landmark_order,
     parse_json,
     warn_if_predictions,
@@ -88,7 +88,7 @@ def write_labelme(path: PathLike, records: Sequence[FaceRecord]) -> None:
 
 
 def _shapes(number: int, record: FaceRecord) -> list[dict[str, Any]]:
-    names = landmark_names(record.markup, len(record.points))
+    names = landmark_columns(record.markup, len(record.points))
     return [
         {
             "label": name,

@@ -45,7 +45,7 @@ WFLW_FLAGS = ("largepose", "expression", "illumination", "makeup", "occlusion", 
 _BOX_UNIT = 200.0
 """pixels: side of HRNet's boxes / scale"""
 
-Row = TypeVar("Row")
+_Row = TypeVar("_Row")
 ListItem = FaceRecord | InputError
 """a face, or what is wrong with its line; the attribute `line` counts from 1"""
 
@@ -224,7 +224,7 @@ def _lines(path: PathLike) -> Iterator[tuple[int, str]]:
 
 
 def _parsed(
-    path: PathLike, rows: Iterable[tuple[int, Row]], parse: Callable[[Row], FaceRecord]
+    path: PathLike, rows: Iterable[tuple[int, _Row]], parse: Callable[[_Row], FaceRecord]
 ) -> Iterator[ListItem]:
     for number, row in rows:
         try:

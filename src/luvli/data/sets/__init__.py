@@ -70,7 +70,7 @@ SETS: dict[str, SetInfo] = {
 }
 
 OffImage = Literal["labelled", "invisible"]
-Boxes = Literal["set", "tight"]
+_Boxes = Literal["set", "tight"]
 """`set`: the data set's own boxes, where it has them. `tight`: those of the landmarks, which are
 cropped by with noise of 5 % (`luvli.data.boxes`)"""
 
@@ -92,7 +92,7 @@ def load_set(
     skip_bad: bool = False,
     images: bool = True,
     off_image: OffImage = "labelled",
-    boxes: Boxes = "set",
+    boxes: _Boxes = "set",
 ) -> FaceSet:
     """The faces of one part of a data set.
 
@@ -108,7 +108,7 @@ def load_set(
     """
     for what, choice, choices in (
         ("treatment of landmarks off the image", off_image, get_args(OffImage)),
-        ("kind of boxes", boxes, get_args(Boxes)),
+        ("kind of boxes", boxes, get_args(_Boxes)),
     ):
         if choice not in choices:
             raise unknown_choice(what, choice, choices)

@@ -14,7 +14,7 @@ from luvli.synthetic.arrays import Doubles, Real, Singles
 
 Coordinates = TypeVar("Coordinates", Singles, Doubles)
 
-PoseClass = Literal["frontal", "lefthalf", "righthalf", "left", "right"]
+_PoseClass = Literal["frontal", "lefthalf", "righthalf", "left", "right"]
 """MERL-RAV's classes; left and right are the person's own: "left" looks to the image's right"""
 PoseChoice = Literal[
     "mixed", "frontal", "half-profile", "profile", "lefthalf", "righthalf", "left", "right"
@@ -37,7 +37,7 @@ class Pose(NamedTuple):
         return rotation_matrix(*self)
 
     @property
-    def pose_class(self) -> PoseClass:
+    def pose_class(self) -> _PoseClass:
         """The class by the size of the yaw: up to 26 degrees frontal, up to 48 half-profile."""
         if abs(self.yaw) <= _HALF_FROM:
             return "frontal"
