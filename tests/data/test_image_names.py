@@ -80,7 +80,7 @@ def test_images_beside_a_label_file_are_drawn_with_its_report(
     scored = luvli("score", labels, "--truth", labels,
                    "--out", "report", "--resamples", 5)  # fmt: skip
     assert scored.exit_code == 0, scored.output
-    drawn = luvli("figure", "labels", "--predictions", "report/predictions.parquet",
+    drawn = luvli("paper", "figure", "labels", "--predictions", "report/predictions.parquet",
                   "--out", "labels.png")  # fmt: skip
     assert drawn.exit_code == 0, drawn.output
 
