@@ -39,6 +39,8 @@ def changed(faces, **changes):
         if part in changes and changes[part] is None:
             del changes[part]
             changes[f"{part}_trained"] = False
-    names = ("points", "covariance", "visibility", "covariance_trained", "visibility_trained")
+    names = (
+        "points", "covariance", "visibility", "covariance_trained", "visibility_trained", "markup",
+    )  # fmt: skip
     predictions = {name: changes.pop(name) for name in names if name in changes}
     return replace(faces.with_predictions(**predictions), **changes)

@@ -98,7 +98,7 @@ def test_ellipses_hold_as_many_labels_as_they_say(
     """Over all poses within five points; LFPW within what its own row of the card says."""
     for faces, name in ((merl_faces, "merl"), (lfpw_faces, "lfpw")):
         assert faces.covariance is not None
-        assert faces.likelihood == load("luvli-68").info.likelihood
+        assert faces.faces.likelihood == load("luvli-68").info.likelihood
         found = ~faces.failed
         distances = radii(
             faces.points[found],

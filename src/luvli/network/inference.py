@@ -99,6 +99,9 @@ class CropPredictor:
 
     def __call__(self, crops: ImageArray) -> Faces:
         """uint8 RGB crops (B, S, S, 3) -> faces in crop pixels."""
+        if not len(crops):  # PyTorch cannot reshape nothing
+            size = self.network.config.input_size
+            return self(np.zeros((1, size, size, 3), np.uint8))[:0]
         if self._process != os.getpid():
             # OpenMP's threads do not survive a fork, and it waits for them for ever
             torch.set_num_threads(1)
