@@ -41,6 +41,7 @@ def changed(faces, **changes):
             changes[f"{part}_trained"] = False
     names = (
         "points", "covariance", "visibility", "covariance_trained", "visibility_trained", "markup",
+        "occlusion",
     )  # fmt: skip
     predictions = {name: changes.pop(name) for name in names if name in changes}
-    return replace(faces.with_predictions(**predictions), **changes)
+    return replace(faces, faces=replace(faces.faces, **predictions), **changes)

@@ -89,7 +89,7 @@ def test_a_report_of_hardly_anything(tmp_path, make_faces, case):
         faces = changed(
             faces, points=faces.points[:, :5], labels=faces.labels[:, :5], markup="mine5",
             label_visibility=faces.label_visibility[:, :5], covariance=faces.covariance[:, :5],
-            visibility=faces.visibility[:, :5],
+            visibility=faces.visibility[:, :5], occlusion=None,
         )  # fmt: skip
     metrics = write_report(tmp_path / "r", faces, resamples=20)
     assert sorted(p.name for p in (tmp_path / "r").iterdir()) == FILES

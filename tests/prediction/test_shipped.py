@@ -108,7 +108,7 @@ def test_ellipses_hold_as_many_labels_as_they_say(
         )
         row = card_row("Calibration", name)
         for promised, (level, share) in zip(
-            row[1:], coverage(distances, faces.likelihood).items(), strict=True
+            row[1:], coverage(distances, faces.faces.likelihood).items(), strict=True
         ):
             assert abs(share - float(promised.split()[0]) / 100) < 0.05, (name, level, share)
             if name == "merl":
