@@ -20,7 +20,8 @@ from luvli.data.sets import load_set
 from luvli.evaluation.fit_measures import fit_eyes_closed, fit_measures, measure_errors
 from luvli.evaluation.labelled_faces import LabelledFaces, predict_records
 from luvli.evaluation.visibility import auroc
-from luvli.faces import Faces, with_measures
+from luvli.face_measures import with_measures
+from luvli.faces import Faces
 from luvli.prediction.predictor import Predictor, load
 from luvli.training.recipe_files import read_recipe
 from luvli.training.sources import load_source

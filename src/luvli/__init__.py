@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from luvli._lazy import lazy
 from luvli.errors import InputError
-from luvli.faces import FaceLandmarks, Faces, measure
+from luvli.face_measures import measure
+from luvli.faces import FaceLandmarks, Faces
 
 if TYPE_CHECKING:
     from luvli.drawing.draw import draw

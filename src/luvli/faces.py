@@ -7,7 +7,7 @@ faces[faces.confidence > 0.9].points  # (m, k, 2) of those that can be trusted
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Any, overload
@@ -30,12 +30,11 @@ from luvli.likelihood.covariance import spread
 from luvli.markup import get_markup, is_markup
 from luvli.markup.parts import Which, is_names, landmark_names, select
 from luvli.measures.correlation import ErrorModel
-from luvli.measures.head_pose import head_pose, pose_class
+from luvli.measures.head_pose import head_pose
 from luvli.measures.measure import (
     Measure,
     Measures,
     definitions,
-    gradient,
     measure_points,
     pose_measures,
     smallest_visibility,
@@ -44,7 +43,6 @@ from luvli.measures.measure import (
 if TYPE_CHECKING:
     from luvli.image.read import ImageArray
     from luvli.image.source import AnyImage
-    from luvli.measures.calibration import MeasureCalibration
 
 __all__ = [
     "ARRAY_FIELDS",
@@ -52,15 +50,11 @@ __all__ = [
     "FaceLandmarks",
     "Faces",
     "RegionRadii",
-    "measure",
-    "with_measures",
 ]
 
 _LANDMARK_ARRAYS = ("points", "covariance", "visibility", "occlusion")
 _FACE_NUMBERS = ("scores", "failure_logit", "confidence", "expected_error", "eyes_closed")
 _OPTIONAL = ("accepted", "track", "time")
-_MODEL_ARRAYS = ("error_factors",)
-"""arrays that stay with the model and are not compared"""
 _ORIGIN = ("image", "frame", "image_size")
 """where faces that were read from a file are from"""
 _TYPES: dict[str, Any] = {"accepted": np.bool_, "track": np.int64, "image": np.object_,
@@ -445,60 +439,6 @@ class Faces:
             else RegionRadii(regions.levels, regions.radii[i], regions.joint[i]),
             **{name: getattr(self, name) for name in _SETTINGS},
         )
-
-
-def with_measures(faces: Faces, calibration: MeasureCalibration) -> Faces:
-    """The faces with what a calibration knows about their measures and their eyes."""
-    poses = [pose_class(points) for points in faces.points] if faces.markup == "ibug68" else []
-    factors = calibration.factors_for(poses) if poses else None
-    known = replace(faces, error_factors=factors, measure_scale=calibration.scale)
-    if calibration.eyes_closed is None or not poses:
-        return known
-    openness, std = eyes_openness(known)
-    closed = calibration.eyes_closed.probability(openness, std)
-    return replace(known, eyes_closed=closed)
-
-
-def eyes_openness(faces: Faces) -> tuple[Floats, Floats]:
-    """(n,) openness of the eyes and its standard deviation: the mean of both, each weighted by its
-    visibility and by how certain it is. The lids of both err together: two gain nothing."""
-    visibility = faces.visibility if faces.visibility_trained else np.ones_like(faces.visibility)
-    errors = faces.errors
-    values, stds, weights = [], [], []
-    for each in definitions(faces.markup)[:2]:
-        value, std = measure_points(each, faces.points, errors)
-        std = std * faces.measure_scale.get(each.name, 1.0)
-        values.append(value)
-        stds.append(std)
-        visible = smallest_visibility(visibility, each.landmarks)
-        weights.append(np.maximum(visible, 1e-6) / np.maximum(std, 1e-6) ** 2)
-    weight = np.stack(weights) / np.sum(weights, axis=0)
-    return (weight * values).sum(axis=0), (weight * stds).sum(axis=0)
-
-
-def measure(face: FaceLandmarks, function: Callable[[Floats], float], unit: str = "") -> Measure:
-    """A number that `function` computes from the points (k, 2) of a face, with its standard
-    deviation by the delta method.
-
-    >>> face = FaceLandmarks(
-    ...     points=[[0.0, 0.0], [3.0, 4.0]], covariance=np.tile(np.eye(2), (2, 1, 1)),
-    ...     visibility=[0.9, 0.8], box=[0, 0, 3, 4], markup="mine2")
-    >>> distance = measure(face, lambda p: np.linalg.norm(p[0] - p[1]), "px")
-    >>> round(distance.value, 4), round(distance.std, 4), distance.visible
-    (5.0, 1.4142, 0.8)
-    """
-
-    def of_many(points: Floats) -> Floats:
-        flat = points.reshape(-1, *points.shape[-2:])
-        return np.array([float(function(each)) for each in flat]).reshape(points.shape[:-2])
-
-    faces = Faces.stack([face])
-    slopes = gradient(of_many, faces.points)
-    std = float(np.sqrt(faces.errors.variance(slopes[:, None])[0, 0]))
-    used = np.flatnonzero(np.abs(slopes[0]).max(axis=1) > 0)
-    visibility = face.visibility if face.visibility_trained else np.ones(len(face))
-    visible = float(visibility[used].min()) if len(used) else 1.0
-    return Measure(float(function(face.points)), std, visible, unit, face.likelihood)
 
 
 def _view(values: ArrayLike, dtype: Any = np.float64) -> Any:

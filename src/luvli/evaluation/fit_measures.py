@@ -7,7 +7,8 @@ import numpy as np
 from luvli.arrays import Floats
 from luvli.errors import InputError
 from luvli.evaluation.labelled_faces import LabelledFaces
-from luvli.faces import Faces, eyes_openness, with_measures
+from luvli.face_measures import eyes_openness, with_measures
+from luvli.faces import Faces
 from luvli.likelihood.covariance import inverse, square_root
 from luvli.measures.calibration import EyesClosed, MeasureCalibration
 from luvli.measures.correlation import fit_factors

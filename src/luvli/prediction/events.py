@@ -18,7 +18,8 @@ import numpy as np
 
 from luvli.arrays import Bools, Floats
 from luvli.errors import InputError
-from luvli.faces import Faces, eyes_openness
+from luvli.face_measures import eyes_openness
+from luvli.faces import Faces
 from luvli.prediction.tracking import TrackedFrame
 
 MIN_CONFIDENCE = 0.5

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.errors import InputError, unknown_choice
-from luvli.faces import Faces, with_measures
+from luvli.face_measures import with_measures
+from luvli.faces import Faces
 from luvli.files import PathLike
 from luvli.image import affine
 from luvli.image.box import Box

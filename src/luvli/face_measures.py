@@ -1,0 +1,77 @@
+"""Measures of faces: those that a calibration adds to predictions, and measures of your own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from luvli.arrays import Floats
+from luvli.faces import FaceLandmarks, Faces
+from luvli.measures.head_pose import pose_class
+from luvli.measures.measure import (
+    Measure,
+    definitions,
+    gradient,
+    measure_points,
+    smallest_visibility,
+)
+
+if TYPE_CHECKING:
+    from luvli.measures.calibration import MeasureCalibration
+
+
+def with_measures(faces: Faces, calibration: MeasureCalibration) -> Faces:
+    """The faces with what a calibration knows about their measures and their eyes."""
+    poses = [pose_class(points) for points in faces.points] if faces.markup == "ibug68" else []
+    factors = calibration.factors_for(poses) if poses else None
+    known = replace(faces, error_factors=factors, measure_scale=calibration.scale)
+    if calibration.eyes_closed is None or not poses:
+        return known
+    openness, std = eyes_openness(known)
+    closed = calibration.eyes_closed.probability(openness, std)
+    return replace(known, eyes_closed=closed)
+
+
+def eyes_openness(faces: Faces) -> tuple[Floats, Floats]:
+    """(n,) openness of the eyes and its standard deviation: the mean of both, each weighted by its
+    visibility and by how certain it is. The lids of both err together: two gain nothing."""
+    visibility = faces.visibility if faces.visibility_trained else np.ones_like(faces.visibility)
+    errors = faces.errors
+    values, stds, weights = [], [], []
+    for each in definitions(faces.markup)[:2]:
+        value, std = measure_points(each, faces.points, errors)
+        std = std * faces.measure_scale.get(each.name, 1.0)
+        values.append(value)
+        stds.append(std)
+        visible = smallest_visibility(visibility, each.landmarks)
+        weights.append(np.maximum(visible, 1e-6) / np.maximum(std, 1e-6) ** 2)
+    weight = np.stack(weights) / np.sum(weights, axis=0)
+    return (weight * values).sum(axis=0), (weight * stds).sum(axis=0)
+
+
+def measure(face: FaceLandmarks, function: Callable[[Floats], float], unit: str = "") -> Measure:
+    """A number that `function` computes from the points (k, 2) of a face, with its standard
+    deviation by the delta method.
+
+    >>> face = FaceLandmarks(
+    ...     points=[[0.0, 0.0], [3.0, 4.0]], covariance=np.tile(np.eye(2), (2, 1, 1)),
+    ...     visibility=[0.9, 0.8], box=[0, 0, 3, 4], markup="mine2")
+    >>> distance = measure(face, lambda p: np.linalg.norm(p[0] - p[1]), "px")
+    >>> round(distance.value, 4), round(distance.std, 4), distance.visible
+    (5.0, 1.4142, 0.8)
+    """
+
+    def of_many(points: Floats) -> Floats:
+        flat = points.reshape(-1, *points.shape[-2:])
+        return np.array([float(function(each)) for each in flat]).reshape(points.shape[:-2])
+
+    faces = Faces.stack([face])
+    slopes = gradient(of_many, faces.points)
+    std = float(np.sqrt(faces.errors.variance(slopes[:, None])[0, 0]))
+    used = np.flatnonzero(np.abs(slopes[0]).max(axis=1) > 0)
+    visibility = face.visibility if face.visibility_trained else np.ones(len(face))
+    visible = float(visibility[used].min()) if len(used) else 1.0
+    return Measure(float(function(face.points)), std, visible, unit, face.likelihood)
