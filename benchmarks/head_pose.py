@@ -20,7 +20,8 @@ from rich.table import Table
 from luvli.files import write_text
 from luvli.image.box import Box
 from luvli.markup import get_markup
-from luvli.measures.head_pose import FRONTAL_PITCH, HeadPose, head_pose, rotation_matrix
+from luvli.measures.head_pose import FRONTAL_PITCH, HeadPose, head_pose
+from luvli.measures.rotation import rotation_matrix
 from luvli.prediction.predictor import load
 from luvli.progress import track
 from luvli.synthetic.render import label_face, load_head, render_face

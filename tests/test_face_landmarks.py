@@ -257,7 +257,7 @@ def test_regions_scale_each_ellipse_and_stay_out_of_files() -> None:
 
 
 def test_head_pose_of_a_face() -> None:
-    from luvli.measures.head_pose import mean_head
+    from luvli.measures.head_fit import mean_head
 
     points = mean_head().mean[:, :2] * (10, -10) + 200  # seen from far away, straight ahead
     face = FaceLandmarks(

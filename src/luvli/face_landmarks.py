@@ -33,7 +33,7 @@ from luvli.likelihood import family
 from luvli.likelihood.covariance import spread
 from luvli.markup import get_markup, is_markup
 from luvli.markup.parts import Which, landmark_names, landmark_numbers, select, whole_markup
-from luvli.measures.head_pose import HeadPose, head_pose
+from luvli.measures.head_pose import HeadPose
 from luvli.measures.measure import Measures
 
 if TYPE_CHECKING:
@@ -341,14 +341,9 @@ class FaceLandmarks:
         Landmarks count by covariance and visibility; see `luvli.measures.head_pose`. Needs 68
         points; NaN where too few are visible.
         """
-        if len(self) != 68:
-            raise InputError(f"head pose needs the 68 points of ibug68, got {len(self)} points.")
-        return head_pose(
-            self.points,
-            self.covariance if self.covariance_trained else None,
-            self.visibility if self.visibility_trained else None,
-            other_convention=True,
-        )
+        pose = self._as_faces().head_pose()
+        yaw, pitch, roll = (float(angle[0]) for angle in pose[:3])
+        return HeadPose(yaw, pitch, roll, pose.covariance[0])
 
     @property
     def measures(self) -> Measures:

@@ -30,7 +30,7 @@ from luvli.likelihood.covariance import spread
 from luvli.markup import get_markup, is_markup
 from luvli.markup.parts import Which, is_names, landmark_names, select
 from luvli.measures.correlation import ErrorModel
-from luvli.measures.head_pose import head_pose
+from luvli.measures.head_pose import HeadPose, head_pose
 from luvli.measures.measure import (
     Measure,
     Measures,
@@ -354,19 +354,31 @@ class Faces:
             value, std = measure_points(each, self.points, errors)
             visible = smallest_visibility(visibility, each.landmarks)
             measures[each.name] = Measure(value, std, visible, each.unit, self.likelihood)
-        pose = head_pose(
-            self.points,
-            self.covariance if self.covariance_trained else None,
-            visibility,
-            other_convention=True,
-        )
-        measures |= pose_measures(pose, visibility)
+        measures |= pose_measures(self.head_pose(), visibility)
         scale = self.measure_scale
         return Measures(
             {
                 name: replace(measure, std=measure.std * scale.get(name, 1.0))
                 for name, measure in measures.items()
             }
+        )
+
+    def head_pose(self) -> HeadPose:
+        """Yaw, pitch and roll (n,) of the heads in degrees with their covariance (n, 3, 3).
+
+        Landmarks count by covariance and visibility; see `luvli.measures.head_pose`. Needs 68
+        points; NaN where too few are visible.
+        """
+        if self.points.shape[1] != 68:
+            raise InputError(
+                f"head pose needs the 68 points of ibug68, got {self.points.shape[1]} points."
+            )
+        return head_pose(
+            self.points,
+            self.covariance if self.covariance_trained else None,
+            self.visibility if self.visibility_trained else None,
+            None if self.error_factors is None else self.errors.factors,
+            other_convention=True,
         )
 
     def transform(self, affine: ArrayLike) -> Faces:

@@ -7,13 +7,13 @@ import pytest
 
 from luvli.errors import InputError
 from luvli.markup import get_markup
-from luvli.measures.head_pose import (
-    FRONTAL_PITCH,
+from luvli.measures.head_fit import mean_head, part_factors
+from luvli.measures.head_pose import FRONTAL_PITCH, head_pose, pose_class
+from luvli.measures.rotation import (
+    angle_jacobian,
     euler_angles,
-    head_pose,
-    mean_head,
-    pose_class,
     rotation_matrix,
+    rotation_of_vector,
 )
 
 
@@ -27,6 +27,15 @@ def test_angles_come_back_from_the_matrix() -> None:
     for angles in [(30, -10, 5), (-70, 20, -40), (100, 5, 10), (-115, -30, 60), (0, 80, 170)]:
         matrix = rotation_matrix(*angles)
         assert euler_angles(matrix) == pytest.approx(angles)
+
+
+def test_angle_jacobian_is_the_derivative() -> None:
+    angles = np.random.default_rng(0).uniform(-80, 80, (20, 3))
+    step = 1e-6
+    turns = rotation_of_vector(step * np.concatenate([np.eye(3), -np.eye(3)]))
+    turned = euler_angles(turns @ rotation_matrix(*angles.T)[:, None])
+    derivative = (turned[:, :3] - turned[:, 3:]) / (2 * step)
+    assert angle_jacobian(angles) == pytest.approx(derivative.swapaxes(1, 2), abs=1e-6)
 
 
 @pytest.mark.parametrize("angles", [(0, 0, 0), (25, -10, 15), (-60, 5, -30), (80, 15, 100)])
@@ -67,6 +76,22 @@ def test_deviations_are_honest_and_weights_help() -> None:
     assert (np.mean(weighted, axis=0) < 0.5 * np.mean(alike, axis=0)).all()
 
 
+def test_common_errors_widen_the_pose_and_many_faces_equal_one_by_one() -> None:
+    rng = np.random.default_rng(3)
+    angles = np.array([[10.0, 5.0, 0.0], [-40.0, 0.0, 20.0]])
+    points = np.stack([_project(mean_head().mean, each, 100.0) for each in angles])
+    points = points + rng.normal(size=points.shape)
+    covariance = np.tile(4.0 * np.eye(2), (2, 68, 1, 1))
+    factors = part_factors()
+    apart = head_pose(points, covariance, factors=np.zeros((68, 2, 0)))
+    together = head_pose(points, covariance, factors=factors)
+    assert (together.deviation > apart.deviation).all()
+    for i in range(2):
+        single = head_pose(points[i], covariance[i], factors=factors)
+        assert single[:3] == pytest.approx([each[i] for each in together[:3]], abs=0.05)
+        assert single.covariance == pytest.approx(together.covariance[i], rel=0.02)
+
+
 def test_mirror_image_looks_the_other_way() -> None:
     rng = np.random.default_rng(0)
     points = _project(mean_head().mean, np.array([30.0, 8.0, 12.0]), 90.0)
@@ -85,16 +110,16 @@ def test_hidden_landmarks_do_not_count_and_too_few_give_nan() -> None:
     points = _project(mean_head().mean, np.array([40.0, 0.0, 0.0]), 120.0)
     visible = np.ones(68)
     visible[:8] = 0.0
-    spoilt = points.copy()
-    spoilt[:8] += 500
+    moved = points.copy()
+    moved[:8] += 500
     covariance = np.tile(np.eye(2), (68, 1, 1))
-    assert head_pose(spoilt, covariance, visible).yaw == pytest.approx(40.0, abs=0.5)
+    assert head_pose(moved, covariance, visible).yaw == pytest.approx(40.0, abs=0.5)
     assert np.isnan(head_pose(points, covariance, np.zeros(68)).yaw)
     with pytest.raises(InputError, match="68 points"):
         head_pose(points[:20])
 
 
-def test_landmarks_of_another_convention_leave_room_for_it() -> None:
+def test_landmarks_of_another_convention_are_less_certain() -> None:
     """The same pose, less sure: pitch most, because parts that sit higher look like a nod."""
     points = _project(mean_head().mean, np.array((20.0, 5.0, -3.0)), 120.0)
     covariance = np.tile(np.eye(2), (68, 1, 1))

@@ -11,7 +11,8 @@ from luvli.arrays import Floats
 from luvli.errors import InputError
 from luvli.faces import Faces
 from luvli.markup import get_markup
-from luvli.measures.head_pose import mean_head, rotation_matrix
+from luvli.measures.head_fit import mean_head
+from luvli.measures.rotation import rotation_matrix
 from luvli.prediction.events import face_trace, find_blinks, find_nods, find_yawns, perclos
 from luvli.prediction.tracking import TrackedFrame
 from luvli.prediction.video import Frame

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, TypeVar, get_args
 import numpy as np
 
 from luvli.errors import InputError, unknown_choice
-from luvli.measures.head_pose import rotation_matrix
+from luvli.measures.rotation import rotation_matrix
 from luvli.synthetic.arrays import Doubles, Real, Singles
 
 Coordinates = TypeVar("Coordinates", Singles, Doubles)
