@@ -76,7 +76,7 @@ def test_deviations_are_honest_and_weights_help() -> None:
     assert (np.mean(weighted, axis=0) < 0.5 * np.mean(alike, axis=0)).all()
 
 
-def test_common_errors_widen_the_pose_and_many_faces_equal_one_by_one() -> None:
+def test_parts_that_move_together_look_like_a_turn_and_many_faces_equal_one_by_one() -> None:
     rng = np.random.default_rng(3)
     angles = np.array([[10.0, 5.0, 0.0], [-40.0, 0.0, 20.0]])
     points = np.stack([_project(mean_head().mean, each, 100.0) for each in angles])
@@ -85,7 +85,7 @@ def test_common_errors_widen_the_pose_and_many_faces_equal_one_by_one() -> None:
     factors = part_factors()
     apart = head_pose(points, covariance, factors=np.zeros((68, 2, 0)))
     together = head_pose(points, covariance, factors=factors)
-    assert (together.deviation > apart.deviation).all()
+    assert (together.deviation[:, 0] > apart.deviation[:, 0]).all()  # yaw: the nose, the jaw
     for i in range(2):
         single = head_pose(points[i], covariance[i], factors=factors)
         assert single[:3] == pytest.approx([each[i] for each in together[:3]], abs=0.05)
