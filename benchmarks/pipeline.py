@@ -26,8 +26,8 @@ import numpy as np
 from pipeline_peers import DLIB, MEDIAPIPE, Works, opencv_detector, peers
 from throughput import HEADER, folder_rows, video_rows
 
+from luvli.cli.demo import PHOTOGRAPH
 from luvli.cli.tables import print_table
-from luvli.errors import require
 from luvli.faces import Faces
 from luvli.image import read_image
 from luvli.image.photograph import Photograph
@@ -70,7 +70,7 @@ def turns(works: Works, count: int) -> dict[str, tuple[float, float]]:
 
 
 def astronaut(width: int, height: int) -> ImageArray:
-    photograph = read_image(require("skimage.data", "demo").astronaut())
+    photograph = read_image(PHOTOGRAPH)
     return np.asarray(cv2.resize(photograph[:384], (width, height)), dtype=np.uint8)
 
 

@@ -79,7 +79,7 @@ def opencv() -> Find:
 def montages(faces: list[Labelled], count: int, seed: int = 0) -> Iterator[Labelled]:
     """Things with small faces among them; every second one with a large face, too."""
     random = np.random.default_rng(seed)
-    data = require("skimage.data", "demo")
+    data = require("skimage.data", "dev")
     for number in range(count):
         width, height = ((640, 480), (1280, 960))[number // 2 % 2]
         thing = read_image(getattr(data, THINGS[number % len(THINGS)])())

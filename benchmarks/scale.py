@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 import tempfile
 import time
@@ -28,8 +29,10 @@ from typing import Any, NamedTuple
 import cv2
 import numpy as np
 
+from luvli.cli.demo import PHOTOGRAPH
 from luvli.cli.tables import print_table
 from luvli.errors import require
+from luvli.image.read import read_image
 from luvli.image.write import write_image
 
 SIDES = {0.3: 548, 2.0: 1414}
@@ -73,7 +76,7 @@ class Run:
 
 
 def make_images(folder: Path, count: int, side: int) -> None:
-    photograph = require("skimage.data", "demo").astronaut()
+    photograph = read_image(PHOTOGRAPH)
     for number in range(count):
         shift = number % 40
         view = np.ascontiguousarray(photograph[:400, 60 + shift : 460 + shift])
@@ -126,17 +129,12 @@ def command(*arguments: object, cores: int = 0) -> Ran:
 
 
 def stage_seconds(text: str) -> dict[str, float]:
-    """The table of --profile.
+    """What the command says about its time.
 
-    >>> stage_seconds("decode   1.25 s   50%")
-    {'decode': 1.25}
+    >>> stage_seconds("time of all workers together: read 1.25 s, detect 2.00 s")
+    {'read': 1.25, 'detect': 2.0}
     """
-    found = {}
-    for line in text.splitlines():
-        words = line.replace("│", " ").split()
-        if len(words) >= 3 and words[0] in STAGES and words[2] == "s":
-            found[words[0]] = float(words[1])
-    return found
+    return {name: float(spent) for name, spent in re.findall(r"(\w+) (\d+\.\d\d) s\b", text)}
 
 
 def run(source: Path, out: Path, count: int, *options: object, cores: int = 0) -> Run:
@@ -147,8 +145,8 @@ def run(source: Path, out: Path, count: int, *options: object, cores: int = 0) -
         for image in sorted(source.iterdir())[: count // 4]:
             (few / image.name).hardlink_to(image)
     some = count // 4
-    short = command("predict", few, *options, "--profile", "--out", f"{out}-few", cores=cores)
-    long = command("predict", source, *options, "--profile", "--out", out, cores=cores)
+    short = command("predict", few, *options, "--out", f"{out}-few", cores=cores)
+    long = command("predict", source, *options, "--out", out, cores=cores)
     work = (long.work - short.work) / (count - some)
     spare = (os.cpu_count() or 1) * (short.seconds + long.seconds)
     others = (short.others + long.others) / spare

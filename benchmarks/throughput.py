@@ -25,8 +25,8 @@ from typing import Any
 import cv2
 import numpy as np
 
+from luvli.cli.demo import PHOTOGRAPH
 from luvli.cli.tables import print_table
-from luvli.errors import require
 from luvli.image import read_image
 from luvli.image.read import ImageArray
 from luvli.image.write import write_image
@@ -54,7 +54,7 @@ HEADER = ["", "rate", "to the first", "processor", "busy", "others", "most of it
 
 def astronaut(width: int, height: int, shift: int = 0) -> ImageArray:
     """The photograph, moved to the right by so many pixels."""
-    photograph = read_image(require("skimage.data", "demo").astronaut())
+    photograph = read_image(PHOTOGRAPH)
     image = np.asarray(cv2.resize(photograph[:384], (width, height)), dtype=np.uint8)
     return np.roll(image, shift, axis=1)
 

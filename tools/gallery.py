@@ -6,7 +6,7 @@
 Each panel is an image as the model meets it, with what it answers drawn on it and its confidence
 below. The gallery shows rendered people, so nobody's photograph; `--head` is an ICT FaceKit
 model, without it the built-in head is rendered, which is plainer. `--portrait` shows NASA's
-portrait of Eileen Collins, which is in the public domain, spoilt more and more.
+portrait of Eileen Collins, which is in the public domain, degraded more and more.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ import cv2
 import numpy as np
 
 import luvli
+from luvli.cli.demo import PHOTOGRAPH
 from luvli.drawing.sheet import captioned, contact_sheet
-from luvli.errors import require
+from luvli.face_landmarks import confidence_text
 from luvli.image.box import Box
-from luvli.image.read import ImageArray
+from luvli.image.read import ImageArray, read_image
 from luvli.image.write import write_image
 from luvli.prediction.predictor import Predictor
 from luvli.synthetic.heads.head import Head
@@ -67,7 +68,7 @@ CROWD = ((30, 0), (11, -20), (12, 5), (15, 20), (25, -10), (22, 0), (19, 30), (2
 
 def portrait_panels(model: Predictor) -> list[Panel]:
     """One photograph: clear, half covered, blurred, and blurred until nothing is left."""
-    whole: ImageArray = require("skimage.data", "demo").astronaut()
+    whole: ImageArray = read_image(PHOTOGRAPH)
     found = model.predict(whole)[0]
     clear = found.crop(whole, size=SIDE, margin=0.5)
     scale = SIDE / (2 * max(found.box[2:] - found.box[:2]))
@@ -84,18 +85,18 @@ def portrait_panels(model: Predictor) -> list[Panel]:
     ]
 
 
-def drawn(panel: Panel, model: Predictor, coverage: float | None = None) -> ImageArray:
+def drawn(panel: Panel, model: Predictor) -> ImageArray:
     """The panel with every face that was found, and a line of words under it."""
     faces = model.predict(panel.image)
     if not faces and panel.box is not None:
         faces = model.predict(panel.image, boxes=[panel.box])
-    image = luvli.draw(panel.image, faces, coverage=coverage)
+    image = luvli.draw(panel.image, faces)
     image = np.asarray(cv2.resize(image, (SIDE, SIDE), interpolation=cv2.INTER_AREA), np.uint8)
     sure = [face.confidence for face in faces if face.confidence is not None]
     kept = [value for value in sure if value >= REFUSED]
     colour = (0, 0, 0) if kept else (150, 0, 0)
     if len(sure) == 1:
-        words = f"{sure[0]:.2f}" + ("" if kept else ", refused")
+        words = confidence_text(sure[0]) + ("" if kept else ", refused")
     else:
         words = f"{len(kept)} kept, {len(sure) - len(kept)} refused" if sure else "no face"
     return captioned(image, f"{panel.title}: {words}", height=26, colour=colour)
@@ -110,7 +111,7 @@ def main() -> None:
     options = parser.parse_args()
     model = luvli.load(options.model)
     if options.portrait:
-        shown = [drawn(panel, model, coverage=0.9) for panel in portrait_panels(model)]
+        shown = [drawn(panel, model) for panel in portrait_panels(model)]
     else:
         shown = [drawn(panel, model) for panel in panels(load_head(options.head))]
     write_image(options.out, contact_sheet(shown, 4))

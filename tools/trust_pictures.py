@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 import luvli
 from luvli.calibration.corruptions import CORRUPTIONS, FaceScene, corrupt, cut_scene
 from luvli.drawing.sheet import captioned, contact_sheet
+from luvli.face_landmarks import confidence_text
 from luvli.faces import FaceLandmarks
 from luvli.image.box import Box
 from luvli.image.crop import Crop
@@ -58,9 +59,8 @@ def confidences(model: Predictor, head: Head) -> ImageArray:
     panels = []
     for scene in shown:
         (face,) = model.predict(scene.image, boxes=[scene.box])
-        panels.append(
-            titled(luvli.draw(scene.image, [face]), f"{scene.corruption} {face.confidence:.2f}")
-        )
+        title = f"{scene.corruption} {confidence_text(face.confidence or 0.0)}"
+        panels.append(titled(luvli.draw(scene.image, [face]), title))
     return contact_sheet(panels, 4)
 
 

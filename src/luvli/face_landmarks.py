@@ -51,6 +51,16 @@ FILE_FIELDS = (
 """the fields that travel in files; the others stay with the model that made the face"""
 
 
+def confidence_text(confidence: float) -> str:
+    """A confidence for people: no face is certain, so none is printed as 1.00.
+
+    >>> confidence_text(0.9973), confidence_text(0.412)
+    ('> 0.99', '0.41')
+    """
+    text = f"{confidence:.2f}"
+    return "> 0.99" if text == "1.00" else text
+
+
 class Ellipses(NamedTuple):
     """Error ellipses of k landmarks: what to draw, in pixels and degrees."""
 
@@ -222,7 +232,7 @@ class FaceLandmarks:
         if self.visibility_trained:
             words.append(f"{int((self.visibility <= 0.5).sum())} hidden")
         if self.confidence is not None:
-            words.append(f"confidence {self.confidence:.2f}")
+            words.append(f"confidence {confidence_text(self.confidence)}")
         if self.track is not None:
             words.append(f"track {self.track}")
         return f"FaceLandmarks({', '.join(words)})"

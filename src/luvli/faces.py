@@ -23,7 +23,13 @@ from luvli.face_checks import (
     check_probabilities,
     expect_shape,
 )
-from luvli.face_landmarks import ARRAY_FIELDS, Ellipses, FaceLandmarks, RegionRadii
+from luvli.face_landmarks import (
+    ARRAY_FIELDS,
+    Ellipses,
+    FaceLandmarks,
+    RegionRadii,
+    confidence_text,
+)
 from luvli.image import affine as affines
 from luvli.likelihood import family
 from luvli.likelihood.covariance import spread
@@ -215,7 +221,7 @@ class Faces:
         count = len(self)
         words = [f"{count} face{'' if count == 1 else 's'}", f"{self.markup}"]
         if count and not np.isnan(self.confidence).all():
-            words.append("confidence " + ", ".join(f"{c:.2f}" for c in self.confidence[:6]))
+            words.append("confidence " + ", ".join(map(confidence_text, self.confidence[:6])))
         return f"Faces({', '.join(words)}{', ...' if count > 6 else ''})"
 
     def _repr_html_(self) -> str:
@@ -462,7 +468,7 @@ def _view(values: ArrayLike, dtype: Any = np.float64) -> Any:
 
 def _cells(number: int, face: FaceLandmarks) -> list[str]:
     box = ", ".join(f"{edge:.0f}" for edge in face.box)
-    sure = "" if face.confidence is None else f"{face.confidence:.2f}"
+    sure = "" if face.confidence is None else confidence_text(face.confidence)
     hidden = str(int((~face.visible()).sum())) if face.visibility_trained else ""
     return [str(number), box, f"{face.score:.2f}", sure, f"{np.mean(face.uncertainty):.2f}", hidden]
 

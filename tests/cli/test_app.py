@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 from typer.testing import Result
 
 import luvli as package
+from luvli.cli import app
 
 RECIPES = Path(__file__).resolve().parents[2] / "recipes"
+MAX_OPTIONS = 186
 
 
 def run_python(code: str) -> subprocess.CompletedProcess[str]:
@@ -37,9 +41,36 @@ def test_version(luvli: Callable[..., Result]) -> None:
     assert luvli("--version").output.strip() == f"luvli {package.__version__}"
 
 
-def test_help_lists_the_verbs(luvli: Callable[..., Result]) -> None:
-    output = luvli("--help").output
-    assert all(verb in output for verb in ("demo", "predict", "data", "models"))
+def commands(
+    command: Any = None, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """All commands below one, with the words that call them."""
+    command = get_command(app) if command is None else command
+    yield path, command
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from commands(inner, (*path, name))
+
+
+def test_verbs_and_options_stay_few() -> None:
+    """A new option is worth leaving another one out."""
+    assert len([path for path, _ in commands() if len(path) == 1]) == 16
+    options = [
+        (path, param.opts)
+        for path, command in commands()
+        if path and not hasattr(command, "commands")
+        for param in command.params
+        if param.param_type_name == "option"
+    ]
+    assert len(options) <= MAX_OPTIONS
+
+
+@pytest.mark.parametrize("words", [path for path, _ in commands()], ids=" ".join)
+def test_every_command_explains_itself(
+    luvli: Callable[..., Result], words: tuple[str, ...]
+) -> None:
+    done = luvli(*words, "--help")
+    assert done.exit_code == 0 and "Usage" in done.output
+    assert "<bool>" not in done.output  # flags take no value
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def all_commands(folder: Path) -> dict[str, list[Command]]:
     def predict(*way: str) -> Command:
         def arguments(out: Path) -> list[str]:
             return [
-                "predict", str(folder / "in"), "--out", str(out), "--quiet", "--threads", "1",
+                "predict", str(folder / "in"), "--out", str(out), "--threads", "1",
                 "--model", str(folder / "tiny.onnx"), "--boxes", str(folder / "boxes.json"),
                 "--format", *way,
             ]  # fmt: skip

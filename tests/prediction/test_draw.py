@@ -40,7 +40,7 @@ def test_points_are_yellow_and_the_picture_is_not_touched() -> None:
 
 
 def test_ellipse_goes_through_its_half_axes() -> None:
-    drawn = draw_face(blank(), one())
+    drawn = draw_face(blank(), one(), mahalanobis=1)
     blue = blueness(drawn)
     for x, y in ((120, 80), (80, 80), (100, 90), (100, 70)):  # half-axes 20 and 10
         assert blue[y, x] > 0.5
@@ -63,6 +63,8 @@ def test_coverage_uses_the_likelihood() -> None:
     blue = blueness(draw_face(blank(), one(), coverage=0.95))
     x = round(100 - radius)
     assert blue[80, x - 1 : x + 2].max() > 0.5
+    usual = draw_face(blank(), one())
+    assert np.array_equal(usual, draw_face(blank(), one(), coverage=0.9))
     with pytest.raises(InputError, match="coverage must lie between 0 and 1"):
         draw_face(blank(), one(), coverage=95)
 

@@ -32,7 +32,7 @@ from luvli.prediction.inputs import MAX_ENDINGS, Input, Inputs
 from luvli.prediction.isolated import IsolatedWorker
 from luvli.prediction.job import LocalExecutor, PredictJob, Summary
 from luvli.prediction.output_names import OutputNames
-from luvli.prediction.parts import Part, PartResult, rounded, significant
+from luvli.prediction.parts import Part, PartResult, significant
 from luvli.prediction.plan import FINISHED, open_plan
 from luvli.prediction.predictor import Predictor, load
 from luvli.prediction.worker import WORK, JobSettings, PackedModel, PartWorker, WorkOrder
@@ -581,10 +581,8 @@ def test_links_to_folders_are_not_followed_and_other_files_are_counted(tmp_path:
 
 def test_unsure_faces_are_left_out(discs: Predictor, tmp_path: Path) -> None:
     write_image(tmp_path / "a.png", disc_image([(100, 80, 30)]))
-    (face,) = rounded(discs.predict(tmp_path / "a.png"))
-    share = 100 * face.uncertainty.mean() / np.sqrt(np.prod(face.box[2:] - face.box[:2]))
-    for limit, faces in ((share * 1.01, 1), (share * 0.99, 0)):
-        summary = run(discs, tmp_path / "a.png", tmp_path / f"o{faces}", max_uncertainty=limit)
+    for limit, faces in ((0.0, 1), (0.01, 0)):  # an uncalibrated model has no confidence
+        summary = run(discs, tmp_path / "a.png", tmp_path / f"o{faces}", min_confidence=limit)
         assert (summary.counts.faces, summary.counts.filtered) == (faces, 1 - faces)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,7 +27,10 @@ def test_export_command(luvli: Command, tiny: dict[str, Path], tmp_path: Path) -
     assert target.read_bytes() == tiny["onnx"].read_bytes()
     for arguments, message in (
         ((tiny["onnx"], "--onnx", target), "is for ONNX Runtime"),
-        ((tiny["torch"], "--onnx", target, "--int8"), "add --images FOLDER"),
+        (
+            (tiny["torch"], "--onnx", target, "--int8", tmp_path / "no"),
+            "too few to set 8-bit ranges",
+        ),
         ((tmp_path / "no.safetensors", "--onnx", target), "does not exist"),
     ):
         done = luvli("export", *arguments)
@@ -52,7 +57,7 @@ def test_models_command(luvli: Command, tmp_path: Path, monkeypatch: pytest.Monk
     assert all(word in row for word in ("any", "3.21 %", "4.50 %", "7.2 ms"))
     shown = luvli("models", "show", "toy")
     assert all(word in shown.output for word in ("Everything.", "3.1", "Accuracy", "MIT"))
-    page = luvli("models", "show", "toy", "--markdown")
+    page = luvli("models", "show", "toy")  # no terminal: Markdown
     assert "| a | 3.1 |" in page.output and page.output.startswith("# toy 1\n")
     wrong = luvli("models", "show", "tou")
     assert wrong.exit_code == 2 and "did you mean 'toy'" in wrong.output
@@ -106,9 +111,13 @@ def test_shipped_card_is_complete(shipped: Predictor, luvli: Command) -> None:
         assert (FOLDER / f"luvli-68{suffix}").stat().st_size < 12e6
 
 
-def test_demo(luvli: Command, shipped: Predictor, tmp_path: Path) -> None:
+def test_demo_needs_no_extra(
+    luvli: Command, shipped: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "skimage", None)
     done = luvli("demo", "--out", tmp_path / "demo")
     assert done.exit_code == 0, done.output
+    assert re.search(r"confidence +(> )?0\.\d\d", done.output)
     assert "least sure" in done.output and "mean uncertainty" in done.output
     assert sorted(path.name for path in (tmp_path / "demo").iterdir()) == [
         "astronaut-face.png", "astronaut.json", "astronaut.png"
@@ -131,7 +140,7 @@ def test_int8_and_its_cost_on_labelled_faces(
     from luvli.prediction.predictor import load
 
     small = tmp_path / "small.onnx"
-    arguments = ("--int8", "--images", faces, "--labels", faces)
+    arguments = ("--int8", faces, "--labels", faces)
     done = luvli("export", model, "--onnx", small, *arguments)
     assert done.exit_code == 0, done.output
     assert "NME, outer eye corners" in done.output and "coverage at 95%" in done.output

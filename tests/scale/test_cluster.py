@@ -73,7 +73,7 @@ def _write_video(path: Path, images: list[NDArray[np.uint8]], key_every: int) ->
 def alone(many: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """Rows of the single-machine command."""
     out = tmp_path_factory.mktemp("alone")
-    options = ["--format", "parts", "--out", str(out), "--quiet"]
+    options = ["--format", "parts", "--out", str(out)]
     done = CliRunner().invoke(app, ["predict", str(many), *options])
     assert done.exit_code == 1, done.output
     return rows_of(out)
@@ -82,9 +82,10 @@ def alone(many: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str
 def _on(cluster: Any, source: Path, out: Path) -> subprocess.Popen[str]:
     """The command, of images two by two."""
     command = [sys.executable, "-m", "luvli", "predict", source, "--engine", "ray", "--out", out,
-               "--address", cluster.address, "--part-size", 2]  # fmt: skip
+               "--part-size", 2]  # fmt: skip
     return subprocess.Popen(
         [str(word) for word in command],
+        env={**os.environ, "RAY_ADDRESS": cluster.address},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -194,10 +195,11 @@ def _command(process: Any) -> str:
 
 
 def test_no_cluster_at_the_address_is_one_sentence(
-    many: Path, luvli: Callable[..., Result], tmp_path: Path
+    many: Path, luvli: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "o"
-    done = luvli("predict", many, "--engine", "ray", "--address", "127.0.0.1:1", "--out", out)
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    done = luvli("predict", many, "--engine", "ray", "--out", out)
     assert done.exit_code == 2, done.output
     assert "there is no Ray cluster at 127.0.0.1:1" in " ".join(done.output.split())
     assert not out.exists(), "nothing is left behind"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -32,17 +33,18 @@ def test_replicas_are_fixed_or_follow_the_load() -> None:
     scaled = Replicas(1, 4, target_requests=5).options()["autoscaling_config"]
     assert (scaled["min_replicas"], scaled["max_replicas"]) == (1, 4)
     assert scaled["target_ongoing_requests"] == 5
-    with pytest.raises(InputError, match="max-replicas"):
-        Replicas(2, 1)
+    for wrong in ("2:1", "0", "many"):
+        with pytest.raises(InputError, match=f"--replicas {wrong} cannot be"):
+            Replicas.parse(wrong)
 
 
 def test_the_command_names_what_does_not_go_together(luvli: Any) -> None:
     unknown = luvli("serve", "--engine", "dask")
     both = luvli("serve", "--engine", "ray", "--workers", "2")
-    alone = luvli("serve", "--max-replicas", "2")
+    alone = luvli("serve", "--replicas", "2")
     assert (unknown.exit_code, both.exit_code, alone.exit_code) == (2, 2, 2)
-    assert "local, ray" in unknown.stderr and "--replicas" in both.stderr
-    assert "--max-replicas" in alone.stderr
+    assert "is not one of" in unknown.stderr and "--replicas" in both.stderr
+    assert "--replicas" in alone.stderr
 
 
 def test_a_model_file_travels_with_its_bytes(tmp_path: Path) -> None:
@@ -68,8 +70,10 @@ def test_a_node_dies_under_load_and_every_request_is_answered(cluster: Any) -> N
 
     examples = Path(luvli.serving.__file__).parent / "page/examples"
     image = (examples / "front.jpg").read_bytes()
-    options = ["--address", cluster.address, "--replicas", "2"]
-    process = subprocess.Popen([*COMMAND, *options], stderr=subprocess.PIPE, text=True)
+    environment = {**os.environ, "RAY_ADDRESS": cluster.address}
+    process = subprocess.Popen(
+        [*COMMAND, "--replicas", "2"], stderr=subprocess.PIPE, text=True, env=environment
+    )
     assert process.stderr is not None
     words = process.stderr.readline().split()
     assert words and words[0] == "luvli:", f"{words} {process.stderr.read()}"

@@ -103,6 +103,28 @@ def test_a_place_where_nothing_can_be_written(tmp_path: Path) -> None:
         Log(tmp_path / "file", 1)
 
 
+@pytest.mark.parametrize("name", ["wandb", "mlflow"])
+def test_a_tracker_gets_the_same_numbers(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stands in for both packages, which are not installed here: their documented calls."""
+    calls: list[tuple[dict[str, float], int]] = []
+
+    def note(numbers: dict[str, float], step: int) -> None:
+        calls.append((numbers, step))
+
+    run = SimpleNamespace(log=note)
+    package = SimpleNamespace(
+        init=lambda **_: run, log_metrics=note, set_experiment=str, start_run=lambda **_: None
+    )
+    monkeypatch.setitem(sys.modules, name, package)  # type: ignore[arg-type]
+    log = Log(tmp_path, 1, tracker=name)
+    stage: Any = SimpleNamespace(name="x", epoch=0, counter=StepCounter("x", 7, 7))
+    log.validation(stage, "mine", {"nme_box": 4.0})
+    log.close()
+    assert calls == [({"validation mine/nme_box": 4.0}, 7)]
+
+
 def test_damaged_lines_of_a_log_are_passed_over(tmp_path: Path) -> None:
     good = b'{"step": 1, "loss": 2.0}\n'
     (tmp_path / METRICS).write_bytes(

@@ -24,6 +24,7 @@ from luvli.data.formats.parquet import face_files
 from luvli.drawing.faces import draw_face
 from luvli.drawing.sheet import captioned, contact_sheet
 from luvli.errors import InputError, brief, require
+from luvli.face_landmarks import confidence_text
 from luvli.faces import FaceLandmarks, Faces
 from luvli.files import NOT_UTF8, PathLike, read_text, whole_file, write_text
 from luvli.image.box import Box
@@ -284,7 +285,7 @@ def _cells(rejected: list[Rejected]) -> Iterator[ImageArray]:
             continue
         crop = Crop.from_box(Box(*face.box), CELL, 1.6)
         shown = replace(face.transform(crop.affine), accepted=None, confidence=None)
-        yield captioned(draw_face(crop.warp(image), shown), f"{face.confidence:.2f}")
+        yield captioned(draw_face(crop.warp(image), shown), confidence_text(face.confidence))
 
 
 def risk_curve(table: TriageTable) -> tuple[Floats, Floats]:

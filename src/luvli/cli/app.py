@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from luvli import __version__
 from luvli.cli import (
@@ -31,8 +30,10 @@ from luvli.cli import (
     train,
     triage,
 )
+from luvli.cli.messages import complain, warn
+from luvli.cli.options import Group, Verbs
 from luvli.errors import InputError
-from luvli.files import NOT_UTF8, one_line
+from luvli.files import NOT_UTF8
 
 
 @contextmanager
@@ -43,7 +44,7 @@ def _plain_warnings() -> Iterator[None]:
 
         def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
             if category.__module__.startswith("luvli."):
-                typer.secho(f"luvli: {one_line(str(message))}", fg="yellow", err=True)
+                warn(str(message))
             else:
                 usual(message, category, *place, **more)
 
@@ -51,22 +52,17 @@ def _plain_warnings() -> Iterator[None]:
         yield
 
 
-class _Group(TyperGroup):
+class _Program(Group):
     def invoke(self, ctx: Any) -> Any:
         try:
             with _plain_warnings():
                 return super().invoke(ctx)
         except InputError as error:
-            typer.secho(f"luvli: {one_line(str(error))}", fg="red", err=True)
+            complain(str(error))
             raise typer.Exit(2) from None
 
 
-app = typer.Typer(
-    cls=_Group,
-    no_args_is_help=True,
-    pretty_exceptions_show_locals=False,
-    rich_markup_mode="markdown",
-)
+app = Verbs(cls=_Program)
 
 
 def _version(wanted: bool) -> None:
@@ -87,22 +83,28 @@ def luvli(
     """
 
 
-app.command()(demo.demo)
-app.command()(predict.predict)
-app.add_typer(models.models, name="models")
-app.command()(export.export)
-app.add_typer(data.data, name="data")
-app.command()(evaluate.evaluate)
-app.command()(score.score)
-app.command()(compare.compare)
-app.command()(benchmark.benchmark)
-app.add_typer(paper.paper, name="paper")
-app.command()(train.train)
-app.add_typer(recipes.recipes, name="recipes")
-app.command()(calibrate.calibrate)
-app.command()(triage.triage)
-app.command()(audit.audit)
-app.command()(serve.serve)
+for verb in (
+    demo.demo,
+    predict.predict,
+    models.models,
+    export.export,
+    data.data,
+    evaluate.evaluate,
+    score.score,
+    compare.compare,
+    benchmark.benchmark,
+    paper.paper,
+    train.train,
+    recipes.recipes,
+    calibrate.calibrate,
+    triage.triage,
+    audit.audit,
+    serve.serve,
+):
+    if isinstance(verb, Verbs):
+        app.add_typer(verb)
+    else:
+        app.command()(verb)
 
 
 def main() -> None:

@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from luvli.cli.messages import print_paths, warn
+from luvli.cli.options import Limit, SkipBad, Split, Subset
+from luvli.cli.tables import print_table
+
 if TYPE_CHECKING:
     from luvli.calibration.label_batches import LabelSource
     from luvli.data.sets import FaceSet
+
+_SHOWN = 50
+"""faces on the page"""
 
 
 def audit(
@@ -21,22 +28,18 @@ def audit(
         typer.Option(help="Model that was not trained on these faces; several, each trained "
                           "without another part of them, are used crosswise."),
     ] = None,
-    split: Annotated[str | None, typer.Option(help="Split of the data set.")] = None,
-    subset: Annotated[str | None, typer.Option(help="Only this part.")] = None,
-    protocol: Annotated[str | None, typer.Option(help="Which of several splits.")] = None,
+    split: Split = None,
+    subset: Subset = None,
     kind: Annotated[
         list[str] | None,
         typer.Option(help="Look for this kind of error alone; may be given several times."),
     ] = None,
-    worst: Annotated[int, typer.Option(min=1, help="Faces shown on the page.")] = 50,
     fail_above: Annotated[
         float, typer.Option(help="Suspicion from which a label counts as wrong.")
     ] = 12.0,
     allow: Annotated[int, typer.Option(min=0, help="Wrong labels that are let pass.")] = 0,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only so many faces.")] = None,
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave out faces with broken files.")
-    ] = False,
+    limit: Limit = None,
+    skip_bad: SkipBad = False,
 ) -> None:  # fmt: skip
     """Look for labels that are shifted, scaled, of another face, swapped, with one landmark off
     or with wrong visibility.
@@ -62,49 +65,37 @@ def audit(
     else:
         from luvli.data.sets import load_set
 
-        found = load_set(
-            dataset, folder, split, subset=subset, protocol=protocol, skip_bad=skip_bad
-        )
-        name, details = found.name, None
-        sources = _predicted_source(found[:limit], model or ["luvli-68"])
+        faces = load_set(dataset, folder, split, subset=subset, skip_bad=skip_bad)
+        name, details = faces.name, None
+        sources = _predicted_source(faces[:limit], model or ["luvli-68"])
         result = audit_labels(sources, kinds, fail_above, listed=None)
     write_suspects(table, result.listed)
     audited = result.labels - result.without_face
-    title = f"{name}: the {min(worst, audited)} most suspicious of {audited:,} labels"
-    write_page(page, title, result.listed[:worst])
-    _print_counts({name: result.wrong[name] for name in kinds})
+    title = f"{name}: the {min(_SHOWN, audited)} most suspicious of {audited:,} labels"
+    write_page(page, title, result.listed[:_SHOWN])
+    wrong = [[kind, f"{result.wrong[kind]:,}"] for kind in kinds]
+    print_table(["probably wrong", "labels"], [*wrong, ["all", f"{sum(result.wrong.values()):,}"]])
     if result.without_face:
         typer.echo(f"{result.without_face:,} of {result.labels:,} labels have no face found there.")
-    for path in (details, table, page):
-        if path is not None:
-            typer.echo(str(path))
+    print_paths(path for path in (details, table, page) if path is not None)
     if sum(result.wrong.values()) > allow:
         raise typer.Exit(1)
 
 
-def _predicted_source(found: FaceSet, models: list[str]) -> list[LabelSource]:
+def _predicted_source(faces: FaceSet, models: list[str]) -> list[LabelSource]:
     """A set that fits into memory, predicted by models that were not trained on it."""
     from luvli.calibration.label_batches import LabelBatch, LabelSource, predict_unseen
     from luvli.prediction.predictor import load
     from luvli.progress import track
 
     predictors = [load(name) for name in models]
-    watched = track(found.records, "faces", unit="faces")
+    watched = track(faces.records, "faces", unit="faces")
     predictions = list(predict_unseen(predictors, watched))
     trained = sum(trained for _, trained in predictions)
     if trained:
-        typer.secho(
-            f"luvli: {trained:,} faces are on photographs that the model was trained on: it may "
-            "agree with wrong labels there; give models that were trained without them.",
-            fg="yellow",
-            err=True,
+        warn(
+            f"{trained:,} faces are on photographs that the model was trained on: it may agree "
+            "with wrong labels there; give models that were trained without them."
         )
-    batch = LabelBatch.of(found.records, [face for face, _ in predictions])
+    batch = LabelBatch.of(faces.records, [face for face, _ in predictions])
     return [LabelSource(Path(), lambda: [batch])]
-
-
-def _print_counts(wrong: dict[str, int]) -> None:
-    from luvli.cli.tables import print_table
-
-    rows = [[name, f"{count:,}"] for name, count in wrong.items()]
-    print_table(["probably wrong", "labels"], [*rows, ["all", f"{sum(wrong.values()):,}"]])

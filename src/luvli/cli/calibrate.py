@@ -7,6 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+from luvli.cli.messages import print_paths
+from luvli.cli.options import Changes, Limit, SkipBad, Split, Subset
+from luvli.cli.tables import print_table
+
 
 def calibrate(
     model: Annotated[
@@ -23,35 +27,17 @@ def calibrate(
     recipe: Annotated[
         Path | None, typer.Option(help="Recipe of the model: its held-out faces are used.")
     ] = None,
-    change: Annotated[
-        list[str] | None, typer.Option("--set", help="Change a value of the recipe: key=value.")
-    ] = None,
-    onnx: Annotated[
-        Path | None, typer.Option("--onnx", help="Also write it as ONNX.")
-    ] = None,
+    change: Changes = None,
     name: Annotated[
         str | None, typer.Option(help="Name of the new model; that of the file by default.")
     ] = None,
-    version: Annotated[
-        str | None, typer.Option(help="Version of the new model; the old one with +calibrated.")
-    ] = None,
-    split: Annotated[str | None, typer.Option(help="Split of the data sets.")] = None,
-    subset: Annotated[str | None, typer.Option(help="Only this part, e.g. profile.")] = None,
-    protocol: Annotated[str | None, typer.Option(help="Protocol of the data sets.")] = None,
+    split: Split = None,
+    subset: Subset = None,
     success: Annotated[
         float, typer.Option(help="An alignment succeeded below this mean error, % of the box.")
     ] = 5.0,
-    corrupted: Annotated[
-        int, typer.Option(min=1, max=11, help="Corrupted versions that are made of each face.")
-    ] = 3,
-    learn: Annotated[
-        int, typer.Option(min=0, help="Training faces of the recipe on which the failure head is "
-                          "trained again; 0: it stays as it is.")
-    ] = 0,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only so many faces.")] = None,
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave out faces with broken files.")
-    ] = False,
+    limit: Limit = None,
+    skip_bad: SkipBad = False,
 ) -> None:  # fmt: skip
     """Calibrate a model on your own labelled faces, and keep the result in a model of its own.
 
@@ -64,7 +50,6 @@ def calibrate(
     """
     from luvli.calibration.calibrate import calibrate_model
     from luvli.calibration.sampling import evenly
-    from luvli.cli.tables import print_table
     from luvli.errors import InputError, require
     from luvli.files import file_lock
     from luvli.likelihood import density_name
@@ -75,18 +60,17 @@ def calibrate(
     for package in ("onnx", "safetensors", "sklearn", "scipy"):
         require(package, "calibrate")  # before faces are detected
     records: list[Any] = []
-    trained: list[Any] = []
+    training: list[Any] = []
     about: list[str] = []
     if recipe is not None:
-        _from_recipe(recipe, change or [], records, trained, about)
+        _from_recipe(recipe, change or [], records, training, about)
     if data:
-        _from_set(*data, split, subset, protocol, skip_bad, limit, records, about)
+        _from_set(*data, split, subset, skip_bad, limit, records, about)
     if limit is not None:
         records = evenly(records, limit)
     with file_lock(out):
         fitted = calibrate_model(
-            model, records, out, onnx=onnx, training=trained, learn_from=evenly(trained, learn),
-            success=success, corrupted_per_face=corrupted, name=name, version=version, data=about,
+            model, records, out, training=training, success=success, name=name, data=about,
             progress=lambda items: track(items, "faces", unit="faces"),
         )  # fmt: skip
     calibration = fitted.calibration
@@ -105,13 +89,11 @@ def calibrate(
         print_table(heads, rows, title=title)
     for line in fitted.advice:
         typer.echo(f"more faces needed: {line}")
-    for path in (out, onnx):
-        if path is not None:
-            typer.echo(str(path))
+    print_paths([out])
 
 
 def _from_recipe(
-    path: Path, changes: list[str], records: list[Any], trained: list[Any], about: list[str]
+    path: Path, changes: list[str], records: list[Any], training: list[Any], about: list[str]
 ) -> None:
     """Held-out and training faces of every source of photographs."""
     from luvli.errors import require
@@ -126,7 +108,7 @@ def _from_recipe(
             continue
         faces = load_source(name, source, chosen.data, chosen.network)
         records += faces.held_out
-        trained += faces.train
+        training += faces.train
         about.append(f"{len(faces.held_out):,} held-out faces of {name}")
 
 
@@ -135,7 +117,6 @@ def _from_set(
     folder: Path,
     split: str | None,
     subset: str | None,
-    protocol: str | None,
     skip_bad: bool,
     limit: int | None,
     records: list[Any],
@@ -146,7 +127,7 @@ def _from_set(
     from luvli.data.detector_boxes import with_detector_boxes
     from luvli.data.sets import load_set
 
-    found = load_set(name, folder, split, subset=subset, protocol=protocol, skip_bad=skip_bad)
+    found = load_set(name, folder, split, subset=subset, skip_bad=skip_bad)
     chosen = found.records if limit is None else evenly(found.records, limit)
     boxed = with_detector_boxes(chosen, cache_root())
     records += boxed

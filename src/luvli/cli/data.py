@@ -14,11 +14,12 @@ from luvli.cli.data_convert import convert
 from luvli.cli.data_markup import markup
 from luvli.cli.data_profile import profile
 from luvli.cli.data_synthesize import synthesize
+from luvli.cli.options import Verbs
 
 if TYPE_CHECKING:
     from luvli.data.record import FaceRecord
 
-data = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
+data = Verbs(name="data")
 
 Name = Annotated[str, typer.Argument(help="Data set, as `luvli data list` calls it.")]
 Root = Annotated[Path, typer.Argument(help="The folder that holds it; docs/data.md says how.")]

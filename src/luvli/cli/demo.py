@@ -7,38 +7,51 @@ from typing import Annotated
 
 import typer
 
+from luvli.cli.messages import print_licence
+from luvli.cli.tables import print_table
+
+PHOTOGRAPH = Path(__file__).with_name("astronaut.jpg")
+"""NASA's portrait of Eileen Collins, in the public domain"""
+
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("demo-output"),
-    model: Annotated[str, typer.Option(help="A shipped model, or a model file.")] = "luvli-68",
 ) -> None:
-    """Landmarks, their uncertainty and visibility on a public-domain photograph."""
-    from luvli.cli.predict import face_table, report_licence
-    from luvli.drawing.faces import draw_faces
-    from luvli.errors import require
+    """Landmarks, their 90 % ellipses, visibility and confidence on a public-domain photograph."""
+    from luvli.cli.predict import trust_text
+    from luvli.drawing.draw import draw
+    from luvli.drawing.sheet import captioned
     from luvli.image.read import read_image
     from luvli.image.write import write_image
     from luvli.prediction.parts import Row
     from luvli.prediction.predictor import load
     from luvli.prediction.writers import write_results
 
-    photograph = read_image(require("skimage.data", "demo").astronaut())
-    predictor = load(model)
+    photograph = read_image(PHOTOGRAPH)
+    predictor = load()
     faces = predictor.predict(photograph)
+    (face,) = faces
     overlay, close, results = (
         out / name for name in ("astronaut.png", "astronaut-face.png", "astronaut.json")
     )
-    likelihood = predictor.info.likelihood
-    drawn = draw_faces(photograph, list(faces), likelihood=likelihood, enlarge=3)
+    drawn = draw(photograph, faces, enlarge=3)
+    x0, y0, x1, y1 = (round(3 * edge) for edge in face.box)
+    edge = (x1 - x0) // 3
     write_image(overlay, drawn)
-    if len(faces):
-        x0, y0, x1, y1 = (round(3 * edge) for edge in faces[0].box)
-        edge = (x1 - x0) // 3
-        write_image(
-            close, drawn[max(0, y0 - edge) : y1 + edge, max(0, x0 - edge) : x1 + edge].copy()
-        )
-    write_results(results, [Row("astronaut.png", faces)], "json")
-    for face in faces:
-        face_table(face, f"astronaut (NASA), {predictor.info.name}")
+    cropped = drawn[max(0, y0 - edge) : y1 + edge, max(0, x0 - edge) : x1 + edge]
+    caption = f"confidence {trust_text(face)}; ellipses hold their landmarks 90 % of the time"
+    write_image(close, captioned(cropped, caption, 22))
+    write_results(results, [Row(PHOTOGRAPH.name, faces)], "json")
+    spread = face.uncertainty
+    rows = [
+        ["confidence", trust_text(face)],
+        ["landmarks", f"{len(face)}"],
+        ["hidden by the head itself", f"{(~face.visible()).sum()}"],
+        ["mean uncertainty", f"{spread.mean():.2f} px"],
+        ["smallest", f"{spread.min():.2f} px"],
+        ["largest", f"{spread.max():.2f} px"],
+    ]
+    rows += [[f"least sure: {name}", f"{value:.2f} px"] for name, value in face.least_sure()]
+    print_table(["face", ""], rows, title=f"astronaut (NASA), {predictor.info.name}")
     typer.echo(f"overlay: {overlay}\nface:    {close}\nnumbers: {results}")
-    report_licence(predictor.info)
+    print_licence(predictor.info)

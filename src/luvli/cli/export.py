@@ -7,25 +7,24 @@ from typing import Annotated
 
 import typer
 
+from luvli.cli.options import Modules
+from luvli.cli.tables import print_table
+
 
 def export(
     model: Annotated[Path, typer.Argument(help="A .safetensors model.")],
     onnx: Annotated[Path, typer.Option("--onnx", help="The ONNX file to write.")],
     int8: Annotated[
-        bool, typer.Option("--int8", help="8-bit convolutions; needs --images for their ranges.")
-    ] = False,
-    images: Annotated[
-        Path | None, typer.Option(help="Folder with images of faces, to set 8-bit ranges.")
+        Path | None,
+        typer.Option(help="8-bit convolutions; their ranges are set with the images of faces in "
+                          "this folder."),
     ] = None,
     labels: Annotated[
         Path | None,
         typer.Option(help="Folder with labelled faces: what 8 bits cost is measured on it."),
     ] = None,
-    modules: Annotated[
-        list[str] | None,
-        typer.Option("--import", help="Python module that registers the model's trunk."),
-    ] = None,
-) -> None:
+    modules: Modules = None,
+) -> None:  # fmt: skip
     """Write a model as ONNX, checked against PyTorch before it appears.
 
     Input: `crops` (B, S, S, 3) uint8 RGB, any B. Outputs in crop pixels: `landmarks`
@@ -33,8 +32,7 @@ def export(
 
     Example: `luvli export runs/mine/model.safetensors --onnx mine.onnx`
     """
-    from luvli.cli.tables import print_table
-    from luvli.errors import InputError, require
+    from luvli.errors import require
     from luvli.models import find_model
 
     require("torch", "train")
@@ -44,19 +42,16 @@ def export(
     from luvli.prediction.quantize import quantize_with_images
 
     import_modules(modules or [])
-    if int8 and images is None:
-        raise InputError("--int8 needs images of faces to set its ranges: add --images FOLDER.")
     source = find_model(model, "torch")
-    if not int8:
-        found = export_onnx(source, onnx)
+    if int8 is None:
+        parity = export_onnx(source, onnx)
         typer.echo(
             f"{onnx}: {onnx.stat().st_size / 1e6:.1f} MB, differs from PyTorch by at most "
-            f"{found.pixels:.1g} px, {found.covariance:.1g} in covariance (relative), "
-            f"{found.visibility:.1g} in visibility."
+            f"{parity.pixels:.1g} px, {parity.covariance:.1g} in covariance (relative), "
+            f"{parity.visibility:.1g} in visibility."
         )
         return
-    assert images is not None
-    quantize_with_images(source, onnx, images)
+    quantize_with_images(source, onnx, int8)
     typer.echo(f"{onnx}: {onnx.stat().st_size / 1e6:.1f} MB, 8 bits")
     if labels is None:
         typer.echo("What 8 bits cost was not measured: add --labels FOLDER.")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import typer
-
 from luvli.cli import figure, table
+from luvli.cli.options import Verbs
 
-paper = typer.Typer(no_args_is_help=True, help="Tables and figures of the paper, with our rows.")
+paper = Verbs(name="paper", help="Tables and figures of the paper, with our rows.")
 paper.command()(table.table)
 paper.command()(figure.figure)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import textwrap
@@ -10,7 +11,10 @@ from typing import Annotated
 
 import typer
 
-recipes = typer.Typer(no_args_is_help=True, help="List, show and compare recipes.")
+from luvli.cli.options import Changes, Modules, Precision, Verbs
+from luvli.cli.tables import print_table
+
+recipes = Verbs(name="recipes", help="List, show and compare recipes.")
 
 
 @recipes.command("list")
@@ -52,18 +56,10 @@ def run_recipes(
     seeds: Annotated[
         int, typer.Option(help="Train each recipe so many times, with seeds in a row.")
     ] = 1,
-    change: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Change a value where recipes have it: key=value."),
-    ] = None,
-    modules: Annotated[
-        list[str] | None,
-        typer.Option("--import", help="Python module that registers trunks or losses."),
-    ] = None,
+    change: Changes = None,
+    modules: Modules = None,
     threads: Annotated[int, typer.Option(help="CPU threads.")] = 1,
-    precision: Annotated[
-        str, typer.Option(help="32-true, or bf16-mixed or 16-mixed where the hardware has it.")
-    ] = "32-true",
+    precision: Precision = "32-true",
     reference: Annotated[str, typer.Option(help="The row that others differ from.")] = "luvli",
 ) -> None:
     """Train every recipe of a folder, one after the other, and compare them on held-out faces.
@@ -74,10 +70,7 @@ def run_recipes(
 
     Example: `luvli recipes run recipes/mini/ablation --data DATA --out runs/ablation --seeds 3`
     """
-    import os
-
     os.environ.setdefault("GOMP_SPINCOUNT", "2000")  # see `luvli train`
-    from luvli.cli.tables import print_table
     from luvli.errors import require
 
     require("torch", "train")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-ENGINES = ("local", "ray")
+from luvli.cli.options import Engine, refuse
 
 
 def serve(
@@ -29,21 +30,10 @@ def serve(
     limit: Annotated[
         list[str] | None, typer.Option(help="name=value, see docs/serving.md; may be repeated.")
     ] = None,
-    engine: Annotated[
-        str, typer.Option(help="local, or ray: Ray Serve, on the machines of a cluster.")
-    ] = "local",
-    address: Annotated[
-        str | None, typer.Option(help="ray: the cluster's address; this machine by default.")
-    ] = None,
+    engine: Engine = "local",
     replicas: Annotated[
-        int | None, typer.Option(help="ray: copies of the server, at least; 1 by default.", min=1)
-    ] = None,
-    max_replicas: Annotated[
-        int | None, typer.Option(help="ray: and at most, when the load asks for them.", min=1)
-    ] = None,
-    target_requests: Annotated[
-        int | None,
-        typer.Option(help="ray: requests in flight at each before another starts; 8 by default."),
+        str | None,
+        typer.Option(help="ray: how many copies of the server; 2:8 for 2 to 8, by the load."),
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="A log line per request.")] = False,
 ) -> None:
@@ -54,8 +44,7 @@ def serve(
 
     Example: `luvli serve`, then open http://127.0.0.1:8000
     """
-    from luvli.cli.predict import refuse_options
-    from luvli.errors import require, unknown_choice
+    from luvli.errors import require
     from luvli.serving.settings import (
         Limits,
         ServerSettings,
@@ -64,16 +53,11 @@ def serve(
         read_tokens,
     )
 
-    if engine not in ENGINES:
-        raise unknown_choice("engine", engine, ENGINES)
     on_ray = engine == "ray"
     if on_ray:
-        unfit = {"--workers": workers > 1}
-        refuse_options(unfit, "it is for --engine local: give --replicas")
+        refuse({"--workers": workers > 1}, "it is for --engine local: give --replicas")
     else:
-        only_ray = {"--address": address, "--replicas": replicas, "--max-replicas": max_replicas,
-                    "--target-requests": target_requests}  # fmt: skip
-        refuse_options(only_ray, "it is for --engine ray")
+        refuse({"--replicas": replicas}, "it is for --engine ray")
     tokens = read_tokens(token_file) if token_file else ()
     check_exposure(host, tokens, open_to_all)
     limits = Limits.parse(limit or [])
@@ -96,8 +80,8 @@ def serve(
     if on_ray:
         from luvli.scale.ray_serve import Replicas, serve_on_ray
 
-        copies = Replicas(replicas or 1, max_replicas, target_requests or 8)
-        serve_on_ray(settings, copies, address, announce)
+        copies = Replicas.parse(replicas or "1")
+        serve_on_ray(settings, copies, os.environ.get("RAY_ADDRESS"), announce)
         return
     from luvli.serving import run
 

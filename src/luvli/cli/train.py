@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from luvli.cli.options import Changes, Modules, Precision, SkipBad
+
 
 def train(
     recipe: Annotated[
@@ -19,19 +21,14 @@ def train(
     data: Annotated[
         Path | None, typer.Option(help="The folder of the faces: the same as --set data.root=.")
     ] = None,
-    change: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Change a value: key=value, e.g. stages.luvli.epochs=3."),
-    ] = None,
+    change: Changes = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the last checkpoint in the folder.")
     ] = False,
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave out faces with damaged images or labels.")
-    ] = False,
-    modules: Annotated[
-        list[str] | None,
-        typer.Option("--import", help="Python module that registers trunks or losses."),
+    skip_bad: SkipBad = False,
+    modules: Modules = None,
+    log: Annotated[
+        str | None, typer.Option(help="Also log to wandb or mlflow, which must be installed.")
     ] = None,
     threads: Annotated[
         int,
@@ -44,15 +41,8 @@ def train(
     devices: Annotated[
         str, typer.Option(help="How many devices of this machine, or which: 1, 2, auto, 0,1.")
     ] = "1",
-    nodes: Annotated[int, typer.Option(help="How many machines.")] = 1,
     accelerator: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
-    precision: Annotated[
-        str, typer.Option(help="32-true, or bf16-mixed or 16-mixed where the hardware has it.")
-    ] = "32-true",
-    activation_checkpointing: Annotated[
-        bool,
-        typer.Option("--activation-checkpointing", help="Less memory: compute activations twice."),
-    ] = False,
+    precision: Precision = "32-true",
 ) -> None:
     """Train a model as a recipe says.
 
@@ -75,22 +65,11 @@ def train(
 
     import_modules(modules or [])
     changes = [*(change or []), *([f"data.root={data}"] if data else [])]
-    chosen = read_recipe(recipe, changes)
-    if skip_bad:
-        names = [f"data.sources.{name}" for name in chosen.data.sources]
-        names += [f"data.validation.{name}" for name in chosen.data.validation]
-        everywhere = [f"{name}.skip_bad=true" for name in names]
-        chosen = read_recipe(recipe, [*changes, *everywhere])
+    chosen = read_recipe(recipe, changes, skip_bad=skip_bad)
     options = RunOptions(
-        resume,
-        accelerator,
-        devices,
-        nodes,
-        precision,
-        threads,
-        workers,
-        activation_checkpointing,
-    )
+        resume=resume, accelerator=accelerator, devices=devices, precision=precision,
+        threads=threads, workers=workers, log=log,
+    )  # fmt: skip
     try:
         run(chosen, out or Path("runs") / chosen.name, options)
     except Stopped as stopped:

@@ -7,6 +7,10 @@ from typing import Annotated
 
 import typer
 
+from luvli.cli.messages import print_paths, warn
+from luvli.cli.options import ModelName
+from luvli.cli.tables import print_table
+
 
 def triage(
     results: Annotated[
@@ -16,9 +20,7 @@ def triage(
     max_failure_rate: Annotated[
         float, typer.Option(help="At most this share of the accepted faces failed.")
     ] = 0.05,
-    model: Annotated[
-        str, typer.Option(help="The calibrated model that made the predictions.")
-    ] = "luvli-68",
+    model: ModelName = "luvli-68",
 ) -> None:
     """Accept faces so that at most a wanted share of them failed, with 95 % confidence.
 
@@ -31,7 +33,6 @@ def triage(
     """
     from luvli.calibration.shift import shift_of
     from luvli.calibration.triage_results import triage_results, write_pictures
-    from luvli.cli.tables import print_table
     from luvli.prediction.predictor import load
     from luvli.trust.trust import Trust
 
@@ -52,12 +53,9 @@ def triage(
     print_table(["triage", ""], rows)
     shift = shift_of(summary.sampled(), trust)
     if shift is not None and shift.alarm:
-        typer.secho(
-            f"luvli: these faces differ from the calibration faces ({shift.worst} most: p = "
+        warn(
+            f"these faces differ from the calibration faces ({shift.worst} most: p = "
             f"{shift.p_values[shift.worst]:.1g}): the bound may not hold; calibrate on faces "
-            "like these.",
-            fg="yellow",
-            err=True,
+            "like these."
         )
-    for path in (*summary.written, *pictures):
-        typer.echo(str(path))
+    print_paths((*summary.written, *pictures))

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from luvli.drawing.faces import draw_faces, readable_enlargement
+from luvli.drawing.faces import COVERAGE, draw_faces, readable_enlargement
 from luvli.faces import FaceLandmarks
 from luvli.image.read import ImageArray, read_image
 from luvli.image.source import AnyImage, Color, plain_source
@@ -16,17 +16,18 @@ from luvli.image.source import AnyImage, Color, plain_source
 def draw(
     image: AnyImage,
     faces: FaceLandmarks | Iterable[FaceLandmarks],
-    coverage: float | None = None,
-    mahalanobis: float = 1.0,
+    coverage: float = COVERAGE,
+    mahalanobis: float | None = None,
     enlarge: float | Literal["readable"] = 1.0,
     color: Color = "rgb",
 ) -> ImageArray:
     """Faces on a copy of an image: points yellow, error ellipses blue, fading where a landmark
     is hidden, hollow where something covers it.
 
-    Ellipses lie at Mahalanobis distance `mahalanobis`, or hold the share `coverage` (0.95) if
-    the model is right. `enlarge="readable"` enlarges small images. Arrays in `color` "bgr" come
-    back so, ready for `cv2.imshow`; everything else comes back as RGB (H, W, 3) uint8.
+    Ellipses hold the share `coverage` if the model is right; with `mahalanobis` they lie at that
+    distance instead (the paper draws 1). `enlarge="readable"` enlarges small images. Arrays in
+    `color` "bgr" come back so, ready for `cv2.imshow`; everything else comes back as RGB
+    (H, W, 3) uint8.
 
     >>> face = FaceLandmarks(points=[[10.0, 10.0]], covariance=[4 * np.eye(2)],
     ...                      visibility=[1.0], box=[0, 0, 20, 20], markup="mine1")

@@ -29,6 +29,9 @@ GREEN: Colour = (0, 215, 70)
 RED: Colour = (230, 40, 40)
 DARK: Colour = (20, 20, 30)
 
+COVERAGE = 0.9
+"""share of the landmarks that drawn ellipses hold; at Mahalanobis distance 1, as the paper draws
+them, they disappear under the points"""
 LEVELS = 16
 """steps of transparency; landmarks of the same step are drawn together"""
 _SHIFT = 4  # OpenCV draws at 1/16 of a pixel
@@ -40,15 +43,15 @@ def draw_face(
     image: ImageArray,
     face: FaceLandmarks,
     truth: ArrayLike | None = None,
-    coverage: float | None = None,
-    mahalanobis: float = 1.0,
+    coverage: float = COVERAGE,
+    mahalanobis: float | None = None,
     likelihood: str = "laplace",
 ) -> ImageArray:
     """A copy of the image with one face's points, ellipses and, if given, labels (k, 2).
 
-    Ellipses are at Mahalanobis distance `mahalanobis`, or, with `coverage`, where they hold
-    that probability under the model's `likelihood`. Labels may have NaN rows. Where the
-    model's visibility was not trained, everything is opaque.
+    Ellipses hold the probability `coverage` under the model's `likelihood`, or lie at Mahalanobis
+    distance `mahalanobis` where that is given. Labels may have NaN rows. Where the model's
+    visibility was not trained, everything is opaque.
 
     >>> face = FaceLandmarks(points=[[10.0, 10.0]], covariance=[4 * np.eye(2)],
     ...                      visibility=[1.0], box=[0, 0, 20, 20], markup="mine1")
@@ -64,8 +67,8 @@ def draw_face(
 def draw_faces(
     image: ImageArray,
     faces: Sequence[FaceLandmarks],
-    coverage: float | None = None,
-    mahalanobis: float = 1.0,
+    coverage: float = COVERAGE,
+    mahalanobis: float | None = None,
     likelihood: str = "laplace",
     enlarge: float = 1.0,
 ) -> ImageArray:
@@ -98,8 +101,8 @@ def readable_enlargement(image: ImageArray, faces: Sequence[FaceLandmarks]) -> i
     return int(max(1, min(wanted, 1600 // max(image.shape[:2]), 6)))
 
 
-def _radius(coverage: float | None, mahalanobis: float, likelihood: str) -> float:
-    if coverage is None:
+def _radius(coverage: float, mahalanobis: float | None, likelihood: str) -> float:
+    if mahalanobis is not None:
         return mahalanobis
     check_range("coverage", coverage, 0, 1, ends=False)
     return float(family(likelihood).radius_quantile(coverage))

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from luvli.drawing.draw import draw
+from luvli.drawing.faces import COVERAGE
 from luvli.errors import InputError
 from luvli.faces import Faces
 from luvli.files import PathLike, whole_file
@@ -150,7 +151,7 @@ def write_video(
                 write_pts_files(out / stem / f"{row.frame:06d}", row.faces)
             if video is not None and row.frame is not None:
                 frame = next(frames)
-                video.write(draw_result(settings, frame.image, row.faces), frame.time)
+                video.write(draw_result(frame.image, row.faces), frame.time)
     if video is not None and video.sound_lost:
         done.notes.append(f"{sound} {video.sound_lost}.")
     if writer is not None or format == "pts":
@@ -163,7 +164,7 @@ def draw_video(
     out: PathLike,
     model: Predictor | str = "luvli-68",
     smooth: bool = False,
-    coverage: float | None = None,
+    coverage: float = COVERAGE,
 ) -> None:
     """Write a copy of a video with the faces drawn on it; the sound is kept.
 
@@ -172,7 +173,7 @@ def draw_video(
         out: the file to write; .mp4, or .mkv, which holds any sound.
         model: a loaded model, or the name of one.
         smooth: filter each landmark over time.
-        coverage: share that the ellipses hold, e.g. 0.95; None: Mahalanobis distance 1.
+        coverage: share that the ellipses hold.
     """
     predictor = load(model) if isinstance(model, str) else model
     rate = VideoReader(source).rate

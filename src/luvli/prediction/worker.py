@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from luvli.drawing.faces import draw_faces, readable_enlargement
-from luvli.errors import InputError, OutputError
+from luvli.errors import InputError, OutputError, check_range
 from luvli.faces import Faces
 from luvli.image.detect import MIN_SCORE, Detector
 from luvli.image.photograph import Photograph
@@ -51,14 +51,10 @@ class JobSettings:
     """folder for the results, or the URI of one"""
     format: str = "json"
     draw: bool = False
-    coverage: float | None = None
-    """what share the drawn ellipses hold; None: Mahalanobis distance 1"""
     smooth: bool = False
     min_score: float = MIN_SCORE
     min_confidence: float | None = None
     """leave out faces whose alignment is less likely to have succeeded"""
-    max_uncertainty: float | None = None
-    """leave out faces whose landmarks have a larger mean standard deviation, in % of the box"""
     try_rotations: bool = False
     image_column: str | None = None
     """Parquet: the column with images, as bytes or as paths"""
@@ -71,17 +67,9 @@ class JobSettings:
 
     def __post_init__(self) -> None:
         check_format(self.format)
-        if self.coverage is not None and not 0 < self.coverage < 1:
-            hint = f": 95 % is {self.coverage / 100:g}" if 1 < self.coverage < 100 else ""
-            raise InputError(f"--coverage must lie between 0 and 1, got {self.coverage:g}{hint}.")
-        for name in ("min_score", "min_confidence"):
-            value = getattr(self, name)
-            if value is not None and not 0 <= value <= 1:
-                raise InputError(f"--{name.replace('_', '-')} must lie in 0..1, got {value:g}.")
-        if self.max_uncertainty is not None and not self.max_uncertainty > 0:
-            raise InputError(f"--max-uncertainty must be above 0, got {self.max_uncertainty:g}.")
-        if self.part_size is not None and self.part_size < 1:
-            raise InputError(f"--part-size must be at least 1, got {self.part_size}.")
+        check_range("--min-score", self.min_score, 0, 1)
+        check_range("--min-confidence", self.min_confidence or 0, 0, 1)
+        check_range("--part-size", self.part_size or 1, 1)
         if is_uri(self.out):
             if self.format != "parts" or self.draw:
                 raise InputError(
@@ -93,17 +81,10 @@ class JobSettings:
 
     def select(self, row: Row) -> Row:
         """The row with those faces that are sure enough."""
-        faces = row.faces
-        sure = np.ones(len(faces), bool)
-        if self.min_confidence is not None:
-            sure &= np.nan_to_num(faces.confidence) >= self.min_confidence
-        if self.max_uncertainty is not None:
-            sides = faces.boxes[:, 2:] - faces.boxes[:, :2]
-            share = 100 * faces.uncertainty.mean(axis=1) / np.sqrt(sides.prod(axis=1))
-            sure &= share <= self.max_uncertainty
-        if sure.all():
+        if self.min_confidence is None:
             return row
-        return row._replace(faces=faces[sure], filtered=int((~sure).sum()))
+        sure = np.nan_to_num(row.faces.confidence) >= self.min_confidence
+        return row._replace(faces=row.faces[sure], filtered=int((~sure).sum()))
 
 
 @dataclass(frozen=True)
@@ -283,7 +264,7 @@ class PartWorker:
         if name in self.untouched:
             notes.append(left_as_it_is(self.settings, name))
             return
-        image = draw_result(self.settings, photograph.whole(), faces, enlarge=True)
+        image = draw_result(photograph.whole(), faces, enlarge=True)
         write_image(Path(self.settings.out) / name, image)
 
     def _video(self, part: Part) -> PartResult:
@@ -334,15 +315,11 @@ def drawing_name(item: Sequence[str]) -> str:
     return f"{stem}{DRAWN}{suffix if suffix in WRITABLE else '.png'}"
 
 
-def draw_result(
-    settings: JobSettings, image: ImageArray, faces: Faces, enlarge: bool = False
-) -> ImageArray:
+def draw_result(image: ImageArray, faces: Faces, enlarge: bool = False) -> ImageArray:
     """The faces on their image, which is enlarged, if asked for, until they can be seen."""
     several = list(faces)
     factor = readable_enlargement(image, several) if enlarge else 1.0
-    return draw_faces(
-        image, several, coverage=settings.coverage, likelihood=faces.likelihood, enlarge=factor
-    )
+    return draw_faces(image, several, likelihood=faces.likelihood, enlarge=factor)
 
 
 def left_as_it_is(settings: JobSettings, name: str) -> str:

@@ -108,7 +108,7 @@ def knock(address: str) -> None:
 def _no_cluster(address: str, error: Exception) -> InputError:
     return InputError(
         f"there is no Ray cluster at {address} ({_why(error)}): start one with ray start --head, "
-        "or leave --address out to use this machine alone."
+        "or unset RAY_ADDRESS to use this machine alone."
     )
 
 

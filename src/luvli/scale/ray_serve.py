@@ -8,6 +8,7 @@ spreads requests over them and replaces those that die. A request that a dying r
 from __future__ import annotations
 
 import logging
+import re
 import signal
 import tempfile
 import threading
@@ -38,11 +39,17 @@ class Replicas:
     target_requests: int = 8
     """requests in flight at each beyond which another is started"""
 
-    def __post_init__(self) -> None:
-        if self.minimum < 1 or self.target_requests < 1:
-            raise InputError("--replicas and --target-requests must be 1 or more.")
-        if self.maximum is not None and self.maximum < self.minimum:
-            raise InputError(f"--max-replicas must be {self.minimum} or more, as --replicas is.")
+    @classmethod
+    def parse(cls, text: str) -> Replicas:
+        """`2`, or `2:8` for two to eight.
+
+        >>> Replicas.parse("2:8")
+        Replicas(minimum=2, maximum=8, target_requests=8)
+        """
+        numbers = re.fullmatch(r"([1-9]\d{0,4})(?::([1-9]\d{0,4}))?", text)
+        if numbers is None or (numbers[2] and int(numbers[2]) < int(numbers[1])):
+            raise InputError(f"--replicas {text} cannot be: write a number (2) or a range (2:8).")
+        return cls(int(numbers[1]), int(numbers[2]) if numbers[2] else None)
 
     def options(self) -> dict[str, Any]:
         """As a Ray deployment wants it.
@@ -137,7 +144,7 @@ def serve_on_ray(
         if others := set(status.applications) - {NAME}:
             raise InputError(
                 f"the Ray cluster serves {', '.join(sorted(others))} already, with a port of its "
-                "own: end that with serve shutdown, or give the --address of another cluster."
+                "own: end that with serve shutdown, or set RAY_ADDRESS to that of another cluster."
             )
         if status.applications or status.proxies:
             serve.shutdown()  # what an earlier command that was killed has left

@@ -84,7 +84,7 @@ def _draw(
     predictor: Predictor,
     file: tuple[str, bytes],
     answer: Answer,
-    coverage: float | None,
+    coverage: float,
 ) -> bytes:
     # decoded a second time, so that no decoded image waits in memory for the network
     image = decode(file[1], engine.settings.limits, file[0])

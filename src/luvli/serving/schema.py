@@ -30,7 +30,7 @@ class PredictQuery(BaseModel, extra="forbid"):
     model: ModelName = None
     boxes: str | None = Field(default=None, description=BOXES)
     min_score: Score = MIN_SCORE
-    coverage: float | None = Field(default=None, gt=0, lt=1, description="Of a drawing's ellipses.")
+    coverage: float = Field(default=0.9, gt=0, lt=1, description="Of a drawing's ellipses.")
     regions: _Regions = False
 
 

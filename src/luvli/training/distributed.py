@@ -6,6 +6,7 @@ environment (torchrun, SLURM), and PyTorch's own collectives do the work.
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 from collections.abc import Iterator
@@ -20,9 +21,12 @@ from luvli.errors import InputError, check_range, require, unknown_choice
 from luvli.network import LUVLi, NetworkConfig
 from luvli.training.recipe import BatchNorm
 
-ACCELERATORS = ("auto", "cpu", "cuda", "gpu", "mps")
-PRECISIONS = ("32-true", "bf16-mixed", "16-mixed")
-THREAD_VALUES = 2**18
+_CHOICES = {
+    "accelerator": ("auto", "cpu", "cuda", "gpu", "mps"),
+    "precision": ("32-true", "bf16-mixed", "16-mixed"),
+    "log": (None, "wandb", "mlflow"),
+}
+_THREAD_VALUES = 2**18
 """how many values the network's widest layers must have for each thread that shares them"""
 
 
@@ -33,21 +37,20 @@ class RunOptions:
     resume: bool = False
     accelerator: str = "auto"
     devices: str = "1"
-    nodes: int = 1
     precision: str = "32-true"
     threads: int = 1
     """CPU threads of each process; the network takes as many of them as it has work for"""
     workers: int = 0
     """processes that prepare data, for each training process; 0: a thread of its own does"""
-    activation_checkpointing: bool = False
-    """keep fewer activations and compute them twice: less memory, more time"""
+    log: str | None = None
+    """a tracker to log to beside TensorBoard: wandb or mlflow"""
 
     def __post_init__(self) -> None:
-        for name, smallest in (("threads", 1), ("nodes", 1), ("workers", 0)):
-            check_range(f"--{name}", getattr(self, name), smallest)
-        for name, choices in (("accelerator", ACCELERATORS), ("precision", PRECISIONS)):
+        check_range("--threads", self.threads, 1)
+        check_range("--workers", self.workers, 0)
+        for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
-                raise unknown_choice(name, getattr(self, name), choices)
+                raise unknown_choice(name, getattr(self, name), filter(None, choices))
         if not re.fullmatch(r"auto|-1|0*[1-9]\d*|\d+(,\d+)+,?|\d+,", self.devices):
             raise InputError(
                 f"--devices {self.devices} cannot be: give how many (1, 2), which of them (0,1), "
@@ -56,7 +59,10 @@ class RunOptions:
 
 
 def launch(options: RunOptions) -> Any:
-    """A running Fabric; in a job of several processes each of them comes back with its own."""
+    """A running Fabric; in a job of several processes each of them comes back with its own.
+
+    In a job of torchrun or SLURM, the environment says how many machines there are.
+    """
     fabric_module = require("lightning_fabric", "train")
     exceptions = require("lightning_fabric.utilities.exceptions", "train")
     environments = require("lightning_fabric.plugins.environments", "train")
@@ -67,13 +73,17 @@ def launch(options: RunOptions) -> Any:
     devices: Any = options.devices
     if devices.lstrip("-").isdecimal():
         devices = int(devices)
-    jobs = (environments.TorchElasticEnvironment, environments.SLURMEnvironment)
-    several = devices != 1 or options.nodes > 1 or any(job.detect() for job in jobs)
+    nodes, jobs = 1, (environments.TorchElasticEnvironment, environments.SLURMEnvironment)
+    if jobs[0].detect():
+        nodes = int(os.environ["WORLD_SIZE"]) // int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    elif jobs[1].detect():
+        nodes = int(os.environ.get("SLURM_NNODES", 1))
+    several = devices != 1 or any(job.detect() for job in jobs)
     try:
         fabric = fabric_module.Fabric(
             accelerator=options.accelerator,
             devices=devices,
-            num_nodes=options.nodes,
+            num_nodes=nodes,
             precision=options.precision,
             strategy="ddp" if several else "auto",
         )
@@ -95,7 +105,7 @@ def network_threads(threads: int, config: NetworkConfig, faces: int) -> int:
     4
     """
     values = faces * config.channels * config.heatmap_size**2
-    return max(1, min(threads, values // THREAD_VALUES))
+    return max(1, min(threads, values // _THREAD_VALUES))
 
 
 def prepare_norms(network: LUVLi, choice: BatchNorm, processes: int, on_cpu: bool) -> LUVLi:

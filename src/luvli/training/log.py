@@ -8,7 +8,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from luvli.errors import require
 from luvli.files import whole_file, write_text, writing
 from luvli.image.read import ImageArray
 from luvli.image.write import write_image
@@ -42,8 +43,11 @@ class Log(Callback):
     Only the first process of a run writes anything (`active`).
     """
 
-    def __init__(self, folder: Path, first_step: int, active: bool = True) -> None:
-        """`first_step`: the run's next step; what was written about it before is forgotten."""
+    def __init__(
+        self, folder: Path, first_step: int, active: bool = True, tracker: str | None = None
+    ) -> None:
+        """`first_step`: the run's next step; what was written about it before is forgotten.
+        `tracker`: wandb or mlflow, to log to as well."""
         self.folder, self.active = folder, active
         self._bar: Any = None
         self._watched = ""
@@ -57,6 +61,7 @@ class Log(Callback):
             make: Any = SummaryWriter
             self._events = make(str(folder / "tensorboard"), purge_step=first_step)
             self._events.flush()
+        self._tracker = None if tracker is None else start_tracker(tracker, folder)
 
     def _writing(self) -> AbstractContextManager[None]:
         return writing(self.folder, "free some space and give --resume.")
@@ -143,6 +148,10 @@ class Log(Callback):
             for name, value in numbers.items():
                 self._events.add_scalar(f"{kind} {watched}".strip() + f"/{name}", value, step)
             self._events.flush()  # an error of the writer's thread shows here
+        if self._tracker is not None:
+            self._tracker(
+                {f"{kind}/{watched or stage.name}/{n}": v for n, v in numbers.items()}, step
+            )
 
     def stage_ends(self, stage: StageTrainer) -> None:
         self.close_bar()
@@ -161,6 +170,18 @@ class Log(Callback):
         if self.active:
             with contextlib.suppress(OSError):  # what went wrong has been said
                 self._events.close()
+
+
+def start_tracker(name: str, folder: Path) -> Callable[[dict[str, float], int], Any]:
+    """A function that logs numbers of a step to wandb or mlflow, under the name of the run's
+    folder; a run that is resumed goes on there."""
+    module: Any = require(name, "train")
+    if name == "wandb":
+        run = module.init(project="luvli", name=folder.name, id=folder.name, resume="allow")
+        return lambda numbers, step: run.log(numbers, step=step)
+    module.set_experiment("luvli")
+    module.start_run(run_name=folder.name)
+    return lambda numbers, step: module.log_metrics(numbers, step=step)
 
 
 def mean_losses(parts: Sequence[Mapping[str, Tensor]], counter: StepCounter) -> dict[str, float]:

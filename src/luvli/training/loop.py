@@ -81,7 +81,7 @@ def train(
             counter = StepCounter(**checkpoint["counter"])
         if fabric.is_global_zero:
             write_text(out / "recipe.yaml", write_recipe(recipe))
-        log = Log(out, counter.global_step + 1, fabric.is_global_zero)
+        log = Log(out, counter.global_step + 1, fabric.is_global_zero, options.log)
         run = TrainingRun(recipe, out, options, fabric, log)
         try:
             if checkpoint is not None:
@@ -225,9 +225,7 @@ class StageTrainer:
     def _make_network(self, weights: Weights | None, checkpoint: dict[str, Any] | None) -> None:
         stage, fabric, recipe = self.stage, self.fabric, self.run.recipe
         torch.manual_seed(recipe.seed * 1000 + list(recipe.stages).index(self.name))
-        network = build(
-            self.config, activation_checkpointing=self.run.options.activation_checkpointing
-        )
+        network = build(self.config, activation_checkpointing=recipe.activation_checkpointing)
         if checkpoint is not None:
             network.load_state_dict(checkpoint["network"])
         elif weights is not None:

@@ -302,6 +302,8 @@ class Recipe(StrictConfig):
     checkpoint_minutes: float = Field(default=5.0, gt=0)
     keep_checkpoints: Positive = 3
     """only so many of the last checkpoints stay"""
+    activation_checkpointing: bool = False
+    """keep fewer activations and compute them twice: the same result, less memory, more time"""
     licence: str = ""
     """what the data allow the weights to be used for; goes into the model file"""
 

@@ -75,13 +75,14 @@ def recipe_summary(path: Path) -> str:
     return re.split(r"(?<=[a-z)\]])\. ", words)[0].rstrip(".")  # not at 2.0 or 0.8 MB
 
 
-def read_recipe(path: PathLike, overrides: Sequence[str] = ()) -> Recipe:
+def read_recipe(path: PathLike, overrides: Sequence[str] = (), skip_bad: bool = False) -> Recipe:
     """A recipe from its YAML file, or a shipped one by its name (`quick`).
 
     `extends: other.yaml`, relative to the file, takes everything from another recipe first;
     mappings are merged, anything else is replaced. `stage_defaults` holds what stages share: each
     takes from it what it does not set itself. `overrides` are `key=value` pairs with
-    dots between the keys, values in YAML: `stages.luvli.epochs=3`.
+    dots between the keys, values in YAML: `stages.luvli.epochs=3`. `skip_bad` sets that of every
+    source.
     """
     source = find_recipe(path)
     plain = content = _read_layers(source, ())
@@ -98,7 +99,13 @@ def read_recipe(path: PathLike, overrides: Sequence[str] = ()) -> Recipe:
         with contextlib.suppress(InputError):
             make_recipe(plain, place)
             place = "--set"
-    return make_recipe(content, place)
+    recipe = make_recipe(content, place)
+    if not skip_bad:
+        return recipe
+    names = [("sources", name) for name in recipe.data.sources]
+    names += [("validation", name) for name in recipe.data.validation]
+    everywhere = [f"data.{kind}.{name}.skip_bad=true" for kind, name in names]
+    return read_recipe(path, [*overrides, *everywhere])
 
 
 def parse_override(override: str) -> tuple[list[str], Any]:
