@@ -59,7 +59,7 @@ def confidences(model: Predictor, head: Head) -> ImageArray:
     panels = []
     for scene in shown:
         (face,) = model.predict(scene.image, boxes=[scene.box])
-        title = f"{scene.corruption} {confidence_text(face.confidence or 0.0)}"
+        title = f"{scene.corruption} {confidence_text(face.confidence)}"
         panels.append(titled(luvli.draw(scene.image, [face]), title))
     return contact_sheet(panels, 4)
 

@@ -51,12 +51,14 @@ FILE_FIELDS = (
 """the fields that travel in files; the others stay with the model that made the face"""
 
 
-def confidence_text(confidence: float) -> str:
+def confidence_text(confidence: float | None) -> str:
     """A confidence for people: no face is certain, so none is printed as 1.00.
 
-    >>> confidence_text(0.9973), confidence_text(0.412)
-    ('> 0.99', '0.41')
+    >>> confidence_text(0.9973), confidence_text(0.412), confidence_text(None)
+    ('> 0.99', '0.41', 'not calibrated')
     """
+    if confidence is None:
+        return "not calibrated"
     text = f"{confidence:.2f}"
     return "> 0.99" if text == "1.00" else text
 

@@ -301,8 +301,6 @@ def trust_text(face: FaceLandmarks) -> str:
     """The confidence, and what the triage makes of it."""
     from luvli.face_landmarks import confidence_text
 
-    if face.confidence is None:
-        return "not calibrated"
     decision = {None: "", True: ", accepted", False: ", for review"}[face.accepted]
     return f"{confidence_text(face.confidence)}{decision}"
 

@@ -149,9 +149,8 @@ class Log(Callback):
                 self._events.add_scalar(f"{kind} {watched}".strip() + f"/{name}", value, step)
             self._events.flush()  # an error of the writer's thread shows here
         if self._tracker is not None:
-            self._tracker(
-                {f"{kind}/{watched or stage.name}/{n}": v for n, v in numbers.items()}, step
-            )
+            place = f"{kind} {watched or stage.name}"
+            self._tracker({f"{place}/{name}": value for name, value in numbers.items()}, step)
 
     def stage_ends(self, stage: StageTrainer) -> None:
         self.close_bar()
