@@ -6,12 +6,16 @@ import ast
 import csv
 import json
 import runpy
+import shlex
 import shutil
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
+from typer.testing import Result
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -84,22 +88,58 @@ def test_rppg_region(run) -> None:
     assert len(rows) == 8 and all(float(row["red"]) > float(row["blue"]) for row in rows)
 
 
-def test_the_notebook_runs(newcomer_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cell by cell, as a kernel does: the value of a cell's last expression is what it shows."""
+@pytest.fixture
+def run_notebook(luvli: Callable[..., Result]) -> Callable[..., list[Any]]:
+    """Runs a notebook cell by cell and gives what the cells show, as a kernel does: the value of
+    their last expressions. `!luvli` commands run in this process, with {name} replaced by that
+    variable. `changes`: texts that are replaced, so that a training takes seconds."""
+
+    def run(name: str, changes: Mapping[str, str] = MappingProxyType({})) -> list[Any]:
+        notebook = json.loads((EXAMPLES / name).read_text(encoding="utf-8"))
+        names: dict[str, Any] = {}
+        shown = []
+        for cell in notebook["cells"]:
+            if cell["cell_type"] != "code":
+                continue
+            assert not cell["outputs"], "outputs are not kept in the file"
+            code = "".join(cell["source"])
+            for text, other in changes.items():
+                code = code.replace(text, other)
+            if code.startswith("!"):
+                for command in code.replace("\\\n", " ").splitlines():
+                    verb, *arguments = shlex.split(command.format_map(names))
+                    assert verb == "!luvli"
+                    done = luvli(*arguments)
+                    assert done.exit_code == 0, f"{command}: {done.output[-2000:]}"
+                continue
+            body = ast.parse(code)
+            last = body.body.pop() if isinstance(body.body[-1], ast.Expr) else None
+            exec(compile(body, "notebook", "exec"), names)
+            if isinstance(last, ast.Expr):
+                shown.append(eval(compile(ast.Expression(last.value), "notebook", "eval"), names))
+        return shown
+
+    return run
+
+
+def test_the_first_look_runs(
+    run_notebook: Callable[..., list[Any]], newcomer_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from PIL import Image
 
     monkeypatch.chdir(newcomer_folder)
-    notebook = json.loads((EXAMPLES / "first_look.ipynb").read_text(encoding="utf-8"))
-    names: dict[str, Any] = {}
-    shown = []
-    for cell in notebook["cells"]:
-        if cell["cell_type"] != "code":
-            continue
-        assert not cell["outputs"], "outputs are not kept in the file"
-        body = ast.parse("".join(cell["source"]))
-        last = body.body.pop() if isinstance(body.body[-1], ast.Expr) else None
-        exec(compile(body, "notebook", "exec"), names)
-        if isinstance(last, ast.Expr):
-            shown.append(eval(compile(ast.Expression(last.value), "notebook", "eval"), names))
+    shown = run_notebook("first_look.ipynb")
     assert sum(isinstance(value, Image.Image) for value in shown) == 2
     assert len(shown[-2]) == 6  # the table of the left eye
+
+
+def test_the_training_notebook_runs(
+    run_notebook: Callable[..., list[Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from PIL import Image
+
+    monkeypatch.chdir(tmp_path)
+    changes = {"400, 60, 12": "30, 8, 1", "--size 192": "--size 96 --workers 1"}
+    shown = run_notebook("train_your_own.ipynb", changes)
+    assert sum(isinstance(value, Image.Image) for value in shown) == 4
+    assert (tmp_path / "mine.onnx").stat().st_size > 10_000
