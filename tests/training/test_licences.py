@@ -43,6 +43,7 @@ def test_the_open_model_learns_from_free_sources_alone() -> None:
     ("setting", "value", "place"),
     [
         ("init", "luvli-68", "init: luvli-68"),
+        ("init", "luvli-68@2.6", "init: luvli-68@2.6: research only"),
         ("data.sources.congress.relabel", "luvli-68", r"congress\.relabel: luvli-68"),
         ("data.sources.congress.boxes", "detector", r"congress\.boxes: detector"),
         ("data.sources.congress.licence", "''", "congress.*not stated"),
@@ -63,6 +64,10 @@ def test_research_recipes_are_free_to_use_everything() -> None:
     assert not is_open(recipe.licence)
     assert any(not item.open for item in trace_licences(recipe))
     check_licence(recipe)
+
+
+def test_a_version_of_an_open_model_is_as_open_as_the_model() -> None:
+    check_licence(changed(init="luvli-68-open@1.5"))
 
 
 def test_faces_labelled_by_a_stage_come_after_it() -> None:

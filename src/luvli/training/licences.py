@@ -94,8 +94,9 @@ def _of_source(place: str, source: Source, recipe: Recipe) -> Iterator[Ingredien
 
 
 def _of_model(place: str, model: str) -> Ingredient:
-    if model in model_names():
-        return Ingredient(place, model, read_card(model).licence)
+    name = model.partition("@")[0]
+    if name in model_names():
+        return Ingredient(place, model, read_card(name).licence)
     return Ingredient(place, model, _licence_in_file(Path(model)))
 
 
