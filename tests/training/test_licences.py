@@ -43,7 +43,7 @@ def test_the_open_model_learns_from_free_sources_alone() -> None:
     ("setting", "value", "place"),
     [
         ("init", "luvli-68", "init: luvli-68"),
-        ("init", "luvli-68@2.6", "init: luvli-68@2.6: research only"),
+        ("init", "luvli-68@2.6", "init: luvli-68@2.6: Research use only"),
         ("data.sources.congress.relabel", "luvli-68", r"congress\.relabel: luvli-68"),
         ("data.sources.congress.boxes", "detector", r"congress\.boxes: detector"),
         ("data.sources.congress.licence", "''", "congress.*not stated"),
