@@ -31,7 +31,9 @@ def unknown_key(key: str, known: list[str]) -> str:
 class StrictConfig(BaseModel):
     """Frozen, typed, and strict about its keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
     @model_validator(mode="before")
     @classmethod
