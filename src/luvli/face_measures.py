@@ -10,7 +10,7 @@ import numpy as np
 
 from luvli.arrays import Floats
 from luvli.faces import FaceLandmarks, Faces
-from luvli.measures.head_pose import pose_class
+from luvli.measures.head_pose import pose_classes
 from luvli.measures.measure import (
     Measure,
     definitions,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def with_measures(faces: Faces, calibration: MeasureCalibration) -> Faces:
     """The faces with what a calibration knows about their measures and their eyes."""
-    poses = [pose_class(points) for points in faces.points] if faces.markup == "ibug68" else []
+    poses = pose_classes(faces.points).tolist() if faces.markup == "ibug68" else []
     factors = calibration.factors_for(poses) if poses else None
     known = replace(faces, error_factors=factors, measure_scale=calibration.scale)
     if calibration.eyes_closed is None or not poses:

@@ -15,10 +15,10 @@ camera (`FRONTAL_PITCH`).
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from luvli.arrays import Floats
 from luvli.errors import InputError
@@ -121,6 +121,9 @@ def head_pose(
 
 
 PoseClass = Literal["frontal", "half-profile", "profile", "unknown"]
+_POSE_CLASSES: NDArray[np.str_] = np.array(get_args(PoseClass))
+POSE_OFFSETS = (0.47, 0.95)
+"""nose offsets at which the classes part"""
 
 
 def pose_class(points: ArrayLike) -> PoseClass:
@@ -131,16 +134,23 @@ def pose_class(points: ArrayLike) -> PoseClass:
     >>> pose_class(get_markup("ibug68").schematic)
     'frontal'
     """
-    offset = _nose_offset(np.asarray(points, dtype=np.float64))
-    if not np.isfinite(offset):
-        return "unknown"
-    return "frontal" if offset < 0.47 else "half-profile" if offset < 0.95 else "profile"
+    name: PoseClass = pose_classes(np.asarray(points, dtype=np.float64)[None])[0]
+    return name
 
 
-def _nose_offset(points: Floats) -> float:
-    """How far the nose tip lies from the middle of the outer eye corners, along their line: 0 in
-    the middle, 1 at a corner. It grows by about 0.022 for each degree that a head is turned
+def pose_classes(points: Floats) -> NDArray[np.str_]:
+    """(n,) the `pose_class` of each of n faces with points (n, 68, 2)."""
+    offset = _nose_offset(points)
+    number = np.searchsorted(POSE_OFFSETS, offset, side="right")
+    return _POSE_CLASSES[np.where(np.isnan(offset), 3, number)]
+
+
+def _nose_offset(points: Floats) -> Floats:
+    """(n,) how far the nose tip lies from the middle of the outer eye corners, along their line: 0
+    in the middle, 1 at a corner. It grows by about 0.022 for each degree that a head is turned
     (measured on rendered heads)."""
-    across = points[45] - points[36]
-    share = (points[30] - points[36]) @ across / np.maximum(across @ across, 1e-12)
-    return float(np.abs(2 * share - 1))
+    right, left, nose = points[:, 36], points[:, 45], points[:, 30]
+    across = left - right
+    share = ((nose - right) * across).sum(axis=1)
+    share = share / np.maximum((across * across).sum(axis=1), 1e-12)
+    return np.asarray(np.abs(2 * share - 1))

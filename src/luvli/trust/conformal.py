@@ -34,26 +34,27 @@ class ConformalRadii(BaseModel):
         """The radii (n, k, L) of n faces, by their classes of pose."""
         return self.of_poses(pose_classes(faces))
 
-    def of_poses(self, poses: ArrayLike) -> RegionRadii:
+    def of_poses(self, classes: ArrayLike) -> RegionRadii:
         """The same for classes of pose (n,); classes with few faces take those of all poses."""
-        names = [str(pose) if pose in self.radii else ALL_POSES for pose in np.asarray(poses)]
-        return RegionRadii(
-            np.array(self.levels),
-            np.stack([self._by_pose[name][0] for name in names]),
-            np.stack([self._by_pose[name][1] for name in names]),
-        )
+        poses, radii, joint = self._tables
+        rows = [poses.get(pose, poses[ALL_POSES]) for pose in np.asarray(classes).tolist()]
+        return RegionRadii(self._levels, radii[rows], joint[rows])
 
     @cached_property
-    def _by_pose(self) -> dict[str, tuple[Floats, Floats]]:
-        """Class of pose -> radii (k, L) of the landmarks, and (L,) of the whole face."""
+    def _levels(self) -> Floats:
+        return np.array(self.levels)
+
+    @cached_property
+    def _tables(self) -> tuple[dict[str, int], Floats, Floats]:
+        """The number of each class of pose; radii (P, k, L) of the landmarks, and (P, L) of the
+        whole face."""
         size = sum(len(group) for group in self.groups.values())
-        tables = {}
-        for pose, rows in self.radii.items():
-            radii = np.full((size, len(self.levels)), np.inf)
+        radii = np.full((len(self.radii), size, len(self.levels)), np.inf)
+        for row, by_group in zip(radii, self.radii.values(), strict=True):
             for name, group in self.groups.items():
-                radii[group] = _numbers(rows[name])
-            tables[pose] = radii, _numbers(rows[JOINT])
-        return tables
+                row[group] = _numbers(by_group[name])
+        joint = np.stack([_numbers(by_group[JOINT]) for by_group in self.radii.values()])
+        return {pose: i for i, pose in enumerate(self.radii)}, radii, joint
 
 
 def _numbers(row: list[float | None]) -> Floats:

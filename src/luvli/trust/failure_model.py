@@ -9,15 +9,17 @@ here they are evaluated with NumPy.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from luvli.arrays import Floats
 from luvli.faces import Faces
-from luvli.trust.features import FAILURE, FEATURE_COLUMNS, FEATURES, ShapeModel, feature_table
+from luvli.trust.features import FEATURE_COLUMNS, FEATURES, ShapeModel, feature_table
 
 
 class AdditiveModel(BaseModel):
@@ -41,22 +43,65 @@ class AdditiveModel(BaseModel):
 
     def __call__(self, features: ArrayLike) -> Floats:
         """(n, d) features in the order of their names -> (n,)."""
-        centre, spread, knots, coefficients = self._arrays
-        terms = hinge_basis(features, centre, spread, knots, self.limit)
-        return np.asarray(terms @ coefficients + self.intercept)
+        raw = np.atleast_2d(np.asarray(features, dtype=np.float64))
+        return self._hinges(raw)[:, 0]
 
     def of_table(self, table: Floats) -> Floats:
         """(n, 13) feature table -> (n,). A missing failure score counts as the ordinary one."""
-        chosen = table[:, [FEATURE_COLUMNS.index(name) for name in self.features]]
-        if FAILURE in self.features:
-            place = self.features.index(FAILURE)
-            chosen[np.isnan(chosen[:, place]), place] = self.centre[place]
-        return self(chosen)
+        return Hinges.of([self])(table)[:, 0]
 
     @cached_property
-    def _arrays(self) -> tuple[Floats, Floats, Floats, Floats]:
-        coefficients = np.array(self.coefficients).reshape(-1)
-        return np.array(self.centre), np.array(self.spread), np.array(self.knots), coefficients
+    def _hinges(self) -> Hinges:
+        return Hinges.of([self], range(len(self.features)))
+
+
+class Hinges(NamedTuple):
+    """Additive models of one table x as sums of T hinges:
+    f(x) = constant + sum_t weight_t max(min(x_t, limit_t) - knot_t, 0)."""
+
+    columns: NDArray[np.intp]
+    """(T,) of the table"""
+    ordinary: Floats
+    """(T,) what takes the place of NaN"""
+    limits: Floats
+    """(T,)"""
+    knots: Floats
+    """(T,) in units of the feature; the first hinge of each feature begins at its lower limit"""
+    weights: Floats
+    """(T, m)"""
+    constants: Floats
+    """(m,)"""
+
+    @classmethod
+    def of(cls, models: Sequence[AdditiveModel], columns: Sequence[int] | None = None) -> Hinges:
+        """`columns` of the features of all models; those of a feature table by default."""
+        names = [name for model in models for name in model.features]
+        chosen = [FEATURE_COLUMNS.index(name) for name in names] if columns is None else columns
+        parts: list[Floats] = []
+        for model in models:
+            centre, spread = np.array(model.centre)[:, None], np.array(model.spread)[:, None]
+            knots = centre + spread * np.array([-model.limit, *model.knots])
+            each = centre, centre + spread * model.limit, knots
+            parts.append(np.stack(np.broadcast_arrays(*each)).reshape(3, -1))
+        sizes = [1 + len(model.knots) for model in models for _ in model.features]
+        weights = np.zeros((sum(sizes), len(models)))
+        end = 0
+        for m, (model, part) in enumerate(zip(models, parts, strict=True)):
+            slopes = np.array(model.coefficients) / np.array(model.spread)[:, None]
+            weights[end : end + part.shape[1], m] = slopes.ravel()
+            end += part.shape[1]
+        starts = [model.limit * sum(row[0] for row in model.coefficients) for model in models]
+        constants = np.array([model.intercept for model in models]) - starts
+        ordinary, limits, knots = np.concatenate(parts, axis=1)
+        return cls(np.repeat(chosen, sizes), ordinary, limits, knots, weights, constants)
+
+    def __call__(self, table: Floats) -> Floats:
+        """(n, d) table -> (n, m)."""
+        x = table[:, self.columns]
+        x = np.where(np.isnan(x), self.ordinary, x)
+        return (
+            np.maximum(np.minimum(x, self.limits) - self.knots, 0.0) @ self.weights + self.constants
+        )
 
 
 def hinge_basis(
@@ -85,7 +130,7 @@ def expected_log_error(
 
 def sigmoid(logits: Floats) -> Floats:
     """1 / (1 + exp(-x)) without overflow."""
-    return np.asarray(1 / (1 + np.exp(-np.clip(logits, -30.0, 30.0))))
+    return np.asarray(1 / (1 + np.exp(np.minimum(np.maximum(-logits, -30.0), 30.0))))
 
 
 class ExpectedErrorModel(BaseModel):
@@ -99,6 +144,11 @@ class ExpectedErrorModel(BaseModel):
     """log-odds of a complete failure; None where too few were seen: `error` is of all faces"""
     success: AdditiveModel
     """log-odds of success by the logarithm of the expected error, its only feature"""
+
+    @cached_property
+    def pair(self) -> Hinges:
+        """Log error and, where it is known, log-odds of failure, of a feature table."""
+        return Hinges.of([self.error] if self.failure is None else [self.error, self.failure])
 
     @field_validator("error", "failure")
     @classmethod
@@ -149,13 +199,12 @@ class FailureModel(BaseModel):
             if rows.any():
                 logs[rows] = self.log_error(table[rows], model)
                 logits[rows] = model.success(logs[rows, None])
-        error = np.exp(np.clip(logs, -3.0, math.log(self.max_error)))
+        error = np.exp(np.minimum(np.maximum(logs, -3.0), math.log(self.max_error)))
         return np.where(located, sigmoid(logits), 0.0), np.where(located, error, self.max_error)
 
     def log_error(self, table: Floats, model: ExpectedErrorModel) -> Floats:
         """(n,) log of the expected error, in percent of the box."""
-        near = model.error.of_table(table)
+        values = model.pair(table)
         if model.failure is None:
-            return near
-        failure = model.failure.of_table(table)
-        return expected_log_error(near, failure, self.failure_from, self.failure_error)
+            return np.asarray(values[:, 0])
+        return expected_log_error(values[:, 0], values[:, 1], self.failure_from, self.failure_error)

@@ -17,7 +17,7 @@ from luvli.arrays import Floats
 from luvli.faces import Faces
 from luvli.likelihood.covariance import determinant
 from luvli.markup import get_markup, is_markup
-from luvli.measures.head_pose import pose_class
+from luvli.measures import head_pose
 
 Complexes = NDArray[np.complex128]
 
@@ -48,7 +48,7 @@ SCORE = "score"
 FEATURE_COLUMNS = (*FEATURES, FAILURE, SCORE)
 """names of the columns of a feature table"""
 _TINY = 1e-6
-_MIN_MISFIT = np.array([0.003, 0.1])
+_MIN_MISFIT = (0.003, 0.1)
 """added to residual and distance of the shape, so that a perfect one has a logarithm"""
 
 
@@ -76,16 +76,16 @@ class ShapeModel(BaseModel):
         """
         mean, modes, deviations = self._arrays
         shape = _normalised(_as_complex(points))
-        rotation = np.angle(shape @ mean.conj())
-        difference = shape * np.exp(-1j * rotation)[..., None] - mean
-        flat = difference.view(np.float64)  # x, y of the first point, of the second, ...
+        across = shape @ mean.conj()
+        upright = shape * (across.conj() / np.maximum(np.abs(across), _TINY))[..., None]
+        flat = (upright - mean).view(np.float64)  # x, y of the first point, of the second, ...
         coefficients = flat @ modes.T
         residual = flat - coefficients @ modes
         standardised = coefficients / deviations
         return (
             np.sqrt((residual * residual).sum(axis=-1) / len(mean)),
             np.sqrt((standardised * standardised).sum(axis=-1) / len(deviations)),
-            rotation,
+            np.arctan2(across.imag, across.real),
         )
 
     @cached_property
@@ -105,7 +105,7 @@ def _as_complex(points: ArrayLike) -> Complexes:
 def _normalised(points: Complexes) -> Complexes:
     count = points.shape[-1]
     centred = points - points.sum(axis=-1, keepdims=True) / count
-    square = (centred.real**2 + centred.imag**2).sum(axis=-1, keepdims=True) / count
+    square = (centred * centred.conj()).real.sum(axis=-1, keepdims=True) / count
     return np.asarray(centred / np.maximum(np.sqrt(square), 1e-9))
 
 
@@ -126,51 +126,51 @@ def feature_table(faces: Faces, shape: ShapeModel) -> Floats:
 
     Lengths count in units of the box's size (geometric mean of its sides).
     """
-    table = np.full((len(faces), len(FEATURE_COLUMNS)), np.nan)
     located = np.isfinite(faces.points).all(axis=(1, 2))
-    table[located, : len(FEATURES)] = _features(faces[located], shape)
-    table[:, -2] = faces.failure_logit
-    table[:, -1] = _score_logit(faces.scores)
-    return table
-
-
-def _features(faces: Faces, shape: ShapeModel) -> Floats:
-    points, box = faces.points, faces.boxes
-    visible = faces.visibility if faces.visibility_trained else np.ones(points.shape[:2])
+    if not located.all():
+        table = np.full((len(faces), len(FEATURE_COLUMNS)), np.nan)
+        table[located] = feature_table(faces[located], shape)
+        table[:, -2], table[:, -1] = faces.failure_logit, _score_logit(faces.scores)
+        return table
+    points, boxes = faces.points, faces.boxes
     count = points.shape[1]
-    sides = box[:, 2:] - box[:, :2]
-    size = np.maximum(np.sqrt(sides[:, 0] * sides[:, 1]), 1e-9)
-    area = determinant(faces.covariance)
-    sigma = np.sqrt(np.sqrt(np.maximum(area, _TINY**4))) / size[:, None]
+    visible = faces.visibility if faces.visibility_trained else np.ones(points.shape[:2])
+    low, high, start, end = points.min(axis=1), points.max(axis=1), boxes[:, :2], boxes[:, 2:]
+    size = np.maximum(np.sqrt((end - start).prod(axis=1)), 1e-9)
+    sigma = np.sqrt(np.sqrt(np.maximum(determinant(faces.covariance), _TINY**4))) / size[:, None]
     weight = visible + 0.05
+    total = weight.sum(axis=1)
     members = _group_members(faces.markup, count)  # all of them, then the groups
     means = (weight * sigma) @ members / (weight @ members)
-    low, high = points.min(axis=1), points.max(axis=1)
-    extent = high - low
-    offset = (low + high - box[:, :2] - box[:, 2:]) / 2
+    offset = (low + high - start - end) / 2
     residual, distance, rotation = shape.compare(points)
     log_spread = np.log(means[:, 0])
     unevenness = weight * (np.log(sigma) - log_spread[:, None]) ** 2
-    return np.column_stack(
-        [
+    table = np.empty((len(faces), len(FEATURE_COLUMNS)))
+    for column, values in enumerate(
+        (
             log_spread,
             np.log(means[:, 1]),
             np.log(means[:, 1:].max(axis=1)),
-            np.sqrt(unevenness.sum(axis=1) / weight.sum(axis=1)),
-            np.log(np.sqrt(np.maximum(extent[:, 0] * extent[:, 1], _TINY)) / size),
+            np.sqrt(unevenness.sum(axis=1) / total),
+            np.log(np.sqrt(np.maximum((high - low).prod(axis=1), _TINY)) / size),
             np.log(np.hypot(offset[:, 0], offset[:, 1]) / size + 0.01),
             np.log(residual + _MIN_MISFIT[0]),
             np.log(distance + _MIN_MISFIT[1]),
             np.abs(rotation),
             1 - visible.sum(axis=1) / count,
             (visible * (1 - visible)).sum(axis=1) * (4 / count),
-        ]
-    )
+            faces.failure_logit,
+            _score_logit(faces.scores),
+        )
+    ):
+        table[:, column] = values
+    return table
 
 
 def _score_logit(scores: Floats) -> Floats:
     """(n,) log-odds of a detector's scores; NaN for 1, which a box without a detector has."""
-    safe = np.clip(scores, 0.01, 0.995)
+    safe = np.minimum(np.maximum(scores, 0.01), 0.995)
     return np.where(scores < 1.0, np.log(safe / (1 - safe)), np.nan)
 
 
@@ -180,17 +180,15 @@ def pose_classes(faces: Faces) -> NDArray[np.str_]:
     With 68 points by `luvli.measures.head_pose.pose_class`, with others by the share of hidden
     landmarks; "all" where neither is known.
     """
-    located = np.isfinite(faces.points).any(axis=(1, 2))
     if faces.markup == "ibug68":
-        known = [pose_class(points) for points in faces.points]
-        classes = np.array(["all" if name == "unknown" else name for name in known], dtype="<U12")
-    elif faces.visibility_trained:
-        hidden = (1 - faces.visibility).mean(axis=1)
-        turned = np.where(hidden < HIDDEN_PROFILE, "half-profile", "profile")
-        classes = np.where(hidden < HIDDEN_HALF, "frontal", turned)
-    else:
-        classes = np.full(len(faces), "all")
-    return np.where(located, classes, "all").astype("<U12")
+        classes = head_pose.pose_classes(faces.points)
+        return np.where(classes == "unknown", "all", classes)
+    if not faces.visibility_trained:
+        return np.full(len(faces), "all", "<U12")
+    hidden = (1 - faces.visibility).mean(axis=1)
+    turned = np.where(hidden < HIDDEN_PROFILE, "half-profile", "profile")
+    classes = np.where(hidden < HIDDEN_HALF, "frontal", turned)
+    return np.where(np.isfinite(faces.points).any(axis=(1, 2)), classes, "all")
 
 
 @cache
