@@ -73,9 +73,13 @@ def test_check_as_json(luvli: Luvli, folder: Path) -> None:
     assert [problem["kind"] for problem in report["problems"]] == ["missing image"]
 
 
-def test_show_draws_all_three_classes(luvli: Luvli, folder: Path, tmp_path: Path) -> None:
+def test_show_draws_all_three_classes(
+    luvli: Luvli, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("luvli.cli.data.COLUMNS", 3)
+    monkeypatch.setattr("luvli.cli.data.SIZE", 100)
     out = tmp_path / "sheet.png"
-    result = luvli("data", "show", "folder", folder, "--out", out, "--columns", 3, "--size", 100)
+    result = luvli("data", "show", "folder", folder, "--out", out)
     assert result.exit_code == 0, result.output
     sheet = np.asarray(Image.open(out)).astype(int)
     assert sheet.shape == (2 * 122 + 6, 3 * 206 + 6, 3)  # two rows of three, with schematics
@@ -100,7 +104,7 @@ def test_show_draws_all_three_classes(luvli: Luvli, folder: Path, tmp_path: Path
 def test_show_without_pictures_and_with_augmentation(
     luvli: Luvli, folder: Path, tmp_path: Path
 ) -> None:
-    for extra in (["--labels-only"], ["--augment", "B", "--size", "64"]):
+    for extra in (["--labels-only"], ["--augment", "B"]):
         out = tmp_path / f"{extra[0]}.png"
         result = luvli("data", "show", "folder", folder, "--out", out, "--faces", 2, *extra)
         assert result.exit_code == 0, result.output
@@ -111,10 +115,11 @@ def test_show_without_pictures_and_with_augmentation(
 def test_check_of_one_split(luvli: Luvli, tmp_path: Path) -> None:
     for split in ("train", "test"):
         write_pair(tmp_path / split, f"{split}-face", face_points())
-    result = luvli("data", "check", "folder", tmp_path, "--split", "test", "--json")
+    result = luvli("data", "check", "folder/test", tmp_path, "--json")
     (row,) = json.loads(result.output)["rows"]
     assert (row["split"], row["images"]) == ("test", 1)
-    assert luvli("data", "check", "folder", tmp_path, "--split", "val").exit_code == 2
+    refused = luvli("data", "check", "folder/val", tmp_path)
+    assert refused.exit_code == 2 and "unknown part of folder 'val'" in refused.output
 
 
 def test_show_statistics(luvli: Luvli, folder: Path, tmp_path: Path) -> None:
@@ -188,7 +193,5 @@ def test_mmpose_trees_keep_images_beside_annotations(luvli: Luvli, tmp_path: Pat
         path.write_text(json.dumps(content))
     done = luvli("data", "check", "folder", tmp_path, "--json")
     assert json.loads(done.stdout)["rows"][0]["images"] == 2, done.output
-    shown = luvli(
-        "data", "show", "folder", tmp_path, "--split", "test", "--out", tmp_path / "s.png"
-    )
+    shown = luvli("data", "show", "folder/test", tmp_path, "--out", tmp_path / "s.png")
     assert "1 of 1 faces" in shown.output

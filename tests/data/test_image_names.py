@@ -78,7 +78,7 @@ def test_images_beside_a_label_file_are_drawn_with_its_report(
     assert luvli("data", "convert", photos, labels, "--to", "coco").exit_code == 0
     labels.write_text(labels.read_text().replace("data/photos/", ""))  # as everybody names them
     scored = luvli("score", labels, "--truth", labels,
-                   "--out", "report", "--resamples", 5)  # fmt: skip
+                   "--out", "report")  # fmt: skip
     assert scored.exit_code == 0, scored.output
     drawn = luvli("paper", "figure", "labels", "--predictions", "report/predictions.parquet",
                   "--out", "labels.png")  # fmt: skip

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from luvli.cli.messages import print_paths, warn
-from luvli.cli.options import Limit, SkipBad, Split, Subset
+from luvli.cli.options import Limit, SetFolder, SetName, SkipBad
 from luvli.cli.tables import print_table
 
 if TYPE_CHECKING:
@@ -20,16 +20,14 @@ _SHOWN = 50
 
 
 def audit(
-    dataset: Annotated[str, typer.Argument(help="Data set; see `luvli data`.")],
-    folder: Annotated[Path, typer.Argument(help="Its folder.")],
+    dataset: SetName,
+    folder: SetFolder,
     out: Annotated[Path, typer.Option(help="Folder for audit.csv and audit.html.")] = Path("audit"),
     model: Annotated[
         list[str] | None,
         typer.Option(help="Model that was not trained on these faces; several, each trained "
                           "without another part of them, are used crosswise."),
     ] = None,
-    split: Split = None,
-    subset: Subset = None,
     kind: Annotated[
         list[str] | None,
         typer.Option(help="Look for this kind of error alone; may be given several times."),
@@ -65,7 +63,7 @@ def audit(
     else:
         from luvli.data.sets import load_set
 
-        faces = load_set(dataset, folder, split, subset=subset, skip_bad=skip_bad)
+        faces = load_set(dataset, folder, skip_bad=skip_bad)
         name, details = faces.name, None
         sources = _predicted_source(faces[:limit], model or ["luvli-68"])
         result = audit_labels(sources, kinds, fail_above, listed=None)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from luvli.cli.options import Json, Limit, Normalizer
+
 
 def benchmark(
     folder: Annotated[Path, typer.Argument(help="Labelled faces, e.g. images with .pts.")],
@@ -17,21 +19,14 @@ def benchmark(
                           "module:function; may be repeated."),
     ] = None,
     dataset: Annotated[
-        str, typer.Option(help="The folder is this data set; its test split is used.")
+        str, typer.Option(help="The folder is this data set, or a part; by default its test split.")
     ] = "folder",
-    normalizer: Annotated[
-        str, typer.Option(help="box, interocular, interpupil or diagonal.")
-    ] = "interocular",
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Only so many faces, evenly chosen.")
-    ] = None,
+    normalizer: Normalizer = "interocular",
+    limit: Limit = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for benchmark.html, .md, .json and plots.")
     ] = None,
-    resamples: Annotated[
-        int, typer.Option(min=1, help="Bootstrap resamples for the intervals.")
-    ] = 1000,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    json: Json = False,
 ) -> None:  # fmt: skip
     """Accuracy, failures and time of several methods on one folder of labelled faces, in one run.
 
@@ -52,7 +47,7 @@ def benchmark(
     methods = [open_method(name) for name in method or ["luvli-68"]]
     records = running.labelled_faces(folder, dataset, limit)
     results = running.run_methods(
-        methods, records, resamples=resamples,
+        methods, records,
         track=lambda what: lambda faces: track(faces, what, unit="faces"),
     )  # fmt: skip
     if out is not None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from luvli.cli.messages import print_paths
-from luvli.cli.options import Changes, Limit, SkipBad, Split, Subset
+from luvli.cli.options import Changes, Limit, SkipBad
 from luvli.cli.tables import print_table
 
 
@@ -22,7 +22,7 @@ def calibrate(
     data: Annotated[
         tuple[str, Path] | None,
         typer.Option(metavar="NAME PATH", help="Data set of faces that the model was not trained "
-                     "on, and its folder; see `luvli data`."),
+                     "on, or a part such as merl_rav/test, and its folder."),
     ] = None,
     recipe: Annotated[
         Path | None, typer.Option(help="Recipe of the model: its held-out faces are used.")
@@ -31,8 +31,6 @@ def calibrate(
     name: Annotated[
         str | None, typer.Option(help="Name of the new model; that of the file by default.")
     ] = None,
-    split: Split = None,
-    subset: Subset = None,
     success: Annotated[
         float, typer.Option(help="An alignment succeeded below this mean error, % of the box.")
     ] = 5.0,
@@ -65,7 +63,7 @@ def calibrate(
     if recipe is not None:
         _from_recipe(recipe, change or [], records, training, about)
     if data:
-        _from_set(*data, split, subset, skip_bad, limit, records, about)
+        _from_set(*data, skip_bad, limit, records, about)
     if limit is not None:
         records = evenly(records, limit)
     with file_lock(out):
@@ -115,8 +113,6 @@ def _from_recipe(
 def _from_set(
     name: str,
     folder: Path,
-    split: str | None,
-    subset: str | None,
     skip_bad: bool,
     limit: int | None,
     records: list[Any],
@@ -127,8 +123,8 @@ def _from_set(
     from luvli.data.detector_boxes import with_detector_boxes
     from luvli.data.sets import load_set
 
-    found = load_set(name, folder, split, subset=subset, skip_bad=skip_bad)
+    found = load_set(name, folder, skip_bad=skip_bad)
     chosen = found.records if limit is None else evenly(found.records, limit)
     boxed = with_detector_boxes(chosen, cache_root())
     records += boxed
-    about.append(f"{len(boxed):,} faces of {name}{f' ({subset})' if subset else ''}")
+    about.append(f"{len(boxed):,} faces of {name}")

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from luvli.cli.options import Json
+
 
 def compare(
     reports: Annotated[
@@ -20,7 +22,7 @@ def compare(
     out: Annotated[
         Path | None, typer.Option(help="Folder for compare.html, compare.md, compare.json.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    json: Json = False,
 ) -> None:  # fmt: skip
     """Put several reports side by side, with confidence intervals and paired differences.
 

@@ -14,15 +14,17 @@ from luvli.cli.data_convert import convert
 from luvli.cli.data_markup import markup
 from luvli.cli.data_profile import profile
 from luvli.cli.data_synthesize import synthesize
-from luvli.cli.options import Verbs
+from luvli.cli.options import Json, Seed, SetFolder, SetName, SkipBad, Verbs
 
 if TYPE_CHECKING:
     from luvli.data.record import FaceRecord
 
 data = Verbs(name="data")
 
-Name = Annotated[str, typer.Argument(help="Data set, as `luvli data list` calls it.")]
-Root = Annotated[Path, typer.Argument(help="The folder that holds it; docs/data.md says how.")]
+SHOWN = 5
+"""problems that `check` names"""
+COLUMNS, SIZE = 4, 220
+"""faces in a row of `show`, and their height in pixels"""
 
 
 @data.callback()
@@ -60,14 +62,12 @@ def list_sets() -> None:
 
 @data.command()
 def check(
-    name: Name,
-    root: Root,
+    name: SetName,
+    root: SetFolder,
     decode: Annotated[
         bool, typer.Option("--decode", help="Also decode every image (slow, thorough).")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
-    show: Annotated[int, typer.Option(help="How many problems to name.")] = 5,
-    split: Annotated[str | None, typer.Option(help="Only this split; all if not given.")] = None,
+    as_json: Json = False,
 ) -> None:
     """Count a data set and compare it with the paper's Tables 1 and 2.
 
@@ -83,7 +83,7 @@ def check(
     def progress(faces: Iterable[FaceRecord]) -> Iterable[FaceRecord]:
         return track(faces, "decoding", unit="faces")
 
-    report = check_set(name, root, decode, progress, split)
+    report = check_set(name, root, decode, progress)
     if as_json:
         typer.echo(json.dumps(report.to_dict(), indent=2))
         raise typer.Exit(0 if report.complete else 1)
@@ -105,26 +105,21 @@ def check(
         typer.echo(f"confirmed on real files: {report.confirmed}")
     for kind, count in report.kinds().most_common():
         typer.echo(f"{count:,} x {kind}")
-    for problem in report.problems[:show]:
+    for problem in report.problems[:SHOWN]:
         typer.echo(f"  {problem}")
-    if len(report.problems) > show:
-        typer.echo(f"  and {len(report.problems) - show:,} more (--show, or --json for all)")
+    if len(report.problems) > SHOWN:
+        typer.echo(f"  and {len(report.problems) - SHOWN:,} more (--json lists all)")
     if not report.complete:
         raise typer.Exit(1)
 
 
 @data.command()
 def show(
-    name: Name,
-    root: Root,
+    name: SetName,
+    root: SetFolder,
     out: Annotated[Path, typer.Option(help="Image to write.")] = Path("sheet.png"),
-    split: Annotated[str | None, typer.Option(help="Split; the set's first if not given.")] = None,
-    subset: Annotated[str | None, typer.Option(help="Only this subset.")] = None,
-    protocol: Annotated[str | None, typer.Option(help="Protocol, e.g. split2 of w300.")] = None,
     faces: Annotated[int, typer.Option(min=1, help="How many faces.")] = 16,
-    columns: Annotated[int, typer.Option(min=1, help="Faces in a row.")] = 4,
-    size: Annotated[int, typer.Option(min=32, help="Height of a face, in pixels.")] = 220,
-    seed: Annotated[int, typer.Option(help="Chooses the faces.")] = 0,
+    seed: Seed = 0,
     augment: Annotated[
         str | None, typer.Option(help="Show them as training sees them: recipe A or B.")
     ] = None,
@@ -134,16 +129,14 @@ def show(
     statistics: Annotated[
         bool, typer.Option("--statistics", help="Draw pose, size, visibility and mean shape.")
     ] = False,
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Go on without the faces that have problems.")
-    ] = False,
+    skip_bad: SkipBad = False,
 ) -> None:
     """Draw a contact sheet of labelled faces.
 
     Green: unoccluded; red: externally occluded; self-occluded landmarks are black circles on
     the schematic beside the face.
 
-    Example: `luvli data show merl_rav data/merl_rav --split test --subset profile`
+    Example: `luvli data show merl_rav/test/profile data/merl_rav`
     """
     from luvli.data.augment import Augmentation
     from luvli.data.contact_sheet import choose, draw_statistics, label_sheet, sample_sheet
@@ -153,33 +146,25 @@ def show(
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DataWarning)
-        found = load_set(
-            name,
-            root,
-            split,
-            subset=subset,
-            protocol=protocol,
-            skip_bad=skip_bad,
-            images=not (labels_only or statistics),
-        )
+        found = load_set(name, root, skip_bad=skip_bad, images=not (labels_only or statistics))
     for warning in caught:
         typer.secho(f"luvli: {warning.message}", fg="yellow", err=True)
     if statistics:
-        write_image(out, draw_statistics(found, f"{name} {found.split}"))
+        write_image(out, draw_statistics(found, f"{found.name} {found.split}"))
         typer.echo(f"statistics of {len(found):,} faces drawn in {out}")
         return
     chosen = choose(len(found), faces, seed)
     if augment is None:
-        sheet = label_sheet([found[i] for i in chosen], columns, size)
+        sheet = label_sheet([found[i] for i in chosen], COLUMNS, SIZE)
     else:
         crops = CropDataset(
             found,
-            size,
+            SIZE,
             enlarge=get_set(name).enlarge,
             augmentation=Augmentation.recipe(augment),
             seed=seed,
         )
-        sheet = sample_sheet(crops, chosen, columns)
+        sheet = sample_sheet(crops, chosen, COLUMNS)
     write_image(out, sheet)
     typer.echo(f"{len(chosen)} of {len(found):,} faces drawn in {out}")
 

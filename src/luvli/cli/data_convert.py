@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from luvli.cli.options import SkipBad
+
 
 def convert(
     source: Annotated[
@@ -21,19 +23,12 @@ def convert(
         ),
     ],
     data_set: Annotated[
-        str | None, typer.Option("--set", help="Read a data set of `luvli data list`.")
+        str | None, typer.Option("--set", help="Read this data set, or a part: wflw/test.")
     ] = None,
-    split: Annotated[str | None, typer.Option(help="Split of the set; its first if not given.")] = (
-        None
-    ),
-    subset: Annotated[str | None, typer.Option(help="Only this subset of the set.")] = None,
-    protocol: Annotated[str | None, typer.Option(help="Protocol, e.g. split2 of w300.")] = None,
     labels_only: Annotated[
         bool, typer.Option("--labels-only", help="Of a set without its images.")
     ] = False,
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Go on without the faces that have problems.")
-    ] = False,
+    skip_bad: SkipBad = False,
     from_format: Annotated[
         str | None, typer.Option("--from", help="Format of the source, when it cannot be guessed.")
     ] = None,
@@ -51,7 +46,7 @@ def convert(
     Visibility is kept wherever the target can hold it; what it cannot hold is said aloud.
 
     Examples: `luvli data convert faces.xml faces.json --to coco`,
-    `luvli data convert data/wflw wflw-test.json --set wflw --split test --to coco`
+    `luvli data convert data/wflw wflw-test.json --set wflw/test --to coco`
     """
     from luvli.data.convert import change_markup, read_label_tree, write_label_tree
     from luvli.data.sets import DataWarning, load_set
@@ -63,12 +58,7 @@ def convert(
         if data_set is None:
             records = read_label_tree(source, from_format)
         else:
-            records = list(
-                load_set(
-                    data_set, source, split, subset=subset, protocol=protocol, skip_bad=skip_bad,
-                    images=not labels_only,
-                )
-            )  # fmt: skip
+            records = list(load_set(data_set, source, skip_bad=skip_bad, images=not labels_only))
         if markup is not None:
             records = [change_markup(record, markup) for record in records]
         write_label_tree(target, records, to_format)

@@ -7,14 +7,16 @@ from typing import Annotated
 
 import typer
 
+from luvli.cli.options import Json
+
+SIDE = 1200
+"""pixels along each side of the drawing"""
+
 
 def markup(
     name: Annotated[str, typer.Argument(help="ibug68, wflw98, cofw29 or aflw19.")],
     out: Annotated[Path | None, typer.Option(help="Image to write; NAME.png if not given.")] = None,
-    size: Annotated[int, typer.Option(min=100, max=8000, help="Side in pixels.")] = 1200,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print the point set as JSON instead.")
-    ] = False,
+    json: Json = False,
 ) -> None:
     """Draw a point set with its numbers, or print its names, groups and mirror pairs as JSON.
 
@@ -42,6 +44,6 @@ def markup(
     from luvli.image.write import write_image
 
     path = out or Path(f"{name}.png")
-    write_image(path, draw_schematic(chosen, size))
+    write_image(path, draw_schematic(chosen, SIDE))
     groups = ", ".join(f"{group} {len(members)}" for group, members in chosen.groups.items())
     typer.echo(f"{chosen.name}: {chosen.size} landmarks ({groups})\n{path}")

@@ -7,18 +7,18 @@ from typing import Annotated
 
 import typer
 
+from luvli.cli.options import Seed, SetFolder, SetName
+
 
 def profile(
-    name: Annotated[str, typer.Argument(help="Data set, as `luvli data list` calls it.")],
-    root: Annotated[Path, typer.Argument(help="The folder that holds it; docs/data.md says how.")],
+    name: SetName,
+    root: SetFolder,
     out: Annotated[Path, typer.Option(help="Folder for the faces; a run can be continued.")],
     head: Annotated[Path, typer.Option(help="The ICT FaceKit head: its folder or npz file.")],
     faces: Annotated[
         int | None, typer.Option(min=1, help="How many; one for each photograph by default.")
     ] = None,
-    split: Annotated[str | None, typer.Option(help="Split; the set's first if not given.")] = None,
-    subset: Annotated[str | None, typer.Option(help="Only this subset.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Equal seeds give equal faces.")] = 0,
+    seed: Seed = 0,
     workers: Annotated[int, typer.Option(min=0, help="Processes; 0: one for each core.")] = 0,
 ) -> None:
     """Turn labelled photographs up to profile, with their labels.
@@ -37,7 +37,7 @@ def profile(
     from luvli.synthetic import TurnedFaces, synthesize
     from luvli.synthetic.photographs import write_faces
 
-    records = load_set(name, root, split, subset=subset)
+    records = load_set(name, root)
     out.mkdir(parents=True, exist_ok=True)
     wanted = TurnedFaces(str(head), write_faces(records, out), faces or len(records), seed)
     written = synthesize(

@@ -7,12 +7,14 @@ from typing import Annotated, Literal
 
 import typer
 
+from luvli.cli.options import Seed
+
 
 def synthesize(
     out: Annotated[Path, typer.Option(help="Folder for the faces; a run can be continued.")],
     faces: Annotated[int, typer.Option(min=1, help="How many faces the set shall have.")] = 5000,
     size: Annotated[int, typer.Option(min=32, max=2048, help="Pixels along each side.")] = 256,
-    seed: Annotated[int, typer.Option(min=0, help="Equal seeds give equal faces.")] = 0,
+    seed: Seed = 0,
     head: Annotated[
         str, typer.Option(help="`procedural`, or the path of an ICT FaceKit model (folder or npz).")
     ] = "procedural",

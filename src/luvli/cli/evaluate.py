@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from luvli.cli.options import Limit, SkipBad
+
 if TYPE_CHECKING:
     from luvli.evaluation.metrics import Evaluation
 
@@ -15,15 +17,12 @@ def evaluate(
     model: Annotated[Path, typer.Argument(help="Model to run.")],
     data: Annotated[
         tuple[str, Path],
-        typer.Option(metavar="NAME PATH", help="Data set and its folder; see `luvli data`."),
+        typer.Option(metavar="NAME PATH", help="Data set (`luvli data list`), or a part such as "
+                     "w300/split2/indoor, and its folder. By default its test split."),
     ],
     out: Annotated[Path, typer.Option(help="Folder for the report.")],
     subset: Annotated[
         str | None, typer.Option(help="Only this part, e.g. common, challenge, profile.")
-    ] = None,
-    split: Annotated[str | None, typer.Option(help="test, unless you say otherwise.")] = None,
-    protocol: Annotated[
-        str | None, typer.Option(help="Which of several published splits, e.g. split2 of w300.")
     ] = None,
     name: Annotated[
         str | None, typer.Option(help="Name of the method; the model's name by default.")
@@ -53,12 +52,8 @@ def evaluate(
         typer.Option(help="JSON of labels by several people: their disagreement beside the "
                           "model's ellipses (human.png, human.md)."),
     ] = None,
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave out faces with broken files.")
-    ] = False,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Only so many faces, to try it out.")
-    ] = None,
+    skip_bad: SkipBad = False,
+    limit: Limit = None,
     mean_estimator: Annotated[
         str | None,
         typer.Option(help="Read locations off a .safetensors network's heat maps in another way: "
@@ -73,7 +68,7 @@ def evaluate(
 ) -> None:  # fmt: skip
     """Run a model over a test set; write report.html, report.md, metrics.json, predictions.
 
-    Example: `luvli evaluate model --data w300 data/300w --protocol split2 --out report`
+    Example: `luvli evaluate model --data w300/split2 data/300w --out report`
     """
     from luvli.cli.tables import show
     from luvli.evaluation.annotators import write_human
@@ -86,8 +81,8 @@ def evaluate(
     dataset, root = data
     with folder_lock(out):
         faces = evaluate_set(
-            model, dataset, root, subset=subset, split=split, protocol=protocol,
-            skip_bad=skip_bad, limit=limit, device=device, crop_by=crop_name(crop_by),
+            model, dataset, root, subset=subset, skip_bad=skip_bad,
+            limit=limit, device=device, crop_by=crop_name(crop_by),
             refine_boxes=refine_boxes, boxes=boxes, method=name, given_boxes=given_boxes,
             mean_estimator=mean_estimator, covariance_estimator=covariance_estimator,
             progress=lambda records: track(records, "evaluating", unit="faces"),

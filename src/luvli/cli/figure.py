@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from luvli.cli.options import Normalizer
+
 
 def figure(
     name: Annotated[
@@ -24,22 +26,13 @@ def figure(
     out: Annotated[
         Path | None, typer.Option(help="Image to write: .png, .pdf or .svg.")
     ] = None,
-    likelihood: Annotated[
-        str | None, typer.Option(help="Density that covariances belong to: laplace or gauss.")
-    ] = None,
-    normalizer: Annotated[
-        str, typer.Option(help="box, interocular, interpupil or diagonal.")
-    ] = "box",
-    cutoff: Annotated[
-        float, typer.Option(min=0.1, help="Right end of the error axis, percent.")
-    ] = 7.0,
+    normalizer: Normalizer = "box",
     per_bin: Annotated[
         int, typer.Option(min=1, help="Landmarks in one bin of figure 4 (734 or 36 in the paper).")
     ] = 734,
     published: Annotated[
         bool, typer.Option("--published", help="Figure 4 as published: without the largest tenth.")
     ] = False,
-    count: Annotated[int, typer.Option(min=1, help="How many single faces to show.")] = 8,
     annotators: Annotated[
         Path | None, typer.Option(help="Labels by several people, for the figure human.")
     ] = None,
@@ -55,7 +48,6 @@ def figure(
     from luvli.evaluation import plot_registry
     from luvli.evaluation.accuracy import normalizer_name
     from luvli.evaluation.match import read_faces
-    from luvli.evaluation.uncertainty import likelihood_name
     from luvli.files import whole_file
 
     if name is None:
@@ -66,10 +58,8 @@ def figure(
     plot_registry.plot_name(name)
     options = plot_registry.PlotOptions(
         normalizer=normalizer_name(normalizer),
-        cutoff=cutoff,
         per_bin=per_bin,
         published=published,
-        count=count,
         annotators=annotators,
         images=images,
     )
@@ -77,8 +67,7 @@ def figure(
         raise InputError("a figure needs --predictions FILE and --out IMAGE.")
     if out.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise unknown_choice("kind of image", out.suffix, (".png", ".pdf", ".svg"))
-    density = None if likelihood is None else likelihood_name(likelihood)
-    sets = [read_faces(path, truth, likelihood=density) for path in predictions or []]
+    sets = [read_faces(path, truth) for path in predictions or []]
     drawn = plot_registry.draw_plot(name, sets, options)
     with whole_file(out) as temporary:
         drawn.savefig(temporary)

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from luvli.cli.options import Changes, Modules, Precision, Verbs
+from luvli.cli.options import Changes, Modules, Verbs
 from luvli.cli.tables import print_table
 
 recipes = Verbs(name="recipes", help="List, show and compare recipes.")
@@ -59,7 +59,6 @@ def run_recipes(
     change: Changes = None,
     modules: Modules = None,
     threads: Annotated[int, typer.Option(help="CPU threads.")] = 1,
-    precision: Precision = "32-true",
     reference: Annotated[str, typer.Option(help="The row that others differ from.")] = "luvli",
 ) -> None:
     """Train every recipe of a folder, one after the other, and compare them on held-out faces.
@@ -81,7 +80,7 @@ def run_recipes(
 
     import_modules(modules or [])
     overrides = [f"data.root={data}", *(change or [])]
-    options = RunOptions(threads=threads, precision=precision)
+    options = RunOptions(threads=threads)
 
     def say(sentence: str) -> None:
         typer.echo(sentence, err=True)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from luvli.cli.options import Json
+
 
 def score(
     predictions: Annotated[
@@ -21,14 +23,8 @@ def score(
     ] = None,
     data: Annotated[
         tuple[str, Path] | None,
-        typer.Option(metavar="NAME FOLDER", help="A data set as the labels; see `luvli data`. Its "
-                                                 "images need not be there."),
-    ] = None,
-    split: Annotated[
-        str | None, typer.Option(help="Split of --data; test, unless you say otherwise.")
-    ] = None,
-    protocol: Annotated[
-        str | None, typer.Option(help="Protocol of --data, e.g. split2 of w300.")
+        typer.Option(metavar="NAME FOLDER", help="A data set as the labels (`luvli data list`), or "
+                     "a part such as w300/split2. Its images need not be there."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the report; without it only a summary.")
@@ -61,16 +57,10 @@ def score(
     truth_one_based: Annotated[
         bool, typer.Option("--truth-one-based", help="The labels of --truth count pixels from 1.")
     ] = False,
-    signs: Annotated[
-        bool, typer.Option(help="Read negative coordinates in .pts as occlusion (MERL-RAV).")
-    ] = True,
     by_order: Annotated[
         bool, typer.Option("--by-order", help="Match faces by their order even if it looks wrong.")
     ] = False,
-    resamples: Annotated[
-        int, typer.Option(min=1, help="Bootstrap resamples for the intervals.")
-    ] = 1000,
-    json: Annotated[bool, typer.Option("--json", help="Print all metrics as JSON.")] = False,
+    json: Json = False,
 ) -> None:  # fmt: skip
     """Score predicted landmarks against labels, with everything that applies.
 
@@ -90,16 +80,16 @@ def score(
 
     density = None if likelihood is None else likelihood_name(likelihood)
     faces = read_faces(
-        predictions, truth, data=data, split=split, protocol=protocol, one_based=one_based,
-        truth_one_based=truth_one_based, signs=signs, given_boxes=given_boxes, by_order=by_order,
+        predictions, truth, data=data, one_based=one_based,
+        truth_one_based=truth_one_based, given_boxes=given_boxes, by_order=by_order,
         method=name or _method_name(predictions),
         dataset=dataset, subset=subset, markup=markup, likelihood=density,
     )  # fmt: skip
     if out is not None:
         out = report_folder(out, faces)
-        evaluation = write_report(out, faces, resamples=resamples)
+        evaluation = write_report(out, faces)
     else:
-        evaluation = compute_metrics(faces, resamples=resamples)
+        evaluation = compute_metrics(faces)
     if json:
         typer.echo(evaluation.to_json(), nl=False)
         for note in evaluation.notes:

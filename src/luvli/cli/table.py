@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from luvli.cli.options import Json
+
 if TYPE_CHECKING:
     from luvli.evaluation.paper_tables import PublishedTable
 
@@ -23,9 +25,6 @@ def table(
     polyline: Annotated[
         bool, typer.Option("--polyline", help="Our AUC as the published code computes it.")
     ] = False,
-    later: Annotated[
-        bool, typer.Option(help="Also methods published since the paper, with their sources.")
-    ] = True,
     model: Annotated[
         list[str] | None,
         typer.Option(help="Evaluate this model on --data first; may be given several times."),
@@ -34,10 +33,7 @@ def table(
         list[str] | None,
         typer.Option(metavar="NAME=FOLDER", help="Data set for --model; may be repeated."),
     ] = None,
-    protocol: Annotated[
-        str | None, typer.Option(help="Protocol of --data; the table's own by default.")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
     md: Annotated[bool, typer.Option("--md", help="Print Markdown.")] = False,
 ) -> None:  # fmt: skip
     """Print a table of the paper or its supplement, with our rows below the quoted ones.
@@ -63,11 +59,10 @@ def table(
     if model:
         if not data or not reports:
             raise InputError("--model needs --data NAME=FOLDER and --reports FOLDER.")
-        _evaluate(plain, model, data, protocol, reports[0])
+        _evaluate(plain, model, data, reports[0])
     read = tables.read_reports(reports or [])
     chosen = tables.with_reports(plain, read, "polyline" if polyline else "step")
-    if later:
-        chosen = tables.with_later_methods(chosen)
+    chosen = tables.with_later_methods(chosen)
     sentence = tables.without_column(plain, read)
     if sentence:
         typer.secho(f"luvli: {sentence}", fg="yellow", err=True)
@@ -81,9 +76,7 @@ def table(
             show(table)
 
 
-def _evaluate(
-    plain: PublishedTable, models: list[str], sets: list[str], protocol: str | None, reports: Path
-) -> None:
+def _evaluate(plain: PublishedTable, models: list[str], sets: list[str], reports: Path) -> None:
     """Reports of the models on the data sets, by the protocol that the table is about."""
     from luvli.errors import InputError
     from luvli.evaluation.evaluate_model import evaluate_set
@@ -96,11 +89,12 @@ def _evaluate(
             name, _, root = pair.partition("=")
             if not root:
                 raise InputError(f"--data {pair} names no folder: write {name}=FOLDER.")
-            split = protocol or table_protocol(plain, name)
-            folder = reports / f"{Path(model).stem}-{name}{f'-{split}' if split else ''}"
+            protocol = table_protocol(plain, name)
+            part = f"{name}/{protocol}" if protocol else name
+            folder = reports / f"{Path(model).stem}-{part.replace('/', '-')}"
             if not (folder / "metrics.json").is_file():
                 faces = evaluate_set(
-                    model, name, root, protocol=split,
+                    model, part, root,
                     progress=lambda records: track(records, "evaluating", unit="faces"),
                 )  # fmt: skip
                 write_report(folder, faces)

@@ -13,7 +13,7 @@ import numpy as np
 
 from luvli.data.boxes import crop_box
 from luvli.data.record import FaceRecord
-from luvli.data.sets import get_set, load_set
+from luvli.data.sets import get_set, load_set, parse_part
 from luvli.data.sets.check import TrackRecords
 from luvli.errors import InputError
 from luvli.evaluation.accuracy import normalizer_name
@@ -53,7 +53,8 @@ def labelled_faces(
     folder: PathLike, dataset: str = "folder", limit: int | None = None
 ) -> list[FaceRecord]:
     """The faces to run on: a folder of one's own, or a data set's test split."""
-    faces = load_set(dataset, folder, get_set(dataset).test_split, skip_bad=True)
+    split = parse_part(dataset).split or get_set(dataset).test_split
+    faces = load_set(dataset, folder, split, skip_bad=True)
     step = 1 if limit is None else max(1, len(faces) // limit)
     return list(faces.records[::step][:limit])
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from luvli.data.record import FaceRecord
-from luvli.data.sets import get_set, load_set
+from luvli.data.sets import get_set, load_set, parse_part
 from luvli.evaluation.labelled_faces import CropBy, LabelledFaces, Progress, predict_records
 from luvli.files import PathLike
 from luvli.models import find_model
@@ -40,7 +40,7 @@ def evaluate_set(
     covariance_estimator: str | None = None,
     progress: Progress = iter,
 ) -> LabelledFaces:
-    """Run `model` over one part of a data set.
+    """Run `model` over one part of a data set, which its name can say: `w300/split2/indoor`.
 
     `split` defaults to "test" where the set has one, and to "all" for a folder of your own.
     `crop_by` is one of `CropBy`, `boxes` as in `load_set`. `given_boxes` normalises by the data
@@ -49,8 +49,9 @@ def evaluate_set(
     DU-Net rows). `progress` may wrap the records in a progress bar, `refine_boxes` as of
     `predict_records`.
     """
-    info = get_set(dataset)
-    split = split or info.test_split
+    info, part = get_set(dataset), parse_part(dataset)
+    dataset, subset, protocol = part.name, subset or part.subset, protocol or part.protocol
+    split = split or part.split or info.test_split
     if protocol == "split2" and dataset in SPLIT2_TESTS:
         protocol = None  # of the training set: these are test sets of it, and have one protocol
     if protocol is None:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.data.record import Visibility
-from luvli.data.sets import get_set, load_set
+from luvli.data.sets import get_set, load_set, parse_part
 from luvli.errors import InputError, require
 from luvli.evaluation.accuracy import nme, tight_boxes
 from luvli.evaluation.labelled_faces import LabelledFaces, absolute_path
@@ -93,7 +93,7 @@ def read_data_truth(
 ) -> UnmatchedFaces:
     """The labels of a data set, by default its `test_split`; images need not be there."""
     info = get_set(name)
-    split = split or info.test_split
+    split = split or parse_part(name).split or info.test_split
     part = subset if subset in info.subsets else None
     faces = load_set(name, root, split, subset=part, protocol=protocol, images=False, skip_bad=True)
     return arrays_of_records(faces.records, str(root))

@@ -1,8 +1,9 @@
 """The data sets of the paper, each read from the layout people have on disk.
 
-    faces = load_set("merl_rav", "data/merl_rav", split="test", subset="profile")
+    faces = load_set("merl_rav/test/profile", "data/merl_rav")
 
 `SETS` lists them; `load_set` reads one part of one and refuses bad data unless it may skip it.
+Wherever a data set is named, parts of it can be named with it (`parse_part`).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -34,6 +35,7 @@ from luvli.data.sets import (
     wflw,
 )
 from luvli.data.sets.definition import (
+    ONLY_PROTOCOL,
     DataWarning,
     FaceSet,
     Note,
@@ -56,6 +58,7 @@ __all__ = [
     "check_images",
     "get_set",
     "load_set",
+    "parse_part",
     "read_set",
     "refuse",
     "subsets_of",
@@ -77,9 +80,39 @@ cropped by with noise of 5 % (`luvli.data.boxes`)"""
 
 def get_set(name: str) -> SetInfo:
     """The data set called `name`; the error for an unknown one lists the choices."""
+    name = name.partition("/")[0]
     if name not in SETS:
         raise unknown_choice("data set", name, SETS)
     return SETS[name]
+
+
+class SetPart(NamedTuple):
+    """A data set and the part of it that its name says; None: not said."""
+
+    name: str
+    split: str | None
+    protocol: str | None
+    subset: str | None
+
+
+def parse_part(name: str) -> SetPart:
+    """The parts in `SET/PART/...`: a split, a protocol and a subset of the set, in any order.
+
+    >>> parse_part("w300/split2/indoor")
+    SetPart(name='w300', split=None, protocol='split2', subset='indoor')
+    """
+    info = get_set(name)
+    choices = {"split": info.splits, "protocol": info.protocols, "subset": info.subsets}
+    chosen: dict[str, str] = {}
+    for part in name.split("/")[1:]:
+        kind = next((k for k in choices if k not in chosen and part in choices[k]), None)
+        if kind is None:
+            known = [
+                c for k in choices if k not in chosen for c in choices[k] if c != ONLY_PROTOCOL
+            ]
+            raise unknown_choice(f"part of {info.name}", part, dict.fromkeys(known))
+        chosen[kind] = part
+    return SetPart(info.name, *(chosen.get(kind) for kind in choices))
 
 
 def load_set(
@@ -96,11 +129,11 @@ def load_set(
 ) -> FaceSet:
     """The faces of one part of a data set.
 
-    `split` defaults to the set's first (usually "train"), `protocol` to the one that the
-    files on disk are made for. With `images=False` only labels are read and records have no
-    image. `off_image="invisible"` is the published code's reading of AFLW-19 and WFLW: a
-    landmark left of or above the image counts as self-occluded. `boxes="tight"` forgets the
-    set's own boxes.
+    `name` is that of the set alone, or with parts: `merl_rav/test/profile`. `split` defaults to
+    the set's first (usually "train"), `protocol` to the one that the files on disk are made for.
+    With `images=False` only labels are read and records have no image. `off_image="invisible"` is
+    the published code's reading of AFLW-19 and WFLW: a landmark left of or above the image counts
+    as self-occluded. `boxes="tight"` forgets the set's own boxes.
 
     Bad data raises an `InputError` that names the first few problems and counts them; with
     `skip_bad=True` those faces are left out, a `DataWarning` says how many, and the result's
@@ -113,6 +146,7 @@ def load_set(
         if choice not in choices:
             raise unknown_choice(what, choice, choices)
     faces = read_set(name, root, split, subset=subset, protocol=protocol, images=images)
+    name = faces.name
     check_folder(name, root, len(faces), faces.problems)
     if faces.problems and not skip_bad:
         raise refuse(faces.problems, f"{name} {faces.split}")
@@ -153,7 +187,9 @@ def read_set(
     images: bool = True,
 ) -> FaceSet:
     """As `load_set`, but problems are only listed, in the result's `problems`."""
-    info = get_set(name)
+    info, part = get_set(name), parse_part(name)
+    name, split, protocol = part.name, split or part.split, protocol or part.protocol
+    subset = subset or part.subset
     path = Path(root)
     if not path.is_dir():
         raise InputError(f"{path} is not a folder: give the folder that holds {info.layout}.")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from luvli.data.record import FaceRecord
-from luvli.data.sets import SETS, check_folder, check_images, get_set, read_set
+from luvli.data.sets import SETS, check_folder, check_images, get_set, parse_part, read_set
 from luvli.data.sets.definition import ONLY_PROTOCOL, FaceSet, Problem, SetInfo
 from luvli.files import PathLike
 
@@ -88,31 +88,35 @@ def check_set(
     root: PathLike,
     decode: bool = False,
     track: TrackRecords = iter,
-    split: str | None = None,
 ) -> SetCheck:
-    """Read every split of a data set, or one, count, and list what is wrong.
+    """Read every split of a data set, or that of a name like `merl_rav/test`, count, and list what
+    is wrong.
 
     Images are only looked up; with `decode` each is decoded too, and landmarks are
     compared with its size. Raises `InputError` when nothing of the set is there.
     """
-    info = get_set(name)
+    info, part = get_set(name), parse_part(name)
     path = Path(root)
     protocols = (info.detect(path),) if info.detect and path.is_dir() else info.protocols
+    protocols = (part.protocol,) if part.protocol else protocols
+    splits = (part.split,) if part.split else info.checked or info.splits
     rows: list[CheckRow] = []
     problems: dict[Problem, None] = {}
     notes: dict[str, None] = {}
     records: dict[str, FaceRecord] = {}
     for protocol in protocols:
-        for part in (split,) if split else info.checked or info.splits:
-            faces = read_set(name, path, part, protocol=protocol)
+        for split in splits:
+            faces = read_set(info.name, path, split, protocol=protocol)
             problems |= dict.fromkeys(faces.problems)
             notes |= dict.fromkeys(faces.notes)
             records |= {record.face_id: record for record in faces}
             rows += _rows(info, path, protocol, faces)
-    check_folder(name, root, len(records), problems)
+    check_folder(info.name, root, len(records), problems)
     if decode:
         problems |= dict.fromkeys(check_images(list(records.values()), track))
-    return SetCheck(name, str(path), tuple(rows), tuple(problems), tuple(notes), info.confirmed)
+    return SetCheck(
+        info.name, str(path), tuple(rows), tuple(problems), tuple(notes), info.confirmed
+    )
 
 
 def _rows(info: SetInfo, root: Path, protocol: str, faces: FaceSet) -> list[CheckRow]:
