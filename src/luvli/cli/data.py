@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import warnings
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,9 +13,6 @@ from luvli.cli.data_markup import markup
 from luvli.cli.data_profile import profile
 from luvli.cli.data_synthesize import synthesize
 from luvli.cli.options import Json, Seed, SetFolder, SetName, SkipBad, Verbs
-
-if TYPE_CHECKING:
-    from luvli.data.record import FaceRecord
 
 data = Verbs(name="data")
 
@@ -41,23 +36,9 @@ def list_sets() -> None:
     as if the head were transparent. Sets without a name are not read.
     """
     from luvli.cli.tables import print_table
-    from luvli.data.sets.check import overview
+    from luvli.data.sets.check import HEADINGS, overview
 
-    rows = [
-        [
-            entry.name or "-",
-            entry.title,
-            _count(entry.train),
-            _count(entry.test),
-            entry.points,
-            entry.profile,
-            entry.self_occlusion,
-            entry.external_occlusion,
-        ]
-        for entry in overview()
-    ]
-    headings = ["name", "data set", "train", "test", "points", "profile", "self", "ext."]
-    print_table(headings, rows)
+    print_table(HEADINGS, overview())
 
 
 @data.command()
@@ -80,25 +61,12 @@ def check(
     from luvli.data.sets.check import check_set
     from luvli.progress import track
 
-    def progress(faces: Iterable[FaceRecord]) -> Iterable[FaceRecord]:
-        return track(faces, "decoding", unit="faces")
-
-    report = check_set(name, root, decode, progress)
+    report = check_set(name, root, decode, lambda faces: track(faces, "decoding", unit="faces"))
     if as_json:
         typer.echo(json.dumps(report.to_dict(), indent=2))
         raise typer.Exit(0 if report.complete else 1)
-    rows = [
-        [
-            row.title,
-            _count(row.labels),
-            _count(row.images),
-            _count(row.paper),
-            row.verdict,
-        ]
-        for row in report.rows
-    ]
     headings = ["part", "labels", "images", "paper", ""]
-    print_table(headings, rows, title=f"{name} in {root}")
+    print_table(headings, [row.cells() for row in report.rows], title=f"{name} in {root}")
     for note in report.notes:
         typer.echo(f"note: {note}")
     if report.confirmed:
@@ -141,39 +109,26 @@ def show(
     from luvli.data.augment import Augmentation
     from luvli.data.contact_sheet import choose, draw_statistics, label_sheet, sample_sheet
     from luvli.data.dataset import CropDataset
-    from luvli.data.sets import DataWarning, get_set, load_set
+    from luvli.data.sets import get_set, load_set
     from luvli.image.write import write_image
 
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", DataWarning)
-        found = load_set(name, root, skip_bad=skip_bad, images=not (labels_only or statistics))
-    for warning in caught:
-        typer.secho(f"luvli: {warning.message}", fg="yellow", err=True)
+    records = load_set(name, root, skip_bad=skip_bad, images=not (labels_only or statistics))
     if statistics:
-        write_image(out, draw_statistics(found, f"{found.name} {found.split}"))
-        typer.echo(f"statistics of {len(found):,} faces drawn in {out}")
+        write_image(out, draw_statistics(records, f"{records.name} {records.split}"))
+        typer.echo(f"statistics of {len(records):,} faces drawn in {out}")
         return
-    chosen = choose(len(found), faces, seed)
+    chosen = choose(len(records), faces, seed)
     if augment is None:
-        sheet = label_sheet([found[i] for i in chosen], COLUMNS, SIZE)
+        sheet = label_sheet([records[i] for i in chosen], COLUMNS, SIZE)
     else:
-        crops = CropDataset(
-            found,
-            SIZE,
-            enlarge=get_set(name).enlarge,
-            augmentation=Augmentation.recipe(augment),
-            seed=seed,
-        )
+        recipe, enlarge = Augmentation.recipe(augment), get_set(name).enlarge
+        crops = CropDataset(records, SIZE, enlarge=enlarge, augmentation=recipe, seed=seed)
         sheet = sample_sheet(crops, chosen, COLUMNS)
     write_image(out, sheet)
-    typer.echo(f"{len(chosen)} of {len(found):,} faces drawn in {out}")
+    typer.echo(f"{len(chosen)} of {len(records):,} faces drawn in {out}")
 
 
 data.command()(convert)
 data.command()(markup)
 data.command()(synthesize)
 data.command()(profile)
-
-
-def _count(value: int | None) -> str:
-    return "-" if value is None else f"{value:,}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -49,19 +48,14 @@ def convert(
     `luvli data convert data/wflw wflw-test.json --set wflw/test --to coco`
     """
     from luvli.data.convert import change_markup, read_label_tree, write_label_tree
-    from luvli.data.sets import DataWarning, load_set
-    from luvli.errors import LossWarning
+    from luvli.data.sets import load_set
 
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", DataWarning)
-        warnings.simplefilter("always", LossWarning)
-        if data_set is None:
-            records = read_label_tree(source, from_format)
-        else:
-            records = list(load_set(data_set, source, skip_bad=skip_bad, images=not labels_only))
-        if markup is not None:
-            records = [change_markup(record, markup) for record in records]
-        write_label_tree(target, records, to_format)
-    for sentence in dict.fromkeys(str(warning.message) for warning in caught):
-        typer.secho(f"luvli: {sentence}", fg="yellow", err=True)
+    records = (
+        read_label_tree(source, from_format)
+        if data_set is None
+        else list(load_set(data_set, source, skip_bad=skip_bad, images=not labels_only))
+    )
+    if markup is not None:
+        records = [change_markup(record, markup) for record in records]
+    write_label_tree(target, records, to_format)
     typer.echo(f"{len(records):,} face{'' if len(records) == 1 else 's'} written to {target}")

@@ -14,7 +14,6 @@ import numpy as np
 from luvli.data.boxes import crop_box
 from luvli.data.record import FaceRecord
 from luvli.data.sets import get_set, load_set, parse_part
-from luvli.data.sets.check import TrackRecords
 from luvli.errors import InputError
 from luvli.evaluation.accuracy import normalizer_name
 from luvli.evaluation.bootstrap import Interval
@@ -30,6 +29,7 @@ from luvli.evaluation.table import Table, interval, number
 from luvli.faces import FaceLandmarks, Faces
 from luvli.files import PathLike, whole_file, write_text
 from luvli.image.read import read_image
+from luvli.progress import Track
 
 
 class MethodResult(NamedTuple):
@@ -64,7 +64,7 @@ def run_methods(
     records: Sequence[FaceRecord],
     *,
     resamples: int = 1000,
-    track: Callable[[str], TrackRecords] = lambda name: iter,
+    track: Callable[[str], Track] = lambda name: iter,
 ) -> list[MethodResult]:
     """Every method on every face, with the same boxes: tight ones with the paper's noise.
 

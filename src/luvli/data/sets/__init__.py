@@ -9,7 +9,7 @@ Wherever a data set is named, parts of it can be named with it (`parse_part`).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
@@ -37,8 +37,8 @@ from luvli.data.sets import (
 from luvli.data.sets.definition import (
     ONLY_PROTOCOL,
     DataWarning,
+    Entry,
     FaceSet,
-    Note,
     Problem,
     Request,
     SetInfo,
@@ -47,6 +47,7 @@ from luvli.data.sets.definition import (
 )
 from luvli.errors import InputError, unknown_choice
 from luvli.files import PathLike
+from luvli.progress import Track
 
 __all__ = [
     "SETS",
@@ -139,12 +140,8 @@ def load_set(
     `skip_bad=True` those faces are left out, a `DataWarning` says how many, and the result's
     `problems` lists them.
     """
-    for what, choice, choices in (
-        ("treatment of landmarks off the image", off_image, get_args(OffImage)),
-        ("kind of boxes", boxes, get_args(_Boxes)),
-    ):
-        if choice not in choices:
-            raise unknown_choice(what, choice, choices)
+    _check_choice("treatment of landmarks off the image", off_image, get_args(OffImage))
+    _check_choice("kind of boxes", boxes, get_args(_Boxes))
     faces = read_set(name, root, split, subset=subset, protocol=protocol, images=images)
     name = faces.name
     check_folder(name, root, len(faces), faces.problems)
@@ -155,18 +152,22 @@ def load_set(
         faces = faces.with_records(_hide_off_image(record, first_pixel) for record in faces)
     if boxes == "tight":
         faces = faces.with_records(r.with_changes(box=None, box_kind="tight") for r in faces)
-    for note in faces.notes:
-        warnings.warn(note, DataWarning, stacklevel=2)
+    sentences = list(faces.notes)
     if faces.problems:
-        warnings.warn(
+        sentences.append(
             f"{name} {faces.split}: {len(faces.problems):,} problems skipped, "
-            f"{len(faces):,} faces are left; the first: {faces.problems[0]}",
-            DataWarning,
-            stacklevel=2,
+            f"{len(faces):,} faces are left; the first: {faces.problems[0]}"
         )
+    for sentence in sentences:
+        warnings.warn(sentence, DataWarning, stacklevel=2)
     if not len(faces):
         raise InputError(f"{root} has no faces of {name} {faces.split}: check the folder.")
     return faces
+
+
+def _check_choice(what: str, choice: str | None, choices: Iterable[str]) -> None:
+    if choice is not None and choice not in choices:
+        raise unknown_choice(what, choice, choices)
 
 
 def _hide_off_image(record: FaceRecord, first_pixel: int) -> FaceRecord:
@@ -193,32 +194,37 @@ def read_set(
     path = Path(root)
     if not path.is_dir():
         raise InputError(f"{path} is not a folder: give the folder that holds {info.layout}.")
-    if protocol is None:
-        protocol = info.detect(path) if info.detect else info.protocols[0]
-    split = split or info.splits[0]
-    for what, choice, choices in (
-        ("protocol", protocol, info.protocols),
-        ("split", split, info.splits),
-        ("subset", subset, info.subsets),
-    ):
-        if choice is not None and choice not in choices:
-            raise unknown_choice(f"{what} of {name}", choice, choices)
+    protocol, split = protocol or info.protocol_of(path), split or info.splits[0]
+    _check_choice(f"protocol of {name}", protocol, info.protocols)
+    _check_choice(f"split of {name}", split, info.splits)
+    _check_choice(f"subset of {name}", subset, info.subsets)
+    request = Request(path, split, protocol, subset, images)
     faces: list[FaceRecord] = []
     problems: list[Problem] = []
     notes: list[str] = []
+    missing_boxes: dict[str, list[bool]] = {}
     try:
-        for item in info.read(Request(path, split, protocol, subset, images)):
-            if isinstance(item, Note):
-                notes.append(item.sentence)
-            elif isinstance(item, Problem):
-                problems.append(item)
-            elif (problem := implausible(item)) is not None:
-                problems.append(problem)
-            else:
-                faces.append(item)
+        for item in info.read(request):
+            face = item.load(request, name) if isinstance(item, Entry) else item
+            if isinstance(face, FaceRecord):
+                if isinstance(item, Entry) and item.box_file and images:
+                    missing_boxes.setdefault(item.box_file, []).append(face.box is None)
+                face = implausible(face) or face
+            if isinstance(face, FaceRecord):
+                faces.append(face)
+            elif isinstance(face, Problem):
+                problems.append(face)
+            elif face is not None:
+                notes.append(face.sentence)
     except InputError as error:  # a file that cannot be read at all ends its reader
         problems.append(Problem(str(path), "bad label", str(error)))
-    return FaceSet(faces, name, split, problems, notes)
+    notes += [
+        f"{sum(missing):,} of {len(missing):,} faces have no box in {file}: they are cropped by "
+        "the tight box of their landmarks, with noise of 5 %."
+        for file, missing in missing_boxes.items()
+        if any(missing)
+    ]
+    return FaceSet(tuple(faces), name, split, tuple(problems), tuple(notes))
 
 
 def check_folder(name: str, root: PathLike, faces: int, problems: Iterable[Problem]) -> None:
@@ -239,10 +245,7 @@ def refuse(problems: Iterable[Problem], where: str) -> InputError:
     )
 
 
-def check_images(
-    records: Iterable[FaceRecord],
-    track: Callable[[Iterable[FaceRecord]], Iterable[FaceRecord]] = iter,
-) -> Iterator[Problem]:
+def check_images(records: Iterable[FaceRecord], track: Track = iter) -> Iterator[Problem]:
     """Decode every image: those that do not, and landmarks far outside those that do.
 
     `track` may wrap the records in a progress bar. The faces of one image that follow
@@ -250,17 +253,18 @@ def check_images(
     """
     from luvli.image import read_image
 
-    last: tuple[Path, tuple[int, int] | str] | None = None
+    decoded, size, sentence = Path(), (0, 0), ""
     for record in track(records):
         if record.image is None:
             continue
-        if last is None or last[0] != record.image:
+        if record.image != decoded:
+            decoded, sentence = record.image, ""
             try:
                 height, width = read_image(record.image).shape[:2]
-                last = (record.image, (width, height))
+                size = width, height
             except InputError as error:
-                last = (record.image, str(error))
-        if isinstance(last[1], str):
-            yield Problem(str(record.image), "bad image", last[1])
-        elif (problem := implausible(record, last[1])) is not None:
+                sentence = str(error)
+        if sentence:
+            yield Problem(str(record.image), "bad image", sentence)
+        elif (problem := implausible(record, size)) is not None:
             yield problem

@@ -15,23 +15,18 @@ means that there is no label.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from luvli.data.formats.lists import iterate_hrnet
+from luvli.data.formats.common import face
 from luvli.data.formats.matlab import mat_field, read_matlab
 from luvli.data.record import FaceRecord, Visibility
-from luvli.data.sets.definition import (
-    Problem,
-    ReadItem,
-    Request,
-    SetInfo,
-    attempt,
-    missing_file,
-)
-from luvli.data.sets.source_files import ImageFolders, keys_of, listed_faces
+from luvli.data.sets.definition import Entry, ReadItem, Request, SetInfo
+from luvli.data.sets.source_files import ImageFolders, read_hrnet_lists
 
 _MAT = "AFLWinfo_release.mat"
 _CSV = "face_landmarks_aflw_{}.csv"
@@ -49,67 +44,56 @@ def detect_aflw19(root: Path) -> str:
 
 def read_aflw19(request: Request) -> Iterator[ReadItem]:
     """One split; the test faces with all 19 landmarks in sight are the subset frontal."""
-    for item in _read_mat(request) if request.protocol == "official" else _read_csv(request):
-        if isinstance(item, FaceRecord):  # -1, -1 here is 0, 0 in the file
-            unlabelled = (np.nan_to_num(item.points) <= -1).all(axis=1)
-            classes = np.where(unlabelled, Visibility.UNLABELLED, item.visibility)
-            item = item.with_changes(visibility=classes)
-        yield item
+    if request.protocol == "hrnet":
+        items = read_hrnet_lists(request, INFO, _CSV, _IMAGE_FOLDERS, INFO.subsets)
+    else:
+        items = _read_mat(request)
+    for item in items:
+        yield replace(item, read=partial(_unlabelled, item)) if isinstance(item, Entry) else item
+
+
+def _unlabelled(entry: Entry) -> FaceRecord:
+    """The face; a landmark at 0, 0 in the file, which is -1, -1 here, has no label."""
+    record = entry.read()
+    assert record is not None
+    unlabelled = (np.nan_to_num(record.points) <= -1).all(axis=1)
+    classes = np.where(unlabelled, Visibility.UNLABELLED, record.visibility)
+    return record.with_changes(visibility=classes)
 
 
 def _read_mat(request: Request) -> Iterator[ReadItem]:
     path = request.root / _MAT
-    content = attempt(path, partial(read_matlab, path))
-    if isinstance(content, Problem):
-        yield content
-        return
+    content = read_matlab(path)
     names, order, points, boxes, masks = (
         mat_field(path, content, name) for name in ("nameList", "ra", "data", "bbox", "mask_new")
     )
-    images = ImageFolders(request.root / folder for folder in _IMAGE_FOLDERS)
+    images = ImageFolders(request.root, _IMAGE_FOLDERS)
     rows = np.ravel(order).astype(int) - 1
     for row in (rows[:TRAIN] if request.split == "train" else rows[TRAIN:]).tolist():
-        mask = np.asarray(masks[row]).astype(int)
-        subsets = ["frontal"] if request.split == "test" and mask.all() else []
-        if not request.wants(*subsets):
-            continue
         name = str(np.ravel(np.ravel(names)[row])[0])
-        left, right, top, bottom = np.asarray(boxes[row], dtype=np.float64)
-        places = np.asarray(points[row], dtype=np.float64).reshape(2, 19).T - 1
-        record = partial(
-            FaceRecord,
-            points=places,
-            visibility=np.full(19, Visibility.UNOCCLUDED),
-            box=np.array([left, top, right, bottom]) - 1,
-            box_kind="given",
-            markup="aflw19",
-            dataset="aflw19",
-            face_id=f"{name}#{row}",
-            attributes={
-                "mask": mask.tolist(),
-                "box_size": float(max(right - left, bottom - top)),
-                "subsets": subsets,
-                **request.image_name(name),
-            },
+        face_id = f"{name}#{row}"
+        yield Entry(
+            f"AFLW-19 face {face_id}",
+            face_id,
+            partial(_face, points[row], boxes[row], masks[row]),
+            images.find(name) if request.images else None,
+            name,
+            ["frontal"] if request.split == "test" and np.all(masks[row]) else [],
+            names_image=True,
         )
-        label = f"AFLW-19 face {name}#{row}"
-        yield request.face(attempt(label, record), label, images.find(name), name)
 
 
-def _read_csv(request: Request) -> Iterator[ReadItem]:
-    members = {}
-    if request.split == "test":
-        path = request.root / _CSV.format("test_frontal")
-        if path.is_file():
-            members["frontal"] = keys_of(path)
-        else:
-            yield missing_file(path, "without it no face counts as frontal")
-    source = request.root / _CSV.format(request.split)
-    if not source.is_file():
-        yield missing_file(source)
-        return
-    faces = iterate_hrnet(source)
-    yield from listed_faces(request, faces, source, 2, INFO, _IMAGE_FOLDERS, members)
+def _face(points: Any, box: Any, mask: Any) -> FaceRecord:
+    left, right, top, bottom = np.asarray(box, dtype=np.float64)
+    return face(
+        np.asarray(points, dtype=np.float64).reshape(2, 19).T - 1,
+        box=np.array([left, top, right, bottom]) - 1,
+        box_kind="given",
+        attributes={
+            "mask": np.asarray(mask).astype(int).tolist(),
+            "box_size": float(max(right - left, bottom - top)),
+        },
+    )
 
 
 _EXPECTED = {"train": 20_000, "test": 4386, "test/frontal": 1314}

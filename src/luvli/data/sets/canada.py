@@ -8,22 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from luvli.data.sets.definition import Problem, ReadItem, Request, SetInfo
-from luvli.data.sets.london import missing_portraits, read_templates, template_record
-from luvli.data.sets.source_files import Folder
+from luvli.data.sets.definition import ReadItem, Request, SetInfo
+from luvli.data.sets.london import template_entries
 
 
 def read_canada(request: Request) -> Iterator[ReadItem]:
     """All labelled portraits; a person has one."""
-    templates = read_templates(request)
-    if isinstance(templates, Problem):
-        yield templates
-        return
-    for image in Folder(request.root).images:
-        if image.name in templates:
-            face_id = f"canada-{image.stem}"
-            yield template_record(image, templates[image.name], request, "canada", face_id)
-    yield from missing_portraits(request, templates)
+    yield from template_entries(request, lambda stem: (f"canada-{stem}", ()), labelled_only=True)
 
 
 INFO = SetInfo(

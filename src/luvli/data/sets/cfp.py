@@ -16,15 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from luvli.arrays import Floats
+from luvli.data.formats.common import face
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import (
-    ReadItem,
-    Request,
-    SetInfo,
-    all_visible,
-    attempt,
-    missing_folder,
-)
+from luvli.data.sets.definition import Entry, ReadItem, Request, SetInfo, missing_folder
 from luvli.data.sets.source_files import Folder
 from luvli.errors import InputError
 from luvli.files import read_text
@@ -81,11 +75,12 @@ def read_cfp(request: Request) -> Iterator[ReadItem]:
     for person in Folder(people).names:
         images = Folder(request.root / "Data" / "Images" / person / "profile")
         for label in Folder(people / person / "profile").ending(".txt"):
-            record = attempt(label, partial(_record, label, person))
-            yield request.face(record, label, images.image(label.stem), f"{label.stem}.jpg")
+            stem, read = label.stem, partial(_face, label)
+            face_id = f"cfp-{person}_{stem}"
+            yield Entry(label, face_id, read, images.image(stem), f"{stem}.jpg", ["profile"])
 
 
-def _record(label: Path, person: str) -> FaceRecord:
+def _face(label: Path) -> FaceRecord:
     try:
         rows = [line.split(",") for line in read_text(label).split()]
         fiducials = np.array(rows, dtype=np.float64) - 1
@@ -95,14 +90,7 @@ def _record(label: Path, person: str) -> FaceRecord:
         ) from error
     if fiducials.shape != (30, 2) or not np.isfinite(fiducials).all():
         raise InputError(f"{label} has {len(fiducials)} points: CFP has 30, one on each line.")
-    points = landmarks_of_profile(fiducials)
-    return FaceRecord(
-        points=points,
-        visibility=all_visible(points),
-        dataset="cfp",
-        face_id=f"cfp-{person}_{label.stem}",
-        attributes={"subsets": ["profile"]},
-    )
+    return face(landmarks_of_profile(fiducials))
 
 
 INFO = SetInfo(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,8 +11,7 @@ from luvli.data.record import FaceRecord
 from luvli.data.sets import SETS, check_folder, check_images, get_set, parse_part, read_set
 from luvli.data.sets.definition import ONLY_PROTOCOL, FaceSet, Problem, SetInfo
 from luvli.files import PathLike
-
-TrackRecords = Callable[[Iterable[FaceRecord]], Iterable[FaceRecord]]
+from luvli.progress import Track
 
 
 class CheckRow(NamedTuple):
@@ -48,10 +46,14 @@ class CheckRow(NamedTuple):
         more = self.images - self.paper
         return f"{abs(more):,} {'more' if more > 0 else 'fewer'}"
 
+    def cells(self) -> list[str]:
+        """For a table."""
+        return [self.title, *map(count_text, (self.labels, self.images, self.paper)), self.verdict]
+
 
 @dataclass(frozen=True)
 class SetCheck:
-    """What `check_set` found."""
+    """What `check_set` reports."""
 
     name: str
     root: str
@@ -72,23 +74,11 @@ class SetCheck:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {
-            "name": self.name,
-            "root": self.root,
-            "complete": self.complete,
-            "rows": [row._asdict() for row in self.rows],
-            "problems": [asdict(problem) for problem in self.problems],
-            "notes": list(self.notes),
-            "confirmed": self.confirmed,
-        }
+        rows = [row._asdict() for row in self.rows]
+        return {**asdict(self), "rows": rows, "complete": self.complete}
 
 
-def check_set(
-    name: str,
-    root: PathLike,
-    decode: bool = False,
-    track: TrackRecords = iter,
-) -> SetCheck:
+def check_set(name: str, root: PathLike, decode: bool = False, track: Track = iter) -> SetCheck:
     """Read every split of a data set, or that of a name like `merl_rav/test`, count, and list what
     is wrong.
 
@@ -114,9 +104,8 @@ def check_set(
     check_folder(info.name, root, len(records), problems)
     if decode:
         problems |= dict.fromkeys(check_images(list(records.values()), track))
-    return SetCheck(
-        info.name, str(path), tuple(rows), tuple(problems), tuple(notes), info.confirmed
-    )
+    about = info.name, str(path), tuple(rows), tuple(problems), tuple(notes)
+    return SetCheck(*about, info.confirmed)
 
 
 def _rows(info: SetInfo, root: Path, protocol: str, faces: FaceSet) -> list[CheckRow]:
@@ -135,26 +124,25 @@ def _rows(info: SetInfo, root: Path, protocol: str, faces: FaceSet) -> list[Chec
     return rows
 
 
-class SetOverview(NamedTuple):
-    """One line of the paper's Table 1, and what of it this project reads."""
-
-    name: str
-    """how to call it here; empty for a set that is not read"""
-    title: str
-    train: int | None
-    test: int | None
-    points: str
-    profile: str
-    self_occlusion: str
-    external_occlusion: str
+HEADINGS = ("name", "data set", "train", "test", "points", "profile", "self", "ext.")
 
 
-def overview() -> list[SetOverview]:
-    """The sets this project reads, then the others of the paper's Table 1."""
-    fields = SetOverview._fields
-    return [
-        *(SetOverview(*(getattr(info, field) for field in fields)) for info in SETS.values()),
-        SetOverview("", "COFW", 1345, 507, "29", "no", "no", "yes"),
-        SetOverview("", "AFLW", 20_000, 4386, "21", "yes", "yes", "no"),
-        SetOverview("", "AFLW-68", 20_000, 4386, "68", "yes", "no", "no"),
+def overview() -> list[list[str]]:
+    """Rows under `HEADINGS`: the sets this project reads, and the others of the paper's Table 1,
+    which have no name here."""
+    rows = [
+        (s.name, s.title, s.train, s.test, s.points, s.profile, s.self_occlusion,
+         s.external_occlusion)
+        for s in SETS.values()
+    ]  # fmt: skip
+    rows += [
+        ("-", "COFW", 1345, 507, "29", "no", "no", "yes"),
+        ("-", "AFLW", 20_000, 4386, "21", "yes", "yes", "no"),
+        ("-", "AFLW-68", 20_000, 4386, "68", "yes", "no", "no"),
     ]
+    return [[count_text(v) if not isinstance(v, str) else v for v in row] for row in rows]
+
+
+def count_text(value: int | None) -> str:
+    """A count with separators, or a dash."""
+    return "-" if value is None else f"{value:,}"

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,19 +22,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from luvli.arrays import Floats
 from luvli.data.cache import cache_root, file_state, whole_folder
+from luvli.data.formats.common import face
 from luvli.data.formats.matlab import mat_field, read_matlab
 from luvli.data.record import FaceRecord, Visibility
 from luvli.data.sets.definition import (
-    Problem,
+    Entry,
     ReadItem,
     Request,
     SetInfo,
-    attempt,
+    bad_label,
     missing_file,
     missing_folder,
 )
-from luvli.data.sets.source_files import Folder, natural_key, note_missing_boxes
+from luvli.data.sets.source_files import Folder, natural_key
 from luvli.errors import InputError, require
 
 _IMAGE_FILES = ("COFW_test_color.mat", "COFW_test.mat")
@@ -48,35 +50,26 @@ def read_cofw68(request: Request) -> Iterator[ReadItem]:
     if not labels:
         yield missing_folder(request.root / "test_annotations", "507 files N_points.mat")
         return
-    boxes: dict[int, NDArray[np.float64]] = {}
-    for file in request.root.rglob(_BOX_FILE):
-        read = attempt(file, partial(_read_boxes, file))
-        if isinstance(read, Problem):
-            yield read
-        else:
-            boxes = read
+    boxes: dict[int, Floats] = {}
     images = Folder(Path())
-    if request.images:
-        source = next((p for name in _IMAGE_FILES for p in request.root.rglob(name)), None)
-        if source is None:
-            yield missing_file(request.root / _IMAGE_FILES[0])
-        else:
-            extracted = attempt(source, partial(extract_images, source))
-            if isinstance(extracted, Problem):
-                yield extracted
-            else:
-                images = Folder(extracted)
-    faces = (_face(request, label, images, boxes) for label in labels)
-    yield from note_missing_boxes(request, faces, _BOX_FILE)
-
-
-def _face(
-    request: Request, label: Path, images: Folder, boxes: Mapping[int, NDArray[np.float64]]
-) -> FaceRecord | Problem:
-    number = int(label.name.split("_")[0])
-    record = attempt(label, partial(_record, label, number, boxes.get(number)))
-    image = images.image(f"{number:04d}")
-    return request.face(record, label, image, f"image {number} of {_IMAGE_FILES[0]}")
+    for file in request.root.rglob(_BOX_FILE):
+        try:
+            boxes = _read_boxes(file)
+        except InputError as error:
+            yield bad_label(file, error)
+    source = next((p for name in _IMAGE_FILES for p in request.root.rglob(name)), None)
+    if request.images and source is None:
+        yield missing_file(request.root / _IMAGE_FILES[0])
+    elif request.images and source:
+        try:
+            images = Folder(extract_images(source))
+        except InputError as error:
+            yield bad_label(source, error)
+    for label in labels:
+        number = int(label.name.split("_")[0])
+        face_id, name = f"{number:04d}", f"image {number} of {_IMAGE_FILES[0]}"
+        read = partial(_face, label, boxes.get(number))
+        yield Entry(label, face_id, read, images.image(face_id), name, box_file=_BOX_FILE)
 
 
 def extract_images(source: Path) -> Path:
@@ -115,29 +108,20 @@ def _images(source: Path) -> Iterator[NDArray[np.uint8]]:
         raise InputError(f"{source} is damaged ({error}): download it again.") from error
 
 
-def _read_boxes(path: Path) -> dict[int, NDArray[np.float64]]:
+def _read_boxes(path: Path) -> dict[int, Floats]:
     rows = np.asarray(mat_field(path, read_matlab(path), "bboxes"), dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != 4:
         raise InputError(f"{path} has bboxes of shape {rows.shape} instead of (507, 4).")
-    return {
-        number: np.array([x - 1, y - 1, x - 1 + width, y - 1 + height])
-        for number, (x, y, width, height) in enumerate(rows, start=1)
-    }
+    corners = np.concatenate([rows[:, :2], rows[:, :2] + rows[:, 2:]], axis=1) - 1
+    return dict(enumerate(corners, start=1))
 
 
-def _record(label: Path, number: int, box: NDArray[np.float64] | None) -> FaceRecord:
+def _face(label: Path, box: Floats | None) -> FaceRecord:
     content = read_matlab(label)
     points = np.asarray(mat_field(label, content, "Points"), dtype=np.float64) - 1
     occluded = np.ravel(np.asarray(mat_field(label, content, "Occ"))).astype(bool)
-    return FaceRecord(
-        points=points,
-        visibility=np.where(occluded, Visibility.EXTERNALLY_OCCLUDED, Visibility.UNOCCLUDED),
-        box=box,
-        box_kind="tight" if box is None else "detector",
-        dataset="cofw68",
-        face_id=f"{number:04d}",
-        attributes={"subsets": []},
-    )
+    classes = np.where(occluded, Visibility.EXTERNALLY_OCCLUDED, Visibility.UNOCCLUDED)
+    return face(points, "", classes, box=box, box_kind="tight" if box is None else "detector")
 
 
 INFO = SetInfo(

@@ -1,7 +1,7 @@
-"""What every reader shares: what is asked of it, what it gives, how it reports bad data.
+"""What every data set shares: what is asked of its reader, what it gives, how bad data is reported.
 
-A reader is a generator. It is asked for one part of a data set (`Request`) and yields a
-`FaceRecord` for each good face, a `Problem` for each bad one, and `Note`s worth knowing. It
+A reader is a generator. It is asked for one part of a data set (`Request`) and yields an `Entry`
+for each face, a `Problem` for whatever is wrong with the folder, and `Note`s worth knowing. It
 never stops at a bad file and never skips one silently; `load_set` decides what happens then.
 """
 
@@ -9,28 +9,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeVar, overload
+from typing import Literal, NamedTuple, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
-from luvli.data.record import IMAGE_NAME, FaceRecord, Visibility
+from luvli.data.record import IMAGE_NAME, FaceRecord
 from luvli.errors import InputError
 
 ONLY_PROTOCOL = "published"
 """name of the only protocol of a data set that has just one"""
 
 ProblemKind = Literal[
-    "missing folder",
-    "missing file",
-    "missing image",
-    "missing label",
-    "bad label",
-    "bad image",
+    "missing folder", "missing file", "missing image", "missing label", "bad label", "bad image",
     "far outside",
-]
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -71,28 +65,51 @@ class Request:
         """Whether faces that belong to these subsets are asked for."""
         return self.subset is None or self.subset in subsets
 
-    def face(
-        self, record: FaceRecord | Problem, label: Path | str, image: Path | None, name: str
-    ) -> FaceRecord | Problem:
-        """The face of a label with its image, or what is wrong with either.
 
-        `image` is where it was found, `name` how it is called in the message.
-        """
-        if self.images and image is None:
-            return missing_image(label, name)
-        if isinstance(record, Problem) or not self.images:
-            return record
-        return record.with_changes(image=image)
+@dataclass(frozen=True)
+class Entry:
+    """A face that a data set names. It is read when it is known to be wanted."""
 
-    def image_name(self, name: str) -> dict[str, str]:
-        """The attribute that keeps an image's name in records that are wanted without images."""
-        return {} if self.images else {IMAGE_NAME: name}
+    label: Path | str
+    """its file, or what else it goes by in messages"""
+    face_id: str
+    read: Callable[[], FaceRecord | None]
+    """points, classes, box and attributes; `InputError` where they are bad, None where the face
+    turns out to belong to another part"""
+    image: Path | None
+    """None where it is not there"""
+    image_name: str
+    """what the image is called in messages"""
+    subsets: Sequence[str] = ()
+    box_file: str = ""
+    """what should hold a box of this face; faces without one are counted in a note"""
+    names_image: bool = False
+    """whether the label itself calls its image `image_name`"""
+
+    def load(self, request: Request, dataset: str) -> FaceRecord | Problem | None:
+        """The face, what is wrong with it, or None where it is not wanted."""
+        if not request.wants(*self.subsets):
+            return None
+        if request.images and self.image is None:
+            return missing_image(self.label, self.image_name)
+        try:
+            record = self.read()
+        except InputError as error:
+            return bad_label(self.label, error)
+        if record is None:
+            return None
+        attributes = {"subsets": list(self.subsets), **record.attributes}
+        if self.names_image and not request.images:
+            attributes[IMAGE_NAME] = self.image_name
+        return record.with_changes(
+            image=self.image if request.images else None,
+            dataset=dataset,
+            face_id=self.face_id,
+            attributes=attributes,
+        )
 
 
-Made = TypeVar("Made")
-
-ReadItem = FaceRecord | Problem | Note
-Reader = Callable[[Request], Iterator[ReadItem]]
+ReadItem = Entry | FaceRecord | Problem | Note
 
 
 @dataclass(frozen=True)
@@ -101,7 +118,7 @@ class SetInfo:
 
     name: str
     title: str
-    read: Reader
+    read: Callable[[Request], Iterator[ReadItem]]
     markup: str = "ibug68"
     points: str = "68"
     """as in the paper's Table 1, for instance 68/39"""
@@ -130,30 +147,27 @@ class SetInfo:
     checked: tuple[str, ...] | None = None
     """the splits that `check_set` counts; None for all"""
     detect: Callable[[Path], str] | None = None
-    """tells the protocol from what is on disk, where two kinds of files hold the same set"""
+    """the protocol of what is on disk, where two kinds of files hold the same set"""
 
     @property
     def test_split(self) -> str:
         """What to measure on where nobody says: all of a folder of one's own, else the test set."""
         return next((s for s in ("all", "test") if s in self.splits), self.splits[0])
 
+    def protocol_of(self, root: Path) -> str:
+        """The protocol that the files on disk are made for."""
+        return self.detect(root) if self.detect else self.protocols[0]
 
+
+@dataclass(frozen=True, eq=False)
 class FaceSet(Sequence[FaceRecord]):
     """The faces of one part of a data set, with what was wrong on the way."""
 
-    def __init__(
-        self,
-        records: Iterable[FaceRecord],
-        name: str = "",
-        split: str = "",
-        problems: Iterable[Problem] = (),
-        notes: Iterable[str] = (),
-    ) -> None:
-        self.records = tuple(records)
-        self.name = name
-        self.split = split
-        self.problems = tuple(problems)
-        self.notes = tuple(notes)
+    records: tuple[FaceRecord, ...]
+    name: str = ""
+    split: str = ""
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.records)
@@ -169,7 +183,7 @@ class FaceSet(Sequence[FaceRecord]):
 
     def with_records(self, records: Iterable[FaceRecord]) -> FaceSet:
         """The same part of the data set with other records."""
-        return FaceSet(records, self.name, self.split, self.problems, self.notes)
+        return replace(self, records=tuple(records))
 
     def __repr__(self) -> str:
         return (
@@ -186,14 +200,10 @@ def subsets_of(record: FaceRecord) -> tuple[str, ...]:
     return tuple(record.attributes.get("subsets", ()))
 
 
-def attempt(path: Path | str, make: Callable[[], Made]) -> Made | Problem:
-    """What `make` gives, or the problem that the label file has."""
-    try:
-        return make()
-    except InputError as error:
-        sentence = str(error)
-        named = Path(path).name in sentence
-        return Problem(str(path), "bad label", sentence if named else f"{path}: {sentence}")
+def bad_label(path: Path | str, error: InputError) -> Problem:
+    sentence = str(error)
+    named = Path(path).name in sentence
+    return Problem(str(path), "bad label", sentence if named else f"{path}: {sentence}")
 
 
 def missing_image(label: Path | str, wanted: str) -> Problem:
@@ -210,12 +220,6 @@ def missing_folder(folder: Path, holds: str) -> Problem:
 
 def missing_file(path: Path, remedy: str = "download it") -> Problem:
     return Problem(str(path), "missing file", f"{path} is missing: {remedy}.")
-
-
-def all_visible(points: NDArray[np.floating]) -> NDArray[np.int8]:
-    """Visibility for a set without visibility labels: every located landmark counts as v = 1."""
-    located = np.isfinite(points).all(axis=1)
-    return np.where(located, Visibility.UNOCCLUDED, Visibility.UNLABELLED).astype(np.int8)
 
 
 def implausible(record: FaceRecord, size: tuple[int, int] | None = None) -> Problem | None:

@@ -19,16 +19,16 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from luvli.data.formats import read_labels, read_pts
-from luvli.data.formats.common import numbered_columns, parse_yaml
+from luvli.data.formats.common import face, numbered_columns, parse_yaml
 from luvli.data.record import IMAGE_NAME, FaceRecord
 from luvli.data.sets.definition import (
+    Entry,
     Note,
-    Problem,
     ReadItem,
     Request,
     SetInfo,
+    bad_label,
     missing_folder,
-    missing_image,
 )
 from luvli.data.sets.source_files import first_existing, natural_key, read_pairs, walk
 from luvli.errors import InputError
@@ -48,13 +48,15 @@ def read_folder(request: Request) -> Iterator[ReadItem]:
     known: dict[str, list[NDArray[np.float64]]] = {}
     repeated = 0
     for item in _read_files(request):
-        if isinstance(item, FaceRecord):
-            held = known.setdefault(_place(item, request.root), [])
-            if any(_is_same(points, item.points) for points in held):
+        loaded = item.load(request, "folder") if isinstance(item, Entry) else item
+        if isinstance(loaded, FaceRecord):
+            same_image = known.setdefault(_place(loaded, request.root), [])
+            if any(_is_same(points, loaded.points) for points in same_image):
                 repeated += 1
                 continue
-            held.append(item.points)
-        yield item
+            same_image.append(loaded.points)
+        if loaded is not None:
+            yield loaded
     if repeated:
         yield Note(
             f"{request.root}: {repeated:,} faces stand in a second label file; each is taken once."
@@ -64,8 +66,8 @@ def read_folder(request: Request) -> Iterator[ReadItem]:
 def _place(record: FaceRecord, root: Path) -> str:
     """The image of a face, or where it would be, without its suffix."""
     image = record.image or record.attributes.get(IMAGE_NAME)
-    path = Path(image) if image else root / record.face_id
-    return os.path.normpath(path.absolute().parent / (path.stem if image else path.name))
+    path = Path(image).with_suffix("") if image else root / record.face_id
+    return os.path.normpath(path.absolute())
 
 
 def _is_same(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
@@ -83,16 +85,22 @@ def _read_files(request: Request) -> Iterator[ReadItem]:
     if request.split != "all":
         part = first_existing(request.root, [request.split, f"{request.split}set"])
         start, word = (part, "") if part else (request.root, request.split)
+
+    def pair(label: Path, image: Path | None) -> Entry:
+        face_id = str(label.relative_to(request.root).with_suffix(""))
+        return Entry(
+            label, face_id, partial(_face, label, markup), image, f"{label.stem}.jpg or .png"
+        )
+
     is_empty = True
     for folder, names in walk(start):
         if any(name.endswith(".pts") for name in names) and not word:
             is_empty = False
-            make = partial(_record, root=request.root, markup=markup)
-            yield from read_pairs(folder, request, make)
+            yield from read_pairs(folder, request, pair)
         for name in sorted(names, key=natural_key):
             if word in name and is_label_file(folder / name):
                 is_empty = False
-                yield from _read_labels(folder / name, request, markup)
+                yield from _read_labels(folder / name, markup)
     if word and is_empty:
         yield missing_folder(request.root / request.split, "the faces of this split")
 
@@ -109,57 +117,41 @@ def is_label_file(path: Path) -> bool:
     return bool(numbered_columns(header)) or "center_w" in header
 
 
-def _record(label: Path, image: Path | None, root: Path, markup: Markup | None) -> FaceRecord:
+def _face(label: Path, markup: Markup | None) -> FaceRecord:
     points, visibility = read_pts(label, points=markup.size if markup else None)
-    return FaceRecord(
-        points=points,
-        visibility=visibility,
-        image=image,
-        markup=markup.name if markup else _by_count(label, len(points)),
-        dataset="folder",
-        face_id=str(label.relative_to(root).with_suffix("")),
-        attributes={"subsets": []},
-    )
+    return face(points, "", visibility, markup=_markup_name(label, len(points), markup))
 
 
-def _by_count(label: Path, count: int) -> str:
-    known = markup_by_size(count)
+def _markup_name(path: Path, count: int, declared: Markup | None) -> str:
+    known = declared or markup_by_size(count)
     if known is None:
         raise InputError(
-            f"{label} has {count} points, which no built-in markup has: "
+            f"{path} has {count} points, which no built-in markup has: "
             f"declare yours in a {_MARKUP_FILE} in the data folder."
         )
     return known.name
 
 
-def _read_labels(path: Path, request: Request, markup: Markup | None) -> Iterator[ReadItem]:
+def _read_labels(path: Path, markup: Markup | None) -> Iterator[ReadItem]:
     try:
         records = read_labels(path)
     except InputError as error:
-        yield Problem(str(path), "bad label", str(error))
+        yield bad_label(path, error)
         return
     for number, record in enumerate(records):
-        name = record.face_id or f"{path.stem}#{number}"
-        there = record.image is not None and is_there(record.image)
-        image = record.image if request.images and there else None
-        if request.images and image is None:
-            yield missing_image(f"{path}, face {name},", str(record.image))
-            continue
-        try:
-            yield record.with_changes(
-                image=image,
-                markup=markup.name if markup else _by_count(path, len(record.points)),
-                dataset="folder",
-                face_id=name,
-                attributes={"subsets": [], **record.attributes, **_named(image, record.image)},
-            )
-        except InputError as error:
-            yield Problem(str(path), "bad label", f"{path}: face {name}: {error}")
+        name, image = record.face_id or f"{path.stem}#{number}", record.image
 
+        def read(record: FaceRecord = record) -> FaceRecord:
+            return record.with_changes(markup=_markup_name(path, len(record.points), markup))
 
-def _named(image: Path | None, name: Path | None) -> dict[str, str]:
-    """The attribute that keeps an image's name where the image itself was not looked for."""
-    return {IMAGE_NAME: name.as_posix()} if image is None and name else {}
+        yield Entry(
+            f"{path}, face {name},",
+            name,
+            read,
+            image if image is not None and is_there(image) else None,
+            "" if image is None else image.as_posix(),
+            names_image=image is not None,
+        )
 
 
 class _MarkupFile(BaseModel):

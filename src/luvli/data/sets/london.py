@@ -8,25 +8,19 @@ stay unlabelled. DeBruine and Jones, 2017, doi 10.6084/m9.figshare.5047666.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from luvli.arrays import Floats
+from luvli.data.formats.common import face, load_json
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import (
-    Problem,
-    ReadItem,
-    Request,
-    SetInfo,
-    all_visible,
-    missing_file,
-    missing_image,
-)
-from luvli.data.sets.source_files import Folder
-from luvli.files import read_text
+from luvli.data.sets.definition import Entry, ReadItem, Request, SetInfo, missing_file
+from luvli.data.sets.source_files import Folder, natural_key
+from luvli.errors import InputError
 from luvli.image.polyline import points_along
 
 _LABELS = "points189.json"
@@ -112,60 +106,46 @@ def _at_column(line: Floats, across: Floats, column: float) -> Floats:
 
 def read_london(request: Request) -> Iterator[ReadItem]:
     """Portraits with the subsets `neutral` and `smiling`; a person is `london-NNN`."""
-    templates = read_templates(request)
-    if isinstance(templates, Problem):
-        yield templates
-        return
-    folder = Folder(request.root)
-    for number, mood in enumerate(("neutral", "smiling"), start=1):
-        if not request.wants(mood):
-            continue
-        for image in folder.images:
-            if image.name.startswith(mood):
-                face_id = f"london-{image.stem.split('_')[1]}_{number}"
-                template = templates.get(image.name)
-                yield template_record(image, template, request, "london", face_id, mood)
-        if mood == "neutral":
-            yield from missing_portraits(request, templates)
+    yield from template_entries(request, _name)
 
 
-def read_templates(request: Request) -> dict[str, list[list[float]]] | Problem:
-    """Image -> points of the template; or what is wrong with their file."""
+def _name(stem: str) -> tuple[str, tuple[str, ...]] | None:
+    """The face's id and its subsets."""
+    mood, _, number = stem.partition("_")
+    if mood not in INFO.subsets:
+        return None
+    return f"london-{number.split('_')[0]}_{INFO.subsets.index(mood) + 1}", (mood,)
+
+
+def template_entries(
+    request: Request,
+    name: Callable[[str], tuple[str, tuple[str, ...]] | None],
+    labelled_only: bool = False,
+) -> Iterator[ReadItem]:
+    """Portraits with the landmarks of their templates; all are unlabelled where there is none.
+
+    `name`: stem of the image -> id and subsets, None for what is not of the set.
+    """
     path = request.root / _LABELS
     if not path.is_file():
-        return missing_file(path, "copy it there")
-    templates: dict[str, list[list[float]]] = json.loads(read_text(path))
-    return templates
+        yield missing_file(path, "copy it there")
+        return
+    templates = load_json(path)
+    images = {image.name: image for image in Folder(request.root).images}
+    for image in sorted({*templates, *({} if labelled_only else images)}, key=natural_key):
+        if known := name(Path(image).stem):
+            face_id, subsets = known
+            read = partial(_face, path, templates.get(image))
+            yield Entry(path, face_id, read, images.get(image), image, subsets)
 
 
-def missing_portraits(request: Request, names: Iterable[str]) -> Iterator[Problem]:
-    """Labelled portraits that are not there."""
-    folder = Folder(request.root)
-    for name in names if request.images else ():
-        if folder.image(Path(name).stem) is None:
-            yield missing_image(request.root / _LABELS, name)
-
-
-def template_record(
-    image: Path,
-    template: list[list[float]] | None,
-    request: Request,
-    dataset: str,
-    face_id: str,
-    *subsets: str,
-) -> FaceRecord:
-    """A portrait with the landmarks of its template; all are unlabelled where it has none."""
-    points = np.full((68, 2), np.nan)
-    if template is not None:
-        points = landmarks_of_template(np.array(template, dtype=np.float64))
-    return FaceRecord(
-        points=points,
-        visibility=all_visible(points),
-        image=image if request.images else None,
-        dataset=dataset,
-        face_id=face_id,
-        attributes={"subsets": [*subsets]},
-    )
+def _face(path: Path, template: Any) -> FaceRecord:
+    if template is None:
+        return face(np.full((68, 2), np.nan))
+    try:
+        return face(landmarks_of_template(np.array(template, dtype=np.float64).reshape(189, 2)))
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{path} has a template without 189 points: copy it again.") from error
 
 
 INFO = SetInfo(

@@ -15,38 +15,33 @@ from functools import partial
 from pathlib import Path
 
 from luvli.data.formats import read_pts
+from luvli.data.formats.common import face
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import ReadItem, Request, SetInfo
+from luvli.data.sets.definition import Entry, ReadItem, Request, SetInfo
 from luvli.data.sets.source_files import read_pairs, walk
 from luvli.errors import InputError
 
-_SPLITS = {68: "frontal", 39: "profile"}
-_MARKUPS = {68: "ibug68", 39: "menpo39"}
+_POINTS = {"frontal": (68, "ibug68"), "profile": (39, "menpo39")}
 
 
 def read_menpo(request: Request) -> Iterator[ReadItem]:
     """One split; the archive's folders may be nested in any way."""
+
+    def entry(label: Path, image: Path | None) -> Entry:
+        read = partial(_face, label, request.split)
+        return Entry(label, label.stem, read, image, f"{label.stem}.jpg or .png", [request.split])
+
     for folder, names in walk(request.root):
         if any(name.endswith(".pts") for name in names):
-            yield from read_pairs(folder, request, partial(_record, split=request.split))
+            yield from read_pairs(folder, request, entry)
 
 
-def _record(label: Path, image: Path | None, split: str) -> FaceRecord | None:
+def _face(label: Path, split: str) -> FaceRecord | None:
     points, visibility = read_pts(label, signed=False)
-    count = len(points)
-    if count not in _SPLITS:
-        raise InputError(f"{label} has {count} points: Menpo has 68, or 39 for profiles.")
-    if _SPLITS[count] != split:
-        return None
-    return FaceRecord(
-        points=points,
-        visibility=visibility,
-        image=image,
-        markup=_MARKUPS[count],
-        dataset="menpo",
-        face_id=label.stem,
-        attributes={"subsets": [_SPLITS[count]]},
-    )
+    if len(points) not in (68, 39):
+        raise InputError(f"{label} has {len(points)} points: Menpo has 68, or 39 for profiles.")
+    count, markup = _POINTS[split]
+    return face(points, "", visibility, markup=markup) if len(points) == count else None
 
 
 INFO = SetInfo(

@@ -20,15 +20,9 @@ from functools import partial
 from pathlib import Path
 
 from luvli.data.formats import read_pts
+from luvli.data.formats.common import face
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import (
-    Note,
-    ReadItem,
-    Request,
-    SetInfo,
-    attempt,
-    missing_folder,
-)
+from luvli.data.sets.definition import Entry, Note, ReadItem, Request, SetInfo, missing_folder
 from luvli.data.sets.source_files import Folder, ImageFolders, first_existing
 
 _SIZES: Mapping[str, tuple[int, int]] = {
@@ -47,7 +41,12 @@ _POSE_GROUPS: Mapping[str, str] = {
     "left": "profile",
     "right": "profile",
 }
-_FLICKR = ("0", "2", "3")
+_IMAGE_FOLDERS = tuple(
+    f"{place}/{number}"
+    for place in ("aflw/flickr", "aflw/data/flickr", "flickr", "../aflw/flickr",
+                  "../aflw/data/flickr")
+    for number in "023"
+)  # fmt: skip
 
 
 def read_merl_rav(request: Request) -> Iterator[ReadItem]:
@@ -69,21 +68,18 @@ def read_merl_rav(request: Request) -> Iterator[ReadItem]:
             f"MERL-RAV: {len(shared):,} photographs have faces in both train and test of the "
             'published split; split="disjoint" or "train_disjoint" leaves them out.'
         )
-    images = _images(request.root)
+    images = ImageFolders(request.root, _IMAGE_FOLDERS)
     for pose, paths in files.items():
-        if not request.wants(pose, _POSE_GROUPS[pose]):
-            continue
-        if not paths:
+        subsets = tuple(dict.fromkeys((pose, _POSE_GROUPS[pose])))
+        if request.wants(*subsets) and not paths:
             yield missing_folder(labels / pose / side, "label files of this pose")
-        for label in paths:
+        for label in paths if request.wants(*subsets) else ():
             if request.split.endswith("disjoint") and photograph(label) in shared:
                 continue
             image = _image(label, images, request.root)
-            if image is not None:
-                label = _label_of(image, label)
-            record = attempt(label, partial(_record, label, pose))
+            read = partial(_face, _label_of(image, label), pose)
             name = f"aflw/flickr/{{0,2,3}}/{photograph(label)}.jpg"
-            yield request.face(record, label, image, name)
+            yield Entry(label, label.stem, read, image, name, subsets)
 
 
 def photograph(label: Path) -> str:
@@ -107,11 +103,6 @@ def _label_files(folder: Path) -> list[Path]:
     return Folder(folder / "labels").ending(".pts") or Folder(folder).ending(".pts")
 
 
-def _images(root: Path) -> ImageFolders:
-    places = ("aflw/flickr", "aflw/data/flickr", "flickr", "../aflw/flickr", "../aflw/data/flickr")
-    return ImageFolders(root / place / number for place in places for number in _FLICKR)
-
-
 def _image(label: Path, folders: ImageFolders, root: Path) -> Path | None:
     """Beside the label, in AFLW's folders, or in the organised tree of the set's own project,
     whose labels may lie apart in `merl_rav_labels`."""
@@ -124,26 +115,16 @@ def _image(label: Path, folders: ImageFolders, root: Path) -> Path | None:
     return image or (organised if organised.is_file() else None)
 
 
-def _label_of(image: Path, label: Path) -> Path:
+def _label_of(image: Path | None, label: Path) -> Path:
     """The label beside an organised image, which counts in that image's pixels (it may be cut
-    from the photograph); else the one that was found first."""
-    beside = image.with_suffix(".pts")
-    return beside if image.stem == label.stem and beside.is_file() else label
+    from the photograph); else the one of the label folder."""
+    beside = label if image is None else image.with_suffix(".pts")
+    return beside if beside.stem == label.stem and beside.is_file() else label
 
 
-def _record(label: Path, pose: str) -> FaceRecord:
+def _face(label: Path, pose: str) -> FaceRecord:
     points, visibility = read_pts(label, points=68)
-    return FaceRecord(
-        points=points,
-        visibility=visibility,
-        dataset="merl_rav",
-        face_id=label.stem,
-        attributes={
-            "pose": pose,
-            "photograph": photograph(label),
-            "subsets": [*dict.fromkeys((pose, _POSE_GROUPS[pose]))],
-        },
-    )
+    return face(points, "", visibility, attributes={"pose": pose, "photograph": photograph(label)})
 
 
 def _expected() -> dict[str, int]:

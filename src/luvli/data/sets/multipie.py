@@ -15,17 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
+from luvli.data.formats.common import face
 from luvli.data.formats.matlab import mat_field, read_matlab
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import (
-    Note,
-    ReadItem,
-    Request,
-    SetInfo,
-    all_visible,
-    attempt,
-    missing_folder,
-)
+from luvli.data.sets.definition import Entry, Note, ReadItem, Request, SetInfo, missing_folder
 from luvli.data.sets.source_files import Folder, first_existing
 
 _LABEL = re.compile(r"(?P<subject>\d{3})_(?P<session>0[1-4])_01_051_05_lm\.mat")
@@ -34,40 +27,26 @@ _IMAGE_FOLDERS = ("Multi-PIE/data", "data", ".")
 
 
 def read_multipie(request: Request) -> Iterator[ReadItem]:
-    """The frontal neutral faces; labels of other sizes are counted in a note."""
+    """The frontal neutral faces; other labels are counted in a note."""
     folder = first_existing(request.root, _LABEL_FOLDERS)
     labels = Folder(folder).ending("_lm.mat") if folder else []
     if not labels:
         yield missing_folder(request.root / _LABEL_FOLDERS[0], "the label files *_lm.mat")
         return
-    others = 0
-    for label in labels:
-        match = _LABEL.fullmatch(label.name)
-        if match is None:
-            others += 1
-            continue
-        record = attempt(label, partial(_record, label, match["session"]))
-        image = _image(request.root, label, match) if request.images else None
-        yield request.face(record, label, image, label.name.replace("_lm.mat", ".png"))
-    if others:
+    matches = [(label, match) for label in labels if (match := _LABEL.fullmatch(label.name))]
+    for label, match in matches:
+        stem = label.name.removesuffix("_lm.mat")
+        tree = f"session{match['session']}/multiview/{match['subject']}/01/05_1/{stem}.png"
+        places = [f"{stem}.png", *(f"{place}/{tree}" for place in _IMAGE_FOLDERS)]
+        image = first_existing(request.root, places) if request.images else None
+        subsets = [f"session{match['session']}"]
+        yield Entry(label, stem, partial(_face, label), image, f"{stem}.png", subsets)
+    if others := len(labels) - len(matches):
         yield Note(f"{folder}: {others} labels of other recordings or sessions are left out.")
 
 
-def _image(root: Path, label: Path, match: re.Match[str]) -> Path | None:
-    name = label.name.replace("_lm.mat", ".png")
-    tree = f"session{match['session']}/multiview/{match['subject']}/01/05_1/{name}"
-    return first_existing(root, [name, *(f"{place}/{tree}" for place in _IMAGE_FOLDERS)])
-
-
-def _record(label: Path, session: str) -> FaceRecord:
-    points = np.asarray(mat_field(label, read_matlab(label), "pts"), dtype=np.float64) - 1
-    return FaceRecord(
-        points=points,
-        visibility=all_visible(points),
-        dataset="multipie",
-        face_id=label.name.removesuffix("_lm.mat"),
-        attributes={"subsets": [f"session{session}"]},
-    )
+def _face(label: Path) -> FaceRecord:
+    return face(np.asarray(mat_field(label, read_matlab(label), "pts"), dtype=np.float64) - 1)
 
 
 INFO = SetInfo(

@@ -23,24 +23,22 @@ def read_parquet_set(request: Request) -> Iterator[ReadItem]:
     for file in face_files(request.root):
         folder = _unpack_images(file) if request.images else None
         for row, label in enumerate(_rows(file, LABEL_COLUMNS)):
-            yield _face(file, row, label, folder)
-
-
-def _face(file: Path, row: int, label: dict[str, Any], folder: Path | None) -> ReadItem:
-    place = f"{file}#{row}"
-    try:
-        record = record_of_row(label, f"{file.stem}-{row}")
-    except (ValueError, TypeError) as error:
-        sentence = f"{place} is no labelled face ({error}): write it again."
-        return Problem(place, "bad label", sentence)
-    if record.image is not None:  # the unpacked file has another name
-        attributes = {**record.attributes, IMAGE_NAME: record.image.as_posix()}
-        record = record.with_changes(attributes=attributes)
-    image = None if folder is None else folder / str(row)
-    if image is not None and not image.is_file():
-        sentence = f"{place} has no image: fill it, or drop the row."
-        return Problem(place, "missing image", sentence)
-    return record.with_changes(image=image)
+            place = f"{file}#{row}"
+            try:
+                record = record_of_row(label, f"{file.stem}-{row}")
+            except (ValueError, TypeError) as error:
+                sentence = f"{place} is no labelled face ({error}): write it again."
+                yield Problem(place, "bad label", sentence)
+                continue
+            if record.image is not None:  # the unpacked file has another name
+                attributes = {**record.attributes, IMAGE_NAME: record.image.as_posix()}
+                record = record.with_changes(attributes=attributes)
+            image = None if folder is None else folder / str(row)
+            if image is None or image.is_file():
+                yield record.with_changes(image=image)
+            else:
+                sentence = f"{place} has no image: fill it, or drop the row."
+                yield Problem(place, "missing image", sentence)
 
 
 def _rows(file: Path, columns: Sequence[str]) -> Iterator[dict[str, Any]]:

@@ -7,34 +7,22 @@ For self-training: a model labels them (`relabel` in a recipe). Their boxes come
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
-from luvli.data.record import FaceRecord, Visibility
-from luvli.data.sets.definition import ReadItem, Request, SetInfo, missing_folder
+from luvli.data.formats.common import face
+from luvli.data.sets.definition import Entry, ReadItem, Request, SetInfo
 from luvli.data.sets.source_files import Folder, walk
 
 
-def read_portraits(request: Request) -> Iterator[ReadItem]:
-    """Every image under the folder, with 68 unlabelled landmarks."""
-    yield from unlabelled_faces(request, "portraits")
-
-
-def unlabelled_faces(request: Request, dataset: str, **attributes: str) -> Iterator[ReadItem]:
-    """A record of 68 unlabelled landmarks, with these attributes, for every image."""
-    if not request.root.is_dir():
-        yield missing_folder(request.root, "the portraits")
-        return
+def read_portraits(request: Request, **attributes: str) -> Iterator[ReadItem]:
+    """Every image under the folder, with 68 unlabelled landmarks and these attributes."""
+    read = partial(face, np.full((68, 2), np.nan), attributes=attributes)
     for folder, _ in walk(request.root):
         for image in Folder(folder).images:
-            yield FaceRecord(
-                points=np.full((68, 2), np.nan),
-                visibility=np.full(68, Visibility.UNLABELLED),
-                image=image if request.images else None,
-                dataset=dataset,
-                face_id=str(image.relative_to(request.root).with_suffix("")),
-                attributes={"subsets": [], **attributes},
-            )
+            face_id = str(image.relative_to(request.root).with_suffix(""))
+            yield Entry(image, face_id, read, image, image.name)
 
 
 INFO = SetInfo(

@@ -15,15 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from luvli.arrays import Floats
+from luvli.data.formats.common import face
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import (
-    ReadItem,
-    Request,
-    SetInfo,
-    all_visible,
-    attempt,
-    missing_folder,
-)
+from luvli.data.sets.definition import Entry, ReadItem, Request, SetInfo, missing_folder
 from luvli.data.sets.source_files import Folder
 from luvli.errors import InputError
 from luvli.files import unreadable
@@ -68,14 +62,13 @@ def read_scut(request: Request) -> Iterator[ReadItem]:
         return
     images = Folder(request.root / "Images")
     for label in Folder(folder).ending(".pts"):
-        group = _GROUPS.get(label.stem[:2])
-        if group is None or not request.wants(group):
-            continue
-        record = attempt(label, partial(_record, label, group))
-        yield request.face(record, label, images.image(label.stem), f"Images/{label.stem}.jpg")
+        stem = label.stem
+        if group := _GROUPS.get(stem[:2]):
+            image, read = images.image(stem), partial(_face, label)
+            yield Entry(label, stem, read, image, f"Images/{stem}.jpg", [group])
 
 
-def _record(label: Path, group: str) -> FaceRecord:
+def _face(label: Path) -> FaceRecord:
     try:
         content = label.read_bytes()
     except OSError as error:
@@ -85,14 +78,7 @@ def _record(label: Path, group: str) -> FaceRecord:
     fiducials = np.frombuffer(content, "<f4", offset=4).reshape(_POINTS, 2).astype(np.float64)
     if not np.isfinite(fiducials).all():
         raise InputError(f"{label} has a point without a location: copy it again.")
-    points = landmarks_of_scut(fiducials)
-    return FaceRecord(
-        points=points,
-        visibility=all_visible(points),
-        dataset="scut",
-        face_id=label.stem,
-        attributes={"subsets": [group]},
-    )
+    return face(landmarks_of_scut(fiducials))
 
 
 INFO = SetInfo(

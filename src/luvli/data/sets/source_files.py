@@ -1,23 +1,22 @@
-"""Files that several data sets share: folders listed once, labels beside images."""
+"""Files that several data sets share: folders listed once, labels beside images, lists."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
 
 from luvli.data.formats.lists import ListItem, iterate_hrnet
 from luvli.data.record import FaceRecord
 from luvli.data.sets.definition import (
+    Entry,
     Note,
     Problem,
     ReadItem,
     Request,
     SetInfo,
-    attempt,
-    missing_image,
+    missing_file,
 )
 from luvli.errors import InputError
 from luvli.files import is_there
@@ -48,8 +47,7 @@ class Folder:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            with os.scandir(path) as entries:
-                names = [entry.name for entry in entries if not entry.name.startswith(".")]
+            names = [p.name for p in path.iterdir() if not p.name.startswith(".")]
         except OSError:
             names = []
         self.names = sorted(names, key=natural_key)
@@ -76,8 +74,8 @@ class Folder:
 class ImageFolders:
     """Finds images by relative name under several roots; each folder is listed once."""
 
-    def __init__(self, roots: Iterable[Path]) -> None:
-        self.roots = [root for root in roots if root.is_dir()]
+    def __init__(self, root: Path, places: Iterable[str]) -> None:
+        self.roots = [root / place for place in places if (root / place).is_dir()]
         self._folders: dict[Path, frozenset[str]] = {}
 
     def find(self, name: str) -> Path | None:
@@ -92,46 +90,47 @@ class ImageFolders:
 
 
 def read_pairs(
-    folder: Path,
-    request: Request,
-    make: Callable[[Path, Path | None], FaceRecord | None],
+    folder: Path, request: Request, entry: Callable[[Path, Path | None], Entry]
 ) -> Iterator[ReadItem]:
-    """A folder of `.pts` files with an image of the same name beside each.
+    """A folder of `.pts` files with an image of the same name beside each: `entry` of label and
+    image.
 
-    `make` turns (label, image) into a record, or into None for one that is not wanted.
     Mirror copies (`*_mirror`), which some archives of 300-W contain, are left out with a note.
     """
     files = Folder(folder)
     labels = files.ending(".pts")
     originals = [label for label in labels if not label.stem.endswith("_mirror")]
     for label in originals:
-        image = files.image(label.stem) if request.images else None
-        if request.images and image is None:
-            yield missing_image(label, f"{label.stem}.jpg or .png")
-            continue
-        record = attempt(label, partial(make, label, image))
-        if record is not None:
-            yield record
+        yield entry(label, files.image(label.stem))
     labelled = {label.stem for label in labels}
     for image in files.images if request.images else ():
         if image.stem not in labelled and not image.stem.endswith("_mirror"):
-            yield Problem(
-                str(image),
-                "missing label",
-                f"{image} has no label: {image.stem}.pts is not there; put it back or remove the "
-                "image.",
-            )
+            why = f"{image.stem}.pts is not there; put it back or remove the image"
+            yield Problem(str(image), "missing label", f"{image} has no label: {why}.")
     if mirrors := len(labels) - len(originals):
         yield Note(f"{folder}: {mirrors} mirror copies (*_mirror.pts) are left out.")
 
 
-def keys_of(path: Path) -> set[tuple[str, bytes]]:
-    """What tells the good faces of an HRNet list apart, across files."""
-    return {_key(face) for face in iterate_hrnet(path) if isinstance(face, FaceRecord)}
+def read_hrnet_lists(
+    request: Request, info: SetInfo, csv: str, folders: Iterable[str], subsets: Iterable[str]
+) -> Iterator[ReadItem]:
+    """HRNet's list of a split; its test faces belong to the `subsets` in whose lists they are.
 
-
-def _key(face: FaceRecord) -> tuple[str, bytes]:
-    return str(face.image), face.points.tobytes()
+    `csv` is the name of a list with {} for the split, or for test_SUBSET.
+    """
+    members: dict[str, set[tuple[str, bytes]]] = {}
+    for subset in subsets if request.split == "test" else ():
+        path = request.root / csv.format(f"test_{subset}")
+        if path.is_file():
+            faces = (face for face in iterate_hrnet(path) if isinstance(face, FaceRecord))
+            members[subset] = {_key(face) for face in faces}
+        else:
+            yield missing_file(path, f"without it no face belongs to the subset {subset}")
+    source = request.root / csv.format(request.split)
+    if source.is_file():
+        yield from listed_faces(request, iterate_hrnet(source), source, 2, info, folders, members)
+    else:
+        yield missing_file(source)
 
 
 def listed_faces(
@@ -142,43 +141,37 @@ def listed_faces(
     info: SetInfo,
     folders: Iterable[str],
     members: Mapping[str, set[tuple[str, bytes]]] | None = None,
-) -> Iterator[FaceRecord | Problem]:
+) -> Iterator[ReadItem]:
     """Faces of a list whose images lie in one of several `folders`, with the subsets in whose own
     lists they are (`members`). Ids are the image and the row, counted from 0 at `first_line`."""
-    images = ImageFolders(request.root / folder for folder in folders)
+    images = ImageFolders(request.root, folders)
     count = get_markup(info.markup).size
     for face in faces:
         if isinstance(face, InputError):
             yield Problem(str(path), "bad label", str(face))
             continue
-        attributes = {**face.attributes, **request.image_name(str(face.image))}
-        name, line = str(face.image), attributes.pop("line")
+        attributes = dict(face.attributes)
+        line, subsets = attributes.pop("line"), attributes.pop("subsets", ())
         if len(face.points) != count:
             sentence = f"{path}, line {line} has {len(face.points)} points, not {count}: mend it."
             yield Problem(str(path), "bad label", sentence)
             continue
         if members is not None:
-            attributes["subsets"] = [flag for flag, keys in members.items() if _key(face) in keys]
-        if request.wants(*attributes["subsets"]):
-            face_id = f"{name}#{line - first_line}"
-            record = face.with_changes(
-                image=None, dataset=info.name, face_id=face_id, attributes=attributes
-            )
-            image = images.find(name) if request.images else None
-            yield request.face(record, f"{info.title} face {face_id}", image, name)
-
-
-def note_missing_boxes(
-    request: Request, items: Iterable[ReadItem], box_files: str
-) -> Iterator[ReadItem]:
-    """The same items, and a note that counts the faces that should have a box and have none."""
-    faces = missing = 0
-    for item in items:
-        if isinstance(item, FaceRecord):
-            faces, missing = faces + 1, missing + (item.box is None)
-        yield item
-    if missing and request.images:  # without images nothing is cropped
-        yield Note(
-            f"{missing:,} of {faces:,} faces have no box in {box_files}: they are cropped by the "
-            "tight box of their landmarks, with noise of 5 %."
+            subsets = [subset for subset, keys in members.items() if _key(face) in keys]
+        name = str(face.image)
+        face_id = f"{name}#{line - first_line}"
+        record = face.with_changes(attributes=attributes)
+        yield Entry(
+            f"{info.title} face {face_id}",
+            face_id,
+            lambda record=record: record,  # type: ignore[misc]
+            images.find(name) if request.images else None,
+            name,
+            subsets,
+            names_image=True,
         )
+
+
+def _key(face: FaceRecord) -> tuple[str, bytes]:
+    """What distinguishes the faces of HRNet's lists, across files."""
+    return str(face.image), face.points.tobytes()

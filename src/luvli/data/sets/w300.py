@@ -14,13 +14,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from luvli.arrays import Floats
 from luvli.data.formats import read_pts
+from luvli.data.formats.common import face
 from luvli.data.formats.matlab import mat_field, read_matlab
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import Problem, ReadItem, Request, SetInfo, attempt, missing_folder
-from luvli.data.sets.source_files import first_existing, note_missing_boxes, read_pairs
+from luvli.data.sets.definition import Entry, ReadItem, Request, SetInfo, bad_label, missing_folder
+from luvli.data.sets.source_files import first_existing, read_pairs
+from luvli.errors import InputError
 
 
 class SourcePart(NamedTuple):
@@ -67,69 +69,57 @@ _BOX_FOLDERS = ("Bounding Boxes", "Bounding_Boxes", "bounding_boxes", ".")
 
 def read_w300(request: Request) -> Iterator[ReadItem]:
     """The faces of one split; a face belongs to the subsets of its folder."""
-    parts = [p for p in _PARTS[request.protocol, request.split] if request.wants(*p.subsets)]
-    faces = (item for part in parts for item in _read_part(request, part))
-    boxed = any(part.boxes for part in parts)  # the 600 test faces of the competition have none
-    yield from note_missing_boxes(request, faces, "Bounding Boxes/") if boxed else faces
+    for part in _PARTS[request.protocol, request.split]:
+        if not request.wants(*part.subsets):
+            continue
+        folder = first_existing(request.root, part.places)
+        if folder is None:
+            yield missing_folder(request.root / part.places[0], f"{part.size:,} faces")
+            continue
+        boxes: Mapping[str, Floats] = {}
+        file = first_existing(request.root, [f"{place}/{part.boxes}" for place in _BOX_FOLDERS])
+        if part.boxes and file:
+            try:
+                boxes = read_detector_boxes(file)
+            except InputError as error:
+                yield bad_label(file, error)
+        yield from read_pairs(folder, request, partial(_entry, part, boxes))
 
 
-def _read_part(request: Request, part: SourcePart) -> Iterator[ReadItem]:
-    folder = first_existing(request.root, part.places)
-    if folder is None:
-        yield missing_folder(request.root / part.places[0], f"{part.size:,} faces")
-        return
-    boxes: Mapping[str, NDArray[np.float64]] = {}
-    file = _box_file(request.root, part)
-    if file is not None:
-        read = attempt(file, partial(read_detector_boxes, file))
-        if isinstance(read, Problem):
-            yield read
-        else:
-            boxes = read
-    yield from read_pairs(folder, request, partial(_record, part=part, boxes=boxes))
+def _entry(part: SourcePart, boxes: Mapping[str, Floats], label: Path, image: Path | None) -> Entry:
+    return Entry(
+        label,
+        f"{part.name}/{label.stem}",
+        partial(_face, label, boxes.get(_key(label.stem))),
+        image,
+        f"{label.stem}.jpg or .png",
+        part.subsets,
+        box_file="Bounding Boxes/" if part.boxes else "",  # the 600 of the competition have none
+    )
 
 
-def read_detector_boxes(path: Path) -> dict[str, NDArray[np.float64]]:
+def _face(label: Path, box: Floats | None) -> FaceRecord:
+    points, visibility = read_pts(label, points=68, signed=False)
+    return face(points, "", visibility, box=box, box_kind="tight" if box is None else "detector")
+
+
+def read_detector_boxes(path: Path) -> dict[str, Floats]:
     """Boxes (4,) of the iBUG detector by image name without suffix or blanks.
 
     The file is a Matlab cell {1, n} of structs imgName, bb_detector, bb_ground_truth with
     x0, y0, x1, y1 counted from 1. (That of iBUG also holds rows of _AFW at its end, so rows
     are matched by name.)
     """
-    cells = np.ravel(mat_field(path, read_matlab(path), "bounding_boxes"))
-    boxes: dict[str, NDArray[np.float64]] = {}
-    for cell in cells:
+    boxes: dict[str, Floats] = {}
+    for cell in np.ravel(mat_field(path, read_matlab(path), "bounding_boxes")):
         row = np.ravel(cell)[0]
         name = str(np.ravel(row["imgName"])[0])
         boxes[_key(Path(name).stem)] = np.ravel(row["bb_detector"]).astype(np.float64) - 1
     return boxes
 
 
-def _box_file(root: Path, part: SourcePart) -> Path | None:
-    if part.boxes is None:
-        return None
-    return first_existing(root, [f"{folder}/{part.boxes}" for folder in _BOX_FOLDERS])
-
-
 def _key(stem: str) -> str:
     return stem.replace(" ", "")  # a name or two of iBUG has a blank on one side only
-
-
-def _record(
-    label: Path, image: Path | None, part: SourcePart, boxes: Mapping[str, NDArray[np.float64]]
-) -> FaceRecord:
-    points, visibility = read_pts(label, points=68, signed=False)
-    box = boxes.get(_key(label.stem))
-    return FaceRecord(
-        points=points,
-        visibility=visibility,
-        image=image,
-        box=box,
-        box_kind="tight" if box is None else "detector",
-        dataset="w300",
-        face_id=f"{part.name}/{label.stem}",
-        attributes={"subsets": [*part.subsets]},
-    )
 
 
 def _count(protocol: str, split: str, *subsets: str) -> dict[str, int]:

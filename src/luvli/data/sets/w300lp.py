@@ -14,16 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
+from luvli.data.formats.common import face
 from luvli.data.formats.matlab import mat_field, read_matlab
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import (
-    ReadItem,
-    Request,
-    SetInfo,
-    all_visible,
-    attempt,
-    missing_folder,
-)
+from luvli.data.sets.definition import Entry, ReadItem, Request, SetInfo, missing_folder
 from luvli.data.sets.source_files import Folder
 from luvli.errors import InputError
 
@@ -43,22 +37,16 @@ def read_w300lp(request: Request) -> Iterator[ReadItem]:
         images = Folder(request.root / part)
         for label in Folder(labels).ending(_SUFFIX):
             stem = label.name.removesuffix(_SUFFIX)
-            record = attempt(label, partial(_record, label, part))
-            yield request.face(record, label, images.image(stem), f"{part}/{stem}.jpg")
+            name = f"{part}/{stem}.jpg"
+            read = partial(_face, label)
+            yield Entry(label, stem, read, images.image(stem), name, [part.lower()])
 
 
-def _record(label: Path, part: str) -> FaceRecord:
+def _face(label: Path) -> FaceRecord:
     raw = np.asarray(mat_field(label, read_matlab(label), "pts_2d"), dtype=np.float64)
     if raw.shape != (68, 2):
         raise InputError(f"{label} has pts_2d of shape {raw.shape} instead of (68, 2).")
-    points = raw - 1
-    return FaceRecord(
-        points=points,
-        visibility=all_visible(points),
-        dataset="w300lp",
-        face_id=label.name.removesuffix(_SUFFIX),
-        attributes={"subsets": [part.lower()]},
-    )
+    return face(raw - 1)
 
 
 INFO = SetInfo(

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from luvli.data.formats.lists import WFLW_FLAGS, iterate_hrnet, iterate_wflw
+from luvli.data.formats.lists import WFLW_FLAGS, iterate_wflw
 from luvli.data.sets.definition import Note, ReadItem, Request, SetInfo, missing_file
-from luvli.data.sets.source_files import first_existing, keys_of, listed_faces
+from luvli.data.sets.source_files import first_existing, listed_faces, read_hrnet_lists
 
 _SIZES = dict(zip(WFLW_FLAGS, (326, 314, 698, 206, 736, 773), strict=True))
 _LISTS = ("list_98pt_rect_attr_{}.txt", "list_98pt_{}.txt")
@@ -46,10 +46,9 @@ def _list_file(root: Path, split: str) -> Path | None:
 
 def read_wflw(request: Request) -> Iterator[ReadItem]:
     """One split; in the official files the train faces have subsets too."""
-    yield from _read_lists(request) if request.protocol == "official" else _read_csv(request)
-
-
-def _read_lists(request: Request) -> Iterator[ReadItem]:
+    if request.protocol == "hrnet":
+        yield from read_hrnet_lists(request, INFO, _CSV, _IMAGE_FOLDERS, WFLW_FLAGS)
+        return
     path = _list_file(request.root, request.split)
     if path is None:
         wanted = request.root / _LIST_FOLDERS[0] / _LISTS[0].format(request.split)
@@ -60,22 +59,6 @@ def _read_lists(request: Request) -> Iterator[ReadItem]:
             f"{path} has no rectangles and flags: boxes are tight, and no face has a subset."
         )
     yield from listed_faces(request, iterate_wflw(path), path, 1, INFO, _IMAGE_FOLDERS)
-
-
-def _read_csv(request: Request) -> Iterator[ReadItem]:
-    members: dict[str, set[tuple[str, bytes]]] = {}
-    for flag in WFLW_FLAGS if request.split == "test" else ():
-        path = request.root / _CSV.format(f"test_{flag}")
-        if path.is_file():
-            members[flag] = keys_of(path)
-        else:
-            yield missing_file(path, f"without it no face belongs to the subset {flag}")
-    source = request.root / _CSV.format(request.split)
-    if not source.is_file():
-        yield missing_file(source)
-        return
-    faces = iterate_hrnet(source)
-    yield from listed_faces(request, faces, source, 2, INFO, _IMAGE_FOLDERS, members)
 
 
 _EXPECTED = {"train": 7500, "test": 2500, **{f"test/{flag}": n for flag, n in _SIZES.items()}}
