@@ -13,11 +13,16 @@ from luvli.errors import InputError
 
 
 def as_array(name: str, value: ArrayLike) -> Floats:
-    """A private float64 copy; None (null in JSON) reads as NaN."""
+    """A read-only float64 copy, or the array itself where it is read-only already; None (null in
+    JSON) reads as NaN."""
+    if type(value) is np.ndarray and value.dtype == np.float64 and not value.flags.writeable:
+        return value
     try:
-        return np.array(value, dtype=np.float64)
+        array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} must be an array of numbers: {error}.") from error
+    array.setflags(write=False)
+    return array
 
 
 def as_number(name: str, value: Any) -> float:

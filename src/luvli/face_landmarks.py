@@ -10,7 +10,7 @@ or hair: `occlusion[j]`, where the model was trained for it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -32,7 +32,7 @@ from luvli.image.box import Box
 from luvli.likelihood import family
 from luvli.likelihood.covariance import spread
 from luvli.markup import get_markup, is_markup
-from luvli.markup.parts import Which, landmark_names, landmark_numbers, select, whole_markup
+from luvli.markup.parts import Which, landmark_names, landmark_numbers, whole_markup
 from luvli.measures.head_pose import HeadPose
 from luvli.measures.measure import Measures
 
@@ -156,47 +156,40 @@ class FaceLandmarks:
     """in a video: the number that stays with a face as long as it is tracked"""
     time: float | None = None
     """in a video: seconds from its start"""
+    image_size: tuple[int, int] | None = None
+    """width and height of the image, where known"""
 
     def __post_init__(self) -> None:
-        points = as_array("points", self.points)
+        values = self.__dict__  # plain entries: the dataclass is frozen for everybody else
+        if self.occlusion is None:
+            values["occlusion"] = np.full(np.shape(self.points)[:1], np.nan)
+        for name in ARRAY_FIELDS:
+            values[name] = as_array(name, values[name])
+        shape, note = (*self.points.shape[:1], 2), ""
         if is_markup(self.markup):
-            expect_shape(
-                "points", points, (get_markup(self.markup).size, 2), f" for markup {self.markup}"
-            )
-        elif points.ndim != 2 or points.shape[1] != 2:
-            raise InputError(f"points must have shape (k, 2), got {points.shape}.")
-        k = len(points)
-        arrays = {
-            "points": points,
-            "covariance": as_array("covariance", self.covariance),
-            "visibility": as_array("visibility", self.visibility),
-            "box": as_array("box", self.box),
-            "occlusion": np.full(k, np.nan)
-            if self.occlusion is None
-            else as_array("occlusion", self.occlusion),
-        }
-        for name, shape in (("covariance", (k, 2, 2)), ("visibility", (k,)), ("box", (4,)),
-                            ("occlusion", (k,))):  # fmt: skip
-            expect_shape(name, arrays[name], shape)
-        check_not_infinite("points", points)
-        check_not_infinite("box", arrays["box"])
-        check_positive_definite(arrays["covariance"])
-        check_probabilities("visibility", arrays["visibility"], allow_nan=False)
-        check_probabilities("occlusion", arrays["occlusion"])
-        values: dict[str, Any] = {**arrays, "score": as_number("score", self.score)}
-        for name in NUMBER_FIELDS:
-            value = getattr(self, name)
-            values[name] = None if value is None else as_number(name, value)
-        for name in FLAG_FIELDS:
-            values[name] = bool(getattr(self, name))
-        for name in ("accepted", "track"):
-            value = getattr(self, name)
-            kind = bool if name == "accepted" else int
-            values[name] = None if value is None else kind(value)
-        for array in arrays.values():
-            array.setflags(write=False)
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+            shape, note = (get_markup(self.markup).size, 2), f" for markup {self.markup}"
+        elif self.points.ndim != 2 or self.points.shape[1] != 2:
+            raise InputError(f"points must have shape (k, 2), got {self.points.shape}.")
+        expect_shape("points", self.points, shape, note)
+        k = shape[0]
+        expect_shape("covariance", self.covariance, (k, 2, 2))
+        expect_shape("visibility", self.visibility, (k,))
+        expect_shape("occlusion", self.occlusion, (k,))
+        expect_shape("box", self.box, (4,))
+        check_not_infinite("points", self.points)
+        check_not_infinite("box", self.box)
+        check_positive_definite(self.covariance)
+        check_probabilities("visibility", self.visibility, allow_nan=False)
+        check_probabilities("occlusion", self.occlusion)
+        kinds: dict[str, Any] = {**dict.fromkeys(FLAG_FIELDS, bool), "accepted": bool, "track": int}
+        for name, kind in kinds.items():
+            if values[name] is not None:
+                values[name] = kind(values[name])
+        for name in ("score", *NUMBER_FIELDS):
+            if values[name] is not None:
+                values[name] = as_number(name, values[name])
+        if self.image_size is not None:
+            values["image_size"] = tuple(map(int, self.image_size))
         if self.confidence is not None:
             check_range("confidence", self.confidence, 0, 1)
         if self.expected_error is not None:
@@ -267,18 +260,7 @@ class FaceLandmarks:
     def __getitem__(self, which: Which) -> FaceLandmarks:
         """Some of the landmarks, as a face of their own: `face["left_eye"]`, `face[36:42]`,
         `face[["left_eye", "chin"]]`, `face[face.visible()]`; left and right are the person's."""
-        index, markup = select(self.markup, len(self), which)
-        regions = self.regions
-        return replace(
-            self,
-            points=self.points[index],
-            covariance=self.covariance[index],
-            visibility=self.visibility[index],
-            occlusion=self.occlusion[index],
-            markup=markup,
-            regions=None if regions is None else regions._replace(radii=regions.radii[index]),
-            error_factors=None if self.error_factors is None else self.error_factors[index],
-        )
+        return self._as_faces().part(which)[0]
 
     def visible(self, threshold: float = 0.5) -> NDArray[np.bool_]:
         """(k,) whether each landmark is visible with a probability above `threshold`."""
@@ -288,6 +270,12 @@ class FaceLandmarks:
         """(k,) whether something covers each landmark with a probability above `threshold`;
         nowhere, where the model does not estimate it."""
         return self.occlusion > threshold
+
+    @property
+    def in_image(self) -> NDArray[np.bool_] | None:
+        """(k,) whether each landmark lies inside the image; None where its size is not known."""
+        inside = self._as_faces().in_image
+        return None if inside is None else inside[0]
 
     @property
     def doubtful(self) -> bool:
@@ -381,13 +369,7 @@ class FaceLandmarks:
         corners. A mirror image also needs the markup's flip permutation; this method moves
         landmarks and does not rename them.
         """
-        matrix = affines.as_affine(affine)
-        return replace(
-            self,
-            points=affines.apply(matrix, self.points),
-            covariance=affines.push_covariance(matrix, self.covariance),
-            box=affines.box_around(matrix, self.box),
-        )
+        return self._as_faces().transform(affines.as_affine(affine))[0]
 
     def relative(self, width: float, height: float) -> Floats:
         """(k, 2) points as fractions of the image's width and height: 0 at its left and top edge,

@@ -7,7 +7,7 @@ faces[faces.confidence > 0.9].points  # (m, k, 2) of those that can be trusted
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Any, overload
@@ -21,7 +21,6 @@ from luvli.face_checks import (
     check_not_infinite,
     check_positive_definite,
     check_probabilities,
-    expect_shape,
 )
 from luvli.face_landmarks import (
     ARRAY_FIELDS,
@@ -60,14 +59,20 @@ __all__ = [
 
 _LANDMARK_ARRAYS = ("points", "covariance", "visibility", "occlusion")
 _FACE_NUMBERS = ("scores", "failure_logit", "confidence", "expected_error", "eyes_closed")
-_OPTIONAL = ("accepted", "track", "time")
-_ORIGIN = ("image", "frame", "image_size")
-"""where faces that were read from a file are from"""
-_TYPES: dict[str, Any] = {"accepted": np.bool_, "track": np.int64, "image": np.object_,
-                          "frame": np.int64, "image_size": np.int64}  # fmt: skip
+_OPTIONAL = ("accepted", "track", "time", "image", "frame", "image_size")
+_ARRAYS = (*_LANDMARK_ARRAYS, "boxes", *_FACE_NUMBERS, *_OPTIONAL, "error_factors")
 _SETTINGS = (
     "markup", "likelihood", "visibility_trained", "covariance_trained", "occlusion_trained",
 )  # fmt: skip
+_TYPES: dict[str, Any] = {"accepted": np.dtype(bool), "track": np.dtype(np.int64),
+                          "image": np.dtype(object), "frame": np.dtype(np.int64),
+                          "image_size": np.dtype(np.int64)}  # fmt: skip
+_FLOAT = np.dtype(np.float64)
+_SHAPES = {"covariance": ("n", "k", 2, 2), "visibility": ("n", "k"), "occlusion": ("n", "k"),
+           "boxes": ("n", 4), "image_size": ("n", 2)}  # fmt: skip
+_SINGLE = {"boxes": "box", "scores": "score"}
+"""what a field is called in a `FaceLandmarks`, where it has another name"""
+_RADII = ("radii", "joint")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,7 +111,7 @@ class Faces:
     image: NDArray[np.object_] | None = None
     """(n,) of faces that `luvli.read` gives: names of their images"""
     image_size: NDArray[np.int64] | None = None
-    """(n, 2) width and height of these images"""
+    """(n, 2) width and height of their images"""
     frame: NDArray[np.int64] | None = None
     """(n,) numbers of their frames, of a video"""
     regions: RegionRadii | None = None
@@ -127,30 +132,23 @@ class Faces:
 
     def __post_init__(self) -> None:
         """Checks shapes. Arrays are not copied; those of the faces are read-only views of them."""
-        points = _view(self.points)
+        values = self.__dict__  # plain entries: the dataclass is frozen for everybody else
+        points = values["points"] = _view(self.points)
         if points.ndim != 3 or points.shape[2] != 2:
             raise InputError(f"points must have shape (n, k, 2), got {points.shape}.")
-        n, k = points.shape[:2]
-        if is_markup(self.markup) and get_markup(self.markup).size != k:
+        sizes = {"n": len(points), "k": points.shape[1]}
+        if is_markup(self.markup) and get_markup(self.markup).size != sizes["k"]:
             size = get_markup(self.markup).size
-            raise InputError(f"the markup {self.markup} has {size} points, got {k}.")
-        object.__setattr__(self, "points", points)
-        for name, shape in (
-            ("covariance", (n, k, 2, 2)),
-            ("visibility", (n, k)),
-            ("occlusion", (n, k)),
-            ("boxes", (n, 4)),
-            *((name, (n,)) for name in (*_FACE_NUMBERS, *_OPTIONAL, "image", "frame")),
-            ("image_size", (n, 2)),
-        ):
-            value = getattr(self, name)
-            if value is None and name in (*_OPTIONAL, *_ORIGIN):
-                continue
-            if value is None:
-                value = np.full(shape, 1.0 if name == "scores" else np.nan)
-            array = _view(value, _TYPES.get(name, np.float64))
-            expect_shape(name, array, shape)
-            object.__setattr__(self, name, array)
+            raise InputError(f"the markup {self.markup} has {size} points, got {sizes['k']}.")
+        for name in _ARRAYS[1:-1]:
+            shape = tuple(sizes.get(side, side) for side in _SHAPES.get(name, ("n",)))
+            if values[name] is None:
+                if name in _OPTIONAL:
+                    continue
+                values[name] = np.full(shape, 1.0 if name == "scores" else np.nan)
+            values[name] = _view(values[name], _TYPES.get(name, _FLOAT))
+            if values[name].shape != shape:
+                raise InputError(f"{name} must have shape {shape}, got {values[name].shape}.")
 
     def check(self) -> Faces:
         """The same faces, after refusing numbers that cannot be what they say."""
@@ -184,34 +182,37 @@ class Faces:
         chosen = which if isinstance(which, slice) else np.asarray(which)
         if isinstance(chosen, np.ndarray) and not chosen.size:
             chosen = chosen.astype(np.intp)  # an empty list has no type of its own
-        index = np.atleast_1d(np.arange(len(self))[chosen])
-        changes: dict[str, Any] = {name: value[index] for name, value in self._arrays().items()}
-        if self.error_factors is not None:
-            changes["error_factors"] = self.error_factors[index]
+        if not isinstance(chosen, slice):
+            chosen = np.atleast_1d(np.arange(len(self))[chosen])
+        changes: dict[str, Any] = {name: value[chosen] for name, value in self._arrays().items()}
         if self.regions is not None:
             levels, radii, joint = self.regions
-            changes["regions"] = RegionRadii(levels, radii[index], joint[index])
+            changes["regions"] = RegionRadii(levels, radii[chosen], joint[chosen])
         return replace(self, **changes)
 
     def part(self, which: Which) -> Faces:
         """Of every face the landmarks chosen by name, number, slice or mask."""
         index, markup = select(self.markup, self.points.shape[1], which)
-        changes: dict[str, Any] = {name: getattr(self, name)[:, index] for name in _LANDMARK_ARRAYS}
-        if self.error_factors is not None:
-            changes["error_factors"] = self.error_factors[:, index]
+        changes: dict[str, Any] = {
+            name: values[:, index]
+            for name, values in self._arrays().items()
+            if name in (*_LANDMARK_ARRAYS, "error_factors")
+        }
         if self.regions is not None:
             changes["regions"] = self.regions._replace(radii=self.regions.radii[:, index])
         return replace(self, markup=markup, **changes)
 
     def __eq__(self, other: object) -> bool:
-        """Equal when every number is; NaN equals NaN."""
+        """Equal when all that is said about the faces is; NaN equals NaN."""
         if not isinstance(other, Faces):
             return NotImplemented
         if any(getattr(self, name) != getattr(other, name) for name in _SETTINGS):
             return False
-        mine, others = self._arrays(), other._arrays()
-        return mine.keys() == others.keys() and all(
-            np.array_equal(mine[name], others[name], equal_nan=name not in _TYPES) for name in mine
+        return all(
+            np.array_equal(getattr(self, name), getattr(other, name), equal_nan=name not in _TYPES)
+            for name in _ARRAYS
+            if name not in ("image_size", "error_factors")
+            and not (getattr(self, name) is None and getattr(other, name) is None)
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -248,31 +249,7 @@ class Faces:
         """Single faces of one point set as arrays; `markup` is that of an empty list."""
         if not faces:
             return cls.empty(markup)
-        first = faces[0]
-        _expect_alike([[getattr(face, name) for face in faces] for name in _SETTINGS])
-        optional = {
-            name: [getattr(face, name) for face in faces]
-            for name in _OPTIONAL
-            if any(getattr(face, name) is not None for face in faces)
-        }
-        _expect_complete(optional)
-        regions = [face.regions for face in faces if face.regions is not None]
-        values: dict[str, Any] = {
-            "boxes": np.stack([face.box for face in faces]),
-            "scores": np.array([face.score for face in faces]),
-            "regions": _stack_regions(regions) if len(regions) == len(faces) else None,
-        }
-        for name in _LANDMARK_ARRAYS:
-            values[name] = np.stack([getattr(face, name) for face in faces])
-        factors = [face.error_factors for face in faces if face.error_factors is not None]
-        if len(factors) == len(faces):
-            values["error_factors"] = np.stack(factors)
-            values["measure_scale"] = first.measure_scale
-        for name in _FACE_NUMBERS[1:]:
-            values[name] = np.array([getattr(face, name) for face in faces], dtype=np.float64)
-        for name, several in optional.items():
-            values[name] = np.array(several)
-        return cls(**values, **{name: getattr(first, name) for name in _SETTINGS})
+        return _joined(faces, np.stack, _SINGLE)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Faces]) -> Faces:
@@ -282,28 +259,7 @@ class Faces:
         filled = [part for part in parts if len(part)]
         if len(filled) < 2:
             return filled[0] if filled else parts[0]
-        _expect_alike([[getattr(part, name) for part in filled] for name in _SETTINGS])
-        optional = {
-            name: [getattr(part, name) for part in filled]
-            for name in (*_OPTIONAL, *_ORIGIN)
-            if any(getattr(part, name) is not None for part in filled)
-        }
-        _expect_complete(optional)
-        arrays: dict[str, Any] = {
-            name: np.concatenate([getattr(part, name) for part in filled])
-            for name in (*_LANDMARK_ARRAYS, "boxes", *_FACE_NUMBERS, *optional)
-        }
-        regions = [part.regions for part in filled if part.regions is not None]
-        joined = None
-        if len(regions) == len(filled):
-            joined = RegionRadii(
-                regions[0].levels,
-                np.concatenate([each.radii for each in regions]),
-                np.concatenate([each.joint for each in regions]),
-            )
-        factors = [part.error_factors for part in filled if part.error_factors is not None]
-        arrays["error_factors"] = np.concatenate(factors) if len(factors) == len(filled) else None
-        return replace(filled[0], **arrays, regions=joined)
+        return _joined(filled, np.concatenate, {})
 
     # -- what they say -----------------------------------------------------------------------
 
@@ -315,6 +271,15 @@ class Faces:
     def visible(self, threshold: float = 0.5) -> Bools:
         """(n, k) whether each landmark is visible with a probability above `threshold`."""
         return self.visibility > threshold
+
+    @property
+    def in_image(self) -> Bools | None:
+        """(n, k) whether each landmark lies inside its image; None where the size of the image is
+        not known."""
+        if self.image_size is None:
+            return None
+        low = self.points >= -0.5
+        return np.asarray((low & (self.points < self.image_size[:, None] - 0.5)).all(axis=2))
 
     def occluded(self, threshold: float = 0.5) -> Bools:
         """(n, k) whether something covers each landmark, with a probability above `threshold`."""
@@ -399,6 +364,7 @@ class Faces:
             points=affines.apply(matrix, self.points),
             covariance=affines.push_covariance(matrix, self.covariance),
             boxes=affines.box_around(matrix, self.boxes),
+            image_size=None,
         )
 
     def draw(self, image: AnyImage, **options: Any) -> ImageArray:
@@ -429,38 +395,63 @@ class Faces:
         )
 
     def _arrays(self) -> dict[str, Any]:
-        """Fields that are arrays with one entry for each face."""
-        names = (*_LANDMARK_ARRAYS, "boxes", *_FACE_NUMBERS, *_OPTIONAL, *_ORIGIN)
-        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        """Fields that are arrays with one entry for each face, as far as they are known."""
+        return {name: getattr(self, name) for name in _ARRAYS if getattr(self, name) is not None}
 
     def _face(self, i: int) -> FaceLandmarks:
-        def number(name: str) -> float | None:
-            value = float(getattr(self, name)[i])
-            return None if np.isnan(value) else value
-
-        regions = self.regions
+        values = {
+            _SINGLE.get(name, name): array[i]
+            for name, array in self._arrays().items()
+            if name not in ("image", "frame")
+        }
+        for name in (*_FACE_NUMBERS[1:], "time"):
+            if name in values and np.isnan(values[name]):
+                values[name] = None
+        if self.regions is not None:
+            levels, radii, joint = self.regions
+            values["regions"] = RegionRadii(levels, radii[i], joint[i])
         return FaceLandmarks(
-            **{name: getattr(self, name)[i] for name in _LANDMARK_ARRAYS},
-            box=self.boxes[i],
-            score=self.scores[i],
-            failure_logit=number("failure_logit"),
-            confidence=number("confidence"),
-            eyes_closed=number("eyes_closed"),
-            error_factors=None if self.error_factors is None else self.error_factors[i],
+            **values,
             measure_scale=self.measure_scale,
-            expected_error=number("expected_error"),
-            accepted=None if self.accepted is None else bool(self.accepted[i]),
-            track=None if self.track is None else int(self.track[i]),
-            time=None if self.time is None else float(self.time[i]),
-            regions=None
-            if regions is None
-            else RegionRadii(regions.levels, regions.radii[i], regions.joint[i]),
             **{name: getattr(self, name) for name in _SETTINGS},
         )
 
 
-def _view(values: ArrayLike, dtype: Any = np.float64) -> Any:
-    """A read-only array on the same numbers."""
+def _joined(
+    items: Sequence[Any], join: Callable[[list[Any]], Any], names: Mapping[str, str]
+) -> Faces:
+    """Several `Faces`, or single faces whose fields are called otherwise (`names`), as one."""
+    first = items[0]
+    for name in _SETTINGS:
+        others = {getattr(item, name) for item in items} - {getattr(first, name)}
+        if others:
+            raise InputError(
+                f"faces with {name} {getattr(first, name)!r} and {others.pop()!r} do not fit into "
+                "one Faces."
+            )
+    values: dict[str, Any] = {}
+    for name in _ARRAYS:
+        column = [getattr(item, names.get(name, name), None) for item in items]
+        unknown = sum(value is None for value in column)
+        if unknown and name in _FACE_NUMBERS:
+            column = [np.nan if value is None else value for value in column]
+        elif 0 < unknown < len(items) and name in _OPTIONAL:
+            raise InputError(f"some of the faces have {name}, others have none.")
+        elif unknown:
+            continue
+        values[name] = join(column)
+    regions = [item.regions for item in items if item.regions is not None]
+    if len(regions) == len(items):
+        radii, joint = (join([getattr(each, name) for each in regions]) for name in _RADII)
+        values["regions"] = RegionRadii(regions[0].levels, radii, joint)
+    values["measure_scale"] = first.measure_scale
+    return Faces(**values, **{name: getattr(first, name) for name in _SETTINGS})
+
+
+def _view(values: ArrayLike, dtype: Any = _FLOAT) -> Any:
+    """A read-only array on the same numbers; the array itself where it is that already."""
+    if type(values) is np.ndarray and values.dtype == dtype and not values.flags.writeable:
+        return values
     array = np.asarray(values, dtype=dtype).view()
     array.flags.writeable = False
     return array
@@ -471,27 +462,3 @@ def _cells(number: int, face: FaceLandmarks) -> list[str]:
     sure = "" if face.confidence is None else confidence_text(face.confidence)
     hidden = str(int((~face.visible()).sum())) if face.visibility_trained else ""
     return [str(number), box, f"{face.score:.2f}", sure, f"{np.mean(face.uncertainty):.2f}", hidden]
-
-
-def _expect_alike(settings: list[list[Any]]) -> None:
-    """Refuse to mix faces of several models."""
-    for name, values in zip(_SETTINGS, settings, strict=True):
-        if any(value != values[0] for value in values):
-            other = next(value for value in values if value != values[0])
-            raise InputError(
-                f"faces with {name} {values[0]!r} and {other!r} do not fit into one Faces."
-            )
-
-
-def _expect_complete(optional: Mapping[str, list[Any]]) -> None:
-    for name, values in optional.items():
-        if any(value is None for value in values):
-            raise InputError(f"some of the faces have {name}, others have none.")
-
-
-def _stack_regions(regions: Sequence[RegionRadii]) -> RegionRadii:
-    return RegionRadii(
-        regions[0].levels,
-        np.stack([each.radii for each in regions]),
-        np.stack([each.joint for each in regions]),
-    )

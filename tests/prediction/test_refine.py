@@ -29,26 +29,29 @@ def shape_in(box: Box) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
 
 
 def test_which_boxes_are_refined() -> None:
-    box = Box(100, 100, 200, 220, 0.8)
-    assert refine.refined_box(box, shape_in(box), SEEN) is None
-    hidden = np.where(np.arange(68) < 8, 0.1, 0.9)
-    better = refine.refined_box(box, shape_in(box), hidden)
-    assert better is not None and better.score == 0.8
-    assert tuple(better) == tuple(Box.around(shape_in(box)[8:]))
-    few = np.where(np.arange(68) < 6, 0.1, 0.9)
-    assert refine.refined_box(box, shape_in(box), few) is None
+    box = Box(100, 100, 200, 220)
     beside = Box(116, 100, 216, 220)
     assert box.iou(beside) < refine.MIN_IOU
-    other = refine.refined_box(box, shape_in(beside), SEEN)
-    assert other is not None and tuple(other) == tuple(beside)
-    # nothing that could be a face
-    for points in (
-        np.full((68, 2), 150.0),
-        shape_in(Box(0, 0, 1000, 1000)),
-        np.full((68, 2), np.nan),
-    ):
-        assert refine.refined_box(box, points, SEEN) is None
-    assert refine.refined_box(box, shape_in(beside), np.zeros(68)) is None
+    many, few = (np.where(np.arange(68) < count, 0.1, 0.9) for count in (8, 6))
+    cases = [
+        (shape_in(box), SEEN, None),
+        (shape_in(box), many, Box.around(shape_in(box)[8:])),
+        (shape_in(box), few, None),
+        (shape_in(beside), SEEN, beside),
+        # nothing that could be a face
+        (np.full((68, 2), 150.0), SEEN, None),
+        (shape_in(Box(0, 0, 1000, 1000)), SEEN, None),
+        (np.full((68, 2), np.nan), SEEN, None),
+        (shape_in(beside), np.zeros(68), None),
+    ]
+    boxes, again = refine.refined_boxes(
+        np.tile(box.array, (len(cases), 1)),
+        np.stack([points for points, _, _ in cases]),
+        np.stack([visibility for _, visibility, _ in cases]),
+    )
+    assert again.tolist() == [wanted is not None for _, _, wanted in cases]
+    for edges, (_, _, wanted) in zip(boxes, cases, strict=True):
+        assert wanted is None or edges.tolist() == list(wanted)
 
 
 def test_the_second_window_is_what_the_image_would_show(rng: np.random.Generator) -> None:

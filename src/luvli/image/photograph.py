@@ -30,6 +30,11 @@ class Photograph:
             size = pixels.shape[1], pixels.shape[0]
             self._finest = Reduced(pixels, np.eye(2, 3), 1, size)
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of the whole image, once some of it has been decoded."""
+        return (self._finest or self.overview(1)).size
+
     def whole(self) -> ImageArray:
         """All its pixels, (H, W, 3) RGB. The array may be the user's own: do not write to it."""
         return self.at(1).image

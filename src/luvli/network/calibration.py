@@ -7,6 +7,7 @@ image (`ModelInfo.to_image`), so that everything after it sees calibrated covari
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Annotated
 
 import numpy as np
@@ -122,11 +123,17 @@ class Calibration(BaseModel):
 
     def _added(self, points: ArrayLike | None) -> Floats:
         """(..., k, 2, 2) or (k, 2, 2): added to each covariance, in square pixels."""
-        variance = np.asarray(self.pixel_variance or np.zeros(len(self.scale)))
+        pixel, convention = self._variances
+        variance = pixel
         if self.convention_variance and points is not None:
-            convention = np.asarray(self.convention_variance)
-            variance = variance + face_area(points)[..., None] * convention
+            variance = pixel + face_area(points)[..., None] * convention
         return np.asarray(variance[..., None, None] * np.eye(2), dtype=np.float64)
+
+    @cached_property
+    def _variances(self) -> tuple[Floats, Floats]:
+        """(k,) pixel and convention variances: converted once, not for every face."""
+        none = np.zeros(len(self.scale))
+        return np.array(self.pixel_variance or none), np.array(self.convention_variance or none)
 
 
 def face_area(points: ArrayLike) -> Floats:

@@ -95,13 +95,14 @@ class OnnxBackend:
             parts = [self._run(chunk) for chunk in chunks or [crops]]
         else:
             parts = list(self._pool.map(self._run, chunks))
-        outputs = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        return faces_in_crops(outputs, self.info)
+        columns = zip(*parts, strict=True)
+        outputs = parts[0] if len(parts) == 1 else [np.concatenate(column) for column in columns]
+        return faces_in_crops(dict(zip(self._outputs, outputs, strict=True)), self.info)
 
-    def _run(self, crops: ImageArray) -> dict[str, NDArray[np.float32]]:
-        """The graph's outputs for a few crops, by their names."""
+    def _run(self, crops: ImageArray) -> list[NDArray[np.float32]]:
+        """The graph's outputs for a few crops."""
         try:
-            outputs = self.session.run(self._outputs, {INPUT: crops})
+            outputs: list[NDArray[np.float32]] = self.session.run(self._outputs, {INPUT: crops})
         except Exception as error:  # a graph that can be loaded may still not run
             raise InputError(
                 f"the model {self.info.name} cannot be run ({brief(error)}): fetch or export it "
@@ -112,7 +113,7 @@ class OnnxBackend:
                 f"{self.info.name} gives {outputs[0].shape} for {len(crops)} faces, not what it "
                 "describes: export it again."
             )
-        return dict(zip(self._outputs, outputs, strict=True))
+        return outputs
 
 
 def _compare(info: ModelInfo, session: Any, path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from luvli.arrays import Floats
 from luvli.errors import InputError, unknown_choice
 from luvli.face_measures import with_measures
 from luvli.faces import Faces
@@ -81,14 +82,16 @@ class CroppedFaces(NamedTuple):
     crops: list[Crop]
     pixels: list[ImageArray]
     """each (S, S, 3); of detected faces somewhat more than the crop (`luvli.prediction.refine`)"""
+    sizes: list[tuple[int, int]]
+    """width and height of each face's image"""
 
     @classmethod
     def join(cls, parts: Sequence[CroppedFaces]) -> CroppedFaces:
         """The faces of several images, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
         return cls(
-            [box for part in parts for box in part.boxes],
-            [crop for part in parts for crop in part.crops],
-            [pixels for part in parts for pixels in part.pixels],
+            *([item for field in column for item in field] for column in zip(*parts, strict=True))
         )
 
 
@@ -318,7 +321,7 @@ class Predictor:
         square and enlarged by `info.enlarge`. Results are in the pixels of each crop.
         """
         size = self.info.config.input_size
-        cropped = CroppedFaces([], [], [])
+        cropped = CroppedFaces([], [], [], [])
         for source in crops:
             image = read_image(plain_source(source, color))
             height, width = image.shape[:2]
@@ -330,6 +333,7 @@ class Predictor:
             cropped.boxes.append(Box(middle - half, middle - half, middle + half, middle + half))
             cropped.crops.append(crop)
             cropped.pixels.append(image if width == size else crop.warp(image))
+            cropped.sizes.append((width, height))
         return self.predict_cropped([cropped])[0]
 
     def detect(self, image: ImageArray, name: str = "", min_score: float = MIN_SCORE) -> list[Box]:
@@ -364,7 +368,7 @@ class Predictor:
             photograph.warp(crop.wider(edge) if edge and box.detected else crop)
             for box, crop in zip(boxes, crops, strict=True)
         ]
-        return CroppedFaces(list(boxes), crops, pixels)
+        return CroppedFaces(list(boxes), crops, pixels, [photograph.size] * len(boxes))
 
     def find(
         self, photograph: Photograph, name: str = "", min_score: float = MIN_SCORE
@@ -395,38 +399,42 @@ class Predictor:
         Faces whose landmarks do not fit the detector's box are cropped and predicted again
         (`luvli.prediction.refine`).
         """
-        boxes, crops, pixels = cropped
-        if not boxes:
+        if not cropped.boxes:
             return predictions
-        faces = self._to_image(predictions, crops, boxes)
+        faces = self._to_image(predictions, cropped)
+        better, rough = refine.refined_boxes(faces.boxes, faces.points, faces.visibility)
         size = self.info.config.input_size
-        better = {
-            i: box
-            for i in range(len(boxes))
-            if len(pixels[i]) > size
-            and (box := refine.refined_box(boxes[i], faces.points[i], faces.visibility[i]))
-        }
-        if better:
-            again = [self.info.crop_for(box) for box in better.values()]
-            views = [
-                refine.crop_again(pixels[i], crops[i], crop)
-                for i, crop in zip(better, again, strict=True)
-            ]
-            refined = self._to_image(self.forward(views), again, [boxes[i] for i in better])
-            rows = np.arange(len(faces))
-            rows[list(better)] = len(faces) + np.arange(len(better))
-            faces = Faces.concatenate([faces, refined])[rows]
+        again = [i for i in np.flatnonzero(rough).tolist() if len(cropped.pixels[i]) > size]
+        if again:
+            faces = self._refined(faces, cropped, again, better)
         trust, measures = self.info.trust, self.info.measures
         if trust is not None:
             faces = trust.assess(faces, self.accept_threshold)
         return faces if measures is None else with_measures(faces, measures)
 
-    def _to_image(self, faces: Faces, crops: Sequence[Crop], boxes: Sequence[Box]) -> Faces:
+    def _refined(
+        self, faces: Faces, cropped: CroppedFaces, which: list[int], better: Floats
+    ) -> Faces:
+        """The faces, those of `which` from a second crop by their `better` boxes (n, 4)."""
+        crops = [self.info.crop_for(Box(*better[i].tolist())) for i in which]
+        views = [
+            refine.crop_again(cropped.pixels[i], cropped.crops[i], crop)
+            for i, crop in zip(which, crops, strict=True)
+        ]
+        boxes, sizes = [cropped.boxes[i] for i in which], [cropped.sizes[i] for i in which]
+        second = CroppedFaces(boxes, crops, views, sizes)
+        rows = np.arange(len(faces))
+        rows[which] = len(faces) + np.arange(len(which))
+        refined = self._to_image(self.forward(views), second)
+        return Faces.concatenate([faces, refined])[rows]
+
+    def _to_image(self, faces: Faces, cropped: CroppedFaces) -> Faces:
         return self.info.to_image(
             faces,
-            affine.invert(np.stack([crop.affine for crop in crops])),
-            boxes=np.array([tuple(box) for box in boxes]),
-            scores=np.array([box.score for box in boxes]),
+            affine.invert(np.array([crop.affine for crop in cropped.crops])),
+            boxes=np.array([tuple(box) for box in cropped.boxes]),
+            scores=np.array([box.score for box in cropped.boxes]),
+            image_size=np.array(cropped.sizes),
         )
 
     def predict_cropped(self, parts: Sequence[CroppedFaces]) -> list[Faces]:

@@ -12,10 +12,11 @@ image.
 
 from __future__ import annotations
 
-from luvli.arrays import Floats
-from luvli.errors import InputError
+import numpy as np
+
+from luvli.arrays import Bools, Floats
 from luvli.image import affine
-from luvli.image.box import Box
+from luvli.image.box import MIN_SIDE
 from luvli.image.crop import Crop
 from luvli.image.read import ImageArray
 from luvli.network.model_info import ModelInfo
@@ -48,19 +49,24 @@ def inner(pixels: ImageArray, size: int) -> ImageArray:
     return pixels[edge : edge + size, edge : edge + size]
 
 
-def refined_box(box: Box, points: Floats, visibility: Floats) -> Box | None:
-    """The box of the visible landmarks (k, 2), where cropping again is worth its time."""
+def refined_boxes(boxes: Floats, points: Floats, visibility: Floats) -> tuple[Floats, Bools]:
+    """(n, 4) the boxes of the visible landmarks (n, k, 2), and (n,) for which faces cropping again
+    by them is worth its time; `boxes` (n, 4) are the detector's."""
     visible = visibility > 0.5
-    if visible.sum() < 2:
-        return None
-    try:
-        refined = Box.around(points[visible], box.score)
-    except InputError:  # all on one line: no face
-        return None
-    if not 1 / MAX_CHANGE < refined.size / box.size < MAX_CHANGE:
-        return None
-    turned_away = (~visible).sum() > HIDDEN * len(visible)
-    return refined if turned_away or box.iou(refined) < MIN_IOU else None
+    hidden = ~visible
+    low = np.where(hidden[..., None], np.inf, points).min(axis=1)
+    high = np.where(hidden[..., None], -np.inf, points).max(axis=1)
+    refined = np.concatenate([low, high], axis=1)
+    sides, own = boxes[:, 2:] - boxes[:, :2], high - low
+    possible = (own > MIN_SIDE).all(axis=1)  # not one landmark, or all on one line: no face
+    area, own_area = sides.prod(axis=1), own.prod(axis=1)
+    shared = np.minimum(boxes[:, 2:], high) - np.maximum(boxes[:, :2], low)
+    overlap = np.maximum(shared, 0).prod(axis=1)
+    change = own_area / area
+    alike = (change > 1 / MAX_CHANGE**2) & (change < MAX_CHANGE**2)
+    turned_away = hidden.sum(axis=1) > HIDDEN * points.shape[1]
+    apart = overlap < MIN_IOU * (area + own_area - overlap)
+    return refined, possible & alike & (turned_away | apart)
 
 
 def crop_again(pixels: ImageArray, first: Crop, second: Crop) -> ImageArray:

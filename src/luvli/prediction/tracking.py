@@ -135,7 +135,9 @@ class Tracker:
         self._since_detection += 1
         boxes = [track.box for track in self._tracks]
         crops = [self.predictor.info.crop_for(box) for box in boxes]
-        cropped = CroppedFaces(boxes, crops, [crop.warp(image) for crop in crops])
+        size = image.shape[1], image.shape[0]
+        pixels = [crop.warp(image) for crop in crops]
+        cropped = CroppedFaces(boxes, crops, pixels, [size] * len(boxes))
         faces = self.predictor.postprocess(self.predictor.forward(cropped.pixels), cropped)
         faces = replace(faces, track=np.array([track.number for track in self._tracks], np.int64))
         for track, face in zip(self._tracks, faces, strict=True):

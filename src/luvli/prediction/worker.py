@@ -243,7 +243,7 @@ class PartWorker:
         except Exception as error:  # one bad image among a million must not stop the rest
             text = f"{type(error).__name__}: {error}".splitlines()[0]
             why = f"{name} could not be processed ({text})."
-        return None, CroppedFaces([], [], []), self.failed(name, why)
+        return None, CroppedFaces([], [], [], []), self.failed(name, why)
 
     def _predict(self, cropped: Sequence[CroppedFaces], rows: list[Row]) -> list[Faces]:
         """The faces of each image; where the network fails, the row says so."""
