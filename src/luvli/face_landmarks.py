@@ -161,7 +161,7 @@ class FaceLandmarks:
 
     def __post_init__(self) -> None:
         values = self.__dict__  # plain entries: the dataclass is frozen for everybody else
-        if self.occlusion is None:
+        if values["occlusion"] is None:
             values["occlusion"] = np.full(np.shape(self.points)[:1], np.nan)
         for name in ARRAY_FIELDS:
             values[name] = as_array(name, values[name])

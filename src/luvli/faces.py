@@ -68,8 +68,14 @@ _TYPES: dict[str, Any] = {"accepted": np.dtype(bool), "track": np.dtype(np.int64
                           "image": np.dtype(object), "frame": np.dtype(np.int64),
                           "image_size": np.dtype(np.int64)}  # fmt: skip
 _FLOAT = np.dtype(np.float64)
-_SHAPES = {"covariance": ("n", "k", 2, 2), "visibility": ("n", "k"), "occlusion": ("n", "k"),
-           "boxes": ("n", 4), "image_size": ("n", 2)}  # fmt: skip
+_SHAPES: dict[str, tuple[Any, ...]] = {
+    "covariance": ("n", "k", 2, 2),
+    "visibility": ("n", "k"),
+    "occlusion": ("n", "k"),
+    "boxes": ("n", 4),
+    "image_size": ("n", 2),
+}
+"""of the fields that are not (n,)"""
 _SINGLE = {"boxes": "box", "scores": "score"}
 """what a field is called in a `FaceLandmarks`, where it has another name"""
 _RADII = ("radii", "joint")
@@ -136,7 +142,7 @@ class Faces:
         points = values["points"] = _view(self.points)
         if points.ndim != 3 or points.shape[2] != 2:
             raise InputError(f"points must have shape (n, k, 2), got {points.shape}.")
-        sizes = {"n": len(points), "k": points.shape[1]}
+        sizes: dict[Any, int] = {"n": len(points), "k": points.shape[1]}
         if is_markup(self.markup) and get_markup(self.markup).size != sizes["k"]:
             size = get_markup(self.markup).size
             raise InputError(f"the markup {self.markup} has {size} points, got {sizes['k']}.")

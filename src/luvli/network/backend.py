@@ -47,13 +47,10 @@ def faces_in_crops(outputs: Mapping[str, Any], info: ModelInfo) -> Faces:
 
     Refuses outputs that are not numbers: weights can be whole and overflow all the same.
     """
-    values: dict[str, Any] = {FIELDS[name]: np.asarray(value) for name, value in outputs.items()}
-    if not all(np.isfinite(array).all() for array in values.values()):
-        raise InputError(
-            f"the model {info.name} gives locations or covariances that are not numbers: it was "
-            "damaged, or its training diverged; fetch it again, or train it again."
-        )
-    values["covariance"] = _positive_definite(values["covariance"].astype(np.float64), info.name)
+    values: dict[str, Any] = {FIELDS[name]: value for name, value in outputs.items()}
+    values["covariance"] = _positive_definite(np.asarray(outputs[OUTPUTS[1]], np.float64), info)
+    if not all(np.isfinite(array).all() for name, array in values.items() if name != "covariance"):
+        raise _no_numbers(info)
     return Faces(
         **values,
         markup=info.config.markup,
@@ -64,17 +61,29 @@ def faces_in_crops(outputs: Mapping[str, Any], info: ModelInfo) -> Faces:
     )
 
 
-def _positive_definite(covariance: Floats, name: str) -> Floats:
+def _positive_definite(covariance: Floats, info: ModelInfo) -> Floats:
     """Covariances (..., 2, 2), with a millionth of their size added to those that rounding made
     singular: a network without a floor can be that sure in float32."""
-    xx, yy = covariance[..., 0, 0], covariance[..., 1, 1]
-    singular = determinant(covariance) <= 0
-    if singular.any():
-        if (np.minimum(xx, yy) < 0).any():
-            raise InputError(f"the model {name} gives negative variances: fetch or train it again.")
-        size = (xx + yy)[singular] + 1e-6
-        covariance[singular] += 1e-6 * size[:, None, None] * np.eye(2)
+    area = determinant(covariance)
+    if (area > 0).all() and (area < np.inf).all():
+        return covariance
+    if not np.isfinite(covariance).all():
+        raise _no_numbers(info)
+    xx, yy, singular = covariance[..., 0, 0], covariance[..., 1, 1], area <= 0
+    if (np.minimum(xx, yy) < 0)[singular].any():
+        raise InputError(
+            f"the model {info.name} gives negative variances: fetch or train it again."
+        )
+    size = (xx + yy)[singular] + 1e-6
+    covariance[singular] += 1e-6 * size[:, None, None] * np.eye(2)
     return covariance
+
+
+def _no_numbers(info: ModelInfo) -> InputError:
+    return InputError(
+        f"the model {info.name} gives locations or covariances that are not numbers: it was "
+        "damaged, or its training diverged; fetch it again, or train it again."
+    )
 
 
 class Backend(Protocol):
