@@ -86,7 +86,7 @@ def test_all_ways_crop_and_calibrate_alike(
     from luvli.network.inference import CropPredictor
     from luvli.prediction.export import export_onnx
     from luvli.prediction.predictor import Predictor, load
-    from luvli.training.recipe import Source
+    from luvli.training.recipe_data import Source
     from luvli.training.relabel import relabel
     from luvli.training.validate import predict_dataset
 

@@ -33,7 +33,8 @@ from luvli.models import CardTable, Headline
 from luvli.prediction.export import export_onnx
 from luvli.prediction.predictor import Predictor
 from luvli.progress import track
-from luvli.training.recipe import Recipe, Source
+from luvli.training.recipe import Recipe
+from luvli.training.recipe_data import Source
 from luvli.training.sources import load_source, name_hash
 
 Floats = NDArray[np.float64]

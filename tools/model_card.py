@@ -11,7 +11,8 @@ from luvli.models import CardTable, Headline, ModelCard
 from luvli.network import LUVLi, load_model
 from luvli.network.licence import is_open
 from luvli.training.licences import trace_licences
-from luvli.training.recipe import Recipe, Source
+from luvli.training.recipe import Recipe
+from luvli.training.recipe_data import Source
 from luvli.training.sources import load_source
 from measure_model import PUBLISHED
 

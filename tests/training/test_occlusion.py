@@ -22,7 +22,8 @@ from luvli.training.batch import (
 )
 from luvli.training.loop import train
 from luvli.training.losses import network_input, stage_losses
-from luvli.training.recipe import Recipe, Source, Stage
+from luvli.training.recipe import Recipe, Stage
+from luvli.training.recipe_data import Source
 from luvli.training.sources import load_source
 
 MakeRecipe = Callable[..., Recipe]

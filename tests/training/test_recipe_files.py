@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from luvli.errors import InputError
-from luvli.training.recipe import Data, Source
+from luvli.training.recipe import Cosine, Steps
+from luvli.training.recipe_data import Data, Source
 from luvli.training.recipe_files import read_recipe, recipe_summary, write_recipe
-from luvli.training.schedule import Cosine, Steps
 from luvli.training.sources import source_folder
 
 BASE = """

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from luvli.training.optimizer import lr_factor
 from luvli.training.recipe import AdamW, Recipe, RMSprop, Stage
 from luvli.training.recipe_files import make_recipe, read_recipe, write_recipe
-from luvli.training.schedule import lr_factor
 
 FOLDER = Path(__file__).resolve().parents[2] / "recipes"
 ALL = sorted(path for path in FOLDER.rglob("*.yaml") if path.name != "base.yaml")

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from luvli.training.schedule import Cosine, Steps, lr_factor
+from luvli.training.optimizer import lr_factor
+from luvli.training.recipe import Cosine, Steps
 
 
 def test_steps_multiply_from_their_epoch_on() -> None:

@@ -25,7 +25,8 @@ from luvli.training.distributed import RunOptions
 from luvli.training.log import read_run_metrics
 from luvli.training.loop import train
 from luvli.training.losses import network_input, stage_losses
-from luvli.training.recipe import Recipe, Source, Stage
+from luvli.training.recipe import Recipe, Stage
+from luvli.training.recipe_data import Source
 from luvli.training.recipe_files import make_recipe
 from luvli.training.relabel import label_faces, relabel, teacher_labels
 from luvli.training.sources import check_version, load_source, model_file

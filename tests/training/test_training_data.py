@@ -26,7 +26,8 @@ from luvli.training.batch import (
     visibility_labels,
 )
 from luvli.training.order import StageOrder
-from luvli.training.recipe import Recipe, Source
+from luvli.training.recipe import Recipe
+from luvli.training.recipe_data import Source
 from luvli.training.relabel import combine_views, relabel
 from luvli.training.sources import group_of, hold_out, load_source, name_hash
 
@@ -305,7 +306,7 @@ def test_rendered_faces_are_the_same_wherever_one_stands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The cache keeps where the head came from: a root that is spelt otherwise is the same root."""
-    from luvli.training.recipe import Synthetic
+    from luvli.training.recipe_data import Synthetic
     from luvli.training.rendered_faces import synthetic_faces
 
     settings = Synthetic(head="head.npz", faces=3)

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from luvli.cli.options import Changes, Modules, Verbs
-from luvli.cli.tables import print_table
+from luvli.cli.tables import show
 
 recipes = Verbs(name="recipes", help="List, show and compare recipes.")
 
@@ -91,7 +91,7 @@ def run_recipes(
         say(f"luvli: {stopped}: the same command goes on")
         raise typer.Exit(143) from None
     if (out / reference / experiments.HELD_OUT).is_file():
-        rows = experiments.experiment_rows(out, reference)
-        write_text(out / "table.md", experiments.table_markdown(rows))
-        print_table(*experiments.table_cells(rows))
+        table = experiments.comparison(out, reference)
+        write_text(out / "table.md", f"{table.markdown()}\n")
+        show(table)
         say(f"the table is in {out / 'table.md'}")

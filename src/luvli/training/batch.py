@@ -19,7 +19,7 @@ from luvli.markup import get_markup
 from luvli.measures.head_pose import pose_class
 from luvli.prefetch import prefetch
 from luvli.training.order import StageOrder
-from luvli.training.recipe import OcclusionUse, Source, VisibilityUse
+from luvli.training.recipe_data import OcclusionUse, Source, VisibilityUse
 
 T = TypeVar("T")
 

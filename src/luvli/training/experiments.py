@@ -1,7 +1,7 @@
 """A folder of recipes as one experiment: run them all, measure them alike, compare them.
 
     run_experiments(Path("recipes/mini/ablation"), Path("runs/ablation"), ["data.root=DATA"])
-    rows = experiment_rows(Path("runs/ablation"), reference="luvli")
+    print(comparison(Path("runs/ablation"), reference="luvli").text())
 
 Every recipe of the folder (but `base.yaml`) is a row with a run of its own in `OUT/NAME`; with
 several seeds, those after the first are in `OUT/NAME/seed-N`. A recipe whose `init` is the name of
@@ -13,7 +13,7 @@ faces that their sources hold out, the same for all of them and for all seeds.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from luvli.arrays import Floats
 from luvli.data.record import Visibility
 from luvli.errors import InputError, check_range
 from luvli.evaluation.accuracy import nme, normalizers
-from luvli.evaluation.bootstrap import Interval, PairedDifference, bootstrap, paired_bootstrap
+from luvli.evaluation.bootstrap import PairedDifference, bootstrap, paired_bootstrap
 from luvli.evaluation.table import Table
 from luvli.evaluation.uncertainty import negative_log_likelihood
 from luvli.evaluation.visibility import is_called_visible
@@ -45,7 +45,6 @@ HELD_OUT = "held_out.npz"
 DIVERGED = "diverged.txt"
 BASE = "base.yaml"
 
-
 HeldOutErrors = dict[str, NDArray[Any]]
 """what a run gets on each of n held-out faces, NaN where there is nothing to measure: (n,) each
 
@@ -54,25 +53,6 @@ HeldOutErrors = dict[str, NDArray[Any]]
 - `nll`: mean nats of the visible landmarks, in units of the box
 - `hidden`, `seen`: shares of the self-occluded (visible) landmarks that were called so
 """
-
-
-@dataclass(frozen=True)
-class ExperimentRow:
-    """One row of the table; figures are means over its seeds."""
-
-    name: str
-    about: str = ""
-    """what the recipe says of it: the paper's figure"""
-    seeds: tuple[float, ...] = ()
-    """NME_box of each seed; none if all diverged"""
-    nme_box: Interval | None = None
-    difference: PairedDifference | None = None
-    """of NME_box from the reference row, over the same faces; None for the reference itself"""
-    by_source: dict[str, float] = field(default_factory=dict)
-    """NME_box of each source's faces"""
-    nll: float = np.nan
-    hidden: float = np.nan
-    seen: float = np.nan
 
 
 def read_experiments(
@@ -98,23 +78,15 @@ def read_experiments(
             raise next(problem for problem in problems.values() if problem is not None)
         for name in fitting:
             wanted[name].append(override)
-    recipes = {name: read_recipe(path, wanted[name]) for name, path in paths.items()}
-    order: list[str] = []
-    for name in recipes:
-        _append_after_init(name, recipes, order, ())
-    return {name: recipes[name] for name in order if not only or name in only}
-
-
-def _append_after_init(
-    name: str, recipes: dict[str, Recipe], order: list[str], above: tuple[str, ...]
-) -> None:
-    if name in above:
-        raise InputError(f"the recipes {', '.join(above)} start from each other: break the circle.")
-    start = recipes[name].init
-    if start in recipes:
-        _append_after_init(start, recipes, order, (*above, name))
-    if name not in order:
-        order.append(name)
+    waiting = {name: read_recipe(path, wanted[name]) for name, path in paths.items()}
+    recipes: dict[str, Recipe] = {}
+    while waiting:
+        ready = [name for name, recipe in waiting.items() if recipe.init not in waiting]
+        if not ready:
+            names = ", ".join(waiting)
+            raise InputError(f"the recipes {names} start from each other: break the circle.")
+        recipes |= {name: waiting.pop(name) for name in ready}
+    return {name: recipe for name, recipe in recipes.items() if not only or name in only}
 
 
 def run_experiments(
@@ -135,16 +107,11 @@ def run_experiments(
         for number, (name, recipe) in enumerate(recipes.items(), 1):
             say(f"{name} ({number} of {len(recipes)}): {recipe.about}")
             for turn in range(seeds):
-                place = _run_place(out, name, recipe.seed, turn)
+                below = f"seed-{recipe.seed + turn}" if turn else ""
                 changes: dict[str, object] = {"seed": recipe.seed + turn}
-                if recipe.init in recipes or (folder / f"{recipe.init}.yaml").is_file():
-                    start = _run_place(out, str(recipe.init), recipe.seed, turn)
-                    changes["init"] = str(start / MODEL)
-                _run_row(recipe.model_copy(update=changes), place, options, say)
-
-
-def _run_place(out: Path, name: str, seed: int, turn: int) -> Path:
-    return out / name / f"seed-{seed + turn}" if turn else out / name
+                if (folder / f"{recipe.init}.yaml").is_file():
+                    changes["init"] = str(out / str(recipe.init) / below / MODEL)
+                _run_row(recipe.model_copy(update=changes), out / name / below, options, say)
 
 
 def _run_row(recipe: Recipe, place: Path, options: RunOptions, say: Callable[[str], None]) -> None:
@@ -208,51 +175,79 @@ def _mean_where(values: NDArray[Any], chosen: NDArray[np.bool_]) -> Floats:
     return np.asarray(np.ma.filled(means, np.nan))
 
 
-def experiment_rows(out: Path, reference: str = "luvli") -> list[ExperimentRow]:
-    """The finished rows of a folder of runs: the reference first, then from best to worst."""
-    runs: dict[str, list[HeldOutErrors]] = {}
+def read_rows(out: Path) -> dict[str, list[HeldOutErrors]]:
+    """The finished rows of a folder of runs, one entry for each seed."""
+    rows: dict[str, list[HeldOutErrors]] = {}
     for path in sorted([*out.glob(f"*/{HELD_OUT}"), *out.glob(f"*/seed-*/{HELD_OUT}")]):
         with np.load(path) as arrays:
-            runs.setdefault(path.relative_to(out).parts[0], []).append(dict(arrays))
-    if reference not in runs:
-        known = ", ".join(runs) or "none"
+            rows.setdefault(path.relative_to(out).parts[0], []).append(dict(arrays))
+    return rows
+
+
+def comparison(out: Path, reference: str = "luvli") -> Table:
+    """The finished rows of a folder of runs: the reference first, then from best to worst.
+
+    Figures are means over the seeds of a row, differences those of NME_box from the reference row,
+    over the same faces.
+    """
+    rows = read_rows(out)
+    if reference not in rows:
+        known = ", ".join(rows) or "none"
         raise InputError(f"{out} has no finished row {reference!r} to compare with, but {known}.")
-    base = runs[reference][0]["face"], _mean_of(runs[reference], "nme_box")
-    rows = [_row(name, seeds, *base, name == reference) for name, seeds in runs.items()]
-    rows.sort(key=lambda row: (row.name != reference, np.mean(row.seeds)))
+    errors = {name: _mean(over_seeds(seeds, "nme_box")) for name, seeds in rows.items()}
+    names = sorted(rows, key=lambda name: (name != reference, errors[name]))
+    sources = list(dict.fromkeys(str(s) for name in names for s in rows[name][0]["source"]))
+    head = ["row", "NME_box (%) [95 %]", "seeds: mean ± SD (n)", "difference [95 %]", "p"]
+    head += [*sources, "NLL", "hidden found", "visible kept", "the paper (300-W / Menpo)"]
+    differences = {name: paired(rows, name, reference) for name in names if name != reference}
+    cells = [[name, *_cells(rows[name], differences.get(name), sources)] for name in names]
     diverged = [*out.glob(f"*/{DIVERGED}"), *out.glob(f"*/seed-*/{DIVERGED}")]
-    names = {path.relative_to(out).parts[0] for path in diverged}
-    return rows + [ExperimentRow(name) for name in sorted(names - set(runs))]
+    for name in sorted({path.relative_to(out).parts[0] for path in diverged} - set(rows)):
+        cells.append([name, "diverged", *["-"] * (len(head) - 2)])
+    return Table("", head, cells)
 
 
-def _row(
-    name: str,
-    seeds: Sequence[HeldOutErrors],
-    faces: NDArray[np.str_],
-    base: Floats,
-    is_reference: bool,
-) -> ExperimentRow:
-    """A row and its difference from NME_box `base` of the reference row on its `faces`."""
-    errors, first = _mean_of(seeds, "nme_box"), seeds[0]
-    same = np.array_equal(first["face"], faces)
-    if not same and np.isin(first["face"], faces).any():
-        raise InputError(f"{name} was measured on other faces than the reference: run it again.")
-    sources = [str(source) for source in np.unique(first["source"])]
-    return ExperimentRow(
-        name,
-        str(first["about"]),
-        tuple(_mean(seed["nme_box"]) for seed in seeds),
-        bootstrap(errors),
-        # an experiment on another data set is a row of its own: nothing to pair
-        paired_bootstrap(errors, base) if same and not is_reference else None,
-        {source: _mean(errors[first["source"] == source]) for source in sources},
-        *(_mean(_mean_of(seeds, key)) for key in ("nll", "hidden", "seen")),
-    )
+def paired(
+    rows: dict[str, list[HeldOutErrors]], name: str, reference: str
+) -> PairedDifference | None:
+    """The difference of a row's NME_box from that of the reference; None for rows on other data."""
+    mine, theirs = rows[name][0]["face"], rows[reference][0]["face"]
+    if not np.array_equal(mine, theirs):
+        if np.isin(mine, theirs).any():
+            raise InputError(
+                f"{name} was measured on other faces than the reference: run it again."
+            )
+        return None
+    errors = (over_seeds(rows[row], "nme_box") for row in (name, reference))
+    return paired_bootstrap(*errors)
 
 
-def _mean_of(seeds: Sequence[HeldOutErrors], key: str) -> Floats:
+def over_seeds(seeds: Sequence[HeldOutErrors], key: str) -> Floats:
     """(n,) the mean over seeds of what each face gets."""
     return np.asarray(np.mean([seed[key] for seed in seeds], axis=0))
+
+
+def _cells(
+    seeds: Sequence[HeldOutErrors], difference: PairedDifference | None, sources: Sequence[str]
+) -> list[str]:
+    """A row of the table: NME_box with its interval, its spread over seeds and its difference, that
+    of each source, likelihood, visibility, and what the recipe says about itself."""
+    errors, source = over_seeds(seeds, "nme_box"), seeds[0]["source"]
+    interval, each = bootstrap(errors), [_mean(seed["nme_box"]) for seed in seeds]
+    spread = f"{np.std(each, ddof=1):.2f}" if len(each) > 1 else "-"
+    change, chance = "-", "-"
+    if difference is not None:
+        value, low, high, p, _ = difference
+        change, chance = f"{value:+.2f} [{low:+.2f}, {high:+.2f}]", f"{p:.3f}"
+    return [
+        f"{interval.value:.2f} [{interval.low:.2f}, {interval.high:.2f}]",
+        f"{np.mean(each):.2f} ± {spread} ({len(each)})",
+        change,
+        chance,
+        *(_number(_mean(errors[source == name]), 2) for name in sources),
+        *(_number(_mean(over_seeds(seeds, key)), 3) for key in ("nll", "hidden", "seen")),
+        str(seeds[0]["about"]),
+    ]
 
 
 def _mean(values: Floats) -> float:
@@ -260,33 +255,5 @@ def _mean(values: Floats) -> float:
     return float(known.mean()) if len(known) else float("nan")
 
 
-def table_cells(rows: Sequence[ExperimentRow]) -> tuple[list[str], list[list[str]]]:
-    """Headings and cells, for people."""
-    sources = list(dict.fromkeys(source for row in rows for source in row.by_source))
-    head = ["row", "NME_box (%) [95 %]", "seeds: mean ± SD (n)", "difference [95 %]", "p"]
-    head += [*sources, "NLL", "hidden found", "visible kept", "the paper (300-W / Menpo)"]
-    cells = []
-    for row in rows:
-        if row.nme_box is None:
-            cells.append([row.name, "diverged", *["-"] * (len(head) - 2)])
-            continue
-        interval = f"{row.nme_box.value:.2f} [{row.nme_box.low:.2f}, {row.nme_box.high:.2f}]"
-        spread = f"{np.std(row.seeds, ddof=1):.2f}" if len(row.seeds) > 1 else "-"
-        seeds = f"{np.mean(row.seeds):.2f} ± {spread} ({len(row.seeds)})"
-        change, chance = "-", "-"
-        if row.difference is not None:
-            value, low, high, p, _ = row.difference
-            change, chance = f"{value:+.2f} [{low:+.2f}, {high:+.2f}]", f"{p:.3f}"
-        numbers = [_number(row.by_source.get(source, np.nan), 2) for source in sources]
-        numbers += [_number(value, 3) for value in (row.nll, row.hidden, row.seen)]
-        cells.append([row.name, interval, seeds, change, chance, *numbers, row.about])
-    return head, cells
-
-
 def _number(value: float, digits: int) -> str:
     return "-" if np.isnan(value) else f"{value:.{digits}f}"
-
-
-def table_markdown(rows: Sequence[ExperimentRow]) -> str:
-    """The table for a page."""
-    return Table("", *table_cells(rows)).markdown() + "\n"

@@ -19,7 +19,8 @@ from luvli.errors import InputError
 from luvli.files import unreadable
 from luvli.models import model_names, read_card
 from luvli.network.licence import is_open
-from luvli.training.recipe import Recipe, Source, stage_of
+from luvli.training.recipe import Recipe
+from luvli.training.recipe_data import Source, stage_of
 
 HEADS = {True: "Apache-2.0 (built in)", False: "MIT (ICT FaceKit, USC)"}
 """by whether the head is procedural"""

@@ -44,11 +44,10 @@ from luvli.training.failure_stage import train_failure_head
 from luvli.training.licences import check_licence
 from luvli.training.log import Log
 from luvli.training.losses import StageLosses, freeze_unused, stage_losses
-from luvli.training.optimizer import make_optimizer, moving_average
+from luvli.training.optimizer import lr_factor, make_optimizer, moving_average
 from luvli.training.recipe import FAILURE, Recipe
 from luvli.training.recipe_files import changed_settings, make_recipe, write_recipe
 from luvli.training.run import MODEL, StepCounter, TrainingRun, run_folder
-from luvli.training.schedule import lr_factor
 from luvli.training.sources import check_files, model_file
 from luvli.training.stage_data import load_faces, stage_data
 from luvli.training.stage_model import check_start, keeps, write_stage_model

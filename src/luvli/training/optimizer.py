@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from math import cos, pi
 from typing import Any
 
 import torch
 from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from luvli.training.recipe import AdamW, RMSprop
+from luvli.training.recipe import AdamW, Cosine, RMSprop, Steps
 
 
 def make_optimizer(network: nn.Module, config: RMSprop | AdamW) -> torch.optim.Optimizer:
@@ -49,3 +50,27 @@ def moving_average(network: nn.Module, decay: float) -> AveragedModel:
         make(min(decay, (1 + done) / (10 + done)))(average, current, updates)
 
     return AveragedModel(network, multi_avg_fn=update, use_buffers=True)
+
+
+def lr_factor(schedule: Steps | Cosine, epoch: float, epochs: int) -> float:
+    """The factor of the learning rate `epoch` epochs (a fraction counts) after the start.
+
+    The paper's schedules (supplement A1) change at whole epochs: `Steps`. `Cosine` moves with
+    every step.
+
+    >>> scratch = Steps(factors={30: 0.2, 60: 0.5, 90: 0.5})
+    >>> [round(2.5e-4 * lr_factor(scratch, epoch, 100), 9) for epoch in (0, 29, 30, 60, 99)]
+    [0.00025, 0.00025, 5e-05, 2.5e-05, 1.25e-05]
+    >>> lr_factor(Cosine(warmup=2), 1.0, 10), lr_factor(Cosine(warmup=2), 6.0, 10)
+    (0.5, 0.5)
+    """
+    if isinstance(schedule, Steps):
+        factor = 1.0
+        for start, change in schedule.factors.items():
+            if epoch >= start:
+                factor *= change
+        return factor
+    if epoch < schedule.warmup:
+        return epoch / schedule.warmup
+    passed = min(1.0, (epoch - schedule.warmup) / max(epochs - schedule.warmup, 1e-9))
+    return schedule.final + (1.0 - schedule.final) * (1 + cos(pi * passed)) / 2

@@ -13,10 +13,13 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from luvli.data.augment import Augmentation
 from luvli.data.formats.common import parse_yaml
 from luvli.errors import InputError, brief, unknown_choice
 from luvli.files import PathLike, read_text
+from luvli.network.config import NetworkConfig
 from luvli.training.recipe import Recipe
+from luvli.training.recipe_data import Config
 
 MAX_LAYERS = 16
 """recipes that may extend each other in a row"""
@@ -137,13 +140,29 @@ def make_recipe(content: Any, where: str) -> Recipe:
     try:
         return Recipe.model_validate(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"] if part not in _TAGS)
+        problems = error.errors()
+        unknown = (problem for problem in problems if problem["type"] == "extra_forbidden")
+        first = next(unknown, problems[0])
+        loc = [str(part) for part in first["loc"] if part not in _TAGS]
         message = str(first["msg"]).removeprefix("Value error, ").rstrip(".")
-        if not str(first["type"]).startswith(("value_error", "missing")):
+        if first["type"] == "extra_forbidden":
+            message = _unknown_key(loc.pop())
+        elif not str(first["type"]).startswith(("value_error", "missing")):
             message += f", got {brief(ValueError(repr(first['input'])))}"
+        place = ".".join(loc)
         end = "" if message.endswith("?") else "."
         raise InputError(f"{where}: {place + ': ' if place else ''}{message}{end}") from error
+
+
+def _unknown_key(key: str) -> str:
+    """The sentence for a key that does not exist, with the nearest one that does.
+
+    >>> _unknown_key("epoch")
+    "unknown key 'epoch': did you mean 'epochs'?"
+    """
+    parts = [*Config.__subclasses__(), NetworkConfig, Augmentation]
+    near = get_close_matches(key, [name for part in parts for name in part.model_fields], n=1)
+    return f"unknown key {key!r}" + (f": did you mean {near[0]!r}?" if near else "")
 
 
 def _with_defaults(content: Mapping[str, Any], where: str) -> dict[str, Any]:

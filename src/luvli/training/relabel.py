@@ -35,7 +35,7 @@ from luvli.image.read import read_image
 from luvli.markup import get_markup, is_markup
 from luvli.network.backend import Backend
 from luvli.network.inference import CropPredictor
-from luvli.training.recipe import Source
+from luvli.training.recipe_data import Source
 from luvli.training.sources import model_file
 from luvli.training.validate import predict_dataset
 

@@ -13,7 +13,7 @@ from luvli.errors import InputError
 from luvli.progress import track
 from luvli.synthetic import SyntheticFaces, TurnedFaces, synthesize
 from luvli.synthetic.photographs import write_faces
-from luvli.training.recipe import Data, Synthetic
+from luvli.training.recipe_data import Data, Synthetic
 from luvli.training.sources import load_source
 
 

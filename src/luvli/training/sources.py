@@ -18,7 +18,8 @@ from luvli.files import PathLike, unreadable
 from luvli.image.detect import DetectorName
 from luvli.models import find_model, known_digests, model_names
 from luvli.network.config import NetworkConfig
-from luvli.training.recipe import Data, Recipe, Source, stage_of
+from luvli.training.recipe import Recipe
+from luvli.training.recipe_data import Data, Source, stage_of
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from luvli.faces import FaceLandmarks
 from luvli.progress import track
 from luvli.training.batch import TrainingFaces
 from luvli.training.order import StageOrder, faces_per_epoch
-from luvli.training.recipe import Data, Recipe, Stage, stage_of
+from luvli.training.recipe import Recipe, Stage
+from luvli.training.recipe_data import Data, stage_of
 from luvli.training.relabel import relabel, teacher_labels
 from luvli.training.run import TrainingRun
 from luvli.training.sources import SourceFaces, load_source, name_hash
