@@ -130,10 +130,10 @@ def test_conversion_refuses_wrong_counts_and_unknown_ways() -> None:
 
 
 def test_command_draws_the_schematic(luvli: Callable[..., Result], tmp_path: Path) -> None:
-    result = luvli("data", "markup", "ibug68", "--out", tmp_path / "m.png", "--size", 400)
+    result = luvli("data", "markup", "ibug68", "--out", tmp_path / "m.png")
     assert result.exit_code == 0, result.output
     picture = read_image(tmp_path / "m.png")
-    assert picture.shape == (400, 400, 3)
+    assert picture.shape == (1200, 1200, 3)
     assert (picture < 128).all(axis=2).sum() > 500  # numbers
 
 

@@ -138,7 +138,7 @@ def test_a_head_is_added_to_a_finished_network(small_recipe: MakeRecipe, tmp_pat
     [
         ({"stages": {"luvli": {"occlusion_weight": 1.0}}}, r"needs network\.occlusion"),
         ({"stages": {"luvli": {"train_only": ["occlusion"]}}}, "needs an occlusion_weight"),
-        ({"stages": {"heatmaps": {"train_only": ["trunk"]}}}, "no init to keep"),
+        ({"stages": {"heatmaps": {"train_only": ["trunk"]}}}, "no init to start from"),
         ({"stages": {"luvli": {"train_only": ["nose"]}}}, "train_only"),
     ],
 )

@@ -57,6 +57,9 @@ def score(
     truth_one_based: Annotated[
         bool, typer.Option("--truth-one-based", help="The labels of --truth count pixels from 1.")
     ] = False,
+    signs: Annotated[
+        bool, typer.Option(help="Read negative coordinates in .pts as occlusion (MERL-RAV).")
+    ] = True,
     by_order: Annotated[
         bool, typer.Option("--by-order", help="Match faces by their order even if it looks wrong.")
     ] = False,
@@ -81,7 +84,7 @@ def score(
     density = None if likelihood is None else likelihood_name(likelihood)
     faces = read_faces(
         predictions, truth, data=data, one_based=one_based,
-        truth_one_based=truth_one_based, given_boxes=given_boxes, by_order=by_order,
+        truth_one_based=truth_one_based, signs=signs, given_boxes=given_boxes, by_order=by_order,
         method=name or _method_name(predictions),
         dataset=dataset, subset=subset, markup=markup, likelihood=density,
     )  # fmt: skip
