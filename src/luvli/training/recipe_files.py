@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from luvli.data.augment import Augmentation
 from luvli.data.formats.common import parse_yaml
@@ -160,7 +160,7 @@ def _unknown_key(key: str) -> str:
     >>> _unknown_key("epoch")
     "unknown key 'epoch': did you mean 'epochs'?"
     """
-    parts = [*Config.__subclasses__(), NetworkConfig, Augmentation]
+    parts: list[type[BaseModel]] = [*Config.__subclasses__(), NetworkConfig, Augmentation]
     near = get_close_matches(key, [name for part in parts for name in part.model_fields], n=1)
     return f"unknown key {key!r}" + (f": did you mean {near[0]!r}?" if near else "")
 
