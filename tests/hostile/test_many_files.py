@@ -18,9 +18,11 @@ from prediction.conftest import DiscBackend, DiscDetector, disc_image, write_vid
 from typer.testing import Result as CliResult
 
 from luvli.data.formats import read_csv
+from luvli.errors import InputError
 from luvli.image.write import write_image
+from luvli.prediction.executors import InProcess
 from luvli.prediction.inputs import Inputs
-from luvli.prediction.job import LocalExecutor, PredictJob, Summary
+from luvli.prediction.job import PredictJob, Summary
 from luvli.prediction.predictor import Predictor
 from luvli.prediction.worker import WORK, JobSettings
 
@@ -64,7 +66,7 @@ def named(tmp_path: Path) -> Path:
 def run(predictor: Predictor, source: Any, out: Path, **settings: Any) -> Summary:
     paths = source if isinstance(source, list) else [source]
     job = PredictJob(Inputs(paths, out), JobSettings(str(out), **settings))
-    return job.run(LocalExecutor(predictor))
+    return job.run(InProcess(predictor))
 
 
 def in_time(work: Callable[[], Any], seconds: float = 60) -> Any:
@@ -213,16 +215,15 @@ def test_damaged_sound_does_not_cost_the_frames(discs: Predictor, tmp_path: Path
     assert lost
 
 
-def test_videos_leave_files_of_others_alone(discs: Predictor, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["v.csv", "v-landmarks.mp4"])
+def test_videos_do_not_replace_files_of_others(name: str, discs: Predictor, tmp_path: Path) -> None:
     source = write_video(tmp_path / "v.mp4", clip())
-    out = tmp_path / "out"
-    out.mkdir()
-    for name in ("v.csv", "v-landmarks.mp4", "failed.txt"):
-        (out / name).write_text("mine")
-    for _ in range(2):  # the second time the run is known as finished
-        summary = run(discs, source, out, format="csv", draw=True)
-        assert sum("was there before" in sentence for sentence in summary.failed) == 3
-        assert {p.read_text() for p in out.glob("[!.]*")} == {"mine"}
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / name).write_text("mine")
+    with pytest.raises(InputError, match="was there before"):
+        run(discs, source, tmp_path / "out", format="csv", draw=True)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [name]
+    assert (tmp_path / "out" / name).read_text() == "mine"
 
 
 # -- interruptions -------------------------------------------------------------------------
@@ -238,7 +239,8 @@ from pathlib import Path
 from prediction.conftest import DiscBackend, DiscDetector
 from luvli.errors import OutputError
 from luvli.prediction.inputs import Inputs
-from luvli.prediction.job import LocalExecutor, PredictJob
+from luvli.prediction.executors import InProcess
+from luvli.prediction.job import PredictJob
 from luvli.prediction.predictor import Predictor
 from luvli.prediction.worker import JobSettings
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -246,7 +248,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))
 try:
     job = PredictJob(Inputs([{str(tmp_path / "v.mp4")!r}]),
                      JobSettings({str(tmp_path / "out")!r}, draw={draw}))
-    job.run(LocalExecutor(Predictor(DiscBackend(), DiscDetector())))
+    job.run(InProcess(Predictor(DiscBackend(), DiscDetector())))
 except OutputError as error:
     sys.exit(str(error))
 """

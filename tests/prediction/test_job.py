@@ -27,15 +27,14 @@ from luvli.image.box import Box
 from luvli.image.known_boxes import WholeImage
 from luvli.image.read import read_image
 from luvli.image.write import write_image
-from luvli.prediction import job as job_module
+from luvli.prediction.executors import InProcess, Processes
 from luvli.prediction.inputs import MAX_ENDINGS, Input, Inputs
 from luvli.prediction.isolated import IsolatedWorker
-from luvli.prediction.job import LocalExecutor, PredictJob, Summary
-from luvli.prediction.output_names import OutputNames
+from luvli.prediction.job import PredictJob, Summary
 from luvli.prediction.parts import Part, PartResult, significant
-from luvli.prediction.plan import FINISHED, open_plan
+from luvli.prediction.plan import FINISHED, OutputStems, open_plan
 from luvli.prediction.predictor import Predictor, load
-from luvli.prediction.worker import WORK, JobSettings, PackedModel, PartWorker, WorkOrder
+from luvli.prediction.worker import WORK, JobSettings, PackedModel, PartWorker
 
 from .conftest import SHAPE, DiscBackend, DiscDetector, disc_image
 
@@ -72,7 +71,7 @@ def run(
 ) -> Summary:
     paths = source if isinstance(source, list) else [source]
     job = PredictJob(Inputs(paths, out), JobSettings(str(out), **settings), overwrite)
-    return job.run(LocalExecutor(predictor))
+    return job.run(InProcess(predictor))
 
 
 def contents(out: Path) -> dict[str, bytes]:
@@ -182,7 +181,7 @@ def test_digits_are_those_of_formatting() -> None:
 
 def test_output_names_never_collide() -> None:
     made = []
-    stems = OutputNames(Path())
+    stems = OutputStems()
     for i, name in enumerate(
         ["x.jpg", "x.jpg", "x.jpg", "x.png", "x~2.jpg", "v/000003.jpg", "v.mp4", "faces.mp4"]
     ):
@@ -204,9 +203,8 @@ def test_results_of_another_run_are_not_replaced(discs: Predictor, tmp_path: Pat
     with pytest.raises(InputError, match="results of another run"):
         run(discs, tmp_path / "b", out)
     assert contents(out) == before
-    summary = run(discs, tmp_path / "b", out, overwrite=True)
+    run(discs, tmp_path / "b", out, overwrite=True)
     assert faces_in(out / "faces.json")[0]["image"].endswith("b/x.png")
-    assert summary.left_over == 1  # the drawing
 
 
 def test_a_run_that_could_read_nothing_does_not_block_its_folder(
@@ -223,18 +221,29 @@ def test_a_run_that_could_read_nothing_does_not_block_its_folder(
         run(discs, tmp_path / "y.png", out)
 
 
-def test_files_of_others_are_left_as_they_are(discs: Predictor, tmp_path: Path) -> None:
-    """OUT is the user's own folder, with files called as ours would be."""
-    write_image(tmp_path / "x.png", disc_image([(100, 80, 30)]))
-    (tmp_path / "x-landmarks.png").write_text("mine")
-    summary = run(discs, tmp_path / "x.png", tmp_path, draw=True)
-    assert (tmp_path / "x-landmarks.png").read_text() == "mine"
-    assert "was there before" in next(iter(summary.failed)) and summary.counts.faces == 1
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other/faces.json").write_text("mine")
-    with pytest.raises(InputError, match=r"faces\.json was there before"):
-        run(discs, tmp_path / "x.png", tmp_path / "other")
-    assert (tmp_path / "other/faces.json").read_text() == "mine"
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("x-landmarks.png", {"draw": True}),
+        ("x.pts", {"format": "pts"}),
+        ("x~2.pts", {"format": "pts"}),
+        ("faces.json", {}),
+        ("failed.txt", {}),
+        ("part-7.parquet", {"format": "parts"}),
+    ],
+)
+def test_files_of_others_are_not_replaced(
+    name: str, settings: dict[str, Any], discs: Predictor, tmp_path: Path
+) -> None:
+    """OUT is the user's own folder, with a file called as one of ours would be."""
+    write_image(tmp_path / "x.png", disc_image([(100, 80, 30), (220, 120, 40)]))
+    (tmp_path / name).write_text("mine")
+    before = contents(tmp_path)
+    with pytest.raises(InputError, match=r"was there before|of somebody else"):
+        run(discs, tmp_path / "x.png", tmp_path, **settings)
+    assert contents(tmp_path) == before
+    done = run(discs, tmp_path / "x.png", tmp_path, overwrite=True, **settings)
+    assert done.counts.faces == 2 and not done.failed
 
 
 def test_drawings_in_the_folder_of_the_images_are_no_inputs(
@@ -265,7 +274,7 @@ def stopped(discs: Predictor, folder: Path, out: Path, after: int, **settings: A
 
     job = PredictJob(Inputs([folder], out), JobSettings(str(out), part_size=1, **settings))
     with pytest.raises(KeyboardInterrupt):
-        job.run(LocalExecutor(discs), watch)  # type: ignore[arg-type]
+        job.run(InProcess(discs), watch)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("format", ["json", "csv", "coco", "pts", "parquet", "parts"])
@@ -320,15 +329,13 @@ def test_the_plan_does_not_depend_on_what_was_done(folder: Path, tmp_path: Path)
 def test_a_stop_at_any_write_is_resumed(
     discs: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Stopped before and after every file that appears; files of others stay others'."""
+    """Stopped before and after every file that appears."""
     for i in range(3):
         write_image(tmp_path / f"in/{i}.png", disc_image([(60 + 20 * i, 90, 30)]))
     replace = Path.replace
     stops = 0
     for number in range(16):
         out = tmp_path / f"out-{number}"
-        out.mkdir()
-        (out / "1-landmarks.png").write_text("mine")
         left = number
 
         def counted(self: Path, target: Path) -> Path:
@@ -352,10 +359,8 @@ def test_a_stop_at_any_write_is_resumed(
             finally:
                 monkeypatch.setattr(Path, "replace", replace)
             break
-        (sentence,) = summary.failed
-        assert sentence.startswith(f"{out / '1-landmarks.png'} was there before and was left")
-        assert (out / "1-landmarks.png").read_text() == "mine"
-        assert read_image(out / "2-landmarks.png").shape[2] == 3
+        assert not summary.failed
+        assert all(read_image(out / f"{i}-landmarks.png").shape[2] == 3 for i in range(3))
         rows = faces_in(out / "faces.json")
         assert [Path(row["image"]).name for row in rows] == ["0.png", "1.png", "2.png"]
     assert stops >= 10
@@ -373,7 +378,7 @@ def test_an_emptied_folder_is_one_sentence(discs: Predictor, folder: Path, tmp_p
 
     settings = JobSettings(str(tmp_path / "out"), part_size=1)
     with pytest.raises(InputError, match=r"Give the same command again|does not exist"):
-        PredictJob(Inputs([folder]), settings).run(LocalExecutor(discs), watch)  # type: ignore[arg-type]
+        PredictJob(Inputs([folder]), settings).run(InProcess(discs), watch)  # type: ignore[arg-type]
 
 
 def test_full_disk_loses_nothing(tiny: dict[str, Path], folder: Path, tmp_path: Path) -> None:
@@ -449,42 +454,37 @@ class Deadly:
         return WholeImage()(image, name)
 
 
-def packed(tiny: dict[str, Path], detector: Any) -> tuple[Predictor, PackedModel]:
+def packed(tiny: dict[str, Path], detector: Any) -> PackedModel:
     predictor = load(tiny["onnx"], threads=2)
     predictor.detector = detector
-    return predictor, PackedModel.of(tiny["onnx"], "cpu", predictor)
+    return PackedModel.of(tiny["onnx"], "cpu", predictor)
 
 
 @pytest.mark.parametrize("format", ["json", "csv", "pts"])
 def test_processes_write_the_same(
-    format: str,
-    tiny: dict[str, Path],
-    folder: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    format: str, tiny: dict[str, Path], folder: Path, tmp_path: Path
 ) -> None:
     results = []
-    predictor, model = packed(tiny, WholeImage())
-    for many in (1, 1000):
-        monkeypatch.setattr(job_module, "MANY", many)
-        out = tmp_path / f"out-{many}"
-        settings = JobSettings(str(out), format, part_size=2)
-        summary = PredictJob(Inputs([folder]), settings).run(LocalExecutor(predictor, model))
+    model = packed(tiny, WholeImage())
+    for name, executor in (("one", InProcess(model.open())), ("many", Processes(model, 2))):
+        settings = JobSettings(str(tmp_path / name), format, part_size=2)
+        summary = PredictJob(Inputs([folder]), settings).run(executor)
         assert (summary.counts.images, summary.counts.faces, summary.counts.failed) == (6, 6, 1)
         assert {"read", "detect", "crop", "network", "write"} <= set(summary.seconds)
-        results.append(contents(out))
+        results.append(contents(tmp_path / name))
     assert results[0] == results[1]
 
 
+@pytest.mark.parametrize("count", [1, 7])
 def test_an_image_that_ends_its_process_costs_one_row(
-    tiny: dict[str, Path], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    count: int, tiny: dict[str, Path], folder: Path, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(job_module, "MANY", 1)
+    """However few images there are."""
     (folder / "p1-deadly.png").write_bytes((folder / "p1.png").read_bytes())
-    predictor, model = packed(tiny, Deadly())
+    sources = [folder if count == 7 else folder / "p1-deadly.png"]
     settings = JobSettings(str(tmp_path / "out"), part_size=4)
-    summary = PredictJob(Inputs([folder]), settings).run(LocalExecutor(predictor, model))
-    assert (summary.counts.images, summary.counts.failed) == (6, 2)
+    summary = PredictJob(Inputs(sources), settings).run(Processes(packed(tiny, Deadly()), 2))
+    assert (summary.counts.images, summary.counts.failed) == ((6, 2) if count == 7 else (0, 1))
     (death,) = [text for text in summary.failed if "ended the process" in text]
     assert "p1-deadly.png" in death and "SIGKILL" in death
 
@@ -495,7 +495,7 @@ def test_an_image_that_hangs_costs_one_row(
     (folder / "p1-endless.png").write_bytes((folder / "p1.png").read_bytes())
     items = [[str(folder / f"{name}.png"), "", ""] for name in ("p0", "p1-endless", "p2")]
     settings = JobSettings(str(tmp_path / "out"))
-    worker = IsolatedWorker(WorkOrder(packed(tiny, Deadly())[1], settings), patience=15.0)
+    worker = IsolatedWorker(packed(tiny, Deadly()), settings, patience=15.0)
     try:
         part = Part(0, "files", "", 3, items)
         worker(part)
@@ -510,7 +510,7 @@ def test_an_image_that_hangs_costs_one_row(
 def test_an_error_of_the_child_is_an_error_here(tiny: dict[str, Path], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     settings = JobSettings(str(tmp_path / "file/out"))
-    worker = IsolatedWorker(WorkOrder(packed(tiny, WholeImage())[1], settings))
+    worker = IsolatedWorker(packed(tiny, WholeImage()), settings)
     write_image(tmp_path / "x.png", disc_image([]))
     try:
         with pytest.raises(OutputError, match="could not be written"):
@@ -525,9 +525,9 @@ import os, signal
 from pathlib import Path
 from luvli.prediction.isolated import IsolatedWorker
 from luvli.prediction.predictor import load
-from luvli.prediction.worker import JobSettings, PackedModel, WorkOrder
+from luvli.prediction.worker import JobSettings, PackedModel
 path = Path({str(tiny["onnx"])!r})
-worker = IsolatedWorker(WorkOrder(PackedModel.of(path, "cpu", load(path)), JobSettings("out")))
+worker = IsolatedWorker(PackedModel.of(path, "cpu", load(path)), JobSettings("out"))
 print(worker._ask("failed", "x", "y").image, worker._child.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -711,7 +711,8 @@ PREDICTING = """
 import gc, sys
 from prediction.conftest import DiscBackend, DiscDetector
 from luvli.prediction.inputs import Inputs
-from luvli.prediction.job import LocalExecutor, PredictJob
+from luvli.prediction.executors import InProcess, Processes
+from luvli.prediction.job import PredictJob
 from luvli.prediction.predictor import Predictor
 from luvli.prediction.worker import JobSettings
 def watch(items, *_):
@@ -721,7 +722,7 @@ def watch(items, *_):
             gc.collect()
             print(sys.getallocatedblocks())
 job = PredictJob(Inputs([sys.argv[1]]), JobSettings(sys.argv[2], "csv", part_size=50))
-job.run(LocalExecutor(Predictor(DiscBackend(), DiscDetector())), watch)
+job.run(InProcess(Predictor(DiscBackend(), DiscDetector())), watch)
 gc.collect()
 print(sys.getallocatedblocks())
 """

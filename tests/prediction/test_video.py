@@ -18,8 +18,9 @@ import luvli
 from luvli.errors import InputError
 from luvli.faces import Faces
 from luvli.prediction import tracking
+from luvli.prediction.executors import InProcess
 from luvli.prediction.inputs import Inputs
-from luvli.prediction.job import LocalExecutor, PredictJob, record_camera
+from luvli.prediction.job import PredictJob, record_camera
 from luvli.prediction.parts import Row
 from luvli.prediction.predictor import Predictor
 from luvli.prediction.tracking import TrackedFrame, Tracker, smooth_tracks, track_frames
@@ -418,7 +419,7 @@ def test_a_long_video_in_constant_memory(tmp_path: Path) -> None:
             yield item
 
     job = PredictJob(Inputs([source]), settings)
-    summary = job.run(LocalExecutor(predictor), watch)  # type: ignore[arg-type]
+    summary = job.run(InProcess(predictor), watch)  # type: ignore[arg-type]
     look()  # after the second pass, which draws
     assert summary.counts.frames == count and not summary.failed
     blocks, resident = np.array(memory).T - np.array(memory[0])[:, None]

@@ -13,8 +13,9 @@ from typer.testing import Result as Ran
 
 from luvli.errors import InputError
 from luvli.prediction import places
+from luvli.prediction.executors import InProcess
 from luvli.prediction.inputs import Inputs
-from luvli.prediction.job import LocalExecutor, PredictJob
+from luvli.prediction.job import PredictJob
 from luvli.prediction.places import list_names, list_store, read_bytes, write_whole
 from luvli.prediction.predictor import load
 from luvli.prediction.worker import JobSettings
@@ -69,7 +70,7 @@ def test_a_job_from_s3_to_s3_is_that_of_a_folder(door: _Door, photos: Path, tmp_
     bucket = "s3://luvli"
     for path in sorted(p for p in photos.rglob("*") if p.is_file()):
         write_whole(f"{bucket}/in/{path.relative_to(photos).as_posix()}", path.read_bytes())
-    executor = LocalExecutor(load("luvli-68", threads=1))
+    executor = InProcess(load("luvli-68", threads=1))
     remote = JobSettings(f"{bucket}/out", "parts", part_size=3)
     door.grumpy = True
     try:
@@ -82,8 +83,8 @@ def test_a_job_from_s3_to_s3_is_that_of_a_folder(door: _Door, photos: Path, tmp_
     assert (summary.parts, counts.images, counts.faces, counts.failed) == (3, 6, 5, 1)
     assert again.resumed == 7 and again.counts == counts
     assert b"broken.jpg" in read_bytes(f"{bucket}/out/failed.txt")
-    for file in list_store(f"{bucket}/out"):
-        (tmp_path / file.inside).write_bytes(read_bytes(file.place))
+    for place, inside, _ in list_store(f"{bucket}/out"):
+        (tmp_path / inside).write_bytes(read_bytes(place))
     local = JobSettings(str(tmp_path / "local"), "parts", part_size=3)
     PredictJob(Inputs([photos]), local).run(executor)
 
@@ -124,7 +125,7 @@ def test_names_in_a_bucket_are_as_a_listing_shows_them(door: _Door) -> None:
     for name in names:
         write_whole(f"s3://luvli/odd/{name}", name.encode())
     found = list(list_store("s3://luvli/odd?region=us-east-1"))
-    assert sorted(file.inside for file in found) == sorted(names)
+    assert sorted(inside for _, inside, _ in found) == sorted(names)
     for name in names:
         assert read_bytes(f"s3://luvli/odd/{name}").decode() == name
 

@@ -18,7 +18,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("demo-output"),
 ) -> None:
     """Landmarks, their 90 % ellipses, visibility and confidence on a public-domain photograph."""
-    from luvli.cli.predict import trust_text
+    from luvli.cli.predict_summary import trust_text
     from luvli.drawing.draw import draw
     from luvli.drawing.sheet import captioned
     from luvli.image.read import read_image

@@ -12,46 +12,35 @@ from luvli.errors import InputError
 from luvli.prediction.video import Frame
 
 
-def _open(cv2: Any, number: int) -> Any:
-    """OpenCV's capture, without its own warnings: we say what is wrong ourselves."""
-    log = cv2.utils.logging
-    before = log.getLogLevel()
-    log.setLogLevel(log.LOG_LEVEL_ERROR)
-    try:
-        return cv2.VideoCapture(number)
-    finally:
-        log.setLogLevel(before)
-
-
 def camera_frames(number: int, seconds: float | None = None) -> Iterator[Frame]:
     """Frames of camera `number` until Ctrl-C, or for some seconds; times are the clock's."""
     if number < 0:  # OpenCV would look for any, and ends the whole program where there is none
         raise InputError(f"camera {number} cannot be: count cameras from 0.")
     import cv2
 
-    capture: Any = _open(cv2, number)
+    log: Any = cv2.utils.logging
+    before = log.getLogLevel()
+    log.setLogLevel(log.LOG_LEVEL_ERROR)  # we say ourselves what is wrong
+    capture: Any = cv2.VideoCapture(number)
+    log.setLogLevel(before)
     if not capture.isOpened():
         capture.release()
         raise InputError(f"camera {number} cannot be opened: check that it is plugged in and free.")
-    stopped = False
-
-    def stop(*_: object) -> None:
-        nonlocal stopped
-        stopped = True  # the frame at work is finished, then everything is written
-
+    stopped = threading.Event()
     # only the main thread may ask for signals; elsewhere whoever reads the frames stops
     main = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGINT, stop) if main else None
+    # Ctrl-C: the frame at work is finished, then everything is written
+    handler = signal.signal(signal.SIGINT, lambda *_: stopped.set()) if main else None
     try:
         start, count = time.monotonic(), 0
-        while not stopped:
+        while not stopped.is_set():
             good, image = capture.read()
             now = time.monotonic() - start
             if not good or (seconds is not None and now > seconds):
                 break
-            yield Frame(count, now, cv2.cvtColor(image, cv2.COLOR_BGR2RGB))
+            yield Frame(count, now, image[:, :, ::-1].copy())
             count += 1
     finally:
         if main:
-            signal.signal(signal.SIGINT, before)
+            signal.signal(signal.SIGINT, handler)
         capture.release()

@@ -37,13 +37,11 @@ class ParquetFiles:
             schema = file.schema_arrow.remove_metadata()
             groups = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
         if self._first is None:
-            self._first = place, schema
-            self.image = self._column(place, schema)
+            self._first, self.image = (place, schema), self._column(place, schema)
         elif not schema.equals(self._first[1]):
-            differ = _difference(schema, self._first[1])
             raise InputError(
-                f"{place} has other columns than {self._first[0]} ({differ}): give files of one "
-                "schema."
+                f"{place} has other columns than {self._first[0]} "
+                f"({_difference(schema, self._first[1])}): give files of one schema."
             )
         first_row = 0
         for group, rows in enumerate(groups):
@@ -59,11 +57,11 @@ class ParquetFiles:
                 raise InputError(f"{place} has no column {column!r}: {has}.")
         chosen = self.image or next((n for n in IMAGE_COLUMNS if n in schema.names), None)
         if chosen is None:
-            raise InputError(f"{place}: name the column of the images, --image-column; {has}.")
+            raise InputError(f"{place}: name the column of the images, --columns; {has}.")
         if _kind(schema.field(chosen).type) is None:
             raise InputError(
                 f"{place}: the column {chosen!r} holds {schema.field(chosen).type}, neither "
-                f"images nor paths: name another with --image-column; {has}."
+                f"images nor paths: name another with --columns; {has}."
             )
         return chosen
 
@@ -81,11 +79,8 @@ def _kind(type: Any) -> str | None:
         return "bytes"
     if types.is_string(type) or types.is_large_string(type):
         return "paths"
-    if types.is_struct(type) and {"bytes", "path"} <= {
-        type.field(i).name for i in range(len(type))
-    }:
-        return "both"
-    return None
+    both = types.is_struct(type) and {"bytes", "path"} <= {field.name for field in type}
+    return "both" if both else None
 
 
 def _opened(place: str) -> Any:
@@ -105,25 +100,25 @@ def read_parquet_part(part: Part, start: int) -> Iterator[tuple[str, Content]]:
     about = part.about
     columns = [about["image"], *([about["name"]] if about["name"] else [])]
     with _opened(part.place) as file:
-        kind = _kind(file.schema_arrow.field(about["image"]).type)
+        paths = _kind(file.schema_arrow.field(about["image"]).type) == "paths"
         row = 0
         for batch in file.iter_batches(BATCH, row_groups=[about["row_group"]], columns=columns):
-            skip = min(max(start - row, 0), len(batch))
-            row += skip
-            for values in batch.slice(skip).to_pylist():
-                value = values[about["image"]]
-                named = values[about["name"]] if about["name"] else None
-                default = value if kind == "paths" else part.name_of(row)
-                yield str(named or default), _content(part.place, value, kind, default)
+            for values in batch.to_pylist():
+                if row >= start:
+                    value = values[about["image"]]
+                    default = value if paths and value else part.name_of(row)
+                    name = str((about["name"] and values[about["name"]]) or default)
+                    yield name, _content(part.place, value, name)
                 row += 1
 
 
-def _content(place: str, value: Any, kind: str | None, name: Any) -> Content:
+def _content(place: str, value: Any, name: str) -> Content:
+    """The bytes of a cell: they themselves, a path, or either of them in a struct."""
+    if isinstance(value, dict):
+        value = value["bytes"] or value["path"]
+    if value is None:
+        return InputError(f"{name} has no image in its row: fill it, or drop the row.")
     try:
-        if kind == "both" and value is not None:
-            value = value["bytes"] or value["path"]
-        if value is None:
-            return InputError(f"{name} has no image in its row: fill it, or drop the row.")
         return bytes(value) if isinstance(value, bytes) else read_bytes(_beside(place, value))
     except InputError as error:
         return error
@@ -151,8 +146,8 @@ def tar_entries(place: str) -> list[tuple[str, int, int, str]]:
     """
     entries: list[tuple[str, int, int, str]] = []
     with open_input(place) as stream:
-        size = stream.seek(0, os.SEEK_END)
-        size = stream.tell() if size is None else size
+        stream.seek(0, os.SEEK_END)
+        size = stream.tell()
         stream.seek(0)
         try:
             with tarfile.open(fileobj=stream, mode="r:", bufsize=1 << 20) as tar:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from luvli.errors import InputError
 from luvli.files import PathLike
 from luvli.image.read import IMAGE_SUFFIXES
-from luvli.prediction.places import is_file, is_uri, list_store
+from luvli.prediction.places import is_file, is_uri, list_store, local_path
 
 # fmt: off
 VIDEO_SUFFIXES = frozenset((
@@ -32,8 +32,8 @@ KINDS = {
 }
 """suffix -> kind of part"""
 PACKED = (".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst", ".zip")
-DRAWN = "-landmarks"
-"""what the names of drawings end with; in the output folder they are no inputs"""
+DRAWN, MEASURED = "-landmarks", "-measures"
+"""what the names of drawings and plots end with; in the output folder they are no inputs"""
 SORTED_AT_A_TIME = 10_000
 MAX_ENDINGS = 50
 """endings of skipped files that are counted by themselves"""
@@ -63,7 +63,7 @@ class Inputs:
 
     def __init__(self, paths: Iterable[PathLike], out: PathLike | None = None) -> None:
         """`out`: drawings in this folder are left out."""
-        self.paths = [os.fspath(path) for path in paths]
+        self.paths = [local_path(os.fspath(path)) for path in paths]
         self._out = None if out is None else os.path.abspath(out) + os.sep  # noqa: PTH100
         self.skipped: Counter[str] = Counter()
         """files in the folders that are no inputs, counted by their ending"""
@@ -72,8 +72,12 @@ class Inputs:
 
     def absolute(self) -> Inputs:
         """The same with absolute paths, for workers that run in another folder."""
-        places = (p if is_uri(p) else os.path.abspath(p) for p in self.paths)  # noqa: PTH100
-        return Inputs(places, self._out)
+        return Inputs(self.places, self._out)
+
+    @property
+    def places(self) -> list[str]:
+        """The paths, absolute where they are local."""
+        return [p if is_uri(p) else os.path.abspath(p) for p in self.paths]  # noqa: PTH100
 
     @staticmethod
     def is_photograph(paths: Sequence[str]) -> bool:
@@ -92,7 +96,7 @@ class Inputs:
                 raise InputError(f"{path} holds no image or video: check the path.")
 
     def _expand(self, text: str) -> Iterator[Input]:
-        if _suffix(text) and text.lower().endswith(PACKED):
+        if text.lower().endswith(PACKED):
             raise InputError(f"{text} is packed: unpack it, or make a plain .tar of it.")
         if is_uri(text):
             yield from self._store(text)
@@ -112,16 +116,15 @@ class Inputs:
         if is_file(text):
             yield Input(text, text.split("?")[0].rpartition("/")[2])
             return
-        for file in list_store(text):
-            if self._is_input(file.inside.rpartition("/")[2]):
-                yield Input(file.place, file.inside, file.stamp)
+        for place, inside, stamp in list_store(text):
+            if self._is_input(inside.rpartition("/")[2]):
+                yield Input(place, inside, stamp)
 
     def _folder(self, folder: str, inside: str) -> Iterator[Input]:
         """Inputs under a folder, files before subfolders; hidden ones are left out."""
         deeper: list[str] = []
-        drawings = self._out is not None and (
-            os.path.abspath(folder) + os.sep  # noqa: PTH100
-        ).startswith(self._out)
+        place = os.path.abspath(folder) + os.sep  # noqa: PTH100
+        drawings = self._out is not None and place.startswith(self._out)
         try:
             with os.scandir(folder) as entries:
                 while names := sorted(
@@ -129,14 +132,14 @@ class Inputs:
                     for e in islice(entries, SORTED_AT_A_TIME)
                 ):
                     for name, is_folder in names:
+                        path = os.path.join(folder, name)  # noqa: PTH118
                         if name.startswith("."):
                             continue
                         if is_folder:
                             deeper.append(name)
-                        elif drawings and os.path.splitext(name)[0].endswith(DRAWN):  # noqa: PTH122
+                        elif drawings and os.path.splitext(name)[0].endswith((DRAWN, MEASURED)):  # noqa: PTH122
                             continue
                         elif self._is_input(name):
-                            path = os.path.join(folder, name)  # noqa: PTH118
                             yield Input(path, os.path.join(inside, name), _stamp(path))  # noqa: PTH118
         except OSError as error:
             self.problems.append(

@@ -18,7 +18,7 @@ from typing import Any
 
 from luvli.errors import InputError
 from luvli.prediction.parts import Part, PartResult
-from luvli.prediction.worker import PartWorker, WorkOrder
+from luvli.prediction.worker import JobSettings, PackedModel, PartWorker
 
 ATTEMPTS = 2
 """so often an image, alone, may end its process before it is given up: a process may be killed for
@@ -35,62 +35,48 @@ class WorkerDied(Exception):
 
 
 class IsolatedWorker:
-    """The parent's side: does parts like a `PartWorker`, for one thread at a time."""
+    """The parent's side: does parts like a `PartWorker`, for one thread at a time. The process is
+    started when it is first needed, and again after its death."""
 
-    def __init__(self, order: WorkOrder, patience: float = PATIENCE) -> None:
-        self.order, self.patience = order, patience
+    def __init__(
+        self,
+        model: PackedModel,
+        settings: JobSettings,
+        threads: int = 1,
+        patience: float = PATIENCE,
+    ) -> None:
+        self._order = (model, settings, threads)
+        self._patience = patience
         self._child: subprocess.Popen[bytes] | None = None
         self._closed = False
 
     def __call__(self, part: Part) -> Any:
         """Do a part and write its file -> seconds by stage."""
         try:
-            return self._ask("part", part)
-        except WorkerDied as death:
-            result = self._video_again(part, death) if part.kind == "video" else self._singly(part)
-        return self._ask("save", part, result)
-
-    def _singly(self, part: Part) -> PartResult:
-        """A part whose process died, image by image."""
-        whole = PartResult([])
-        for index in range(part.count):
-            why = "ended the process that worked on it"
-            for _ in range(ATTEMPTS):
-                try:
-                    result: PartResult = self._ask("result", part, index, index + 1)
-                    break
-                except WorkerDied as death:
-                    why = f"ended the process that worked on it ({death})"
-            else:
-                name = part.name_of(index)
-                row = self._ask("failed", name, f"{name} {why}: look at it, or leave it out.")
-                result = PartResult([row])
-            whole.rows += result.rows
-            whole.notes += result.notes
-        return whole
-
-    def _video_again(self, part: Part, death: WorkerDied) -> PartResult:
-        """A segment whose process died: its frames depend on each other, so all or none."""
-        try:
-            again: PartResult = self._ask("result", part)
-            return again
+            return self._ask("__call__", part, images=part.count)
         except WorkerDied:
-            why = f"{part.place} ended the process that worked on it ({death}): leave it out."
-            return PartResult([self._ask("failed", part.place, why)] * part.count, [why])
+            return self._ask("save", part, self._again(part))
 
-    def start(self) -> None:
-        """Let the process begin to load the model."""
-        if self._child is None:
-            child = subprocess.Popen(
-                [sys.executable, "-m", "luvli.prediction.isolated"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env=os.environ | MEMORY | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-                start_new_session=True,  # Ctrl-C is for the parent, which ends its children
-            )
-            self._child = child
-            with contextlib.suppress(OSError):
-                pickle.dump(self.order, _pipe(child.stdin))
+    def _again(self, part: Part) -> PartResult:
+        """A part whose process died, image by image; of a video, whose frames depend on each
+        other, all or none."""
+        if part.kind == "video":
+            return self._attempt(part, 0, part.count)
+        singly = [self._attempt(part, index, index + 1) for index in range(part.count)]
+        notes = [note for result in singly for note in result.notes]
+        return PartResult([row for result in singly for row in result.rows], notes)
+
+    def _attempt(self, part: Part, start: int, stop: int) -> PartResult:
+        how = ""
+        for _ in range(ATTEMPTS):
+            try:
+                result: PartResult = self._ask("result", part, start, stop, images=stop - start)
+                return result
+            except WorkerDied as death:
+                how = str(death)
+        name = part.name_of(start)
+        why = f"{name} ended the process that worked on it ({how}): look at it, or leave it out."
+        return PartResult([self._ask("failed", name, why)] * (stop - start))
 
     def close(self) -> None:
         """End the process, whatever it is doing; there will be no other."""
@@ -106,24 +92,35 @@ class IsolatedWorker:
                 with contextlib.suppress(OSError):
                     _pipe(stream).close()
 
-    def _ask(self, what: str, *arguments: Any) -> Any:
-        """The child's answer; errors that it met are raised here."""
+    def start(self) -> subprocess.Popen[bytes]:
+        """Let the process begin to load the model."""
         if self._closed:
             raise RuntimeError("the worker is closed")
-        self.start()
-        child = self._child
-        assert child is not None
-        images = arguments[0].count if what == "part" else 1
-        watchdog = threading.Timer(self.patience + images, child.kill)
+        if self._child is None:
+            self._child = subprocess.Popen(
+                [sys.executable, "-m", "luvli.prediction.isolated"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=os.environ | MEMORY | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                start_new_session=True,  # Ctrl-C is for the parent, which ends its children
+            )
+            with contextlib.suppress(OSError):  # it has died; whoever asks it will know
+                pickle.dump(self._order, _pipe(self._child.stdin))
+        return self._child
+
+    def _ask(self, method: str, *arguments: Any, images: int = 1) -> Any:
+        """The answer of a method of the child's `PartWorker`; errors it met are raised here."""
+        child = self.start()
+        watchdog = threading.Timer(self._patience + images, child.kill)
         watchdog.daemon = True
         watchdog.start()
         try:
-            pickle.dump((what, *arguments), _pipe(child.stdin))
+            pickle.dump((method, *arguments), _pipe(child.stdin))
             _pipe(child.stdin).flush()
             answer = pickle.load(_pipe(child.stdout))
         except (OSError, EOFError, pickle.UnpicklingError) as error:
             hung = watchdog.finished.is_set()
-            cause = f"no answer in {self.patience:.0f} seconds" if hung else _cause(child)
+            cause = f"no answer in {self._patience:.0f} seconds" if hung else _cause(child)
             self._end()
             raise WorkerDied(cause) from error
         except BaseException:  # Ctrl-C: what the child still answers belongs to nobody
@@ -151,21 +148,20 @@ def _cause(child: subprocess.Popen[bytes]) -> str:
 
 
 def main() -> None:
-    """The child's side: an order, then requests, until nobody asks any more."""
+    """The child's side: model and settings, then requests, until nobody asks any more."""
     import cv2
 
     cv2.setNumThreads(1)  # each core has a process
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print must not get between the answers
+    worker: PartWorker | None = None
     try:
-        order: WorkOrder = pickle.load(sys.stdin.buffer)
-        worker: PartWorker | None = None
+        model, settings, threads = pickle.load(sys.stdin.buffer)
         while True:
-            what, *arguments = pickle.load(sys.stdin.buffer)
+            method, *arguments = pickle.load(sys.stdin.buffer)
             try:
-                worker = worker or order.worker()
-                work = worker if what == "part" else getattr(worker, what)
-                answer = work(*arguments)
+                worker = worker or PartWorker(model.open(threads), settings)
+                answer = getattr(worker, method)(*arguments)
             except InputError as error:
                 answer = type(error)(str(error))
             except Exception as error:

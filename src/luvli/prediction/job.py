@@ -1,142 +1,49 @@
 """`PredictJob`: many images and videos to one output folder, on one machine or on many.
 
 A job is a list of parts (`plan`), each of which is done by a worker (`worker`) and gives one file.
-An executor decides where workers run: in this process, in one process for each core, or on a Ray
-cluster (`luvli.scale.ray_predict`). When all parts are done, `finish` turns their files into what
-was asked for. A run that is killed goes on with the parts that have no file.
+An executor decides where workers run (`executors`, `luvli.scale.ray_predict`). When all parts are
+done, the job turns their files into what was asked for. A run that is killed goes on with the parts
+that have no file.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
-from itertools import chain, groupby, repeat
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from itertools import chain, groupby, islice, repeat
 from pathlib import Path
-from queue import SimpleQueue
-from typing import Protocol
 
 from luvli.errors import InputError
 from luvli.files import folder_lock, one_line, write_text
+from luvli.prediction.executors import Executor
 from luvli.prediction.inputs import Inputs
-from luvli.prediction.isolated import IsolatedWorker
-from luvli.prediction.parts import Counts, Part, PartResult, Row, rounded
+from luvli.prediction.parts import Counts, Part, PartResult, Row
 from luvli.prediction.places import is_uri, join, open_input, read_bytes, write_whole
-from luvli.prediction.plan import FAILED, Plan, open_plan, plan_parts, write_finished
+from luvli.prediction.plan import FAILED, Plan, open_plan
 from luvli.prediction.predictor import Predictor
-from luvli.prediction.tracking import Tracker, smooth_tracks, track_frames
+from luvli.prediction.tracking import Tracker
 from luvli.prediction.video import Frame, VideoReader
-from luvli.prediction.video_output import TrackJoiner, smooth_rows, write_video
-from luvli.prediction.worker import (
-    TOGETHER,
-    JobSettings,
-    PackedModel,
-    PartWorker,
-    WorkOrder,
-    drawing_name,
-    final_place,
-    left_as_it_is,
-    part_place,
-)
+from luvli.prediction.video_output import smooth_rows, video_rows, write_video
+from luvli.prediction.worker import JobSettings, tracked_rows
 from luvli.prediction.writers import (
     SUFFIXES,
-    Writer,
-    open_writer,
+    drawing_name,
     parquet_bytes,
-    pts_paths,
     read_counts,
     write_pts_files,
+    write_rows_of,
 )
 from luvli.progress import Watch
 
-MANY = 300
-"""images from which processes are worth their start, which takes as long as fifty images"""
 EXAMPLES = 12
 """rows that a summary shows"""
+SHOWN = 10
+"""drawings that a summary names"""
 READERS = 16
 """finished Parquet parts that are looked at together"""
-
-Seconds = dict[str, float]
-"""by stage"""
-
-
-class Executor(Protocol):
-    """Where parts are done."""
-
-    def prepare(self) -> None:
-        """Find out whether it can work, before anything is written."""
-
-    def run(
-        self, parts: Iterator[Part], rows: int, settings: JobSettings, untouched: frozenset[str]
-    ) -> Iterator[tuple[int, Seconds]]:
-        """Do the parts, in any order; yields how many images each had, and seconds by stage."""
-
-
-class LocalExecutor:
-    """This machine: threads of this process for few images, a process for each core for many."""
-
-    def __init__(self, predictor: Predictor, packed: PackedModel | None = None) -> None:
-        """Without `packed` there are threads only, for models that no other process can load."""
-        self.predictor, self.packed = predictor, packed
-
-    def prepare(self) -> None:
-        pass
-
-    def run(
-        self, parts: Iterator[Part], rows: int, settings: JobSettings, untouched: frozenset[str]
-    ) -> Iterator[tuple[int, Seconds]]:
-        import cv2
-
-        cv2.setNumThreads(1)  # workers have a core each; OpenCV's own threads get in their way
-        threads = self.predictor.backend.threads
-        with ExitStack() as stack:
-            team: list[Callable[[Part], Seconds]] = []
-            if rows >= MANY and self.packed is not None and self.packed.can_travel():
-                order = WorkOrder(self.packed, settings, untouched)
-                for _ in range(threads):
-                    child = IsolatedWorker(order)
-                    stack.callback(child.close)
-                    child.start()
-                    team.append(child)
-            else:
-                alone = self.predictor.for_one_thread()
-                # a network that does not keep to one thread is called by one at a time
-                threads = threads if alone.backend.threads == 1 else 1
-                team = [PartWorker(alone, settings, untouched)] * threads
-            yield from _spread(parts, team)
-
-
-def _spread(
-    parts: Iterator[Part], team: list[Callable[[Part], Seconds]]
-) -> Iterator[tuple[int, Seconds]]:
-    """Parts done by whichever worker is idle; a few wait ahead."""
-    idle: SimpleQueue[Callable[[Part], Seconds]] = SimpleQueue()
-    for worker in team:
-        idle.put(worker)
-
-    def work(part: Part) -> tuple[int, Seconds]:
-        worker = idle.get()
-        try:
-            return part.count, worker(part)
-        finally:
-            idle.put(worker)
-
-    if len(team) == 1:
-        yield from map(work, parts)
-        return
-    waiting: deque[Future[tuple[int, Seconds]]] = deque()
-    pool = ThreadPoolExecutor(len(team))
-    try:
-        for part in parts:
-            waiting.append(pool.submit(work, part))
-            if len(waiting) > 2 * len(team):
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
 
 
 @dataclass
@@ -152,16 +59,26 @@ class Summary:
     """of these, done by an earlier run"""
     skipped: Counter[str] = field(default_factory=Counter)
     """files in the folders given that are no inputs, by their ending"""
-    left_over: int = 0
-    """files of another job that `overwrite` found in the folder and had no new ones for"""
     failed: dict[str, None] = field(default_factory=dict)
     """one sentence for each failure, in order"""
     written: list[Path] = field(default_factory=list)
-    """files for the user to look at, without those made for each image"""
+    """files for the user to look at; of those made for each image, the first few"""
     examples: list[Row] = field(default_factory=list)
     """the first few rows, for a table"""
-    seconds: Seconds = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
     """of this run, by stage, summed over all workers"""
+
+    def add(self, row: Row) -> Row:
+        self.counts.add_row(row)
+        if row.error:
+            self.failed[row.error] = None
+        elif row.frame is None and len(self.examples) < EXAMPLES:
+            self.examples.append(row)
+        return row
+
+
+def _unwatched(items: Iterable[None], _: str, __: int | None) -> Iterable[None]:
+    return items
 
 
 class PredictJob:
@@ -170,37 +87,30 @@ class PredictJob:
     def __init__(self, inputs: Inputs, settings: JobSettings, overwrite: bool = False) -> None:
         self.inputs, self.settings, self.overwrite = inputs, settings, overwrite
         self.summary = Summary()
-        self._files: set[str] = set()
 
-    def run(self, executor: Executor, watch: Watch = lambda items, _, __: items) -> Summary:
+    def run(self, executor: Executor, watch: Watch = _unwatched) -> Summary:
         """Do the job. Bad files are listed in the summary and do not stop the rest. When it is
         interrupted, or the disk is full, the same call goes on later."""
-        executor.prepare()
-        if is_uri(self.settings.out):
-            return self._run(executor, watch)
-        out = Path(self.settings.out)
-        existed = out.exists()
-        try:
-            with folder_lock(out):
-                return self._run(executor, watch)
-        finally:
-            if not existed:
-                with suppress(OSError):  # a mistake leaves nothing behind; results do
-                    out.rmdir()
+        out = self.settings.out
+        with nullcontext() if is_uri(out) else folder_lock(out):
+            self._finish(self._do_parts(executor, watch))
+        return self.summary
 
-    def _run(self, executor: Executor, watch: Watch) -> Summary:
-        plan = open_plan(self.inputs, self.settings, self.overwrite)
-        self._run_parts(plan, executor, watch)
-        return self._finish(plan)
+    def rows(self, executor: Executor) -> Iterator[Row]:
+        """Do the job and hand out its rows, which are not written: OUT is a temporary folder."""
+        return self._rows(self._do_parts(executor, _unwatched).read())
 
-    def _run_parts(self, plan: Plan, executor: Executor, watch: Watch) -> None:
-        summary = self.summary
+    def _do_parts(self, executor: Executor, watch: Watch) -> Plan:
+        summary, settings = self.summary, self.settings
+        plan = open_plan(self.inputs, settings, self.overwrite)
+        summary.failed |= dict.fromkeys(self.inputs.problems)
+        summary.skipped = self.inputs.skipped
         summary.parts, summary.rows = plan.parts, plan.rows
         left = sum(part.count for part in plan.todo()) if plan.resumed else plan.rows
         summary.resumed = plan.rows - left
 
         def images() -> Iterator[None]:
-            for count, seconds in executor.run(plan.todo(), left, self.settings, plan.untouched):
+            for count, seconds in executor.run(plan.todo(), settings):
                 for stage, spent in seconds.items():
                     summary.seconds[stage] = summary.seconds.get(stage, 0.0) + spent
                 yield from repeat(None, count)
@@ -208,23 +118,21 @@ class PredictJob:
         if left:
             for _ in watch(images(), "frames" if plan.frames == plan.rows else "images", left):
                 pass
+        return plan
 
     # -- the end ---------------------------------------------------------------------------
 
-    def _finish(self, plan: Plan) -> Summary:
+    def _finish(self, plan: Plan) -> None:
         """Write the results from the parts' files, which then disappear."""
         summary, settings = self.summary, self.settings
-        summary.failed |= dict.fromkeys(self.inputs.problems)
-        summary.skipped = self.inputs.skipped
+        images = (part for part in plan.read() if part.kind != "video")
+        videos = (part for part in plan.read() if part.kind == "video")
         if settings.format == "parts":
-            self._finish_parts(plan)
+            self._count_parts(images)
         else:
-            groups = groupby(plan.read(), lambda part: part.about.get("stem"))
-            for stem, parts in groups:
-                if stem is None:
-                    self._write_images(parts, plan.untouched)
-                else:
-                    self._write_video(stem, parts, plan.untouched)
+            self._write_images(images)
+        for stem, group in groupby(videos, lambda part: part.about["stem"]):
+            self._write_video(stem, list(group))
         counts = summary.counts
         done = counts.images + counts.frames + counts.failed
         if done != plan.rows:
@@ -232,17 +140,20 @@ class PredictJob:
                 f"{settings.out} holds {done:,} of {plan.rows:,} images: was something in it "
                 "removed meanwhile? Give the same command again."
             )
-        self._write_failed(plan.untouched)
-        if settings.format == "parts":
-            return summary
-        out = Path(settings.out)
-        write_finished(plan, self._files)
-        plan.remove()
-        summary.left_over = sum((out / name).exists() for name in plan.replaced - self._files)
-        return summary
+        self._write_failed()
+        if settings.format != "parts":
+            plan.finish(results=done > counts.failed)
 
-    def _load(self, part: Part) -> PartResult:
-        place = part_place(self.settings, part)
+    def _rows(self, parts: Iterable[Part]) -> Iterator[Row]:
+        """All rows of some parts, counted."""
+        for stem, group in groupby(parts, lambda part: part.about.get("stem")):
+            results = map(self._load, group)
+            images = stem is None
+            rows = chain.from_iterable(results) if images else video_rows(results, self.settings)
+            yield from map(self.summary.add, rows)
+
+    def _load(self, part: Part) -> list[Row]:
+        place = self.settings.place(part)
         try:
             result = PartResult.from_bytes(read_bytes(place), place)
         except InputError as error:
@@ -253,152 +164,99 @@ class PredictJob:
                 "command again."
             ) from error
         self.summary.failed |= dict.fromkeys(result.notes)
-        return result
+        if part.items and part.kind == "files":
+            self._own_files(part, result.rows)
+        return result.rows
 
-    def _count(self, row: Row) -> Row:
-        self.summary.counts.add(Counts.of([row]))
-        if row.error:
-            self.summary.failed[row.error] = None
-        elif row.frame is None and len(self.summary.examples) < EXAMPLES:
-            self.summary.examples.append(row)
-        return row
+    def _own_files(self, part: Part, rows: list[Row]) -> None:
+        """Write the .pts files of images, and name the first drawings."""
+        settings, out, written = self.settings, Path(self.settings.out), self.summary.written
+        for (path, stem, _), row in zip(part.items, rows, strict=True):
+            if settings.format == "pts":
+                write_pts_files(out / stem, row.faces)
+            if settings.draw and len(row.faces) and len(written) < SHOWN:
+                written.append(out / drawing_name(path, stem))
 
-    def _write_images(self, parts: Iterable[Part], untouched: frozenset[str]) -> None:
+    def _write_images(self, parts: Iterable[Part]) -> None:
         """All images to one file, which is not made where none could be read."""
-        settings = self.settings
+        settings, rows = self.settings, self._rows(parts)
         path = Path(settings.out) / f"faces{SUFFIXES.get(settings.format, '')}"
-        writer: Writer | None = None
-        waiting: deque[Row] = deque()  # failures before the first image that could be read
-        with ExitStack() as stack:
-            for part in parts:
-                rows = map(self._count, self._load(part).rows)
-                for row, item in zip(rows, part.items or repeat(None), strict=False):
-                    if len(row.faces) and item is not None:
-                        self._own_files(row, item, untouched)
-                    if writer is None and not row.error and settings.format in SUFFIXES:
-                        writer = stack.enter_context(open_writer(path, settings.format))
-                    if settings.format in SUFFIXES:
-                        waiting.append(row)
-                    while writer is not None and waiting:
-                        writer.add(waiting.popleft())
-        if writer is not None:
+        early = _up_to_the_first_good(rows)
+        if early and not early[-1].error and settings.format in SUFFIXES:
+            rows = write_rows_of(path, chain(early, rows), settings.format, settings.measures)
             self.summary.written.insert(0, path)
-            self._files.add(path.name)
+        deque(rows, maxlen=0)
 
-    def _own_files(self, row: Row, item: list[str], untouched: frozenset[str]) -> None:
-        """Write a .pts for each face, where asked, and note the files that an image has."""
-        settings, out = self.settings, Path(self.settings.out)
-        if settings.draw and (drawing := drawing_name(item)) not in untouched:
-            self._files.add(drawing)
-            if len(self.summary.written) < 10:
-                self.summary.written.append(out / drawing)
-        if settings.format == "pts":
-            names = [str(path) for path in pts_paths(Path(item[1]), len(row.faces))]
-            taken = [name for name in names if name in untouched]
-            if taken:
-                self.summary.failed |= {left_as_it_is(settings, name): None for name in taken}
-                return
-            write_pts_files(out / item[1], row.faces)
-            self._files.update(names)
-
-    def _write_video(self, stem: str, parts: Iterable[Part], untouched: frozenset[str]) -> None:
+    def _write_video(self, stem: str, parts: list[Part]) -> None:
         """A video to files of its own, which are not made where no frame could be read."""
-        segments = list(parts)
-        rows = self._tracked(segments)
-        first = next(rows)
-        if first.error:
+        settings, summary = self.settings, self.summary
+        rows = self._rows(parts)
+        early = _up_to_the_first_good(rows)
+        rows = chain(early, rows)
+        if settings.format == "parts":
+            rows = self._write_video_parts(parts, rows)
+        if early[-1].error:
             deque(rows, maxlen=0)
             return
-        place = segments[0].place
-        reader = VideoReader(place) if self.settings.draw else None
-        rate = 25.0 if reader is None else reader.rate
-        done = write_video(
-            self.settings, stem, chain([first], rows), reader, rate, place, untouched
-        )
-        self.summary.written += done.files
-        self._files.update(str(path.relative_to(self.settings.out)) for path in done.files)
-        self.summary.failed |= dict.fromkeys(done.notes)
+        summary.videos += 1
+        images: Iterable[Frame] = ()
+        rate, place = 25.0, parts[0].place
+        if settings.draw:
+            images = reader = VideoReader(place)
+            rate = reader.rate
+        files, notes = write_video(settings, stem, rows, images, rate, place)
+        summary.written += files
+        summary.failed |= dict.fromkeys(notes)
 
-    def _tracked(self, parts: Iterable[Part]) -> Iterator[Row]:
-        segments = (self._load(part).rows for part in parts)
-        first = True
-        for row in video_rows(segments, self.settings):
-            self.summary.videos += first and not row.error
-            first = False
-            yield self._count(row)
+    def _write_video_parts(self, parts: list[Part], rows: Iterable[Row]) -> Iterator[Row]:
+        """Format "parts": each frame in the file of its segment, failures in the last one."""
+        starts = [int(part.about.get("segment", [0] * 5)[4]) for part in parts]
 
-    def _finish_parts(self, plan: Plan) -> None:
-        """Format "parts": images are written already; videos now, and all are counted."""
-        settings, summary = self.settings, self.summary
+        def segment(row: Row) -> int:
+            if row.frame is None:
+                return len(parts) - 1
+            return sum(start <= row.frame for start in starts) - 1
+
+        for index, group in groupby(rows, segment):
+            some = list(group)
+            content = parquet_bytes(parts[index], PartResult(some), self.settings.measures)
+            write_whole(self.settings.final_place(parts[index]), content)
+            yield from some
+
+    def _count_parts(self, parts: Iterator[Part]) -> None:
+        """Format "parts": images are written already, and counted from the ends of their files."""
 
         def look(part: Part) -> tuple[Counts, list[str]]:
-            place = final_place(settings, part)
+            place = self.settings.final_place(part)
             with open_input(place) as stream:
                 return read_counts(stream, place)
 
-        images = (part for part in plan.read() if part.kind != "video")
         with ThreadPoolExecutor(READERS) as pool:
-            while some := list(zip(range(8 * READERS), images, strict=False)):
-                for counts, errors in pool.map(look, [part for _, part in some]):
-                    summary.counts.add(counts)
-                    summary.failed |= dict.fromkeys(errors)
-        videos = (part for part in plan.read() if part.kind == "video")
-        for _, group in groupby(videos, lambda part: part.about["stem"]):
-            self._write_video_parts(list(group))
+            while some := list(islice(parts, 8 * READERS)):
+                for counts, errors in pool.map(look, some):
+                    self.summary.counts.add(counts)
+                    self.summary.failed |= dict.fromkeys(errors)
 
-    def _write_video_parts(self, parts: list[Part]) -> None:
-        def segment(row: Row) -> int:
-            """Of failures, which come last, the last one."""
-            begun = [i for i, part in enumerate(parts) if row.frame is not None
-                     and part.about["segment"][4] <= row.frame]  # fmt: skip
-            return begun[-1] if begun else len(parts) - 1
-
-        for index, rows in groupby(self._tracked(parts), segment):
-            content = parquet_bytes(parts[index], PartResult(list(rows)))
-            write_whole(final_place(self.settings, parts[index]), content)
-
-    def _write_failed(self, untouched: frozenset[str]) -> None:
+    def _write_failed(self) -> None:
         place = join(self.settings.out, FAILED)
-        if FAILED in untouched:
-            if self.summary.failed:
-                self.summary.failed[left_as_it_is(self.settings, FAILED)] = None
-        elif self.summary.failed:
-            text = "\n".join(map(one_line, self.summary.failed)) + "\n"
-            if is_uri(place):
+        text = "".join(f"{one_line(sentence)}\n" for sentence in self.summary.failed)
+        if is_uri(place):
+            if text:
                 write_whole(place, text.encode("utf-8", "backslashreplace"))
-            else:
-                write_text(place, text)
-            self._files.add(FAILED)
-        elif not is_uri(place):
+        elif text:
+            write_text(place, text)
+        else:
             Path(place).unlink(missing_ok=True)  # of an earlier run
 
 
-def video_rows(segments: Iterable[list[Row]], settings: JobSettings) -> Iterator[Row]:
-    """The frames of one video, tracks numbered through, smoothed if asked; failures come last."""
-    join_tracks = TrackJoiner()
-    failed: list[Row] = []
-
-    def frames() -> Iterator[Row]:
-        for rows in segments:
-            failed.extend(row for row in rows if row.error)
-            yield from join_tracks([row for row in rows if not row.error])
-
-    yield from map(settings.select, smooth_rows(frames()) if settings.smooth else frames())
-    yield from failed
-
-
-def predict_rows(
-    predictor: Predictor, inputs: Inputs, settings: JobSettings, content: bytes | None = None
-) -> Iterator[Row]:
-    """A job whose rows are handed out and not written; `settings.out` is not used. `content`: of
-    an image without a file, which comes first and is called "-"."""
-    worker = PartWorker(predictor, settings)
-    if content is not None:
-        yield worker.image("-", content)
-    parts = plan_parts(inputs, replace(settings, part_size=settings.part_size or TOGETHER))
-    for stem, group in groupby(parts, lambda part: part.about.get("stem")):
-        results = (worker.result(part).rows for part in group)
-        yield from chain.from_iterable(results) if stem is None else video_rows(results, settings)
+def _up_to_the_first_good(rows: Iterator[Row]) -> list[Row]:
+    """Failures, and after them the first row that is none, if there is one."""
+    early = []
+    for row in rows:
+        early.append(row)
+        if not row.error:
+            break
+    return early
 
 
 def record_camera(
@@ -409,18 +267,17 @@ def record_camera(
     summary = Summary(videos=1)
     images: deque[Frame] = deque()
 
-    def rows() -> Iterator[Row]:
-        tracked = track_frames(frames, Tracker(predictor, settings.min_score))
-        for frame, faces in smooth_tracks(tracked, offline=False) if settings.smooth else tracked:
-            images.append(frame)
-            height, width = frame.image.shape[:2]
-            row = Row(name, rounded(faces), "", (width, height), frame.number, frame.time)
-            row = settings.select(row)
-            summary.counts.add(Counts.of([row]))
-            yield row
+    def shown() -> Iterator[Frame]:
+        for frame in frames:
+            if settings.draw:
+                images.append(frame)
+            yield frame
 
+    tracker = Tracker(predictor, settings.min_score)
+    rows = tracked_rows(name, shown(), tracker, settings.measures)
+    rows = smooth_rows(rows, settings, offline=False) if settings.smooth else rows
+    rows = (summary.add(settings.select(row)) for row in rows)
     with folder_lock(settings.out):
-        shown = iter(images.popleft, None) if settings.draw else None
-        done = write_video(settings, name, rows(), shown, rate, None)
-    summary.written, summary.failed = done.files, dict.fromkeys(done.notes)
+        summary.written, notes = write_video(settings, name, rows, iter(images.popleft, None), rate)
+    summary.failed |= dict.fromkeys(notes)
     return summary

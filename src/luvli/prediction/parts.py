@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -21,11 +21,16 @@ from luvli.faces import Faces
 PartKind = Literal["files", "parquet", "tar", "video"]
 
 DIGITS = {"points": 3, "boxes": 3, "visibility": 4, "occlusion": 4, "scores": 4,
-          "confidence": 4, "expected_error": 4}  # fmt: skip
+          "confidence": 4, "expected_error": 4, "eyes_closed": 4}  # fmt: skip
 """decimals that mean something: thousandths of a pixel, ten-thousandths of a probability"""
 SIGNIFICANT = 6
 """digits of a covariance, which may be tiny or huge and stays positive-definite"""
 _TEN = np.array([float(f"1e{power}") for power in range(301)])
+_ARRAYS = ("points", "covariance", "visibility", "boxes", "scores", "occlusion", "confidence",
+           "expected_error", "eyes_closed", "accepted", "track", "time",
+           "error_factors")  # fmt: skip
+_SETTINGS = ("markup", "likelihood", "visibility_trained", "covariance_trained",
+             "occlusion_trained", "measure_scale")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -43,8 +48,8 @@ class Part:
     """files: [path, stem of its outputs, stamp]; tar: [name, offset, size, error] of each image;
     else empty"""
     about: dict[str, Any] = field(default_factory=dict)
-    """stamp of the file; parquet: row_group, first_row, image, name; video: stem, segment,
-    segments, start, end, first_frame, start_time, or error"""
+    """stamp of the file; parquet: row_group, first_row, image, name; video: stem, and segment or
+    error"""
 
     @property
     def name(self) -> str:
@@ -59,11 +64,10 @@ class Part:
         """An image's name."""
         if self.kind == "files":
             return str(self.items[index][0])
-        if self.kind == "tar":
-            return f"{self.place}#{self.items[index][0]}"
         if self.kind == "video":
             return self.place
-        return f"{self.place}#{self.about['first_row'] + index}"
+        inside = self.items[index][0] if self.kind == "tar" else self.about["first_row"] + index
+        return f"{self.place}#{inside}"
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), separators=(",", ":"))
@@ -91,7 +95,7 @@ class Row(NamedTuple):
 
 @dataclass
 class Counts:
-    """What came of some parts."""
+    """What came of some images and frames."""
 
     images: int = 0
     """images that were read, with or without a face"""
@@ -108,23 +112,28 @@ class Counts:
         for name, value in vars(other).items():
             setattr(self, name, getattr(self, name) + value)
 
+    def add_row(self, row: Row) -> None:
+        if row.error:
+            self.failed += 1
+            return
+        if row.frame is None:
+            self.images += 1
+            self.without_face += not len(row.faces)
+        else:
+            self.frames += 1
+        self.faces += len(row.faces)
+        self.filtered += row.filtered
+        if row.faces.accepted is not None:
+            accepted = int(row.faces.accepted.sum())
+            self.accepted += accepted
+            self.for_review += len(row.faces) - accepted
+
     @classmethod
-    def of(cls, rows: Sequence[Row]) -> Counts:
-        """Of all rows of a part."""
-        good = [row for row in rows if not row.error]
-        decisions = [row.faces.accepted for row in good if row.faces.accepted is not None]
-        accepted = sum(int(each.sum()) for each in decisions)
-        frames = sum(row.frame is not None for row in good)
-        return cls(
-            images=len(good) - frames,
-            frames=frames,
-            without_face=sum(row.frame is None and not len(row.faces) for row in good),
-            faces=sum(len(row.faces) for row in good),
-            accepted=accepted,
-            for_review=sum(map(len, decisions)) - accepted,
-            filtered=sum(row.filtered for row in good),
-            failed=len(rows) - len(good),
-        )
+    def of(cls, rows: Iterable[Row]) -> Counts:
+        counts = cls()
+        for row in rows:
+            counts.add_row(row)
+        return counts
 
 
 @dataclass
@@ -133,7 +142,7 @@ class PartResult:
 
     rows: list[Row]
     notes: list[str] = field(default_factory=list)
-    """sentences about the part as a whole: what could not be drawn, where a video broke off"""
+    """sentences about the part as a whole: where a video broke off"""
     seconds: dict[str, float] = field(default_factory=dict)
     """by stage"""
 
@@ -147,9 +156,8 @@ class PartResult:
             "settings": {name: getattr(faces, name) for name in _SETTINGS},
         }
         content = io.BytesIO()
-        text = np.frombuffer(json.dumps(about).encode(), np.uint8)
-        there = {name: array for name, array in arrays.items() if array is not None}
-        np.savez(content, about=text, **there)
+        text = np.frombuffer(json.dumps(about, default=dict).encode(), np.uint8)
+        np.savez(content, about=text, **{n: a for n, a in arrays.items() if a is not None})
         return content.getvalue()
 
     @classmethod
@@ -169,25 +177,25 @@ class PartResult:
             ]
             return cls(rows, about["notes"])
         except Exception as error:  # numpy, zipfile and json have a kind for each damage
-            raise InputError(
-                f"{place} is damaged ({type(error).__name__}): delete it and give the same command."
-            ) from error
+            raise damaged(place, error) from error
 
 
-_ARRAYS = ("points", "covariance", "visibility", "boxes", "scores", "occlusion", "confidence",
-           "expected_error", "accepted", "track", "time")  # fmt: skip
-_SETTINGS = ("markup", "likelihood", "visibility_trained", "covariance_trained",
-             "occlusion_trained")  # fmt: skip
+def damaged(place: str, error: Exception) -> InputError:
+    """The sentence about a part's file that cannot be read."""
+    return InputError(
+        f"{place} is damaged ({type(error).__name__}): delete it and give the same command."
+    )
 
 
-def rounded(faces: Faces) -> Faces:
-    """The faces without the digits that say nothing; a file is less than half as large."""
+def rounded(faces: Faces, measures: bool = False) -> Faces:
+    """The faces without the digits that say nothing, and, unless `measures` are wanted, without
+    what only these need; a file is less than half as large."""
     changes: Mapping[str, Any] = {
         name: np.round(getattr(faces, name), digits) for name, digits in DIGITS.items()
     }
-    return replace(
-        faces, **changes, covariance=significant(faces.covariance), regions=None, error_factors=None
-    )
+    factors = faces.error_factors if measures else None
+    covariance = significant(faces.covariance)
+    return replace(faces, **changes, covariance=covariance, regions=None, error_factors=factors)
 
 
 def significant(values: Floats, digits: int = SIGNIFICANT) -> Floats:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from luvli.errors import InputError, OutputError, require
@@ -17,23 +17,12 @@ from luvli.files import check_plain, unreadable, whole_file
 GO_ON = "free some space and run the same command again; it goes on from here."
 ATTEMPTS = 8
 """how often pyarrow asks S3 before it gives up, with growing pauses"""
-_ARROW = ("file", "s3", "gs", "gcs", "hdfs", "viewfs", "abfs", "abfss")
+_ARROW = ("s3", "gs", "gcs", "hdfs", "viewfs", "abfs", "abfss")
 """schemes that pyarrow opens; all others are fsspec's"""
 _QUERY = re.compile(r"(.*?)(\?\w+=.*)?", re.DOTALL)
 """a path, and what is said about its file system"""
 _AT_ONCE = ("s3", "gcs", "abfs")
 """stores where an object appears whole when it is closed; elsewhere it is moved into place"""
-
-
-class StoredFile(NamedTuple):
-    """A file of a listing."""
-
-    place: str
-    """as it is opened again: a local path, or a URI"""
-    inside: str
-    """its path inside the folder that was listed"""
-    stamp: str
-    """size and time of the last change"""
 
 
 def is_uri(place: str) -> bool:
@@ -45,12 +34,33 @@ def is_uri(place: str) -> bool:
     return "://" in place
 
 
-def open_place(place: str) -> tuple[Any, str]:
-    """The pyarrow file system of a place, and the path in it. Names in URIs are as a listing shows
-    them, with spaces and all; only file:// may be written with %20."""
-    fs = require("pyarrow.fs", "scale")
-    if not is_uri(place):
-        return fs.LocalFileSystem(), os.path.abspath(place)  # noqa: PTH100
+def local_path(place: str) -> str:
+    """The path of a file:// URI, which may be written with %20; anything else as it is.
+
+    >>> local_path("file:///a/b.jpg"), local_path("s3://a/b.jpg")
+    ('/a/b.jpg', 's3://a/b.jpg')
+    """
+    path = place.removeprefix("file://")
+    escaped = path != place and "%" in path and not os.path.lexists(path)
+    return unquote(path) if escaped else path
+
+
+def join(place: str, *names: str) -> str:
+    """A place below another; a URI keeps its query.
+
+    >>> join("s3://bucket/out?region=eu", "a", "b.parquet")
+    's3://bucket/out/a/b.parquet?region=eu'
+    """
+    head, mark, query = place.partition("?") if is_uri(place) else (place, "", "")
+    return "/".join((head.rstrip("/"), *names)) + mark + query
+
+
+def _open_place(place: str) -> tuple[Any, str]:
+    """The pyarrow file system of a place, and the path in it; None for a local file. Names in URIs
+    are as a listing shows them, with spaces and all."""
+    path = local_path(place)
+    if not is_uri(path):
+        return None, path
     scheme, _, rest = place.partition("://")
     if scheme not in _ARROW:
         return _open_root(place, "")
@@ -58,10 +68,7 @@ def open_place(place: str) -> tuple[Any, str]:
     host, _, path = rest.partition("/")
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
     files, root = _open_root(f"{scheme}://{host}/{query or ''}", endpoint)
-    inside = f"{root.rstrip('/')}/{path}".rstrip("/") or "/"
-    if scheme == "file" and "%" in inside and not os.path.lexists(inside):
-        inside = unquote(inside)
-    return files, inside
+    return files, f"{root.rstrip('/')}/{path}".rstrip("/") or "/"
 
 
 @lru_cache(maxsize=64)
@@ -103,28 +110,16 @@ def _open_s3(fs: Any, place: str, endpoint: str) -> tuple[Any, str]:
     return files, parts.netloc
 
 
-def join(place: str, *names: str) -> str:
-    """A place below another; a URI keeps its query.
-
-    >>> join("s3://bucket/out?region=eu", "a", "b.parquet")
-    's3://bucket/out/a/b.parquet?region=eu'
-    """
-    head, mark, query = place.partition("?") if is_uri(place) else (place, "", "")
-    return "/".join((head.rstrip("/"), *names)) + mark + query
-
-
 def open_input(place: str) -> Any:
     """An open file, for reading anywhere in it; one sentence where it cannot be opened.
 
     Devices, pipes and folders are refused: the name may be a stranger's.
     """
+    files, path = _open_place(place)
     try:
-        if not is_uri(place):
-            check_plain(place)
-            return Path(place).open("rb")
-        files, path = open_place(place)
-        if files.type_name == "local":
+        if files is None:
             check_plain(path)
+            return Path(path).open("rb")
         return files.open_input_file(path)
     except OSError as error:
         raise _unreadable(place, error) from error
@@ -140,81 +135,67 @@ def read_bytes(place: str) -> bytes:
 
 
 def _unreadable(place: str, error: OSError) -> InputError:
-    if not is_uri(place):
-        return unreadable(place, error)
+    if not is_uri(local_path(place)):
+        return unreadable(local_path(place), error)
+    # a folder of a store is there when something is in it: what is missing may be its bucket
     if isinstance(error, FileNotFoundError) or "NO_SUCH" in str(error):
-        return InputError(f"{place} does not exist: check the path.")
+        return InputError(f"{place} does not exist: check the address.")
     return InputError(f"{place} cannot be read ({_why(error)}): check it and its permissions.")
 
 
 def is_file(place: str) -> bool:
-    """Whether there is a file."""
-    if not is_uri(place):
-        return os.path.isfile(place)  # noqa: PTH113
-    files, path = open_place(place)
+    files, path = _open_place(place)
+    if files is None:
+        return Path(path).is_file()
+    return bool(_infos(place, [path])[0].is_file)
+
+
+def _infos(place: str, which: Any) -> list[Any]:
+    """What a store says about a path, or about what is right below a folder (a selector)."""
     try:
-        kind = files.get_file_info([path])[0].type
-    except OSError as error:
-        raise _unreadable(place, error) from error
-    return bool(kind == require("pyarrow.fs", "scale").FileType.File)
+        infos: list[Any] = _open_place(place)[0].get_file_info(which)
+    except (OSError, ValueError) as error:
+        raise _unreadable(place, error if isinstance(error, OSError) else OSError(error)) from error
+    return infos
 
 
-def list_store(folder: str) -> Iterator[StoredFile]:
-    """All files below a folder of a store, sorted folder by folder; hidden ones are left out.
+def list_store(folder: str) -> Iterator[tuple[str, str, str]]:
+    """Place, path inside the folder, and size and time of all files below a folder of a store,
+    sorted folder by folder; hidden ones are left out.
 
     One folder at a time is in memory, not the whole listing.
     """
     fs = require("pyarrow.fs", "scale")
-    files, start = open_place(folder)
-
-    def below(path: str) -> Iterator[StoredFile]:
-        folders = []
-        for info in sorted(files.get_file_info(fs.FileSelector(path)), key=lambda info: info.path):
-            if info.base_name.startswith("."):
-                continue
-            inside = info.path[len(start) :].lstrip("/")
-            if info.type == fs.FileType.Directory:
-                linked = files.type_name == "local" and os.path.islink(info.path)  # noqa: PTH114
-                folders += [] if linked else [info.path]
-            elif info.type == fs.FileType.File:
-                yield StoredFile(join(folder, inside), inside, f"{info.size}-{info.mtime_ns}")
-        for path in folders:
-            yield from below(path)
-
-    try:
-        yield from below(start.rstrip("/"))
-    except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        missing = isinstance(error, FileNotFoundError) or "NO_SUCH_BUCKET" in str(error)
-        why = "does not exist" if missing else f"cannot be read ({_why(error)})"
-        raise InputError(f"{folder} {why}: check the address and its permissions.") from error
+    start = _open_place(folder)[1].rstrip("/")
+    deeper = [start]
+    while deeper:
+        infos = _infos(folder, fs.FileSelector(deeper.pop()))
+        infos = sorted((i for i in infos if i.base_name[:1] != "."), key=lambda info: info.path)
+        for info in infos:
+            if info.is_file:
+                inside = info.path[len(start) :].lstrip("/")
+                yield join(folder, inside), inside, f"{info.size}-{info.mtime_ns}"
+        deeper += [info.path for info in infos[::-1] if info.type == fs.FileType.Directory]
 
 
 def list_names(folder: str) -> set[str]:
     """Names of the files right in a folder; none where there is no folder."""
-    if not is_uri(folder):
-        try:
-            return set(os.listdir(folder))  # noqa: PTH208
-        except FileNotFoundError:
-            return set()
-    fs = require("pyarrow.fs", "scale")
-    files, path = open_place(folder)
-    try:
-        infos = files.get_file_info(fs.FileSelector(path, allow_not_found=True))
-    except OSError as error:
-        raise _unreadable(folder, error) from error
-    return {info.base_name for info in infos if info.type == fs.FileType.File}
+    files, path = _open_place(folder)
+    if files is None:
+        return set(os.listdir(path)) if Path(path).is_dir() else set()  # noqa: PTH208
+    selector = require("pyarrow.fs", "scale").FileSelector(path, allow_not_found=True)
+    return {info.base_name for info in _infos(folder, selector) if info.is_file}
 
 
 def write_whole(place: str, content: bytes) -> None:
     """Write a file so that others see all of it or nothing, also when the writer is killed."""
+    files, path = _open_place(place)
     try:
-        if not is_uri(place):
-            with whole_file(place) as temporary:
+        if files is None:
+            with whole_file(path) as temporary:
                 temporary.write_bytes(content)
         else:
-            _write_store(place, content)
+            _write_store(files, path, content)
     except (OSError, OutputError) as error:
         cause = error.__cause__ if isinstance(error, OutputError) else error
         raise OutputError(f"{place} could not be written ({_why(cause or error)}): {GO_ON}") from (
@@ -222,33 +203,26 @@ def write_whole(place: str, content: bytes) -> None:
         )
 
 
-def _write_store(place: str, content: bytes) -> None:
-    files, path = open_place(place)
-    if files.type_name == "local":
-        write_whole(path, content)
-        return
-    if files.type_name.startswith(_AT_ONCE):
-        with files.open_output_stream(path) as stream:
-            stream.write(content)
-        return
+def _write_store(files: Any, path: str, content: bytes) -> None:
     folder, _, name = path.rpartition("/")
-    files.create_dir(folder, recursive=True)
-    temporary = f"{folder}/.luvli-tmp-{os.getpid()}-{time.time_ns():x}-{name}"
-    with files.open_output_stream(temporary) as stream:
+    at_once = files.type_name.startswith(_AT_ONCE)
+    target = path if at_once else f"{folder}/.luvli-tmp-{os.getpid()}-{time.time_ns():x}-{name}"
+    if not at_once:
+        files.create_dir(folder, recursive=True)
+    with files.open_output_stream(target) as stream:
         stream.write(content)
-    if is_file(place):
-        files.delete_file(path)
-    files.move(temporary, path)
+    if not at_once:
+        if files.get_file_info(path).is_file:
+            files.delete_file(path)
+        files.move(target, path)
 
 
 def remove(place: str) -> None:
-    """Remove a file, or a folder with all that is in it, where it is there."""
-    fs = require("pyarrow.fs", "scale")
-    files, path = open_place(place)
-    kind = files.get_file_info([path])[0].type
-    if kind == fs.FileType.Directory:
-        files.delete_dir(path)
-    elif kind == fs.FileType.File:
+    """Remove a file where it is there."""
+    files, path = _open_place(place)
+    if files is None:
+        Path(path).unlink(missing_ok=True)
+    elif is_file(place):
         files.delete_file(path)
 
 

@@ -8,23 +8,24 @@ again and compares: the same plan goes on, another one is refused.
 from __future__ import annotations
 
 import filecmp
+import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
 from luvli import __version__
-from luvli.errors import InputError
+from luvli.errors import InputError, require
 from luvli.files import write_text, writing
 from luvli.prediction.containers import ParquetFiles, tar_entries
 from luvli.prediction.inputs import Input, Inputs
-from luvli.prediction.output_names import OutputNames
 from luvli.prediction.parts import Part
 from luvli.prediction.places import (
     GO_ON,
@@ -38,12 +39,13 @@ from luvli.prediction.places import (
     write_whole,
 )
 from luvli.prediction.video import VideoReader
-from luvli.prediction.worker import WORK, JobSettings
-from luvli.prediction.writers import SUFFIXES
+from luvli.prediction.video_output import video_outputs
+from luvli.prediction.worker import WORK, JobSettings, naming
+from luvli.prediction.writers import SUFFIXES, drawing_name
 
-PLAN, UNTOUCHED = "plan.jsonl", "untouched.json"
+PLAN = "plan.jsonl"
 FINISHED = ".luvli-finished.json"
-"""the identity of the last finished run of a folder, and the files that it wrote"""
+"""the identity of the last finished run of a folder"""
 FAILED = "failed.txt"
 """one line for each file that could not be done"""
 MIN_SIZE, MAX_SIZE, MIN_PARTS = 32, 256, 32
@@ -53,6 +55,12 @@ MAX_PARTS, HUGE = 4096, 1024
 with the number of parts"""
 SEGMENT = 1500
 """frames in a segment of a video, at least, where the video has more: a minute or so"""
+LONGEST = 220
+"""bytes of a file's name; file systems allow 255, and outputs are called NAME.jpg (12)-landmarks"""
+NUMBERED = re.compile(r"~\d+$")
+"""how the files of a second and third face end: no input's stem may end so"""
+RESERVED = frozenset(("faces", "failed", "images"))
+"""results of all images, and reports"""
 
 
 def part_size(count: int) -> int:
@@ -66,56 +74,92 @@ def part_size(count: int) -> int:
 
 
 def plan_parts(inputs: Inputs, settings: JobSettings) -> Iterator[Part]:
-    """The parts of all inputs, numbered: images first, then Parquet files, tars and videos.
+    """The parts of all inputs, numbered: images first, then Parquet files, tars and videos."""
+    parts = _parts(inputs, settings)
+    return (replace(part, number=number) for number, part in enumerate(parts))
 
-    Names of images wait in a file, so that a million take no more memory than a hundred.
-    """
-    names = OutputNames(Path())
+
+def _parts(inputs: Inputs, settings: JobSettings) -> Iterator[Part]:
+    """Names of images wait in a file, so that a million take no more memory than a hundred."""
+    stems = OutputStems()
     own_files = settings.draw or settings.format == "pts"
     others: dict[str, list[Input]] = {"parquet": [], "tar": [], "video": []}
-    count = number = 0
+    count = 0
     with tempfile.TemporaryFile("w+", encoding="utf-8") as images:
         for item in inputs:
             if item.kind != "files":
                 others[item.kind].append(item)
                 continue
-            stem = str(names.stem(item)) if own_files else ""
+            stem = stems.stem(item) if own_files else ""
             images.write(json.dumps((item.path, stem, item.stamp)) + "\n")
             count += 1
         if own_files and (others["parquet"] or others["tar"]):
             raise InputError("--draw and --format pts need image files: unpack Parquet and tars.")
+        if settings.measures and others["video"]:
+            require("matplotlib", "evaluate")  # for the plots
         size = settings.part_size or part_size(count)
         images.seek(0)
         while some := [json.loads(line) for line in islice(images, size)]:
-            yield Part(number, "files", some[0][0], len(some), some)
-            number += 1
+            yield Part(0, "files", some[0][0], len(some), some)
     tables = ParquetFiles(settings.image_column, settings.name_column)
     for item in others["parquet"]:
         for rows, about in tables.parts(item.path):
-            yield Part(number, "parquet", item.path, rows, [], about | {"stamp": item.stamp})
-            number += 1
+            yield Part(0, "parquet", item.path, rows, [], about | {"stamp": item.stamp})
+    size = settings.part_size or MAX_SIZE
     for item in others["tar"]:
-        entries = tar_entries(item.path)
-        for start in range(0, len(entries), settings.part_size or MAX_SIZE):
-            some = [list(entry) for entry in entries[start:][: settings.part_size or MAX_SIZE]]
-            yield Part(number, "tar", item.path, len(some), some, {"stamp": item.stamp})
-            number += 1
+        entries = [list(entry) for entry in tar_entries(item.path)]
+        for start in range(0, len(entries), size):
+            some = entries[start : start + size]
+            yield Part(0, "tar", item.path, len(some), some, {"stamp": item.stamp})
     for item in others["video"]:
-        about = {"stamp": item.stamp, "stem": str(names.stem(item))}
-        for frames, segment in _segments(item.path, settings.part_size or SEGMENT):
-            yield Part(number, "video", item.path, frames, [], about | segment)
+        about = {"stamp": item.stamp, "stem": stems.stem(item)}
+        try:
+            for segment in VideoReader(item.path).segments(settings.part_size or SEGMENT):
+                more = about | {"segment": list(segment)}
+                yield Part(0, "video", item.path, segment.frames, [], more)
+        except InputError as error:  # a part of one row, which says why
+            yield Part(0, "video", item.path, 1, [], about | {"error": naming(item.path, error)})
+
+
+class OutputStems:
+    """Gives each input of a run a stem of its own, from which all its outputs are named.
+
+    >>> stems = OutputStems()
+    >>> [stems.stem(Input(f"/{folder}/x.jpg", "x.jpg")) for folder in "abc"]
+    ['x', 'x.jpg', 'x.jpg (2)']
+    """
+
+    def __init__(self) -> None:
+        self._taken: set[int] = set()
+        self._folders: set[int] = set()
+
+    def stem(self, item: Input) -> str:
+        """Where outputs of one input go, without a suffix; no two inputs share it."""
+        name = Path(*map(_shortened, Path(item.name).parts))
+        number = 0
+        while True:
             number += 1
+            stem = name.with_suffix("") if number == 1 else name  # a.png beside a.jpg
+            stem = stem if number < 3 else name.with_name(f"{name.name} ({number - 1})")
+            key, parents = hash(str(stem)), {hash(str(parent)) for parent in stem.parents}
+            reserved = str(stem) in RESERVED or NUMBERED.search(stem.name)
+            # the frames of a video get a folder of the stem's name
+            inside = item.kind == "video" and key in self._folders
+            if not (key in self._taken or reserved or inside or parents & self._taken):
+                self._taken.add(key)
+                self._folders |= parents
+                return str(stem)
 
 
-def _segments(path: str, least: int) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Frames and description of each part of a video; one that cannot be read is a part of one row,
-    which says why."""
-    try:
-        for segment in VideoReader(path).segments(least):
-            yield segment.frames, {"segment": list(segment)}
-    except InputError as error:
-        sentence = str(error)  # that a package is missing does not name the file
-        yield 1, {"error": sentence if path in sentence else f"{path}: {sentence}"}
+def _shortened(part: str) -> str:
+    """A name that leaves room for what outputs add to it; two long ones stay different."""
+    raw = os.fsencode(part)
+    if len(raw) <= LONGEST:
+        return part
+    stem, suffix = os.path.splitext(part)  # noqa: PTH122
+    digest = hashlib.blake2b(raw, digest_size=6).hexdigest()
+    start = os.fsencode(stem)[: LONGEST - 40].decode("utf-8", "ignore")
+    return f"{start}-{digest}{suffix[:16]}"
 
 
 @dataclass
@@ -130,10 +174,6 @@ class Plan:
     frames: int = 0
     resumed: bool = False
     """whether an earlier run made the plan"""
-    untouched: frozenset[str] = frozenset()
-    """files in OUT that were there before and are not ours"""
-    replaced: frozenset[str] = frozenset()
-    """files of another job that `overwrite` gives up"""
 
     @property
     def place(self) -> str:
@@ -148,37 +188,40 @@ class Plan:
 
     def todo(self) -> Iterator[Part]:
         """The parts that have no result yet."""
-        done = {name.rpartition(".")[0] for name in self.results()}
+        done = {name.rpartition(".")[0] for name in _results(self.settings.out)}
+        done |= {name.rpartition(".")[0] for name in _results(join(self.settings.out, WORK))}
         return (part for part in self.read() if part.name not in done)
 
-    def results(self) -> set[str]:
-        """Names of the files of finished parts."""
-        folders = [join(self.settings.out, WORK)]
-        folders += [self.settings.out] if self.settings.format == "parts" else []
-        return {name for folder in folders for name in list_names(folder) if _is_part(name)}
-
-    def remove(self) -> None:
-        """The job is finished: what it needed on the way goes, the plan last."""
-        folder = Path(self.settings.out) / WORK
-        for path in folder.glob("part-*"):
-            path.unlink(missing_ok=True)
-        shutil.rmtree(folder, ignore_errors=True)
+    def finish(self, results: bool) -> None:
+        """Note that the job is done, if it has `results`, and remove what it needed on the way."""
+        out = Path(self.settings.out)
+        if results:
+            write_text(out / FINISHED, json.dumps(self.identity))
+        shutil.rmtree(out / WORK, ignore_errors=True)
 
 
-def _is_part(name: str) -> bool:
-    return name.startswith("part-") and name.endswith((".npz", ".parquet"))
+def _results(folder: str) -> list[str]:
+    """Names of the files of finished parts."""
+    names = (name for name in list_names(folder) if name.startswith("part-"))
+    return [name for name in names if name.endswith((".npz", ".parquet"))]
+
+
+def job_identity(inputs: Inputs, settings: JobSettings) -> dict[str, Any]:
+    """Everything that the results depend on."""
+    about = asdict(settings)
+    del about["out"]
+    return {"luvli": __version__, "inputs": inputs.places, **about}
 
 
 def open_plan(inputs: Inputs, settings: JobSettings, overwrite: bool = False) -> Plan:
     """The plan of this job: that of an earlier run, or a new one. Another job's folder is refused,
-    unless `overwrite` says that its results may go."""
-    identity = job_identity(inputs, settings)
-    plan = Plan(settings, identity)
+    and files of others are, unless `overwrite` says that they may be replaced."""
+    plan = Plan(settings, job_identity(inputs, settings))
     with (
         writing(tempfile.gettempdir(), GO_ON),
         tempfile.NamedTemporaryFile("w+", suffix=".jsonl") as fresh,
     ):
-        fresh.write(json.dumps(identity, sort_keys=True) + "\n")
+        fresh.write(json.dumps(plan.identity, sort_keys=True) + "\n")
         for part in plan_parts(inputs, settings):
             fresh.write(part.to_json() + "\n")
             plan.parts, plan.rows = plan.parts + 1, plan.rows + part.count
@@ -186,29 +229,17 @@ def open_plan(inputs: Inputs, settings: JobSettings, overwrite: bool = False) ->
         fresh.flush()
         if is_file(plan.place):
             difference = _difference(plan, fresh)
-            if not difference:
-                plan.resumed = True
-                plan.untouched = frozenset(json.loads(read_bytes(_untouched_place(settings))))
-                return plan
-            if not overwrite:
+            plan.resumed = not difference
+            if difference and not overwrite:
                 raise InputError(f"{settings.out} holds {difference}")
-        _check_folder(plan, overwrite)
-        _remove_job(plan, overwrite)
-        write_whole(_untouched_place(settings), json.dumps(sorted(plan.untouched)).encode())
-        write_whole(plan.place, Path(fresh.name).read_bytes())
+        elif not overwrite:
+            _check_folder(plan, fresh)
+        if not plan.resumed:
+            for folder in (join(settings.out, WORK), *([settings.out] if overwrite else [])):
+                for name in _results(folder):
+                    remove(join(folder, name))
+            write_whole(plan.place, Path(fresh.name).read_bytes())
     return plan
-
-
-def job_identity(inputs: Inputs, settings: JobSettings) -> dict[str, Any]:
-    """Everything that the results depend on."""
-    about = asdict(settings)
-    del about["out"]
-    places = [p if is_uri(p) else os.path.abspath(p) for p in inputs.paths]  # noqa: PTH100
-    return {"luvli": __version__, "inputs": places, **about}
-
-
-def _untouched_place(settings: JobSettings) -> str:
-    return join(settings.out, WORK, UNTOUCHED)
 
 
 def _difference(plan: Plan, fresh: IO[str]) -> str:
@@ -218,12 +249,11 @@ def _difference(plan: Plan, fresh: IO[str]) -> str:
             return ""
     elif read_bytes(plan.place) == Path(fresh.name).read_bytes():
         return ""
-    with open_input(plan.place) as stream:
-        first = io.BufferedReader(stream).readline()
     end = "give --overwrite to drop it, or choose another --out."
     try:
-        before = json.loads(first)
-        differ = [name for name in plan.identity if before.get(name) != plan.identity[name]]
+        with open_input(plan.place) as stream:
+            identity = json.loads(io.BufferedReader(stream).readline())
+        differ = [name for name in plan.identity if identity.get(name) != plan.identity[name]]
     except (ValueError, AttributeError):
         return f"a damaged plan ({PLAN} in {WORK}): {end}"
     if differ:
@@ -232,78 +262,69 @@ def _difference(plan: Plan, fresh: IO[str]) -> str:
     return f"an unfinished run whose inputs have changed since: {end}"
 
 
-def _remove_job(plan: Plan, overwrite: bool) -> None:
-    """Remove what another job left in the folder; its Parquet files only with `overwrite`."""
-    out = plan.settings.out
-    names = list_names(out) if overwrite else set()
-    for name in names:
-        if _is_part(name):
-            remove(join(out, name))
+def _check_folder(plan: Plan, fresh: IO[str]) -> None:
+    """Refuse a folder with results of another job, or with a file of somebody else that this one
+    would replace."""
+    settings, out = plan.settings, plan.settings.out
+    if settings.format == "parts" and any(n.endswith(".parquet") for n in list_names(out)):
+        raise InputError(f"{out} holds Parquet files of somebody else: choose another --out.")
     if is_uri(out):
-        remove(join(out, WORK))
-    else:
-        plan.remove()
-
-
-def _check_folder(plan: Plan, overwrite: bool) -> None:
-    """Refuse a folder with results of another job, or of somebody else; note what is not ours."""
-    settings = plan.settings
-    names = list_names(settings.out) if settings.format == "parts" and not overwrite else set()
-    if any(name.endswith(".parquet") for name in names):
-        raise InputError(
-            f"{settings.out} holds Parquet files of somebody else: choose another --out."
-        )
-    if is_uri(settings.out):
         return
-    out = Path(settings.out)
-    before, files = read_finished(out)
-    other = before is not None and before != plan.identity
-    if other and {path.name for path in _visible(out)} <= {FAILED}:
-        other = False  # a mistyped name made no results that could be mixed
-    if other and not overwrite:
+    there = {path.removesuffix(".pts") for path in _visible(Path(out))}
+    if there <= {FAILED}:
+        return  # a run that could read nothing
+    before = read_finished(Path(out))
+    if before == plan.identity:
+        return
+    if before is not None:
         raise InputError(
             f"{out} holds the results of another run: choose another --out, or give --overwrite to "
             "replace them."
         )
-    there = {str(path.relative_to(out)) for path in _visible(out)}
-    plan.replaced = frozenset(there & files) if other else frozenset()
-    plan.untouched = frozenset() if overwrite else frozenset(there - files)
-    results = f"faces{SUFFIXES.get(settings.format, '')}"
-    if results in plan.untouched and settings.format in SUFFIXES:
-        raise InputError(
-            f"{out / results} was there before: choose another --out, or give --overwrite to "
-            "replace it."
-        )
+    fresh.seek(0)
+    fresh.readline()
+    names = (name for line in fresh for name in _outputs(Part.from_json(line), settings))
+    for name in (f"faces{SUFFIXES.get(settings.format, '')}", FAILED, *names):
+        if name in there:
+            raise InputError(
+                f"{Path(out) / name} was there before: choose another --out, or give --overwrite "
+                "to replace it."
+            )
 
 
-def _visible(folder: Path) -> Iterator[Path]:
+def _outputs(part: Part, settings: JobSettings) -> Iterator[str]:
+    """Names of the files of one part's images, .pts without suffix and number, or video."""
+    if part.kind == "video":
+        yield from video_outputs(settings, part.about["stem"], part.place).values()
+    for path, stem, _ in part.items if part.kind == "files" and part.items[0][1] else ():
+        yield stem if settings.format == "pts" else FAILED
+        if settings.draw:
+            yield drawing_name(path, stem)
+
+
+def _visible(folder: Path) -> Iterator[str]:
+    """Files of a folder, as they are called inside it, and the folders that they are in; of
+    STEM~2.pts it is STEM.pts."""
     for path in folder.rglob("*"):
-        if path.is_file() and not any(p.startswith(".") for p in path.relative_to(folder).parts):
-            yield path
+        inside = path.relative_to(folder)
+        if not any(part.startswith(".") for part in inside.parts):
+            yield str(inside.with_stem(NUMBERED.sub("", inside.stem)) if inside.stem else inside)
 
 
-def read_finished(out: Path) -> tuple[Mapping[str, Any] | None, set[str]]:
-    """The identity of the run whose results a folder holds and the files that it wrote; None
-    where it holds none, {} where the note cannot be read."""
+def read_finished(out: Path) -> dict[str, Any] | None:
+    """The identity of the run whose results a folder holds; None where it holds none, {} where the
+    note cannot be read."""
     note = out / FINISHED
     try:
-        if not note.is_file():
-            return None, set()
-        content = json.loads(note.read_text(encoding="utf-8"))
-        return dict(content["identity"]), set(map(str, content["files"]))
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return {}, set()
-
-
-def write_finished(plan: Plan, files: set[str]) -> None:
-    content = {"identity": plan.identity, "files": sorted(files)}
-    write_text(Path(plan.settings.out) / FINISHED, json.dumps(content))
+        return dict(json.loads(note.read_text(encoding="utf-8"))) if note.is_file() else None
+    except (OSError, ValueError, TypeError, RecursionError):
+        return {}
 
 
 def free_folder(inputs: Inputs, settings: JobSettings) -> str:
     """OUT, or OUT-2, OUT-3, ... where the folder holds the results of another run."""
     identity, number, out = job_identity(inputs, settings), 1, settings.out
-    while (before := read_finished(Path(out))[0]) is not None and before != identity:
+    while read_finished(Path(out)) not in (None, identity):
         number += 1
         out = f"{settings.out}-{number}"
     return out

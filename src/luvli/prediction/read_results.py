@@ -20,7 +20,8 @@ from luvli.files import PathLike, read_text
 
 _SETTINGS = ("markup", "likelihood", "visibility_trained", "covariance_trained",
              "occlusion_trained")  # fmt: skip
-_NUMBERS = {"score": "scores", "confidence": "confidence", "expected_error": "expected_error"}
+_NUMBERS = {"score": "scores", "confidence": "confidence", "expected_error": "expected_error",
+            "eyes_closed": "eyes_closed"}  # fmt: skip
 _OPTIONAL = ("accepted", "track", "time", "frame", "image", "image_size")
 
 _Row = Mapping[str, Any]
@@ -146,7 +147,7 @@ def _from_csv(path: Path) -> Iterator[_Row]:
             row["covariance"] = np.stack([xx, xy, xy, yy], axis=1)
         row["occlusion_trained"] = "occlusion" in row
         row["box"] = [float(cells[f"box_{edge}"]) for edge in ("x0", "y0", "x1", "y1")]
-        for name in ("score", "confidence", "expected_error", "time", "frame", "track"):
+        for name in (*_NUMBERS, "time", "frame", "track"):
             if cells.get(name):
                 row[name] = json.loads(cells[name])
         for name in ("image", "markup", "likelihood"):

@@ -7,17 +7,19 @@ rate varies stay as they are.
 from __future__ import annotations
 
 import contextlib
+import heapq
 import os
 from collections.abc import Iterator
 from fractions import Fraction
+from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from luvli.errors import InputError, require
-from luvli.files import PathLike, unreadable
+from luvli.errors import InputError, OutputError, require
+from luvli.files import PathLike, unreadable, whole_file
 from luvli.image.read import ImageArray, check_image_size
 from luvli.prediction.places import is_uri, open_input
 
@@ -213,7 +215,7 @@ def output_suffix(source: PathLike) -> str:
 
 
 class VideoWriter:
-    """Writes frames, and beside them the sound of `source`, unchanged.
+    """Writes frames, and adds the sound of `source`, unchanged.
 
     Sound that cannot be copied, because it is damaged or of a kind that the file cannot hold,
     is left out; `sound_lost` then says so. The caller gives a temporary path
@@ -221,23 +223,12 @@ class VideoWriter:
     """
 
     def __init__(self, path: PathLike, rate: float, source: PathLike | None = None) -> None:
-        av = require("av", "video")
-        self._path = Path(path)
+        self._path, self._source = Path(path), source
         self._rate = Fraction(rate).limit_denominator(1001)
         self._container = _create(path)
         self._stream: Any = None
         self._last = -1
-        self._sound: _Sound | None = None
         self.sound_lost = ""
-        if source is not None:
-            try:
-                self._sound = _Sound(source, self._container)
-            except (av.FFmpegError, ValueError) as error:
-                self._lose_sound(error)
-
-    def _lose_sound(self, error: Exception) -> None:
-        self._sound = None
-        self.sound_lost = f"has sound that could not be copied ({_why(error)})"
 
     def write(self, image: ImageArray, time: float) -> None:
         """One frame, at `time` seconds."""
@@ -251,31 +242,8 @@ class VideoWriter:
         self._last = max(round(time / CLOCK), self._last + 1)
         frame.pts, frame.time_base = self._last, CLOCK
         self._container.mux(self._stream.encode(frame))
-        self._copy_sound(time)
-
-    def _copy_sound(self, time: float) -> None:
-        if self._sound is not None:
-            try:
-                self._sound.copy_until(time)
-            except ValueError as error:  # so are invalid data and arguments
-                self._lose_sound(error)  # the frames go on
 
     def _start(self, width: int, height: int) -> None:
-        """Begin the file with what is known now; without the sound where it does not fit."""
-        self._add_stream(width, height)
-        try:
-            self._container.start_encoding()
-        except ValueError as error:  # so are invalid data and arguments
-            if self._sound is None:
-                raise
-            self._lose_sound(error)
-            with contextlib.suppress(Exception):  # nothing was written to it
-                self._container.close()
-            self._container = _create(self._path)
-            self._add_stream(width, height)
-            self._container.start_encoding()
-
-    def _add_stream(self, width: int, height: int) -> None:
         av = require("av", "video")
         try:
             av.Codec("libx264", "w")
@@ -289,11 +257,12 @@ class VideoWriter:
         self._stream.thread_type = "AUTO"
 
     def close(self) -> None:
-        """Write what the encoder still holds, the rest of the sound, and the index."""
+        """Write what the encoder still holds and the index; then add the sound."""
         if self._stream is not None:
             self._container.mux(self._stream.encode(None))
-            self._copy_sound(float("inf"))
         self._container.close()
+        if self._source is not None and self._stream is not None:
+            self.sound_lost = add_sound(self._path, self._source)
 
     def __enter__(self) -> Self:
         return self
@@ -311,50 +280,47 @@ class VideoWriter:
             self._container.close()
 
 
-class _Sound:
-    """The sound of a file, packet by packet, as far as the image has come."""
+def add_sound(path: Path, source: PathLike) -> str:
+    """Add the sound of `source`, packet by packet, to a video without any -> empty, or why not."""
+    av = require("av", "video")
+    try:
+        with _open(source) as sound:
+            if not sound.streams.audio:
+                return ""
+            with whole_file(path) as joined, _open(path) as video, _create(joined) as target:
+                _interleave(video, sound, target)
+    except OutputError:
+        raise
+    except (av.FFmpegError, ValueError) as error:  # so are invalid data and arguments
+        return f"has sound that could not be copied ({_why(error)})"
+    return ""
 
-    def __init__(self, source: PathLike, target: Any) -> None:
-        self._target = target
-        self._packets: Iterator[Any] = iter(())
-        self._waiting: Any = None
-        container = _open(source)
-        streams = container.streams.audio
-        if not streams:
-            container.close()
-            return
-        self._source = container
-        self._out = target.add_stream_from_template(streams[0])
-        self._packets = iter(container.demux(streams[0]))
-        # frames start at 0 (see VideoReader): sound moves by as much
-        first = container.streams.video[0].start_time if container.streams.video else 0
-        base = container.streams.video[0].time_base if container.streams.video else 1
-        self._shift = float((first or 0) * (base or 1))
 
-    def copy_until(self, time: float) -> None:
-        av = require("av", "video")
-        while True:
-            if self._waiting is None:
-                try:
-                    self._waiting = next(self._packets, None)
-                except av.FFmpegError:  # damaged sound ends here; the image goes on
-                    self._packets = iter(())
-                if self._waiting is None:
-                    return
-            packet = self._waiting
-            if packet.dts is None:  # the empty packet at the end
-                self._waiting = None
-                continue
-            if float(packet.dts * packet.time_base) - self._shift > time:
-                return
-            moved = round(self._shift / packet.time_base)
-            packet.pts, packet.dts = (
-                None if packet.pts is None else packet.pts - moved,
-                packet.dts - moved,
-            )
-            packet.stream = self._out
-            self._target.mux_one(packet)
-            self._waiting = None
+def _interleave(video: Any, sound: Any, target: Any) -> None:
+    """The packets of both files in the order of their times."""
+    pictures, audio = video.streams.video[0], sound.streams.audio[0]
+    # frames start at 0 (see VideoReader): sound moves by as much
+    shown = sound.streams.video[0] if sound.streams.video else None
+    shift = 0 if shown is None else (shown.start_time or 0) * (shown.time_base or 0)
+
+    def packets(container: Any, stream: Any, shift: Any) -> Iterator[tuple[Any, Any, Any]]:
+        out = target.add_stream_from_template(stream)
+        ticks, time = round(shift / stream.time_base), Fraction(0)
+        with contextlib.suppress(require("av", "video").FFmpegError):
+            # damaged sound ends where it is damaged; the image goes on
+            for packet in container.demux(stream):
+                if not packet.size:
+                    continue  # the empty packet at the end
+                packet.pts = None if packet.pts is None else packet.pts - ticks
+                if packet.dts is not None:  # Matroska leaves out the first ones
+                    packet.dts -= ticks
+                    time = packet.dts * packet.time_base
+                yield time, out, packet
+
+    both = (packets(video, pictures, 0), packets(sound, audio, shift))
+    for _, out, packet in heapq.merge(*both, key=itemgetter(0)):
+        packet.stream = out
+        target.mux_one(packet)
 
 
 def _open(path: PathLike, stream: Any = None) -> Any:

@@ -1,10 +1,9 @@
-"""The faces of a video on their way to files: tracks joined, smoothed, drawn, written."""
+"""The faces of a video on their way to files: tracks joined, smoothed, drawn, measured."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +15,15 @@ from luvli.faces import Faces
 from luvli.files import PathLike, whole_file
 from luvli.image.box import Box
 from luvli.image.read import ImageArray
-from luvli.prediction.inputs import DRAWN
+from luvli.prediction.inputs import DRAWN, MEASURED
+from luvli.prediction.measures_output import write_measures
 from luvli.prediction.parts import Row, rounded
+from luvli.prediction.places import is_uri
 from luvli.prediction.predictor import Predictor, load
 from luvli.prediction.tracking import TrackedFrame, smooth_tracks
 from luvli.prediction.video import Frame, VideoReader, VideoWriter, output_suffix
-from luvli.prediction.worker import JobSettings, draw_result, left_as_it_is
-from luvli.prediction.writers import SUFFIXES, open_writer, write_pts_files
+from luvli.prediction.worker import JobSettings, draw_result
+from luvli.prediction.writers import SUFFIXES, write_pts_files, write_rows_of
 from luvli.prefetch import prefetch
 
 MIN_OVERLAP = 0.3
@@ -45,31 +46,23 @@ class TrackJoiner:
         """The frames of the next segment with the numbers of the video."""
         if not rows:
             return []
-        tracks = sorted({track for row in rows for track in _tracks(row.faces)})
         numbers = self._match(_boxes(rows[0].faces))
-        for track in tracks:
+        for track in sorted({track for row in rows for track in _tracks(row.faces)}):
             if track not in numbers:
                 self._highest += 1
                 numbers[track] = self._highest
-        joined = [
-            row._replace(
-                faces=replace(
-                    row.faces, track=np.array([numbers[t] for t in _tracks(row.faces)], np.int64)
-                )
-            )
-            for row in rows
-        ]
+        joined = []
+        for row in rows:
+            tracks = np.array([numbers[track] for track in _tracks(row.faces)], np.int64)
+            joined.append(row._replace(faces=replace(row.faces, track=tracks)))
         self._last = _boxes(joined[-1].faces)
         return joined
 
     def _match(self, first: list[tuple[int, Box]]) -> dict[int, int]:
         """Number in the segment -> number in the video, of faces that go on."""
-        pairs = sorted(
-            ((old.iou(new), before, now) for before, old in self._last for now, new in first),
-            reverse=True,
-        )
+        pairs = ((old.iou(new), before, now) for before, old in self._last for now, new in first)
         numbers: dict[int, int] = {}
-        for overlap, before, now in pairs:
+        for overlap, before, now in sorted(pairs, reverse=True):
             if overlap >= MIN_OVERLAP and now not in numbers and before not in numbers.values():
                 numbers[now] = before
         return numbers
@@ -90,7 +83,22 @@ def _boxes(faces: Faces) -> list[tuple[int, Box]]:
     return boxes
 
 
-def smooth_rows(rows: Iterable[Row], offline: bool = True) -> Iterator[Row]:
+def video_rows(segments: Iterable[list[Row]], settings: JobSettings) -> Iterator[Row]:
+    """The frames of one video, tracks numbered through, smoothed if asked; failures come last."""
+    join_tracks = TrackJoiner()
+    failed: list[Row] = []
+
+    def frames() -> Iterator[Row]:
+        for rows in segments:
+            failed.extend(row for row in rows if row.error)
+            yield from join_tracks([row for row in rows if not row.error])
+
+    smoothed = smooth_rows(frames(), settings) if settings.smooth else frames()
+    yield from map(settings.select, smoothed)
+    yield from failed
+
+
+def smooth_rows(rows: Iterable[Row], settings: JobSettings, offline: bool = True) -> Iterator[Row]:
     """The frames of a video with each tracked face smoothed in time."""
     waiting: dict[int, Row] = {}
 
@@ -101,62 +109,73 @@ def smooth_rows(rows: Iterable[Row], offline: bool = True) -> Iterator[Row]:
             yield TrackedFrame(Frame(number, time, NO_IMAGE), row.faces)
 
     for frame, faces in smooth_tracks(frames(), offline):
-        yield waiting.pop(frame.number)._replace(faces=rounded(faces))
+        row = waiting.pop(frame.number)
+        yield row._replace(faces=rounded(faces, settings.measures))
 
 
-@dataclass
-class WrittenVideo:
-    """What was written of a video."""
-
-    files: list[Path] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+def video_outputs(settings: JobSettings, stem: str, source: str = "") -> dict[str, str]:
+    """What the files of one video are called, inside OUT."""
+    suffix = SUFFIXES.get(settings.format, "")
+    names = {"faces": f"{stem}{suffix}" if suffix or settings.format == "pts" else ""}
+    names["drawing"] = f"{stem}{DRAWN}{output_suffix(source or f'{stem}.mp4')}" if settings.draw else ""
+    if settings.measures and not is_uri(settings.out):  # a store has them in the parts
+        names |= {"table": f"{stem}{MEASURED}.csv", "plot": f"{stem}{MEASURED}.png"}
+    return {kind: name for kind, name in names.items() if name}
 
 
 def write_video(
     settings: JobSettings,
     stem: str,
     rows: Iterable[Row],
-    images: Iterable[Frame] | None,
+    images: Iterable[Frame],
     rate: float,
-    sound: str | None,
-    untouched: frozenset[str] = frozenset(),
-) -> WrittenVideo:
-    """Write the rows of one video, and draw them on its `images` if there are any.
+    source: str = "",
+) -> tuple[list[Path], list[str]]:
+    """Write the rows of one video, draw them on its `images` and measure them, as asked -> the
+    files, and notes about what was lost.
 
-    Frames and rows come in the same order; a row without a frame is a failure.
+    Frames and rows come in the same order; a row without a frame is a failure. `source` has the
+    sound.
     """
-    done = WrittenVideo()
-    out, format = Path(settings.out), settings.format
+    files = {n: Path(settings.out) / f for n, f in video_outputs(settings, stem, source).items()}
+    notes: list[str] = []
+    if settings.format in SUFFIXES:
+        rows = write_rows_of(files["faces"], rows, settings.format, settings.measures)
+    elif settings.format == "pts":
+        rows = _write_pts(files["faces"], rows)
+    if "drawing" in files:
+        rows = _draw_rows(files["drawing"], rows, images, rate, source, notes.append)
+    if "table" in files:
+        rows = write_measures(files["table"], files["plot"], rows)
+    for _ in rows:
+        pass
+    return [path for path in files.values() if path.exists()], notes
 
-    def may_write(name: str) -> bool:
-        if name in untouched:
-            done.notes.append(left_as_it_is(settings, name))
-        return name not in untouched
 
-    results = f"{stem}{SUFFIXES.get(format, '')}"
-    drawing = f"{stem}{DRAWN}{output_suffix(sound or stem + '.mp4')}"
-    with ExitStack() as stack:
-        writer = video = None
-        if format in SUFFIXES and may_write(results):
-            writer = stack.enter_context(open_writer(out / results, format))
-        if images is not None and may_write(drawing):
-            temporary = stack.enter_context(whole_file(out / drawing))
-            video = stack.enter_context(VideoWriter(temporary, rate, sound))
-            done.files.append(out / drawing)
-        frames = iter(images if images is not None else ())
+def _write_pts(folder: Path, rows: Iterable[Row]) -> Iterator[Row]:
+    for row in rows:
+        if row.frame is not None:
+            write_pts_files(folder / f"{row.frame:06d}", row.faces)
+        yield row
+
+
+def _draw_rows(
+    path: Path,
+    rows: Iterable[Row],
+    images: Iterable[Frame],
+    rate: float,
+    source: str,
+    note: Callable[[str], None],
+) -> Iterator[Row]:
+    frames = iter(images)
+    with whole_file(path) as temporary, VideoWriter(temporary, rate, source or None) as video:
         for row in rows:
-            if writer is not None:
-                writer.add(row)
-            elif format == "pts" and row.frame is not None:
-                write_pts_files(out / stem / f"{row.frame:06d}", row.faces)
-            if video is not None and row.frame is not None:
+            if row.frame is not None:
                 frame = next(frames)
                 video.write(draw_result(frame.image, row.faces), frame.time)
-    if video is not None and video.sound_lost:
-        done.notes.append(f"{sound} {video.sound_lost}.")
-    if writer is not None or format == "pts":
-        done.files.append(out / (results if writer is not None else stem))
-    return done
+            yield row
+    if video.sound_lost:
+        note(f"{source} {video.sound_lost}.")
 
 
 def draw_video(

@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 import hashlib
-import pickle
 import tempfile
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from luvli.drawing.faces import draw_faces, readable_enlargement
 from luvli.errors import InputError, OutputError, check_range
 from luvli.faces import Faces
+from luvli.files import writing
 from luvli.image.detect import MIN_SCORE, Detector
 from luvli.image.photograph import Photograph
 from luvli.image.read import ImageArray, ImageSource
 from luvli.image.write import write_image
 from luvli.prediction.containers import Content, read_parquet_part, read_tar_part
-from luvli.prediction.inputs import DRAWN
 from luvli.prediction.parts import Part, PartResult, Row, rounded
-from luvli.prediction.places import is_uri, join, read_bytes, write_whole
+from luvli.prediction.places import GO_ON, is_uri, join, read_bytes, write_whole
 from luvli.prediction.predictor import CroppedFaces, Predictor, load
 from luvli.prediction.tracking import Tracker, track_frames
-from luvli.prediction.video import Segment, VideoReader
-from luvli.prediction.writers import check_format, parquet_bytes
+from luvli.prediction.video import Frame, Segment, VideoReader
+from luvli.prediction.writers import check_format, drawing_name, parquet_bytes
 from luvli.prefetch import prefetch
 
 TOGETHER = 16
@@ -38,7 +36,6 @@ TOGETHER = 16
 for the next of them"""
 AHEAD = 8
 """files of a store that are asked for together"""
-WRITABLE = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
 WORK = ".luvli-job"
 """folder in OUT for the plan and for parts that are not yet in their final form"""
 
@@ -52,6 +49,8 @@ class JobSettings:
     format: str = "json"
     draw: bool = False
     smooth: bool = False
+    measures: bool = False
+    """also write the faces' measures; of videos a table and a plot of them over time"""
     min_score: float = MIN_SCORE
     min_confidence: float | None = None
     """leave out faces whose alignment is less likely to have succeeded"""
@@ -86,15 +85,24 @@ class JobSettings:
         sure = np.nan_to_num(row.faces.confidence) >= self.min_confidence
         return row._replace(faces=row.faces[sure], filtered=int((~sure).sum()))
 
+    def final_place(self, part: Part) -> str:
+        """A part's file of format "parts"."""
+        return join(self.out, f"{part.name}.parquet")
+
+    def place(self, part: Part) -> str:
+        """Where a worker writes a part's result: videos have to be joined before it is final."""
+        if self.format == "parts" and part.kind != "video":
+            return self.final_place(part)
+        return join(self.out, WORK, f"{part.name}.npz")
+
 
 @dataclass(frozen=True)
 class PackedModel:
     """A model as it is sent to another process or machine."""
 
+    file: Path
+    """where it is on the machine of the command"""
     content: bytes
-    """the model file"""
-    suffix: str
-    """its kind: .onnx or .safetensors"""
     provider: str = "cpu"
     detector: Detector | None = None
     small_faces: bool = False
@@ -104,9 +112,14 @@ class PackedModel:
     def of(cls, file: Path, provider: str, predictor: Predictor) -> PackedModel:
         """The model of a file, with the detector and the threshold of a predictor."""
         return cls(
-            file.read_bytes(), file.suffix, provider, predictor.detector, predictor.small_faces,
+            file, file.read_bytes(), provider, predictor.detector, predictor.small_faces,
             predictor.accept_threshold,
         )  # fmt: skip
+
+    @property
+    def keeps_to_one_core(self) -> bool:
+        """Whether each core should have the model; others use many cores, or a graphics card."""
+        return self.file.suffix == ".onnx" and self.provider == "cpu"
 
     def digest(self, boxes: Path | None = None) -> str:
         """What results depend on: contents of the model and of the box file, and the options."""
@@ -115,56 +128,35 @@ class PackedModel:
         content.update(b"" if boxes is None else boxes.read_bytes())
         return content.hexdigest()[:16]
 
-    def open(self) -> Predictor:
-        """The model, on one thread."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / f"model{self.suffix}"
-            path.write_bytes(self.content)
-            backend = load(path, threads=1, providers=[self.provider]).backend
+    def open(self, threads: int | None = 1) -> Predictor:
+        with writing(tempfile.gettempdir(), GO_ON), tempfile.TemporaryDirectory() as folder:
+            file = self.file
+            if not file.is_file() or file.read_bytes() != self.content:  # on another machine
+                file = Path(folder) / file.name
+                file.write_bytes(self.content)
+            backend = load(file, threads=threads, providers=[self.provider]).backend
         return Predictor(backend, self.detector, self.small_faces, self.accept_threshold)
-
-    def can_travel(self) -> bool:
-        """Whether a process of this machine can have it: one that a core runs by itself."""
-        try:
-            pickle.dumps(self.detector)
-        except (pickle.PicklingError, AttributeError, TypeError):
-            return False
-        return self.suffix == ".onnx" and self.provider == "cpu"
-
-
-@dataclass(frozen=True)
-class WorkOrder:
-    """Everything that a worker in another process needs."""
-
-    model: PackedModel
-    settings: JobSettings
-    untouched: frozenset[str] = field(default_factory=frozenset)
-    """files in OUT that were there before and are not ours"""
-
-    def worker(self) -> PartWorker:
-        return PartWorker(self.model.open(), self.settings, self.untouched)
 
 
 class PartWorker:
-    """Does parts, in the thread that calls it; several threads may call it at once."""
+    """Does parts, in the thread that calls it."""
 
-    def __init__(
-        self, predictor: Predictor, settings: JobSettings, untouched: frozenset[str] = frozenset()
-    ) -> None:
-        self.predictor, self.settings, self.untouched = predictor, settings, untouched
+    def __init__(self, predictor: Predictor, settings: JobSettings) -> None:
+        self.predictor, self.settings = predictor, settings
         self._no_face = predictor.forward([])
 
     def __call__(self, part: Part) -> dict[str, float]:
         """Do a part and write its file -> seconds by stage."""
-        result = self.result(part)
-        return self.save(part, result)
+        return self.save(part, self.result(part))
 
     def save(self, part: Part, result: PartResult) -> dict[str, float]:
         """Write the file of a part -> seconds by stage."""
+        settings = self.settings
         with _timed(result.seconds, "write"):
-            final = self.settings.format == "parts" and part.kind != "video"
-            content = parquet_bytes(part, result) if final else result.to_bytes()
-            write_whole(part_place(self.settings, part), content)
+            place = settings.place(part)
+            final = place == settings.final_place(part)
+            content = parquet_bytes(part, result, settings.measures) if final else result.to_bytes()
+            write_whole(place, content)
         return result.seconds
 
     def result(self, part: Part, start: int = 0, stop: int | None = None) -> PartResult:
@@ -173,22 +165,17 @@ class PartWorker:
             return self._video(part)
         result = PartResult([])
         together = 1 if self.settings.draw else TOGETHER  # all pixels are held for a drawing
-        group: list[tuple[int, str, ImageSource | InputError]] = []
-        for index, (name, content) in enumerate(_contents(part, start), start):
+        group: list[tuple[str, ImageSource | InputError]] = []
+        for index, content in enumerate(_contents(part, start), start):
             if index == stop:
                 break
-            group.append((index, name, content))
+            group.append(content)
             if len(group) == together:
-                self._images(part, group, result)
+                self._images(part, group, result, start)
                 group = []
-        self._images(part, group, result)
+        if group:
+            self._images(part, group, result, start)
         return result
-
-    def image(self, name: str, content: bytes) -> Row:
-        """What comes of one image that is no file."""
-        result = PartResult([])
-        self._images(Part(0, "files", name, 1), [(0, name, content)], result)
-        return result.rows[0]
 
     def failed(self, name: str, why: str) -> Row:
         """The row of an image that could not be done."""
@@ -197,27 +184,20 @@ class PartWorker:
     def _images(
         self,
         part: Part,
-        group: Sequence[tuple[int, str, ImageSource | InputError]],
+        group: Sequence[tuple[str, ImageSource | InputError]],
         result: PartResult,
+        start: int,
     ) -> None:
-        photographs: list[Photograph | None] = []
-        cropped: list[CroppedFaces] = []
-        rows: list[Row] = []
-        for _, name, content in group:
-            photograph, crops, row = self._preprocess(name, content, result.seconds)
-            photographs.append(photograph)
-            cropped.append(crops)
-            rows.append(row)
+        prepared = [self._preprocess(name, content, result.seconds) for name, content in group]
         with _timed(result.seconds, "network"):
-            predictions = self._predict(cropped, rows)
-        for (index, *_), photograph, row, faces in zip(
-            group, photographs, rows, predictions, strict=True
-        ):
-            selected = self.settings.select(row._replace(faces=rounded(faces)))
-            result.rows.append(selected)
-            if self.settings.draw and len(selected.faces) and photograph is not None:
+            rows = self._predict(prepared)
+        for (photograph, *_), row in zip(prepared, rows, strict=True):
+            if self.settings.draw and len(row.faces) and photograph is not None:
                 with _timed(result.seconds, "draw"):
-                    self._draw(part.items[index], photograph, selected.faces, result.notes)
+                    item = part.items[start + len(result.rows)]
+                    image = draw_result(photograph.whole(), row.faces, enlarge=True)
+                    write_image(Path(self.settings.out) / drawing_name(*item[:2]), image)
+            result.rows.append(row)
 
     def _preprocess(
         self, name: str, content: ImageSource | InputError, seconds: dict[str, float]
@@ -245,27 +225,21 @@ class PartWorker:
             why = f"{name} could not be processed ({text})."
         return None, CroppedFaces([], [], [], []), self.failed(name, why)
 
-    def _predict(self, cropped: Sequence[CroppedFaces], rows: list[Row]) -> list[Faces]:
-        """The faces of each image; where the network fails, the row says so."""
+    def _predict(
+        self, prepared: Sequence[tuple[Photograph | None, CroppedFaces, Row]]
+    ) -> list[Row]:
+        """The rows with their faces; where the network fails, the row says so."""
         try:
-            return self.predictor.predict_cropped(cropped)
-        except InputError:  # because of one of them: which?
-            predictions = []
-            for i, crops in enumerate(cropped):
-                try:
-                    predictions += self.predictor.predict_cropped([crops])
-                except InputError as error:
-                    rows[i] = self.failed(rows[i].image, f"{rows[i].image}: {error}")
-                    predictions.append(self._no_face)
-            return predictions
-
-    def _draw(self, item: Any, photograph: Photograph, faces: Faces, notes: list[str]) -> None:
-        name = drawing_name(item)
-        if name in self.untouched:
-            notes.append(left_as_it_is(self.settings, name))
-            return
-        image = draw_result(photograph.whole(), faces, enlarge=True)
-        write_image(Path(self.settings.out) / name, image)
+            predictions = self.predictor.predict_cropped([crops for _, crops, _ in prepared])
+        except InputError as error:
+            if len(prepared) > 1:  # because of one of them: which?
+                return [row for one in prepared for row in self._predict([one])]
+            name = prepared[0][2].image
+            return [self.failed(name, f"{name}: {error}")]
+        return [
+            self.settings.select(row._replace(faces=rounded(faces, self.settings.measures)))
+            for (*_, row), faces in zip(prepared, predictions, strict=True)
+        ]
 
     def _video(self, part: Part) -> PartResult:
         """The faces of a segment, tracked; what cannot be decoded is accounted for at its end."""
@@ -276,43 +250,34 @@ class PartWorker:
                 if not why:
                     reader = VideoReader(part.place, Segment(*part.about["segment"]))
                     tracker = Tracker(self.predictor, self.settings.min_score)
-                    for frame, faces in track_frames(prefetch(reader), tracker):
-                        height, width = frame.image.shape[:2]
-                        result.rows.append(
-                            Row(part.place, rounded(faces), "", (width, height), frame.number,
-                                frame.time)
-                        )  # fmt: skip
+                    measures = self.settings.measures
+                    for row in tracked_rows(part.place, prefetch(reader), tracker, measures):
+                        result.rows.append(row)
                     if reader.ended_early:
                         text = f"{part.place} {reader.ended_early}: results are for what could be"
                         result.notes.append(f"{text} read.")
             except OutputError:
                 raise
             except InputError as error:
-                sentence = str(error)  # that a package is missing does not name the file
-                why = sentence if part.place in sentence else f"{part.place}: {sentence}"
+                why = naming(part.place, error)
         missing = part.count - len(result.rows)
         why = why or next(iter(result.notes), f"{part.place}: {missing} frames are missing.")
         result.rows += [self.failed(part.place, why)] * missing
         return result
 
 
-def part_place(settings: JobSettings, part: Part) -> str:
-    """Where the worker writes a part's result."""
-    if settings.format == "parts" and part.kind != "video":
-        return final_place(settings, part)
-    return join(settings.out, WORK, f"{part.name}.npz")
+def tracked_rows(
+    name: str, frames: Iterable[Frame], tracker: Tracker, measures: bool
+) -> Iterator[Row]:
+    """The rows of a video or a live stream."""
+    for frame, faces in track_frames(frames, tracker):
+        height, width = frame.image.shape[:2]
+        yield Row(name, rounded(faces, measures), "", (width, height), frame.number, frame.time)
 
 
-def final_place(settings: JobSettings, part: Part) -> str:
-    """A part's file of format "parts"."""
-    return join(settings.out, f"{part.name}.parquet")
-
-
-def drawing_name(item: Sequence[str]) -> str:
-    """What the drawing of an image is called, inside OUT; `item` is one of `Part.items`."""
-    path, stem, _ = item
-    suffix = Path(path).suffix.lower()
-    return f"{stem}{DRAWN}{suffix if suffix in WRITABLE else '.png'}"
+def naming(place: str, error: InputError) -> str:
+    """The sentence of an error, with the file in it: that a package is missing does not name it."""
+    return str(error) if place in str(error) else f"{place}: {error}"
 
 
 def draw_result(image: ImageArray, faces: Faces, enlarge: bool = False) -> ImageArray:
@@ -320,14 +285,6 @@ def draw_result(image: ImageArray, faces: Faces, enlarge: bool = False) -> Image
     several = list(faces)
     factor = readable_enlargement(image, several) if enlarge else 1.0
     return draw_faces(image, several, likelihood=faces.likelihood, enlarge=factor)
-
-
-def left_as_it_is(settings: JobSettings, name: str) -> str:
-    """The sentence about a file of somebody else that stands where an output would go."""
-    return (
-        f"{Path(settings.out) / name} was there before and was left as it is: choose another "
-        "--out, or give --overwrite."
-    )
 
 
 def _contents(part: Part, start: int) -> Iterator[tuple[str, ImageSource | InputError]]:
@@ -352,16 +309,12 @@ def _ahead(places: Iterable[str]) -> Iterator[tuple[str, Content]]:
 
     waiting: deque[Future[tuple[str, Content]]] = deque()
     with ThreadPoolExecutor(AHEAD) as pool:
-        try:
-            for place in places:
-                waiting.append(pool.submit(read, place))
-                if len(waiting) == AHEAD:
-                    yield waiting.popleft().result()
-            while waiting:
+        for place in places:
+            waiting.append(pool.submit(read, place))
+            if len(waiting) == AHEAD:
                 yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 @contextmanager

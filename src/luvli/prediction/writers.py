@@ -1,4 +1,5 @@
-"""Result files, one writer for each format, fed row by row: a million need no more memory than one.
+"""Result files, one function for each format. Each takes rows and hands them on as it writes them,
+so that a million need no more memory than one, and its file appears whole when they end.
 
 json, csv and coco are the formats of `luvli.data.formats` and are read by the same readers, and by
 `luvli.read`; parquet has one row for each face, image without a face and failure; pts has one file
@@ -9,11 +10,10 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Literal, Protocol, Self, get_args
+from typing import Any, Literal, TextIO, get_args
 
 import numpy as np
 
@@ -23,21 +23,26 @@ from luvli.data.formats.common import image_cell, write_rows
 from luvli.data.formats.csv import LABEL_COLUMNS, PREDICTED_COLUMNS
 from luvli.data.formats.parquet import face_schema
 from luvli.data.record import FaceRecord, Visibility
-from luvli.errors import InputError, require, unknown_choice
+from luvli.errors import require, unknown_choice
 from luvli.faces import FaceLandmarks, Faces
 from luvli.files import NOT_UTF8, PathLike, utf8, whole_file
+from luvli.measures.measure import Measures
 from luvli.prediction.containers import carried_columns
-from luvli.prediction.parts import Counts, Part, PartResult, Row, rounded
+from luvli.prediction.inputs import DRAWN
+from luvli.prediction.parts import Counts, Part, PartResult, Row, damaged, rounded
 
 Format = Literal["json", "csv", "parquet", "pts", "coco", "parts"]
 FORMATS: tuple[str, ...] = get_args(Format)
 SUFFIXES = {"json": ".json", "csv": ".csv", "parquet": ".parquet", "coco": ".json"}
+WRITABLE = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
 COUNTS = b"luvli.counts"
 """metadata of a Parquet part: what is in it, so that a summary reads its end alone"""
 CARRIED = "source_"
 """before the name of a carried column that has the name of one of ours"""
 AT_A_TIME = 1000
 """rows of a Parquet row group"""
+
+Rows = Iterable[Row]
 
 
 def check_format(name: str) -> None:
@@ -48,216 +53,203 @@ def check_format(name: str) -> None:
         require("pyarrow", "scale")
 
 
-class Writer(Protocol):
-    """Writes rows to a file, which appears whole when the writer is left without an error."""
-
-    def add(self, row: Row) -> None: ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+def write_rows_of(path: PathLike, rows: Rows, format: str, measures: bool = False) -> Iterator[Row]:
+    """The same rows, which are meanwhile written to a file of any format but pts and parts."""
+    return WRITERS[format](Path(path), rows, measures)
 
 
-def open_writer(path: PathLike, format: str) -> Writer:
-    """The writer of a format to one file; any but pts and parts."""
-    check_format(format)
-    writer: Writer = _WRITERS[format](Path(path))
-    return writer
-
-
-def write_results(path: PathLike, rows: Iterable[Row], format: str) -> None:
+def write_results(path: PathLike, rows: Rows, format: str, measures: bool = False) -> None:
     """Write all rows to one file, rounded, whole or not at all."""
-    with open_writer(path, format) as writer:
-        for row in rows:
-            writer.add(row._replace(faces=rounded(row.faces)))
+    check_format(format)
+    fewer_digits = (row._replace(faces=rounded(row.faces, measures)) for row in rows)
+    for _ in write_rows_of(path, fewer_digits, format, measures):
+        pass
 
 
-def json_fields(row: Row) -> Iterator[dict[str, Any]]:
-    """A JSON object for each face of a row, without its name."""
-    about: dict[str, Any] = {} if row.frame is None else {"frame": row.frame, "time": row.time}
-    about |= {"image_size": row.size} if row.size[0] else {}
-    return (about | fields for fields in row.faces.to_dicts())
+def drawing_name(path: str, stem: str) -> str:
+    """What the drawing of an image is called, inside OUT."""
+    suffix = Path(path).suffix.lower()
+    return f"{stem}{DRAWN}{suffix if suffix in WRITABLE else '.png'}"
 
 
-def json_record(row: Row) -> str:
+def measure_columns(measures: Measures) -> dict[str, Any]:
+    """Value and standard deviation (n,) of each measure, under the names of table columns; of an
+    infinite standard deviation the value says nothing."""
+    columns = {}
+    for name, measure in measures.items():
+        columns[name] = np.asarray(measure.value)
+        columns[f"{name}_std"] = np.asarray(measure.std)
+    return columns
+
+
+def face_dicts(faces: Faces, measures: bool = False) -> list[dict[str, Any]]:
+    """A JSON object for each face; with `measures` also [value, standard deviation] of each."""
+    fields = faces.to_dicts()
+    if measures and fields:
+        known = faces.measures
+        for i, face in enumerate(fields):
+            face["measures"] = {
+                name: [round(float(each.value[i]), 5), round(float(each.std[i]), 5)]
+                for name, each in known.items()
+            }
+    return fields
+
+
+def json_record(row: Row, measures: bool = False) -> str:
     """A row as one JSON object: its name and its faces, or the sentence why not."""
-    fields: dict[str, Any] = {"image": row.image}
-    if row.frame is not None:
-        fields |= {"frame": row.frame, "time": row.time}
-    fields["faces"] = row.faces.to_dicts()
+    from pydantic_core import to_json
+
+    fields: dict[str, Any] = {} if row.frame is None else {"frame": row.frame, "time": row.time}
+    fields["faces"] = face_dicts(row.faces, measures)
     for face in fields["faces"]:
         face.pop("time", None)
     if row.error:
         fields["error"] = row.error
-    return json.dumps(fields, separators=(",", ":"), allow_nan=False)
+    # the name by itself: as \\udcff what is no text
+    rest = to_json(fields, inf_nan_mode="null").decode("utf-8")[1:]
+    return f"{json.dumps({'image': row.image})[:-1]},{rest}"
 
 
-class _FileWriter:
-    """What the writers share: a temporary file that is moved into place at the end."""
-
-    def __init__(self, path: Path) -> None:
-        self._stack = ExitStack()
-        self._temporary = self._stack.enter_context(whole_file(path))
-        self._stream = self._stack.enter_context(
-            self._temporary.open("w", encoding="utf-8", errors=NOT_UTF8, newline="")
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        try:
-            if kind is None:
-                self._finish()
-        except BaseException as failure:
-            self._stack.__exit__(type(failure), failure, failure.__traceback__)
-            raise
-        self._stack.__exit__(kind, error, trace)
-
-    def _finish(self) -> None:
-        """Write what comes at the end."""
+@contextmanager
+def text_file(path: Path) -> Iterator[TextIO]:
+    with (
+        whole_file(path) as temporary,
+        temporary.open("w", encoding="utf-8", errors=NOT_UTF8, newline="") as stream,
+    ):
+        yield stream
 
 
-class JsonWriter(_FileWriter):
+def write_json(path: Path, rows: Rows, measures: bool) -> Iterator[Row]:
     """Our JSON; images without a face are listed, and the sentences about those that failed."""
+    from pydantic_core import to_json
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self._without: list[str] = []
-        self._failed: dict[str, None] = {}
-        self._separator = "\n "
-        self._stream.write('{"format":"luvli-faces","version":1,"faces":[')
+    without: list[str] = []
+    failed: dict[str, None] = {}
+    separator = "\n "
+    with text_file(path) as stream:
+        stream.write('{"format":"luvli-faces","version":1,"faces":[')
+        for row in rows:
+            about: dict[str, Any] = {}
+            if row.frame is not None:
+                about = {"frame": row.frame, "time": row.time}
+            if row.size[0]:
+                about["image_size"] = row.size
+            name = json.dumps({"image": row.image})[:-1]  # as \\udcff what is no text
+            for fields in face_dicts(row.faces, measures):
+                rest = to_json(about | fields, inf_nan_mode="null").decode()[1:]
+                stream.write(f"{separator}{name},{rest}")
+                separator = ",\n "
+            if row.error:
+                failed[row.error] = None
+            elif not len(row.faces) and row.frame is None:  # a frame need not have a face
+                without.append(row.image)
+            yield row
+        rest = {"without_face": without, "failed": list(failed)}
+        lists = {name: values for name, values in rest.items() if values}
+        stream.write("\n]" + ("," + json.dumps(lists)[1:-1] if lists else "") + "}\n")
 
-    def add(self, row: Row) -> None:
-        from pydantic_core import to_json
 
-        name = json.dumps({"image": row.image})[:-1]  # as \\udcff what is no text
-        for fields in json_fields(row):
-            rest = to_json(fields, inf_nan_mode="null").decode()[1:]
-            self._stream.write(f"{self._separator}{name},{rest}")
-            self._separator = ",\n "
-        if row.error:
-            self._failed[row.error] = None
-        elif not len(row.faces) and row.frame is None:  # a frame of a video need not have a face
-            self._without.append(row.image)
-
-    def _finish(self) -> None:
-        rest = {"without_face": self._without, "failed": list(self._failed)}
-        told = {name: values for name, values in rest.items() if values}
-        self._stream.write("\n]" + ("," + json.dumps(told)[1:-1] if told else "") + "}\n")
-
-
-class CsvWriter(_FileWriter):
+def write_csv(path: Path, rows: Rows, measures: bool) -> Iterator[Row]:
     """Our CSV. An image without a face has a row, at the end, with its name and nothing else."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self._without: list[str] = []
-        self._header: list[str] = []
-
-    def add(self, row: Row) -> None:
-        faces = row.faces
-        if not len(faces):
-            self._without += [row.image] if row.frame is None and not row.error else []
-            return
-        n, k = faces.points.shape[:2]
-        visible = faces.visible() if faces.visibility_trained else np.ones((n, k), bool)
-        located = visible & np.isfinite(faces.points).all(axis=2)
-        axes: dict[str, Any] = {
-            "x": faces.points[:, :, 0],
-            "y": faces.points[:, :, 1],
-            "class": np.where(located, Visibility.UNOCCLUDED, Visibility.SELF_OCCLUDED),
-            "visibility": faces.visibility,
-        }
-        if faces.occlusion_trained:
-            axes["occlusion"] = faces.occlusion
-        if faces.covariance_trained:
-            axes["xx"], axes["xy"] = faces.covariance[:, :, 0, 0], faces.covariance[:, :, 0, 1]
-            axes["yy"] = faces.covariance[:, :, 1, 1]
-        header = [*LABEL_COLUMNS, *PREDICTED_COLUMNS, "attributes"]
-        header += [f"{axis}_{j}" for j in range(k) for axis in axes]
-        if not self._header:
-            write_rows(self._stream, [header])
-            self._header = header
-        lists = [axes[axis].tolist() for axis in axes]
-        for i, face in enumerate(faces):
-            about: dict[str, Any] = {
-                "image": image_cell(row.image),
-                "markup": faces.markup,
-                "box_kind": "detector",
-                "score": face.score,
-                "confidence": face.confidence,
-                "expected_error": face.expected_error,
-                "accepted": face.accepted,
-                "likelihood": None if faces.likelihood == "laplace" else faces.likelihood,
-                "frame": row.frame,
-                "time": row.time,
-                "track": face.track,
-                "width": row.size[0] or None,
-                "height": row.size[1] or None,
-            }
-            edges = ("box_x0", "box_y0", "box_x1", "box_y1")
-            about |= dict(zip(edges, face.box.tolist(), strict=True))
-            cells = [about.get(name) for name in header[: -k * len(axes)]]
-            cells += [values[i][j] for j in range(k) for values in lists]
-            write_rows(
-                self._stream, [["" if c is None or c != c else c for c in cells]]
-            )  # NaN is not equal to itself
-
-    def _finish(self) -> None:
-        if not self._header:
-            self._header = [*LABEL_COLUMNS, "attributes"]
-            write_rows(self._stream, [self._header])
-        empty = [""] * (len(self._header) - 1)
-        write_rows(self._stream, ([image_cell(name), *empty] for name in self._without))
+    without: list[str] = []
+    header: list[str] = []
+    with text_file(path) as stream:
+        for row in rows:
+            if len(row.faces):
+                columns = _csv_columns(row, measures)
+                if not header:
+                    header = list(columns)
+                    write_rows(stream, [header])
+                lines = zip(*columns.values(), strict=True)
+                # NaN is not equal to itself
+                write_rows(stream, ([_cell(value) for value in line] for line in lines))
+            elif row.frame is None and not row.error:
+                without.append(row.image)
+            yield row
+        if not header:
+            header = [*LABEL_COLUMNS, "attributes"]
+            write_rows(stream, [header])
+        empty = [""] * (len(header) - 1)
+        write_rows(stream, ([image_cell(name), *empty] for name in without))
 
 
-class CocoWriter(_FileWriter):
+def _cell(value: Any) -> Any:
+    return "" if value is None or value != value else value  # NaN is not equal to itself
+
+
+def _csv_columns(row: Row, measures: bool) -> dict[str, list[Any]]:
+    """The columns of `luvli.data.formats.csv` for the faces of a row, in their order."""
+    faces = row.faces
+    n, k = faces.points.shape[:2]
+    same = {
+        "image": image_cell(row.image),
+        "markup": faces.markup,
+        "box_kind": "detector",
+        "likelihood": None if faces.likelihood == "laplace" else faces.likelihood,
+        "frame": row.frame,
+        "time": row.time,
+        "width": row.size[0] or None,
+        "height": row.size[1] or None,
+    }
+    each: dict[str, Any] = {f"box_{e}": faces.boxes[:, i] for i, e in enumerate(_EDGES)}
+    each |= {"score": faces.scores, "accepted": faces.accepted, "track": faces.track}
+    each |= {name: getattr(faces, name) for name in ("confidence", "expected_error", "eyes_closed")}
+    names = (*LABEL_COLUMNS, *PREDICTED_COLUMNS, "attributes")
+    columns: dict[str, list[Any]] = {
+        name: [same.get(name)] * n if each.get(name) is None else each[name].tolist()
+        for name in names
+    }
+    if measures:
+        columns |= {name: v.tolist() for name, v in measure_columns(faces.measures).items()}
+    visible = faces.visible() if faces.visibility_trained else np.ones((n, k), bool)
+    located = visible & np.isfinite(faces.points).all(axis=2)
+    axes: dict[str, Any] = {
+        "x": faces.points[:, :, 0],
+        "y": faces.points[:, :, 1],
+        "class": np.where(located, Visibility.UNOCCLUDED, Visibility.SELF_OCCLUDED),
+        "visibility": faces.visibility,
+    }
+    if faces.occlusion_trained:
+        axes["occlusion"] = faces.occlusion
+    if faces.covariance_trained:
+        axes["xx"], axes["xy"] = faces.covariance[:, :, 0, 0], faces.covariance[:, :, 0, 1]
+        axes["yy"] = faces.covariance[:, :, 1, 1]
+    lists = {axis: values.T.tolist() for axis, values in axes.items()}
+    return columns | {f"{axis}_{j}": lists[axis][j] for j in range(k) for axis in lists}
+
+
+_EDGES = ("x0", "y0", "x1", "y1")
+
+
+def write_coco(path: Path, rows: Rows, measures: bool) -> Iterator[Row]:
     """COCO keypoints, of images with their width and height; images without a face are listed."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self._images: list[str] = []
-        self._category: dict[str, Any] | None = None
-        self._count = 0
-        self._stream.write('{"annotations":[')
-
-    def add(self, row: Row) -> None:
-        if row.error:
-            return
-        number = len(self._images) + 1
-        about: dict[str, Any] = {"id": number, "file_name": row.image}
-        if row.size[0]:
-            about |= {"width": row.size[0], "height": row.size[1]}
-        if row.frame is not None:
-            about |= {"frame": row.frame}
-        self._images.append(json.dumps(about))
-        for face in row.faces:
-            self._category = self._category or category(1, face.markup, len(face))
-            fields = annotation(record(face, row), face.points)
-            self._count += 1
-            ids = {"id": self._count, "image_id": number, "category_id": 1}
-            text = json.dumps(ids | fields, allow_nan=False)
-            self._stream.write(f"{',' if self._count > 1 else ''}\n {text}")
-
-    def _finish(self) -> None:
-        categories = [self._category] if self._category else []
-        self._stream.write(f'\n],"categories":{json.dumps(categories)},"images":[\n ')
-        self._stream.write(",\n ".join(self._images))
-        self._stream.write("\n]}\n")
+    images: list[str] = []
+    categories: list[dict[str, Any]] = []
+    count = 0
+    with text_file(path) as stream:
+        stream.write('{"annotations":[')
+        for row in rows:
+            if not row.error:
+                about: dict[str, Any] = {"id": len(images) + 1, "file_name": row.image}
+                if row.size[0]:
+                    about |= {"width": row.size[0], "height": row.size[1]}
+                if row.frame is not None:
+                    about |= {"frame": row.frame}
+                images.append(json.dumps(about))
+            for face in row.faces:
+                categories = categories or [category(1, face.markup, len(face))]
+                count += 1
+                ids = {"id": count, "image_id": len(images), "category_id": 1}
+                fields = annotation(record(face, row, measures), face.points)
+                text = json.dumps(ids | fields, allow_nan=False)
+                stream.write(f"{',' if count > 1 else ''}\n {text}")
+            yield row
+        stream.write(f'\n],"categories":{json.dumps(categories)},"images":[\n ')
+        stream.write(",\n ".join(images))
+        stream.write("\n]}\n")
 
 
-def record(face: FaceLandmarks, row: Row) -> FaceRecord:
+def record(face: FaceLandmarks, row: Row, measures: bool = False) -> FaceRecord:
     """A predicted face as a labelled one; frame, time, track and trust become attributes."""
     about = {
         "frame": row.frame,
@@ -265,52 +257,44 @@ def record(face: FaceLandmarks, row: Row) -> FaceRecord:
         "track": face.track,
         "confidence": face.confidence,
         "expected_error": face.expected_error,
+        "eyes_closed": face.eyes_closed,
         "accepted": face.accepted,
         "likelihood": None if face.likelihood == "laplace" else face.likelihood,
+        "occlusion": face.occlusion.tolist() if face.occlusion_trained else None,
+        "measures": face_dicts(Faces.stack([face]), True)[0]["measures"] if measures else None,
     }
     attributes = {name: value for name, value in about.items() if value is not None}
-    if face.occlusion_trained:
-        attributes["occlusion"] = face.occlusion.tolist()
     return FaceRecord.from_landmarks(face, Path(row.image), attributes=attributes)
 
 
-class ParquetWriter:
+def write_parquet(path: Path, rows: Rows, measures: bool) -> Iterator[Row]:
     """One Parquet file with all rows."""
-
-    def __init__(self, path: Path) -> None:
-        parquet = require("pyarrow.parquet", "scale")
-        self._stack = ExitStack()
-        temporary = self._stack.enter_context(whole_file(path))
-        self._writer = self._stack.enter_context(
-            parquet.ParquetWriter(temporary, face_schema(), compression="zstd")
-        )
-        self._rows: list[Row] = []
-
-    def add(self, row: Row) -> None:
-        self._rows.append(row)
-        if len(self._rows) == AT_A_TIME:
-            self._flush()
-
-    def _flush(self) -> None:
-        if self._rows:
-            self._writer.write_table(face_table(self._rows)[0])
-            self._rows = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            self._flush()
-        self._stack.__exit__(kind, error, trace)
+    parquet = require("pyarrow.parquet", "scale")
+    waiting: list[Row] = []
+    schema = face_schema()
+    with whole_file(path) as temporary:
+        writer: Any = None
+        try:
+            for row in rows:
+                waiting.append(row)
+                if len(waiting) == AT_A_TIME:
+                    table = face_table(waiting, measures)[0]
+                    writer = writer or parquet.ParquetWriter(temporary, table.schema, **_PACKED)
+                    writer.write_table(table)
+                    waiting = []
+                yield row
+            table = face_table(waiting, measures)[0] if waiting else schema.empty_table()
+            writer = writer or parquet.ParquetWriter(temporary, table.schema, **_PACKED)
+            writer.write_table(table)
+        finally:
+            if writer is not None:
+                writer.close()
 
 
-def face_table(rows: Sequence[Row]) -> tuple[Any, list[int]]:
+_PACKED: dict[str, Any] = {"compression": "zstd"}
+
+
+def face_table(rows: Sequence[Row], measures: bool = False) -> tuple[Any, list[int]]:
     """The pyarrow table of `face_schema` for some rows, and the row that each of its rows is of.
 
     One row for each face; one without numbers for an image that has none or that failed.
@@ -335,7 +319,12 @@ def face_table(rows: Sequence[Row]) -> tuple[Any, list[int]]:
     taken = arrow.array(index, arrow.int64())
     for name, values in _face_columns(faces).items():
         columns[name] = arrow.array(values, schema.field(name).type, from_pandas=True).take(taken)
-    return arrow.table(columns, schema=schema), origin
+    table = arrow.table(columns, schema=schema)
+    if measures:
+        for name, values in measure_columns(faces.measures).items():
+            column = arrow.array(values, arrow.float64(), from_pandas=True).take(taken)
+            table = table.append_column(name, column)
+    return table, origin
 
 
 def _face_columns(faces: Faces) -> dict[str, Any]:
@@ -351,6 +340,7 @@ def _face_columns(faces: Faces) -> dict[str, Any]:
         "score": faces.scores,
         "confidence": faces.confidence,
         "expected_error": faces.expected_error,
+        "eyes_closed": faces.eyes_closed,
         "visibility_trained": [faces.visibility_trained] * n,
         "covariance_trained": [faces.covariance_trained] * n,
         "box": flat(faces.boxes),
@@ -364,10 +354,10 @@ def _face_columns(faces: Faces) -> dict[str, Any]:
     }
 
 
-def parquet_bytes(part: Part, result: PartResult) -> bytes:
+def parquet_bytes(part: Part, result: PartResult, measures: bool) -> bytes:
     """The Parquet file of a part, with the other columns of a Parquet source."""
     parquet = require("pyarrow.parquet", "scale")
-    table, origin = face_table(result.rows)
+    table, origin = face_table(result.rows, measures)
     if part.kind == "parquet":
         carried = carried_columns(part).take(origin)
         ours = set(table.column_names)
@@ -375,7 +365,7 @@ def parquet_bytes(part: Part, result: PartResult) -> bytes:
             table = table.append_column(f"{CARRIED}{name}" if name in ours else name, carried[name])
     about = {**(table.schema.metadata or {}), COUNTS: json.dumps(vars(Counts.of(result.rows)))}
     content = io.BytesIO()
-    parquet.write_table(table.replace_schema_metadata(about), content, compression="zstd")
+    parquet.write_table(table.replace_schema_metadata(about), content, **_PACKED)
     return content.getvalue()
 
 
@@ -387,29 +377,22 @@ def read_counts(stream: Any, place: str) -> tuple[Counts, list[str]]:
             counts = Counts(**json.loads(file.schema_arrow.metadata[COUNTS]))
             errors = file.read(columns=["error"])["error"].to_pylist() if counts.failed else []
     except Exception as error:  # pyarrow raises many kinds on damaged files
-        raise InputError(
-            f"{place} is damaged ({type(error).__name__}): delete it and give the same command."
-        ) from error
+        raise damaged(place, error) from error
     return counts, [text for text in errors if text]
 
 
-def pts_paths(stem: Path, faces: int) -> list[Path]:
-    """Files for the faces of one image: STEM.pts, STEM~2.pts, STEM~3.pts, ..."""
-    ends = ["", *(f"~{number}" for number in range(2, faces + 1))]
-    return [stem.with_name(f"{stem.name}{end}.pts") for end in ends[:faces]]
-
-
 def write_pts_files(stem: Path, faces: Faces) -> None:
-    """One `.pts` for each face, under the names of `pts_paths`."""
-    for path, face in zip(pts_paths(stem, len(faces)), faces, strict=True):
+    """One `.pts` for each face: STEM.pts, STEM~2.pts, STEM~3.pts, ..."""
+    for number, face in enumerate(faces, 1):
         visible = face.visible() if face.visibility_trained else np.full(len(face), True)
         classes = np.where(visible, Visibility.UNOCCLUDED, Visibility.SELF_OCCLUDED)
-        write_pts(path, face.points, classes)
+        end = "" if number == 1 else f"~{number}"
+        write_pts(stem.with_name(f"{stem.name}{end}.pts"), face.points, classes)
 
 
-_WRITERS: dict[str, Any] = {
-    "json": JsonWriter,
-    "csv": CsvWriter,
-    "coco": CocoWriter,
-    "parquet": ParquetWriter,
+WRITERS: dict[str, Callable[[Path, Rows, bool], Iterator[Row]]] = {
+    "json": write_json,
+    "csv": write_csv,
+    "coco": write_coco,
+    "parquet": write_parquet,
 }

@@ -10,13 +10,13 @@ from __future__ import annotations
 import pickle
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from luvli.errors import InputError
+from luvli.prediction.executors import Done
 from luvli.prediction.isolated import IsolatedWorker
 from luvli.prediction.parts import Part
-from luvli.prediction.worker import JobSettings, PackedModel, WorkOrder
+from luvli.prediction.worker import JobSettings, PackedModel
 from luvli.scale.cluster import connected, cores, knock, own_error
 
 ACTOR_CPUS = 0.4
@@ -28,10 +28,10 @@ class PartActor:
     """Does parts on the cluster, with a child process that does the work."""
 
     def __init__(self, order: Any) -> None:
-        """`order`: reference to a `WorkOrder` in the object store."""
+        """`order`: reference to model and settings in the object store."""
         import ray
 
-        self.worker = IsolatedWorker(ray.get(order))
+        self.worker = IsolatedWorker(*ray.get(order))
         self.worker.start()
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
@@ -44,26 +44,23 @@ class PartActor:
         return {"answer": pickle.dumps((part.count, answer))}
 
 
-@dataclass
 class RayExecutor:
     """Runs a job's parts on a cluster: the one at `address`, or one of this machine's cores."""
 
-    packed: PackedModel
-    address: str | None = None
-    cpus: int | None = None
-    """cores of a cluster that is started for the job; all by default"""
+    def __init__(
+        self, model: PackedModel, address: str | None = None, cpus: int | None = None
+    ) -> None:
+        """`cpus`: cores of a cluster that is started for the job; all by default. An address where
+        nobody listens is refused now, before anything is written."""
+        self.model, self.address, self.cpus = model, address, cpus
+        if address is not None:
+            knock(address)
 
-    def prepare(self) -> None:
-        if self.address is not None:
-            knock(self.address)
-
-    def run(
-        self, parts: Iterator[Part], rows: int, settings: JobSettings, untouched: frozenset[str]
-    ) -> Iterator[tuple[int, dict[str, float]]]:
+    def run(self, parts: Iterator[Part], settings: JobSettings) -> Iterator[Done]:
         """Do the parts; yields how many images each had, and seconds by stage."""
         items = [{"part": part.to_json()} for part in parts]
         with connected(self.address, self.cpus) as ray:
-            order = ray.put(WorkOrder(self.packed, settings, untouched))
+            order = ray.put((self.model, settings))
             try:
                 for row in self._pipeline(ray, items, order).iter_rows():
                     count, answer = pickle.loads(row["answer"])
@@ -84,7 +81,7 @@ class RayExecutor:
         context.target_max_block_size = 1
         pool = min(cores(ray), len(items))
         gpus = float(ray.cluster_resources().get("GPU", 0))
-        share = min(1.0, gpus / pool) if self.packed.provider == "cuda" else 0
+        share = min(1.0, gpus / pool) if self.model.provider == "cuda" else 0
         with warnings.catch_warnings():  # Ray's, that the last parts do not keep everybody busy
             warnings.filterwarnings("ignore", message="The maximum number of concurrent tasks")
             return ray.data.from_items(items, override_num_blocks=len(items)).map(

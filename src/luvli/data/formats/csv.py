@@ -42,8 +42,9 @@ from luvli.files import PathLike, write_text
 _BOX = ("box_x0", "box_y0", "box_x1", "box_y1")
 LABEL_COLUMNS = ("image", "dataset", "face_id", "markup", *_BOX, "box_kind", "score")
 PREDICTED_COLUMNS: dict[str, Any] = {
-    "confidence": float, "expected_error": float, "accepted": lambda cell: cell == "True",
-    "likelihood": str, "frame": int, "time": float, "track": int, "width": int, "height": int,
+    "confidence": float, "expected_error": float, "eyes_closed": float,
+    "accepted": lambda cell: cell == "True", "likelihood": str, "frame": int, "time": float,
+    "track": int, "width": int, "height": int,
 }  # fmt: skip
 """columns of predicted faces, which are attributes of a record, and what their cells hold"""
 

@@ -46,6 +46,7 @@ def face_schema() -> Any:
             ("score", arrow.float64()),
             ("confidence", arrow.float64()),
             ("expected_error", arrow.float64()),
+            ("eyes_closed", arrow.float64()),
             ("accepted", arrow.bool_()),
             ("visibility_trained", arrow.bool_()),
             ("covariance_trained", arrow.bool_()),

@@ -1,0 +1,74 @@
+"""Measures of the faces in a video over time: a table with standard deviations, and a plot."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from luvli.arrays import Floats
+from luvli.data.formats.common import write_rows
+from luvli.errors import require
+from luvli.files import whole_file
+from luvli.measures.measure import Measure
+from luvli.prediction.events import MIN_CONFIDENCE
+from luvli.prediction.parts import Row
+from luvli.prediction.writers import measure_columns, text_file
+
+INTERVAL = 0.95
+"""share of the true values that the plotted bands should hold"""
+
+
+def write_measures(table: Path, plot: Path, rows: Iterable[Row]) -> Iterator[Row]:
+    """The same rows, of whose faces the measures are meanwhile written: one line for each face of
+    each frame. The plot shows the face that was tracked longest."""
+    header: list[str] = []
+    series: dict[int, dict[str, array[float]]] = {}
+    kinds: Mapping[str, Measure] = {}
+    with text_file(table) as stream:
+        for row in rows:
+            faces = row.faces
+            if len(faces):
+                kinds = faces.measures
+                columns = measure_columns(kinds)
+                columns = {
+                    "confidence": faces.confidence,
+                    "eyes_closed": faces.eyes_closed,
+                } | columns
+                tracks = np.zeros(len(faces), int) if faces.track is None else faces.track
+                if not header:
+                    header = ["frame", "time", "track", *columns]
+                    write_rows(stream, [header])
+                for i, track in enumerate(tracks.tolist()):
+                    values = {name: float(column[i]) for name, column in columns.items()}
+                    cells = ["" if np.isnan(v) else round(v, 5) for v in values.values()]
+                    write_rows(stream, [[row.frame, row.time, track, *cells]])
+                    one = series.setdefault(track, {})
+                    for name, value in ({"time": row.time or 0.0} | values).items():
+                        one.setdefault(name, array("d")).append(value)
+            yield row
+    if series:
+        longest = max(series.values(), key=lambda one: len(one["time"]))
+        with whole_file(plot) as temporary:
+            _plot({name: np.array(v) for name, v in longest.items()}, kinds, temporary)
+
+
+def _plot(series: Mapping[str, Floats], kinds: Mapping[str, Measure], path: Path) -> None:
+    """A panel for each measure: its value, and the interval that holds the true one with 95 %."""
+    figures = require("matplotlib.figure", "evaluate")
+    time = series["time"]
+    figure = figures.Figure(figsize=(9, 1.5 * len(kinds)), layout="constrained")
+    panels = figure.subplots(len(kinds), sharex=True, squeeze=False)[:, 0]
+    unsure = series["confidence"] < MIN_CONFIDENCE
+    for axes, (name, kind) in zip(panels, kinds.items(), strict=True):
+        value = np.where(unsure, np.nan, series[name])
+        measure = Measure(value, series[f"{name}_std"], 1.0, kind.unit, kind.likelihood)
+        low, high = measure.interval(INTERVAL)
+        axes.fill_between(time, low, high, alpha=0.3, linewidth=0)
+        axes.plot(time, value, linewidth=1)
+        axes.set_ylabel(f"{name}\n{kind.unit}".replace("_", " ").strip(), fontsize=8)
+    panels[0].set_title(f"with {INTERVAL:.0%} intervals", fontsize=9)
+    panels[-1].set_xlabel("seconds")
+    figure.savefig(path, dpi=100)
