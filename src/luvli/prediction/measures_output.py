@@ -32,7 +32,7 @@ def write_measures(table: Path, plot: Path, rows: Iterable[Row]) -> Iterator[Row
             faces = row.faces
             if len(faces):
                 kinds = faces.measures
-                columns = measure_columns(kinds)
+                columns = measure_columns(faces)
                 columns = {
                     "confidence": faces.confidence,
                     "eyes_closed": faces.eyes_closed,

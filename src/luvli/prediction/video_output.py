@@ -115,12 +115,14 @@ def smooth_rows(rows: Iterable[Row], settings: JobSettings, offline: bool = True
 
 def video_outputs(settings: JobSettings, stem: str, source: str = "") -> dict[str, str]:
     """What the files of one video are called, inside OUT."""
-    suffix = SUFFIXES.get(settings.format, "")
-    names = {"faces": f"{stem}{suffix}" if suffix or settings.format == "pts" else ""}
-    names["drawing"] = f"{stem}{DRAWN}{output_suffix(source or f'{stem}.mp4')}" if settings.draw else ""
+    names = {}
+    if settings.format in (*SUFFIXES, "pts"):
+        names["faces"] = f"{stem}{SUFFIXES.get(settings.format, '')}"
+    if settings.draw:
+        names["drawing"] = f"{stem}{DRAWN}{output_suffix(source or stem + '.mp4')}"
     if settings.measures and not is_uri(settings.out):  # a store has them in the parts
         names |= {"table": f"{stem}{MEASURED}.csv", "plot": f"{stem}{MEASURED}.png"}
-    return {kind: name for kind, name in names.items() if name}
+    return names
 
 
 def write_video(

@@ -12,6 +12,7 @@ import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TextIO, get_args
 
@@ -26,7 +27,6 @@ from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import require, unknown_choice
 from luvli.faces import FaceLandmarks, Faces
 from luvli.files import NOT_UTF8, PathLike, utf8, whole_file
-from luvli.measures.measure import Measures
 from luvli.prediction.containers import carried_columns
 from luvli.prediction.inputs import DRAWN
 from luvli.prediction.parts import Counts, Part, PartResult, Row, damaged, rounded
@@ -72,42 +72,37 @@ def drawing_name(path: str, stem: str) -> str:
     return f"{stem}{DRAWN}{suffix if suffix in WRITABLE else '.png'}"
 
 
-def measure_columns(measures: Measures) -> dict[str, Any]:
-    """Value and standard deviation (n,) of each measure, under the names of table columns; of an
-    infinite standard deviation the value says nothing."""
+def face_dicts(faces: Faces, measures: bool = False) -> list[dict[str, Any]]:
+    """A JSON object for each face; with `measures` also value and standard deviation of each."""
+    fields = faces.to_dicts()
+    if measures and fields:
+        known = measure_columns(faces)
+        for i, face in enumerate(fields):
+            values = {name: round(float(column[i]), 5) for name, column in known.items()}
+            face["measures"] = {n: v if np.isfinite(v) else None for n, v in values.items()}
+    return fields
+
+
+def measure_columns(faces: Faces) -> dict[str, Any]:
+    """(n,) of each measure, under the names NAME and NAME_std."""
     columns = {}
-    for name, measure in measures.items():
+    for name, measure in faces.measures.items():
         columns[name] = np.asarray(measure.value)
         columns[f"{name}_std"] = np.asarray(measure.std)
     return columns
 
 
-def face_dicts(faces: Faces, measures: bool = False) -> list[dict[str, Any]]:
-    """A JSON object for each face; with `measures` also [value, standard deviation] of each."""
-    fields = faces.to_dicts()
-    if measures and fields:
-        known = faces.measures
-        for i, face in enumerate(fields):
-            face["measures"] = {
-                name: [round(float(each.value[i]), 5), round(float(each.std[i]), 5)]
-                for name, each in known.items()
-            }
-    return fields
-
-
 def json_record(row: Row, measures: bool = False) -> str:
     """A row as one JSON object: its name and its faces, or the sentence why not."""
-    from pydantic_core import to_json
-
-    fields: dict[str, Any] = {} if row.frame is None else {"frame": row.frame, "time": row.time}
+    fields: dict[str, Any] = {"image": row.image}
+    if row.frame is not None:
+        fields |= {"frame": row.frame, "time": row.time}
     fields["faces"] = face_dicts(row.faces, measures)
     for face in fields["faces"]:
         face.pop("time", None)
     if row.error:
         fields["error"] = row.error
-    # the name by itself: as \\udcff what is no text
-    rest = to_json(fields, inf_nan_mode="null").decode("utf-8")[1:]
-    return f"{json.dumps({'image': row.image})[:-1]},{rest}"
+    return json.dumps(fields, separators=(",", ":"), allow_nan=False)
 
 
 @contextmanager
@@ -144,8 +139,8 @@ def write_json(path: Path, rows: Rows, measures: bool) -> Iterator[Row]:
             elif not len(row.faces) and row.frame is None:  # a frame need not have a face
                 without.append(row.image)
             yield row
-        rest = {"without_face": without, "failed": list(failed)}
-        lists = {name: values for name, values in rest.items() if values}
+        end = {"without_face": without, "failed": list(failed)}
+        lists = {name: values for name, values in end.items() if values}
         stream.write("\n]" + ("," + json.dumps(lists)[1:-1] if lists else "") + "}\n")
 
 
@@ -155,15 +150,13 @@ def write_csv(path: Path, rows: Rows, measures: bool) -> Iterator[Row]:
     header: list[str] = []
     with text_file(path) as stream:
         for row in rows:
-            if len(row.faces):
-                columns = _csv_columns(row, measures)
+            for face in face_dicts(row.faces, measures):
+                cells = _csv_cells(row, face)
                 if not header:
-                    header = list(columns)
+                    header = list(cells)
                     write_rows(stream, [header])
-                lines = zip(*columns.values(), strict=True)
-                # NaN is not equal to itself
-                write_rows(stream, ([_cell(value) for value in line] for line in lines))
-            elif row.frame is None and not row.error:
+                write_rows(stream, [["" if cell is None else cell for cell in cells.values()]])
+            if not len(row.faces) and row.frame is None and not row.error:
                 without.append(row.image)
             yield row
         if not header:
@@ -173,52 +166,30 @@ def write_csv(path: Path, rows: Rows, measures: bool) -> Iterator[Row]:
         write_rows(stream, ([image_cell(name), *empty] for name in without))
 
 
-def _cell(value: Any) -> Any:
-    return "" if value is None or value != value else value  # NaN is not equal to itself
-
-
-def _csv_columns(row: Row, measures: bool) -> dict[str, list[Any]]:
-    """The columns of `luvli.data.formats.csv` for the faces of a row, in their order."""
-    faces = row.faces
-    n, k = faces.points.shape[:2]
-    same = {
-        "image": image_cell(row.image),
-        "markup": faces.markup,
-        "box_kind": "detector",
-        "likelihood": None if faces.likelihood == "laplace" else faces.likelihood,
-        "frame": row.frame,
-        "time": row.time,
-        "width": row.size[0] or None,
-        "height": row.size[1] or None,
-    }
-    each: dict[str, Any] = {f"box_{e}": faces.boxes[:, i] for i, e in enumerate(_EDGES)}
-    each |= {"score": faces.scores, "accepted": faces.accepted, "track": faces.track}
-    each |= {name: getattr(faces, name) for name in ("confidence", "expected_error", "eyes_closed")}
+def _csv_cells(row: Row, face: dict[str, Any]) -> dict[str, Any]:
+    """The columns of `luvli.data.formats.csv` for one face, in their order."""
     names = (*LABEL_COLUMNS, *PREDICTED_COLUMNS, "attributes")
-    columns: dict[str, list[Any]] = {
-        name: [same.get(name)] * n if each.get(name) is None else each[name].tolist()
-        for name in names
-    }
-    if measures:
-        columns |= {name: v.tolist() for name, v in measure_columns(faces.measures).items()}
-    visible = faces.visible() if faces.visibility_trained else np.ones((n, k), bool)
-    located = visible & np.isfinite(faces.points).all(axis=2)
-    axes: dict[str, Any] = {
-        "x": faces.points[:, :, 0],
-        "y": faces.points[:, :, 1],
-        "class": np.where(located, Visibility.UNOCCLUDED, Visibility.SELF_OCCLUDED),
-        "visibility": faces.visibility,
-    }
-    if faces.occlusion_trained:
-        axes["occlusion"] = faces.occlusion
-    if faces.covariance_trained:
-        axes["xx"], axes["xy"] = faces.covariance[:, :, 0, 0], faces.covariance[:, :, 0, 1]
-        axes["yy"] = faces.covariance[:, :, 1, 1]
-    lists = {axis: values.T.tolist() for axis, values in axes.items()}
-    return columns | {f"{axis}_{j}": lists[axis][j] for j in range(k) for axis in lists}
+    about = row_fields(row) | {"image": image_cell(row.image), "box_kind": "detector"}
+    about |= dict(zip(("box_x0", "box_y0", "box_x1", "box_y1"), face["box"], strict=True))
+    cells: dict[str, Any] = {name: about.get(name, face.get(name)) for name in names}
+    cells |= face.get("measures", {})
+    for j, ((x, y), visibility) in enumerate(zip(face["points"], face["visibility"], strict=True)):
+        visible = x is not None and (visibility > 0.5 or not face["visibility_trained"])
+        kind = Visibility.UNOCCLUDED if visible else Visibility.SELF_OCCLUDED
+        cells |= {f"x_{j}": x, f"y_{j}": y, f"class_{j}": int(kind), f"visibility_{j}": visibility}
+        if face.get("occlusion_trained"):
+            cells[f"occlusion_{j}"] = face["occlusion"][j]
+        if face["covariance_trained"]:
+            (xx, xy), (_, yy) = face["covariance"][j]
+            cells |= {f"xx_{j}": xx, f"xy_{j}": xy, f"yy_{j}": yy}
+    return cells
 
 
-_EDGES = ("x0", "y0", "x1", "y1")
+def row_fields(row: Row) -> dict[str, Any]:
+    """Where a row is from, as columns; None for what is not known."""
+    width, height = (side or None for side in row.size)
+    return {"image": row.image, "frame": row.frame, "time": row.time, "width": width,
+            "height": height}  # fmt: skip
 
 
 def write_coco(path: Path, rows: Rows, measures: bool) -> Iterator[Row]:
@@ -270,25 +241,17 @@ def record(face: FaceLandmarks, row: Row, measures: bool = False) -> FaceRecord:
 def write_parquet(path: Path, rows: Rows, measures: bool) -> Iterator[Row]:
     """One Parquet file with all rows."""
     parquet = require("pyarrow.parquet", "scale")
-    waiting: list[Row] = []
-    schema = face_schema()
+    source = iter(rows)
     with whole_file(path) as temporary:
-        writer: Any = None
-        try:
-            for row in rows:
-                waiting.append(row)
-                if len(waiting) == AT_A_TIME:
-                    table = face_table(waiting, measures)[0]
-                    writer = writer or parquet.ParquetWriter(temporary, table.schema, **_PACKED)
-                    writer.write_table(table)
-                    waiting = []
-                yield row
-            table = face_table(waiting, measures)[0] if waiting else schema.empty_table()
-            writer = writer or parquet.ParquetWriter(temporary, table.schema, **_PACKED)
+        some = list(islice(source, AT_A_TIME))
+        table = face_table(some, measures)[0] if some else face_schema().empty_table()
+        with parquet.ParquetWriter(temporary, table.schema, **_PACKED) as writer:
             writer.write_table(table)
-        finally:
-            if writer is not None:
-                writer.close()
+            while some:
+                yield from some
+                some = list(islice(source, AT_A_TIME))
+                if some:
+                    writer.write_table(face_table(some, measures)[0])
 
 
 _PACKED: dict[str, Any] = {"compression": "zstd"}
@@ -300,58 +263,26 @@ def face_table(rows: Sequence[Row], measures: bool = False) -> tuple[Any, list[i
     One row for each face; one without numbers for an image that has none or that failed.
     """
     arrow = require("pyarrow", "scale")
-    faces = Faces.concatenate([row.faces for row in rows])
-    origin = [i for i, row in enumerate(rows) for _ in range(max(len(row.faces), 1))]
-    numbers = iter(range(len(faces)))
-    index = [next(numbers) if len(rows[i].faces) else None for i in origin]
-    status = ["failed" if rows[i].error else "face" if len(rows[i].faces) else "no face"
-              for i in origin]  # fmt: skip
-    columns: dict[str, Any] = {
-        "image": [utf8(rows[i].image) for i in origin],  # names of files need not be words
-        "status": status,
-        "error": [utf8(rows[i].error) if rows[i].error else None for i in origin],
-        "frame": [rows[i].frame for i in origin],
-        "time": [rows[i].time for i in origin],
-        "width": [rows[i].size[0] or None for i in origin],
-        "height": [rows[i].size[1] or None for i in origin],
-    }
     schema = face_schema()
-    taken = arrow.array(index, arrow.int64())
-    for name, values in _face_columns(faces).items():
-        columns[name] = arrow.array(values, schema.field(name).type, from_pandas=True).take(taken)
-    table = arrow.table(columns, schema=schema)
-    if measures:
-        for name, values in measure_columns(faces.measures).items():
-            column = arrow.array(values, arrow.float64(), from_pandas=True).take(taken)
-            table = table.append_column(name, column)
-    return table, origin
+    names = list(measure_columns(rows[0].faces[:0])) if measures else []
+    for name in names:
+        schema = schema.append(arrow.field(name, arrow.float64()))
+    cells, origin = [], []
+    for i, row in enumerate(rows):
+        # names of files need not be words
+        about = row_fields(row) | {"image": utf8(row.image), "error": utf8(row.error) or None}
+        for face in face_dicts(row.faces, measures) or [{}]:
+            lists = {name: _flat(v) for name, v in face.items() if isinstance(v, list)}
+            status = "failed" if row.error else "face" if face else "no face"
+            cells.append(face | lists | face.get("measures", {}) | about | {"status": status})
+            origin.append(i)
+    return arrow.Table.from_pylist(cells, schema), origin
 
 
-def _face_columns(faces: Faces) -> dict[str, Any]:
-    """Values for each face: numbers, or flat lists of them; NaN is null."""
-    n = len(faces)
-
-    def flat(values: Any) -> Any:
-        return list(values.reshape(n, -1)) if n else []
-
-    optional = {"accepted": faces.accepted, "track": faces.track}
-    return {
-        "markup": [faces.markup] * n,
-        "score": faces.scores,
-        "confidence": faces.confidence,
-        "expected_error": faces.expected_error,
-        "eyes_closed": faces.eyes_closed,
-        "visibility_trained": [faces.visibility_trained] * n,
-        "covariance_trained": [faces.covariance_trained] * n,
-        "box": flat(faces.boxes),
-        "points": flat(faces.points),
-        "covariance": flat(faces.covariance),
-        "likelihood": [None if faces.likelihood == "laplace" else faces.likelihood] * n,
-        "visibility": flat(faces.visibility),
-        "occlusion_trained": [faces.occlusion_trained or None] * n,
-        "occlusion": flat(faces.occlusion) if faces.occlusion_trained else [None] * n,
-        **{name: [None] * n if values is None else values for name, values in optional.items()},
-    }
+def _flat(values: list[Any]) -> list[Any]:
+    if values and isinstance(values[0], list):
+        return [number for each in values for number in _flat(each)]
+    return values
 
 
 def parquet_bytes(part: Part, result: PartResult, measures: bool) -> bytes:
