@@ -35,9 +35,12 @@ def list_models() -> None:
             figures = [*errors, f"{best.milliseconds:.1f} ms"]
         use = "any" if is_open(card.licence) else "research only"
         rows.append([name, card.version, use, *figures, size])
-    head = ["model", "version", "use", "300-W", "MERL-RAV", "a face", "size (ONNX + safetensors)"]
+    head = ["model", "version", "use", "300-W*", "MERL-RAV*", "a face", "size (ONNX + safetensors)"]
     print_table(head, rows)
-    typer.echo("errors on held-out faces, image alone: luvli models show NAME has the details.")
+    typer.echo(
+        "* error on held-out training photographs, image alone, without 300-W's challenge faces: not "
+        "comparable with published test figures. luvli models show NAME has the details."
+    )
 
 
 @models.command("show")

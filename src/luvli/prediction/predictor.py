@@ -88,10 +88,11 @@ class CroppedFaces(NamedTuple):
     @classmethod
     def join(cls, parts: Sequence[CroppedFaces]) -> CroppedFaces:
         """The faces of several images, one after the other."""
-        if len(parts) == 1:
-            return parts[0]
         return cls(
-            *([item for field in column for item in field] for column in zip(*parts, strict=True))
+            [box for part in parts for box in part.boxes],
+            [crop for part in parts for crop in part.crops],
+            [pixels for part in parts for pixels in part.pixels],
+            [size for part in parts for size in part.sizes],
         )
 
 
