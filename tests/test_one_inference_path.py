@@ -6,6 +6,7 @@ crop with an enlargement of 1.25, heat-map corners. One more in our own manner.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from luvli.image import affine as affines
 from luvli.image.box import Box
 from luvli.image.crop import warp_affine
 from luvli.markup import get_markup
+from luvli.network.backend import Windows
 from luvli.network.config import NetworkConfig
 
 torch = pytest.importorskip("torch", reason="needs PyTorch to build networks")
@@ -148,14 +150,15 @@ def test_all_ways_crop_and_calibrate_alike(
         pixels = np.asarray(Image.open(str(record.image)))
         to_mirror = affines.compose(affines.mirror(width), crop.affine)
         if crop.convention != "pixel-centre":  # mirrors the pixels of its crop
-            other = network(crop.warp(pixels)[None, :, ::-1])
+            view = crop.warp(pixels)[:, ::-1]
         else:
-            other = network(warp_affine(pixels, to_mirror, 64)[None])
+            view = warp_affine(pixels, to_mirror, 64)
+        window = replace(Windows.of_crops(1, info), affines=to_mirror[None])
+        other = network(view[None], window)
         mirrored = affines.invert(to_mirror)
         there = affines.apply(mirrored, other.points[0])[flip]
         spread = affines.push_covariance(mirrored, other.covariance[0])
-        covered = other.occlusion[0] if info.occlusion_trained else None
-        spread = info.calibration.in_image(spread, covered)[flip]
+        spread = spread[flip]
         off = (face.points - there) / 2
         wanted = (face.covariance + spread) / 2 + off[:, :, None] * off[:, None, :]
         assert label.covariance is not None

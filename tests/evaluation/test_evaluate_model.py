@@ -36,7 +36,7 @@ class SameFace:
     def __init__(self) -> None:
         self.info = ModelInfo(name="same", config=NetworkConfig(input_size=64, unets=1, order=0))
 
-    def __call__(self, crops):
+    def __call__(self, crops, windows=None):
         longer = (HIGH - LOW).max()
         middle = (LOW + HIGH) / 2
         points = (SHAPE - middle) / longer * 64 / self.info.enlarge + 31.5

@@ -10,7 +10,7 @@ import pytest
 
 from luvli.errors import InputError
 from luvli.faces import Faces
-from luvli.network.backend import FIELDS, faces_in_crops, output_shapes
+from luvli.network.backend import FIELDS, faces_in_crops, network_outputs
 from luvli.network.config import NetworkConfig
 from luvli.network.model_info import ModelInfo
 
@@ -66,7 +66,7 @@ def test_a_covariance_that_rounding_made_singular_stays_one() -> None:
     "heads", [{}, {"occlusion": True}, {"failure_head": 5}, {"occlusion": True, "failure_head": 5}]
 )
 def test_every_output_has_a_field(heads: dict[str, Any]) -> None:
-    shapes = output_shapes(NetworkConfig(**heads))
+    shapes = network_outputs(NetworkConfig(**heads))
     assert next(iter(shapes)) == "landmarks"
     assert {FIELDS[name] for name in shapes} <= {field.name for field in fields(Faces)}
     assert len(shapes) == 3 + len(heads)

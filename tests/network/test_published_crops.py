@@ -64,7 +64,7 @@ class Oracle:
     def __init__(self, info: ModelInfo, shape: Floats, first: int) -> None:
         self.info, self.shape, self.first, self.threads = info, shape, first, 1
 
-    def __call__(self, crops: np.ndarray) -> Faces:
+    def __call__(self, crops: np.ndarray, windows: object = None) -> Faces:
         size = self.info.config.input_size
         side = SPAN * self.info.enlarge
         scale = size / side

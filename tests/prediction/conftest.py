@@ -79,7 +79,7 @@ class DiscBackend:
         self.rng = np.random.default_rng(0)
         self.calls: list[int] = []
 
-    def __call__(self, crops: NDArray[np.uint8]) -> Faces:
+    def __call__(self, crops: NDArray[np.uint8], windows: object = None) -> Faces:
         self.calls.append(len(crops))
         points, spreads = [], []
         for crop in crops:

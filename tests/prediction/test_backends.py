@@ -13,6 +13,7 @@ import pytest
 import luvli
 from luvli.errors import InputError
 from luvli.network.config import NetworkConfig
+from luvli.network.description import Description
 from luvli.network.model_info import ModelInfo
 from luvli.prediction.onnx_backend import OnnxBackend
 
@@ -123,8 +124,12 @@ def test_metadata_tells_all(tiny: dict[str, Path]) -> None:
     assert model.info.config.input_size == 64
     assert model.info == luvli.load(tiny["torch"], backend="torch").info
     props = model.backend.session.get_modelmeta().custom_metadata_map
-    assert props["markup"] == "ibug68" and props["input_size"] == "64"
-    assert props["visibility_trained"] == "true" and props["calibrated"] == "true"
+    about = Description.model_validate_json(props["description"])
+    assert (about.markup, about.crop.size, about.crop.enlarge) == ("ibug68", 64, 1.25)
+    assert about.visibility_trained and about.calibration is not None
+    session = model.backend.session
+    described = {name: tensor.shape for name, tensor in (about.inputs | about.outputs).items()}
+    assert described == {t.name: t.shape for t in (*session.get_inputs(), *session.get_outputs())}
 
 
 def test_untrained_visibility_is_said(tmp_path: Path, tiny: dict[str, Path]) -> None:

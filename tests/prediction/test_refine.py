@@ -145,7 +145,7 @@ def test_the_failure_score_is_that_of_the_last_crop() -> None:
     """Two faces, one of them cropped twice: each has the score of the crop it came from."""
 
     class Counting(DiscBackend):
-        def __call__(self, crops: np.ndarray) -> Faces:
+        def __call__(self, crops: np.ndarray, windows: object = None) -> Faces:
             seen = sum(self.calls)
             logits = seen + np.arange(len(crops), dtype=np.float64)
             return replace(super().__call__(crops), failure_logit=logits)

@@ -10,7 +10,7 @@ faces, with the rest of the failure model.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -26,7 +26,6 @@ from luvli.calibration.model_file import ModelFile
 from luvli.data.record import FaceRecord
 from luvli.errors import require
 from luvli.image import affine
-from luvli.network.backend import INPUT, faces_in_crops, output_shapes
 from luvli.network.onnx_graph import BOTTLENECKS
 from luvli.prediction import refine
 from luvli.prediction.onnx_backend import OnnxBackend
@@ -115,11 +114,10 @@ class _BottleneckBackend(OnnxBackend):
         self.session = self.session_of(proto.SerializeToString())
         self.bottlenecks: list[NDArray[np.float32]] = []
 
-    def __call__(self, crops: NDArray[np.uint8]) -> Any:
-        names = [*output_shapes(self.info.config), BOTTLENECKS]
-        outputs = dict(zip(names, self.session.run(names, {INPUT: crops}), strict=True))
-        self.bottlenecks.append(outputs.pop(BOTTLENECKS))
-        return faces_in_crops(outputs, self.info)
+    def _run(self, inputs: Mapping[str, NDArray[Any]]) -> list[NDArray[np.float32]]:
+        *outputs, bottlenecks = self.session.run([*self._outputs, BOTTLENECKS], inputs)
+        self.bottlenecks.append(bottlenecks)
+        return outputs
 
 
 def train_head(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from luvli.arrays import Floats
 from luvli.errors import InputError
@@ -15,30 +17,82 @@ from luvli.likelihood.covariance import determinant
 from luvli.network.config import NetworkConfig
 from luvli.network.model_info import ModelInfo
 
-INPUT = "crops"
-OUTPUTS = ("landmarks", "covariance", "visibility")
-OCCLUSION = "occlusion"
-FAILURE = "failure_logit"
-"""names in an ONNX graph; the last two outputs only where the network has them"""
+CROPS, AFFINE, BOX, SCORE = "crops", "affine", "box", "score"
+"""names of the inputs of an ONNX file"""
+OCCLUSION, FAILURE = "occlusion", "failure_logit"
+"""outputs of networks that were built with them"""
+CONFIDENCE, EXPECTED_ERROR = "confidence", "expected_error"
+"""outputs of models with a failure model"""
 FIELDS = {
     "landmarks": "points",
     "covariance": "covariance",
     "visibility": "visibility",
     OCCLUSION: "occlusion",
     FAILURE: "failure_logit",
+    CONFIDENCE: "confidence",
+    EXPECTED_ERROR: "expected_error",
 }
-"""outputs -> fields of `Faces`"""
+"""outputs of an ONNX file -> fields of `Faces`"""
 
 
-def output_shapes(config: NetworkConfig) -> dict[str, tuple[int, ...]]:
-    """The outputs of a network's ONNX graph in their order, each without its first axis, the
-    faces."""
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """Where n crops lie in their images."""
+
+    affines: Floats
+    """(n, 2, 3) from image to crop pixels, as in `Crop.affine`"""
+    boxes: Floats
+    """(n, 4) of the faces, in image pixels"""
+    scores: Floats
+    """(n,) of the detector; 1 for boxes that somebody gave"""
+
+    @classmethod
+    def of_crops(cls, count: int, info: ModelInfo) -> Windows:
+        """Of images that are face crops by themselves."""
+        size = info.config.input_size
+        middle, half = (size - 1) / 2, size / info.enlarge / 2
+        box = [middle - half, middle - half, middle + half, middle + half]
+        return cls(np.tile(np.eye(2, 3), (count, 1, 1)), np.tile(box, (count, 1)), np.ones(count))
+
+    def __getitem__(self, which: slice) -> Windows:
+        return Windows(self.affines[which], self.boxes[which], self.scores[which])
+
+    def inputs(self, crops: ImageArray) -> dict[str, NDArray[Any]]:
+        """The inputs of an ONNX file by name, with these crops (n, S, S, 3)."""
+        arrays = (self.affines, self.boxes, self.scores)
+        places = zip((AFFINE, BOX, SCORE), arrays, strict=True)
+        return {CROPS: np.ascontiguousarray(crops)} | {k: v.astype(np.float32) for k, v in places}
+
+
+def input_types(config: NetworkConfig) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Type and shape of the inputs of an ONNX file, without the first axis, the faces."""
+    side = config.input_size
+    return {
+        CROPS: ("uint8", (side, side, 3)),
+        AFFINE: ("float", (2, 3)),
+        BOX: ("float", (4,)),
+        SCORE: ("float", ()),
+    }
+
+
+def network_outputs(config: NetworkConfig) -> dict[str, tuple[int, ...]]:
+    """The outputs of a network and their shapes, each without its first axis, the faces."""
     k = config.landmarks
-    shapes: dict[str, tuple[int, ...]] = dict(zip(OUTPUTS, ((k, 2), (k, 2, 2), (k,)), strict=True))
+    shapes: dict[str, tuple[int, ...]] = {
+        "landmarks": (k, 2), "covariance": (k, 2, 2), "visibility": (k,)
+    }  # fmt: skip
     if config.occlusion:
         shapes[OCCLUSION] = (k,)
     if config.failure_head:
         shapes[FAILURE] = ()
+    return shapes
+
+
+def output_shapes(info: ModelInfo) -> dict[str, tuple[int, ...]]:
+    """The outputs of a model's ONNX file in their order: the network's, and the confidence."""
+    shapes = network_outputs(info.config)
+    if info.trust is not None and info.trust.failure_model is not None:
+        shapes |= {CONFIDENCE: (), EXPECTED_ERROR: ()}
     return shapes
 
 
@@ -95,6 +149,9 @@ class Backend(Protocol):
     @property
     def threads(self) -> int: ...
 
-    def __call__(self, crops: ImageArray) -> Faces:
-        """uint8 RGB crops (n, S, S, 3), as `info.crop_for` cuts them -> faces in crop pixels."""
+    def __call__(self, crops: ImageArray, windows: Windows | None = None) -> Faces:
+        """uint8 RGB crops (n, S, S, 3), as `info.crop_for` cuts them -> faces in crop pixels, with
+        calibrated covariances and confidence, without boxes. `windows` say where the crops lie in
+        their images; by default they are images of their own.
+        """
         ...

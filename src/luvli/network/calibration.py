@@ -1,8 +1,8 @@
 """`Calibration`: what makes a model's ellipses hold what they promise.
 
-Fitted by `luvli.calibration.covariance` and kept in the model file. The factors are applied inside
-the network's last step (`ModelInfo.cholesky_factors`), the added variances on the way back to the
-image (`ModelInfo.to_image`), so that everything after it sees calibrated covariances.
+Fitted by `luvli.calibration.covariance` and kept in the model file. Every model gives calibrated
+covariances: an ONNX file by its last nodes (`luvli.network.onnx_outputs`), a network in PyTorch by
+`luvli.network.inference.finish`.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """The one way from crops to predictions, for a network in PyTorch.
 
-Prediction, validation, relabelling, evaluation and export all go through `CropPredictor`;
-the ONNX graph is written from it and compared with it. What a crop is, the model's own
-information says (`ModelInfo.crop_for`).
+Validation, relabelling, evaluation, export and prediction with PyTorch all go through
+`CropPredictor`; the ONNX graph is written from it and compared with it. What a crop is, the model
+itself says (`ModelInfo.crop_for`).
 """
 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,10 @@ from torch import Tensor
 from luvli.errors import InputError, check_range, unknown_choice
 from luvli.faces import Faces
 from luvli.files import PathLike
+from luvli.image import affine
 from luvli.image.read import ImageArray
 from luvli.likelihood.covariance import from_cholesky
-from luvli.network.backend import faces_in_crops, output_shapes
+from luvli.network.backend import Windows, faces_in_crops, network_outputs
 from luvli.network.config import NetworkConfig
 from luvli.network.model import LUVLi
 from luvli.network.model_info import ModelInfo
@@ -97,11 +99,12 @@ class CropPredictor:
     def threads(self) -> int:
         return torch.get_num_threads()
 
-    def __call__(self, crops: ImageArray) -> Faces:
+    def __call__(self, crops: ImageArray, windows: Windows | None = None) -> Faces:
         """uint8 RGB crops (B, S, S, 3) -> faces in crop pixels."""
         if not len(crops):  # PyTorch cannot reshape nothing
             size = self.network.config.input_size
             return self(np.zeros((1, size, size, 3), np.uint8))[:0]
+        windows = windows or Windows.of_crops(len(crops), self.info)
         if self._process != os.getpid():
             # OpenMP's threads do not survive a fork, and it waits for them for ever
             torch.set_num_threads(1)
@@ -115,11 +118,12 @@ class CropPredictor:
             outputs = self.predict(torch.from_numpy(np.ascontiguousarray(crops)).to(device))
         if was_training:
             network.train()
-        return faces_in_crops({name: o.cpu().numpy() for name, o in outputs.items()}, self.info)
+        faces = faces_in_crops({name: o.cpu().numpy() for name, o in outputs.items()}, self.info)
+        return finish(faces, self.info, windows)
 
     def predict(self, crops: Tensor) -> dict[str, Tensor]:
-        """uint8 crops (B, S, S, 3) -> the outputs named in `luvli.network.backend.FIELDS`, in crop
-        pixels and in the network's precision. The last U-net's prediction counts.
+        """uint8 crops (B, S, S, 3) -> the `network_outputs` in crop pixels and in the network's
+        precision, the factors of the calibration included. The last U-net's prediction counts.
         """
         config = self.network.config
         dtype = next(self.network.parameters()).dtype
@@ -133,4 +137,22 @@ class CropPredictor:
             outputs.append(output.occlusion_logit.sigmoid())
         if output.failure_logit is not None:
             outputs.append(output.failure_logit)
-        return dict(zip(output_shapes(config), outputs, strict=True))
+        return dict(zip(network_outputs(config), outputs, strict=True))
+
+
+def finish(faces: Faces, info: ModelInfo, windows: Windows) -> Faces:
+    """What the last part of an ONNX file does (`luvli.network.onnx_outputs`): the added variances
+    of the calibration, confidence and expected error. `faces` are in crop pixels."""
+    calibration, trust = info.calibration, info.trust
+    in_image = faces.transform(affine.invert(windows.affines))
+    if calibration is not None:
+        occlusion = faces.occlusion if info.occlusion_trained else None
+        covariance = calibration.in_image(in_image.covariance, occlusion, in_image.points)
+        in_image = replace(in_image, covariance=covariance)
+        in_crop = affine.push_covariance(windows.affines, covariance)
+        faces = replace(faces, covariance=in_crop)
+    if trust is None or trust.failure_model is None:
+        return faces
+    placed = replace(in_image, boxes=windows.boxes, scores=windows.scores)
+    confidence, expected_error = trust.failure_model(placed)
+    return replace(faces, confidence=confidence, expected_error=expected_error)

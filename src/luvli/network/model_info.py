@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from luvli.arrays import Floats
 from luvli.errors import InputError
-from luvli.faces import Faces
-from luvli.image import affine
 from luvli.image.box import Box
 from luvli.image.crop import Convention, Crop
 from luvli.image.detect import DetectorName
@@ -23,7 +19,7 @@ from luvli.network.calibration import Calibration
 from luvli.network.config import NetworkConfig
 from luvli.trust.trust import Trust
 
-FORMAT = "luvli-onnx-1"
+FORMAT = "luvli-onnx-2"
 """changes when old readers could no longer read a file"""
 
 DEFAULT_ENLARGE = 1.1
@@ -44,7 +40,6 @@ class ModelInfo(BaseModel):
     enlarge: float = Field(default=DEFAULT_ENLARGE, ge=0.1, le=100)
     """side of the square crop / longer side of the tight landmark box"""
     calibration: Calibration | None = None
-    """its factors are applied inside the model, the rest of it by `to_image`"""
     trust: Trust | None = None
     """when to trust the model: failure model, conformal radii, triage (`luvli calibrate`)"""
     measures: MeasureCalibration | None = None
@@ -87,18 +82,6 @@ class ModelInfo(BaseModel):
             )
         return np.sqrt(self.calibration.scale)
 
-    def to_image(self, faces: Faces, affines: Floats, **changes: Any) -> Faces:
-        """Faces in crop pixels moved to their images, where the calibration ends.
-
-        `affines` (n, 2, 3) lead from each crop to its image; `changes` are other fields to set.
-        """
-        covariance = affine.push_covariance(affines, faces.covariance)
-        points = affine.apply(affines, faces.points)
-        if self.calibration is not None:
-            occlusion = faces.occlusion if self.occlusion_trained else None
-            covariance = self.calibration.in_image(covariance, occlusion, points)
-        return replace(faces, points=points, covariance=covariance, **changes)
-
     @classmethod
     def from_training(cls, name: str, config: NetworkConfig, info: Mapping[str, Any]) -> ModelInfo:
         """From a safetensors file's configuration and free-form info.
@@ -127,23 +110,8 @@ class ModelInfo(BaseModel):
             ) from error
 
     def to_metadata(self) -> dict[str, str]:
-        """Strings for ONNX `metadata_props`: a format mark, the whole as JSON, and the fields
-        that other programs may want, each by itself."""
-        config = self.config
-        plain = {
-            "name": self.name,
-            "version": self.version,
-            "licence": self.licence,
-            "input_size": str(config.input_size),
-            "enlarge": repr(self.enlarge),
-            "markup": config.markup,
-            "likelihood": self.likelihood,
-            "visibility_trained": str(config.visibility_trained).lower(),
-            "occlusion_trained": str(self.occlusion_trained).lower(),
-            "calibrated": str(self.calibration is not None).lower(),
-            "confidence": str(bool(self.trust and self.trust.failure_model)).lower(),
-        }
-        return {"format": FORMAT, "luvli": self.model_dump_json(), **plain}
+        """Strings for ONNX `metadata_props` that `from_metadata` reads."""
+        return {"format": FORMAT, "luvli": self.model_dump_json()}
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, str], where: str) -> ModelInfo:

@@ -16,9 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from luvli.errors import InputError
-from luvli.network.backend import INPUT, output_shapes
+from luvli.network.backend import CROPS, input_types, network_outputs, output_shapes
 from luvli.network.config import POOLINGS, NetworkConfig
+from luvli.network.description import metadata
 from luvli.network.model_info import ModelInfo
+from luvli.network.onnx_outputs import final_outputs
 from luvli.network.pixels import STRIDE, heatmap_to_crop
 
 _Weights = Mapping[str, NDArray[Any]]
@@ -39,36 +41,43 @@ def build_graph(weights: _Weights, info: ModelInfo) -> Any:
     """The `onnx.ModelProto` of a network in eval mode, calibration and metadata included."""
     import onnx
 
-    config = info.config
-    graph = _Graph(weights)
-    heatmaps, bottlenecks = _trunk(graph, config, _images(graph, config))
-    results = _predictions(graph, info, heatmaps, bottlenecks)
-    shapes = output_shapes(config)
-    for result, name in zip(results, shapes, strict=True):
-        graph.node("Identity", [result], name=name)
-    side = config.input_size
-    kind = onnx.TensorProto
+    graph = Graph(weights)
+    heatmaps, bottlenecks = _trunk(graph, info.config, _images(graph, info.config))
+    raw = _predictions(graph, info, heatmaps, bottlenecks)
     proto = onnx.helper.make_model(
-        onnx.helper.make_graph(
-            graph.nodes,
-            info.name,
-            [onnx.helper.make_tensor_value_info(INPUT, kind.UINT8, ["faces", side, side, 3])],
-            [
-                onnx.helper.make_tensor_value_info(name, kind.FLOAT, ["faces", *shape])
-                for name, shape in shapes.items()
-            ],
-            graph.constants,
-        ),
+        onnx.helper.make_graph([], info.name, [], []),
         producer_name="luvli",
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
         ir_version=IR_VERSION,
     )
-    onnx.helper.set_model_props(proto, info.to_metadata())
+    finish_graph(proto, graph, info, raw)
     onnx.checker.check_model(proto, full_check=True)
     return proto
 
 
-class _Graph:
+def finish_graph(proto: Any, graph: Graph, info: ModelInfo, raw: Mapping[str, str]) -> None:
+    """Add nodes from the network's outputs, by name, to the file's; its inputs, outputs and
+    metadata."""
+    import onnx
+
+    describe = onnx.helper.make_tensor_value_info
+    outputs = final_outputs(graph, info, raw)
+    shapes = output_shapes(info)
+    for name in shapes:
+        graph.node("Identity", [outputs[name]], name=name)
+    del proto.graph.input[:], proto.graph.output[:]
+    for name, (kind, shape) in input_types(info.config).items():
+        proto.graph.input.append(
+            describe(name, getattr(onnx.TensorProto, kind.upper()), ["faces", *shape])
+        )
+    for name, shape in shapes.items():
+        proto.graph.output.append(describe(name, onnx.TensorProto.FLOAT, ["faces", *shape]))
+    proto.graph.node.extend(graph.nodes)
+    proto.graph.initializer.extend(graph.constants)
+    onnx.helper.set_model_props(proto, metadata(info))
+
+
+class Graph:
     """Collects nodes and constants; every method returns the name of its result."""
 
     def __init__(self, weights: _Weights) -> None:
@@ -147,10 +156,13 @@ class _Graph:
     def reshape(self, x: str, *shape: int) -> str:
         return self.node("Reshape", [x, self.constant(np.array(shape, np.int64))])
 
-    def columns(self, x: str, first: int, last: int) -> str:
-        """x[..., first:last] of a tensor (N, k, m)."""
-        limits = [self.constant(np.array([i], np.int64)) for i in (first, last, 2)]
-        return self.node("Slice", [x, *limits])
+    def column(self, x: str, first: int, last: int | None = None) -> str:
+        """x[..., first:last]; without `last` one column, which stays an axis."""
+        limits = (first, first + 1 if last is None else last, -1)
+        return self.node("Slice", [x, *map(self.axis, limits)])
+
+    def axis(self, number: int) -> str:
+        return self.constant(np.array([number], np.int64))
 
     def add(self, x: str, y: str | float) -> str:
         return self.node("Add", [x, y if isinstance(y, str) else self.constant(y)])
@@ -158,10 +170,23 @@ class _Graph:
     def times(self, x: str, y: str | float) -> str:
         return self.node("Mul", [x, y if isinstance(y, str) else self.constant(y)])
 
+    def clip(self, x: str, low: float, high: float) -> str:
+        return self.node("Clip", [x, self.constant(low), self.constant(high)])
 
-def _images(graph: _Graph, config: NetworkConfig) -> str:
+    def log(self, x: str) -> str:
+        return self.node("Log", [x])
+
+    def root(self, x: str) -> str:
+        return self.node("Sqrt", [x])
+
+    def product(self, x: str) -> str:
+        """(n, m) -> (n, 1)"""
+        return self.node("ReduceProd", [x], axes=[1])
+
+
+def _images(graph: Graph, config: NetworkConfig) -> str:
     """uint8 (N, S, S, 3) -> float (N, 3, S, S), 0..255, or 0..1 where contrast is stretched."""
-    x = graph.node("Cast", [INPUT], to=1)
+    x = graph.node("Cast", [CROPS], to=1)
     x = graph.node("Transpose", [x], perm=[0, 3, 1, 2])
     if not config.contrast_stretch:
         return x
@@ -172,7 +197,7 @@ def _images(graph: _Graph, config: NetworkConfig) -> str:
     return graph.node("Div", [graph.node("Sub", [x, low]), span])
 
 
-def _trunk(graph: _Graph, config: NetworkConfig, images: str) -> tuple[str, list[str]]:
+def _trunk(graph: Graph, config: NetworkConfig, images: str) -> tuple[str, list[str]]:
     """Heat maps of the last U-net and bottlenecks of all: the way of `DUNet.forward`."""
     if config.contrast_stretch:
         stem = graph.weight(STEM)
@@ -196,7 +221,7 @@ def _trunk(graph: _Graph, config: NetworkConfig, images: str) -> tuple[str, list
 
 
 def _unet(
-    graph: _Graph, prefix: str, x: str, memory: Sequence[Sequence[str]]
+    graph: Graph, prefix: str, x: str, memory: Sequence[Sequence[str]]
 ) -> tuple[str, str, str, list[str]]:
     def block(name: str, parts: Sequence[str], place: int) -> tuple[str, str, str]:
         inputs = graph.join([*parts, *(memory[place] if memory else ())])
@@ -226,10 +251,10 @@ def _unet(
 
 
 def _predictions(
-    graph: _Graph, info: ModelInfo, heatmaps: str, bottlenecks: Sequence[str]
-) -> list[str]:
-    """Points, covariances, visibilities and, where the network has them, occlusions and failure
-    logits, in crop pixels: the way of `LUVLi` and `CropPredictor`."""
+    graph: Graph, info: ModelInfo, heatmaps: str, bottlenecks: Sequence[str]
+) -> dict[str, str]:
+    """Points, covariances times their factors, visibilities and, where the network has them,
+    occlusions and failure logits, in crop pixels: as `LUVLi` and `CropPredictor.predict`."""
     config = info.config
     bottleneck = bottlenecks[-1]
     if config.mean_estimator == "argmax" or config.covariance_estimator == "heatmap":
@@ -241,16 +266,16 @@ def _predictions(
     raw = graph.reshape(
         graph.linear(bottleneck, "cholesky.linear"), -1, config.landmarks, 5 if direct else 3
     )
-    mean = graph.columns(raw, 3, 5) if direct else _mean(graph, config, heatmaps)
+    mean = graph.column(raw, 3, 5) if direct else _mean(graph, config, heatmaps)
     points = graph.add(
         graph.times(mean, float(STRIDE)), float(heatmap_to_crop(0.0, config.pixel_grid))
     )
     unit = graph.constant(STRIDE * info.cholesky_factors[:, None], COVARIANCE_UNIT)
     rest = 1.0 + config.cholesky_floor
-    diagonal = graph.add(graph.node("Elu", [graph.columns(raw, 0, 3)]), rest)
-    l11 = graph.times(graph.columns(diagonal, 0, 1), unit)
-    l21 = graph.times(graph.columns(raw, 1, 2), unit)
-    l22 = graph.times(graph.columns(diagonal, 2, 3), unit)
+    diagonal = graph.add(graph.node("Elu", [graph.column(raw, 0, 3)]), rest)
+    l11 = graph.times(graph.column(diagonal, 0, 1), unit)
+    l21 = graph.times(graph.column(raw, 1, 2), unit)
+    l22 = graph.times(graph.column(diagonal, 2, 3), unit)
     xx, xy = graph.times(l11, l11), graph.times(l11, l21)
     yy = graph.add(graph.times(l21, l21), graph.times(l22, l22))
     covariance = graph.reshape(graph.join([xx, xy, xy, yy], axis=2), -1, config.landmarks, 2, 2)
@@ -262,10 +287,10 @@ def _predictions(
         features = graph.node("Identity", [flat], name=BOTTLENECKS)
         hidden = graph.node("Relu", [graph.linear(features, "failure.hidden")])
         results.append(graph.reshape(graph.linear(hidden, "failure.linear"), -1))
-    return results
+    return dict(zip(network_outputs(config), results, strict=True))
 
 
-def _mean(graph: _Graph, config: NetworkConfig, heatmaps: str) -> str:
+def _mean(graph: Graph, config: NetworkConfig, heatmaps: str) -> str:
     """(N, k, 2) in heat-map pixels: `spatial_mean` (eq. 16)."""
     side = config.heatmap_size
     y, x = np.mgrid[:side, :side].reshape(2, -1)
@@ -284,7 +309,7 @@ def _mean(graph: _Graph, config: NetworkConfig, heatmaps: str) -> str:
         if config.mean_estimator == "tau-softmax":
             above = graph.times(above, 1 / config.tau)
         moments = graph.node("MatMul", [graph.node("Exp", [above]), basis])
-    first, total = graph.columns(moments, 0, 2), graph.columns(moments, 2, 3)
+    first, total = graph.column(moments, 0, 2), graph.column(moments, 2, 3)
     if config.mean_epsilon == 0.0:
         return graph.node("Div", [first, total])
     more = graph.add(total, config.mean_epsilon)
@@ -292,9 +317,9 @@ def _mean(graph: _Graph, config: NetworkConfig, heatmaps: str) -> str:
     return graph.node("Div", [graph.node("Div", [first, more]), share])
 
 
-def _first_alive(graph: _Graph, moments: str, otherwise: str) -> str:
+def _first_alive(graph: Graph, moments: str, otherwise: str) -> str:
     """`moments` where their total weight is above 0."""
-    alive = graph.node("Greater", [graph.columns(moments, 2, 3), graph.constant(0.0)])
+    alive = graph.node("Greater", [graph.column(moments, 2, 3), graph.constant(0.0)])
     return graph.node("Where", [alive, moments, otherwise])
 
 

@@ -13,16 +13,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from luvli.network.backend import INPUT, output_shapes
+from luvli.network.backend import CROPS, network_outputs
 from luvli.network.inference import CropPredictor
-from luvli.network.onnx_graph import OPSET
+from luvli.network.onnx_graph import OPSET, Graph, finish_graph
 
 
 def trace_graph(model: CropPredictor) -> Any:
     """The `onnx.ModelProto` of a network in eval mode, calibration and metadata included."""
     import onnx
 
-    names = list(output_shapes(model.info.config))
+    raw = {name: f"network_{name}" for name in network_outputs(model.info.config)}
+    names = list(raw.values())
     side = model.info.config.input_size
     content = io.BytesIO()
     with warnings.catch_warnings():
@@ -31,14 +32,14 @@ def trace_graph(model: CropPredictor) -> Any:
             _Outputs(model),
             (torch.zeros(2, side, side, 3, dtype=torch.uint8),),
             content,  # type: ignore[arg-type]
-            input_names=[INPUT],
+            input_names=[CROPS],
             output_names=names,
-            dynamic_axes={name: {0: "faces"} for name in (INPUT, *names)},
+            dynamic_axes={name: {0: "faces"} for name in (CROPS, *names)},
             opset_version=OPSET,
             dynamo=False,  # the other exporter needs one more package
         )
     proto = onnx.load_from_string(content.getvalue())
-    onnx.helper.set_model_props(proto, model.info.to_metadata())
+    finish_graph(proto, Graph({}), model.info, raw)
     return proto
 
 

@@ -13,6 +13,7 @@ from luvli.errors import InputError, require
 from luvli.faces import Faces
 from luvli.files import PathLike, whole_file
 from luvli.image.read import ImageArray
+from luvli.network.backend import Windows
 from luvli.network.inference import CropPredictor
 from luvli.network.model import LUVLi
 from luvli.network.model_info import ModelInfo
@@ -28,6 +29,7 @@ COVARIANCE_TOLERANCE = 1e-3
 VISIBILITY_TOLERANCE = 1e-4
 FAILURE_TOLERANCE = 1e-2
 """of log-odds, which reach 30 and more"""
+CONFIDENCE_TOLERANCE = 1e-3
 
 
 class Difference(NamedTuple):
@@ -40,14 +42,15 @@ class Difference(NamedTuple):
     """of visibility and, where there is one, of occlusion"""
     failure_logit: float = 0.0
     """of the log-odds of failure, where the network estimates them"""
+    confidence: float = 0.0
+    """between the file's confidence and that of NumPy for the file's own landmarks"""
 
 
 def export_onnx(model: PathLike, target: PathLike) -> Difference:
     """Write a safetensors model as ONNX; the file appears only if it predicts the same.
 
-    Input `crops` (B, S, S, 3) uint8 RGB; outputs `landmarks` (B, k, 2) and `covariance`
-    (B, k, 2, 2) in crop pixels, `visibility` (B, k) and, where the network has them, `occlusion`
-    (B, k) and `failure_logit` (B,), log-odds. B is free. The calibration is inside.
+    Inputs and outputs are described in docs/reference/model-file.md. The number of faces is free.
+    Calibration and failure model are inside.
     """
     loaded = CropPredictor.load(model)
     return export_network(loaded.network, loaded.info, target)
@@ -68,11 +71,13 @@ def export_network(network: LUVLi, info: ModelInfo, target: PathLike) -> Differe
             and found.covariance <= COVARIANCE_TOLERANCE
             and found.visibility <= VISIBILITY_TOLERANCE
             and found.failure_logit <= FAILURE_TOLERANCE
+            and found.confidence <= CONFIDENCE_TOLERANCE
         ):
             raise InputError(
                 f"{target} was not written: ONNX and PyTorch differ by {found.pixels:.2g} px, "
                 f"{found.covariance:.2g} in covariance, {found.visibility:.2g} in visibility, "
-                f"{found.failure_logit:.2g} in the log-odds of failure."
+                f"{found.failure_logit:.2g} in the log-odds of failure, {found.confidence:.2g} in "
+                "confidence."
             )
     return found
 
@@ -87,10 +92,14 @@ def check(model: CropPredictor, backend: OnnxBackend, crops: ImageArray) -> Diff
     single, other = model(crops), backend(crops)
     exact = CropPredictor(copy.deepcopy(model.network).double(), model.info)(crops)
     steady = np.abs(single.points - exact.points) <= PIXEL_TOLERANCE / 10
+    windows = Windows.of_crops(len(crops), model.info)
+    placed = replace(other, boxes=windows.boxes, scores=windows.scores)
+    trust = model.info.trust
+    confidence = placed.confidence if trust is None else trust.assess(placed).confidence
     other = replace(other, points=np.where(steady, other.points, single.points))
     if steady.mean() < 0.5:
         raise InputError("the network's heat maps are empty: train it before you export it.")
-    return difference(single, other)
+    return difference(single, other)._replace(confidence=_largest(confidence, other.confidence))
 
 
 def difference(one: Faces, other: Faces) -> Difference:

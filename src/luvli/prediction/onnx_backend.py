@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from pathlib import Path
@@ -16,7 +16,7 @@ from luvli.errors import InputError, brief, check_range, unknown_choice
 from luvli.faces import Faces
 from luvli.files import PathLike, unreadable
 from luvli.image.read import ImageArray
-from luvli.network.backend import INPUT, faces_in_crops, output_shapes
+from luvli.network.backend import CROPS, Windows, faces_in_crops, input_types, output_shapes
 from luvli.network.model_info import ModelInfo
 from luvli.onnx_runtime import onnx_runtime
 from luvli.prediction.onnx_file import refuse_external_data
@@ -57,7 +57,7 @@ class OnnxBackend:
             ) from error
         self.info = ModelInfo.from_metadata(described, str(source))
         _compare(self.info, session, source)
-        self._outputs = list(output_shapes(self.info.config))
+        self._outputs = list(output_shapes(self.info))
         self.threads = thread_count(threads)
         self.session = session
         self.processor_model = source.resolve() if chosen == [PROVIDERS["cpu"]] else None
@@ -84,33 +84,35 @@ class OnnxBackend:
         made.threads, made._pool = 1, None
         return made
 
-    def __call__(self, crops: ImageArray) -> Faces:
+    def __call__(self, crops: ImageArray, windows: Windows | None = None) -> Faces:
         """uint8 RGB crops (B, S, S, 3) -> faces in crop pixels."""
         if self._process != os.getpid():  # threads do not survive a fork
             self._process, self._pool = os.getpid(), self._new_pool()
-        crops = np.ascontiguousarray(crops)
-        size = CHUNK if self._pool is None else min(CHUNK, -(-len(crops) // self.threads))
-        chunks = [crops[i : i + max(size, 1)] for i in range(0, len(crops), max(size, 1))]
+        inputs = (windows or Windows.of_crops(len(crops), self.info)).inputs(crops)
+        size = CHUNK if self._pool is None else max(min(CHUNK, -(-len(crops) // self.threads)), 1)
+        starts = range(0, max(len(crops), 1), size)
+        chunks = [{name: array[i : i + size] for name, array in inputs.items()} for i in starts]
         if self._pool is None or len(chunks) < 2:
-            parts = [self._run(chunk) for chunk in chunks or [crops]]
+            parts = [self._run(chunk) for chunk in chunks]
         else:
             parts = list(self._pool.map(self._run, chunks))
         columns = zip(*parts, strict=True)
         outputs = parts[0] if len(parts) == 1 else [np.concatenate(column) for column in columns]
         return faces_in_crops(dict(zip(self._outputs, outputs, strict=True)), self.info)
 
-    def _run(self, crops: ImageArray) -> list[NDArray[np.float32]]:
+    def _run(self, inputs: Mapping[str, NDArray[Any]]) -> list[NDArray[np.float32]]:
         """The graph's outputs for a few crops."""
         try:
-            outputs: list[NDArray[np.float32]] = self.session.run(self._outputs, {INPUT: crops})
+            outputs: list[NDArray[np.float32]] = self.session.run(self._outputs, inputs)
         except Exception as error:  # a graph that can be loaded may still not run
             raise InputError(
                 f"the model {self.info.name} cannot be run ({brief(error)}): fetch or export it "
                 "again."
             ) from error
-        if outputs[0].shape != (len(crops), self.info.config.landmarks, 2):
+        count = len(inputs[CROPS])
+        if outputs[0].shape != (count, self.info.config.landmarks, 2):
             raise InputError(
-                f"{self.info.name} gives {outputs[0].shape} for {len(crops)} faces, not what it "
+                f"{self.info.name} gives {outputs[0].shape} for {count} faces, not what it "
                 "describes: export it again."
             )
         return outputs
@@ -118,12 +120,11 @@ class OnnxBackend:
 
 def _compare(info: ModelInfo, session: Any, path: Path) -> None:
     """Refuse a file whose description contradicts its graph."""
-    config = info.config
-    side = config.input_size
-    wanted: dict[str, tuple[str, list[int]]] = {INPUT: ("tensor(uint8)", [side, side, 3])}
-    wanted |= {
-        name: ("tensor(float)", list(shape)) for name, shape in output_shapes(config).items()
+    wanted = {
+        name: (f"tensor({kind})", list(shape))
+        for name, (kind, shape) in input_types(info.config).items()
     }
+    wanted |= {name: ("tensor(float)", list(shape)) for name, shape in output_shapes(info).items()}
     inputs, outputs = session.get_inputs(), session.get_outputs()
     found = {node.name: (node.type, list(node.shape[1:])) for node in (*inputs, *outputs)}
     for name in wanted.keys() | found.keys():

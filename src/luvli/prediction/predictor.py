@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
@@ -26,7 +27,7 @@ from luvli.image.read import ImageArray, ImageSource, Reduced, read_image
 from luvli.image.source import AnyImage, Color, image_size, plain_source
 from luvli.markup import get_markup, is_markup
 from luvli.models import model_names, read_card
-from luvli.network.backend import Backend
+from luvli.network.backend import Backend, Windows
 from luvli.network.licence import is_open
 from luvli.network.model_info import ModelInfo
 from luvli.prediction import refine
@@ -84,6 +85,15 @@ class CroppedFaces(NamedTuple):
     """each (S, S, 3); of detected faces somewhat more than the crop (`luvli.prediction.refine`)"""
     sizes: list[tuple[int, int]]
     """width and height of each face's image"""
+
+    @property
+    def windows(self) -> Windows:
+        """Where the crops lie in their images, for the model."""
+        return Windows(
+            np.array([crop.affine for crop in self.crops]).reshape(-1, 2, 3),
+            np.array([tuple(box) for box in self.boxes]).reshape(-1, 4),
+            np.array([box.score for box in self.boxes]),
+        )
 
     @classmethod
     def join(cls, parts: Sequence[CroppedFaces]) -> CroppedFaces:
@@ -384,15 +394,18 @@ class Predictor:
         which may know the boxes."""
         return photograph.overview(LARGE) if self.detector is None else photograph.at(1)
 
-    def forward(self, pixels: Sequence[ImageArray]) -> Faces:
-        """The network on crops (S, S, 3), or on the middle of wider ones: faces in crop pixels,
+    def forward(self, cropped: CroppedFaces) -> Faces:
+        """The model on crops (S, S, 3), or on the middle of wider ones: faces in crop pixels,
         without boxes."""
         size = self.info.config.input_size
-        views = [refine.inner(wide, size) for wide in pixels]
+        views = [refine.inner(wide, size) for wide in cropped.pixels]
         if not views:
             return self.backend(np.empty((0, size, size, 3), np.uint8))
-        batches = [np.stack(views[i : i + BATCH]) for i in range(0, len(views), BATCH)]
-        return Faces.concatenate([self.backend(batch) for batch in batches])
+        windows = cropped.windows
+        parts = [slice(i, i + BATCH) for i in range(0, len(views), BATCH)]
+        return Faces.concatenate(
+            [self.backend(np.stack(views[part]), windows[part]) for part in parts]
+        )
 
     def postprocess(self, predictions: Faces, cropped: CroppedFaces) -> Faces:
         """Predictions in crop pixels -> faces in image pixels with boxes, scores, confidence.
@@ -402,7 +415,7 @@ class Predictor:
         """
         if not cropped.boxes:
             return predictions
-        faces = self._to_image(predictions, cropped)
+        faces = _to_image(predictions, cropped)
         better, rough = refine.refined_boxes(faces.boxes, faces.points, faces.visibility)
         size = self.info.config.input_size
         again = [i for i in np.flatnonzero(rough).tolist() if len(cropped.pixels[i]) > size]
@@ -410,7 +423,7 @@ class Predictor:
             faces = self._refined(faces, cropped, again, better)
         trust, measures = self.info.trust, self.info.measures
         if trust is not None:
-            faces = trust.assess(faces, self.accept_threshold)
+            faces = trust.decide(faces, self.accept_threshold)
         return faces if measures is None else with_measures(faces, measures)
 
     def _refined(
@@ -426,22 +439,13 @@ class Predictor:
         second = CroppedFaces(boxes, crops, views, sizes)
         rows = np.arange(len(faces))
         rows[which] = len(faces) + np.arange(len(which))
-        refined = self._to_image(self.forward(views), second)
+        refined = _to_image(self.forward(second), second)
         return Faces.concatenate([faces, refined])[rows]
-
-    def _to_image(self, faces: Faces, cropped: CroppedFaces) -> Faces:
-        return self.info.to_image(
-            faces,
-            affine.invert(np.array([crop.affine for crop in cropped.crops])),
-            boxes=np.array([tuple(box) for box in cropped.boxes]),
-            scores=np.array([box.score for box in cropped.boxes]),
-            image_size=np.array(cropped.sizes),
-        )
 
     def predict_cropped(self, parts: Sequence[CroppedFaces]) -> list[Faces]:
         """`forward` and `postprocess` for the crops of several images: the faces of each."""
         cropped = CroppedFaces.join(parts)
-        faces = self.postprocess(self.forward(cropped.pixels), cropped)
+        faces = self.postprocess(self.forward(cropped), cropped)
         if len(parts) == 1:
             return [faces]
         ends = np.cumsum([len(part.boxes) for part in parts])
@@ -449,3 +453,11 @@ class Predictor:
             faces[end - len(part.boxes) : end]
             for part, end in zip(parts, ends.tolist(), strict=True)
         ]
+
+
+def _to_image(faces: Faces, cropped: CroppedFaces) -> Faces:
+    """Faces in crop pixels moved to their images, with boxes and scores."""
+    windows = cropped.windows
+    moved = faces.transform(affine.invert(windows.affines))
+    sizes = np.array(cropped.sizes)
+    return replace(moved, boxes=windows.boxes, scores=windows.scores, image_size=sizes)

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from luvli.errors import InputError
 from luvli.files import PathLike, whole_file
 from luvli.image.read import ImageArray, read_image
-from luvli.network.backend import INPUT
+from luvli.network.backend import Windows
+from luvli.network.description import metadata
+from luvli.network.model_info import ModelInfo
 from luvli.onnx_runtime import onnx_runtime
 from luvli.prediction.export import export_onnx
 from luvli.prediction.inputs import Inputs
@@ -73,7 +73,7 @@ def quantize(model: PathLike, target: PathLike, crops: Sequence[ImageArray]) -> 
                 quantization.quantize_static(
                     prepared,
                     temporary,
-                    _Crops(crops, quantization.CalibrationDataReader),
+                    _Crops(crops, info, quantization.CalibrationDataReader),
                     op_types_to_quantize=["Conv"],
                     nodes_to_exclude=[layers[0], *layers[-2:]],
                     per_channel=True,
@@ -85,11 +85,12 @@ def quantize(model: PathLike, target: PathLike, crops: Sequence[ImageArray]) -> 
         finally:
             logging.disable(logging.NOTSET)
         proto = onnx.load(temporary)
-        onnx.helper.set_model_props(proto, info.to_metadata())
+        onnx.helper.set_model_props(proto, metadata(info))
         onnx.save(proto, temporary)
 
 
-def _Crops(crops: Sequence[ImageArray], base: type) -> Any:
+def _Crops(crops: Sequence[ImageArray], info: ModelInfo, base: type) -> Any:
     """The runtime's calibration reader; its base class is imported only when needed."""
-    batches = iter([{INPUT: np.stack(crops[i : i + 1])} for i in range(len(crops))])
+    window = Windows.of_crops(1, info)
+    batches = iter([window.inputs(crop[None]) for crop in crops])
     return type("CropReader", (base,), {"get_next": lambda self: next(batches, None)})()

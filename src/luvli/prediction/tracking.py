@@ -138,7 +138,7 @@ class Tracker:
         size = image.shape[1], image.shape[0]
         pixels = [crop.warp(image) for crop in crops]
         cropped = CroppedFaces(boxes, crops, pixels, [size] * len(boxes))
-        faces = self.predictor.postprocess(self.predictor.forward(cropped.pixels), cropped)
+        faces = self.predictor.postprocess(self.predictor.forward(cropped), cropped)
         faces = replace(faces, track=np.array([track.number for track in self._tracks], np.int64))
         for track, face in zip(self._tracks, faces, strict=True):
             _move(track, face, image)

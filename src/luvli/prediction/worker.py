@@ -143,7 +143,7 @@ class PartWorker:
 
     def __init__(self, predictor: Predictor, settings: JobSettings) -> None:
         self.predictor, self.settings = predictor, settings
-        self._no_face = predictor.forward([])
+        self._no_face = predictor.forward(CroppedFaces([], [], [], []))
 
     def __call__(self, part: Part) -> dict[str, float]:
         """Do a part and write its file -> seconds by stage."""

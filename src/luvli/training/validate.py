@@ -22,7 +22,7 @@ from luvli.faces import Faces
 from luvli.image import affine as affines
 from luvli.image.read import ImageArray
 from luvli.markup import get_markup, is_markup
-from luvli.network.backend import Backend
+from luvli.network.backend import Backend, Windows
 
 TILE = 192
 COLUMNS = 6
@@ -49,17 +49,17 @@ def predict_dataset(model: Backend, crops: CropDataset, batch_size: int = 32) ->
     """The model's prediction for every face of `crops`."""
     samples = list(crops)
     images = [sample["image"] for sample in samples]
-    starts = range(0, len(images), batch_size)
-    faces = Faces.concatenate([model(np.stack(images[i : i + batch_size])) for i in starts])
     to_crop = np.stack([sample["affine"] for sample in samples])
-    in_image = model.info.to_image(faces, affines.invert(to_crop))
+    windows = replace(Windows.of_crops(len(images), model.info), affines=to_crop)
+    parts = [slice(i, i + batch_size) for i in range(0, len(images), batch_size)]
+    faces = Faces.concatenate([model(np.stack(images[part]), windows[part]) for part in parts])
     return LabelledCrops(
-        replace(faces, covariance=affines.push_covariance(to_crop, in_image.covariance)),
+        faces,
         np.stack([sample["points"] for sample in samples]).astype(np.float64),
         np.stack([sample["visibility"] for sample in samples]),
         images,
         to_crop,
-        in_image,
+        faces.transform(affines.invert(to_crop)),
     )
 
 

@@ -47,8 +47,15 @@ SCORE = "score"
 """log-odds of the detector's score; NaN for boxes without a detector"""
 FEATURE_COLUMNS = (*FEATURES, FAILURE, SCORE)
 """names of the columns of a feature table"""
-_TINY = 1e-6
-_MIN_MISFIT = (0.003, 0.1)
+TINY = 1e-6
+"""smallest standard deviation in pixels, and smallest area of the landmarks in square pixels"""
+MIN_VISIBILITY = 0.05
+"""added to the visibilities that landmarks are weighted by"""
+MIN_OFFSET = 0.01
+"""added to the distance between the centres of landmarks and box, in box sizes"""
+SCORE_LIMITS = (0.01, 0.995)
+"""between which a detector's score is taken"""
+MIN_MISFIT = (0.003, 0.1)
 """added to residual and distance of the shape, so that a perfect one has a logarithm"""
 
 
@@ -77,7 +84,7 @@ class ShapeModel(BaseModel):
         mean, modes, deviations = self._arrays
         shape = _normalised(_as_complex(points))
         across = shape @ mean.conj()
-        upright = shape * (across.conj() / np.maximum(np.abs(across), _TINY))[..., None]
+        upright = shape * (across.conj() / np.maximum(np.abs(across), TINY))[..., None]
         flat = (upright - mean).view(np.float64)  # x, y of the first point, of the second, ...
         coefficients = flat @ modes.T
         residual = flat - coefficients @ modes
@@ -137,10 +144,10 @@ def feature_table(faces: Faces, shape: ShapeModel) -> Floats:
     visible = faces.visibility if faces.visibility_trained else np.ones(points.shape[:2])
     low, high, start, end = points.min(axis=1), points.max(axis=1), boxes[:, :2], boxes[:, 2:]
     size = np.maximum(np.sqrt((end - start).prod(axis=1)), 1e-9)
-    sigma = np.sqrt(np.sqrt(np.maximum(determinant(faces.covariance), _TINY**4))) / size[:, None]
-    weight = visible + 0.05
+    sigma = np.sqrt(np.sqrt(np.maximum(determinant(faces.covariance), TINY**4))) / size[:, None]
+    weight = visible + MIN_VISIBILITY
     total = weight.sum(axis=1)
-    members = _group_members(faces.markup, count)  # all of them, then the groups
+    members = group_members(faces.markup, count)  # all of them, then the groups
     means = (weight * sigma) @ members / (weight @ members)
     offset = (low + high - start - end) / 2
     residual, distance, rotation = shape.compare(points)
@@ -153,10 +160,10 @@ def feature_table(faces: Faces, shape: ShapeModel) -> Floats:
             np.log(means[:, 1]),
             np.log(means[:, 1:].max(axis=1)),
             np.sqrt(unevenness.sum(axis=1) / total),
-            np.log(np.sqrt(np.maximum((high - low).prod(axis=1), _TINY)) / size),
-            np.log(np.hypot(offset[:, 0], offset[:, 1]) / size + 0.01),
-            np.log(residual + _MIN_MISFIT[0]),
-            np.log(distance + _MIN_MISFIT[1]),
+            np.log(np.sqrt(np.maximum((high - low).prod(axis=1), TINY)) / size),
+            np.log(np.hypot(offset[:, 0], offset[:, 1]) / size + MIN_OFFSET),
+            np.log(residual + MIN_MISFIT[0]),
+            np.log(distance + MIN_MISFIT[1]),
             np.abs(rotation),
             1 - visible.sum(axis=1) / count,
             (visible * (1 - visible)).sum(axis=1) * (4 / count),
@@ -170,7 +177,7 @@ def feature_table(faces: Faces, shape: ShapeModel) -> Floats:
 
 def _score_logit(scores: Floats) -> Floats:
     """(n,) log-odds of a detector's scores; NaN for 1, which a box without a detector has."""
-    safe = np.minimum(np.maximum(scores, 0.01), 0.995)
+    safe = np.clip(scores, *SCORE_LIMITS)
     return np.where(scores < 1.0, np.log(safe / (1 - safe)), np.nan)
 
 
@@ -192,7 +199,7 @@ def pose_classes(faces: Faces) -> NDArray[np.str_]:
 
 
 @cache
-def _group_members(markup: str, count: int) -> Floats:
+def group_members(markup: str, count: int) -> Floats:
     """(k, 1 + groups) 1 where a landmark belongs to a group: all of them first, and once more
     where no groups are known."""
     groups = (

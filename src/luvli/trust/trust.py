@@ -41,14 +41,18 @@ class Trust(BaseModel):
     def assess(self, faces: Faces, accept_threshold: float | None = None) -> Faces:
         """The faces with confidence, expected error, conformal radii and, with a threshold of
         confidence, whether they are accepted."""
+        if self.failure_model is not None and len(faces):
+            confidence, expected_error = self.failure_model(faces)
+            faces = replace(faces, confidence=confidence, expected_error=expected_error)
+        return self.decide(faces, accept_threshold)
+
+    def decide(self, faces: Faces, accept_threshold: float | None = None) -> Faces:
+        """The same for faces that have their confidence, from the model file."""
         if not len(faces):
             return faces
         changes: dict[str, Any] = {}
-        if self.failure_model is not None:
-            confidence, expected_error = self.failure_model(faces)
-            changes = {"confidence": confidence, "expected_error": expected_error}
-            if accept_threshold is not None:
-                changes["accepted"] = confidence >= accept_threshold
+        if self.failure_model is not None and accept_threshold is not None:
+            changes["accepted"] = faces.confidence >= accept_threshold
         if self.conformal is not None:
             changes["regions"] = self.conformal(faces)
         return replace(faces, **changes)
