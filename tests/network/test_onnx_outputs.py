@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from luvli.image import affine
 from luvli.network.backend import Windows, faces_in_crops
 from luvli.network.calibration import Calibration
 from luvli.network.config import NetworkConfig
+from luvli.network.description import Description
 from luvli.network.model_info import ModelInfo
 from luvli.onnx_runtime import onnx_runtime
 from luvli.prediction import refine
@@ -92,3 +94,13 @@ def test_a_shipped_file_alone_gives_what_prediction_gives(astronaut: np.ndarray)
     np.testing.assert_allclose(face.points, wanted.points, atol=1e-6)
     np.testing.assert_allclose(face.covariance, wanted.covariance, rtol=1e-6)
     assert face.confidence == pytest.approx(wanted.confidence, abs=1e-6)
+
+
+def test_the_schema_of_the_documentation_is_that_of_the_files() -> None:
+    page = Path(__file__).parents[2] / "docs/reference/model-file.schema.json"
+    schema = json.loads(page.read_text())
+    assert schema.pop("$schema") and schema == Description.model_json_schema()
+    session = onnx_runtime().InferenceSession(str(luvli.models.FOLDER / "luvli-68-fast.onnx"))
+    text = session.get_modelmeta().custom_metadata_map["description"]
+    about = Description.model_validate_json(text)
+    assert about.crop.enlarge == 1.3 and about.radii["0.5"] < about.radii["0.95"]

@@ -89,10 +89,10 @@ def _record_bottlenecks(
     while batch := list(islice(waiting, BATCH)):
         scenes, _ = draw_scenes(predictor, batch, CORRUPTED_PER_FACE, seed)
         for scene in scenes:
-            _, crops, pixels = predictor.preprocess(scene.image, [scene.box])
-            view = refine.inner(pixels[0], config.input_size)
+            cropped = predictor.preprocess(scene.image, [scene.box])
+            view = refine.inner(cropped.pixels[0], config.input_size)
             points = backend(view[None]).points[0]
-            placed = affine.apply(affine.invert(crops[0].affine), points)
+            placed = affine.apply(affine.invert(cropped.crops[0].affine), points)
             errors.append(closest_label(placed, scene.faces)[1])
             corrupted.append(scene.corruption != NOT_CORRUPTED)
     return np.concatenate(backend.bottlenecks), np.array(errors), np.array(corrupted)
@@ -115,7 +115,8 @@ class _BottleneckBackend(OnnxBackend):
         self.bottlenecks: list[NDArray[np.float32]] = []
 
     def _run(self, inputs: Mapping[str, NDArray[Any]]) -> list[NDArray[np.float32]]:
-        *outputs, bottlenecks = self.session.run([*self._outputs, BOTTLENECKS], inputs)
+        outputs: list[NDArray[np.float32]] = self.session.run([*self._outputs, BOTTLENECKS], inputs)
+        bottlenecks = outputs.pop()
         self.bottlenecks.append(bottlenecks)
         return outputs
 

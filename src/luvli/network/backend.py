@@ -102,7 +102,7 @@ def faces_in_crops(outputs: Mapping[str, Any], info: ModelInfo) -> Faces:
     Refuses outputs that are not numbers: weights can be whole and overflow all the same.
     """
     values: dict[str, Any] = {FIELDS[name]: value for name, value in outputs.items()}
-    values["covariance"] = _positive_definite(np.asarray(outputs[OUTPUTS[1]], np.float64), info)
+    values["covariance"] = _positive_definite(np.asarray(outputs["covariance"], np.float64), info)
     if not all(np.isfinite(array).all() for name, array in values.items() if name != "covariance"):
         raise _no_numbers(info)
     return Faces(
