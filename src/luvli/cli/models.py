@@ -38,8 +38,8 @@ def list_models() -> None:
     head = ["model", "version", "use", "300-W*", "MERL-RAV*", "a face", "size (ONNX + safetensors)"]
     print_table(head, rows)
     typer.echo(
-        "* error on held-out training photographs, image alone, without 300-W's challenge faces: not "
-        "comparable with published test figures. luvli models show NAME has the details."
+        "* error on held-out training photographs, image alone, without 300-W's challenge faces: "
+        "not comparable with published test figures. luvli models show NAME has the details."
     )
 
 
