@@ -1,4 +1,5 @@
-"""Write the lock files: every package of `make demo` and `make test` with the digests of its files.
+"""Write the lock files: every package of `make demo`, `make test` and of the containers with the
+digests of its files.
 
     python tools/lock.py        (needs uv)
 
@@ -15,11 +16,12 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-EXTRAS = ("demo", "dev")
+EXTRAS = {"demo": ("demo",), "dev": ("dev",), "server": ("serve", "video")}
+"""the file's name and the extras in it; server is for the Dockerfiles"""
 BUILDS = re.compile(r"(torch|triton|cuda-|nvidia-)")
 """packages that differ from machine to machine"""
-HEAD = """# Written by tools/lock.py from pyproject.toml and constraints.txt. `make` installs these
-# packages with --require-hashes: a file that is not one of those named here is refused.
+HEAD = """# Written by tools/lock.py from pyproject.toml and constraints.txt. `make` and the Dockerfiles
+# install these packages with --require-hashes: any other file is refused.
 """
 
 
@@ -35,10 +37,11 @@ def without_builds(text: str) -> str:
 
 def main() -> None:
     (ROOT / "locks").mkdir(exist_ok=True)
-    for extra in EXTRAS:
+    for name, extras in EXTRAS.items():
         made = subprocess.run(
             [
-                "uv", "pip", "compile", "pyproject.toml", "--extra", extra, "--quiet",
+                "uv", "pip", "compile", "pyproject.toml", "--quiet",
+                *(word for extra in extras for word in ("--extra", extra)),
                 "--constraint", "constraints.txt", "--universal", "--python-version", "3.11.5",
                 "--generate-hashes", "--no-annotate", "--no-header", "--no-emit-index-url",
             ],
@@ -46,7 +49,7 @@ def main() -> None:
         )  # fmt: skip
         if made.returncode:
             sys.exit(made.stderr)
-        (ROOT / f"locks/{extra}.txt").write_text(HEAD + without_builds(made.stdout))
+        (ROOT / f"locks/{name}.txt").write_text(HEAD + without_builds(made.stdout))
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import luvli
 from luvli.serving import Client, ServerError
 
 from .conftest import COMMAND, Server
@@ -141,8 +142,8 @@ def test_a_body_in_chunks_is_read(server: Server, image: bytes) -> None:
         assert received(sender).startswith(b"HTTP/1.1 200 ")
 
 
-def test_faces_images_clients_memory_and_streams_are_limited(start: Start, image: bytes) -> None:
-    limits = ("max_faces=1", "max_images=2", "max_client_requests=1", "max_streams=0")
+def test_faces_images_memory_and_streams_are_limited(start: Start, image: bytes) -> None:
+    limits = ("max_faces=1", "max_images=2", "max_streams=0")
     server = limited(start, *limits)
     client = Client(server.url, retries=0)
     for call in (
@@ -152,9 +153,6 @@ def test_faces_images_clients_memory_and_streams_are_limited(start: Start, image
         with pytest.raises(ServerError) as caught:
             call()
         assert caught.value.status == 413
-    with ThreadPoolExecutor(6) as pool:
-        outcomes = list(pool.map(lambda _: attempt(server.url, image), range(12)))
-    assert set(outcomes) <= {200, 429} and 200 in outcomes
     assert asyncio.run(close_code(server)) == 1013
     full = limited(start, "max_buffered_bytes=10000")
     assert attempt(full.url, image) == 503
@@ -187,8 +185,10 @@ def test_many_at_once_get_an_answer_or_a_clear_no(start: Start, image: bytes) ->
     assert set(statuses) == {200, 503}
     with ThreadPoolExecutor(8) as pool:  # clients that try again are all served
         patient = Client(server.url, retries=100)
-        many = list(pool.map(lambda _: len(patient.predict(image).faces), range(16)))
-    assert many == [1] * 16
+        many = list(pool.map(lambda _: patient.predict(image).faces, range(16)))
+    # who shares a call of the network gets the same numbers
+    alone = luvli.load("luvli-68").predict(image)
+    assert all(np.array_equal(faces.points, alone.points) for faces in many)
 
 
 def test_sigterm_answers_what_is_in_flight(start: Start, image: bytes) -> None:

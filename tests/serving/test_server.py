@@ -17,7 +17,7 @@ from luvli.data.formats.csv import read_csv
 from luvli.faces import FaceLandmarks
 from luvli.serving import AsyncClient, Client, ServerError
 from luvli.serving.guard import HEADERS
-from luvli.serving.schema import PredictQuery
+from luvli.serving.schema import ImageBody, ModelsBody, PredictQuery
 
 from .conftest import EXAMPLES, Server
 from .test_upload import FORM, form, png_claiming
@@ -58,9 +58,8 @@ def test_arrays_and_pil_images_give_the_same_numbers(server: Server, image: byte
     async def ask() -> list[Any]:
         async with AsyncClient(server.url) as client:
             names = [model["name"] for model in await client.models()]
-            one = client.predict(np.asarray(whole))
-            other = client.predict(whole, model=names[0])
-            return list(await asyncio.gather(one, other))
+            one = await client.predict(np.asarray(whole))
+            return [one, await client.predict(whole, model=names[0])]
 
     expected = luvli.load("luvli-68").predict(np.asarray(whole))
     assert [list(answer.faces) for answer in asyncio.run(ask())] == [list(expected)] * 2
@@ -82,12 +81,13 @@ def test_given_boxes_are_used_in_their_order(server: Server, image: bytes) -> No
 def test_a_drawing_and_a_table_can_be_asked_for(
     server: Server, image: bytes, tmp_path: Any
 ) -> None:
-    with Client(server.url) as client:
-        drawing = Image.open(io.BytesIO(client.draw(image, coverage=0.9)))
-        assert drawing.format == "PNG" and drawing.size == (640, 640)
-        assert drawing.convert("RGB").tobytes() != Image.open(io.BytesIO(image)).tobytes()
-        (tmp_path / "faces.csv").write_text(client.table(image))
-        face = client.predict(image).faces[0]
+    path = "/v1/predict?coverage=0.9"
+    drawing = Image.open(io.BytesIO(server.ask("POST", path, image, {"Accept": "image/png"})[2]))
+    assert drawing.format == "PNG" and drawing.size == (640, 640)
+    assert drawing.convert("RGB").tobytes() != Image.open(io.BytesIO(image)).tobytes()
+    table = server.ask("POST", "/v1/predict", image, {"Accept": "text/csv"})[2]
+    (tmp_path / "faces.csv").write_bytes(table)
+    face = Client(server.url).predict(image).faces[0]
     record = read_csv(tmp_path / "faces.csv")[0]
     assert (record.points == face.points).all()
 
@@ -130,9 +130,43 @@ def test_the_api_describes_options_fields_and_content_types(server: Server) -> N
     options = paths["/v1/predict"]["post"]["parameters"]
     assert {option["name"] for option in options} == set(PredictQuery.model_fields)
     assert all(option["description"] for option in options)
-    face = schemas["FaceBody"]["properties"]
-    assert {"points", "covariance", "visibility", "confidence"} <= set(face)
-    assert all(field["description"] for field in face.values())
+    ours = {name: body for name, body in schemas.items() if "Validation" not in name}
+    assert {"FaceBody", "ImageBody", "ErrorBody", "ModelBody", "Limits"} <= set(ours)
+    for name, body in ours.items():
+        for field, about in body["properties"].items():
+            assert about.get("description"), f"{name}.{field}"
+
+
+@pytest.mark.parametrize("options", ["", "?regions=true&measures=true"])
+def test_answers_have_the_fields_that_are_described_and_no_others(
+    server: Server, image: bytes, options: str
+) -> None:
+    for path, model, body in (
+        (f"/v1/predict{options}", ImageBody, image),
+        ("/v1/models", ModelsBody, None),
+    ):
+        method = "POST" if body else "GET"
+        answer = json.loads(server.ask(method, path, body)[2])
+        again = model.model_validate(answer, strict=True).model_dump(exclude_unset=True)
+        assert again == answer
+
+
+def test_measures_are_those_of_the_library(server: Server, image: bytes) -> None:
+    face = luvli.load("luvli-68").predict(image)[0]
+    with Client(server.url) as client:
+        one = client.predict(image, measures=True)
+        assert client.predict(image).measures is None
+        units = client.models()[0]["measures"]
+        (frame,) = client.stream([image], measures=True, smooth=False)
+        none = client.predict(image, boxes=[], measures=True)
+    assert len(none.faces) == 0
+    assert one.measures is not None and frame.measures is not None
+    assert dict(one.measures[0]).keys() == face.measures.keys() == units.keys()
+    for name, measure in face.measures.items():
+        sent = one.measures[0][name]
+        for part in ("value", "std", "visible"):
+            assert getattr(sent, part) == pytest.approx(getattr(measure, part), rel=1e-6)
+        assert units[name] == measure.unit
 
 
 def metrics(server: Server) -> dict[str, float]:

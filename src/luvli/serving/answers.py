@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import io
-import math
 from typing import Any
 
+import numpy as np
 import pydantic_core
 from PIL import Image
 
@@ -15,18 +15,21 @@ from luvli.data.formats.csv import csv_text
 from luvli.drawing.faces import draw_faces, readable_enlargement
 from luvli.errors import InputError
 from luvli.faces import Faces
+from luvli.image.read import ImageArray
 from luvli.likelihood import family
 from luvli.markup import get_markup, is_markup
+from luvli.measures.measure import Measures, definitions
 from luvli.models import read_card
 from luvli.prediction.parts import Row
 from luvli.prediction.predictor import Predictor
 from luvli.prediction.writers import record
 from luvli.serving.engine import Answer, Engine
 from luvli.serving.errors import Refused, unusable
-from luvli.serving.schema import PredictQuery, parse_boxes
+from luvli.serving.schema import FaceOptions, PredictQuery, parse_boxes
 from luvli.serving.upload import Upload, decode
 
 JSON, PNG, CSV = KINDS = ("application/json", "image/png", "text/csv")
+ANGLES = ("yaw", "pitch", "roll")
 COVERAGES = range(50, 100)
 """percent: what the page's slider can ask for"""
 
@@ -49,47 +52,46 @@ def answer_kind(accept: str) -> str:
 async def answer(engine: Engine, upload: Upload, query: PredictQuery, kind: str) -> bytes:
     """Predict the faces of all images and write them."""
     model = engine.model(query.model)
-    several = len(upload.images) > 1
-    if kind == PNG and several:
+    images = upload.images
+    if kind == PNG and len(images) > 1:
         raise unusable("a drawing is made of one image: send one, or ask for JSON.")
     text = query.boxes or upload.boxes
-    boxes = parse_boxes(text, len(upload.images)) if text else [None] * len(upload.images)
+    boxes = parse_boxes(text, len(images)) if text else [None] * len(images)
     jobs = [
         model.predict(name, data, rows, query.min_score)
-        for (name, data), rows in zip(upload.images, boxes, strict=True)
+        for (name, data), rows in zip(images, boxes, strict=True)
     ]
     answers = await asyncio.gather(*jobs, return_exceptions=True)
-    fields: list[dict[str, Any]] = []
-    tables: list[Row] = []
-    for number, one in enumerate(answers, 1):
-        if isinstance(one, Refused) and several and kind == JSON:
-            fields.append(one.body)  # the other images have their answers
-        elif isinstance(one, BaseException):
+    own_errors = kind == JSON and len(images) > 1
+    for one in answers:
+        if isinstance(one, BaseException) and not (own_errors and isinstance(one, Refused)):
             raise one
-        elif kind == JSON:
-            faces = face_fields(one.faces, query.regions)
-            fields.append({"faces": faces, "version": __version__, **one.about})
-        elif kind == CSV:
-            tables.append(Row(f"image-{number}", one.faces))
-        else:
-            arguments = (engine, model.predictor, upload.images[0], one, query.coverage)
-            return await engine.in_thread(_draw, *arguments)
     if kind == JSON:
-        return to_json(fields if several else fields[0])
-    return csv_text([record(face, table) for table in tables for face in table.faces]).encode()
-
-
-def _draw(
-    engine: Engine,
-    predictor: Predictor,
-    file: tuple[str, bytes],
-    answer: Answer,
-    coverage: float,
-) -> bytes:
+        return await engine.in_thread(_write_json, answers, query)
+    if kind == CSV:
+        return await engine.in_thread(_write_csv, answers)
+    image = engine.in_thread(decode, images[0][1], engine.settings.limits, images[0][0])
     # decoded a second time, so that no decoded image waits in memory for the network
-    image = decode(file[1], engine.settings.limits, file[0])
-    likelihood = predictor.info.likelihood
-    faces = list(answer.faces)
+    return await engine.in_thread(_draw, await image, answers[0], model.predictor, query.coverage)
+
+
+def _write_json(answers: list[Answer | Refused], query: PredictQuery) -> bytes:
+    bodies = [
+        one.body
+        if isinstance(one, Refused)
+        else {"faces": face_fields(one.faces, query), "version": __version__, **one.about}
+        for one in answers
+    ]
+    return to_json(bodies if len(bodies) > 1 else bodies[0])
+
+
+def _write_csv(answers: list[Answer]) -> bytes:
+    rows = [Row(f"image-{number}", one.faces) for number, one in enumerate(answers, 1)]
+    return csv_text([record(face, row) for row in rows for face in row.faces]).encode()
+
+
+def _draw(image: ImageArray, answer: Answer, predictor: Predictor, coverage: float) -> bytes:
+    faces, likelihood = list(answer.faces), predictor.info.likelihood
     enlarge = readable_enlargement(image, faces)
     drawn = draw_faces(image, faces, coverage=coverage, likelihood=likelihood, enlarge=enlarge)
     stream = io.BytesIO()
@@ -97,15 +99,18 @@ def _draw(
     return stream.getvalue()
 
 
-def face_fields(faces: Faces, regions: bool) -> list[dict[str, Any]]:
-    """The JSON objects of faces; with `regions` also `guaranteed`, where it is known."""
+def face_fields(faces: Faces, options: FaceOptions) -> list[dict[str, Any]]:
+    """The JSON objects of faces, with what the options add."""
     fields = faces.to_dicts()
-    if regions and faces.regions is not None:
-        for face, one in zip(faces, fields, strict=True):
-            assert face.regions is not None
-            rows = face.regions.radii.T.tolist()
-            radii = [[round(r, 4) if math.isfinite(r) else None for r in row] for row in rows]
-            one["guaranteed"] = {"levels": face.regions.levels.tolist(), "radii": radii}
+    if options.regions and faces.regions is not None:
+        levels = faces.regions.levels.tolist()
+        for radii, one in zip(faces.regions.radii, fields, strict=True):
+            finite = np.where(np.isfinite(radii), radii, np.nan)  # JSON has no infinity
+            one["guaranteed"] = {"levels": levels, "radii": finite.T.round(4).tolist()}
+    if options.measures:
+        measures = faces.measures
+        for i, one in enumerate(fields):
+            one["measures"] = Measures({name: m[i] for name, m in measures.items()}).to_dict()
     return fields
 
 
@@ -113,6 +118,7 @@ def describe_model(predictor: Predictor) -> dict[str, Any]:
     """What a client needs to know of a model, and the page to draw its faces."""
     info, config = predictor.info, predictor.info.config
     quantile = family(info.likelihood).radius_quantile
+    units = {each.name: each.unit for each in definitions(config.markup)}
     about: dict[str, Any] = {
         "name": info.name,
         "version": info.version,
@@ -123,6 +129,7 @@ def describe_model(predictor: Predictor) -> dict[str, Any]:
         "visibility_trained": config.visibility_trained,
         "calibrated": info.calibration is not None,
         "radius": {str(p): round(float(quantile(p / 100)), 6) for p in COVERAGES},
+        "measures": units | dict.fromkeys(ANGLES, "degrees") if units else {},
     }
     if is_markup(config.markup):
         markup = get_markup(config.markup)

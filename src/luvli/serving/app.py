@@ -1,13 +1,13 @@
 """The application and its routes."""
 
-from __future__ import annotations
+# no annotations as text here: FastAPI must find the names in them that a function has
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Query, Request, WebSocket
+from fastapi import Depends, FastAPI, Query, Request, WebSocket
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
@@ -17,12 +17,12 @@ from luvli import __version__
 from luvli.errors import InputError
 from luvli.serving.answers import answer, answer_kind, describe_model, to_json
 from luvli.serving.engine import Engine
-from luvli.serving.errors import Refused, busy, unusable
+from luvli.serving.errors import Refused, busy, refusal, unusable
 from luvli.serving.guard import Guard
 from luvli.serving.schema import ErrorBody, ImageBody, ModelsBody, PredictQuery, first_problem
 from luvli.serving.settings import PAGE
 from luvli.serving.stream import serve_stream
-from luvli.serving.upload import Admission, HeldResponse, read_upload
+from luvli.serving.upload import Admission, Hold, Upload, is_form, read_body, read_form
 
 _FILE = {"type": "string", "format": "binary"}
 _FORM = {
@@ -65,19 +65,17 @@ def create_app(engine: Engine) -> FastAPI:
     _add_api(app, engine)
     _add_page(app)
 
-    @app.exception_handler(InputError)
-    async def refused(_: Request, error: InputError) -> Response:
-        return (error if isinstance(error, Refused) else unusable(str(error))).response()
+    async def refuse(_: Request, error: Exception) -> Response:
+        if isinstance(error, HTTPException):
+            code = "not_allowed" if error.status_code == 405 else "not_found"
+            error = Refused(error.status_code, code, f"{error.detail}.")
+        elif isinstance(error, RequestValidationError):
+            error = unusable(first_problem(error.errors(), PredictQuery))
+        assert isinstance(error, InputError)
+        return refusal(error).response()
 
-    @app.exception_handler(RequestValidationError)
-    async def bad_option(_: Request, error: RequestValidationError) -> Response:
-        return unusable(first_problem(error.errors(), PredictQuery)).response()
-
-    @app.exception_handler(HTTPException)
-    async def bad_path(_: Request, error: HTTPException) -> Response:
-        code = "not_allowed" if error.status_code == 405 else "not_found"
-        return Refused(error.status_code, code, f"{error.detail}.").response()
-
+    for kind in (InputError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, refuse)
     return app
 
 
@@ -93,20 +91,26 @@ def _add_api(app: FastAPI, engine: Engine) -> None:
         responses=PREDICT_RESPONSES,
         openapi_extra={"requestBody": PREDICT_BODY},
     )
-    async def predict(request: Request, query: Annotated[PredictQuery, Query()]) -> Response:
+    async def predict(
+        request: Request,
+        query: Annotated[PredictQuery, Query()],
+        hold: Annotated[Hold, Depends(admission.memory)],
+    ) -> Response:
         kind = answer_kind(request.headers.get("accept", "*/*"))
         engine.model(query.model)  # refuses an unknown one before the body is read
-        client = request.client.host if request.client else ""
-        with admission.body(request) as chunks:
-            upload = await read_upload(request, chunks, limits)
-            try:
-                with admission.place(client):
-                    async with asyncio.timeout(limits.request_seconds):
-                        content = await answer(engine, upload, query, kind)
-            except TimeoutError:
-                seconds = f"{limits.request_seconds:g} seconds"
-                raise busy(f"the answer took longer than {seconds}: try again.") from None
-        return HeldResponse(content, kind, admission)
+        body = await read_body(request, hold, limits)
+        try:
+            with admission.place():
+                async with asyncio.timeout(limits.request_seconds):
+                    upload = Upload([("the file", body)])
+                    if is_form(request.headers):  # parsing one can take seconds
+                        upload = await engine.in_thread(read_form, request.headers, body, limits)
+                    content = await answer(engine, upload, query, kind)
+        except TimeoutError:
+            seconds = f"{limits.request_seconds:g} seconds"
+            raise busy(f"the answer took longer than {seconds}: try again.") from None
+        hold(len(content))
+        return Response(content, media_type=kind)
 
     @app.get("/v1/models", response_model=ModelsBody, summary="The models and the limits")
     async def models() -> Response:

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
 import cv2
@@ -36,6 +36,11 @@ class Answer(NamedTuple):
     """width, height, model, faces_left_out, timings: as they are sent"""
 
 
+class _Prepared(NamedTuple):
+    cropped: CroppedFaces
+    about: dict[str, Any]
+
+
 class Engine:
     """Everything in a server process that outlives a request."""
 
@@ -62,7 +67,7 @@ class Engine:
 
     async def in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         """Call a function in one of the threads for images."""
-        return await in_thread(self.threads, function, *arguments)
+        return await asyncio.get_running_loop().run_in_executor(self.threads, function, *arguments)
 
     def warm_up(self) -> None:
         """One call of the detector and of each network, so that the first request is not slow."""
@@ -74,10 +79,10 @@ class Engine:
         self.ready = True
 
     def close(self) -> None:
-        """Let the threads end."""
+        """Wait for the threads: one that runs while the interpreter ends aborts the process."""
         self.ready = False
         for executor in (self.threads, *(model.thread for model in self.models.values())):
-            executor.shutdown(wait=False, cancel_futures=True)
+            executor.shutdown(cancel_futures=True)
 
 
 class ServedModel:
@@ -89,48 +94,23 @@ class ServedModel:
         self.thread = ThreadPoolExecutor(1, f"network-{self.name}")
         self._engine = engine
         self._limits = limits = engine.settings.limits
-        self._images = self._preparing = 0
-        self._batcher: Batcher[CroppedFaces, Faces] = Batcher(
-            self._forward,
-            self.thread,
-            limits.max_batch,
-            limits.patience_ms / 1e3,
-            lambda: self._preparing > 0,
+        self._batcher: Batcher[_Prepared, Answer] = Batcher(
+            self._forward, self.thread, limits.max_batch, limits.patience_ms / 1e3
         )
 
     async def predict(self, *image: Any) -> Answer:
         """The faces of one image; takes what `_prepare` takes."""
         start = time.monotonic()
-        self._images += 1
-        try:
-            if self._images == 1:
-                # no other image to share a call with: one thread does all of it, always the
-                # same one, whose processor core has the network in its cache
-                faces, about = await in_thread(self.thread, self._both, *image)
-            else:
-                self._preparing += 1
-                try:
-                    cropped, about = await self._engine.in_thread(self._prepare, *image)
-                finally:
-                    self._preparing -= 1
-                faces = await self._batcher(cropped)
-        finally:
-            self._images -= 1
+        answer = await self._batcher(self._engine.in_thread(self._prepare, *image))
         total = (time.monotonic() - start) * 1e3
-        timings = about["timings"]
+        timings = answer.about["timings"]
         timings["network"] = round(total - sum(timings.values()), 3)
         timings["total"] = round(total, 3)
         self._engine.metrics.images.inc()
-        self._engine.metrics.faces.inc(len(faces))
-        return Answer(faces, about)
+        self._engine.metrics.faces.inc(len(answer.faces))
+        return answer
 
-    def _both(self, *arguments: Any) -> tuple[Faces, dict[str, Any]]:
-        cropped, about = self._prepare(*arguments)
-        return self._forward([cropped])[0], about
-
-    def _prepare(
-        self, name: str, data: bytes, rows: _Rows | None, min_score: float
-    ) -> tuple[CroppedFaces, dict[str, Any]]:
+    def _prepare(self, name: str, data: bytes, rows: _Rows | None, min_score: float) -> _Prepared:
         """Decode, detect and crop; runs in a thread."""
         limit, predictor = self._limits.max_faces, self.predictor
         photograph = Photograph(data, checked_opener(data, self._limits, name))
@@ -149,19 +129,14 @@ class ServedModel:
         decode, detect = (round((b - a) * 1e3, 3) for a, b in itertools.pairwise(times))
         about = {"width": width, "height": height, "model": self.name}
         about["faces_left_out"] = max(0, len(boxes) - limit)
-        return cropped, {**about, "timings": {"decode": decode, "detect": detect}}
+        return _Prepared(cropped, {**about, "timings": {"decode": decode, "detect": detect}})
 
-    def _forward(self, images: list[CroppedFaces]) -> list[Faces]:
+    def _forward(self, images: list[_Prepared]) -> list[Answer]:
         """The faces of several images through the network; runs in the model's thread."""
         with self._engine.metrics.network_seconds.time():
-            faces = self.predictor.predict_cropped(images)
+            faces = self.predictor.predict_cropped([image.cropped for image in images])
         self._engine.metrics.batch_faces.observe(sum(map(len, faces)))
-        return faces
-
-
-async def in_thread(threads: Executor, function: Callable[..., T], *arguments: Any) -> T:
-    """Call a function in another thread."""
-    return await asyncio.get_running_loop().run_in_executor(threads, function, *arguments)
+        return [Answer(*pair) for pair in zip(faces, [i.about for i in images], strict=True)]
 
 
 def _boxes(rows: _Rows, limit: int) -> list[Box]:

@@ -6,11 +6,7 @@ from fastapi.responses import JSONResponse
 
 from luvli.errors import InputError
 
-HEADERS = {
-    401: {"WWW-Authenticate": "Bearer"},
-    429: {"Retry-After": "1"},
-    503: {"Retry-After": "1"},
-}
+HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}
 
 
 class Refused(InputError):
@@ -24,6 +20,11 @@ class Refused(InputError):
     def response(self) -> JSONResponse:
         """The answer."""
         return JSONResponse(self.body, self.status, HEADERS.get(self.status))
+
+
+def refusal(error: InputError) -> Refused:
+    """The answer to any bad input."""
+    return error if isinstance(error, Refused) else unusable(str(error))
 
 
 def busy(message: str = "the server is busy: try again in a moment.") -> Refused:

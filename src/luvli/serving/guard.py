@@ -19,6 +19,9 @@ log = logging.getLogger("luvli.serving")
 
 OPEN_PATHS = ("/", "/docs", "/healthz", "/readyz", "/openapi.json")
 """answered without a token, beside the files of the page"""
+PIECE = 1 << 16
+"""bytes of an answer that are sent at a time: each waits until the client has read most of those
+before, so that what is counted as memory is given back when it is free"""
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
@@ -44,11 +47,10 @@ class Guard:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
             await self._http(scope, receive, send)
-            return
-        if scope["type"] == "websocket" and self._refusal(scope) is not None:
+        elif scope["type"] == "websocket" and self._refusal(scope) is not None:
             await send({"type": "websocket.close"})  # before it was accepted: answered with 403
-            return
-        await self.app(scope, receive, send)
+        else:
+            await self.app(scope, receive, send)
 
     async def _http(self, scope: Any, receive: Any, send: Any) -> None:
         start = time.monotonic()
@@ -62,25 +64,28 @@ class Guard:
                 headers.update(HEADERS)
                 # files of the page have an ETag: the browser asks again and gets 304
                 headers.setdefault("Cache-Control", "no-cache" if "etag" in headers else "no-store")
+            elif len(body := message.get("body", b"")) > PIECE:
+                for i in range(0, len(body) - PIECE, PIECE):
+                    await send({**message, "body": body[i : i + PIECE], "more_body": True})
+                message = {**message, "body": body[i + PIECE :]}
             await send(message)
 
         try:
             refused = self._refusal(scope)
             await (refused.response() if refused else self.app)(scope, receive, send_guarded)
         except ClientDisconnect:
-            status = status or 499
+            pass
         except Exception:
             log.exception("internal error")
             if not status:
                 error = Refused(500, "internal", "something went wrong on the server.")
                 await error.response()(scope, receive, send_guarded)
-        finally:
-            seconds = time.monotonic() - start
-            path = scope["path"] if scope["path"] in ("/v1/predict", "/v1/models") else "other"
-            self._metrics.requests.labels(path, status or 499).inc()
-            if path == "/v1/predict" and status == 200:
-                self._metrics.request_seconds.observe(seconds)
-            log.info("%s %s %d %.1f ms", scope["method"], path, status or 499, seconds * 1e3)
+        seconds, status = time.monotonic() - start, status or 499
+        path = scope["path"] if scope["path"] in ("/v1/predict", "/v1/models") else "other"
+        self._metrics.requests.labels(path, status).inc()
+        if path == "/v1/predict" and status == 200:
+            self._metrics.request_seconds.observe(seconds)
+        log.info("%s %s %d %.1f ms", scope["method"], path, status, seconds * 1e3)
 
     def _refusal(self, scope: Any) -> Refused | None:
         """Why this server must not answer a request; None: it may."""
@@ -101,8 +106,7 @@ class Guard:
         kind, _, token = headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer":
             # scripts in a browser cannot set a WebSocket's headers, but its subprotocols
-            offered = headers.get("sec-websocket-protocol", "").split(",")
-            words = [word.strip() for word in offered]
+            words = headers.get("sec-websocket-protocol", "").replace(" ", "").split(",")
             token = next((word[7:] for word in words if word.startswith("bearer.")), "")
         if not token:
             return Refused(401, "token_missing", "this server asks for a bearer token.")

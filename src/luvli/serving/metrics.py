@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, multiprocess
@@ -20,34 +21,24 @@ class Metrics:
 
     def __init__(self) -> None:
         prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
-        self._registry = registry = CollectorRegistry()
-
-        def counter(name: str, words: str, *labels: str) -> Counter:
-            return Counter(f"luvli_{name}", words, labels, registry=registry)
-
-        def gauge(name: str, words: str, *labels: str) -> Gauge:
-            # summed over the workers that are alive
-            return Gauge(
-                f"luvli_{name}", words, labels, registry=registry, multiprocess_mode="livesum"
-            )
-
-        def histogram(name: str, words: str, buckets: tuple[float, ...]) -> Histogram:
-            return Histogram(f"luvli_{name}", words, registry=registry, buckets=buckets)
-
-        self.images = counter("images", "images searched for faces")
-        self.faces = counter("faces", "faces predicted for requests")
-        self.frames = counter("stream_frames", "stream frames answered")
-        self.dropped = counter("stream_frames_dropped", "stream frames that a newer one replaced")
-        self.requests = counter("requests", "answered requests", "path", "status")
-        self.in_flight = gauge("requests_in_flight", "predictions running or queued")
-        self.buffered = gauge("buffered_bytes", "bytes of bodies and answers held in memory")
-        self.streams = gauge("streams", "open streams")
-        self.request_seconds = histogram("request_seconds", "time of a prediction", SECONDS)
-        self.network_seconds = histogram("network_seconds", "time of a network call", SECONDS)
-        self.batch_faces = histogram("batch_faces", "faces in a network call", FACES)
-        gauge("info", "processes of each version", "version").labels(__version__).set(1)
+        self._registry = CollectorRegistry()
+        here: dict[str, Any] = {"namespace": "luvli", "registry": self._registry}
+        alive = {**here, "multiprocess_mode": "livesum"}  # summed over the workers that are alive
+        seconds = {**here, "buckets": SECONDS}
+        self.images = Counter("images", "images searched for faces", **here)
+        self.faces = Counter("faces", "faces predicted for requests", **here)
+        self.frames = Counter("stream_frames", "stream frames answered", **here)
+        self.dropped = Counter("stream_frames_dropped", "frames that a newer one replaced", **here)
+        self.requests = Counter("requests", "answered requests", ("path", "status"), **here)
+        self.in_flight = Gauge("requests_in_flight", "predictions running or queued", **alive)
+        self.buffered = Gauge("buffered_bytes", "bytes of bodies and answers in memory", **alive)
+        self.streams = Gauge("streams", "open streams", **alive)
+        self.request_seconds = Histogram("request_seconds", "time of a prediction", **seconds)
+        self.network_seconds = Histogram("network_seconds", "time of a network call", **seconds)
+        self.batch_faces = Histogram("batch_faces", "faces in a call", buckets=FACES, **here)
+        Gauge("info", "processes by version", ("version",), **alive).labels(__version__).set(1)
         if METRICS_FOLDER not in os.environ:
-            prometheus_client.ProcessCollector(registry=registry)
+            prometheus_client.ProcessCollector(registry=self._registry)
             return
         for path in Path(os.environ[METRICS_FOLDER]).glob("gauge_live*_*.db"):
             worker = int(path.stem.rpartition("_")[2])

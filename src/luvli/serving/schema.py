@@ -9,101 +9,132 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from luvli.image.detect import MIN_SCORE
 from luvli.serving.errors import unusable
-from luvli.serving.settings import Limits
+from luvli.serving.settings import Limits, about
 
-Score = Annotated[float, Field(ge=0, le=1, description="Leave out detections below this score.")]
-ModelName = Annotated[str | None, Field(description="A served model; the first one by default.")]
-_Regions = Annotated[bool, Field(description="Also give `guaranteed`, if the model has it.")]
+ModelName = Annotated[str | None, about("Name of a served model; the first one by default.")]
+Score = Annotated[float, about("Leave out faces that the detector scores below this.", ge=0, le=1)]
+Flag = Annotated[bool, about("Whether the model was trained to predict it.")]
+Version = Annotated[str, about("Version of the software.")]
 BOXES = (
     "JSON, [[x0, y0, x1, y1], ...]: tight landmark boxes in pixels, instead of the detector's. For "
     "several images a list of such lists. Also accepted as a form field."
 )
-GUARANTEED = (
-    "With `regions`: coverage `levels` (L,) and Mahalanobis `radii` (L, k) of ellipses that hold "
-    "them; null where no finite radius does."
-)
+RADII = "(L, k) Mahalanobis radii of those ellipses; null where no finite radius is known."
 
 
-class PredictQuery(BaseModel, extra="forbid"):
+class FaceOptions(BaseModel, extra="forbid"):
+    """What is said about each face."""
+
+    model: ModelName = None
+    min_score: Score = MIN_SCORE
+    regions: bool = about("Also give `guaranteed`, if the model has it.", default=False)
+    measures: bool = about("Also give `measures`; the model must have 68 points.", default=False)
+
+
+class PredictQuery(FaceOptions):
     """Options of a prediction."""
 
-    model: ModelName = None
-    boxes: str | None = Field(default=None, description=BOXES)
-    min_score: Score = MIN_SCORE
-    coverage: float = Field(default=0.9, gt=0, lt=1, description="Of a drawing's ellipses.")
-    regions: _Regions = False
+    boxes: str | None = about(BOXES, default=None)
+    coverage: float = about("Of the ellipses of a drawing.", default=0.9, gt=0, lt=1)
 
 
-class StreamOptions(BaseModel, extra="forbid"):
+class StreamOptions(FaceOptions):
     """Options of a stream, sent as a JSON text message."""
 
-    model: ModelName = None
-    smooth: bool = True
-    regions: _Regions = False
-    min_score: Score = MIN_SCORE
+    smooth: bool = about("Smooth the landmarks over time.", default=True)
 
 
-class FaceBody(BaseModel, extra="allow"):
+class MeasureBody(BaseModel):
+    """A number measured on a face; its unit stands in `/v1/models`."""
+
+    value: float | None = about("null where too few of its landmarks are visible.")
+    std: float | None = about("Standard deviation of its error.")
+    visible: float | None = about("Probability that its landmarks are visible.")
+
+
+class RegionsBody(BaseModel):
+    """Ellipses with a guarantee: they hold a visible landmark at least so often."""
+
+    levels: list[float] = about("(L,) coverages.")
+    radii: list[list[float | None]] = about(RADII)
+
+
+class FaceBody(BaseModel):
     """One face. Coordinates are image pixels: x right, y down, the first pixel's centre (0, 0)."""
 
-    markup: str = Field(description="Name of the point set.")
-    score: float = Field(description="Score of the face detector, 0 to 1.")
-    box: list[float] = Field(description="x0, y0, x1, y1 of the face.")
-    points: list[list[float]] = Field(description="(k, 2) landmarks.")
-    covariance: list[list[list[float]]] = Field(description="(k, 2, 2) in pixels squared.")
-    visibility: list[float] = Field(description="(k,) probability that a landmark is visible.")
-    visibility_trained: bool = Field(description="Whether the model predicts visibility.")
-    covariance_trained: bool = Field(description="Whether the model predicts covariances.")
-    confidence: float | None = Field(default=None, description="Probability of a good alignment.")
-    expected_error: float | None = Field(default=None, description="In percent of the box size.")
-    guaranteed: dict[str, list[Any]] | None = Field(default=None, description=GUARANTEED)
+    markup: str = about("Name of the point set.")
+    score: float = about("Score of the face detector, 0 to 1.")
+    box: list[float] = about("x0, y0, x1, y1 of the face.")
+    points: list[list[float | None]] = about("(k, 2) landmarks.")
+    covariance: list[list[list[float | None]]] = about("(k, 2, 2) in pixels squared.")
+    visibility: list[float] = about("(k,) probability that the head does not hide a landmark.")
+    visibility_trained: Flag
+    covariance_trained: Flag
+    occlusion: list[float | None] | None = about(
+        "(k,) probability that something covers a landmark.", default=None
+    )
+    occlusion_trained: Flag = False
+    confidence: float | None = about("Probability of a good alignment.", default=None)
+    expected_error: float | None = about("Mean error in percent of the box size.", default=None)
+    eyes_closed: float | None = about("Probability that the eyes are closed.", default=None)
+    accepted: bool | None = about("Whether the model's triage accepts the face.", default=None)
+    likelihood: str = about("Distribution of a landmark.", default="laplace")
+    guaranteed: RegionsBody | None = about("With `regions`.", default=None)
+    measures: dict[str, MeasureBody] | None = about("With `measures`: by name.", default=None)
 
 
 class ImageBody(BaseModel):
     """The faces of one image, best score first."""
 
-    faces: list[FaceBody]
-    width: int = Field(description="Pixels.")
-    height: int = Field(description="Pixels.")
-    model: str = Field(description="Name of the model.")
-    version: str = Field(description="Version of the software.")
-    faces_left_out: int = Field(description="Faces beyond the limit of one image.")
-    timings: dict[str, float] = Field(description="Milliseconds: decode, detect, network, total.")
+    faces: list[FaceBody] = about("One entry for each face.")
+    width: int = about("Of the image, in pixels.")
+    height: int = about("Of the image, in pixels.")
+    model: str = about("Name of the model.")
+    version: Version
+    faces_left_out: int = about("Faces beyond the limit of one image.")
+    timings: dict[str, float] = about("Milliseconds: decode, detect, network, total.")
 
 
 class ErrorWords(BaseModel):
     """Why a request was refused."""
 
-    code: str = Field(description="One word for programs.")
-    message: str = Field(description="One sentence for people.")
+    code: str = about("One word for programs.")
+    message: str = about("One sentence for people.")
 
 
 class ErrorBody(BaseModel):
     """The body of every refusal; among several images, the entry of one that was refused."""
 
-    error: ErrorWords
+    error: ErrorWords = about("Why.")
 
 
-class ModelBody(BaseModel, extra="allow"):
-    """One served model."""
+class ModelBody(BaseModel):
+    """One served model. What follows `measures` is left out where it is not known."""
 
-    name: str
-    version: str
-    licence: str
-    landmarks: int = Field(description="Number of landmarks.")
-    markup: str = Field(description="Name of the point set.")
-    likelihood: str = Field(description="Distribution of a landmark.")
-    visibility_trained: bool
-    calibrated: bool
-    radius: dict[str, float] = Field(description="Percent -> Mahalanobis radius of the ellipse.")
+    name: str = about("Name, for the option `model`.")
+    version: str = about("Version of the model.")
+    licence: str = about("Licence of the model.")
+    landmarks: int = about("Number of landmarks.")
+    markup: str = about("Name of the point set.")
+    likelihood: str = about("Distribution of a landmark.")
+    visibility_trained: Flag
+    calibrated: bool = about("Whether the covariances are calibrated.")
+    radius: dict[str, float] = about("Percent -> Mahalanobis radius of the ellipse that holds it.")
+    measures: dict[str, str] = about("Name of each measure -> its unit.")
+    names: list[str] = about("(k,) names of the landmarks.", default=[])
+    groups: dict[str, list[int]] = about("Part of the face -> its landmarks.", default={})
+    edges: list[list[int]] = about("Pairs of landmarks that a line joins.", default=[])
+    schematic: list[list[float]] = about("(k, 2) a face to draw.", default=[])
+    summary: str = about("What the model is for.", default="")
+    limits: list[str] = about("What it is not for.", default=[])
 
 
 class ModelsBody(BaseModel):
     """What this server offers."""
 
-    models: list[ModelBody]
-    limits: Limits
-    version: str = Field(description="Version of the software.")
+    models: list[ModelBody] = about("The first one is the default.")
+    limits: Limits = about("What it accepts.")
+    version: Version
 
 
 _Edge = Annotated[float, Field(gt=-1e6, lt=1e6, strict=True)]

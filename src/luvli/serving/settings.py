@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -21,8 +21,11 @@ METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """environment variable of prometheus_client: the folder where workers keep their counters"""
 MIN_TOKEN = 16
 """characters of a bearer token; shorter ones can be guessed"""
-Count = Annotated[int, Field(ge=1)]
-_Seconds = Annotated[float, Field(gt=0)]
+
+
+def about(words: str, **constraints: Any) -> Any:
+    """A field with its description."""
+    return Field(description=words, **constraints)
 
 
 class Limits(BaseModel):
@@ -30,23 +33,23 @@ class Limits(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    max_requests: Count = 64  # predictions running or queued
-    max_client_requests: int = Field(default=0, ge=0)  # of these, from one address; 0: any
-    max_connections: Count = 512
-    max_streams: int = Field(default=8, ge=0)
-    max_bytes: Count = 20_000_000  # of one body, or of one frame of a stream
-    max_buffered_bytes: Count = 256_000_000  # of all bodies and answers in memory
-    max_images: Count = 16  # in one request
-    max_pixels: Count = 50_000_000  # of one image, read from its header
-    max_faces: Count = 100  # in one image
-    max_batch: Count = 16  # images whose faces share a call of the network
-    patience_ms: float = Field(default=3.0, ge=0, le=1000)  # wait for images of other requests
-    request_seconds: _Seconds = 30.0  # for one prediction, queueing included
-    receive_seconds: _Seconds = 20.0  # for one body; the head of a request gets half of it
-    send_seconds: _Seconds = 20.0  # for a client to read its answer
-    idle_seconds: _Seconds = 75.0  # longer than load balancers keep their connections
-    stream_idle_seconds: _Seconds = 60.0
-    drain_seconds: _Seconds = 30.0  # for requests in flight after SIGTERM
+    max_requests: int = about("Predictions that run or wait.", default=64, ge=1)
+    max_connections: int = about("Open connections.", default=512, ge=1)
+    max_streams: int = about("Open streams.", default=8, ge=0)
+    max_bytes: int = about("Of a body, or of a frame of a stream.", default=20_000_000, ge=1)
+    max_buffered_bytes: int = about("Of all bodies and answers.", default=256_000_000, ge=1)
+    max_images: int = about("In one request.", default=16, ge=1)
+    max_pixels: int = about("Of one image, by its header.", default=50_000_000, ge=1)
+    max_faces: int = about("In one image.", default=100, ge=1)
+    max_batch: int = about("Images whose faces share a network call.", default=16, ge=1)
+    patience_ms: float = about("Wait for images of others.", default=3.0, ge=0, le=1000)
+    request_seconds: float = about("For a prediction, with its queue.", default=30.0, gt=0)
+    receive_seconds: float = about("For a body; a head has half of it.", default=20.0, gt=0)
+    send_seconds: float = about("For a client to read its answer.", default=20.0, gt=0)
+    # longer than load balancers keep their connections
+    idle_seconds: float = about("Of a connection without requests.", default=75.0, gt=0)
+    stream_idle_seconds: float = about("Of a stream without frames.", default=60.0, gt=0)
+    drain_seconds: float = about("For requests in flight after SIGTERM.", default=30.0, gt=0)
 
     @classmethod
     def parse(cls, words: Iterable[str]) -> Limits:
@@ -75,7 +78,7 @@ class ServerSettings(BaseModel):
     port: int = Field(default=8000, ge=0, le=65535)
     models: tuple[str, ...] = ("luvli-68",)  # shipped names or files; the first is the default
     tokens: tuple[str, ...] = ()  # accepted bearer tokens; none: no token is asked for
-    threads: Count = Field(default_factory=lambda: core_count())
+    threads: int = Field(default_factory=lambda: core_count(), ge=1)
     limits: Limits = Limits()
     verbose: bool = False  # a log line for each request
 

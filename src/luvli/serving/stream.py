@@ -16,11 +16,12 @@ from typing import Any
 from fastapi import WebSocket, WebSocketDisconnect
 from pydantic import ValidationError
 
+from luvli.errors import InputError
 from luvli.prediction.tracking import TrackedFrame, Tracker, TrackSmoother
 from luvli.prediction.video import Frame
 from luvli.serving.answers import face_fields, to_json
 from luvli.serving.engine import Engine
-from luvli.serving.errors import Refused, unusable
+from luvli.serving.errors import Refused, refusal, unusable
 from luvli.serving.schema import StreamOptions, first_problem
 from luvli.serving.upload import decode
 
@@ -61,8 +62,8 @@ class StreamSession:
             if message.get("bytes") is None:
                 try:
                     self._set_options(message.get("text") or "")
-                except Refused as refused:
-                    await self._websocket.send_text(to_json(refused.body).decode())
+                except Refused as error:
+                    await self._send(error.body)
                 continue
             if self._frames.full():  # the newest frame replaces the one that waits
                 self._frames.get_nowait()
@@ -76,12 +77,14 @@ class StreamSession:
             number, data, arrived = await self._frames.get()
             try:
                 answer = await self._engine.in_thread(self._track, data, arrived)
-            except Refused as refused:
-                answer = refused.body
+            except InputError as error:
+                answer = refusal(error).body
             self._engine.metrics.frames.inc()
-            body = to_json({"frame": number, "dropped": self._dropped, **answer})
-            async with asyncio.timeout(self._limits.send_seconds):
-                await self._websocket.send_text(body.decode())
+            await self._send({"frame": number, "dropped": self._dropped, **answer})
+
+    async def _send(self, body: dict[str, Any]) -> None:
+        async with asyncio.timeout(self._limits.send_seconds):
+            await self._websocket.send_text(to_json(body).decode())
 
     def _set_options(self, text: str) -> None:
         """Start anew with the options of a text message."""
@@ -102,7 +105,7 @@ class StreamSession:
         if self._options.smooth:
             faces = self._smoother.push(TrackedFrame(Frame(0, arrived, image), faces))[0].faces
         return {
-            "faces": face_fields(replace(faces, track=None), self._options.regions),
+            "faces": face_fields(replace(faces, track=None), self._options),
             "tracks": tracks,
             "width": image.shape[1],
             "height": image.shape[0],

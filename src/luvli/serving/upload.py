@@ -1,18 +1,16 @@
-"""Bodies, answers and images of requests, within limits and without touching the disk."""
+"""Bodies and images of requests, within limits and without touching the disk."""
 
 from __future__ import annotations
 
 import asyncio
 import importlib
-from collections import Counter
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from fastapi import Request
-from fastapi.responses import Response
 from PIL import Image
-from starlette.datastructures import UploadFile
+from starlette.datastructures import FormData, Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from luvli.errors import InputError
@@ -21,6 +19,8 @@ from luvli.serving.errors import Refused, busy, too_large, unusable
 from luvli.serving.metrics import Metrics
 from luvli.serving.settings import Limits
 
+Hold = Callable[[int], None]
+"""counts so many more bytes of a request or its answer"""
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP")
 """what is decoded, beside HEIC where pillow-heif is installed"""
 HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"mif1", b"msf1")
@@ -29,86 +29,48 @@ MAX_SCANS = 64
 MAX_FIELDS = 8
 MAX_FIELD_BYTES = 200_000
 """of a form field: enough for the boxes of 16 images with 100 faces each"""
-PIECE = 1 << 16
-"""bytes of an answer that are sent at a time"""
 
 
 class Admission:
-    """Counts the predictions, bodies and answers of one process."""
+    """Counts the predictions of one process, and the bytes of bodies and answers."""
 
     def __init__(self, limits: Limits, metrics: Metrics) -> None:
         self._limits = limits
         self._metrics = metrics
-        self._clients: Counter[str] = Counter()
-        self._bytes = 0
+        self._predictions = self._bytes = 0
 
     @contextmanager
-    def place(self, client: str) -> Iterator[None]:
+    def place(self) -> Iterator[None]:
         """A place in the queue for the duration of a prediction."""
-        if self._clients.total() >= self._limits.max_requests:
+        if self._predictions >= self._limits.max_requests:
             raise busy()
-        if 0 < self._limits.max_client_requests <= self._clients[client]:
-            message = "you have too many requests in flight: wait for their answers."
-            raise Refused(429, "too_many_requests", message)
-        self._clients[client] += 1
-        self._metrics.in_flight.inc()
+        self._count(1, 0)
         try:
             yield
         finally:
-            self._metrics.in_flight.dec()
-            self._clients.subtract([client])
-            self._clients += Counter()  # forgets clients without requests
+            self._count(-1, 0)
 
-    def hold(self, size: int) -> None:
-        """Count `size` more bytes in memory, or fewer."""
-        if size > 0 and self._bytes + size > self._limits.max_buffered_bytes:
-            raise busy()
+    async def memory(self) -> AsyncIterator[Hold]:
+        """A dependency: what a request holds until its answer has been sent."""
+        held = 0
+
+        def hold(size: int) -> None:
+            nonlocal held
+            if self._bytes + size > self._limits.max_buffered_bytes:
+                raise busy()
+            held += size
+            self._count(0, size)
+
+        try:
+            yield hold
+        finally:
+            self._count(0, -held)
+
+    def _count(self, predictions: int, size: int) -> None:
+        self._predictions += predictions
         self._bytes += size
-        self._metrics.buffered.inc(size)
-
-    @contextmanager
-    def body(self, request: Request) -> Iterator[AsyncGenerator[bytes, None]]:
-        """The chunks of a request's body, held until the end of the block."""
-        size, limit = 0, self._limits.max_bytes
-        refused = too_large(f"the request has more than {limit / 1e6:g} MB: send less.")
-        length = request.headers.get("content-length", "")
-        if length.isdecimal() and int(length) > limit:
-            raise refused
-
-        async def chunks() -> AsyncGenerator[bytes, None]:
-            nonlocal size
-            async for chunk in request.stream():
-                self.hold(len(chunk))
-                size += len(chunk)
-                if size > limit:
-                    raise refused
-                yield chunk
-
-        try:
-            yield chunks()
-        finally:
-            self.hold(-size)
-
-
-class HeldResponse(Response):
-    """An answer that is held until its client has read it."""
-
-    def __init__(self, content: bytes, media_type: str, admission: Admission) -> None:
-        super().__init__(content, media_type=media_type)
-        self._admission = admission
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Send it in pieces: each waits until the client has read most of those before."""
-        size = len(self.body)
-        self._admission.hold(size)
-        try:
-            start = {"status": self.status_code, "headers": self.raw_headers}
-            await send({"type": "http.response.start", **start})
-            for i in range(0, size, PIECE):
-                piece, more = self.body[i : i + PIECE], i + PIECE < size
-                await send({"type": "http.response.body", "body": piece, "more_body": more})
-        finally:
-            self._admission.hold(-size)
+        self._metrics.in_flight.set(self._predictions)
+        self._metrics.buffered.set(self._bytes)
 
 
 class Upload(NamedTuple):
@@ -120,35 +82,38 @@ class Upload(NamedTuple):
     """the form field of this name"""
 
 
-class _InMemoryParser(MultiPartParser):
-    spool_max_size = 1 << 40  # Starlette writes larger files to disk; bodies are limited anyway
-
-
-async def read_upload(
-    request: Request, chunks: AsyncGenerator[bytes, None], limits: Limits
-) -> Upload:
-    """An image as the body, or multipart/form-data with images and boxes."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+async def read_body(request: Request, hold: Hold, limits: Limits) -> bytes:
+    """The body of a request, refused as soon as it is too large or too slow."""
+    refused = too_large(f"the request has more than {limits.max_bytes / 1e6:g} MB: send less.")
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and int(length) > limits.max_bytes:
+        raise refused
+    body = bytearray()
     try:
         async with asyncio.timeout(limits.receive_seconds):
-            if kind == "multipart/form-data":
-                return await _read_form(request, chunks, limits)
-            body = b"".join([chunk async for chunk in chunks])
+            async for chunk in request.stream():
+                if len(body) + len(chunk) > limits.max_bytes:
+                    raise refused
+                hold(len(chunk))
+                body += chunk
     except TimeoutError:
         message = f"the body did not arrive within {limits.receive_seconds:g} seconds."
         raise Refused(408, "slow", message) from None
     if not body:
         raise unusable("the request has no image: send its bytes as the body.")
-    return Upload([("the file", body)])
+    return bytes(body)
 
 
-async def _read_form(
-    request: Request, chunks: AsyncGenerator[bytes, None], limits: Limits
-) -> Upload:
-    most = {"max_files": limits.max_images, "max_fields": MAX_FIELDS}
-    parser = _InMemoryParser(request.headers, chunks, max_part_size=MAX_FIELD_BYTES, **most)
+def is_form(headers: Headers) -> bool:
+    """Whether the body is multipart/form-data."""
+    kind = headers.get("content-type", "").partition(";")[0]
+    return kind.strip().lower() == "multipart/form-data"
+
+
+def read_form(headers: Headers, body: bytes, limits: Limits) -> Upload:
+    """The images and boxes of multipart/form-data; runs in a thread."""
     try:
-        parts = (await parser.parse()).multi_items()
+        parts = asyncio.run(_parse_form(headers, body, limits)).multi_items()
     except MultiPartException as error:
         if "files" in error.message:
             raise too_large(f"the request has more than {limits.max_images} images.") from None
@@ -156,11 +121,23 @@ async def _read_form(
     fields = {name: value for name, value in parts if isinstance(value, str)}
     if unknown := set(fields) - {"boxes"}:
         raise unusable(f"there is no form field {min(unknown)[:50]!r}: send files, or boxes.")
-    files = [value for _, value in parts if isinstance(value, UploadFile)]
+    files = [value.file for _, value in parts if isinstance(value, UploadFile)]
     if not files:
         raise unusable("the form has no image: send at least one file.")
-    images = [(f"image {i}", await file.read()) for i, file in enumerate(files, 1)]
+    images = [(f"image {i}", file.read()) for i, file in enumerate(files, 1)]
     return Upload(images, fields.get("boxes"))
+
+
+class _InMemoryParser(MultiPartParser):
+    spool_max_size = 1 << 40  # Starlette writes larger files to disk; bodies are limited anyway
+
+
+async def _parse_form(headers: Headers, body: bytes, limits: Limits) -> FormData:
+    async def whole() -> Any:
+        yield body
+
+    most = {"max_files": limits.max_images, "max_fields": MAX_FIELDS}
+    return await _InMemoryParser(headers, whole(), max_part_size=MAX_FIELD_BYTES, **most).parse()
 
 
 def checked_opener(data: bytes, limits: Limits, name: str) -> Opener:
