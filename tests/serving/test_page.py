@@ -151,6 +151,15 @@ def test_a_dropped_image_shows_its_landmarks(page: Any, image: bytes) -> None:
         assert [float(x), float(y)] == pytest.approx(face.points[j], abs=0.051)
         assert float(sigma) == pytest.approx(np.linalg.det(face.covariance[j]) ** 0.25, abs=0.0051)
         assert float(visible.rstrip(" %")) == pytest.approx(100 * face.visibility[j], abs=0.51)
+    measured = dict(row.split("\n") for row in page.locator("#measures dl > div").all_inner_texts())
+    if face.eyes_closed is not None:
+        assert measured.pop("eyes closed") == f"{100 * face.eyes_closed:.0f} %"
+    assert set(measured) == {name.replace("_", " ") for name in face.measures}
+    for name, measure in face.measures.items():
+        value, std = measured[name.replace("_", " ")].rstrip(" px°").split(" ± ")
+        precision = 10.0 ** -len(std.partition(".")[2])
+        assert float(value) == pytest.approx(measure.value, abs=0.51 * precision)
+        assert float(std) == pytest.approx(measure.std, abs=0.51 * precision)
     # the ellipses grow with the slider, and go with their switch
     areas = []
     for percent in (50, 90, 99):

@@ -2,7 +2,7 @@
 
 import { ellipse, radiusOf } from "./geometry.js";
 import { keepCsv, keepJson, keepPng } from "./keep.js";
-import { make, renderAll, renderFaces, renderLeast, renderLegend, renderSummary, renderTip, spoken } from "./panel.js";
+import { make, renderAll, renderFaces, renderLeast, renderLegend, renderMeasures, renderSummary, renderTip, spoken } from "./panel.js";
 import { asPng, fetchModels, onTokenWanted, predict } from "./server.js";
 import { formatSettings, parseSettings } from "./settings.js";
 import { Live, listenForFiles, openCamera, openVideo } from "./sources.js";
@@ -272,6 +272,7 @@ function refreshPanel(whole) {
   $("status").textContent = shown?.words || "";
   $("faces-card").hidden = $("table-card").hidden = !current;
   $("no-face").hidden = !shown?.blob || shown.status !== "done" || Boolean(current);
+  $("measures-card").hidden = !current?.measures;
   $("keep-card").hidden = !shown?.answer;
   $("landmarks").hidden = !current;
   if (!current) return;
@@ -290,6 +291,7 @@ function refreshPanel(whole) {
   const least = state.tableOf === "least";
   if (!whole && state.live && Date.now() - (refreshPanel.last || 0) < 300) return;
   refreshPanel.last = Date.now();
+  if (current.measures) renderMeasures($("measures"), current, model());
   $("least").hidden = !least;
   $("all").hidden = least;
   if (document.activeElement?.closest("#least, #all") && !whole) return;

@@ -92,6 +92,21 @@ export function renderLeast(root, face, model, { choose, hover }) {
   root.replaceChildren(list);
 }
 
+const UNITS = { degrees: "°", px: " px" };
+
+/** What is measured on the chosen face, with its standard deviation; two digits of that. */
+export function renderMeasures(root, face, model) {
+  const row = (name, figure) => make("div", {}, make("dt", {}, name), make("dd", {}, figure));
+  const rows = Object.entries(face.measures).map(([name, { value, std, visible }]) => {
+    const words = name.replaceAll("_", " ");
+    if (value === null || visible < 0.5) return row(words, "not visible");
+    const digits = Math.min(3, Math.max(0, 1 - Math.floor(Math.log10(std || 0.01))));
+    return row(words, `${value.toFixed(digits)} ± ${std.toFixed(digits)}${UNITS[model.measures?.[name]] || ""}`);
+  });
+  const closed = typeof face.eyes_closed === "number" ? [row("eyes closed", percent(face.eyes_closed))] : [];
+  root.replaceChildren(make("dl", { className: "facts measures" }, ...closed, ...rows));
+}
+
 /** Every landmark of the chosen face. */
 export function renderAll(root, face, model, { choose, hover }) {
   const head = ["", "landmark", "x", "y", "sigma", "visible"];

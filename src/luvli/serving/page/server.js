@@ -47,22 +47,33 @@ async function sentence(response) {
   }
 }
 
+const measured = new Map(); // model -> whether it has measures; null: the first one
+
 /** Models and limits. */
 export async function fetchModels() {
-  return (await request("/v1/models")).json();
+  const offer = await (await request("/v1/models")).json();
+  for (const { name, measures } of offer.models.toReversed()) {
+    measured.set(name, Object.keys(measures).length > 0).set(null, measured.get(name));
+  }
+  return offer;
+}
+
+/** Options of every prediction. */
+function optionsFor(model) {
+  return { regions: true, measures: measured.get(model || null) === true, ...(model ? { model } : {}) };
 }
 
 /** An image that this browser cannot show, as one that it can: the server's drawing of no faces. */
 export async function asPng(blob) {
-  const options = { method: "POST", body: blob, headers: { Accept: "image/png", "Content-Type": "application/octet-stream" } };
-  return (await request("/v1/predict?boxes=[]", options)).blob();
+  const about = { method: "POST", body: blob, headers: { Accept: "image/png", "Content-Type": "application/octet-stream" } };
+  return (await request("/v1/predict?boxes=[]", about)).blob();
 }
 
 /** The answer for one image: an object, or the text of a CSV. */
 export async function predict(blob, model, kind, words) {
-  const query = new URLSearchParams({ regions: true, ...(model ? { model } : {}) });
-  const options = { method: "POST", body: blob, headers: { Accept: kind, "Content-Type": "application/octet-stream" } };
-  const response = await request(`/v1/predict?${query}`, options, words);
+  const query = new URLSearchParams(optionsFor(model));
+  const about = { method: "POST", body: blob, headers: { Accept: kind, "Content-Type": "application/octet-stream" } };
+  const response = await request(`/v1/predict?${query}`, about, words);
   return kind === "text/csv" ? response.text() : response.json();
 }
 
@@ -75,7 +86,7 @@ export class Stream {
     this.sent = 0;
     this.inFlight = 0;
     this.socket.onopen = () => {
-      this.socket.send(JSON.stringify({ regions: true, ...(model ? { model } : {}) }));
+      this.socket.send(JSON.stringify(optionsFor(model)));
       this.open = true;
     };
     this.socket.onmessage = (event) => {
