@@ -22,7 +22,7 @@ from luvli.calibration.fit_failure_model import (
     fit_shape,
 )
 from luvli.errors import InputError
-from luvli.evaluation.confidence import confidence_metrics
+from luvli.evaluation.selective import confidence_metrics
 from luvli.trust.failure_model import FailureModel, hinge_basis
 from luvli.trust.features import FAILURE, SCORE, feature_table
 

@@ -57,7 +57,6 @@ def faces() -> LabelledFaces:
 def quick(monkeypatch):
     """Reports with empty images: drawing them is tested elsewhere."""
     monkeypatch.setattr("luvli.evaluation.report.png", lambda figure: b"")
-    monkeypatch.setattr("luvli.evaluation.compare.png", lambda figure: b"")
 
 
 @pytest.fixture

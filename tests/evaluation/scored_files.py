@@ -41,7 +41,7 @@ def changed(faces, **changes):
             changes[f"{part}_trained"] = False
     names = (
         "points", "covariance", "visibility", "covariance_trained", "visibility_trained", "markup",
-        "occlusion",
+        "occlusion", "likelihood",
     )  # fmt: skip
     predictions = {name: changes.pop(name) for name in names if name in changes}
     return replace(faces, faces=replace(faces.faces, **predictions), **changes)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from luvli.errors import InputError
-from luvli.evaluation import accuracy
+from luvli.evaluation import LabelledFaces, accuracy, compute_metrics
 from luvli.evaluation.accuracy import (
     FAILED_NME,
     auc,
@@ -22,8 +22,6 @@ from luvli.evaluation.accuracy import (
     mean_nme,
     nme,
     normalizers,
-    per_group,
-    per_landmark,
     tight_boxes,
 )
 
@@ -165,7 +163,7 @@ def test_nan_predictions_are_failures_not_gaps(faces):
     assert mean_nme(values) == pytest.approx((rest.sum() + 2 * FAILED_NME) / 12)
     assert failure_rate(values, 1e6) == pytest.approx(100 * 2 / 12)
     assert auc(values, 1e3) == pytest.approx(auc(rest, 1e3) * 10 / 12)
-    assert ced(values).fraction[-1] == pytest.approx(10 / 12)
+    assert ced(values).y[-1] == pytest.approx(10 / 12)
 
 
 def test_one_image():
@@ -220,23 +218,22 @@ def test_failure_is_strictly_above_the_threshold():
     assert failure_rate([10.0, 10.0 + 1e-9, 9.0, 12.0], 10) == 50.0
 
 
-def test_per_landmark_and_per_group(faces):
-    predicted, truth, visible = faces
-    errors = landmark_errors(predicted, truth, "box", visible)
-    for j in (0, 8, 40):
-        rows = [errors[i, j] for i in range(12) if visible[i, j]]
-        assert per_landmark(errors)[j] == pytest.approx(np.mean(rows))
-    groups = per_group(errors)
-    jaw = [errors[i, j] for i in range(12) for j in range(17) if visible[i, j]]
-    assert groups["jaw"] == pytest.approx(np.mean(jaw))
-    assert list(groups) == ["jaw", "brows", "nose", "eyes", "mouth"]
-
-
-def test_a_landmark_nobody_labelled_has_no_error(faces):
+def test_errors_by_landmark_and_part_are_pooled_over_faces(faces):
     predicted, truth, visible = faces
     visible = visible.copy()
     visible[:, 11] = False
-    assert np.isnan(per_landmark(landmark_errors(predicted, truth, "box", visible))[11])
+    errors = landmark_errors(predicted, truth, "box", visible)
+    labelled = LabelledFaces.from_arrays(predicted, np.where(visible[..., None], truth, np.nan))
+    found = compute_metrics(labelled, resamples=2)
+    for j in (0, 40):
+        rows = [errors[i, j] for i in range(12) if visible[i, j]]
+        key = next(n for n in found.metrics if n.startswith(f"error_by_landmark.{j} "))
+        assert found.value(key) == pytest.approx(np.mean(rows))
+    jaw = [errors[i, j] for i in range(12) for j in range(17) if visible[i, j]]
+    assert found.value("error_by_part.jaw") == pytest.approx(np.mean(jaw))
+    parts = [name.split(".")[1] for name in found.metrics if name.startswith("error_by_part")]
+    assert parts == ["jaw", "brows", "nose", "eyes", "mouth"]
+    assert not any(name.startswith("error_by_landmark.11 ") for name in found.metrics)
 
 
 @pytest.mark.parametrize(

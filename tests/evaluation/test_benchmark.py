@@ -72,7 +72,7 @@ def test_plug_ins_side_by_side(luvli, folder, tmp_path, monkeypatch):
     assert "| stretch | 6 | 0 |" in text and "Difference from stretch" in text
 
 
-def test_a_method_with_uncertainty_is_judged_by_it_too(folder):
+def test_a_method_with_uncertainty_is_assessed_by_it_too(folder):
     def sure(image, box):
         return FaceLandmarks(
             points=SHAPE * 50 + 100, covariance=np.tile(np.eye(2), (68, 1, 1)),
@@ -134,11 +134,11 @@ def test_a_peer_that_cannot_start_is_one_sentence(folder, tmp_path, monkeypatch)
 
 
 def test_names_of_methods_stay_inside_the_plot():
-    from luvli.evaluation.plots import plot_speed
+    from luvli.evaluation.benchmark import plot_speed
 
     times = {"a rather long name": 0.007, "luvli-68": 11.0, "another long name": 22.0}
     for spread in (times, {name: 1 + time / 10 for name, time in times.items()}):
-        figure = plot_speed(dict.fromkeys(spread, 5.0), spread)
+        figure = plot_speed({name: (t, 5.0) for name, t in spread.items()}, "NME")
         figure.canvas.draw()
         frame = figure.axes[0].get_window_extent()
         for text in figure.axes[0].texts:

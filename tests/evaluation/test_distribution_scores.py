@@ -7,6 +7,7 @@ import pytest
 from scipy import integrate, stats
 from scored_files import changed
 
+from luvli.errors import InputError
 from luvli.evaluation.bootstrap import paired_bootstrap
 from luvli.evaluation.distribution_scores import (
     crps,
@@ -17,7 +18,7 @@ from luvli.evaluation.distribution_scores import (
 )
 from luvli.evaluation.metrics import compute_metrics
 from luvli.evaluation.uncertainty import radii
-from luvli.likelihood import family
+from luvli.likelihood import LIKELIHOODS, Elliptical, Gauss, family
 
 SIGMA = np.array([[4.0, 1.5], [1.5, 1.0]])
 
@@ -39,6 +40,36 @@ def test_whole_sets_are_scored_as_single_labels_are(kind):
     spread = np.broadcast_to(np.diag([4.0, 1e-12]), (len(z), 1, 2, 2))
     found = crps(np.zeros_like(labels), spread, labels, kind)[:, 0]
     assert found * 2 == pytest.approx(2.0 * standard_crps(z, kind), abs=1e-4)
+
+
+class Bare(Elliptical):
+    """A Gaussian that says nothing but its density."""
+
+    log_constant = Gauss.log_constant
+    radius_energy = Gauss.radius_energy
+
+
+def test_a_likelihood_of_ones_own_is_asked_for_everything(monkeypatch, make_faces):
+    """CRPS follows from its own marginal; what it has no method for is named, not invented."""
+    monkeypatch.setitem(LIKELIHOODS, "bare", Bare)
+    monkeypatch.setitem(LIKELIHOODS, "full", type("Full", (Gauss,), {}))
+    assert standard_crps(0.7, "full") == pytest.approx(standard_crps(0.7, "gauss"))
+    faces = make_faces(8)
+    found = compute_metrics(changed(faces, likelihood="bare"), resamples=2)
+    gauss = compute_metrics(changed(faces, likelihood="gauss"), resamples=2)
+    assert found.value("nll") == gauss.value("nll")
+    assert found.value("crps") is None and found.value("coverage_90") is None
+    notes = " ".join(found.notes)
+    assert "CRPS, mean of x and y: the likelihood Bare has no standard_marginal" in notes
+    for call, method in (
+        (lambda: family("bare").radius_quantile(0.9), "radius_quantile"),
+        (
+            lambda: family("bare").laguerre_rule(6),
+            "laguerre_rule, which is needed for distillation",
+        ),
+    ):
+        with pytest.raises(InputError, match=f"the likelihood Bare has no {method}"):
+            call()
 
 
 def test_a_far_label_costs_its_distance():

@@ -13,7 +13,7 @@ from luvli.data.record import FaceRecord
 from luvli.errors import InputError
 from luvli.evaluation import evaluate_model
 from luvli.evaluation.accuracy import nme
-from luvli.evaluation.labelled_faces import LabelledFaces, crop_name, predict_records
+from luvli.evaluation.labelled_faces import LabelledFaces, predict_records
 from luvli.evaluation.metrics import Evaluation
 from luvli.evaluation.report import summary
 from luvli.faces import FaceLandmarks, Faces
@@ -168,7 +168,7 @@ def test_a_model_of_another_markup_is_refused(small_set):
     with pytest.raises(InputError, match="has no image"):
         predict_records(predictor, [FaceRecord(points=np.zeros((68, 2)), visibility=np.ones(68))])
     with pytest.raises(InputError, match="unknown kind of crop"):
-        crop_name("eye")
+        predict_records(predictor, [], "eye")
 
 
 def test_a_face_with_nothing_labelled_has_nowhere_to_crop(small_set):

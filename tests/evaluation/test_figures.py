@@ -7,17 +7,17 @@ import pytest
 from scored_files import changed
 
 from luvli.errors import InputError
-from luvli.evaluation import plot_registry, plots, uncertainty
+from luvli.evaluation import plots, uncertainty
 from luvli.evaluation.accuracy import nme
 from luvli.evaluation.plot_faces import plot_faces, plot_labels
-from luvli.evaluation.selective import nme_by_rank
+from luvli.evaluation.plot_style import PlotOptions, ellipse_outlines
 
 
 def test_every_figure_of_the_report_is_drawn(faces):
-    names = plot_registry.applicable_plots(faces)
-    assert set(plot_registry.PLOTS) - set(names) == {"faces", "human", "labels", "overview"}
+    names = plots.applicable_plots(faces)
+    assert set(plots.PLOTS) - set(names) == {"faces", "human", "labels", "overview"}
     for name in names:
-        figure = plot_registry.draw_plot(name, [faces])
+        figure = plots.draw_plot(name, [faces])
         figure.canvas.draw()
         for axis in figure.axes:
             numbered = any(label.get_text() for label in axis.get_xticklabels())
@@ -26,16 +26,16 @@ def test_every_figure_of_the_report_is_drawn(faces):
 
 
 def test_each_figure_of_the_paper_has_a_name():
-    numbers = sorted(n for entry in plot_registry.PLOTS.values() for n in entry.numbers)
+    numbers = sorted(n for entry in plots.PLOTS.values() for n in entry.numbers)
     assert numbers == list(range(1, 12))
-    assert plot_registry.plot_name("7") == "whitened" and plot_registry.plot_name("rank") == "rank"
+    assert plots.plot_name("7") == "whitened" and plots.plot_name("rank") == "rank"
     with pytest.raises(InputError, match="unknown figure 'residual': did you mean 'residuals'"):
-        plot_registry.plot_name("residual")
+        plots.plot_name("residual")
 
 
 def test_ced_figure_shows_the_curve(faces):
     errors = nme(faces.points, faces.labels)
-    axis = plots.plot_ced({"a": errors}, 7.0).axes[0]
+    axis = plots.draw_plot("ced", [faces]).axes[0]
     x, y = axis.lines[0].get_data()
     for at in (1.0, 1.2, 2.0):
         shown = y[np.searchsorted(x, at, side="right") - 1]
@@ -44,29 +44,26 @@ def test_ced_figure_shows_the_curve(faces):
 
 
 def test_residual_figure_shows_the_bins_and_their_correlation(faces):
-    bins = uncertainty.residual_bins(
-        faces.points, faces.covariance, faces.labels, faces.visible, per_bin=100
-    )
-    figure = plots.plot_residual(bins)
+    bins = uncertainty.residual_bins(*faces.distribution, scale=faces.box_size, per_bin=100)
+    figure = plots.draw_plot("residuals", [faces], PlotOptions(per_bin=100))
     for axis, entry in zip(figure.axes, ("xx", "yy", "xy"), strict=True):
         offsets = axis.collections[0].get_offsets()
-        assert np.asarray(offsets[:, 0]) == pytest.approx(bins[entry].predicted)
-        assert np.asarray(offsets[:, 1]) == pytest.approx(bins[entry].observed)
-        assert axis.texts[0].get_text() == f"Pearson {bins[entry].pearson:.2f}"
+        assert np.asarray(offsets[:, 0]) == pytest.approx(bins[entry].x)
+        assert np.asarray(offsets[:, 1]) == pytest.approx(bins[entry].y)
+        assert axis.texts[0].get_text() == f"Pearson {bins[entry].value:.2f}"
 
 
 def test_histograms_are_densities(faces):
-    deviations = uncertainty.smallest_deviation(faces.covariance, faces.paper_heatmap_pixel)
-    bars = plots.plot_smallest_deviation(deviations).axes[0].patches
+    bars = plots.draw_plot("smallest-eigenvalue", [faces]).axes[0].patches
     assert sum(b.get_width() * b.get_height() for b in bars) == pytest.approx(1)
-    z = uncertainty.whitened(faces.points, faces.covariance, faces.labels, faces.visible)
-    top = plots.plot_whitened(z).axes[0]
+    z = uncertainty.whitened(*faces.distribution)
+    top = plots.draw_plot("whitened", [faces]).axes[0]
     inside = np.mean(np.abs(z[:, 0]) <= 6)
     assert sum(b.get_width() * b.get_height() for b in top.patches) == pytest.approx(inside)
 
 
 def test_ellipses_have_the_wanted_mahalanobis_distance(faces):
-    lines = plots.ellipse_outlines(faces.points[0], faces.covariance[0], 2.0)
+    lines = ellipse_outlines(faces.points[0], faces.covariance[0], 2.0)
     d = lines - faces.points[0][:, None]
     q = np.einsum("ksi,kij,ksj->ks", d, np.linalg.inv(faces.covariance[0]), d)
     assert np.sqrt(q) == pytest.approx(2.0)
@@ -75,7 +72,7 @@ def test_ellipses_have_the_wanted_mahalanobis_distance(faces):
 @pytest.mark.parametrize("name", ["mean-ellipses", "individual-ellipses"])
 def test_no_ellipse_is_cut_off_at_the_edge(faces, name):
     wide = changed(faces, covariance=faces.covariance * 100)
-    axis = plot_registry.draw_plot(name, [wide]).axes[0]
+    axis = plots.draw_plot(name, [wide]).axes[0]
     drawn = np.concatenate([s for c in axis.collections for s in _segments(c)])
     for values, limits in zip(drawn.T, (axis.get_xlim(), axis.get_ylim()), strict=True):
         assert min(limits) < values.min() and values.max() < max(limits)
@@ -88,24 +85,23 @@ def _segments(collection):
 def test_several_methods_in_one_figure_where_that_makes_sense(faces):
     other = changed(faces, method="other")
     for name in ("ced", "coverage", "rank", "risk-coverage"):
-        axis = plot_registry.draw_plot(name, [faces, other]).axes[0]
+        axis = plots.draw_plot(name, [faces, other]).axes[0]
         labels = axis.get_legend_handles_labels()[1]
         assert [label.split(":")[0] for label in labels] == ["made up", "other"]
     with pytest.raises(InputError, match="shows one method"):
-        plot_registry.draw_plot("residuals", [faces, other])
+        plots.draw_plot("residuals", [faces, other])
 
 
 def test_missing_parts_are_named(faces):
     with pytest.raises(InputError, match="needs covariance"):
-        plot_registry.draw_plot("4", [changed(faces, covariance=None)])
+        plots.draw_plot("4", [changed(faces, covariance=None)])
     with pytest.raises(InputError, match="no image of these faces"):
-        plot_registry.draw_plot("faces", [faces])
+        plots.draw_plot("faces", [faces])
 
 
-def test_rank_figure_of_one_face_is_one_dot():
-    axis = plots.plot_rank({"one": nme_by_rank([2.0], [1.0])}).axes[0]
-    (line,) = axis.lines
-    assert line.get_xydata().tolist() == [[1.0, 2.0]] and line.get_marker() == "o"
+def test_rank_figure_of_one_face_is_one_dot(make_faces):
+    (line,) = plots.draw_plot("rank", [make_faces(1)]).axes[0].lines
+    assert np.unique(line.get_xdata()).tolist() == [1.0] and line.get_marker() == "o"
 
 
 def test_pictures_with_landmarks(tmp_path, make_faces):
@@ -113,9 +109,9 @@ def test_pictures_with_landmarks(tmp_path, make_faces):
 
     Image.fromarray(np.full((500, 500, 3), 128, np.uint8)).save(tmp_path / "a.png")
     faces = changed(make_faces(5), images=("sub/a.png", "", "a.png", "a.png", "a.png"))
-    options = plot_registry.PlotOptions(images=tmp_path, count=3)
-    assert len(plot_registry.draw_plot("faces", [faces], options).axes) == 3
-    assert len(plot_registry.draw_plot("labels", [faces], options).axes) == 6
+    options = PlotOptions(images=tmp_path, count=3)
+    assert len(plots.draw_plot("faces", [faces], options).axes) == 3
+    assert len(plots.draw_plot("labels", [faces], options).axes) == 6
 
 
 def dots(axis) -> int:
@@ -143,13 +139,13 @@ def test_faces_without_any_prediction_or_label_show_the_image_alone():
 def test_visibility_needs_labels_of_both_kinds(faces):
     seen = changed(faces, label_visibility=np.ones_like(faces.label_visibility))
     with pytest.raises(InputError, match="both visible and self-occluded labels"):
-        plot_registry.draw_plot("visibility", [seen])
+        plots.draw_plot("visibility", [seen])
 
 
 def test_methods_of_one_name_keep_their_own_curves(faces):
     worse = changed(faces, points=faces.points + 1)
     for name in ("ced", "coverage", "rank", "risk-coverage"):
-        axis = plot_registry.draw_plot(name, [faces, worse]).axes[0]
+        axis = plots.draw_plot(name, [faces, worse]).axes[0]
         labels = axis.get_legend_handles_labels()[1]
         assert [label.split(":")[0] for label in labels] == ["made up (1)", "made up (2)"]
 
@@ -158,6 +154,6 @@ def test_one_style_and_no_global_state(faces):
     import matplotlib
 
     before = dict(matplotlib.rcParams)
-    plot_registry.draw_plot("ced", [faces])
+    plots.draw_plot("ced", [faces])
     assert dict(matplotlib.rcParams) == before
     assert not matplotlib.rcParams["axes.grid"]

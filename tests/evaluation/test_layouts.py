@@ -18,7 +18,7 @@ from scored_files import error, expected, mmpose_annotations
 from luvli.data.formats import write_pts
 from luvli.data.formats.mediapipe import MESH_TO_IBUG68
 from luvli.errors import InputError
-from luvli.evaluation import plot_registry
+from luvli.evaluation import plots
 from luvli.evaluation.match import read_faces
 from luvli.evaluation.metrics import compute_metrics
 
@@ -336,7 +336,7 @@ def test_names_that_no_file_can_have_are_names_all_the_same(tmp_path, few, luvli
     result = read_faces(tmp_path / "p.json", tmp_path / "t.json")
     assert error(result) == pytest.approx(expected(few))
     with pytest.raises(InputError, match="no image of these faces was found"):
-        plot_registry.draw_plot("faces", [result])
+        plots.draw_plot("faces", [result])
     (tmp_path / "p.json").unlink()
     checked = luvli("data", "check", "folder", tmp_path)
     assert checked.exit_code == 1 and "12 x missing image" in checked.output

@@ -126,9 +126,9 @@ def test_differences_are_paired_by_name(two, faces):
     from luvli.evaluation import auc, nme
 
     errors = nme(faces.points, faces.labels)[:30]
-    assert nme_row.difference == pytest.approx(0.3 * errors.mean())
-    assert nme_row.low > 0 and nme_row.p_value < 0.01 and nme_row.faces == 30
-    assert auc_row.difference == pytest.approx(auc(1.3 * errors, 7) - auc(errors, 7))
+    assert nme_row.paired.difference == pytest.approx(0.3 * errors.mean())
+    assert nme_row.paired.low > 0 and nme_row.paired.p_value < 0.01 and nme_row.faces == 30
+    assert auc_row.paired.difference == pytest.approx(auc(1.3 * errors, 7) - auc(errors, 7))
 
 
 def test_strangers_are_not_paired(two):

@@ -21,34 +21,35 @@ def test_curve_is_the_mean_of_the_most_certain():
     curve = risk_coverage(risk, spread)
     for kept in (1, 7, 50):
         most_certain = sorted(zip(spread, risk, strict=True))[:kept]
-        assert curve.risk[kept - 1] == pytest.approx(np.mean([r for _, r in most_certain]))
-        assert curve.coverage[kept - 1] == pytest.approx(kept / 50)
-    assert curve.aurc == pytest.approx(curve.risk.mean())
+        assert curve.y[kept - 1] == pytest.approx(np.mean([r for _, r in most_certain]))
+        assert curve.x[kept - 1] == pytest.approx(kept / 50)
+    assert curve.value == pytest.approx(curve.y.mean())
 
 
 def test_a_perfect_order_has_no_excess_and_none_beats_it():
     risk = np.random.default_rng(1).gamma(2, 1, 80)
-    assert risk_coverage(risk, risk).excess == pytest.approx(0, abs=1e-12)
-    assert risk_coverage(risk, -risk).aurc > risk_coverage(risk, risk[::-1]).best
+    best = risk_coverage(risk, risk).value
+    assert best == pytest.approx((np.cumsum(np.sort(risk)) / np.arange(1, 81)).mean())
+    assert best < risk_coverage(risk, risk[::-1]).value < risk_coverage(risk, -risk).value
 
 
 def test_a_useless_uncertainty_keeps_the_mean_risk_everywhere():
     risk = np.array([1.0, 5.0, 3.0])
-    assert risk_coverage(risk, np.ones(3)).risk == pytest.approx(3.0)
+    assert risk_coverage(risk, np.ones(3)).y == pytest.approx(3.0)
 
 
 def test_ties_do_not_depend_on_the_order_of_the_faces():
     rng = np.random.default_rng(2)
     risk, spread = rng.gamma(2, 1, 40), rng.integers(0, 5, 40).astype(float)
     order = rng.permutation(40)
-    assert risk_coverage(risk, spread).aurc == pytest.approx(
-        risk_coverage(risk[order], spread[order]).aurc
+    assert risk_coverage(risk, spread).value == pytest.approx(
+        risk_coverage(risk[order], spread[order]).value
     )
 
 
 def test_failures_come_last_and_are_counted():
     curve = risk_coverage([1.0, np.inf, 2.0, np.nan], [0.3, 0.1, 0.2, 0.1])
-    assert curve.risk == pytest.approx([2.0, 1.5, (3 + FAILED_NME) / 3])
+    assert curve.y == pytest.approx([2.0, 1.5, (3 + FAILED_NME) / 3])
     assert failure_auroc([1.0, np.inf, 2.0], [0.3, 0.1, 0.2], 10) == 1.0
 
 
@@ -63,8 +64,8 @@ def test_auroc_of_failures():
 def test_average_nme_by_rank():
     risk = np.array([4.0, 1.0, 3.0, 2.0])
     curve = nme_by_rank(risk, risk, bins=2)
-    assert curve.rank.tolist() == [1.5, 3.5] and curve.nme.tolist() == [1.5, 3.5]
-    assert nme_by_rank([2.0], [1.0]).nme.tolist() == [2.0]
+    assert curve.x.tolist() == [1.5, 3.5] and curve.y.tolist() == [1.5, 3.5]
+    assert nme_by_rank([2.0], [1.0]).y.tolist() == [2.0]
 
 
 def test_face_uncertainty_is_a_length_in_percent():

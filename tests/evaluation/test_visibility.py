@@ -34,7 +34,8 @@ def test_roc_at_every_threshold(labels):
     score, classes = labels
     curve = roc(score, classes)
     v_hat, v = known(score, classes)
-    for x, y, t in zip(curve.x[1:], curve.y[1:], curve.threshold[1:], strict=True):
+    thresholds = np.unique(v_hat)[::-1]
+    for x, y, t in zip(curve.x[1:], curve.y[1:], thresholds, strict=True):
         assert x == pytest.approx(np.mean(v_hat[~v] >= t))
         assert y == pytest.approx(np.mean(v_hat[v] >= t))
     assert (curve.x[0], curve.y[0], curve.x[-1], curve.y[-1]) == (0, 0, 1, 1)
@@ -46,7 +47,7 @@ def test_area_under_roc_is_the_chance_of_the_right_order(labels):
     above = v_hat[v][:, None] > v_hat[~v][None]
     equal = v_hat[v][:, None] == v_hat[~v][None]
     expected = above.mean() + equal.mean() / 2
-    assert roc(score, classes).area == pytest.approx(expected)
+    assert roc(score, classes).value == pytest.approx(expected)
     assert auroc(v_hat, v) == pytest.approx(expected)
 
 
@@ -58,13 +59,13 @@ def test_precision_and_recall_at_every_threshold(labels, target):
     if target == "hidden":
         v_hat, v = 1 - v_hat, ~v
     area, last = 0.0, 0.0
-    for x, y, t in zip(curve.x, curve.y, curve.threshold, strict=True):
+    for x, y, t in zip(curve.x, curve.y, np.unique(v_hat)[::-1], strict=True):
         called = v_hat >= t
         assert x == pytest.approx(v[called].sum() / v.sum())
         assert y == pytest.approx(v[called].mean())
         area += (x - last) * y
         last = x
-    assert curve.area == pytest.approx(area)
+    assert curve.value == pytest.approx(area)
 
 
 def test_brier(labels):
@@ -77,16 +78,16 @@ def test_reliability_of_honest_and_of_exaggerated_probabilities():
     rng = np.random.default_rng(1)
     honest = rng.random(200_000)
     v = (rng.random(200_000) < honest).astype(int)
-    assert visibility_reliability(honest, v).error < 0.01
+    assert visibility_reliability(honest, v).value < 0.01
     pushed = np.where(honest > 0.5, 0.95, 0.05)  # true rates are 0.75 and 0.25
     result = visibility_reliability(pushed, v)
-    assert result.error == pytest.approx(0.2, abs=0.01)
-    assert result.landmarks.sum() == 200_000 and (result.landmarks > 0).sum() == 2
+    assert result.value == pytest.approx(0.2, abs=0.01)
+    assert result.count.sum() == 200_000 and len(result.count) == 2
 
 
 def test_reliability_holds_probabilities_zero_and_one():
     result = visibility_reliability([0.0, 1.0, 1.0], [0, 1, 1])
-    assert result.landmarks[0] == 1 and result.landmarks[-1] == 2 and result.error == 0
+    assert result.count[0] == 1 and result.count[-1] == 2 and result.value == 0
 
 
 def test_three_types_of_landmarks_counted_by_hand():
@@ -121,6 +122,6 @@ def test_a_missing_probability_is_a_wrong_one():
 
 
 def test_one_class_alone_has_no_curve():
-    assert np.isnan(roc([0.2, 0.9], [1, 1]).area)
-    assert np.isnan(precision_recall([0.2, 0.9], [1, 1], "hidden").area)
+    assert np.isnan(roc([0.2, 0.9], [1, 1]).value)
+    assert np.isnan(precision_recall([0.2, 0.9], [1, 1], "hidden").value)
     assert np.isnan(brier([], []))

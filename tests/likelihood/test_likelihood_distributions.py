@@ -234,7 +234,7 @@ def test_family_by_name() -> None:
     for few in ("student-2", "student-0.5", "student-99999"):
         with pytest.raises(InputError, match="degrees of freedom"):
             family(few)
-    assert density_name("student-7.5") == "Student's law (7.5)"
+    assert density_name("student-7.5") == "Student's t (7.5)"
 
 
 def test_shapes_are_checked() -> None:

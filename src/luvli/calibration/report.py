@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from luvli.arrays import Floats
 from luvli.calibration.conformalize import MIN_FACES, faces_needed
 from luvli.calibration.measure import MeasuredFaces
-from luvli.evaluation.confidence import confidence_metrics, gain_share
+from luvli.evaluation.selective import confidence_metrics, gain_share
 from luvli.trust.triage import MARGIN, TriageTable, accepted_needed, choose_threshold
 from luvli.trust.trust import Trust
 

@@ -48,7 +48,7 @@ def benchmark(
     records = running.labelled_faces(folder, dataset, limit)
     results = running.run_methods(
         methods, records,
-        track=lambda what: lambda faces: track(faces, what, unit="faces"),
+        progress=lambda what: lambda faces: track(faces, what, unit="faces"),
     )  # fmt: skip
     if out is not None:
         running.write_benchmark(out, results, normalizer)

@@ -73,7 +73,6 @@ def evaluate(
     from luvli.cli.tables import show
     from luvli.evaluation.annotators import write_human
     from luvli.evaluation.evaluate_model import evaluate_set
-    from luvli.evaluation.labelled_faces import crop_name
     from luvli.evaluation.report import report_folder, write_report
     from luvli.files import folder_lock
     from luvli.progress import track
@@ -82,7 +81,7 @@ def evaluate(
     with folder_lock(out):
         faces = evaluate_set(
             model, dataset, root, subset=subset, skip_bad=skip_bad,
-            limit=limit, device=device, crop_by=crop_name(crop_by),
+            limit=limit, device=device, crop_by=crop_by,
             refine_boxes=refine_boxes, boxes=boxes, method=name, given_boxes=given_boxes,
             mean_estimator=mean_estimator, covariance_estimator=covariance_estimator,
             progress=lambda records: track(records, "evaluating", unit="faces"),

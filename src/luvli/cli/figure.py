@@ -45,35 +45,36 @@ def figure(
     Example: `luvli paper figure residuals --predictions report/predictions.parquet --out fig4.png`
     """
     from luvli.errors import InputError, unknown_choice
-    from luvli.evaluation import plot_registry
+    from luvli.evaluation import plots
     from luvli.evaluation.accuracy import normalizer_name
     from luvli.evaluation.match import read_faces
+    from luvli.evaluation.plot_style import PlotOptions
     from luvli.files import whole_file
 
     if name is None:
-        for key, entry in plot_registry.PLOTS.items():
+        for key, entry in plots.PLOTS.items():
             numbers = ", ".join(map(str, entry.numbers)) or "-"
             typer.echo(f"{key:<20} {numbers:<6} {entry.title}")
         return
-    plot_registry.plot_name(name)
-    options = plot_registry.PlotOptions(
+    plots.plot_name(name)
+    options = PlotOptions(
         normalizer=normalizer_name(normalizer),
         per_bin=per_bin,
         published=published,
         annotators=annotators,
         images=images,
     )
-    if out is None or not (predictions or plot_registry.plot_name(name) == "overview"):
+    if out is None or not (predictions or plots.plot_name(name) == "overview"):
         raise InputError("a figure needs --predictions FILE and --out IMAGE.")
     if out.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise unknown_choice("kind of image", out.suffix, (".png", ".pdf", ".svg"))
     sets = [read_faces(path, truth) for path in predictions or []]
-    drawn = plot_registry.draw_plot(name, sets, options)
+    drawn = plots.draw_plot(name, sets, options)
     with whole_file(out) as temporary:
         drawn.savefig(temporary)
-    if plot_registry.plot_name(name) == "human":
+    if plots.plot_name(name) == "human":
         from luvli.cli.tables import show
-        from luvli.evaluation.annotators import human_table
+        from luvli.evaluation.annotators import comparison, human_table
 
-        show(human_table(plot_registry.human_comparison(sets[0], options)))
+        show(human_table(comparison(sets[0], annotators)))
     typer.echo(f"figure written to {out}")

@@ -79,14 +79,12 @@ def score(
     from luvli.evaluation.match import read_faces
     from luvli.evaluation.metrics import compute_metrics
     from luvli.evaluation.report import report_folder, write_report
-    from luvli.evaluation.uncertainty import likelihood_name
 
-    density = None if likelihood is None else likelihood_name(likelihood)
     faces = read_faces(
         predictions, truth, data=data, one_based=one_based,
         truth_one_based=truth_one_based, signs=signs, given_boxes=given_boxes, by_order=by_order,
         method=name or _method_name(predictions),
-        dataset=dataset, subset=subset, markup=markup, likelihood=density,
+        dataset=dataset, subset=subset, markup=markup, likelihood=likelihood,
     )  # fmt: skip
     if out is not None:
         out = report_folder(out, faces)

@@ -1,8 +1,7 @@
 """Metrics, tables, plots and reports for predicted face landmarks.
 
 Pure functions on arrays: `predicted` and `truth` (n, k, 2) in the same pixels, `covariance`
-(n, k, 2, 2), `visible` (n, k). See the modules for the rest: `accuracy`, `bootstrap`,
-`uncertainty`, `visibility`, `selective`, `registry`, `plots`, `paper_tables`, `report`.
+(n, k, 2, 2), `visible` (n, k). `registry` lists the metrics, `plots` the figures.
 
 >>> import numpy as np
 >>> truth = np.random.default_rng(0).uniform(0, 100, (3, 68, 2))
@@ -19,10 +18,10 @@ from luvli.evaluation.accuracy import (
     mean_nme,
     nme,
     normalizers,
-    per_group,
-    per_landmark,
+    pck,
 )
 from luvli.evaluation.bootstrap import bootstrap, paired_bootstrap
+from luvli.evaluation.curve import Curve
 from luvli.evaluation.labelled_faces import LabelledFaces, predict_records
 from luvli.evaluation.metrics import compute_metrics
 from luvli.evaluation.selective import failure_auroc, nme_by_rank, risk_coverage
@@ -35,14 +34,10 @@ from luvli.evaluation.uncertainty import (
     whitened,
     whitened_kl,
 )
-from luvli.evaluation.visibility import (
-    brier,
-    precision_recall,
-    roc,
-    visibility_reliability,
-)
+from luvli.evaluation.visibility import brier, precision_recall, roc, visibility_reliability
 
 __all__ = [
+    "Curve",
     "LabelledFaces",
     "auc",
     "bootstrap",
@@ -60,8 +55,7 @@ __all__ = [
     "nme_by_rank",
     "normalizers",
     "paired_bootstrap",
-    "per_group",
-    "per_landmark",
+    "pck",
     "precision_recall",
     "predict_records",
     "residual_bins",

@@ -11,14 +11,14 @@ return, so that nothing disappears silently:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from luvli.arrays import Bools, Floats
 from luvli.errors import InputError, unknown_choice
+from luvli.evaluation.curve import Curve, trapezia
 from luvli.markup import markup_for
 
 Normalizer = Literal["box", "interocular", "interpupil", "diagonal"]
@@ -101,14 +101,26 @@ def landmark_errors(
     boxes: ArrayLike | None = None,
     markup: str | None = None,
 ) -> Floats:
-    """(n, k) error of each landmark in percent of d; NaN if unmeasured, inf if unpredicted."""
-    found, points = _pair(predicted, truth)
-    mask = measured(points, visible)
-    length = _lengths(normalizer, points, visible, boxes, markup)
-    distance = np.linalg.norm(found - points, axis=2)
+    """(n, k) error of each landmark in percent of d; NaN if unmeasured, inf if unpredicted.
+
+    `normalizer` may be an array (n,) of lengths d.
+    """
+    guess, points = (np.asarray(a, dtype=np.float64) for a in (predicted, truth))
+    if points.ndim != 3 or points.shape[2] != 2:
+        raise InputError(f"truth must have shape (n, k, 2), got {points.shape}.")
+    if guess.shape != points.shape:
+        raise InputError(f"predicted must have the shape of truth {points.shape}: {guess.shape}.")
+    if isinstance(normalizer, str):
+        length = normalizers(points, normalizer_name(normalizer), visible, boxes, markup)
+    else:
+        length = np.asarray(normalizer, dtype=np.float64)
+        if length.shape != (len(points),):
+            raise InputError(f"normalizer must have shape ({len(points)},), got {length.shape}.")
+        length = np.where(length > 0, length, np.nan)
+    distance = np.linalg.norm(guess - points, axis=2)
     distance[~np.isfinite(distance)] = np.inf
     errors = distance / length[:, None] * 100.0
-    errors[~mask] = np.nan
+    errors[~measured(points, visible)] = np.nan
     return np.asarray(errors)
 
 
@@ -139,51 +151,37 @@ def nme(
 
 def average_errors(errors: ArrayLike, average: Average = "all") -> Floats:
     """(n,) from `landmark_errors` (n, k) to NME: eq. 15 ("all") or eq. 20 ("visible")."""
+    if average not in ("all", "visible"):
+        raise unknown_choice("average", average, ("all", "visible"))
     values = np.asarray(errors, dtype=np.float64)
     known = ~np.isnan(values)
-    if average == "all":
-        count = np.full(len(values), values.shape[1])
-    elif average == "visible":
-        count = known.sum(axis=1)
-    else:
-        raise unknown_choice("average", average, ("all", "visible"))
-    total = np.where(known, values, 0.0).sum(axis=1)
-    measurable = known.any(axis=1)
-    return np.where(measurable, total / np.maximum(count, 1), np.nan)
+    visible = known.sum(axis=1)
+    count = values.shape[1] if average == "all" else np.maximum(visible, 1)
+    return np.where(visible > 0, np.where(known, values, 0.0).sum(axis=1) / count, np.nan)
+
+
+def with_failures(errors: ArrayLike, failed: float = FAILED_NME) -> Floats:
+    """The errors, `failed` percent where there is no prediction (inf)."""
+    values = np.asarray(errors, dtype=np.float64)
+    return np.where(np.isinf(values), failed, values)
 
 
 def mean_nme(errors: ArrayLike, failed: float = FAILED_NME) -> float:
-    """Mean over faces; a face without prediction (inf) counts as `failed` percent.
+    """Mean over measurable faces; a face without prediction (inf) counts as `failed` percent.
 
     >>> mean_nme([2.0, 4.0, np.inf, np.nan])
     35.333333333333336
     """
-    values = counted(errors, failed)
+    values = with_failures(_measurable(errors), failed)
     return float(values.mean()) if len(values) else float("nan")
 
 
-def counted(errors: ArrayLike, failed: float = FAILED_NME) -> Floats:
-    """The errors of measurable faces, `inf` replaced by `failed`."""
-    values = _measurable(errors)
-    return np.where(np.isinf(values), failed, values)
-
-
-class CED(NamedTuple):
-    """Cumulative error distribution: `fraction[i]` of the faces have an NME <= `nme[i]`."""
-
-    nme: Floats
-    fraction: Floats
-
-
-def ced(nme: ArrayLike) -> CED:
-    """The steps of the cumulative error distribution, starting at (0, 0).
-
-    Faces without a prediction never enter, so that the curve then ends below 1.
-    """
+def ced(nme: ArrayLike) -> Curve:
+    """Cumulative error distribution, a step curve from (0, 0): a fraction y of the faces has an
+    NME of at most x. Faces without a prediction never enter, so that it then ends below 1."""
     values = _measurable(nme)
     finite = np.sort(values[np.isfinite(values)])
-    fraction = np.arange(len(finite) + 1) / max(len(values), 1)
-    return CED(np.concatenate([[0.0], finite]), fraction)
+    return Curve(np.append(0.0, finite), np.arange(len(finite) + 1) / max(len(values), 1))
 
 
 def auc(nme: ArrayLike, cutoff: float = 7.0, method: Literal["step", "polyline"] = "step") -> float:
@@ -208,14 +206,11 @@ def auc(nme: ArrayLike, cutoff: float = 7.0, method: Literal["step", "polyline"]
     last = int((x <= cutoff).sum())
     if last == 0:
         return 0.0
-    end = 1.0
-    if last < len(x):
-        # The line to a failed face (inf) is infinitely long: it does not rise.
-        rise = (cutoff - x[last - 1]) / (x[last] - x[last - 1]) if np.isfinite(x[last]) else 0.0
-        end = y[last - 1] + rise / len(x)
-    x, y = np.append(x[:last], cutoff), np.append(y[:last], end)
-    area = float(((x[1:] - x[:-1]) * (y[1:] + y[:-1]) / 2.0).sum())
-    return area / cutoff * 100.0
+    # The line to a failed face (inf) is infinitely long: it does not rise.
+    end = np.interp(cutoff, x[last - 1 : last + 1], y[last - 1 : last + 1])
+    if last < len(x) and np.isinf(x[last]):
+        end = y[last - 1]
+    return trapezia(np.append(x[:last], cutoff), np.append(y[:last], end)) / cutoff * 100.0
 
 
 def area_of_each(errors: ArrayLike, cutoff: float) -> Floats:
@@ -233,53 +228,19 @@ def failure_rate(nme: ArrayLike, threshold: float = 10.0) -> float:
     return float((values > threshold).mean() * 100.0) if len(values) else float("nan")
 
 
-def per_landmark(errors: ArrayLike, failed: float = FAILED_NME) -> Floats:
-    """(k,) mean over faces of `landmark_errors`; unpredicted landmarks count as `failed`."""
+def pck(errors: ArrayLike, threshold: float = 5.0) -> Floats:
+    """(n,) percent of a face's measured landmarks with an error of at most `threshold` percent;
+    unpredicted ones are wrong, NaN where nothing is measured. `errors`: `landmark_errors` (n, k).
+
+    >>> pck([[4.0, 6.0, np.nan, 5.0]]).round(2)
+    array([66.67])
+    """
     values = np.asarray(errors, dtype=np.float64)
     known = ~np.isnan(values)
-    total = np.where(known, np.where(np.isinf(values), failed, values), 0.0).sum(axis=0)
-    count = known.sum(axis=0)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
-
-
-def per_group(
-    errors: ArrayLike, markup: str | None = None, failed: float = FAILED_NME
-) -> dict[str, float]:
-    """Mean error of jaw, brows, nose, eyes, mouth: pooled over faces and landmarks."""
-    values = np.asarray(errors, dtype=np.float64)
-    groups: Mapping[str, tuple[int, ...]] = markup_for(values.shape[1], markup).groups
-    result = {}
-    for name, members in groups.items():
-        pooled = counted(values[:, list(members)].ravel(), failed)
-        result[name] = float(pooled.mean()) if len(pooled) else float("nan")
-    return result
+    share = (known & (values <= threshold)).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+    return np.where(known.any(axis=1), share * 100.0, np.nan)
 
 
 def _measurable(errors: ArrayLike) -> Floats:
     values = np.asarray(errors, dtype=np.float64)
     return values[~np.isnan(values)]
-
-
-def _pair(predicted: ArrayLike, truth: ArrayLike) -> tuple[Floats, Floats]:
-    found = np.asarray(predicted, dtype=np.float64)
-    points = np.asarray(truth, dtype=np.float64)
-    if points.ndim != 3 or points.shape[2] != 2:
-        raise InputError(f"truth must have shape (n, k, 2), got {points.shape}.")
-    if found.shape != points.shape:
-        raise InputError(f"predicted must have the shape of truth {points.shape}: {found.shape}.")
-    return found, points
-
-
-def _lengths(
-    normalizer: Normalizer | ArrayLike,
-    truth: Floats,
-    visible: ArrayLike | None,
-    boxes: ArrayLike | None,
-    markup: str | None,
-) -> Floats:
-    if isinstance(normalizer, str):
-        return normalizers(truth, normalizer_name(normalizer), visible, boxes, markup)
-    length = np.asarray(normalizer, dtype=np.float64)
-    if length.shape != (len(truth),):
-        raise InputError(f"normalizer must have shape ({len(truth)},), got {length.shape}.")
-    return np.where(length > 0, length, np.nan)

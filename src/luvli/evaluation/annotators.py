@@ -21,8 +21,16 @@ import numpy as np
 
 from luvli.arrays import Floats
 from luvli.errors import InputError, require
+from luvli.evaluation.curve import known_mean
 from luvli.evaluation.labelled_faces import LabelledFaces
-from luvli.evaluation.plots import BLUE, ORANGE, draw_ellipses, face_axis, new_figure, outlines
+from luvli.evaluation.plot_style import (
+    BLUE,
+    ORANGE,
+    draw_edges,
+    draw_ellipses,
+    face_axis,
+    new_figure,
+)
 from luvli.evaluation.table import Table, number
 from luvli.files import PathLike, read_text, whole_file, write_text
 from luvli.likelihood import Gauss
@@ -106,9 +114,8 @@ def read_annotators(path: PathLike, markup: str = "ibug68") -> Annotators:
         freedom, faces = np.zeros(len(index)), np.zeros(len(index), dtype=int)
         people = 0
         for face in content["faces"].values():
-            points, visible = _placed(face)
-            people = max(people, len(points))
-            upright = _upright(points, corners)
+            upright, visible = _votes(face, corners)
+            people = max(people, len(upright))
             for m, place in enumerate(index.values()):
                 votes = upright[:, place]
                 off = np.linalg.norm(votes - np.median(votes, axis=0), axis=1)
@@ -159,35 +166,32 @@ def compare_with_annotators(faces: LabelledFaces, annotators: Annotators) -> Hum
     )
 
 
-def human_table(found: HumanComparison) -> Table:
+def human_table(compared: HumanComparison) -> Table:
     """Both deviations, elongation, angle and KL of each landmark, and what they come to."""
-    names = get_markup(found.markup).names
-    human = found.annotators.covariance
+    names = get_markup(compared.markup).names
+    human = compared.annotators.covariance
+    deviations = [np.asarray(algebra.spread(side)) for side in (human, compared.model)]
+    columns = (
+        (deviations[0] * 100, 2), (deviations[1] * 100, 2), (compared.ratio, 2),
+        (_elongation(human), 2), (_elongation(compared.model), 2), (compared.angle, 0),
+        (compared.divergence, 3),
+    )  # fmt: skip
     rows = [
-        [
-            f"{j} {names[j].replace('_', ' ')}",
-            f"{found.annotators.faces[m]:,}",
-            number(float(algebra.spread(human[m])) * 100),
-            number(float(algebra.spread(found.model[m])) * 100),
-            number(float(found.ratio[m])),
-            number(float(_elongation(human[m]))),
-            number(float(_elongation(found.model[m]))),
-            number(float(found.angle[m]), 0),
-            number(float(found.divergence[m]), 3),
-        ]
-        for m, j in enumerate(found.annotators.landmarks)
-    ]
+        [f"{j} {names[j].replace('_', ' ')}", f"{compared.annotators.faces[m]:,}",
+         *(number(float(values[m]), digits) for values, digits in columns)]
+        for m, j in enumerate(compared.annotators.landmarks)
+    ]  # fmt: skip
     stats = require("scipy.stats", "evaluate")
-    areas = [np.asarray(algebra.spread(side)) for side in (human, found.model)]
-    rank = float(stats.spearmanr(*areas).statistic) if len(rows) > 2 else float("nan")
-    directed = found.angle[~np.isnan(found.angle)]
+    rank = float(stats.spearmanr(*deviations).statistic) if len(rows) > 2 else float("nan")
+    turn, directed = number(known_mean(compared.angle), 0), np.isfinite(compared.angle).sum()
     notes = [
-        f"{found.method} on {found.faces:,} faces, upright; up to {found.annotators.people} "
-        "annotators of each face. Deviations |Σ|^¼ in % of the inter-ocular distance.",
-        f"Ratio of deviations, mean: {np.mean(found.ratio):.2f}; angle between the long axes of "
-        f"{len(directed)} elongated points, mean: {number(_mean(directed), 0)} degrees (chance: "
-        f"45); KL(human || model), mean: {np.mean(found.divergence):.2f} nats; rank correlation of "
-        f"areas: {number(rank)}.",
+        f"{compared.method} on {compared.faces:,} faces, upright; up to "
+        f"{compared.annotators.people} annotators of each face. Deviations |Σ|^¼ in % of the "
+        "inter-ocular distance.",
+        f"Ratio of deviations, mean: {np.mean(compared.ratio):.2f}; angle between the long axes of "
+        f"{directed} elongated points, mean: {turn} degrees (chance: 45); KL(human || model), "
+        f"mean: {np.mean(compared.divergence):.2f} nats; rank correlation of areas: "
+        f"{number(rank)}.",
     ]
     return Table(
         "People and model",
@@ -199,55 +203,52 @@ def human_table(found: HumanComparison) -> Table:
     )  # fmt: skip
 
 
+def comparison(faces: LabelledFaces, path: PathLike | None) -> HumanComparison:
+    """These faces beside the annotators of a file."""
+    if path is None:
+        raise InputError("the figure human needs --annotators FILE.")
+    return compare_with_annotators(faces, read_annotators(path, faces.faces.markup))
+
+
 def write_human(folder: PathLike, faces: LabelledFaces, path: PathLike) -> Table:
     """`human.png` and `human.md` in a report folder; returns the table."""
-    found = compare_with_annotators(faces, read_annotators(path, faces.faces.markup))
-    table = human_table(found)
+    compared = comparison(faces, path)
+    table = human_table(compared)
     with whole_file(Path(folder) / "human.png") as temporary:
-        plot_human(found).savefig(temporary, format="png")
+        plot_human(compared).savefig(temporary, format="png")
     write_text(Path(folder) / "human.md", table.markdown(1) + "\n")
     return table
 
 
-def plot_human(found: HumanComparison, sigma: float = 2.0) -> Figure:
+def plot_human(compared: HumanComparison, sigma: float = 2.0) -> Figure:
     """Human ellipses (orange) and the model's mean ellipses (blue) on the mean face."""
-    chosen = list(found.annotators.landmarks)
-    places = found.points[chosen]
-    with new_figure(size=(6.4, 6.2)) as (figure, axes):
-        axis = axes[0, 0]
-        for a, b in get_markup(found.markup).edges:
-            axis.plot(*found.points[[a, b]].T, color="#cccccc", linewidth=1, zorder=1)
+    people, points = compared.annotators, compared.points
+    places = points[list(people.landmarks)]
+    sides = (
+        (people.covariance, ORANGE, f"{people.people} people"),
+        (compared.model, BLUE, f"the model, mean of {compared.faces:,} faces"),
+    )
+    with new_figure(size=(6.4, 6.2)) as (figure, (axis,)):
+        draw_edges(axis, points, get_markup(compared.markup).edges)
         axis.scatter(*places.T, s=6, color="black", zorder=3)
-        draw_ellipses(axis, places, found.annotators.covariance, sigma, ORANGE, 1.8)
-        draw_ellipses(axis, places, found.model, sigma, BLUE, 1.8)
-        held = [
-            outlines(places, side, sigma) for side in (found.annotators.covariance, found.model)
-        ]
-        face_axis(axis, np.concatenate([found.points, *held]))
-        axis.plot([], [], color=ORANGE, label=f"{found.annotators.people} people")
-        axis.plot([], [], color=BLUE, label=f"the model, mean of {found.faces:,} faces")
+        shown = [points]
+        for covariance, colour, label in sides:
+            shown.append(draw_ellipses(axis, places, covariance, sigma, colour, 1.8))
+            axis.plot([], [], color=colour, label=label)
+        face_axis(axis, np.concatenate(shown))
         axis.legend(loc="lower center", bbox_to_anchor=(0.5, -0.08), ncols=2)
         axis.set_title(f"where people put landmarks, and where the model expects them ({sigma:g}σ)")
     return figure
 
 
-def _placed(face: Any) -> tuple[Floats, Any]:
-    """Points (a, p, 2) and visibility (a, p) of a face's annotators."""
+def _votes(face: Any, corners: list[int]) -> tuple[Floats, Any]:
+    """A face's labels (a, p, 2) by a people, turned and scaled by the mean outer eye corners of
+    all, and which are visible (a, p)."""
     workers = list(face["workers"].values())
     points = np.array([worker["points"] for worker in workers], dtype=np.float64)
-    visible = np.array(
-        [
-            np.asarray(worker.get("visibility", np.zeros(points.shape[1])), dtype=np.float64) == 0
-            for worker in workers
-        ]
-    )
-    return points, visible
-
-
-def _upright(points: Floats, corners: list[int]) -> Floats:
-    """Points (a, p, 2) turned and scaled by the mean outer eye corners of all annotators."""
-    turn = _similarity(points[:, corners].mean(axis=0))
-    return np.asarray(points @ turn.T)
+    hidden = [worker.get("visibility", np.zeros(points.shape[1])) for worker in workers]
+    upright = points @ _similarity(points[:, corners].mean(axis=0)).T
+    return upright, np.array(hidden, dtype=np.float64) == 0
 
 
 def _similarity(corners: Floats) -> Floats:
@@ -268,7 +269,3 @@ def _direction(covariance: Floats) -> Floats:
     """Degrees of the long axis, -90 to 90."""
     xx, xy, yy = covariance[..., 0, 0], covariance[..., 0, 1], covariance[..., 1, 1]
     return np.asarray(np.degrees(0.5 * np.arctan2(2 * xy, xx - yy)))
-
-
-def _mean(values: Floats) -> float:
-    return float(values.mean()) if len(values) else float("nan")

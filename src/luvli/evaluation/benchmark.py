@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,15 +20,18 @@ from luvli.evaluation.compare import StoredReport, comparison_tables
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.methods import NamedMethod
 from luvli.evaluation.metrics import Evaluation, compute_metrics
-from luvli.evaluation.plot_registry import PlotOptions, draw_plot, with_distinct_methods
-from luvli.evaluation.plots import plot_speed
+from luvli.evaluation.page import Part, Picture, png, write_page
+from luvli.evaluation.plot_style import PlotOptions, colour, new_figure, plain
+from luvli.evaluation.plots import draw_plot
 from luvli.evaluation.registry import get_metric
-from luvli.evaluation.report import html_image, html_plot, page, png
-from luvli.evaluation.table import Table, interval, number
+from luvli.evaluation.table import Table, interval, number, numbered
 from luvli.faces import FaceLandmarks, Faces
 from luvli.files import PathLike, whole_file, write_text
 from luvli.image.read import read_image
 from luvli.progress import Track
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class MethodResult(NamedTuple):
@@ -64,7 +66,7 @@ def run_methods(
     records: Sequence[FaceRecord],
     *,
     resamples: int = 1000,
-    track: Callable[[str], Track] = lambda name: iter,
+    progress: Callable[[str], Track] = lambda name: iter,
 ) -> list[MethodResult]:
     """Every method on every face, with the same boxes: tight ones with the paper's noise.
 
@@ -73,12 +75,12 @@ def run_methods(
     """
     if not methods:
         raise InputError("there is no method to run: name one, for instance luvli-68.")
-    found: list[list[FaceLandmarks]] = [[] for _ in methods]
+    predictions: list[list[FaceLandmarks]] = [[] for _ in methods]
     spent: list[list[float]] = [[] for _ in methods]
     markups = {record.markup for record in records}
     if len(markups) != 1:
         raise InputError(f"the faces must share one markup, they have {sorted(markups)}.")
-    for number_of_face, record in enumerate(track("running")(records)):
+    for number_of_face, record in enumerate(progress("running")(records)):
         if record.image is None:
             raise InputError(f"{record.name} has no image: a method cannot be run on it.")
         image = read_image(record.image)
@@ -88,29 +90,29 @@ def run_methods(
             prediction = method.run(image, box)
             if number_of_face:  # the first call also loads and warms up
                 spent[i].append((time.perf_counter() - clock) * 1000.0)
-            found[i].append(_as_face(prediction, record, method.name))
+            predictions[i].append(_as_face(prediction, record, method.name))
     results = []
-    for i, method in enumerate(methods):
-        faces = LabelledFaces.from_records(
-            records, Faces.stack(found[i]), method=method.name, notes=method.notes
+    names = numbered([method.name for method in methods])
+    for name, method, faces, milliseconds in zip(names, methods, predictions, spent, strict=True):
+        labelled = LabelledFaces.from_records(
+            records, Faces.stack(faces), method=name, notes=method.notes
         ).with_tight_boxes()
-        results.append(
-            MethodResult(faces, compute_metrics(faces, resamples=resamples), tuple(spent[i]))
-        )
-    return _told_apart(results)
+        evaluation = compute_metrics(labelled, resamples=resamples)
+        results.append(MethodResult(labelled, evaluation, tuple(milliseconds)))
+    return results
 
 
 def _as_face(prediction: Any, record: FaceRecord, name: str) -> FaceLandmarks:
+    count = len(record.points)
     if isinstance(prediction, FaceLandmarks):
-        if len(prediction) != len(record.points):
+        if len(prediction) != count:
             raise InputError(
-                f"{name} finds {len(prediction)} landmarks, the faces have {len(record.points)}."
+                f"{name} predicts {len(prediction)} landmarks, the faces have {count}."
             )
         return prediction
-    count = len(record.points)
-    points = (
-        np.full((count, 2), np.nan) if prediction is None else np.asarray(prediction, np.float64)
-    )
+    points = np.full((count, 2), np.nan)
+    if prediction is not None:
+        points = np.asarray(prediction, np.float64)
     if points.shape != (count, 2):
         raise InputError(
             f"{name} must return points of shape ({count}, 2) or None, got {points.shape}."
@@ -120,14 +122,6 @@ def _as_face(prediction: Any, record: FaceRecord, name: str) -> FaceLandmarks:
         box=np.full(4, np.nan), markup=record.markup, visibility_trained=False,
         covariance_trained=False,
     )  # fmt: skip
-
-
-def _told_apart(results: Sequence[MethodResult]) -> list[MethodResult]:
-    renamed = with_distinct_methods([result.faces for result in results])
-    return [
-        MethodResult(faces, replace(result.metrics, method=faces.method), result.milliseconds)
-        for faces, result in zip(renamed, results, strict=True)
-    ]
 
 
 def benchmark_table(results: Sequence[MethodResult], normalizer: str = "interocular") -> Table:
@@ -162,32 +156,47 @@ def write_benchmark(
     folder: PathLike, results: Sequence[MethodResult], normalizer: str = "interocular"
 ) -> None:
     """`benchmark.html`, `benchmark.md`, `benchmark.json`, `ced.png` and `speed.png` in `folder`."""
-    target = Path(folder)
-    kind = normalizer_name(normalizer)
-    tables = [benchmark_table(results, normalizer)]
+    parts: list[Part] = [benchmark_table(results, normalizer)]
     if len(results) > 1:
         reports = [StoredReport(result.metrics, result.faces) for result in results]
-        tables += comparison_tables(reports, normalizer)[1:]
-    options = PlotOptions(normalizer=kind, cutoff=10.0)
-    images = {"ced.png": png(draw_plot("ced", [result.faces for result in results], options))}
-    body = [*(table.html() for table in tables), html_plot("ced", images["ced.png"])]
+        parts += comparison_tables(reports, normalizer)[1:]
+    options = PlotOptions(normalizer_name(normalizer), cutoff=10.0)
+    sets = [result.faces for result in results]
+    images = {"ced": Picture("Cumulative error distribution", png(draw_plot("ced", sets, options)))}
     name = f"nme_{normalizer}"
-    timed = [r for r in results if r.milliseconds and name in r.metrics.metrics]
+    timed = {
+        r.metrics.method: (r.time.value, r.metrics.metrics[name].value)
+        for r in results
+        if r.milliseconds and name in r.metrics.metrics
+    }
     if timed:
-        figure = plot_speed(
-            {r.metrics.method: r.metrics.metrics[name].value for r in timed},
-            {r.metrics.method: r.time.value for r in timed},
-            f"NME {normalizer} (%)",
-        )
-        images["speed.png"] = png(figure)
-        body.append(html_image("Mean error against time", images["speed.png"]))
-    text = "\n\n".join(["# Benchmark", *(table.markdown(2) for table in tables)]) + "\n"
-    write_text(target / "benchmark.html", page("Benchmark", body))
-    write_text(target / "benchmark.md", text)
+        speed = plot_speed(timed, options.label)
+        images["speed"] = Picture("Mean error against time", png(speed))
+    write_page(folder, "benchmark", "Benchmark", [*parts, *images.values()])
+    target = Path(folder)
     write_text(target / "benchmark.json", json.dumps(benchmark_json(results), indent=1) + "\n")
-    for file, content in images.items():
-        with whole_file(target / file) as temporary:
-            temporary.write_bytes(content)
+    for stem, image in images.items():
+        with whole_file(target / f"{stem}.png") as temporary:
+            temporary.write_bytes(image.png)
+
+
+def plot_speed(timed: Mapping[str, tuple[float, float]], label: str) -> Figure:
+    """Milliseconds of a face and mean error, a dot for each method: down and left is better."""
+    times, errors = np.array(list(timed.values())).T
+    wide = times.max() > 20 * times.min()  # else a plain axis from 0, which shows the ratio
+    left, right = (times.min() / 2, times.max() * 2) if wide else (0.0, 1.25 * times.max())
+    middle = np.sqrt(left * right) if wide else right / 2
+    with new_figure() as (figure, (axis,)):
+        for i, (name, place) in enumerate(timed.items()):
+            axis.scatter(*place, s=60, color=colour(i))
+            side = "left" if place[0] < middle else "right"  # a name reaches inwards, over no edge
+            axis.annotate(plain(name), place, (0, 8), textcoords="offset points", ha=side)
+        axis.set(xlabel="milliseconds for one face", ylabel=f"mean {label}", xlim=(left, right),
+                 ylim=(0, 1.25 * errors.max()))  # fmt: skip
+        if wide:
+            axis.set_xscale("log")
+            axis.xaxis.set_major_formatter("{x:g}")
+    return figure
 
 
 def benchmark_json(results: Sequence[MethodResult]) -> list[dict[str, Any]]:

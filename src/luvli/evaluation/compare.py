@@ -12,18 +12,22 @@ import numpy as np
 
 from luvli.arrays import Floats
 from luvli.errors import InputError
-from luvli.evaluation import accuracy, plot_registry
-from luvli.evaluation.bootstrap import Interval, paired_bootstrap
+from luvli.evaluation import accuracy
+from luvli.evaluation.bootstrap import Interval, PairedDifference, paired_bootstrap
+from luvli.evaluation.curve import known_mean
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.metrics import Evaluation, columns_of, metric_values
+from luvli.evaluation.page import write_page
+from luvli.evaluation.plot_style import PlotOptions
 from luvli.evaluation.registry import METRICS, get_metric, quoted
-from luvli.evaluation.report import html_plot, page, png
+from luvli.evaluation.report import pictures
 from luvli.evaluation.report_file import read_parquet
 from luvli.evaluation.table import Table, interval, numbered, probability
 from luvli.files import PathLike, write_text
 
 _APART = 0.08
 """box sizes, median over faces: two labellers of one face are 0.03 apart, two faces 0.16"""
+_ARROWS = {"lower": " ↓", "higher": " ↑", None: ""}
 
 
 class StoredReport(NamedTuple):
@@ -38,12 +42,8 @@ class MethodDifference(NamedTuple):
 
     method: str
     metric: str
-    difference: float
-    low: float
-    high: float
-    p_value: float
-    signed_rank: float
     faces: int
+    paired: PairedDifference
 
 
 def read_report(folder: PathLike) -> StoredReport:
@@ -77,46 +77,32 @@ def compared_metrics(reports: Sequence[StoredReport], normalizer: str = "") -> l
     names = [
         metric.name
         for metric in METRICS
-        if not metric.by
-        and any(metric.name in report.metrics.metrics for report in reports)
-        and (
-            not metric.normalizer
-            or metric.normalizer == normalizer
-            or (not normalizer and metric.name in usual)
-        )
+        if any(metric.name in report.metrics.metrics for report in reports)
+        and (metric.normalizer in ("", normalizer) or (not normalizer and metric.name in usual))
     ]
     return sorted(names, key=lambda name: usual.index(name) if name in usual else len(usual))
 
 
 def paired_differences(
-    reports: Sequence[StoredReport],
-    normalizer: str = "",
-    *,
-    resamples: int = 2000,
-    seed: int = 0,
+    reports: Sequence[StoredReport], normalizer: str = "", *, resamples: int = 2000, seed: int = 0
 ) -> list[MethodDifference]:
     """Metrics of each method less those of the first, paired by face name: those metrics that have
     a value for each face. Methods that share no face with the first are left out."""
     result = []
     names = compared_metrics(reports, normalizer)
-    first = reports[0].faces
-    for other in (report.faces for report in reports[1:]):
-        mine, theirs = _common(other, first)
+    for _, other in reports[1:]:
+        mine, theirs = _common(other, reports[0].faces)
         if not len(mine):
             continue
         left, right = (dict(metric_values(faces)) for faces in (mine, theirs))
         for name in names:
             pairs = [columns_of(side[name]) for side in (left, right) if name in side]
-            if len(pairs) < 2 or None in pairs:
-                continue
-            x, y = (_face_values(*pair) for pair in pairs if pair is not None)
-            paired = paired_bootstrap(x, y, resamples=resamples, seed=seed)
-            result.append(MethodDifference(other.method, name, *paired, faces=len(mine)))
+            if len(pairs) == 2 and pairs[0] is not None and pairs[1] is not None:
+                with np.errstate(invalid="ignore", divide="ignore"):
+                    x, y = (sums / counts for sums, counts in (pairs[0], pairs[1]))
+                paired = paired_bootstrap(x, y, resamples=resamples, seed=seed)
+                result.append(MethodDifference(other.method, name, len(mine), paired))
     return result
-
-
-def _face_values(sums: Floats, counts: Floats) -> Floats:
-    return np.where(counts > 0, sums / np.maximum(counts, 1.0), np.nan)
 
 
 def comparison_tables(reports: Sequence[StoredReport], normalizer: str = "") -> list[Table]:
@@ -125,11 +111,11 @@ def comparison_tables(reports: Sequence[StoredReport], normalizer: str = "") -> 
         ["faces", *(f"{metrics.faces:,}" for metrics, _ in reports)],
         ["without prediction", *(str(len(metrics.failed)) for metrics, _ in reports)],
     ]
-    arrows = {"lower": " ↓", "higher": " ↑", None: ""}
-    for name in compared_metrics(reports, normalizer):
-        metric = get_metric(name)
-        cells = [interval(metrics.metrics.get(name), metric.digits) for metrics, _ in reports]
-        rows.append([_title(name) + arrows[metric.better], *cells])
+    for metric in map(get_metric, compared_metrics(reports, normalizer)):
+        cells = [
+            interval(metrics.metrics.get(metric.name), metric.digits) for metrics, _ in reports
+        ]
+        rows.append([metric.heading + _ARROWS[metric.better], *cells])
     notes = ["95 % bootstrap intervals over faces."]
     differences = paired_differences(reports, normalizer)
     first = reports[0].metrics.method
@@ -139,11 +125,17 @@ def comparison_tables(reports: Sequence[StoredReport], normalizer: str = "") -> 
         notes.append(f"No face in common with {first}, so no paired test: {names}.")
     tables = [Table("Methods", ["", *(m.method for m, _ in reports)], rows, notes=notes)]
     if differences:
+        cells = []
+        for method, name, faces, (value, low, high, p_value, signed_rank) in differences:
+            metric = get_metric(name)
+            cells.append([method, metric.heading, f"{faces:,}",
+                          interval(Interval(value, low, high), metric.digits),
+                          probability(p_value), probability(signed_rank)])  # fmt: skip
         tables.append(
             Table(
                 f"Difference from {first}",
                 ["method", "metric", "faces in both", "difference", "p (mean)", "p (signed ranks)"],
-                [_difference_cells(d) for d in differences],
+                cells,
                 notes=[
                     "Paired bootstrap over the faces that both methods were scored on, and "
                     "Wilcoxon's signed-rank test."
@@ -157,22 +149,15 @@ def write_comparison(
     folder: PathLike, reports: Sequence[StoredReport], normalizer: str = ""
 ) -> None:
     """`compare.html`, `compare.md` and `compare.json` in `folder`."""
-    target = Path(folder)
-    tables = comparison_tables(reports, normalizer)
-    options = plot_registry.PlotOptions(
-        normalizer=accuracy.normalizer_name(normalizer or "box"), cutoff=10.0
-    )
+    options = PlotOptions(accuracy.normalizer_name(normalizer or "box"), cutoff=10.0)
     sets = [report.faces for report in reports]
     with_spread = [faces for faces in sets if faces.covariance is not None]
-    body = [table.html() for table in tables]
-    for name, chosen in (("ced", sets), ("coverage", with_spread), ("risk-coverage", with_spread),
-                         ("rank", with_spread)):  # fmt: skip
-        if chosen:
-            body.append(html_plot(name, png(plot_registry.draw_plot(name, chosen, options))))
-    text = "\n\n".join(["# Comparison", *(table.markdown(2) for table in tables)]) + "\n"
-    write_text(target / "compare.html", page("Comparison", body))
-    write_text(target / "compare.md", text)
-    write_text(target / "compare.json", json.dumps(comparison_json(reports, normalizer), indent=1))
+    images = pictures(["ced"], sets, options)
+    if with_spread:
+        images += pictures(["coverage", "risk-coverage", "rank"], with_spread, options)
+    write_page(folder, "compare", "Comparison", [*comparison_tables(reports, normalizer), *images])
+    content = json.dumps(comparison_json(reports, normalizer), indent=1)
+    write_text(Path(folder) / "compare.json", content)
 
 
 def comparison_json(reports: Sequence[StoredReport], normalizer: str = "") -> dict[str, Any]:
@@ -192,7 +177,10 @@ def comparison_json(reports: Sequence[StoredReport], normalizer: str = "") -> di
             }
             for metrics, _ in reports
         ],
-        "differences": [_known(d._asdict()) for d in paired_differences(reports, normalizer)],
+        "differences": [
+            {"method": d.method, "metric": d.metric, "faces": d.faces, **_known(d.paired._asdict())}
+            for d in paired_differences(reports, normalizer)
+        ],
     }
 
 
@@ -203,39 +191,18 @@ def _common(a: LabelledFaces, b: LabelledFaces) -> tuple[LabelledFaces, Labelled
     pairs = [(i, where[name]) for i, name in enumerate(a.names) if name in where]
     index = np.array(pairs, dtype=np.intp).reshape(-1, 2)
     mine, theirs = a[index[:, 0]], b[index[:, 1]]
-    if _same_labels(mine.labels, theirs.labels):
-        return mine, theirs
-    return mine[[]], theirs[[]]
-
-
-def _same_labels(a: Floats, b: Floats) -> bool:
-    """Whether labels (n, k, 2), each in pixels of its own, are of the same faces on the whole."""
-    if a.shape != b.shape:
-        return True  # of other point sets, which cannot be laid over each other
-    gap = np.linalg.norm(_in_box(a) - _in_box(b), axis=2)
-    known = ~np.isnan(gap)
-    if not known.any():
-        return True
-    means = _face_values(np.where(known, gap, 0.0).sum(axis=1), known.sum(axis=1) * 1.0)
-    return float(np.nanmedian(means)) < _APART
+    if mine.labels.shape == theirs.labels.shape:  # of one point set: they can be compared
+        gap = np.linalg.norm(_in_box(mine.labels) - _in_box(theirs.labels), axis=2)
+        apart = known_mean(gap, axis=1)
+        if not np.isnan(apart).all() and float(np.nanmedian(apart)) >= _APART:
+            return mine[[]], theirs[[]]
+    return mine, theirs
 
 
 def _in_box(points: Floats) -> Floats:
     boxes = accuracy.tight_boxes(points)
     size = np.sqrt(np.prod(boxes[:, 2:] - boxes[:, :2], axis=1))
     return np.asarray((points - boxes[:, None, :2]) / size[:, None, None])
-
-
-def _title(name: str) -> str:
-    metric = get_metric(name)
-    return f"{metric.title} ({metric.unit})" if metric.unit else metric.title
-
-
-def _difference_cells(d: MethodDifference) -> list[str]:
-    digits = get_metric(d.metric).digits
-    return [d.method, _title(d.metric), f"{d.faces:,}",
-            interval(Interval(d.difference, d.low, d.high), digits),
-            probability(d.p_value), probability(d.signed_rank)]  # fmt: skip
 
 
 def _known(values: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 Proper scores ask for calibration and sharpness at once and, unlike the likelihood, do not
 explode where a landmark falls far out. All are lengths: lower is better, 0 is a sure and exact
-prediction, and a prediction without spread scores its distance from the label.
+prediction, and a prediction without spread scores its distance from the label. They follow from
+the marginal density of the likelihood, whichever it is.
 
 Arguments are in the order prediction, spread, truth, as in `luvli.evaluation.uncertainty`.
 """
@@ -10,19 +11,16 @@ Arguments are in the order prediction, spread, truth, as in `luvli.evaluation.un
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from luvli.arrays import Floats
-from luvli.errors import require
-from luvli.evaluation.uncertainty import LikelihoodName, spread_root, usable_landmarks
-from luvli.likelihood import Student, family
+from luvli.evaluation.uncertainty import LikelihoodName, full_array, spread_root, usable_arrays
+from luvli.likelihood import Elliptical, family
 
 DIRECTIONS = 16
 """directions that the energy score is averaged over: exact to 1e-3 for axes of 1 : 5"""
-_FAR = 40.0  # standard deviations: beyond, the closed forms are their limits
 
 
 def energy_score(
@@ -40,14 +38,13 @@ def energy_score(
     values, so that the score is pi/2 times the mean CRPS of the projections, each of which is
     the density's own marginal.
     """
-    mask = usable_landmarks(predicted, covariance, truth, visible)
-    mean, spread, point = (np.asarray(a, np.float64)[mask] for a in (predicted, covariance, truth))
+    mask, mean, spread, point = usable_arrays(predicted, covariance, truth, visible)
     total = np.zeros(len(mean))
     for angle in np.arange(directions) * np.pi / directions:
         u = np.array([np.cos(angle), np.sin(angle)])
         deviation = np.sqrt(np.einsum("i,mij,j->m", u, spread, u))
-        total += deviation * _tabulated_crps((point - mean) @ u / deviation, likelihood)
-    return _spread_out(mask, np.pi / 2 * total / directions)
+        total += deviation * standard_crps((point - mean) @ u / deviation, likelihood)
+    return full_array(mask, np.pi / 2 * total / directions)
 
 
 def crps(
@@ -58,11 +55,10 @@ def crps(
     visible: ArrayLike | None = None,
 ) -> Floats:
     """(n, k) mean of the CRPS of x and of y, in pixels; NaN where unusable."""
-    mask = usable_landmarks(predicted, covariance, truth, visible)
-    mean, spread, point = (np.asarray(a, np.float64)[mask] for a in (predicted, covariance, truth))
+    mask, mean, spread, point = usable_arrays(predicted, covariance, truth, visible)
     deviation = np.sqrt(np.stack([spread[:, 0, 0], spread[:, 1, 1]], axis=1))
-    values = deviation * _tabulated_crps((point - mean) / deviation, likelihood)
-    return _spread_out(mask, values.mean(axis=1))
+    values = deviation * standard_crps((point - mean) / deviation, likelihood)
+    return full_array(mask, values.mean(axis=1))
 
 
 def standard_crps(z: ArrayLike, likelihood: LikelihoodName = "laplace") -> Floats:
@@ -71,74 +67,25 @@ def standard_crps(z: ArrayLike, likelihood: LikelihoodName = "laplace") -> Float
     >>> float(standard_crps(0.0, "gauss").round(4))  # (sqrt(2) - 1) / sqrt(pi)
     0.2337
     """
-    special = require("scipy.special", "evaluate")
+    grid, table = _crps_table(family(likelihood))
     x = np.abs(np.asarray(z, dtype=np.float64))
-    if likelihood == "gauss":
-        density = np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
-        return np.asarray(x * special.erf(x / np.sqrt(2)) + 2 * density - 1 / np.sqrt(np.pi))
-    kind = family(likelihood)
-    if issubclass(kind, Student):
-        return _student_crps(x, kind.freedom)
-    near = np.minimum(x, _FAR)
-    inside = 2 * _laplace_half(near)
-    return np.asarray(x * inside + 2 * _laplace_tail(near) - laplace_gini() / 2)
-
-
-def _tabulated_crps(z: Floats, likelihood: LikelihoodName) -> Floats:
-    """`standard_crps` by linear interpolation, to 1e-5: Bessel functions of millions are slow."""
-    grid, table = _crps_table(likelihood)
-    x = np.abs(z)
-    beyond = np.maximum(x - grid[-1], 0.0)  # far out it grows as fast as the distance
-    return np.asarray(np.interp(x, grid, table) + beyond)
+    # far out it grows as fast as the distance
+    return np.asarray(np.interp(x, grid, table) + np.maximum(x - grid[-1], 0.0))
 
 
 @cache
-def _crps_table(likelihood: LikelihoodName) -> tuple[Floats, Floats]:
-    grid = np.linspace(0.0, 30.0, 6001)
-    return grid, standard_crps(grid, likelihood)
+def _crps_table(kind: type[Elliptical]) -> tuple[Floats, Floats]:
+    """Values at z >= 0, to 1e-5. With G(z) = P(0 < Z < z) the CRPS rises by 2 G(z), from
+    2 * the integral of (1/2 - G)^2 at z = 0."""
+    grid = np.linspace(0.0, 40.0, 8001)
+    inside = _integral(kind.standard_marginal(grid), grid)
+    start = 2.0 * _integral((0.5 - inside) ** 2, grid)[-1]
+    return grid, start + 2.0 * _integral(inside, grid)
 
 
-def _student_crps(x: Floats, freedom: float) -> Floats:
-    """The same of Student's law with variance 1 at x >= 0."""
-    special = require("scipy.special", "evaluate")
-    stretch = np.sqrt(freedom / (freedom - 2))  # to the textbook's t, whose scale is 1
-    t = x * stretch
-    logs = special.gammaln((freedom + 1) / 2) - special.gammaln(freedom / 2)
-    density = np.exp(logs - (freedom + 1) / 2 * np.log1p(t**2 / freedom)) / np.sqrt(freedom * np.pi)
-    beta = np.exp(special.betaln(0.5, freedom - 0.5) - 2 * special.betaln(0.5, freedom / 2))
-    inside = t * (2 * special.stdtr(freedom, t) - 1)
-    outside = 2 * density * (freedom + t**2) / (freedom - 1)
-    gini = 2 * np.sqrt(freedom) / (freedom - 1) * beta
-    return np.asarray((inside + outside - gini) / stretch)
-
-
-def _laplace_half(x: Floats) -> Floats:
-    """P(0 < Z < x) of the Laplacian's marginal sqrt(3)/pi t K1(t), t = sqrt(3) x >= 0."""
-    special = require("scipy.special", "evaluate")
-    t = np.sqrt(3.0) * x
-    rising = np.where(t > 0, t * special.k0(np.maximum(t, 1e-300)), 0.0)
-    return np.asarray((special.iti0k0(t)[1] - rising) / np.pi)
-
-
-def _laplace_tail(x: Floats) -> Floats:
-    """E[Z; Z > x] of the same marginal: t^2 K2(t) / (sqrt(3) pi)."""
-    special = require("scipy.special", "evaluate")
-    t = np.sqrt(3.0) * x
-    shape = np.where(t > 1e-8, t**2 * special.kn(2, np.maximum(t, 1e-8)), 2.0)
-    return np.asarray(shape / (np.sqrt(3.0) * np.pi))
-
-
-@cache
-def laplace_gini() -> float:
-    """E|Z - Z'| of one coordinate of the standard Laplacian, about 1.07."""
-    integrate = require("scipy.integrate", "evaluate")
-
-    def product(x: float) -> float:
-        half = float(_laplace_half(np.asarray(x)))
-        return 0.25 - half**2
-
-    area, _ = integrate.quad(product, 0.0, 20.0, epsabs=1e-12)
-    return 4.0 * float(area)
+def _integral(values: Floats, x: Floats) -> Floats:
+    """The running integral by trapezia, from 0."""
+    return np.append(0.0, np.cumsum((values[1:] + values[:-1]) / 2.0 * np.diff(x)))
 
 
 def sharpness(covariance: ArrayLike, scale: ArrayLike | None = None) -> Floats:
@@ -148,16 +95,14 @@ def sharpness(covariance: ArrayLike, scale: ArrayLike | None = None) -> Floats:
     they are right: compare it at equal coverage (`width_at_coverage`).
     """
     length = np.sqrt(spread_root(covariance))
-    if scale is None:
-        return np.asarray(length)
-    return np.asarray(length / np.asarray(scale, dtype=np.float64)[:, None])
+    return length if scale is None else length / np.asarray(scale, dtype=np.float64)[:, None]
 
 
 def width_at_coverage(radius: ArrayLike, length: ArrayLike, level: float = 0.9) -> float:
     """Mean radius of the regions that do hold a share `level` of the labels, in `length`'s unit.
 
     `radius` are Mahalanobis distances (`uncertainty.radii`), `length` |Sigma|^(1/4) of the same
-    landmarks. All ellipses are widened or narrowed by one factor until they hold `level`, so
+    landmarks. All ellipses are scaled by one factor until they hold `level`, so
     that methods are compared at equal coverage: the smaller, the more useful.
 
     >>> width_at_coverage([1.0, 2.0, 3.0, 4.0], [0.5, 0.5, 0.5, 0.5], 0.5)
@@ -169,9 +114,3 @@ def width_at_coverage(radius: ArrayLike, length: ArrayLike, level: float = 0.9) 
         return float("nan")
     reach = np.quantile(distance[known], level, method="inverted_cdf")
     return float(reach * size[known].mean())
-
-
-def _spread_out(mask: NDArray[np.bool_], values: Any) -> Floats:
-    full = np.full(mask.shape, np.nan)
-    full[mask] = values
-    return full

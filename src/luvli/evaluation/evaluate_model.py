@@ -7,7 +7,7 @@ from pathlib import Path
 
 from luvli.data.record import FaceRecord
 from luvli.data.sets import get_set, load_set, parse_part
-from luvli.evaluation.labelled_faces import CropBy, LabelledFaces, Progress, predict_records
+from luvli.evaluation.labelled_faces import LabelledFaces, Progress, predict_records
 from luvli.files import PathLike
 from luvli.models import find_model
 from luvli.prediction.predictor import Predictor, load
@@ -31,7 +31,7 @@ def evaluate_set(
     skip_bad: bool = False,
     limit: int | None = None,
     device: str = "cpu",
-    crop_by: CropBy = "paper",
+    crop_by: str = "paper",
     boxes: str = "set",
     refine_boxes: bool = False,
     method: str | None = None,

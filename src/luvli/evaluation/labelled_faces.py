@@ -37,6 +37,9 @@ CropBy = Literal["paper", "reference", "tight", "detector", "detector-or-tight"]
 noise of the published code; `tight`: no noise; `detector`: what our own detector finds at the face,
 no prediction where it finds none; `detector-or-tight`: the tight box there."""
 
+MAX_PROBLEMS = 20
+"""bad faces that a note names"""
+
 Progress = Callable[[Iterable[FaceRecord]], Iterable[FaceRecord]]
 """hands records on while it shows how far they are"""
 
@@ -225,9 +228,19 @@ class LabelledFaces:
     @property
     def visibility(self) -> Floats | None:
         """(n, k) predicted probabilities, NaN without a prediction; None where not trained."""
-        if not self.faces.visibility_trained:
-            return None
-        return np.where(np.isnan(self.points[..., 0]), np.nan, self.faces.visibility)
+        return self.visibility_pair[0] if self.faces.visibility_trained else None
+
+    @property
+    def distribution(self) -> tuple[Floats, Floats, Floats, Bools]:
+        """Points, covariances, labels, and which are visible: what every measure of uncertainty
+        takes."""
+        return self.points, self.faces.covariance, self.labels, self.visible
+
+    @property
+    def visibility_pair(self) -> tuple[Floats, NDArray[np.int8]]:
+        """Predicted probabilities (n, k), NaN without a prediction, and the labels' classes."""
+        v = np.where(np.isnan(self.points[..., 0]), np.nan, self.faces.visibility)
+        return v, self.label_visibility
 
     @property
     def landmarks(self) -> int:
@@ -303,19 +316,10 @@ def absolute_path(image: PathLike | None) -> str:
 # --- the one loop ------------------------------------------------------------------------
 
 
-def crop_name(name: str) -> CropBy:
-    """One of `CropBy`, checked; the error for an unknown one lists the choices."""
-    choices: tuple[CropBy, ...] = get_args(CropBy)
-    for known in choices:
-        if name == known:
-            return known
-    raise unknown_choice("kind of crop", name, choices)
-
-
 def predict_records(
     predictor: Predictor,
     records: Iterable[FaceRecord],
-    crop_by: CropBy = "paper",
+    crop_by: str = "paper",
     *,
     refine_boxes: bool = False,
     skip_bad: bool = False,
@@ -340,10 +344,11 @@ def predict_records(
     Faces without a prediction (the detector finds nothing there, nothing is labelled) have NaN
     points.
     """
+    if crop_by not in get_args(CropBy):
+        raise unknown_choice("kind of crop", crop_by, get_args(CropBy))
     usable: list[FaceRecord] = []
     predictions: list[Faces] = []
-    problems: list[str] = []
-
+    problems: list[InputError] = []
     markup = predictor.info.config.markup
 
     def crop(record: FaceRecord) -> CroppedFaces | InputError:
@@ -361,29 +366,31 @@ def predict_records(
         waiting = iter(progress(records))
         while batch := list(islice(waiting, batch_size)):
             crops = list(pool.map(crop, batch))
-            for result in crops:
-                if isinstance(result, InputError) and not skip_bad:
-                    raise result
-            problems += [str(result) for result in crops if isinstance(result, InputError)]
-            cropped = [
-                (record, result)
-                for record, result in zip(batch, crops, strict=True)
-                if isinstance(result, CroppedFaces)
+            problems += [result for result in crops if isinstance(result, InputError)]
+            if problems and not skip_bad:
+                raise problems[0]
+            good = [
+                (r, c) for r, c in zip(batch, crops, strict=True) if isinstance(c, CroppedFaces)
             ]
-            if cropped:
-                usable += [record for record, _ in cropped]
-                predictions += predictor.predict_cropped([result for _, result in cropped])
+            if good:
+                usable += [record for record, _ in good]
+                predictions += predictor.predict_cropped([cropped for _, cropped in good])
     if not usable:
-        raise InputError(problems[0] if problems else "there are no labelled faces to predict.")
+        raise problems[0] if problems else InputError("there are no labelled faces to predict.")
     template = next((faces for faces in predictions if len(faces)), predictions[0])
     faces = Faces.concatenate([p if len(p) else _no_face(template) for p in predictions])
-    notes = (*about.pop("notes", ()), *_skipped(problems))
+    notes = about.pop("notes", ())
+    if problems:
+        listed = " ".join(map(str, problems[:MAX_PROBLEMS]))
+        more = len(problems) - MAX_PROBLEMS
+        listed += f" and {more} more" if more > 0 else ""
+        notes = (*notes, f"{len(problems)} bad faces were left out: {listed}")
     about = {"method": predictor.info.name, "notes": notes} | about
     return LabelledFaces.from_records(usable, faces, **about)
 
 
 def _crop(
-    predictor: Predictor, record: FaceRecord, crop_by: CropBy, refine_boxes: bool
+    predictor: Predictor, record: FaceRecord, crop_by: str, refine_boxes: bool
 ) -> CroppedFaces:
     """The face cut out of its image; no box where nothing is labelled or detected."""
     if record.image is None:
@@ -399,7 +406,7 @@ def _crop(
 
 
 def _box(
-    predictor: Predictor, record: FaceRecord, image: NDArray[np.uint8], crop_by: CropBy
+    predictor: Predictor, record: FaceRecord, image: NDArray[np.uint8], crop_by: str
 ) -> Box | None:
     """Where to crop; None where nothing is labelled or the detector finds no face there."""
     if not record.visible.any() and (record.box is None or crop_by not in ("paper", "reference")):
@@ -427,10 +434,3 @@ def _no_face(like: Faces) -> Faces:
         gaps = (np.full((1, *side.shape[1:]), np.nan) for side in (radii, joint))
         changes["regions"] = RegionRadii(levels, *gaps)
     return replace(like, **changes)
-
-
-def _skipped(problems: Sequence[str]) -> list[str]:
-    if not problems:
-        return []
-    more = f" and {len(problems) - 20} more" if len(problems) > 20 else ""
-    return [f"{len(problems)} bad faces were left out: {' '.join(problems[:20])}{more}"]

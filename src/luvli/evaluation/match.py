@@ -17,17 +17,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from luvli.data.formats import guess_format
+from luvli.data.formats.coco import coco_first_pixels
 from luvli.data.record import Visibility
 from luvli.data.sets import get_set, load_set, parse_part
 from luvli.errors import InputError, require
 from luvli.evaluation.accuracy import nme, tight_boxes
+from luvli.evaluation.curve import known_mean
 from luvli.evaluation.labelled_faces import LabelledFaces, absolute_path
 from luvli.evaluation.paper_units import paper_pixels
-from luvli.evaluation.pixel_origin import as_annotations_count, origin_note, share_note
-from luvli.evaluation.prediction_files import read_predictions, read_truth
+from luvli.evaluation.pixel_origin import origin_note, share_note
+from luvli.evaluation.prediction_files import (
+    UnmatchedFaces,
+    arrays_of_records,
+    read_predictions,
+    read_truth,
+    unique_names,
+)
 from luvli.evaluation.report_file import read_parquet
-from luvli.evaluation.unmatched_faces import UnmatchedFaces, arrays_of_records, unique_names
 from luvli.files import PathLike
+from luvli.likelihood import family
 
 ABSURD = 25.0
 """percent of the box: a median error above it means that the orders differ, not that a
@@ -62,16 +71,18 @@ def read_faces(
     method, dataset, subset, markup, likelihood.
     """
     given = {name: value for name, value in about.items() if value is not None}
+    family(given.get("likelihood", "laplace"))  # refuses an unknown name
     source = Path(predictions)
     if truth is None and data is None and _is_report(source):
         faces = read_parquet(source)
         settings = {name: given.pop(name) for name in ("markup", "likelihood") if name in given}
         return replace(faces, faces=replace(faces.faces, **settings), **given)
     guess, held = read_predictions(source, signs)
-    if truth is not None:
-        guess = as_annotations_count(guess, source, Path(truth))
-    if one_based and source.is_file():
-        guess = replace(guess, points=guess.points - 1.0)
+    first = 1.0 if one_based and source.is_file() else 0.0
+    if truth is not None and _is_coco(source, "coco-results") and _is_coco(Path(truth), "coco"):
+        # results count pixels as the annotations do that they were made for
+        first += max(coco_first_pixels(truth), default=0.0)
+    guess = replace(guess, points=guess.points - first)
     if data is not None:
         labels: UnmatchedFaces | None = read_data_truth(*data, split, protocol, given.get("subset"))
         given = {"dataset": data[0]} | given
@@ -97,6 +108,10 @@ def read_data_truth(
     part = subset if subset in info.subsets else None
     faces = load_set(name, root, split, subset=part, protocol=protocol, images=False, skip_bad=True)
     return arrays_of_records(faces.records, str(root))
+
+
+def _is_coco(path: Path, kind: str) -> bool:
+    return path.suffix.lower() == ".json" and path.is_file() and guess_format(path) == kind
 
 
 def _is_report(path: Path) -> bool:
@@ -138,6 +153,10 @@ def match_faces(
     truth = np.where((classes > 0)[..., None], labels.points, np.nan)
     notes += origin_note(taken(guess.points), truth) + share_note(taken(guess.points), truth)
     dataset = about.get("dataset", "") or labels.dataset
+    pixel = labels.paper_pixel if guess.paper_pixel is None else taken(guess.paper_pixel)
+    if pixel is None:
+        boxes = tight_boxes(truth) if labels.crop_boxes is None else labels.crop_boxes
+        pixel = paper_pixels(boxes, dataset)
     parts = sorted({name for members in labels.subsets for name in members})
     fields: dict[str, Any] = {
         "markup": labels.markup or guess.markup,
@@ -151,7 +170,7 @@ def match_faces(
         taken(guess.covariance),
         taken(guess.visibility),
         label_boxes=labels.boxes if given_boxes else None,
-        paper_pixel=_paper_pixel(guess, labels, truth, dataset, taken),
+        paper_pixel=pixel,
         lengths={} if labels.box_size is None else {"box_size": labels.box_size},
         names=_display_names(labels) or _display_names(guess),
         images=tuple(map(absolute_path, labels.images or guess.images)),
@@ -159,24 +178,6 @@ def match_faces(
         notes=(*guess.notes, *labels.notes, *notes),
         **(fields | dict(about)),
     )
-
-
-def _paper_pixel(
-    guess: UnmatchedFaces,
-    labels: UnmatchedFaces,
-    truth: NDArray[np.float64],
-    dataset: str,
-    taken: Callable[[NDArray[Any] | None], Any],
-) -> NDArray[np.float64]:
-    if guess.paper_pixel is not None:
-        return np.asarray(taken(guess.paper_pixel))
-    if labels.paper_pixel is not None:
-        return labels.paper_pixel
-    boxes = tight_boxes(truth)
-    if labels.boxes is not None and labels.box_kinds:
-        own = np.array([kind != "tight" for kind in labels.box_kinds])
-        boxes = np.where(own[:, None], labels.boxes, boxes)
-    return paper_pixels(boxes, dataset)
 
 
 # --- which prediction belongs to which label ---------------------------------------------
@@ -293,7 +294,7 @@ def _nearest(
     boxes = tight_boxes(labels)
     size = np.sqrt(np.prod(boxes[:, 2:] - boxes[:, :2], axis=1))
     gap = np.linalg.norm(labels[:, None] - guesses[None], axis=3)
-    cost = np.nan_to_num(_mean_known(gap) / size[:, None], nan=1e6, posinf=1e6)
+    cost = np.nan_to_num(known_mean(gap, axis=2) / size[:, None], nan=1e6, posinf=1e6)
     result = np.full(len(labels), -1, dtype=np.intp)
     for i, j in zip(*optimize.linear_sum_assignment(cost), strict=True):
         if cost[i, j] < _NEAR:
@@ -301,23 +302,16 @@ def _nearest(
     return result
 
 
-def _mean_known(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    known = ~np.isnan(values)
-    count = known.sum(axis=-1)
-    total = np.where(known, values, 0.0).sum(axis=-1)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
-
-
 def _face_ids(side: UnmatchedFaces) -> tuple[str, ...]:
     return unique_names(side.names)
 
 
 def _image_ids(side: UnmatchedFaces) -> tuple[str, ...]:
-    return side.image_ids if side.image_ids and all(side.image_ids) else ()
+    return side.image_ids if all(side.image_ids) else ()
 
 
 def _image_paths(side: UnmatchedFaces) -> tuple[str, ...]:
-    return side.images if side.images and all(side.images) else ()
+    return side.images if all(side.images) else ()
 
 
 def _plain(name: str) -> str:

@@ -25,11 +25,10 @@ from numpy.typing import NDArray
 from luvli.arrays import Floats
 from luvli.data.formats.mediapipe import CAVEAT, mesh_to_ibug68
 from luvli.errors import InputError, brief
-from luvli.evaluation.uncertainty import LikelihoodName
 from luvli.faces import FaceLandmarks
 
-FoundFace = FaceLandmarks | Floats | None
-Method = Callable[[NDArray[np.uint8], Floats], FoundFace]
+Prediction = FaceLandmarks | Floats | None
+Method = Callable[[NDArray[np.uint8], Floats], Prediction]
 Started = TypeVar("Started")
 
 
@@ -39,7 +38,6 @@ class NamedMethod(NamedTuple):
     name: str
     run: Method
     notes: tuple[str, ...] = ()
-    likelihood: LikelihoodName = "laplace"
 
 
 def open_method(what: str) -> NamedMethod:
@@ -65,10 +63,10 @@ def _model(what: str) -> NamedMethod:
 
     predictor = load(what)
 
-    def run(image: NDArray[np.uint8], box: Floats) -> FoundFace:
+    def run(image: NDArray[np.uint8], box: Floats) -> Prediction:
         return predictor.predict(image, boxes=[list(map(float, box))])[0]
 
-    return NamedMethod(predictor.info.name, run, (), predictor.info.likelihood)
+    return NamedMethod(predictor.info.name, run)
 
 
 def _plug_in(module: str, function: str) -> NamedMethod:
@@ -84,7 +82,7 @@ def _plug_in(module: str, function: str) -> NamedMethod:
         ) from error
     except Exception as error:  # whatever a stranger's module does when it is imported
         raise InputError(
-            f"the plug-in {module}:{function} cannot be imported ({_told(error)}): mend it."
+            f"the plug-in {module}:{function} cannot be imported ({_raised(error)}): mend it."
         ) from error
     return NamedMethod(function, _guarded(f"{module}:{function}", found))
 
@@ -92,18 +90,18 @@ def _plug_in(module: str, function: str) -> NamedMethod:
 def _guarded(name: str, run: Method) -> Method:
     """The method, with one sentence for whatever another program raises."""
 
-    def guarded(image: NDArray[np.uint8], box: Floats) -> FoundFace:
+    def guarded(image: NDArray[np.uint8], box: Floats) -> Prediction:
         try:
             return run(image, box)
         except Exception as error:
             raise InputError(
-                f"{name} failed ({_told(error)}): mend it, or return None where it finds no face."
+                f"{name} failed ({_raised(error)}): mend it, or return None where it finds no face."
             ) from error
 
     return guarded
 
 
-def _told(error: Exception) -> str:
+def _raised(error: Exception) -> str:
     """What was raised, and where."""
     place = traceback.extract_tb(error.__traceback__)[-1]
     said = f"{type(error).__name__}: {brief(error)}"
@@ -130,7 +128,7 @@ def _dlib(path: str) -> NamedMethod:
         raise InputError("name dlib's shape predictor: dlib:shape_predictor_68_face_landmarks.dat")
     predictor = _started("dlib", lambda: dlib.shape_predictor(path), f"{path} is no model of it")
 
-    def run(image: NDArray[np.uint8], box: Floats) -> FoundFace:
+    def run(image: NDArray[np.uint8], box: Floats) -> Prediction:
         x0, y0, x1, y1 = (round(float(edge)) for edge in _detector_like(box))
         shape = predictor(image, dlib.rectangle(x0, y0, x1, y1))
         return np.array([(part.x, part.y) for part in shape.parts()], dtype=np.float64)
@@ -170,7 +168,7 @@ def _mediapipe(path: str) -> NamedMethod:
         f"{path} is no model of it",
     )
 
-    def run(image: NDArray[np.uint8], box: Floats) -> FoundFace:
+    def run(image: NDArray[np.uint8], box: Floats) -> Prediction:
         left, top, part = _window(image, box, 1.8)
         frame = mediapipe.Image(
             image_format=mediapipe.ImageFormat.SRGB, data=np.ascontiguousarray(part)
@@ -209,7 +207,7 @@ def _face_alignment() -> NamedMethod:
         "it downloads its weights when it is first used",
     )
 
-    def run(image: NDArray[np.uint8], box: Floats) -> FoundFace:
+    def run(image: NDArray[np.uint8], box: Floats) -> Prediction:
         found = network.get_landmarks(image, detected_faces=[[*map(float, box), 1.0]])
         return None if not found else np.asarray(found[0], dtype=np.float64)
 

@@ -10,13 +10,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 
 from luvli.arrays import Floats
-from luvli.errors import InputError
+from luvli.errors import InputError, brief
 from luvli.evaluation.bootstrap import Interval, bootstrap_columns
+from luvli.evaluation.face_metrics import Pooled
 from luvli.evaluation.labelled_faces import LabelledFaces
-from luvli.evaluation.registry import METRICS, Metric, Pooled, Value
+from luvli.evaluation.registry import METRICS, Value
 from luvli.files import PathLike, read_text
+from luvli.likelihood import MissingMethod
 
 _FORMAT = "luvli-metrics-3"  # changes with what the file can hold
 
@@ -77,30 +80,18 @@ class Evaluation:
         """One `metrics.json`."""
         text = read_text(path)
         try:
-            content = json.loads(text)
+            content = json.loads(text, object_hook=_nan_for_null)
             if content.pop("format", "") != _FORMAT:
                 raise InputError(
                     f"{path} is not a luvli report of this version: name a metrics.json or its "
                     "folder, or evaluate again."
                 )
-            fields: dict[str, Any] = {}
-            subsets = {
-                str(name): SubsetMetrics(int(part["faces"]), _intervals(part["metrics"]))
-                for name, part in content.pop("subsets").items()
-            }
-            metrics = _intervals(content.pop("metrics"))
-            for name in ("failed", "unmeasurable", "missing", "notes"):
-                fields[name] = tuple(map(str, content[name]))
-            for name in ("faces", "landmarks", "visible_landmarks"):
-                fields[name] = int(content[name])
-            for name in ("method", "dataset", "subset", "markup", "likelihood"):
-                fields[name] = str(content[name])
-            return cls(**fields, metrics=metrics, subsets=subsets)
+            return TypeAdapter(cls).validate_python(content)
         except InputError:
             raise
-        except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        except (AttributeError, TypeError, ValueError, RecursionError) as error:
             raise InputError(
-                f"{path} is not a luvli report ({type(error).__name__}: {error}): "
+                f"{path} is not a luvli report ({type(error).__name__}: {brief(error)}): "
                 "write the report again."
             ) from error
 
@@ -109,7 +100,8 @@ def compute_metrics(faces: LabelledFaces, *, resamples: int = 1000, seed: int = 
     """All metrics that apply, with intervals from `resamples` draws of the faces."""
     if not len(faces):
         raise InputError("there are no faces to evaluate: check the data set and subset.")
-    values = dict(metric_values(faces))
+    problems: list[str] = []
+    values = dict(metric_values(faces, problems))
     unmeasurable = np.isnan(faces.nme("box"))
     return Evaluation(
         method=faces.method,
@@ -123,7 +115,7 @@ def compute_metrics(faces: LabelledFaces, *, resamples: int = 1000, seed: int = 
         failed=tuple(faces.names[i] for i in np.flatnonzero(faces.failed)),
         unmeasurable=tuple(faces.names[i] for i in np.flatnonzero(unmeasurable)),
         missing=faces.missing,
-        notes=faces.notes,
+        notes=(*faces.notes, *(f"Not measured: {why}" for why in problems)),
         metrics=_summaries(values, np.ones(len(faces), dtype=bool), resamples, seed),
         subsets={
             name: SubsetMetrics(int(mask.sum()), _summaries(values, mask, resamples, seed))
@@ -133,19 +125,25 @@ def compute_metrics(faces: LabelledFaces, *, resamples: int = 1000, seed: int = 
     )
 
 
-def metric_values(faces: LabelledFaces) -> Iterator[tuple[str, Value]]:
-    """Name and value of every metric that applies, mappings taken apart."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        for metric in METRICS:
-            if metric.applies(faces):
-                yield from _named(metric, metric.function(faces))
-
-
-def _named(metric: Metric, value: Value | Mapping[str, Value]) -> Iterator[tuple[str, Value]]:
-    if isinstance(value, Mapping):
-        yield from ((f"{metric.name}.{key}", part) for key, part in value.items())
-    else:
-        yield metric.name, value
+def metric_values(
+    faces: LabelledFaces, problems: list[str] | None = None
+) -> Iterator[tuple[str, Value]]:
+    """Name and value of every metric that applies, mappings taken apart. Those that the likelihood
+    has no method for are left out; `problems` then names them."""
+    for metric in METRICS:
+        if not metric.applies(faces):
+            continue
+        try:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                value = metric.function(faces)
+        except MissingMethod as error:
+            if problems is not None:
+                problems.append(f"{metric.title}: {error}")
+            continue
+        if isinstance(value, Mapping):
+            yield from ((f"{metric.name}.{key}", part) for key, part in value.items())
+        else:
+            yield metric.name, value
 
 
 def columns_of(value: Value) -> tuple[Floats, Floats] | None:
@@ -181,8 +179,5 @@ def _plain(metrics: Mapping[str, Interval]) -> dict[str, dict[str, float | None]
     }
 
 
-def _intervals(content: Mapping[str, Any]) -> dict[str, Interval]:
-    return {
-        str(name): Interval(*(math.nan if each[k] is None else float(each[k]) for k in each))
-        for name, each in content.items()
-    }
+def _nan_for_null(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: math.nan if value is None else value for name, value in values.items()}

@@ -6,18 +6,11 @@ NME of 2.99 against labels that count as they do, and 3.42 against the same labe
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
-
 import numpy as np
 from numpy.typing import NDArray
 
-from luvli.data.formats import guess_format
-from luvli.data.formats.coco import coco_first_pixels
-from luvli.evaluation.unmatched_faces import UnmatchedFaces
-
 _FACES = 10
-"""fewer tell nothing"""
+"""fewer say nothing"""
 _OFFSETS = (0.6, 2.0)
 """pixels, of both axes: with one pixel between the files and a habit of the method's own"""
 _SURE = 0.1
@@ -26,17 +19,6 @@ _SHARES = (-0.5, 1.5)
 """nine in ten coordinates between these are no pixels; faces may reach beyond their image"""
 _PIXELS = 10.0
 """a median label above this is no share"""
-
-
-def as_annotations_count(guess: UnmatchedFaces, source: Path, truth: Path) -> UnmatchedFaces:
-    """COCO results count pixels as the annotations do that they were made for."""
-    if source.suffix.lower() != ".json" or truth.suffix.lower() != ".json":
-        return guess
-    if not (source.is_file() and truth.is_file()):
-        return guess
-    if guess_format(source) != "coco-results" or guess_format(truth) != "coco":
-        return guess
-    return replace(guess, points=guess.points - max(coco_first_pixels(truth), default=0.0))
 
 
 def origin_note(predicted: NDArray[np.float64], truth: NDArray[np.float64]) -> list[str]:

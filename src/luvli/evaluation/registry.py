@@ -15,57 +15,50 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from luvli.arrays import Bools, Floats
-from luvli.evaluation import (
-    accuracy,
+from luvli.arrays import Floats
+from luvli.evaluation import accuracy, distribution_scores, uncertainty, visibility
+from luvli.evaluation.curve import known_mean
+from luvli.evaluation.face_metrics import (
+    CUTOFFS,
+    MASKS,
+    PER_BIN,
+    Pooled,
+    aurc,
+    class_masks,
     confidence,
-    distribution_scores,
-    selective,
-    uncertainty,
-    visibility,
+    failed,
+    failure_auroc,
+    inside,
+    lengths,
+    median,
+    nll,
+    nll_by_density,
+    pearson,
+    pooled_by,
+    published_nll,
+    radii,
+    right,
+    score,
+    short_axes,
+    spread_by_class,
+    whitened_kl,
 )
 from luvli.evaluation.labelled_faces import LabelledFaces
-from luvli.evaluation.pck import pck
-from luvli.likelihood import family
 
-CUTOFFS = (7, 8, 10)
-"""percent: NME box, 300-W inter-ocular, WFLW"""
-PER_BIN = (734, 36)
-"""landmarks in one bin of Figure 4 of the paper, and of the remark below it"""
 NORMALIZERS = {
     "box": "box", "interocular": "inter-ocular", "interpupil": "inter-pupil",
     "diagonal": "diagonal", "box_size": "box_size",
 }  # fmt: skip
 """normalisers and what tables call them"""
 SECTIONS = ("Accuracy", "Uncertainty", "Trust", "Visibility")
-_CLASSES = {
-    "self_occluded": (0,), "unoccluded": (1,), "externally_occluded": (2,), "visible": (1, 2),
-}  # fmt: skip
-"""the columns of Table 9, and both visible classes pooled"""
-
-
-class Pooled(NamedTuple):
-    """Landmarks pooled over faces: the value is sum(sums) / sum(counts)."""
-
-    sums: Floats
-    """(n,)"""
-    counts: Floats
-    """(n,)"""
-
-    @classmethod
-    def of(cls, values: Floats, factor: float = 1.0) -> Pooled:
-        """Of one value for each landmark (n, k), NaN where there is none."""
-        known = ~np.isnan(values)
-        return cls(np.where(known, values, 0.0).sum(axis=1) * factor, known.sum(axis=1) * 1.0)
-
 
 Value = float | Floats | Pooled
-Needs = Literal["covariance", "visibility", "hidden labels", "confidence", "expected_error", "eyes"]
+Needs = Literal["", "covariance", "visibility", "hidden", "confidence", "expected_error", "eyes",
+                "box_size"]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -78,8 +71,8 @@ class Metric:
     unit: str
     function: Callable[[LabelledFaces], Value | Mapping[str, Value]]
     section: str = "Accuracy"
-    needs: tuple[str, ...] = ()
-    """what the predictions or labels must have (`Needs`, or "length:NAME")"""
+    needs: Needs = ""
+    """what the predictions or labels must have"""
     better: Literal["lower", "higher"] | None = None
     digits: int = 2
     normalizer: str = ""
@@ -87,398 +80,143 @@ class Metric:
     by: str = ""
     """for a mapping: what its keys are"""
 
+    @property
+    def heading(self) -> str:
+        """Title and unit."""
+        return f"{self.title} ({self.unit})" if self.unit else self.title
+
     def applies(self, faces: LabelledFaces) -> bool:
         """Whether these faces have what the metric needs."""
-        return all(_has(faces, need) for need in self.needs)
+        has_hidden = faces.visibility is not None and (faces.label_visibility == 0).any()
+        return bool(
+            {
+                "": True,
+                "covariance": faces.covariance is not None,
+                "visibility": faces.visibility is not None,
+                "hidden": has_hidden,
+                "confidence": np.isfinite(faces.faces.confidence).any(),
+                "expected_error": np.isfinite(faces.faces.expected_error).any()
+                and np.isfinite(faces.faces.confidence).any(),
+                "eyes": faces.markup is not None,
+                "box_size": "box_size" in faces.lengths,
+            }[self.needs]
+        )
 
 
-def _has(faces: LabelledFaces, need: str) -> bool:
-    if need.startswith("length:"):
-        return need.removeprefix("length:") in faces.lengths
-    checks: dict[str, Callable[[], object]] = {
-        "covariance": lambda: faces.covariance is not None,
-        "visibility": lambda: faces.visibility is not None,
-        "hidden labels": lambda: (faces.label_visibility == 0).any(),
-        "confidence": lambda: np.isfinite(faces.faces.confidence).any(),
-        "expected_error": lambda: np.isfinite(faces.faces.expected_error).any(),
-        "eyes": lambda: faces.markup is not None,
-    }
-    return bool(checks[need]())
-
-
-# --- accuracy ----------------------------------------------------------------------------
-
-
-def _nme(faces: LabelledFaces, normalizer: str, average: accuracy.Average = "all") -> Floats:
-    each = faces.nme(normalizer, average)
-    return np.where(np.isinf(each), accuracy.FAILED_NME, each)
-
-
-def _nme_predicted(faces: LabelledFaces, normalizer: str) -> Floats:
-    each = faces.nme(normalizer)
-    return np.where(np.isinf(each), np.nan, each)
-
-
-def _median(faces: LabelledFaces, normalizer: str) -> float:
-    each = _nme(faces, normalizer)
-    return float(np.nanmedian(each)) if not np.isnan(each).all() else float("nan")
-
-
-def _area(faces: LabelledFaces, normalizer: str, cutoff: float) -> Floats:
-    return accuracy.area_of_each(faces.nme(normalizer), cutoff)
-
-
-def _polyline(faces: LabelledFaces, normalizer: str, cutoff: float) -> float:
-    return accuracy.auc(faces.nme(normalizer), cutoff, "polyline")
-
-
-def _failures(faces: LabelledFaces, normalizer: str, cutoff: float) -> Floats:
-    each = faces.nme(normalizer)
-    return np.where(np.isnan(each), np.nan, (each > cutoff) * 100.0)
-
-
-def _accuracy(normalizer: str) -> list[Metric]:
-    needs = {"interocular": ("eyes",), "interpupil": ("eyes",), "box_size": ("length:box_size",)}
-    of = partial(Metric, needs=needs.get(normalizer, ()), normalizer=normalizer)
-    n = NORMALIZERS[normalizer]
-    sub = "box" if normalizer == "box" else n
+def _accuracy(d: str) -> list[Metric]:
+    """The metrics under the normaliser d."""
+    needs: dict[str, Needs] = {"interocular": "eyes", "interpupil": "eyes", "box_size": "box_size"}
+    own = partial(Metric, unit="%", needs=needs.get(d, ""), normalizer=d, better="lower")
+    n, mean, area = NORMALIZERS[d], accuracy.with_failures, accuracy.area_of_each
     return [
-        of(f"nme_{normalizer}", f"NME_{sub} (eq. 15)", "%",
-           partial(_nme, normalizer=normalizer), better="lower"),
-        of(f"nme_vis_{normalizer}", f"NME_vis, {n} (eq. 20)", "%",
-           partial(_nme, normalizer=normalizer, average="visible"), better="lower"),
-        of(f"nme_predicted_{normalizer}", f"NME_{sub} of predicted faces", "%",
-           partial(_nme_predicted, normalizer=normalizer), better="lower"),
-        of(f"median_{normalizer}", f"median NME, {n}", "%",
-           partial(_median, normalizer=normalizer), better="lower"),
-        *(of(f"auc{c}_{normalizer}", f"AUC{c}, {n}", "%",
-             partial(_area, normalizer=normalizer, cutoff=c), better="higher") for c in CUTOFFS),
-        *(of(f"fr{c}_{normalizer}", f"FR{c}, {n}", "%",
-             partial(_failures, normalizer=normalizer, cutoff=c), better="lower")
+        own(f"nme_{d}", f"NME_{n} (eq. 15)", function=lambda f: mean(f.nme(d))),
+        own(f"nme_vis_{d}", f"NME_vis, {n} (eq. 20)", function=lambda f: mean(f.nme(d, "visible"))),
+        own(f"nme_predicted_{d}", f"NME_{n} of predicted faces",
+            function=lambda f: mean(f.nme(d), np.nan)),
+        own(f"median_{d}", f"median NME, {n}", function=lambda f: median(mean(f.nme(d)))),
+        *(own(f"auc{c}_{d}", f"AUC{c}, {n}", better="higher",
+              function=lambda f, c=c: area(f.nme(d), c)) for c in CUTOFFS),
+        *(own(f"fr{c}_{d}", f"FR{c}, {n}", function=partial(failed, d=d, cutoff=c))
           for c in CUTOFFS),
-        *(of(f"auc{c}_polyline_{normalizer}", f"AUC{c} as published, {n}", "%",
-             partial(_polyline, normalizer=normalizer, cutoff=c), better="higher")
-          for c in CUTOFFS),
+        *(own(f"auc{c}_polyline_{d}", f"AUC{c} as published, {n}", better="higher",
+              function=lambda f, c=c: accuracy.auc(f.nme(d), c, "polyline")) for c in CUTOFFS),
     ]  # fmt: skip
 
 
-# --- tables by landmark, part, class -----------------------------------------------------
-
-
-def _by(values: Floats, masks: Mapping[str, Bools], factor: float = 1.0) -> dict[str, Value]:
-    """Of values (n, k) those under each mask, pooled; masks without a value are left out."""
-    pooled = {
-        name: Pooled.of(np.where(np.broadcast_to(mask, values.shape), values, np.nan), factor)
-        for name, mask in masks.items()
-    }
-    return {name: value for name, value in pooled.items() if value.counts.any()}
-
-
-def _landmark_masks(faces: LabelledFaces) -> dict[str, Bools]:
-    numbers = np.arange(faces.landmarks)
-    names = faces.markup.names if faces.markup else [str(j) for j in numbers]
-    return {name if name == str(j) else f"{j} {name}": numbers == j for j, name in enumerate(names)}
-
-
-def _part_masks(faces: LabelledFaces) -> dict[str, Bools]:
-    assert faces.markup is not None
-    numbers = np.arange(faces.landmarks)
-    return {name: np.isin(numbers, group) for name, group in faces.markup.groups.items()}
-
-
-def _class_masks(faces: LabelledFaces) -> dict[str, Bools]:
-    return {name: np.isin(faces.label_visibility, kinds) for name, kinds in _CLASSES.items()}
-
-
-def _size_masks(faces: LabelledFaces) -> dict[str, Bools]:
-    """Thirds of the faces by the diagonal of their labels' tight box, in pixels."""
-    size = accuracy.normalizers(faces.labels, "diagonal", faces.visible)
-    if len(faces) < 6 or np.isnan(size).all():
-        return {}
-    low, high = np.nanquantile(size, (1 / 3, 2 / 3))
-    return {
-        f"up to {low:.0f} px": (size <= low)[:, None],
-        f"{low:.0f} to {high:.0f} px": ((size > low) & (size <= high))[:, None],
-        f"above {high:.0f} px": (size > high)[:, None],
-    }
-
-
-_MASKS: dict[str, Callable[[LabelledFaces], dict[str, Bools]]] = {
-    "landmark": _landmark_masks,
-    "part of the face": _part_masks,
-    "visibility class": _class_masks,
-    "face size": _size_masks,
-}
-
-
-def _errors_by(faces: LabelledFaces, by: str) -> dict[str, Value]:
-    errors = faces.landmark_errors("box")
-    errors[np.isinf(errors)] = accuracy.FAILED_NME
-    return _by(errors, _MASKS[by](faces))
-
-
-def _coverage_by(faces: LabelledFaces, by: str) -> dict[str, Value]:
-    return _by(_inside(faces, 0.9), _MASKS[by](faces), 100.0)
-
-
-def _visibility_by_class(faces: LabelledFaces, right: bool) -> dict[str, Value]:
-    """Mean v-hat, or the share whose v-hat is right; landmarks without one are wrong."""
-    assert faces.visibility is not None
-    v = faces.visibility
-    if not right:
-        return _by(v, _class_masks(faces))
-    called = visibility.is_called_visible(v)
-    labelled = faces.label_visibility >= 0
-    correct = (called == (faces.label_visibility > 0)) & ~np.isnan(v)
-    return _by(np.where(labelled, correct, np.nan), _class_masks(faces))
-
-
-def _spread_by_class(faces: LabelledFaces, unit: str) -> dict[str, Value]:
-    """Mean |Sigma|^(1/2): self-occluded landmarks have no location, so they have none."""
-    assert faces.covariance is not None
-    scale = {"pixel": np.ones(len(faces)), "box": faces.box_size, "paper": faces.paper_pixel}[unit]
-    if scale is None:
-        return {}
-    masks = _class_masks(faces)
-    del masks["self_occluded"]
-    factor = 1e4 if unit == "box" else 1.0
-    return _by(uncertainty.spread_root(faces.covariance) / scale[:, None] ** 2, masks, factor)
-
-
-def _landmarks_by_class(faces: LabelledFaces) -> dict[str, Value]:
-    return {name: float(mask.sum()) for name, mask in _class_masks(faces).items()}
-
-
-# --- uncertainty -------------------------------------------------------------------------
-
-
-def _distribution(faces: LabelledFaces) -> tuple[Floats, Floats, Floats]:
-    assert faces.covariance is not None
-    return faces.points, faces.covariance, faces.labels
-
-
-def _radii(faces: LabelledFaces) -> Floats:
-    return uncertainty.radii(*_distribution(faces), faces.visible)
-
-
-def _inside(faces: LabelledFaces, level: float) -> Floats:
-    """(n, k) 1 where the label lies inside the ellipse of this probability, NaN if unusable."""
-    radius = _radii(faces)
-    limit = float(family(faces.faces.likelihood).radius_quantile(level))
-    return np.where(np.isnan(radius), np.nan, radius <= limit)
-
-
-def _coverage(faces: LabelledFaces, level: float) -> Pooled:
-    return Pooled.of(_inside(faces, level), 100.0)
-
-
-def _coverage_curve(faces: LabelledFaces) -> uncertainty.CoverageCurve:
-    return uncertainty.coverage_curve(_radii(faces), faces.faces.likelihood)
-
-
-def _nll(faces: LabelledFaces, unit: str, likelihood: str = "") -> Pooled:
-    scale = {"pixel": None, "box": faces.box_size, "paper": faces.paper_heatmap_pixel}[unit]
-    if unit == "paper" and scale is None:
-        return Pooled(np.zeros(len(faces)), np.zeros(len(faces)))
-    nats = uncertainty.negative_log_likelihood(
-        *_distribution(faces), likelihood or faces.faces.likelihood, faces.visible,
-        scale=scale, constant=unit != "paper",
-    )  # fmt: skip
-    return Pooled.of(nats)
-
-
-def _nll_by_density(faces: LabelledFaces) -> dict[str, Value]:
-    names = dict.fromkeys((*uncertainty.LIKELIHOODS, faces.faces.likelihood))
-    return {name: _nll(faces, "box", name) for name in names}
-
-
-def _pearson(faces: LabelledFaces, per_bin: int, published: bool = False) -> dict[str, Value]:
-    bins = uncertainty.residual_bins(
-        *_distribution(faces), faces.visible, scale=faces.box_size, per_bin=per_bin,
-        discard=0.1 if published else 0.0, leftover="drop" if published else "share",
-    )  # fmt: skip
-    return {entry: points.pearson for entry, points in bins.items()}
-
-
-def _kl(faces: LabelledFaces, method: Literal["cells", "published"]) -> float:
-    z = uncertainty.whitened(*_distribution(faces), faces.visible)
-    return uncertainty.whitened_kl(z, faces.faces.likelihood, method=method)
-
-
-def _score(faces: LabelledFaces, function: Callable[..., Floats]) -> Pooled:
-    pixels = function(*_distribution(faces), faces.faces.likelihood, faces.visible)
-    return Pooled.of(pixels / faces.box_size[:, None], 100.0)
-
-
-def _lengths(faces: LabelledFaces) -> Floats:
-    """(n, k) |Sigma|^(1/4) of usable landmarks in percent of the box."""
-    given = _distribution(faces)
-    usable = uncertainty.usable_landmarks(*given, faces.visible)
-    return np.where(usable, distribution_scores.sharpness(given[1], faces.box_size), np.nan) * 100
-
-
-def _width(faces: LabelledFaces, level: float) -> float:
-    return distribution_scores.width_at_coverage(_radii(faces), _lengths(faces), level)
-
-
-def _short_axis(faces: LabelledFaces, below_one: bool) -> float:
-    assert faces.covariance is not None
-    values = uncertainty.smallest_deviation(faces.covariance, faces.paper_heatmap_pixel)
-    if not len(values):
-        return float("nan")
-    return float(np.mean(values < 1.0) * 100 if below_one else np.median(values))
-
-
-# --- trust -------------------------------------------------------------------------------
-
-
-def face_spread(faces: LabelledFaces) -> Floats:
-    """(n,) predicted uncertainty of each face: the mean of |Sigma_j|^(1/4) over its landmarks,
-    weighted by predicted visibility, in percent of the predicted landmarks' box."""
-    size = accuracy.normalizers(faces.points, "box")
-    root = uncertainty.spread_root(_distribution(faces)[1])
-    return selective.face_uncertainty(root, size, faces.visibility)
-
-
-def _risk(faces: LabelledFaces, of: str) -> tuple[Floats, Floats]:
-    """What a wrong prediction costs and how uncertain it is, of faces or of landmarks."""
-    if of == "face":
-        return faces.nme("box"), face_spread(faces)
-    size = accuracy.normalizers(faces.points, "box")[:, None]
-    lengths = np.sqrt(uncertainty.spread_root(_distribution(faces)[1])) / size
-    return faces.landmark_errors("box").ravel(), lengths.ravel()
-
-
-def _aurc(faces: LabelledFaces, of: str, best: bool = False) -> float:
-    curve = selective.risk_coverage(*_risk(faces, of))
-    return curve.best if best else curve.aurc
-
-
-def _failure_auroc(faces: LabelledFaces, of: str) -> dict[str, Value]:
-    pair = _risk(faces, of)
-    return {f"{c} %": selective.failure_auroc(*pair, c) for c in CUTOFFS}
-
-
-def _confidence(faces: LabelledFaces, key: str) -> float:
-    expected = faces.faces.expected_error
-    values = confidence.confidence_metrics(
-        faces.faces.confidence,
-        faces.nme("box"),
-        expected=None if np.isnan(expected).all() else expected,
-    )
-    return float(values[key])
-
-
-# --- visibility --------------------------------------------------------------------------
-
-
-def _pair(faces: LabelledFaces) -> tuple[Floats, NDArray[np.int8]]:
-    assert faces.visibility is not None
-    return faces.visibility, faces.label_visibility
-
-
-def _visibility_accuracy(faces: LabelledFaces) -> Pooled:
-    v, classes = _pair(faces)
-    correct = (visibility.is_called_visible(v) == (classes > 0)) & ~np.isnan(v)
-    return Pooled.of(np.where(classes >= 0, correct, np.nan))
-
-
-_SPREAD = ("covariance",)
-_SEEN = ("visibility", "hidden labels")
-_uncertain = partial(Metric, section="Uncertainty", needs=_SPREAD)
-_trust = partial(Metric, section="Trust")
-_sure = partial(Metric, section="Trust", needs=("confidence",), digits=3)
-_seen = partial(Metric, section="Visibility", needs=_SEEN, digits=4)
+_sure = partial(Metric, section="Uncertainty", needs="covariance", digits=3)
+_trust = partial(Metric, section="Trust", digits=3)
+_seen = partial(Metric, section="Visibility", needs="hidden", digits=4)
+_BY = {by: by.split()[0] for by in MASKS}
+_DOWN: dict[str, Any] = {"better": "lower"}
+_UP: dict[str, Any] = {"better": "higher"}
+_CLASS = {"section": "Visibility", "by": "visibility class", "digits": 3}
 
 METRICS: tuple[Metric, ...] = (
     *(metric for normalizer in NORMALIZERS for metric in _accuracy(normalizer)),
-    Metric("pck5", "PCK at 5 % of the box", "%", pck, better="higher"),
-    *(Metric(f"error_by_{by.split()[0]}", "mean error", "% of the box", partial(_errors_by, by=by),
-             by=by, needs=("eyes",) if by == "part of the face" else ()) for by in _MASKS),
-    *(_uncertain(f"coverage_{level * 100:g}", f"labels inside the {level * 100:g} % ellipse",
-                 "%", partial(_coverage, level=level)) for level in (0.5, 0.68, 0.9, 0.95)),
-    _uncertain("coverage_error", "calibration error of the ellipses (0 if right)", "",
-               lambda f: _coverage_curve(f).error, better="lower", digits=4),
-    _uncertain("coverage_bias", "coverage bias (below 0: ellipses too small)", "",
-               lambda f: _coverage_curve(f).bias, digits=4),
-    _uncertain("nll", "NLL, coordinates in box sizes", "nats", partial(_nll, unit="box"),
-               better="lower", digits=3),
-    _uncertain("nll_pixel", "NLL, coordinates in pixels", "nats", partial(_nll, unit="pixel"),
-               better="lower", digits=3),
-    _uncertain("nll_published", "NLL as the paper prints it (heat-map pixels, without log 2π)",
-               "nats", partial(_nll, unit="paper"), better="lower"),
-    _uncertain("energy_score", "energy score", "% of the box",
-               partial(_score, function=distribution_scores.energy_score), better="lower",
-               digits=3),
-    _uncertain("crps", "CRPS, mean of x and y", "% of the box",
-               partial(_score, function=distribution_scores.crps), better="lower", digits=3),
-    _uncertain("sharpness", "sharpness |Σ|^¼", "% of the box", lambda f: Pooled.of(_lengths(f)),
-               digits=3),
-    *(_uncertain(f"width_{level * 100:g}",
-                 f"radius of regions that hold {level * 100:g} %", "% of the box",
-                 partial(_width, level=level), better="lower", digits=3) for level in (0.5, 0.9)),
-    _uncertain("kl", "KL(labels || predicted density), whitened (0 if right)", "nats",
-               partial(_kl, method="cells"), better="lower", digits=4),
-    _uncertain("kl_published", "KL sum as published: KL(density || labels) / bin area", "",
-               partial(_kl, method="published"), better="lower"),
-    _uncertain("short_axis", "median short half-axis of the ellipses", "heat-map px",
-               partial(_short_axis, below_one=False)),
-    _uncertain("short_axis_below_one", "short half-axes below one heat-map pixel", "%",
-               partial(_short_axis, below_one=True), digits=1),
-    _uncertain("nll_by_density", "NLL", "nats, box sizes", _nll_by_density, by="density",
-               better="lower", digits=3),
-    *(_uncertain(f"pearson_{count}", f"Pearson, {count} landmarks in a bin", "",
-                 partial(_pearson, per_bin=count), by="entry of Σ", better="higher")
+    Metric("pck5", "PCK at 5 % of the box", "%", lambda f: accuracy.pck(f.landmark_errors()),
+           **_UP),
+    *(Metric(f"error_by_{name}", "mean error", "% of the box",
+             lambda f, by=by: pooled_by(f, accuracy.with_failures(f.landmark_errors()), by), by=by)
+      for by, name in _BY.items()),
+    *(_sure(f"coverage_{p:g}", f"labels inside the {p:g} % ellipse", "%",
+            lambda f, p=p: Pooled.of(inside(f, p / 100), 100.0), digits=2)
+      for p in (50, 68, 90, 95)),
+    _sure("coverage_error", "calibration error of the ellipses (0 if right)", "",
+          lambda f: uncertainty.coverage_curve(radii(f), f.faces.likelihood).value, digits=4,
+          **_DOWN),
+    _sure("coverage_bias", "coverage bias (below 0: ellipses too small)", "",
+          lambda f: uncertainty.coverage_bias(radii(f), f.faces.likelihood), digits=4),
+    _sure("nll", "NLL, coordinates in box sizes", "nats", lambda f: nll(f, f.box_size), **_DOWN),
+    _sure("nll_pixel", "NLL, coordinates in pixels", "nats", lambda f: nll(f, None), **_DOWN),
+    _sure("nll_published", "NLL as the paper prints it (heat-map pixels, without log 2π)", "nats",
+          published_nll, digits=2, **_DOWN),
+    _sure("energy_score", "energy score", "% of the box",
+          lambda f: score(f, distribution_scores.energy_score), **_DOWN),
+    _sure("crps", "CRPS, mean of x and y", "% of the box",
+          lambda f: score(f, distribution_scores.crps), **_DOWN),
+    _sure("sharpness", "sharpness |Σ|^¼", "% of the box", lambda f: Pooled.of(lengths(f))),
+    *(_sure(f"width_{p:g}", f"radius of regions that hold {p:g} %", "% of the box",
+            lambda f, p=p: distribution_scores.width_at_coverage(radii(f), lengths(f), p / 100),
+            **_DOWN) for p in (50, 90)),
+    _sure("kl", "KL(labels || predicted density), whitened (0 if right)", "nats", whitened_kl,
+          digits=4, **_DOWN),
+    _sure("kl_published", "KL sum as published: KL(density || labels) / bin area", "",
+          lambda f: whitened_kl(f, "published"), digits=2, **_DOWN),
+    _sure("short_axis", "median short half-axis of the ellipses", "heat-map px",
+          lambda f: median(short_axes(f)), digits=2),
+    _sure("short_axis_below_one", "short half-axes below one heat-map pixel", "%",
+          lambda f: known_mean((short_axes(f) < 1.0) * 100.0), digits=1),
+    _sure("nll_by_density", "NLL", "nats, box sizes", nll_by_density, by="density", **_DOWN),
+    *(_sure(f"pearson_{count}", f"Pearson, {count} landmarks in a bin", "",
+            partial(pearson, per_bin=count), by="entry of Σ", digits=2, **_UP)
       for count in PER_BIN),
-    _uncertain("pearson_published", "Pearson, bins as published", "",
-               partial(_pearson, per_bin=PER_BIN[0], published=True), by="entry of Σ",
-               better="higher"),
-    *(_uncertain(f"coverage_by_{by.split()[0]}", "inside the 90 % ellipse", "%",
-                 partial(_coverage_by, by=by), by=by, digits=1,
-                 needs=(*_SPREAD, "eyes") if by == "part of the face" else _SPREAD)
-      for by in _MASKS),
+    _sure("pearson_published", "Pearson, bins as published", "",
+          partial(pearson, per_bin=PER_BIN[0], published=True), by="entry of Σ", digits=2, **_UP),
+    *(_sure(f"coverage_by_{name}", "inside the 90 % ellipse", "%",
+            lambda f, by=by: pooled_by(f, inside(f, 0.9), by, 100.0), by=by, digits=1)
+      for by, name in _BY.items()),
     *(metric for of in ("face", "landmark") for metric in (
-        _trust(f"aurc_{of}", f"AURC of {of}s", "% of the box", partial(_aurc, of=of),
-               needs=_SPREAD, better="lower", digits=3),
+        _trust(f"aurc_{of}", f"AURC of {of}s", "% of the box", partial(aurc, of=of),
+               needs="covariance", **_DOWN),
         _trust(f"aurc_{of}_best", f"AURC of {of}s, best possible", "% of the box",
-               partial(_aurc, of=of, best=True), needs=_SPREAD, digits=3),
+               partial(aurc, of=of, best=True), needs="covariance"),
         _trust(f"auroc_{of}", f"AUROC of the uncertainty, {of}s", "",
-               partial(_failure_auroc, of=of), needs=_SPREAD, by="error above",
-               better="higher", digits=3))),
-    _sure("confidence_auroc", "AUROC of the confidence", "",
-          partial(_confidence, key="auroc"), better="higher"),
-    _sure("confidence_calibration_error", "calibration error of the confidence", "",
-          partial(_confidence, key="calibration_error"), better="lower"),
-    _sure("confidence_gain_share", "gain in risk-coverage by confidence (1: the true order)", "",
-          partial(_confidence, key="gain_share"), better="higher"),
-    _sure("confidence_failed", "faces with an error of 5 % of the box or more", "share",
-          partial(_confidence, key="failed")),
-    _sure("confidence_mean", "mean confidence", "", partial(_confidence, key="mean_confidence")),
-    _sure("expected_error", "mean expected error", "% of the box",
-          partial(_confidence, key="expected_error"), needs=("confidence", "expected_error")),
-    _sure("expected_error_gain_share", "gain in risk-coverage by expected error", "",
-          partial(_confidence, key="gain_share_expected_error"),
-          needs=("confidence", "expected_error"), better="higher"),
-    _seen("visibility_accuracy", "accuracy of v̂ at 0.5", "", _visibility_accuracy,
-          better="higher"),
+               partial(failure_auroc, of=of), needs="covariance", by="error above", **_UP))),
+    *(_trust(name, title, unit, partial(confidence, key=key), needs=needs, better=better)
+      for name, title, unit, key, needs, better in (
+        ("confidence_auroc", "AUROC of the confidence", "", "auroc", "confidence", "higher"),
+        ("confidence_calibration_error", "calibration error of the confidence", "",
+         "calibration_error", "confidence", "lower"),
+        ("confidence_gain_share", "gain in risk-coverage by confidence (1: the true order)", "",
+         "gain_share", "confidence", "higher"),
+        ("confidence_failed", "faces with an error of 5 % of the box or more", "share", "failed",
+         "confidence", None),
+        ("confidence_mean", "mean confidence", "", "mean_confidence", "confidence", None),
+        ("expected_error", "mean expected error", "% of the box", "expected_error",
+         "expected_error", None),
+        ("expected_error_gain_share", "gain in risk-coverage by expected error", "",
+         "gain_share_expected_error", "expected_error", "higher"))),
+    _seen("visibility_accuracy", "accuracy of v̂ at 0.5", "", lambda f: Pooled.of(right(f)),
+          **_UP),
     _seen("visibility_auroc", "area under ROC of v̂", "",
-          lambda f: visibility.roc(*_pair(f)).area, better="higher"),
+          lambda f: visibility.roc(*f.visibility_pair).value, **_UP),
     _seen("visibility_ap", "average precision, visible", "",
-          lambda f: visibility.precision_recall(*_pair(f)).area, better="higher"),
+          lambda f: visibility.precision_recall(*f.visibility_pair).value, **_UP),
     _seen("visibility_ap_hidden", "average precision, hidden", "",
-          lambda f: visibility.precision_recall(*_pair(f), "hidden").area, better="higher"),
-    _seen("visibility_brier", "Brier score of v̂", "", lambda f: visibility.brier(*_pair(f)),
-          better="lower"),
+          lambda f: visibility.precision_recall(*f.visibility_pair, "hidden").value, **_UP),
+    _seen("visibility_brier", "Brier score of v̂", "",
+          lambda f: visibility.brier(*f.visibility_pair), **_DOWN),
     _seen("visibility_calibration_error", "calibration error of v̂", "",
-          lambda f: visibility.visibility_reliability(*_pair(f)).error, better="lower"),
-    Metric("landmarks_by_class", "landmarks", "", _landmarks_by_class, "Visibility",
-           by="visibility class", digits=0),
-    Metric("mean_visibility", "mean v̂", "", partial(_visibility_by_class, right=False),
-           "Visibility", ("visibility",), by="visibility class", digits=3),
-    Metric("accuracy_by_class", "accuracy of v̂", "", partial(_visibility_by_class, right=True),
-           "Visibility", ("visibility",), "higher", by="visibility class", digits=3),
-    *(Metric(f"spread_{unit}", "|Σ|^½", title, partial(_spread_by_class, unit=unit),
-             "Visibility", _SPREAD, by="visibility class")
+          lambda f: visibility.visibility_reliability(*f.visibility_pair).value, **_DOWN),
+    Metric("landmarks_by_class", "landmarks", "",
+           lambda f: {name: float(mask.sum()) for name, mask in class_masks(f).items()},
+           **{**_CLASS, "digits": 0}),
+    Metric("mean_visibility", "mean v̂", "", lambda f: pooled_by(f, f.visibility_pair[0]),
+           needs="visibility", **_CLASS),
+    Metric("accuracy_by_class", "accuracy of v̂", "", lambda f: pooled_by(f, right(f)),
+           needs="visibility", **_CLASS, **_UP),
+    *(Metric(f"spread_{unit}", "|Σ|^½", title, partial(spread_by_class, unit=unit),
+             needs="covariance", **{**_CLASS, "digits": 2})
       for unit, title in (("pixel", "px²"), ("paper", "px² of the paper's crop"),
                           ("box", "box², ×10⁻⁴"))),
 )  # fmt: skip

@@ -1,60 +1,41 @@
-"""Whether the predicted uncertainty can be trusted to find the predictions that are wrong.
+"""Whether uncertainty or confidence find the predictions that are wrong.
 
-A "risk" is what a wrong prediction costs, one number per face or landmark (its NME); the
-uncertainty decides which predictions are kept first. Both are flat arrays of one length.
+A "risk" is what a wrong prediction costs, one number per face or landmark (its NME, inf where
+there is no prediction); the uncertainty decides which predictions are kept first. Both are flat
+arrays of one length.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from luvli.arrays import Floats
 from luvli.errors import InputError
 from luvli.evaluation.accuracy import FAILED_NME
+from luvli.evaluation.curve import NO_CURVE, Curve, reliability
 from luvli.evaluation.visibility import auroc
 
-
-class RiskCoverage(NamedTuple):
-    """Mean risk of the most certain predictions, as more and more of them are kept."""
-
-    coverage: Floats
-    """share of the predictions kept, from 1/n to 1"""
-    risk: Floats
-    """mean risk of those kept"""
-    aurc: float
-    """area under the curve: the mean of `risk`"""
-    best: float
-    """the area that sorting by the true risk would give"""
-
-    @property
-    def excess(self) -> float:
-        """AURC above the best possible one: 0 for a perfect order."""
-        return self.aurc - self.best
+CONFIDENCE_BINS = 15
 
 
-def risk_coverage(
-    risk: ArrayLike, uncertainty: ArrayLike, failed: float = FAILED_NME
-) -> RiskCoverage:
-    """Risk-coverage curve and its area (AURC), in the unit of `risk`.
+def risk_coverage(risk: ArrayLike, uncertainty: ArrayLike, failed: float = FAILED_NME) -> Curve:
+    """Mean risk (y) of the most certain share (x) of the predictions; the value is the area
+    (AURC), in the unit of `risk`. The best possible one is that of `risk` as the uncertainty.
 
     Equal uncertainties share their mean risk, so that the result does not depend on the
     order of the faces. Unpredicted ones (risk inf) cost `failed` and come last.
 
     >>> curve = risk_coverage([1.0, 2.0, 6.0], [0.1, 0.2, 0.3])
-    >>> curve.risk.tolist(), curve.aurc
+    >>> curve.y.tolist(), curve.value
     ([1.0, 1.5, 3.0], 1.8333333333333333)
     """
-    cost, spread = _known(risk, uncertainty, failed)
+    cost = _sorted_costs(risk, uncertainty, failed)
     if not len(cost):
-        return RiskCoverage(np.empty(0), np.empty(0), float("nan"), float("nan"))
-    share = np.arange(1, len(cost) + 1) / len(cost)
-    order = np.argsort(spread, kind="stable")
-    kept = _running_mean(_shared_by_ties(cost[order], spread[order]))
-    best = _running_mean(np.sort(cost))
-    return RiskCoverage(share, kept, float(kept.mean()), float(best.mean()))
+        return NO_CURVE
+    rank = np.arange(1, len(cost) + 1)
+    kept = np.cumsum(cost) / rank
+    return Curve(rank / len(cost), kept, float(kept.mean()))
 
 
 def failure_auroc(
@@ -68,30 +49,18 @@ def failure_auroc(
     return auroc(spread, cost > threshold)
 
 
-class RankCurve(NamedTuple):
-    """Mean NME of groups of faces, from the most certain to the least."""
-
-    rank: Floats
-    """mean rank of the group's faces, 1 the most certain"""
-    nme: Floats
-    faces: NDArray[np.int64]
-    """how many stand in each group"""
-
-
 def nme_by_rank(
     risk: ArrayLike, uncertainty: ArrayLike, bins: int = 20, failed: float = FAILED_NME
-) -> RankCurve:
-    """Average NME against uncertainty rank in `bins` groups of equal size (Figure 6)."""
-    cost, spread = _known(risk, uncertainty, failed)
-    order = np.argsort(spread, kind="stable")
-    groups = np.array_split(np.arange(len(cost)), max(1, min(bins, len(cost))))
-    groups = [g for g in groups if len(g)]
-    sorted_cost = _shared_by_ties(cost[order], spread[order])
-    return RankCurve(
-        np.array([g.mean() + 1.0 for g in groups]),
-        np.array([sorted_cost[g].mean() for g in groups]),
-        np.array([len(g) for g in groups]),
-    )
+) -> Curve:
+    """Average NME (y) against uncertainty rank (x, 1 the most certain) in `bins` groups of equal
+    size (Figure 6)."""
+    cost = _sorted_costs(risk, uncertainty, failed)
+    if not len(cost):
+        return NO_CURVE
+    groups = np.array_split(np.arange(len(cost)), min(bins, len(cost)))
+    x = np.array([group.mean() + 1.0 for group in groups])
+    y = np.array([cost[group].mean() for group in groups])
+    return Curve(x, y, count=np.array([len(group) for group in groups]))
 
 
 def face_uncertainty(
@@ -105,16 +74,62 @@ def face_uncertainty(
     """
     length = np.sqrt(np.asarray(spread, dtype=np.float64))
     weights = np.ones_like(length) if weight is None else np.asarray(weight, dtype=np.float64)
-    size = np.asarray(scale, dtype=np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = (length * weights).sum(axis=1) / weights.sum(axis=1)
-        value = mean / size * 100.0
+        value = mean / np.asarray(scale, dtype=np.float64) * 100.0
     return np.where(np.isfinite(value), value, np.inf)
 
 
+def gain_share(error: ArrayLike, uncertainty: ArrayLike) -> float:
+    """What an order of the faces is worth: its share of the possible gain in risk-coverage.
+
+    The area under the risk-coverage curve lies between that of a random order (0) and that of
+    the true errors (1); worse than random is negative. Infinite errors are left out.
+
+    >>> gain_share([1.0, 2.0, 6.0], [0.1, 0.2, 0.3])
+    1.0
+    """
+    risk, order = (np.asarray(a, dtype=np.float64) for a in (error, uncertainty))
+    known = np.isfinite(risk)
+    risk, order = risk[known], order[known]
+    random, best = float(risk.mean()), risk_coverage(risk, risk).value
+    return (random - risk_coverage(risk, order).value) / (random - best)
+
+
+def confidence_metrics(
+    confidence: ArrayLike, error: ArrayLike, success: float = 5.0, expected: ArrayLike | None = None
+) -> dict[str, float]:
+    """How good a confidence is: AUROC between success (an error below `success` percent) and
+    failure, calibration error, gain in risk-coverage.
+
+    `confidence` (n,) is a predicted probability of success, `error` (n,) what happened, in percent
+    of the box, infinite where there was no face or no prediction. With `expected` (n,) errors in
+    percent of the box, also how well these rank and add up.
+    """
+    p, errors = (np.asarray(a, dtype=np.float64) for a in (confidence, error))
+    known = ~np.isnan(errors) & ~np.isnan(p)
+    p, errors = p[known], errors[known]
+    failed = errors >= success
+    result = {
+        "faces": float(len(errors)),
+        "success_below": success,
+        "failed": float(failed.mean()),
+        "mean_confidence": float(p.mean()),
+        "auroc": auroc(1 - p, failed),
+        "calibration_error": reliability(p, ~failed, CONFIDENCE_BINS).value,
+        "gain_share": gain_share(errors, 1 - p),
+    }
+    if expected is not None:
+        guess = np.asarray(expected, dtype=np.float64)[known]
+        finite = np.isfinite(errors) & np.isfinite(guess)
+        result["gain_share_expected_error"] = gain_share(errors, guess)
+        result["expected_error"] = float(guess[finite].mean())
+        result["error"] = float(errors[finite].mean())
+    return result
+
+
 def _known(risk: ArrayLike, uncertainty: ArrayLike, failed: float) -> tuple[Floats, Floats]:
-    cost = np.asarray(risk, dtype=np.float64).ravel()
-    spread = np.asarray(uncertainty, dtype=np.float64).ravel()
+    cost, spread = (np.asarray(a, dtype=np.float64).ravel() for a in (risk, uncertainty))
     if cost.shape != spread.shape:
         raise InputError(f"risk has {len(cost)} values and uncertainty {len(spread)}.")
     spread = np.where(np.isinf(cost) | np.isnan(spread), np.inf, spread)
@@ -122,12 +137,8 @@ def _known(risk: ArrayLike, uncertainty: ArrayLike, failed: float) -> tuple[Floa
     return np.where(np.isinf(cost), failed, cost)[known], spread[known]
 
 
-def _shared_by_ties(cost: Floats, spread: Floats) -> Floats:
-    """Replace the costs of equal neighbours in `spread` (sorted) by their mean."""
+def _sorted_costs(risk: ArrayLike, uncertainty: ArrayLike, failed: float) -> Floats:
+    """Costs, the most certain first; equal uncertainties have the mean of their costs."""
+    cost, spread = _known(risk, uncertainty, failed)
     _, index, count = np.unique(spread, return_inverse=True, return_counts=True)
-    mean = np.bincount(index.ravel(), weights=cost) / count
-    return np.asarray(mean[index.ravel()])
-
-
-def _running_mean(values: Floats) -> Floats:
-    return np.asarray(np.cumsum(values) / np.arange(1, len(values) + 1))
+    return np.repeat(np.bincount(index.ravel(), weights=cost) / count, count)

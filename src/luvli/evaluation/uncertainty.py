@@ -8,14 +8,15 @@ Landmarks that are invisible, unlabelled or unpredicted do not enter (`usable_la
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from luvli.arrays import Bools, Floats
 from luvli.errors import InputError, unknown_choice
 from luvli.evaluation.accuracy import measured
+from luvli.evaluation.curve import NO_CURVE, Curve
 from luvli.likelihood import covariance as algebra
 from luvli.likelihood import family
 from luvli.markup import markup_for
@@ -23,22 +24,31 @@ from luvli.markup import markup_for
 LikelihoodName = str
 """a name that `luvli.likelihood.family` knows"""
 
-LIKELIHOODS: tuple[LikelihoodName, ...] = ("laplace", "gauss")
-"""those that networks are trained with; every report has both"""
-
-
-def likelihood_name(name: str) -> LikelihoodName:
-    """The name of a likelihood, checked; the error for an unknown one lists the choices."""
-    family(name)
-    return name
-
 
 def usable_landmarks(
     predicted: ArrayLike, covariance: ArrayLike, truth: ArrayLike, visible: ArrayLike | None = None
 ) -> Bools:
     """(n, k) landmarks with a label, a predicted location and a positive-definite covariance."""
-    found = np.isfinite(np.asarray(predicted, dtype=np.float64)).all(axis=-1)
-    return np.asarray(measured(truth, visible) & found & algebra.is_covariance(covariance))
+    located = np.isfinite(np.asarray(predicted, dtype=np.float64)).all(axis=-1)
+    return np.asarray(measured(truth, visible) & located & algebra.is_covariance(covariance))
+
+
+def usable_arrays(
+    predicted: ArrayLike, covariance: ArrayLike, truth: ArrayLike, visible: ArrayLike | None = None
+) -> tuple[Bools, Floats, Floats, Floats]:
+    """The mask (n, k), and predictions (m, 2), covariances (m, 2, 2), labels (m, 2) under it."""
+    mask = usable_landmarks(predicted, covariance, truth, visible)
+    mean, spread, point = (
+        np.asarray(array, dtype=np.float64)[mask] for array in (predicted, covariance, truth)
+    )
+    return mask, mean, spread, point
+
+
+def full_array(mask: Bools, values: Floats) -> Floats:
+    """(n, k) from values (m,) under the mask; NaN elsewhere."""
+    full = np.full(mask.shape, np.nan)
+    full[mask] = values
+    return full
 
 
 def negative_log_likelihood(
@@ -57,33 +67,30 @@ def negative_log_likelihood(
     the pixels given. `constant=False` leaves out log 2 pi; with heat-map pixels as the scale
     that is what the paper's Table 11 prints.
     """
-    mask = usable_landmarks(predicted, covariance, truth, visible)
-    mean, spread, point = _chosen(mask, predicted, covariance, truth)
+    mask, mean, spread, point = usable_arrays(predicted, covariance, truth, visible)
     nats = -np.asarray(family(likelihood).from_covariance(mean, spread).log_prob(point))
     if scale is not None:
         length = np.broadcast_to(np.asarray(scale, dtype=np.float64).reshape(-1, 1), mask.shape)
         nats = nats - 2.0 * np.log(length[mask])
     if not constant:
         nats = nats - np.log(2.0 * np.pi)
-    return _spread_out(mask, nats)
+    return full_array(mask, nats)
 
 
 def radii(
     predicted: ArrayLike, covariance: ArrayLike, truth: ArrayLike, visible: ArrayLike | None = None
 ) -> Floats:
     """(n, k) Mahalanobis distances of the labels from the predictions; NaN where not usable."""
-    mask = usable_landmarks(predicted, covariance, truth, visible)
-    mean, spread, point = _chosen(mask, predicted, covariance, truth)
+    mask, mean, spread, point = usable_arrays(predicted, covariance, truth, visible)
     distance = algebra.mahalanobis(point - mean, algebra.to_cholesky(spread))
-    return _spread_out(mask, np.asarray(distance))
+    return full_array(mask, np.asarray(distance))
 
 
 def whitened(
     predicted: ArrayLike, covariance: ArrayLike, truth: ArrayLike, visible: ArrayLike | None = None
 ) -> Floats:
     """(m, 2) residuals Sigma^(-1/2) (p - mu) of the usable landmarks (eq. 18)."""
-    mask = usable_landmarks(predicted, covariance, truth, visible)
-    mean, spread, point = _chosen(mask, predicted, covariance, truth)
+    _, mean, spread, point = usable_arrays(predicted, covariance, truth, visible)
     return np.asarray(algebra.whiten(point - mean, spread), dtype=np.float64)
 
 
@@ -93,19 +100,6 @@ def spread_root(covariance: ArrayLike) -> Floats:
 
 
 # --- mean squared residual against predicted covariance (Figure 4) -----------------------
-
-
-class ResidualBins(NamedTuple):
-    """One point for each bin of landmarks with similar predicted (co)variance."""
-
-    predicted: Floats
-    """(b,) mean predicted entry of Sigma"""
-    observed: Floats
-    """(b,) mean product of residuals"""
-    landmarks: NDArray[np.int64]
-    """(b,) how many stand in each bin"""
-    pearson: float
-    """correlation of the two over the bins; NaN for fewer than two bins"""
 
 
 def residual_bins(
@@ -118,8 +112,9 @@ def residual_bins(
     per_bin: int = 734,
     discard: float = 0.0,
     leftover: Literal["share", "drop"] = "share",
-) -> dict[str, ResidualBins]:
-    """Equal-count bins for xx, yy and xy, sorted by the predicted entry.
+) -> dict[str, Curve]:
+    """Equal-count bins for xx, yy and xy: mean predicted entry of Sigma (x, ascending) and mean
+    product of residuals (y); the value is Pearson's correlation of the two over the bins.
 
     With `scale` (n,) both axes are in units of scale squared. The landmarks that do not fill
     a bin are shared out over all bins, or dropped. The published figure is
@@ -128,8 +123,7 @@ def residual_bins(
     """
     if leftover not in ("share", "drop"):
         raise unknown_choice("leftover", leftover, ("share", "drop"))
-    mask = usable_landmarks(predicted, covariance, truth, visible)
-    mean, spread, point = _chosen(mask, predicted, covariance, truth)
+    mask, mean, spread, point = usable_arrays(predicted, covariance, truth, visible)
     residual = point - mean
     area = np.ones(len(residual))
     if scale is not None:
@@ -143,9 +137,7 @@ def residual_bins(
     return result
 
 
-def _binned(
-    expected: Floats, actual: Floats, per_bin: int, discard: float, leftover: str
-) -> ResidualBins:
+def _binned(expected: Floats, actual: Floats, per_bin: int, discard: float, leftover: str) -> Curve:
     keep = np.arange(len(expected))
     if discard:
         keep = np.argsort(np.abs(expected), kind="stable")
@@ -155,13 +147,10 @@ def _binned(
     if leftover == "drop" and len(order) >= per_bin:
         order = order[: bins * per_bin]
     if not len(order):
-        return ResidualBins(np.empty(0), np.empty(0), np.empty(0, np.int64), float("nan"))
-    size = np.full(bins, len(order) // bins)
-    size[: len(order) % bins] += 1
-    start = np.cumsum(size) - size
-    x = np.add.reduceat(expected[order], start) / size
-    y = np.add.reduceat(actual[order], start) / size
-    return ResidualBins(x, y, size, pearson(x, y))
+        return NO_CURVE
+    groups = np.array_split(order, bins)
+    x, y = (np.array([values[g].mean() for g in groups]) for values in (expected, actual))
+    return Curve(x, y, pearson(x, y), np.array([len(g) for g in groups]))
 
 
 def pearson(x: ArrayLike, y: ArrayLike) -> float:
@@ -223,33 +212,31 @@ def whitened_kl(
     return float(((a + 1e-7) * np.log((a + 1e-7) / (b + 1e-7))).sum())
 
 
-class CoverageCurve(NamedTuple):
-    """How many labels fall inside the ellipse that should hold a share p of them."""
-
-    wanted: Floats
-    """p, from 0 to 1"""
-    observed: Floats
-    """share of the labels inside the p-ellipse"""
-    error: float
-    """mean |observed - wanted| over all p: 0 is calibrated, 1/2 the worst"""
-    bias: float
-    """mean of observed - wanted: below 0 the ellipses are too small (overconfident)"""
-
-
 def coverage_curve(
     radius: ArrayLike, likelihood: LikelihoodName = "laplace", levels: int = 200
-) -> CoverageCurve:
-    """Reliability curve of the predicted ellipses from Mahalanobis distances (`radii`)."""
-    distance = np.asarray(radius, dtype=np.float64).ravel()
-    distance = distance[~np.isnan(distance)]
+) -> Curve:
+    """Share of the labels (y) inside the ellipse that should hold a share p (x), from Mahalanobis
+    distances (`radii`). The value is the calibration error, mean |y - p| over all p: 0 is
+    calibrated, 1/2 the worst."""
+    inside = np.sort(_probabilities(radius, likelihood))
     wanted = np.linspace(0.0, 1.0, levels + 1)
-    if not len(distance):
-        return CoverageCurve(wanted, np.full(levels + 1, np.nan), float("nan"), float("nan"))
-    inside = np.sort(np.asarray(family(likelihood).radius_probability(distance)))
+    if not len(inside):
+        return Curve(wanted, np.full(levels + 1, np.nan))
     observed = np.searchsorted(inside, wanted, side="right") / len(inside)
     gap = observed - wanted
-    middle = (gap[1:] + gap[:-1]) / 2.0
-    return CoverageCurve(wanted, observed, float(np.abs(middle).mean()), float(0.5 - inside.mean()))
+    return Curve(wanted, observed, float(np.abs((gap[1:] + gap[:-1]) / 2.0).mean()))
+
+
+def coverage_bias(radius: ArrayLike, likelihood: LikelihoodName = "laplace") -> float:
+    """Mean of y - p of the coverage curve: below 0 the ellipses are too small (overconfident)."""
+    inside = _probabilities(radius, likelihood)
+    return float(0.5 - inside.mean()) if len(inside) else float("nan")
+
+
+def _probabilities(radius: ArrayLike, likelihood: LikelihoodName) -> Floats:
+    """(m,) of the ellipses through the labels, those without a distance left out."""
+    distance = np.asarray(radius, dtype=np.float64).ravel()
+    return np.asarray(family(likelihood).radius_probability(distance[~np.isnan(distance)]))
 
 
 # --- ellipses of many faces (Figures 5, 8, 9) --------------------------------------------
@@ -268,16 +255,6 @@ def smallest_deviation(covariance: ArrayLike, scale: ArrayLike | None = None) ->
         lengths = np.broadcast_to(np.asarray(scale, np.float64).reshape(-1, 1), known.shape)
         values = values / lengths[known]
     return np.asarray(values)
-
-
-class MeanEllipses(NamedTuple):
-    """The mean face and its uncertainty, in units of the inter-ocular distance."""
-
-    points: Floats
-    """(k, 2), the middle of the outer eye corners at the origin"""
-    covariance: Floats
-    """(k, 2, 2) log-Euclidean mean"""
-    faces: int
 
 
 def normalized_faces(
@@ -302,29 +279,13 @@ def normalized_faces(
 
 def mean_ellipses(
     predicted: ArrayLike, covariance: ArrayLike, markup: str | None = None
-) -> MeanEllipses:
-    """Mean locations and log-Euclidean mean covariances over many frontal faces (Figure 8)."""
+) -> tuple[Floats, Floats, int]:
+    """Mean locations (k, 2), log-Euclidean mean covariances (k, 2, 2) and number of many frontal
+    faces, in units of the inter-ocular distance (`normalized_faces`, Figure 8)."""
     points, spread = normalized_faces(predicted, covariance, markup)
     if not len(points):
         raise InputError(
             "no face has all its landmarks, covariances and two eyes: nothing to average."
         )
-    return MeanEllipses(
-        points.mean(axis=0), np.asarray(algebra.log_euclidean_mean(spread, axis=0)), len(points)
-    )
-
-
-def _chosen(
-    mask: Bools, predicted: ArrayLike, covariance: ArrayLike, truth: ArrayLike
-) -> tuple[Floats, Floats, Floats]:
-    return (
-        np.asarray(predicted, dtype=np.float64)[mask],
-        np.asarray(covariance, dtype=np.float64)[mask],
-        np.asarray(truth, dtype=np.float64)[mask],
-    )
-
-
-def _spread_out(mask: Bools, values: Floats) -> Floats:
-    full = np.full(mask.shape, np.nan)
-    full[mask] = values
-    return full
+    mean = algebra.log_euclidean_mean(spread, axis=0)
+    return points.mean(axis=0), np.asarray(mean), len(points)

@@ -7,34 +7,16 @@ occluded (both visible). Any shape will do, the same for both.
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from luvli.arrays import Bools, Floats
 from luvli.errors import InputError, require, unknown_choice
+from luvli.evaluation.curve import NO_CURVE, Curve, known_mean, reliability, trapezia
 
 Rule = Literal["above", "at least"]
-
-
-class DetectionCurve(NamedTuple):
-    """Points of a curve in the order of falling threshold, and the area or mean under it."""
-
-    x: Floats
-    y: Floats
-    threshold: Floats
-    area: float
-
-
-class Reliability(NamedTuple):
-    """Predicted against observed frequency in bins, with the expected calibration error."""
-
-    predicted: Floats
-    observed: Floats
-    landmarks: NDArray[np.int64]
-    """how many stand in each bin"""
-    error: float
 
 
 def is_called_visible(
@@ -49,42 +31,37 @@ def is_called_visible(
     raise unknown_choice("rule", rule, ("above", "at least"))
 
 
-def roc(probability: ArrayLike, classes: ArrayLike) -> DetectionCurve:
-    """False-alarm rate (x) against detection rate (y) of "visible", with the area under it.
+def roc(probability: ArrayLike, classes: ArrayLike) -> Curve:
+    """False-alarm rate (x) against detection rate (y) of "visible"; the value is the area.
 
-    >>> roc([0.9, 0.8, 0.3, 0.1], [1, 2, 0, 0]).area
+    >>> roc([0.9, 0.8, 0.3, 0.1], [1, 2, 0, 0]).value
     1.0
     """
     score, visible = labelled(probability, classes)
-    hits, alarms, threshold = _counts(score, visible)
-    positives, negatives = int(visible.sum()), int((~visible).sum())
-    if not positives or not negatives:
-        return _no_curve()
-    x = np.concatenate([[0.0], alarms / negatives])
-    y = np.concatenate([[0.0], hits / positives])
-    area = float(((x[1:] - x[:-1]) * (y[1:] + y[:-1]) / 2.0).sum())
-    return DetectionCurve(x, y, np.concatenate([[np.inf], threshold]), area)
+    if visible.all() or not visible.any():
+        return NO_CURVE
+    hits, alarms = _counts(score, visible)
+    x, y = np.append(0.0, alarms / (~visible).sum()), np.append(0.0, hits / visible.sum())
+    return Curve(x, y, trapezia(x, y))
 
 
 def precision_recall(
     probability: ArrayLike, classes: ArrayLike, target: Literal["visible", "hidden"] = "visible"
-) -> DetectionCurve:
-    """Recall (x) against precision (y), with the average precision as the area.
+) -> Curve:
+    """Recall (x) against precision (y); the value is the average precision.
 
-    "hidden" asks how well self-occluded landmarks are found, which are the rare ones.
+    "hidden" asks how well self-occluded landmarks are detected, which are the rare ones.
     """
-    score, visible = labelled(probability, classes)
+    score, positive = labelled(probability, classes)
     if target == "hidden":
-        score, visible = 1.0 - score, ~visible
+        score, positive = 1.0 - score, ~positive
     elif target != "visible":
         raise unknown_choice("target", target, ("visible", "hidden"))
-    hits, alarms, threshold = _counts(score, visible)
-    if not visible.any():
-        return _no_curve()
-    recall = hits / visible.sum()
-    precision = hits / (hits + alarms)
-    area = float((np.diff(np.concatenate([[0.0], recall])) * precision).sum())
-    return DetectionCurve(recall, precision, threshold, area)
+    if not positive.any():
+        return NO_CURVE
+    hits, alarms = _counts(score, positive)
+    recall, precision = hits / positive.sum(), hits / (hits + alarms)
+    return Curve(recall, precision, float((np.diff(recall, prepend=0.0) * precision).sum()))
 
 
 def brier(probability: ArrayLike, classes: ArrayLike) -> float:
@@ -94,26 +71,12 @@ def brier(probability: ArrayLike, classes: ArrayLike) -> float:
     0.625
     """
     score, visible = labelled(probability, classes)
-    return _mean((score - visible) ** 2)
+    return float(known_mean((score - visible) ** 2))
 
 
-def visibility_reliability(
-    probability: ArrayLike, classes: ArrayLike, bins: int = 10
-) -> Reliability:
-    """Share of visible landmarks among those with v-hat in each of `bins` equal ranges.
-
-    The error is the mean |observed - predicted|, weighted by the number of landmarks.
-    """
-    score, visible = labelled(probability, classes)
-    index = np.minimum((score * bins).astype(int), bins - 1)
-    count = np.bincount(index, minlength=bins)
-    with np.errstate(invalid="ignore"):
-        predicted = np.bincount(index, weights=score, minlength=bins) / count
-        observed = np.bincount(index, weights=visible, minlength=bins) / count
-    used = count > 0
-    gaps = np.abs(observed[used] - predicted[used]) * count[used]
-    error = float(gaps.sum() / count.sum()) if len(score) else float("nan")
-    return Reliability(predicted, observed, count, error)
+def visibility_reliability(probability: ArrayLike, classes: ArrayLike, bins: int = 10) -> Curve:
+    """Share of visible landmarks (y) among those with v-hat (x) in each of `bins` equal ranges."""
+    return reliability(*labelled(probability, classes), bins)
 
 
 def auroc(score: ArrayLike, positive: ArrayLike) -> float:
@@ -140,19 +103,9 @@ def labelled(probability: ArrayLike, classes: ArrayLike) -> tuple[Floats, Bools]
     return score[known], np.asarray(label[known] > 0)
 
 
-def _counts(score: Floats, positive: Bools) -> tuple[Floats, Floats, Floats]:
+def _counts(score: Floats, positive: Bools) -> tuple[Floats, Floats]:
     """Hits and false alarms when everything at or above each distinct score is called positive."""
     order = np.argsort(-score, kind="stable")
-    sorted_score = score[order]
-    last = np.flatnonzero(np.append(np.diff(sorted_score) != 0, len(score) > 0)[: len(score)])
+    last = np.flatnonzero(np.append(np.diff(score[order]) != 0, True))
     hits = np.cumsum(positive[order], dtype=np.float64)[last]
-    return hits, last + 1.0 - hits, sorted_score[last]
-
-
-def _no_curve() -> DetectionCurve:
-    return DetectionCurve(np.empty(0), np.empty(0), np.empty(0), float("nan"))
-
-
-def _mean(values: NDArray[Any]) -> float:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else float("nan")
+    return hits, last + 1.0 - hits

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from luvli._lazy import lazy
 from luvli.errors import unknown_choice
-from luvli.likelihood.elliptical import Elliptical
+from luvli.likelihood.elliptical import Elliptical, MissingMethod
 from luvli.likelihood.gauss import Gauss
 from luvli.likelihood.laplace import Laplace
 from luvli.likelihood.mixed import Mixed
@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from luvli.likelihood.loss import LossDifferences, LuvliLoss, luvli_loss, occlusion_loss
 
 __all__ = [
+    "LIKELIHOODS",
     "Elliptical",
     "Gauss",
     "Laplace",
     "LossDifferences",
     "LuvliLoss",
+    "MissingMethod",
     "Mixed",
     "Student",
     "Teacher",
@@ -37,18 +39,25 @@ __all__ = [
     "heatmap_targets",
     "luvli_loss",
     "occlusion_loss",
+    "register_likelihood",
     "student",
 ]
 
-_FAMILIES: dict[str, type[Elliptical]] = {"laplace": Laplace, "gauss": Gauss}
+LIKELIHOODS: dict[str, type[Elliptical]] = {"laplace": Laplace, "gauss": Gauss}
+"""by the names that recipes, model files and results use"""
 STUDENT = "student-"
-"""what the name of Student's law begins with; its degrees of freedom follow"""
+"""what the name of Student's t begins with; its degrees of freedom follow"""
+
+
+def register_likelihood(name: str, kind: type[Elliptical]) -> None:
+    """Make a likelihood available to recipes, model files and evaluation under this name."""
+    LIKELIHOODS[name] = kind
 
 
 def family(name: str) -> type[Elliptical]:
     """The class of distributions with this name: what the covariances of a face belong to.
 
-    Networks are trained with "laplace" or "gauss"; "student-8" is Student's law with 8 degrees of
+    Networks are trained with "laplace" or "gauss"; "student-8" is Student's t with 8 degrees of
     freedom, which a calibration may find to fit better.
 
     >>> family("laplace").__name__
@@ -56,23 +65,25 @@ def family(name: str) -> type[Elliptical]:
     >>> round(float(family("student-8").radius_quantile(0.5)), 4)
     1.0655
     """
-    if name in _FAMILIES:
-        return _FAMILIES[name]
+    if name in LIKELIHOODS:
+        return LIKELIHOODS[name]
     freedom = name.removeprefix(STUDENT)
     if freedom != name and freedom.replace(".", "", 1).isdecimal():
         return student(float(freedom))
-    raise unknown_choice("likelihood", name, [*_FAMILIES, f"{STUDENT}NU"])
+    raise unknown_choice("likelihood", name, [*LIKELIHOODS, f"{STUDENT}NU"])
 
 
 def density_name(name: str) -> str:
     """The same in words.
 
     >>> density_name("laplace"), density_name("student-8")
-    ('Laplacian', "Student's law (8)")
+    ('Laplacian', "Student's t (8)")
     """
     family(name)
     known = {"laplace": "Laplacian", "gauss": "Gaussian"}
-    return known.get(name) or f"Student's law ({name.removeprefix(STUDENT)})"
+    if name.startswith(STUDENT):
+        return f"Student's t ({name.removeprefix(STUDENT)})"
+    return known.get(name, name)
 
 
 __getattr__ = lazy(

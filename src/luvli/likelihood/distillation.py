@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from math import pi, sqrt
-from typing import Literal, NamedTuple
+from math import pi
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -43,7 +43,7 @@ def distillation_loss(
     outputs: Sequence[Output],
     teacher: Teacher,
     *,
-    likelihood: Literal["laplace", "gauss"] = "laplace",
+    likelihood: str = "laplace",
     use_visibility: bool = True,
     weights: Sequence[float] | None = None,
 ) -> LuvliLoss:
@@ -89,13 +89,8 @@ def _expectation_points(teacher: Teacher, likelihood: str) -> tuple[Tensor, Tens
 @cache
 def _rule(likelihood: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Nodes (Q, 2) and weights (Q,) for a standard member: Gauss-Laguerre in the radius, even
-    steps in the angle. sqrt(3) r of the Laplacian follows a Gamma law of shape 2, r^2 / 2 of the
-    Gaussian an exponential one."""
-    t, chances = np.polynomial.laguerre.laggauss(RADII)
-    if likelihood == "laplace":
-        radius, chances = t / sqrt(3.0), chances * t
-    else:
-        radius = np.sqrt(2 * t)
+    steps in the angle."""
+    radius, chances = family(likelihood).laguerre_rule(RADII)
     angle = (np.arange(ANGLES) + 0.5) * (2 * pi / ANGLES)
     circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     nodes = (radius[:, None, None] * circle).reshape(-1, 2)

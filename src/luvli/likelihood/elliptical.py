@@ -1,12 +1,15 @@
-"""What the Laplacian, the Gaussian and Student's law share: density by Mahalanobis radius alone.
+"""What the Laplacian, the Gaussian and Student's t share: density by Mahalanobis radius alone.
 
-A location is mu + L u r with u uniform on the unit circle and a radius r whose law is all
+A location is mu + L u r with u uniform on the unit circle and a radius r whose distribution is all
 that the families differ in. Arrays may be numpy's or PyTorch's (see `covariance`).
+
+A family of one's own is a subclass with `log_constant` and `radius_energy`, and a call of
+`register_likelihood`; then it can be trained and scored by NLL. Each further method opens what
+needs it; without the method that is refused by name.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from functools import cache
 from math import pi
 from typing import Any, ClassVar, Self
@@ -30,7 +33,11 @@ def checked_probability(given: ArrayLike) -> Floats:
     return p
 
 
-class Elliptical(ABC):
+class MissingMethod(InputError):
+    """A likelihood has not the method that something needs."""
+
+
+class Elliptical:
     """A distribution of locations with mean (..., 2) and covariance (..., 2, 2).
 
     Units are those of `mean`: heat-map, crop or image pixels.
@@ -80,24 +87,36 @@ class Elliptical(ABC):
     # -- radius: the same for every member of the family -----------------------------------
 
     @classmethod
-    @abstractmethod
     def radius_energy(cls, radius: Array) -> Array:
         """T2 as a function of the Mahalanobis radius."""
+        raise cls._without("radius_energy", "its density")
 
     @classmethod
-    @abstractmethod
     def radius_probability(cls, radius: ArrayLike) -> Any:
         """Probability that the Mahalanobis radius is at most `radius`."""
+        raise cls._without("radius_probability", "coverage and calibration")
 
     @classmethod
-    @abstractmethod
     def radius_quantile(cls, probability: ArrayLike) -> Any:
         """Mahalanobis radius of the ellipse that holds `probability` (0..1)."""
+        raise cls._without("radius_quantile", "ellipses, calibration and samples")
 
     @classmethod
-    @abstractmethod
     def standard_marginal(cls, x: ArrayLike) -> Any:
         """Density of one coordinate of the standard member (mean 0, covariance I)."""
+        raise cls._without("standard_marginal", "CRPS, energy score and marginals")
+
+    @classmethod
+    def laguerre_rule(cls, count: int) -> tuple[Floats, Floats]:
+        """`count` radii and weights of the Gauss-Laguerre rule for E[f(r)]."""
+        raise cls._without("laguerre_rule", "distillation")
+
+    @classmethod
+    def _without(cls, method: str, purpose: str) -> MissingMethod:
+        return MissingMethod(
+            f"the likelihood {cls.__name__} has no {method}, which is needed for {purpose}: add "
+            "the method, or use a likelihood that has it (laplace, gauss)."
+        )
 
     def marginal_pdf(self, x: Array, axis: int) -> Any:
         """Density of coordinate `axis` (0 for x, 1 for y) alone, at values x (...); numpy."""
@@ -124,18 +143,20 @@ class Elliptical(ABC):
         nodes, weights = np.polynomial.legendre.leggauss(RADII)
         radius = far * (nodes + 1) / 2
         # density of the radius of a standard member: circumference times density
-        law = 2 * pi * radius * np.exp(-cls.radius_energy(radius) - cls.log_constant)
-        return radius, weights * far / 2 * law
+        density = 2 * pi * radius * np.exp(-cls.radius_energy(radius) - cls.log_constant)
+        return radius, weights * far / 2 * density
 
     # -- information -----------------------------------------------------------------------
 
-    @abstractmethod
     def entropy(self) -> Array:
         """Differential entropy in nats -> (...)."""
+        raise self._without("entropy", "divergences")
 
-    @abstractmethod
     def cross_entropy(self, truth: Elliptical) -> Array:
-        """E[-log_prob(z)] for z distributed as `truth` -> (...)."""
+        """E[-log_prob(z)] for z distributed as `truth` -> (...); numerical, numpy only."""
+        points, weights = truth.expectation_points()
+        distance = np.tensordot(weights, self.distance_term(points), axes=(0, 0))
+        return self.log_det_term() + self.log_constant + distance
 
     def kl_divergence(self, other: Elliptical) -> Array:
         """D_KL(self || other) in nats -> (...).
@@ -154,7 +175,7 @@ class Elliptical(ABC):
 
 @cache
 def _standard_rule(family: type[Elliptical]) -> tuple[Floats, Floats, Floats]:
-    """A rule in the radius (against its own law), even steps in the angle."""
+    """A rule in the radius (against its own distribution), even steps in the angle."""
     radius, radial = family.radial_rule()
     angle = np.arange(ANGLES) * (2 * pi / ANGLES)
     u = np.outer(radius, np.cos(angle)).ravel()

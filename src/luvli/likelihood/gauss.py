@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from luvli.arrays import Array
+from luvli.arrays import Array, Floats
 from luvli.likelihood import covariance as cov
 from luvli.likelihood.elliptical import Elliptical, checked_probability
 
@@ -44,6 +44,12 @@ class Gauss(Elliptical):
     def standard_marginal(cls, x: ArrayLike) -> Any:
         x = np.asarray(x, dtype=np.float64)
         return np.exp(-0.5 * x * x) / sqrt(2 * pi)
+
+    @classmethod
+    def laguerre_rule(cls, count: int) -> tuple[Floats, Floats]:
+        # r^2 / 2 follows an exponential distribution
+        t, weights = np.polynomial.laguerre.laggauss(count)
+        return np.sqrt(2 * t), weights
 
     def entropy(self) -> Array:
         return self.log_det_term() + self.log_constant + 1.0  # E[r^2] / 2 = 1

@@ -2,8 +2,8 @@
 
     P(z) = exp(-sqrt(3) r) / (2 pi / 3 * sqrt(det Sigma)),    r = Mahalanobis radius
 
-It integrates to 1, and its covariance is exactly Sigma: sqrt(3) r follows a Gamma law of
-shape 2, so E[r^2] = 6 / 3 = 2, which is 1 for each of the two whitened coordinates.
+It integrates to 1, and its covariance is exactly Sigma: sqrt(3) r follows a Gamma
+distribution of shape 2, so E[r^2] = 6 / 3 = 2, which is 1 for each of the two whitened coordinates.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from luvli.arrays import Array
+from luvli.arrays import Array, Floats
 from luvli.errors import require
 from luvli.likelihood.elliptical import Elliptical, checked_probability
 
@@ -55,13 +55,14 @@ class Laplace(Elliptical):
             shape = np.where(t > 0, t * special.k1(t), 1.0)
         return ROOT3 / pi * shape
 
+    @classmethod
+    def laguerre_rule(cls, count: int) -> tuple[Floats, Floats]:
+        # sqrt(3) r follows a Gamma distribution of shape 2
+        t, weights = np.polynomial.laguerre.laggauss(count)
+        return t / ROOT3, weights * t
+
     def entropy(self) -> Array:
         return self.log_det_term() + self.log_constant + 2.0  # E[sqrt(3) r] = 2
-
-    def cross_entropy(self, truth: Elliptical) -> Array:
-        points, weights = truth.expectation_points()
-        distance = np.tensordot(weights, self.distance_term(points), axes=(0, 0))
-        return self.log_det_term() + self.log_constant + distance
 
 
 def gamma2_quantile(probability: ArrayLike) -> Any:

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from luvli.errors import InputError, unknown_choice
+from luvli.likelihood import LIKELIHOODS, family
 from luvli.likelihood import covariance as cov
 from luvli.likelihood.gauss import Gauss
-from luvli.likelihood.laplace import Laplace
 from luvli.likelihood.mixed import Mixed
-
-LossLikelihood = Literal["laplace", "gauss", "mse"]
 
 
 class Output(Protocol):
@@ -74,7 +72,7 @@ def luvli_loss(
     target_points: Tensor,
     visibility: Tensor,
     *,
-    likelihood: LossLikelihood = "laplace",
+    likelihood: str = "laplace",
     use_visibility: bool = True,
     visibility_mask: Tensor | None = None,
     weights: Sequence[float] | None = None,
@@ -168,10 +166,10 @@ class _Labels(NamedTuple):
 
 
 def _terms(
-    output: Output, labels: _Labels, likelihood: LossLikelihood, differences: LossDifferences
+    output: Output, labels: _Labels, likelihood: str, differences: LossDifferences
 ) -> tuple[Tensor, Tensor, Tensor]:
     """T1, T2 and visibility term of one U-net, each a mean over batch and landmarks."""
-    family = Laplace if likelihood == "laplace" else Gauss
+    kind = Gauss if likelihood == "mse" else family(likelihood)
     identity = output.cholesky.new_tensor([1.0, 0.0, 1.0])
     cholesky = output.cholesky
     if likelihood == "mse":
@@ -190,7 +188,7 @@ def _terms(
         residual = torch.where(faint[..., None], shadow, residual)
         with_distance = labels.labelled
 
-    location = family(torch.zeros_like(residual), cholesky)
+    location = kind(torch.zeros_like(residual), cholesky)
     if differences.det_epsilon and likelihood != "mse":
         log_det, radius = _with_epsilon(residual, cholesky, differences.det_epsilon)
     else:
@@ -242,10 +240,10 @@ def _check(
     points: Tensor,
     visibility: Tensor,
     mask: Tensor | None,
-    likelihood: LossLikelihood,
+    likelihood: str,
 ) -> None:
-    if likelihood not in ("laplace", "gauss", "mse"):
-        raise unknown_choice("likelihood", likelihood, ("laplace", "gauss", "mse"))
+    if likelihood not in (*LIKELIHOODS, "mse"):
+        raise unknown_choice("likelihood", likelihood, (*LIKELIHOODS, "mse"))
     if not outputs:
         raise InputError("the loss needs the output of at least one U-net.")
     expected = tuple(outputs[0].mean.shape)

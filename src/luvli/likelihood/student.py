@@ -1,4 +1,4 @@
-"""The two-dimensional law of Student: a Gaussian whose scale is itself not quite known.
+"""Student's t in two dimensions: a Gaussian whose scale is itself not quite known.
 
     P(z) = (1 + r^2 / (nu - 2))^(-(nu + 2) / 2) / (2 pi (nu - 2) / nu * sqrt(det Sigma))
 
@@ -72,13 +72,8 @@ class Student(Elliptical):
         return radius, weights / 2 * power * y ** (power - 1)
 
     def entropy(self) -> Array:
-        # 1 + r^2 / (nu - 2) follows a Pareto law of shape nu / 2, whose log has the mean 2 / nu
+        # 1 + r^2 / (nu - 2) is Pareto with shape nu / 2, and its log has the mean 2 / nu
         return self.log_det_term() + self.log_constant + 1.0 + 2.0 / self.freedom
-
-    def cross_entropy(self, truth: Elliptical) -> Array:
-        points, weights = truth.expectation_points()
-        distance = np.tensordot(weights, self.distance_term(points), axes=(0, 0))
-        return self.log_det_term() + self.log_constant + distance
 
 
 @cache
@@ -86,7 +81,7 @@ def student(freedom: float) -> type[Student]:
     """The class of locations with so many degrees of freedom, above 2."""
     if not isfinite(freedom) or not 2 < freedom <= MOST:
         raise InputError(
-            f"Student's law needs more than 2 and at most {MOST:g} degrees of freedom, "
+            f"Student's t needs more than 2 and at most {MOST:g} degrees of freedom, "
             f"got {freedom:g}."
         )
     constant = log(2 * pi * (freedom - 2) / freedom)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from luvli.image.crop import Convention
+from luvli.likelihood import family
 from luvli.network.pixels import STRIDE, PixelGrid
 
 MeanEstimator = Literal["relu", "softmax", "tau-softmax", "direct", "argmax"]
 CovarianceEstimator = Literal["cen", "heatmap"]
-Likelihood = Literal["laplace", "gauss"]
 Bottleneck = Literal["after", "before"]
 
 POOLINGS = 4
@@ -72,7 +72,7 @@ class NetworkConfig(BaseModel):
     """temperature of "tau-softmax\""""
     cholesky_floor: float = Field(default=0.02, ge=0)
     """smallest diagonal entry of L in heat-map pixels; bounds the likelihood from above"""
-    likelihood: Likelihood = "laplace"
+    likelihood: str = "laplace"
     """the distribution the network was, or will be, trained with"""
     markup: str = "ibug68"
     """name of the point set"""
@@ -114,6 +114,12 @@ class NetworkConfig(BaseModel):
             wflw = {"crop": "published-0"} if given.get("markup") == "wflw98" else {}
             return {**PUBLISHED, **wflw, **given}
         return given
+
+    @field_validator("likelihood")
+    @classmethod
+    def _known_likelihood(cls, name: str) -> str:
+        family(name)
+        return name
 
     @property
     def heatmap_size(self) -> int:

@@ -1,0 +1,139 @@
+"""The one style of all figures, and what several of them draw: curves and ellipses on faces.
+
+Colours that colour-blind readers can tell apart; no global state: nothing here needs a display.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from luvli.arrays import Floats
+from luvli.errors import require
+from luvli.evaluation.accuracy import Normalizer
+from luvli.likelihood import covariance as algebra
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BLUE, ORANGE, GREEN, RED, PURPLE, SKY = COLOURS = (
+    "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9",
+)  # fmt: skip
+"""Okabe and Ito's palette"""
+
+STYLE: dict[str, Any] = {
+    "font.size": 11,
+    "axes.titlesize": 11,
+    "axes.labelsize": 11,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "lines.linewidth": 1.8,
+    "legend.edgecolor": "none",
+    "legend.framealpha": 0.8,
+    "legend.fontsize": 9,
+    "figure.facecolor": "white",
+    "figure.dpi": 110,
+    "savefig.dpi": 150,
+}
+
+
+@dataclass(frozen=True)
+class PlotOptions:
+    """What can be chosen about a figure."""
+
+    normalizer: Normalizer = "box"
+    cutoff: float = 7.0
+    per_bin: int = 734
+    published: bool = False
+    """drop the tenth of the landmarks with the largest predictions, as the published figure 4"""
+    count: int = 8
+    """faces to show where single ones are shown"""
+    annotators: Path | None = None
+    """file of several people's labels (`luvli.evaluation.annotators`), for the figure human"""
+    images: Path | None = None
+    """folder to look for images in, if not where the predictions say"""
+
+    @property
+    def label(self) -> str:
+        """Of an axis of errors."""
+        return f"NME {self.normalizer} (%)"
+
+
+@contextmanager
+def new_figure(
+    rows: int = 1, columns: int = 1, size: tuple[float, float] = (5.2, 3.8), **options: Any
+) -> Iterator[tuple[Figure, Any]]:
+    """A figure in the one style, with `rows` x `columns` axes as a flat array."""
+    matplotlib = require("matplotlib", "evaluate")
+    from matplotlib.figure import Figure as NewFigure
+
+    with matplotlib.rc_context(STYLE):
+        figure = NewFigure(figsize=(size[0] * columns, size[1] * rows), layout="constrained")
+        yield figure, figure.subplots(rows, columns, squeeze=False, **options).ravel()
+
+
+def plain(text: str) -> str:
+    """The text as it stands: matplotlib reads what is between two dollars as mathematics."""
+    return text.replace("$", r"\$")
+
+
+def colour(number: int) -> str:
+    """Of the method with this number."""
+    return COLOURS[number % len(COLOURS)]
+
+
+def corner_text(axis: Axes, text: str, x: float = 0.97, y: float = 0.95) -> None:
+    """Words in a corner of an axis (shares of its sides), on white."""
+    paper = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
+    side = "right" if x > 0.5 else "left"
+    axis.text(x, y, text, transform=axis.transAxes, va="top", ha=side, bbox=paper)
+
+
+def ellipse_outlines(points: Floats, covariance: Floats, sigma: float, steps: int = 40) -> Floats:
+    """(k, steps, 2) curves of Mahalanobis distance `sigma` around the points."""
+    turn = np.linspace(0, 2 * np.pi, steps)
+    circle = np.stack([np.cos(turn), np.sin(turn)])
+    root = np.asarray(algebra.square_root(covariance))
+    return np.asarray(points[:, None] + sigma * (root @ circle).transpose(0, 2, 1))
+
+
+def draw_ellipses(
+    axis: Axes, points: Floats, covariance: Floats, sigma: float, colour: str, width: float,
+    alpha: ArrayLike | None = None,
+) -> Floats:  # fmt: skip
+    """Ellipses of Mahalanobis distance `sigma`; returns their points (m, 2)."""
+    from matplotlib.collections import LineCollection
+
+    lines = ellipse_outlines(points, covariance, sigma)
+    if len(points):
+        collection = LineCollection(list(lines), colors=colour, linewidths=width, alpha=alpha)
+        axis.add_collection(collection)
+    return lines.reshape(-1, 2)
+
+
+def draw_edges(axis: Axes, points: Floats, edges: Any) -> None:
+    """The outline of a face, in grey."""
+    for a, b in edges:
+        axis.plot(*points[[a, b]].T, color="#bbbbbb", linewidth=1, zorder=1)
+
+
+def face_axis(axis: Axes, points: Floats) -> None:
+    """No axis, only what is drawn, with these points (m, 2) inside; y points down."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    pad = 0.08 * (high - low).max()
+    axis.set(xlim=(low[0] - pad, high[0] + pad), ylim=(high[1] + pad, low[1] - pad),
+             xticks=[], yticks=[], aspect="equal")  # fmt: skip
+    axis.grid(False)
+    for spine in axis.spines.values():
+        spine.set_visible(False)
