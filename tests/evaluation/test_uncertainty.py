@@ -210,7 +210,7 @@ def test_residual_bins_by_hand(scene):
     parts = np.array_split(order, N * K // 700)
     assert result["xy"].x == pytest.approx([x[p].mean() for p in parts])
     assert result["xy"].y == pytest.approx([y[p].mean() for p in parts])
-    assert result["xy"].count.sum() == N * K
+    assert result["xy"].counts.sum() == N * K
     assert result["xy"].value == pytest.approx(
         stats.pearsonr(result["xy"].x, result["xy"].y).statistic
     )
@@ -239,7 +239,7 @@ def test_the_published_bins_drop_the_largest_tenth_and_the_remainder():
     sigma[..., 0, 1] = sigma[..., 1, 0] = 0.5 * sigma[..., 0, 0] * rng.choice([-1, 1], (600, 68))
     bins = residual_bins(mu, sigma, mu + 1, discard=0.1, leftover="drop")
     for entry in ("xx", "xy"):
-        assert bins[entry].count.tolist() == [734] * 50  # 300-W Test: 40,800 landmarks
+        assert bins[entry].counts.tolist() == [734] * 50  # 300-W Test: 40,800 landmarks
     kept = np.sort(np.abs(sigma[..., 0, 1]).ravel())[: 40_800 - 4_080]
     assert np.abs(bins["xy"].x).max() <= kept.max()
 

@@ -82,12 +82,12 @@ def test_reliability_of_honest_and_of_exaggerated_probabilities():
     pushed = np.where(honest > 0.5, 0.95, 0.05)  # true rates are 0.75 and 0.25
     result = visibility_reliability(pushed, v)
     assert result.value == pytest.approx(0.2, abs=0.01)
-    assert result.count.sum() == 200_000 and len(result.count) == 2
+    assert result.counts.sum() == 200_000 and len(result.counts) == 2
 
 
 def test_reliability_holds_probabilities_zero_and_one():
     result = visibility_reliability([0.0, 1.0, 1.0], [0, 1, 1])
-    assert result.count[0] == 1 and result.count[-1] == 2 and result.value == 0
+    assert result.counts[0] == 1 and result.counts[-1] == 2 and result.value == 0
 
 
 def test_three_types_of_landmarks_counted_by_hand():

@@ -33,7 +33,7 @@ def test_the_quick_recipe_even_shortened_learns_all_three(
     assert result.exit_code == 0, result.output
     network, info = load_model(tmp_path / "run/model.safetensors")
     numbers = info["validation"]["drawn"]
-    assert numbers["nme_box"] < 0.5 * numbers["mean_shape_nme_box"]
+    assert numbers["nme_vis_box"] < 0.5 * numbers["mean_shape_nme_vis_box"]
     assert numbers["error_correlation"] > 0.2
     assert numbers["visibility_accuracy"] > numbers["visibility_base_rate"] + 0.02
     assert network.config.visibility_trained

@@ -125,17 +125,17 @@ def comparison_tables(reports: Sequence[StoredReport], normalizer: str = "") -> 
         notes.append(f"No face in common with {first}, so no paired test: {names}.")
     tables = [Table("Methods", ["", *(m.method for m, _ in reports)], rows, notes=notes)]
     if differences:
-        cells = []
+        listed = []
         for method, name, faces, (value, low, high, p_value, signed_rank) in differences:
             metric = get_metric(name)
-            cells.append([method, metric.heading, f"{faces:,}",
+            listed.append([method, metric.heading, f"{faces:,}",
                           interval(Interval(value, low, high), metric.digits),
                           probability(p_value), probability(signed_rank)])  # fmt: skip
         tables.append(
             Table(
                 f"Difference from {first}",
                 ["method", "metric", "faces in both", "difference", "p (mean)", "p (signed ranks)"],
-                cells,
+                listed,
                 notes=[
                     "Paired bootstrap over the faces that both methods were scored on, and "
                     "Wilcoxon's signed-rank test."

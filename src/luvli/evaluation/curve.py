@@ -18,7 +18,7 @@ class Curve(NamedTuple):
     y: Floats
     value: float = float("nan")
     """area, calibration error or correlation: the function that made the curve says which"""
-    count: NDArray[np.int64] | None = None
+    counts: NDArray[np.int64] | None = None
     """of bins: how many stand in each"""
 
 
@@ -32,7 +32,7 @@ def trapezia(x: Floats, y: Floats) -> float:
 
 def reliability(probability: ArrayLike, outcome: ArrayLike, bins: int = 10) -> Curve:
     """Mean probability (x) and share of events (y) in `bins` ranges of equal width, empty ones
-    left out; the value is the expected calibration error, mean |y - x| weighted by count.
+    left out; the value is the expected calibration error, mean |y - x| weighted by their counts.
 
     >>> reliability([0.9, 0.9, 0.1, 0.1], [True, True, False, True]).value
     0.25

@@ -42,6 +42,16 @@ def failed(faces: LabelledFaces, d: str, cutoff: float) -> Floats:
     return np.where(np.isnan(each), np.nan, (each > cutoff) * 100.0)
 
 
+def area(faces: LabelledFaces, d: str, cutoff: float) -> Floats:
+    """(n,) what each face adds to the AUC under the normaliser d."""
+    return accuracy.area_of_each(faces.nme(d), cutoff)
+
+
+def polyline_area(faces: LabelledFaces, d: str, cutoff: float) -> float:
+    """The AUC as published."""
+    return accuracy.auc(faces.nme(d), cutoff, "polyline")
+
+
 def median(values: Floats) -> float:
     known = values[~np.isnan(values)]
     return float(np.median(known)) if len(known) else float("nan")
@@ -101,6 +111,11 @@ def pooled_by(
     return {name: value for name, value in pooled.items() if value.counts.any()}
 
 
+def errors_by(faces: LabelledFaces, by: str) -> dict[str, Pooled]:
+    """Errors in percent of the box, by one of `MASKS`."""
+    return pooled_by(faces, accuracy.with_failures(faces.landmark_errors()), by)
+
+
 # --- uncertainty -------------------------------------------------------------------------
 
 
@@ -116,10 +131,27 @@ def inside(faces: LabelledFaces, level: float) -> Floats:
     return np.where(np.isnan(radius), np.nan, radius <= limit)
 
 
-def nll(faces: LabelledFaces, scale: Floats | None, likelihood: str = "", **how: bool) -> Pooled:
-    *given, visible = faces.distribution
+def coverage(faces: LabelledFaces, level: float) -> Pooled:
+    """Percent of the labels inside the ellipses of this probability."""
+    return Pooled.of(inside(faces, level), 100.0)
+
+
+def coverage_by(faces: LabelledFaces, by: str) -> dict[str, Pooled]:
+    """Percent of the labels inside the 90 % ellipses, by one of `MASKS`."""
+    return pooled_by(faces, inside(faces, 0.9), by, 100.0)
+
+
+def nll(
+    faces: LabelledFaces, scale: Floats | None, likelihood: str = "", constant: bool = True
+) -> Pooled:
+    """Nats of the labels, in units of `scale` (n,), under the faces' own likelihood or another."""
+    mean, spread, label, visible = faces.distribution
     name = likelihood or faces.faces.likelihood
-    return Pooled.of(uncertainty.negative_log_likelihood(*given, name, visible, scale=scale, **how))
+    return Pooled.of(
+        uncertainty.negative_log_likelihood(
+            mean, spread, label, name, visible, scale=scale, constant=constant
+        )
+    )
 
 
 def published_nll(faces: LabelledFaces) -> Pooled:
@@ -154,8 +186,8 @@ def whitened_kl(faces: LabelledFaces, method: Literal["cells", "published"] = "c
 
 
 def score(faces: LabelledFaces, function: Callable[..., Floats]) -> Pooled:
-    *given, visible = faces.distribution
-    pixels = function(*given, faces.faces.likelihood, visible)
+    mean, spread, label, visible = faces.distribution
+    pixels = function(mean, spread, label, faces.faces.likelihood, visible)
     return Pooled.of(pixels / faces.box_size[:, None], 100.0)
 
 
@@ -164,6 +196,11 @@ def lengths(faces: LabelledFaces) -> Floats:
     usable = uncertainty.usable_landmarks(*faces.distribution)
     length = distribution_scores.sharpness(faces.faces.covariance, faces.box_size)
     return np.where(usable, length * 100, np.nan)
+
+
+def width(faces: LabelledFaces, level: float) -> float:
+    """See `distribution_scores.width_at_coverage`."""
+    return distribution_scores.width_at_coverage(radii(faces), lengths(faces), level)
 
 
 def short_axes(faces: LabelledFaces) -> Floats:
@@ -215,6 +252,12 @@ def right(faces: LabelledFaces) -> Floats:
     v, classes = faces.visibility_pair
     correct = (visibility.is_called_visible(v) == (classes > 0)) & ~np.isnan(v)
     return np.where(classes >= 0, correct, np.nan)
+
+
+def hidden_precision_recall(faces: LabelledFaces) -> Curve:
+    """Of self-occluded landmarks: see `visibility.precision_recall`."""
+    probability, classes = faces.visibility_pair
+    return visibility.precision_recall(probability, classes, "hidden")
 
 
 def spread_by_class(faces: LabelledFaces, unit: str) -> dict[str, Pooled]:

@@ -227,8 +227,8 @@ def _residuals(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
             axis.locator_params(nbins=5)
             if np.isfinite(curve.value):
                 corner_text(axis, f"Pearson {curve.value:.2f}", 0.05)
-        count = np.concatenate([curve.count for curve in bins.values() if curve.count is not None])
-        size = int(np.median(count)) if len(count) else 0
+        counts = [n for curve in bins.values() if curve.counts is not None for n in curve.counts]
+        size = int(np.median(counts)) if counts else 0
         figure.suptitle(f"{size} landmarks in each bin; in units of the box, squared", fontsize=10)
     return figure
 
@@ -290,7 +290,7 @@ def _whitened(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
 def _visibility(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
     """ROC of "visible", precision-recall of "hidden", and reliability of the probability."""
     pair = sets[0].visibility_pair
-    roc, hidden = seen.roc(*pair), seen.precision_recall(*pair, "hidden")
+    roc, hidden = seen.roc(*pair), face_metrics.hidden_precision_recall(sets[0])
     bins = seen.visibility_reliability(*pair)
     with new_figure(
         1, 3, (3.7, 3.5), subplot_kw={"xlim": (-0.05, 1.05), "ylim": (-0.05, 1.05)}
@@ -306,8 +306,8 @@ def _visibility(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
                    title=f"average precision {hidden.value:.3f}")  # fmt: skip
         third.plot((0, 1), (0, 1), color="black", linewidth=1)
         third.plot(bins.x, bins.y, color=BLUE, linewidth=1)
-        if bins.count is not None and len(bins.count):
-            third.scatter(bins.x, bins.y, s=20 + 180 * bins.count / bins.count.max(), color=BLUE)
+        if bins.counts is not None and len(bins.counts):
+            third.scatter(bins.x, bins.y, s=20 + 180 * bins.counts / bins.counts.max(), color=BLUE)
         third.set(xlabel="predicted visibility", ylabel="share that is visible",
                   title=f"calibration error {bins.value:.3f}")  # fmt: skip
     return figure

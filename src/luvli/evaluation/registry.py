@@ -27,17 +27,22 @@ from luvli.evaluation.face_metrics import (
     MASKS,
     PER_BIN,
     Pooled,
+    area,
     aurc,
     class_masks,
     confidence,
+    coverage,
+    coverage_by,
+    errors_by,
     failed,
     failure_auroc,
-    inside,
+    hidden_precision_recall,
     lengths,
     median,
     nll,
     nll_by_density,
     pearson,
+    polyline_area,
     pooled_by,
     published_nll,
     radii,
@@ -46,6 +51,7 @@ from luvli.evaluation.face_metrics import (
     short_axes,
     spread_by_class,
     whitened_kl,
+    width,
 )
 from luvli.evaluation.labelled_faces import LabelledFaces
 
@@ -107,7 +113,7 @@ def _accuracy(d: str) -> list[Metric]:
     """The metrics under the normaliser d."""
     needs: dict[str, Needs] = {"interocular": "eyes", "interpupil": "eyes", "box_size": "box_size"}
     own = partial(Metric, unit="%", needs=needs.get(d, ""), normalizer=d, better="lower")
-    n, mean, area = NORMALIZERS[d], accuracy.with_failures, accuracy.area_of_each
+    n, mean = NORMALIZERS[d], accuracy.with_failures
     return [
         own(f"nme_{d}", f"NME_{n} (eq. 15)", function=lambda f: mean(f.nme(d))),
         own(f"nme_vis_{d}", f"NME_vis, {n} (eq. 20)", function=lambda f: mean(f.nme(d, "visible"))),
@@ -115,31 +121,32 @@ def _accuracy(d: str) -> list[Metric]:
             function=lambda f: mean(f.nme(d), np.nan)),
         own(f"median_{d}", f"median NME, {n}", function=lambda f: median(mean(f.nme(d)))),
         *(own(f"auc{c}_{d}", f"AUC{c}, {n}", better="higher",
-              function=lambda f, c=c: area(f.nme(d), c)) for c in CUTOFFS),
+              function=partial(area, d=d, cutoff=c)) for c in CUTOFFS),
         *(own(f"fr{c}_{d}", f"FR{c}, {n}", function=partial(failed, d=d, cutoff=c))
           for c in CUTOFFS),
         *(own(f"auc{c}_polyline_{d}", f"AUC{c} as published, {n}", better="higher",
-              function=lambda f, c=c: accuracy.auc(f.nme(d), c, "polyline")) for c in CUTOFFS),
+              function=partial(polyline_area, d=d, cutoff=c)) for c in CUTOFFS),
     ]  # fmt: skip
 
 
 _sure = partial(Metric, section="Uncertainty", needs="covariance", digits=3)
 _trust = partial(Metric, section="Trust", digits=3)
+_confident = partial(_trust, needs="confidence")
 _seen = partial(Metric, section="Visibility", needs="hidden", digits=4)
 _BY = {by: by.split()[0] for by in MASKS}
 _DOWN: dict[str, Any] = {"better": "lower"}
 _UP: dict[str, Any] = {"better": "higher"}
-_CLASS = {"section": "Visibility", "by": "visibility class", "digits": 3}
+_CLASS: dict[str, Any] = {"section": "Visibility", "by": "visibility class", "digits": 3}
 
 METRICS: tuple[Metric, ...] = (
     *(metric for normalizer in NORMALIZERS for metric in _accuracy(normalizer)),
     Metric("pck5", "PCK at 5 % of the box", "%", lambda f: accuracy.pck(f.landmark_errors()),
            **_UP),
     *(Metric(f"error_by_{name}", "mean error", "% of the box",
-             lambda f, by=by: pooled_by(f, accuracy.with_failures(f.landmark_errors()), by), by=by)
+             partial(errors_by, by=by), by=by)
       for by, name in _BY.items()),
     *(_sure(f"coverage_{p:g}", f"labels inside the {p:g} % ellipse", "%",
-            lambda f, p=p: Pooled.of(inside(f, p / 100), 100.0), digits=2)
+            partial(coverage, level=p / 100), digits=2)
       for p in (50, 68, 90, 95)),
     _sure("coverage_error", "calibration error of the ellipses (0 if right)", "",
           lambda f: uncertainty.coverage_curve(radii(f), f.faces.likelihood).value, digits=4,
@@ -156,8 +163,7 @@ METRICS: tuple[Metric, ...] = (
           lambda f: score(f, distribution_scores.crps), **_DOWN),
     _sure("sharpness", "sharpness |Σ|^¼", "% of the box", lambda f: Pooled.of(lengths(f))),
     *(_sure(f"width_{p:g}", f"radius of regions that hold {p:g} %", "% of the box",
-            lambda f, p=p: distribution_scores.width_at_coverage(radii(f), lengths(f), p / 100),
-            **_DOWN) for p in (50, 90)),
+            partial(width, level=p / 100), **_DOWN) for p in (50, 90)),
     _sure("kl", "KL(labels || predicted density), whitened (0 if right)", "nats", whitened_kl,
           digits=4, **_DOWN),
     _sure("kl_published", "KL sum as published: KL(density || labels) / bin area", "",
@@ -173,7 +179,7 @@ METRICS: tuple[Metric, ...] = (
     _sure("pearson_published", "Pearson, bins as published", "",
           partial(pearson, per_bin=PER_BIN[0], published=True), by="entry of Σ", digits=2, **_UP),
     *(_sure(f"coverage_by_{name}", "inside the 90 % ellipse", "%",
-            lambda f, by=by: pooled_by(f, inside(f, 0.9), by, 100.0), by=by, digits=1)
+            partial(coverage_by, by=by), by=by, digits=1)
       for by, name in _BY.items()),
     *(metric for of in ("face", "landmark") for metric in (
         _trust(f"aurc_{of}", f"AURC of {of}s", "% of the box", partial(aurc, of=of),
@@ -182,20 +188,20 @@ METRICS: tuple[Metric, ...] = (
                partial(aurc, of=of, best=True), needs="covariance"),
         _trust(f"auroc_{of}", f"AUROC of the uncertainty, {of}s", "",
                partial(failure_auroc, of=of), needs="covariance", by="error above", **_UP))),
-    *(_trust(name, title, unit, partial(confidence, key=key), needs=needs, better=better)
-      for name, title, unit, key, needs, better in (
-        ("confidence_auroc", "AUROC of the confidence", "", "auroc", "confidence", "higher"),
-        ("confidence_calibration_error", "calibration error of the confidence", "",
-         "calibration_error", "confidence", "lower"),
-        ("confidence_gain_share", "gain in risk-coverage by confidence (1: the true order)", "",
-         "gain_share", "confidence", "higher"),
-        ("confidence_failed", "faces with an error of 5 % of the box or more", "share", "failed",
-         "confidence", None),
-        ("confidence_mean", "mean confidence", "", "mean_confidence", "confidence", None),
-        ("expected_error", "mean expected error", "% of the box", "expected_error",
-         "expected_error", None),
-        ("expected_error_gain_share", "gain in risk-coverage by expected error", "",
-         "gain_share_expected_error", "expected_error", "higher"))),
+    _confident("confidence_auroc", "AUROC of the confidence", "", partial(confidence, key="auroc"),
+               **_UP),
+    _confident("confidence_calibration_error", "calibration error of the confidence", "",
+           partial(confidence, key="calibration_error"), **_DOWN),
+    _confident("confidence_gain_share", "gain in risk-coverage by confidence (1: the true order)",
+           "", partial(confidence, key="gain_share"), **_UP),
+    _confident("confidence_failed", "faces with an error of 5 % of the box or more", "share",
+           partial(confidence, key="failed")),
+    _confident("confidence_mean", "mean confidence", "",
+           partial(confidence, key="mean_confidence")),
+    _trust("expected_error", "mean expected error", "% of the box",
+           partial(confidence, key="expected_error"), needs="expected_error"),
+    _trust("expected_error_gain_share", "gain in risk-coverage by expected error", "",
+           partial(confidence, key="gain_share_expected_error"), needs="expected_error", **_UP),
     _seen("visibility_accuracy", "accuracy of v̂ at 0.5", "", lambda f: Pooled.of(right(f)),
           **_UP),
     _seen("visibility_auroc", "area under ROC of v̂", "",
@@ -203,7 +209,7 @@ METRICS: tuple[Metric, ...] = (
     _seen("visibility_ap", "average precision, visible", "",
           lambda f: visibility.precision_recall(*f.visibility_pair).value, **_UP),
     _seen("visibility_ap_hidden", "average precision, hidden", "",
-          lambda f: visibility.precision_recall(*f.visibility_pair, "hidden").value, **_UP),
+          lambda f: hidden_precision_recall(f).value, **_UP),
     _seen("visibility_brier", "Brier score of v̂", "",
           lambda f: visibility.brier(*f.visibility_pair), **_DOWN),
     _seen("visibility_calibration_error", "calibration error of v̂", "",

@@ -14,6 +14,7 @@ from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.metrics import Evaluation, compute_metrics
 from luvli.evaluation.page import Part, Picture, png, write_page
 from luvli.evaluation.paper_tables import tables_beside_paper
+from luvli.evaluation.plot_style import PlotOptions
 from luvli.evaluation.registry import METRICS, NORMALIZERS, SECTIONS, get_metric, quoted
 from luvli.evaluation.report_file import write_parquet
 from luvli.evaluation.table import Table, interval, listed_names
@@ -53,7 +54,7 @@ def write_report(
 
 
 def pictures(
-    names: list[str], sets: list[LabelledFaces], options: plots.PlotOptions | None = None
+    names: list[str], sets: list[LabelledFaces], options: PlotOptions | None = None
 ) -> list[Picture]:
     """Plots of the registry; those that the likelihood has no method for are left out."""
     drawn = []

@@ -60,7 +60,7 @@ def nme_by_rank(
     groups = np.array_split(np.arange(len(cost)), min(bins, len(cost)))
     x = np.array([group.mean() + 1.0 for group in groups])
     y = np.array([cost[group].mean() for group in groups])
-    return Curve(x, y, count=np.array([len(group) for group in groups]))
+    return Curve(x, y, counts=np.array([len(group) for group in groups]))
 
 
 def face_uncertainty(

@@ -10,6 +10,7 @@ needs it; without the method that is refused by name.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import cache
 from math import pi
 from typing import Any, ClassVar, Self
@@ -37,7 +38,7 @@ class MissingMethod(InputError):
     """A likelihood has not the method that something needs."""
 
 
-class Elliptical:
+class Elliptical(ABC):
     """A distribution of locations with mean (..., 2) and covariance (..., 2, 2).
 
     Units are those of `mean`: heat-map, crop or image pixels.
@@ -87,9 +88,9 @@ class Elliptical:
     # -- radius: the same for every member of the family -----------------------------------
 
     @classmethod
+    @abstractmethod
     def radius_energy(cls, radius: Array) -> Array:
         """T2 as a function of the Mahalanobis radius."""
-        raise cls._without("radius_energy", "its density")
 
     @classmethod
     def radius_probability(cls, radius: ArrayLike) -> Any:

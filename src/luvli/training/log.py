@@ -121,7 +121,7 @@ class Log(Callback):
     def validation(self, stage: StageTrainer, name: str, metrics: Mapping[str, float]) -> None:
         """Metrics of one validation set after an epoch."""
         self._write("validation", stage, metrics, name)
-        self._watched = f"  {name} NME {metrics.get('nme_box', math.nan):.2f} %"
+        self._watched = f"  {name} NME_vis {metrics.get('nme_vis_box', math.nan):.2f} %"
         self.say(f"{stage.name} epoch {stage.epoch} done, {name}: {in_words(metrics)}")
 
     def sheet(self, stage: StageTrainer, image: ImageArray) -> None:
@@ -211,8 +211,8 @@ def mean_losses(parts: Sequence[Mapping[str, Tensor]], counter: StepCounter) -> 
 def in_words(metrics: Mapping[str, float]) -> str:
     """Metrics as people read them.
 
-    >>> in_words({"nme_box": 2.5, "visibility_accuracy": 0.91})
-    'NME_box 2.50 %, visibility accuracy 0.910'
+    >>> in_words({"nme_vis_box": 2.5, "visibility_accuracy": 0.91})
+    'NME_vis_box 2.50 %, visibility accuracy 0.910'
     """
     words = []
     for name, value in metrics.items():
@@ -252,7 +252,7 @@ def write_curves(folder: Path) -> None:
     panels = (  # axis label, kind of lines, what names a curve, value
         ("loss", "train", "stage", "loss"),
         ("learning rate", "train", "stage", "lr"),
-        ("validation NME_box (%)", "validation", "set", "nme_box"),
+        ("validation NME_vis, box (%)", "validation", "set", "nme_vis_box"),
     )
     with matplotlib.rc_context({"text.parse_math": False}):  # names may hold any sign
         figure = Figure(figsize=(7, 7), layout="constrained")

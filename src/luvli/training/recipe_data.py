@@ -146,6 +146,8 @@ class Data(Config):
     """side of the crop / longer side of the box"""
     cache: str | None = None
     """folder for decoded images; the user's cache folder by default"""
+    cache_crops: bool = True
+    """whether decoded faces are kept there; false decodes each image again in every epoch"""
 
     @field_validator("enlarge")
     @classmethod

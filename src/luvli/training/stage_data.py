@@ -165,7 +165,7 @@ def _crops(
         box_noise=part.source.box_noise,
         convention=recipe.network.crop,
         seed=seed,
-        cache=recipe.data.cache or True,
+        cache=recipe.data.cache_crops and (recipe.data.cache or True),
         skip_bad=part.source.skip_bad,
         track=_with_progress,
     )

@@ -15,7 +15,7 @@ from luvli.data.dataset import CropDataset
 from luvli.data.record import Visibility
 from luvli.drawing.faces import draw_face
 from luvli.drawing.sheet import contact_sheet
-from luvli.evaluation.accuracy import landmark_errors, mean_nme, nme
+from luvli.evaluation.accuracy import average_errors, landmark_errors, mean_nme, nme
 from luvli.evaluation.uncertainty import negative_log_likelihood, spread_root
 from luvli.evaluation.visibility import auroc, is_called_visible, labelled
 from luvli.faces import Faces
@@ -68,13 +68,14 @@ def validation_metrics(
 ) -> dict[str, float]:
     """Compare predictions with labels; lengths in percent of the named normaliser.
 
-    - `nme_box`, `nme_interocular`
+    - `nme_box`, `nme_interocular`: eq. 15, over all landmarks
+    - `nme_vis_box`, `nme_vis_interocular`: eq. 20, over the visible landmarks
     - `nll`: mean negative log-likelihood of the visible landmarks
     - `error_correlation`: Spearman's, of predicted spread and actual error
     - `visibility_accuracy`, and `visibility_base_rate`, that of the more frequent class
     - `hidden_found`, `visible_found`: share of the self-occluded (visible) landmarks called so
     - `occlusion_auroc`: of covered landmarks against those in plain sight
-    - `mean_shape_nme_box`: `mean_shape`, what `mean_shape_nme` gives
+    - `mean_shape_nme_vis_box`: `mean_shape`, what `mean_shape_nme` gives
 
     Those that the labels or the stage have nothing to measure for are left out: a heat-map stage
     (`with_likelihood` False) trains neither covariance nor visibility, most sets have no hidden
@@ -83,12 +84,15 @@ def validation_metrics(
     from scipy.stats import spearmanr
 
     faces, truth, visible = crops.faces, crops.truth, crops.classes > 0
-    box = mean_nme(nme(faces.points, truth, "box", visible, "visible"))
-    metrics: dict[str, float | None] = {"nme_box": box, "mean_shape_nme_box": mean_shape}
-    markup = faces.markup
+    markup, kinds = faces.markup, ["box"]
     if is_markup(markup) and get_markup(markup).size == truth.shape[1]:
-        errors = nme(faces.points, truth, "interocular", visible, "visible", markup=markup)
-        metrics["nme_interocular"] = mean_nme(errors) if np.isfinite(errors).any() else None
+        kinds.append("interocular")
+    metrics: dict[str, float | None] = {}
+    for kind in kinds:
+        errors = landmark_errors(faces.points, truth, kind, visible, markup=markup)
+        metrics[f"nme_{kind}"] = mean_nme(average_errors(errors))
+        metrics[f"nme_vis_{kind}"] = mean_nme(average_errors(errors, "visible"))
+    metrics["mean_shape_nme_vis_box"] = mean_shape
     if with_likelihood:
         density = faces.likelihood
         nll = negative_log_likelihood(faces.points, faces.covariance, truth, density, visible)
@@ -111,7 +115,8 @@ def validation_metrics(
 
 
 def mean_shape_nme(train: Sequence[CropDataset], watched: CropDataset) -> float:
-    """NME_box (percent) of always answering with the mean shape of plain training crops."""
+    """NME_vis (eq. 20, percent of the box) of always answering with the mean shape of plain
+    training crops."""
     shapes = np.concatenate([crops.plain_points() for crops in train])
     known = np.isfinite(shapes)
     shape = np.where(known, shapes, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
