@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -39,6 +40,7 @@ def rows(discs: Predictor) -> list[Row]:
                 occlusion=rng.uniform(size=(n, k)),
                 occlusion_trained=True,
                 confidence=np.array([0.25 + number / 8]),
+                eyes_closed=np.array([0.5 - number / 8]),
                 expected_error=np.array([2.5]),
                 accepted=np.array([number == 0]),
                 track=np.array([number + 3]),
@@ -69,6 +71,7 @@ def test_everything_that_a_file_holds_comes_back(
         "scores",
         "confidence",
         "expected_error",
+        "eyes_closed",
         "accepted",
         "track",
         "time",
@@ -80,6 +83,27 @@ def test_everything_that_a_file_holds_comes_back(
     if format == "coco":
         assert not back.covariance_trained
         np.testing.assert_array_equal(back.visibility, wanted.visibility > 0.5)
+
+
+@pytest.mark.parametrize("format", SUFFIXES)
+def test_measures_are_in_every_file(format: str, rows: list[Row], tmp_path: Path) -> None:
+    path = tmp_path / f"f{SUFFIXES[format]}"
+    write_results(path, [rows[2], *rows], format, measures=True)  # the first has no face
+    if format == "parquet":
+        table = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow").read_table(path)
+        cells = [row for row in table.to_pylist() if row["status"] == "face"]
+    elif format == "csv":
+        cells = list(csv.DictReader(path.read_text().splitlines()))
+    else:
+        content = json.loads(path.read_text())
+        faces = content["faces"] if format == "json" else content["annotations"]
+        cells = [face.get("attributes", face)["measures"] for face in faces]
+    assert len(cells) == 2
+    for row, cell in zip(rows, cells, strict=False):
+        for name, measure in row.faces.measures.items():
+            got = float(cell[name]), float(cell[f"{name}_std"])
+            np.testing.assert_allclose(got, (measure.value[0], measure.std[0]), atol=1e-5)
+    assert len(luvli.read(path)) == 2
 
 
 def test_folders_of_parts_and_single_points(rows: list[Row], tmp_path: Path) -> None:
@@ -106,7 +130,7 @@ def test_result_files_follow_the_schema(rows: list[Row], tmp_path: Path) -> None
     schema = json.loads((ROOT / "docs/faces.schema.json").read_text())
     check = jsonschema.Draft202012Validator(schema)
     failed = [Row("bad.jpg", rows[0].faces[:0], "bad.jpg is damaged."), Row("b", rows[0].faces[:0])]
-    write_results(tmp_path / "f.json", [*rows, *failed], "json")
+    write_results(tmp_path / "f.json", [*rows, *failed], "json", measures=True)
     content = json.loads((tmp_path / "f.json").read_text())
     check.validate(content)
     assert content["failed"] == ["bad.jpg is damaged."] and content["without_face"] == ["b"]

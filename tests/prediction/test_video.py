@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gc
 import json
 import resource
@@ -9,6 +10,7 @@ import struct
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 import luvli
 from luvli.errors import InputError
 from luvli.faces import Faces
+from luvli.image.read import read_image
 from luvli.prediction import tracking
 from luvli.prediction.executors import InProcess
 from luvli.prediction.inputs import Inputs
@@ -280,6 +283,32 @@ def test_live_frames_are_smoothed_without_delay(tmp_path: Path) -> None:
     files = sorted(p.name for p in (tmp_path / "out").glob("[!.]*"))
     assert files == ["camera-0-landmarks.mp4", "camera-0.json"]
     assert len(decoded(tmp_path / "out/camera-0-landmarks.mp4")) == 40
+
+
+# -- measures --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("settings", [{}, {"part_size": 12, "smooth": True}])
+def test_measures_of_a_video_over_time(
+    settings: dict[str, Any], discs: Predictor, tmp_path: Path
+) -> None:
+    """The table has the measures of the faces in the same run; the plot is a picture."""
+    pytest.importorskip("matplotlib", reason="needs matplotlib")
+    source = cut_clip(tmp_path / "a$x_.mp4", 36)
+    summary = run(discs, source, tmp_path / "out", measures=True, **settings)
+    names = ["a$x_-measures.csv", "a$x_-measures.png", "a$x_.json"]
+    assert sorted(path.name for path in summary.written) == names and not summary.failed
+    faces = luvli.read(tmp_path / "out/a$x_.json")
+    table = list(csv.DictReader((tmp_path / "out/a$x_-measures.csv").read_text().splitlines()))
+    assert [int(row["frame"]) for row in table] == list(range(36))
+    np.testing.assert_allclose([float(row["time"]) for row in table], faces.time)
+    assert {row["track"] for row in table} == {"1"}
+    for name, measure in faces.measures.items():
+        for column, wanted in ((name, measure.value), (f"{name}_std", measure.std)):
+            np.testing.assert_allclose(
+                [float(row[column]) for row in table], wanted, atol=2e-5, err_msg=name
+            )
+    assert read_image(tmp_path / "out/a$x_-measures.png").std() > 10
 
 
 # -- segments --------------------------------------------------------------------------------
