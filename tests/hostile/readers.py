@@ -269,4 +269,6 @@ def all_readers() -> dict[str, Reader]:
         _official(), _checkpoint(), _recipe(), _markup(), _video(".mp4", "libx264", True),
         _video(".mkv", "libx264", False), _video(".avi", "libx264", False), _upload(), _shard(),
     ]  # fmt: skip
-    return {reader.name: reader for reader in found}
+    from hostile.crafted import crafted_readers
+
+    return {reader.name: reader for reader in [*found, *crafted_readers()]}

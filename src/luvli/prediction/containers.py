@@ -156,7 +156,7 @@ def tar_entries(place: str) -> list[tuple[str, int, int, str]]:
                         error = _member_error(member, size)
                         entries.append((member.name, member.offset_data, member.size, error))
                     tar.members = []  # type: ignore[attr-defined]  # it would keep all of them
-        except (tarfile.TarError, OSError, ValueError) as error:
+        except (tarfile.TarError, OSError, ValueError, MemoryError, OverflowError) as error:
             why = f"{place} is not a whole tar ({brief(error)}): copy it again."
             if not entries:
                 raise InputError(why) from error

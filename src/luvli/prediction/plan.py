@@ -153,12 +153,12 @@ class OutputStems:
 
 def _shortened(part: str) -> str:
     """A name that leaves room for what outputs add to it; two long ones stay different."""
-    raw = os.fsencode(part)
+    raw = part.encode("utf-8", "surrogatepass")
     if len(raw) <= LONGEST:
         return part
     stem, suffix = os.path.splitext(part)  # noqa: PTH122
     digest = hashlib.blake2b(raw, digest_size=6).hexdigest()
-    start = os.fsencode(stem)[: LONGEST - 40].decode("utf-8", "ignore")
+    start = stem.encode("utf-8", "surrogatepass")[: LONGEST - 40].decode("utf-8", "ignore")
     return f"{start}-{digest}{suffix[:16]}"
 
 
