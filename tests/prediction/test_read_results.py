@@ -97,7 +97,10 @@ def test_measures_are_in_every_file(format: str, rows: list[Row], tmp_path: Path
     else:
         content = json.loads(path.read_text())
         faces = content["faces"] if format == "json" else content["annotations"]
-        cells = [face.get("attributes", face)["measures"] for face in faces]
+        measured = [face.get("attributes", face)["measures"] for face in faces]
+        cells = [{name: each["value"] for name, each in one.items()} for one in measured]
+        for cell, one in zip(cells, measured, strict=True):
+            cell |= {f"{name}_std": each["std"] for name, each in one.items()}
     assert len(cells) == 2
     for row, cell in zip(rows, cells, strict=False):
         for name, measure in row.faces.measures.items():

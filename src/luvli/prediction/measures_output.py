@@ -15,7 +15,7 @@ from luvli.files import whole_file
 from luvli.measures.measure import Measure
 from luvli.prediction.events import MIN_CONFIDENCE
 from luvli.prediction.parts import Row
-from luvli.prediction.writers import measure_columns, text_file
+from luvli.prediction.writers import face_dicts, measure_cells, text_file
 
 INTERVAL = 0.95
 """share of the true values that the plotted bands should hold"""
@@ -29,25 +29,17 @@ def write_measures(table: Path, plot: Path, rows: Iterable[Row]) -> Iterator[Row
     kinds: Mapping[str, Measure] = {}
     with text_file(table) as stream:
         for row in rows:
-            faces = row.faces
-            if len(faces):
-                kinds = faces.measures
-                columns = measure_columns(faces)
-                columns = {
-                    "confidence": faces.confidence,
-                    "eyes_closed": faces.eyes_closed,
-                } | columns
-                tracks = np.zeros(len(faces), int) if faces.track is None else faces.track
+            for face in face_dicts(row.faces, measures=True):
+                kinds = kinds or row.faces.measures
+                about = {name: face.get(name) for name in ("track", "confidence", "eyes_closed")}
+                cells = {"frame": row.frame, "time": row.time} | about | measure_cells(face)
                 if not header:
-                    header = ["frame", "time", "track", *columns]
+                    header = list(cells)
                     write_rows(stream, [header])
-                for i, track in enumerate(tracks.tolist()):
-                    values = {name: float(column[i]) for name, column in columns.items()}
-                    cells = ["" if np.isnan(v) else round(v, 5) for v in values.values()]
-                    write_rows(stream, [[row.frame, row.time, track, *cells]])
-                    one = series.setdefault(track, {})
-                    for name, value in ({"time": row.time or 0.0} | values).items():
-                        one.setdefault(name, array("d")).append(value)
+                write_rows(stream, [["" if cell is None else cell for cell in cells.values()]])
+                one = series.setdefault(face.get("track", 0), {})
+                for name, value in cells.items():
+                    one.setdefault(name, array("d")).append(np.nan if value is None else value)
             yield row
     if series:
         longest = max(series.values(), key=lambda one: len(one["time"]))

@@ -27,6 +27,7 @@ from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import require, unknown_choice
 from luvli.faces import FaceLandmarks, Faces
 from luvli.files import NOT_UTF8, PathLike, utf8, whole_file
+from luvli.measures.measure import Measures
 from luvli.prediction.containers import carried_columns
 from luvli.prediction.inputs import DRAWN
 from luvli.prediction.parts import Counts, Part, PartResult, Row, damaged, rounded
@@ -73,23 +74,20 @@ def drawing_name(path: str, stem: str) -> str:
 
 
 def face_dicts(faces: Faces, measures: bool = False) -> list[dict[str, Any]]:
-    """A JSON object for each face; with `measures` also value and standard deviation of each."""
+    """A JSON object for each face; with `measures` also those, as the server gives them."""
     fields = faces.to_dicts()
     if measures and fields:
-        known = measure_columns(faces)
+        known = faces.measures
         for i, face in enumerate(fields):
-            values = {name: round(float(column[i]), 5) for name, column in known.items()}
-            face["measures"] = {n: v if np.isfinite(v) else None for n, v in values.items()}
+            face["measures"] = Measures({name: each[i] for name, each in known.items()}).to_dict()
     return fields
 
 
-def measure_columns(faces: Faces) -> dict[str, Any]:
-    """(n,) of each measure, under the names NAME and NAME_std."""
-    columns = {}
-    for name, measure in faces.measures.items():
-        columns[name] = np.asarray(measure.value)
-        columns[f"{name}_std"] = np.asarray(measure.std)
-    return columns
+def measure_cells(face: dict[str, Any]) -> dict[str, float | None]:
+    """The measures of one face as columns NAME and NAME_std."""
+    measures = face.get("measures", {}).items()
+    return {f"{name}{end}": measure[key] for name, measure in measures
+            for end, key in (("", "value"), ("_std", "std"))}  # fmt: skip
 
 
 def json_record(row: Row, measures: bool = False) -> str:
@@ -172,7 +170,7 @@ def _csv_cells(row: Row, face: dict[str, Any]) -> dict[str, Any]:
     about = row_fields(row) | {"image": image_cell(row.image), "box_kind": "detector"}
     about |= dict(zip(("box_x0", "box_y0", "box_x1", "box_y1"), face["box"], strict=True))
     cells: dict[str, Any] = {name: about.get(name, face.get(name)) for name in names}
-    cells |= face.get("measures", {})
+    cells |= measure_cells(face)
     for j, ((x, y), visibility) in enumerate(zip(face["points"], face["visibility"], strict=True)):
         visible = x is not None and (visibility > 0.5 or not face["visibility_trained"])
         kind = Visibility.UNOCCLUDED if visible else Visibility.SELF_OCCLUDED
@@ -264,9 +262,9 @@ def face_table(rows: Sequence[Row], measures: bool = False) -> tuple[Any, list[i
     """
     arrow = require("pyarrow", "scale")
     schema = face_schema()
-    names = list(measure_columns(rows[0].faces[:0])) if measures else []
-    for name in names:
-        schema = schema.append(arrow.field(name, arrow.float64()))
+    for name in rows[0].faces[:0].measures if measures else ():
+        for column in (name, f"{name}_std"):
+            schema = schema.append(arrow.field(column, arrow.float64()))
     cells, origin = [], []
     for i, row in enumerate(rows):
         # names of files need not be words
@@ -274,7 +272,7 @@ def face_table(rows: Sequence[Row], measures: bool = False) -> tuple[Any, list[i
         for face in face_dicts(row.faces, measures) or [{}]:
             lists = {name: _flat(v) for name, v in face.items() if isinstance(v, list)}
             status = "failed" if row.error else "face" if face else "no face"
-            cells.append(face | lists | face.get("measures", {}) | about | {"status": status})
+            cells.append(face | lists | measure_cells(face) | about | {"status": status})
             origin.append(i)
     return arrow.Table.from_pylist(cells, schema), origin
 
