@@ -20,8 +20,8 @@ EXTRAS = {"demo": ("demo",), "dev": ("dev",), "server": ("serve", "video")}
 """the file's name and the extras in it; server is for the Dockerfiles"""
 BUILDS = re.compile(r"(torch|triton|cuda-|nvidia-)")
 """packages that differ from machine to machine"""
-HEAD = """# Written by tools/lock.py from pyproject.toml and constraints.txt. `make` and the Dockerfiles
-# install these packages with --require-hashes: any other file is refused.
+HEAD = """# Written by tools/lock.py from pyproject.toml and constraints.txt. `make` and the
+# Dockerfiles install these packages with --require-hashes: any other file is refused.
 """
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from hostile import mutate
 from hostile.label_readers import label_readers
 from hostile.reader import FACES, Reader, photograph
+from hostile.server_requests import request_reader
 
 # -- images ------------------------------------------------------------------------------------
 
@@ -205,22 +206,15 @@ def _upload() -> Reader:
         path.write_bytes(body + b"--cut\r\n" + boxes + b"--cut--\r\n")
 
     def read(path: Path) -> None:
-        import asyncio
-        from collections.abc import AsyncGenerator
-
-        from fastapi import Request
+        from starlette.datastructures import Headers
 
         from luvli.serving.schema import parse_boxes
         from luvli.serving.settings import Limits
-        from luvli.serving.upload import decode, read_upload
-
-        async def chunks() -> AsyncGenerator[bytes, None]:
-            yield path.read_bytes()
+        from luvli.serving.upload import decode, read_form
 
         limits = Limits()
-        kind = b"multipart/form-data; boundary=cut"
-        request = Request({"type": "http", "headers": [(b"content-type", kind)]})
-        upload = asyncio.run(read_upload(request, chunks(), limits))
+        kind = Headers({"content-type": "multipart/form-data; boundary=cut"})
+        upload = read_form(kind, path.read_bytes(), limits)
         if upload.boxes:
             parse_boxes(upload.boxes, len(upload.images))
         for name, data in upload.images:
@@ -268,6 +262,7 @@ def all_readers() -> dict[str, Reader]:
         _boxes(".csv"), _boxes(".json"), model_reader("onnx"), model_reader("safetensors"),
         _official(), _checkpoint(), _recipe(), _markup(), _video(".mp4", "libx264", True),
         _video(".mkv", "libx264", False), _video(".avi", "libx264", False), _upload(), _shard(),
+        request_reader(),
     ]  # fmt: skip
     from hostile.crafted import crafted_readers
 

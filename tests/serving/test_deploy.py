@@ -1,20 +1,30 @@
-"""The examples for production: a container file and a systemd unit, as far as they can be checked
-without a container or systemd running."""
+"""The examples for production: nginx in front of a server, and the container files and the systemd
+unit, as far as they can be checked without a container or systemd running."""
 
 from __future__ import annotations
 
+import http.client
 import json
+import os
 import re
 import shlex
 import shutil
+import socket
+import ssl
 import subprocess
+import time
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import typer
+from websockets.sync.client import connect
 
 from luvli.cli import app
+
+from .conftest import Server
+from .test_server import metrics
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs/serving"
@@ -70,3 +80,68 @@ def test_the_unit_is_what_systemd_takes(tmp_path: Path) -> None:
         ["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True, timeout=60
     )
     assert checked.returncode == 0 and not checked.stderr, checked.stderr
+
+
+@pytest.fixture
+def nginx(server: Server, tmp_path: Path) -> Iterator[int]:
+    """The nginx of docs/serving.md in front of a server; the port of its TLS."""
+    program = shutil.which("nginx") or "/usr/sbin/nginx"
+    if not Path(program).exists() or shutil.which("openssl") is None:
+        pytest.skip("needs nginx and openssl")
+    key, certificate = tmp_path / "faces.key", tmp_path / "faces.crt"
+    new = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1"]
+    names = ["-subj", "/CN=localhost", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run([*new, *names], check=True, capture_output=True)
+    example = re.search(r"```nginx\n(.*?)```", (ROOT / "docs/serving.md").read_text(), re.DOTALL)
+    assert example is not None
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = int(free.getsockname()[1])
+    text = example[1].replace("listen 443 ssl", f"listen 127.0.0.1:{port} ssl")
+    text = text.replace("http://127.0.0.1:8000", server.url).replace("/etc/nginx", str(tmp_path))
+    assert server.url in text and str(key) in text
+    folders = "".join(
+        f"{kind}_temp_path {tmp_path}/{kind};"
+        for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    config = tmp_path / "nginx.conf"
+    user = "user root; " if os.geteuid() == 0 else ""
+    head = f"{user}daemon off; pid {tmp_path}/pid; error_log stderr; events {{}}\n"
+    config.write_text(f"{head}http {{ access_log off; {folders}\n{text}}}\n")
+    command = [program, "-p", str(tmp_path), "-c", str(config)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            break
+        except OSError:
+            assert process.poll() is None, process.communicate()[1]
+            time.sleep(0.05)
+    yield port
+    process.terminate()
+    process.wait(60)
+
+
+def test_nginx_does_tls_and_holds_back_what_is_slow_or_too_large(
+    nginx: int, server: Server, image: bytes, tmp_path: Path
+) -> None:
+    context = ssl.create_default_context(cafile=str(tmp_path / "faces.crt"))
+
+    def ask(body: bytes) -> tuple[int, bytes]:
+        connection = http.client.HTTPSConnection("localhost", nginx, context=context, timeout=300)
+        connection.request("POST", "/v1/predict", body)
+        response = connection.getresponse()
+        return response.status, response.read()
+
+    status, body = ask(image)
+    assert status == 200 and len(json.loads(body)["faces"]) == 1
+    # a body that stops arriving is nginx's to wait for: the server never hears of it
+    head = b"POST /v1/predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999\r\n\r\nx"
+    plain = socket.create_connection(("127.0.0.1", nginx))
+    with context.wrap_socket(plain, server_hostname="localhost") as slow:
+        slow.sendall(head)
+        assert ask(image)[0] == 200
+        assert metrics(server)["luvli_buffered_bytes"] == 0
+    assert ask(bytes(21_000_000))[0] == 413
+    with connect(f"wss://localhost:{nginx}/v1/stream", ssl=context, max_size=None) as stream:
+        stream.send(image)
+        assert len(json.loads(stream.recv())["faces"]) == 1

@@ -202,6 +202,33 @@ def test_sigterm_answers_what_is_in_flight(start: Start, image: bytes) -> None:
     assert server.process.wait(120) == 0
 
 
+def test_the_exit_is_clean_while_the_network_still_runs(start: Start, image: bytes) -> None:
+    """Requests that take longer than the time after SIGTERM are cut off; no thread aborts the
+    process."""
+    server = limited(start, "drain_seconds=0.01", "max_batch=1")
+    with ThreadPoolExecutor(32) as pool:
+        asked = [pool.submit(attempt, server.url, image) for _ in range(32)]
+        wait_until(lambda: any(one.done() for one in asked))
+        assert server.stop() == 0
+        assert {one.result() for one in asked} <= {0, 200, 500, 503}
+
+
+def test_a_form_that_takes_long_to_parse_stops_nobody(start: Start) -> None:
+    """8 MB of beginnings of boundaries, which the parser looks at one by one."""
+    server = limited(start, "request_seconds=1000")
+    begin = b'--cut\r\nContent-Disposition: form-data; name="a"; filename="a"\r\n\r\n'
+    body = begin + b"\r\n--cut-" * 1_000_000 + b"\r\n--cut--\r\n"
+    form = {"Content-Type": "multipart/form-data; boundary=cut"}
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(server.ask, "POST", "/v1/predict", body, form)
+        answers = 0
+        while not asked.done():
+            held = metrics(server)["luvli_buffered_bytes"]
+            answers += held == len(body)  # it has arrived, and is being parsed
+        assert asked.result()[0] == 415
+    assert answers > 0
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the workers in Linux's /proc")
 def test_workers_share_counters_and_a_killed_one_is_replaced(start: Start, image: bytes) -> None:
     server = start("--workers", "2", "--threads", "1")
