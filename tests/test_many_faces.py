@@ -69,6 +69,19 @@ def test_parts_by_name_are_those_of_single_faces(rng: np.random.Generator) -> No
     assert faces[["left_eye", "chin"]].points.shape == (3, 7, 2)
 
 
+def test_landmarks_outside_the_image(rng: np.random.Generator) -> None:
+    faces = some_faces(rng, 2)
+    assert faces.in_image is None and faces[0].in_image is None
+    points = faces.points.copy()
+    points[:, :3] = [[-0.5, 0.0], [-0.6, 5.0], [49.5, 5.0]]
+    points[:, 3:] = 20.0
+    sized = replace(faces, points=points, image_size=[[50, 40], [60, 40]])
+    assert sized.in_image is not None
+    assert sized.in_image[:, :4].tolist() == [[True, False, False, True], [True, False, True, True]]
+    assert sized[1].in_image.tolist() == sized.in_image[1].tolist()
+    assert sized.transform(affine.mirror(9)).in_image is None  # another image
+
+
 def test_nothing_has_the_right_shapes() -> None:
     none = Faces.empty("wflw98")
     assert not none and none.points.shape == (0, 98, 2) and none.covariance.shape == (0, 98, 2, 2)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from luvli.data.formats import read_pts
 from luvli.errors import InputError
 from luvli.image import Box, detect_faces, get_detector
-from luvli.image.detect import _asks_for_more, box_features, tight_box
+from luvli.image.detect import YuNet, _hints, box_features, tight_box
 from luvli.image.known_boxes import BoxesFromFile, WholeImage
 
 ImageArray = NDArray[np.uint8]
@@ -60,6 +60,45 @@ def test_a_small_face_in_a_large_picture(astronaut: ImageArray, face: Box) -> No
     expected = face.scaled(0.4)
     moved = Box(expected.x0 + 1700, expected.y0 + 900, expected.x1 + 1700, expected.y1 + 900)
     assert detect_faces(canvas)[0].iou(moved) > 0.6
+
+
+def test_tiles_find_small_faces_once_wherever_they_are(astronaut: ImageArray, face: Box) -> None:
+    """50 pixels of 3000: too small for a look at the whole image; some lie across two tiles."""
+    canvas = np.full((1500, 3000, 3), 120, np.uint8)
+    factor = 50 / face.size
+    small = resized(astronaut, factor)
+    expected = []
+    for x, y in ((5, 5), (930, 20), (880, 900), (1700, 700), (2700, 1200), (1400, 1380)):
+        part = canvas[y : y + len(small), x : x + small.shape[1]]
+        part[:] = small[: part.shape[0], : part.shape[1]]
+        x0, y0, x1, y1 = face.scaled(factor)
+        expected.append(Box(x0 + x, y0 + y, x1 + x, y1 + y))
+    assert len(detect_faces(canvas)) < len(expected)
+    found = detect_faces(canvas, small_faces=True)
+    assert len(found) == len(expected)
+    assert all(max(box.iou(other) for other in found) > 0.6 for box in expected)
+
+
+def test_a_second_face_is_looked_for_where_it_may_be(
+    astronaut: ImageArray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One face and one weak candidate: the second look is at a part of the image."""
+    canvas = np.full((900, 900, 3), 120, np.uint8)
+    canvas[:400, :400] = resized(astronaut[40:240, 120:320], 2.0)
+    small = resized(astronaut, 0.25)
+    canvas[700 : 700 + len(small), 700 : 700 + small.shape[1]] = small
+    shown: list[tuple[int, ...]] = []
+    run = YuNet._look_at
+
+    def noted(self: YuNet, image: ImageArray, window: tuple[int, int, int, int]) -> object:
+        shown.append(window)
+        return run(self, image, window)
+
+    monkeypatch.setattr(YuNet, "_look_at", noted)
+    found = detect_faces(canvas)
+    assert len(found) == 2 and len(shown) == 1
+    x0, y0, x1, y1 = shown[0]
+    assert x0 < 740 < 770 < x1 and y0 < 710 < 740 < y1 and (x1 - x0, y1 - y0) == (320, 320)
 
 
 @pytest.mark.parametrize("view", [0, 1, 2], ids=["mirrored", "turned", "turned back"])
@@ -179,7 +218,7 @@ def test_a_faint_hint_counts_where_it_is_small(
     face, hint = np.zeros((2, 15))
     face[[2, 3, 14]] = 200, 250, 0.9
     hint[[0, 2, 3, 14]] = 400, head, head, score
-    assert _asks_for_more(np.stack([face, hint]), pixel) is asks
+    assert _hints(np.stack([face, hint]), pixel).tolist() == [False, asks]
     hint[0] = 50  # part of the face itself
     hint[1] = 50
-    assert not _asks_for_more(np.stack([face, hint]), pixel)
+    assert not _hints(np.stack([face, hint]), pixel).any()

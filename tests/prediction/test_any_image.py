@@ -121,7 +121,7 @@ def test_impossible_boxes_are_refused(discs: Predictor, box: tuple[float, ...], 
         discs.predict(disc_image([DISC]), boxes=[box])
 
 
-def test_unlikely_boxes_raise_a_warning(discs: Predictor) -> None:
+def test_unlikely_boxes_raise_a_warning(discs: Predictor, tmp_path: Path) -> None:
     image = disc_image([DISC])
     with pytest.warns(BoxWarning, match="too long for a face") as told:
         discs.predict(image, boxes=[(40, 70, 160, 90)])
@@ -131,6 +131,10 @@ def test_unlikely_boxes_raise_a_warning(discs: Predictor) -> None:
     # x, y, width, height taken for corners: still a box, but not the one the landmarks fill
     with pytest.warns(BoxWarning, match="does not fit"):
         discs.predict(image, boxes=[(20, 20, 115, 190)])
+    path = tmp_path / "face.png"
+    write_image(path, image)
+    with pytest.warns(BoxWarning, match=r"box 0 of .*face\.png .* does not fit"):
+        discs.predict(path, boxes=[(20, 20, 115, 190)])
     with pytest.raises(InputError, match=r"\[\[x0, y0, x1, y1\]\]"):
         as_boxes([70, 50, 130, 110])  # type: ignore[list-item]
 

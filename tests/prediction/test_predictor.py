@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 import luvli
 from luvli.errors import InputError
 from luvli.faces import Faces
+from luvli.image import affine
 from luvli.image.box import Box
 from luvli.image.write import write_image
 from luvli.prediction.predictor import Predictor
+from luvli.prediction.rotations import turn_affine
 
 from .conftest import SHAPE, disc_image
 
@@ -59,6 +61,23 @@ def test_batches_are_the_same_faster(discs: Predictor) -> None:
     assert together == [discs.predict(image) for image in images]
     with pytest.raises(InputError, match="lists of boxes"):
         discs.predict_batch(images, boxes=[[]])
+
+
+@pytest.mark.parametrize("turn", [1, 2, 3])
+def test_images_on_their_side_are_turned_where_no_face_is_trusted(
+    astronaut: NDArray[np.uint8], turn: int
+) -> None:
+    model = luvli.load("luvli-68-fast", threads=1)
+    upright = model.predict(astronaut)[0]
+    turned = np.ascontiguousarray(np.rot90(astronaut, turn))
+    height, width = astronaut.shape[:2]
+    (face,) = model.predict(turned)
+    wanted = affine.apply(turn_affine(turn, width, height), upright.points)
+    assert np.abs(face.points - wanted).max() < 0.1 * upright.box[3] - 0.1 * upright.box[1]
+    assert face.confidence is not None and face.confidence > 0.5
+    without = model.predict(turned, try_rotations=False)
+    assert not without or without.confidence.max() < 0.5
+    assert model.predict(turned, try_rotations=True)[0] == face
 
 
 def test_scores_below_the_limit_are_left_out(discs: Predictor) -> None:

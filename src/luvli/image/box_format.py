@@ -38,11 +38,13 @@ def as_boxes(
     box_format: BoxFormat = "xyxy",
     relative: bool = False,
     size: tuple[int, int] | None = None,
+    name: str = "",
 ) -> list[Box]:
     """Boxes given as `Box`, or as rows of four numbers.
 
     `relative` rows are shares of the image's width and height, 0..1, and need its `size`
-    (width, height). With a size, boxes that lie outside the image are refused.
+    (width, height). With a size, boxes that lie outside the image are refused. `name` is the
+    image's, for warnings.
 
     >>> as_boxes([[10, 20, 30, 40]], "xywh")
     [Box(x0=10.0, y0=20.0, x1=40.0, y1=60.0, score=1.0)]
@@ -60,7 +62,7 @@ def as_boxes(
     ]
     if size is not None and min(size) > 0:
         for number, box in enumerate(checked):
-            _check(box, number, size, relative, box_format)
+            _check(box, number, size, relative, box_format, name)
     return checked
 
 
@@ -96,13 +98,18 @@ def _box(
 
 
 def _check(
-    box: Box, number: int, size: tuple[int, int], relative: bool, box_format: BoxFormat
+    box: Box,
+    number: int,
+    size: tuple[int, int],
+    relative: bool,
+    box_format: BoxFormat,
+    name: str,
 ) -> None:
     width, height = size
-    edges = [round(edge, 2) for edge in box]
+    what = _described(box, number, name)
     if not relative and max(box) <= 1.5 and min(size) > 8:
         raise InputError(
-            f"box {number} {edges} is smaller than two pixels: shares of the image's sides need "
+            f"{what} is smaller than two pixels: shares of the image's sides need "
             "relative_boxes=True."
         )
     frame = Box(-0.5, -0.5, width - 0.5, height - 0.5)
@@ -112,18 +119,22 @@ def _check(
     if inside == 0:
         fix = "relative_boxes=True is for shares, 0..1" if relative else _HINTS[box_format]
         raise InputError(
-            f"box {number} {edges} lies outside the image of {width} x {height} pixels: check "
+            f"{what} lies outside the image of {width} x {height} pixels: check "
             f"its order and scale; {fix}."
         )
     if inside < 0.25:
         where = f"mostly outside the image of {width} x {height} pixels"
-        _warn(f"box {number} {edges} lies {where}", box_format)
+        _warn(f"{what} lies {where}", box_format)
     elif not 1 / _SLIM < box.width / box.height < _SLIM:
-        _warn(f"box {number} {edges} is too long for a face", box_format)
+        _warn(f"{what} is too long for a face", box_format)
 
 
 def warn_of_misfits(
-    boxes: Sequence[Box], points: Floats, confidence: Floats, box_format: BoxFormat = "xyxy"
+    boxes: Sequence[Box],
+    points: Floats,
+    confidence: Floats,
+    box_format: BoxFormat = "xyxy",
+    name: str = "",
 ) -> None:
     """Warn where the landmarks (n, k, 2) fill another box than the one that was given, or where
     the confidence (n,), NaN where unknown, says that there is hardly a face."""
@@ -131,13 +142,17 @@ def warn_of_misfits(
         low, high = landmarks.min(axis=0), landmarks.max(axis=0)
         if not (high > low).all():
             continue
-        edges = [round(edge, 2) for edge in box]
         fit = box.iou(Box(low[0], low[1], high[0], high[1]))
+        what = _described(box, number, name)
         if fit < _MISFIT:
-            what = f"does not fit the landmarks found in it (IoU {fit:.2f})"
-            _warn(f"box {number} {edges} {what}", box_format)
+            _warn(f"{what} does not fit the landmarks found in it (IoU {fit:.2f})", box_format)
         elif sure < _DOUBTFUL:
-            _warn(f"box {number} {edges} hardly holds a face (confidence {sure:.2f})", box_format)
+            _warn(f"{what} hardly holds a face (confidence {sure:.2f})", box_format)
+
+
+def _described(box: Box, number: int, name: str) -> str:
+    where = f" of {name}" if name else ""
+    return f"box {number}{where} {[round(edge, 2) for edge in box]}"
 
 
 def _warn(what: str, box_format: BoxFormat) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import pairwise
 from typing import Literal, Protocol
 
 import numpy as np
@@ -28,6 +29,8 @@ SMALL, LARGE = 320, 960
 """Longest side, in pixels, of what YuNet is shown: the image brought to the small size, which
 finds faces that fill it, and, from 480 pixels on and where it is needed, brought down to at
 most the large size, which finds small faces."""
+TILE_OVERLAP = 160
+"""pixels that two neighbouring tiles of a large image share, with `small_faces`"""
 
 MIN_SCORE = 0.6
 """what counts as a face unless the user says otherwise"""
@@ -37,6 +40,10 @@ _HINT_SCORE, _SMALL_HINT_SCORE, _SMALL_HEAD = 0.1, 0.04, 50.0
 """A candidate of the first score in the first look, away from every face, asks for the second
 look; of the second score, if it is a head of at most so many pixels in the first look: small faces
 are hardly seen there. `benchmarks/recall.py` counts what is found so."""
+_CROWD, _WINDOW = 2, 3.0
+"""Where there are no more faces and candidates than `_CROWD`, the candidates are looked at in
+windows of at least `SMALL` pixels and of 3 times the head's size. In a crowd more faces are likely
+than the first look shows: there the second look is at the whole image."""
 
 _BORDERED, _BORDER, _GAMMA = 480, 0.3, 0.4
 _TURNS, _TURNED_SCALE = (20.0, -20.0), 0.85
@@ -84,11 +91,12 @@ def get_detector(name: str, small_faces: bool = False) -> Detector:
 class YuNet:
     """The default detector. Safe to call from several threads at once.
 
-    The first look is at the image brought to 320 pixels. Images above 480 get a second one,
-    at up to 960, if the first has found no face or a hint of another, or always, with
-    `small_faces`. Where no face is found at all, last looks follow: with a border around the
-    image, at a brightened one, at its mirror image and at turned ones. Whatever the image's
-    size, what is allocated stays below some 100 MB.
+    The first look is at the image brought to 320 pixels. Images above 480 get a second one, at up
+    to 960: of the whole image if the first has found no face, and of the surroundings of what may
+    be another face. With `small_faces` it is always of the whole image, and images above 960
+    pixels are also searched in overlapping tiles of full resolution. Where no face is found at
+    all, last looks follow: with a border around the image, at a brightened one, at its mirror
+    image and at turned ones. Whatever the image's size, what is allocated stays below some 100 MB.
     """
 
     def __init__(self, small_faces: bool = False, box_map: BoxMap = "300w") -> None:
@@ -96,25 +104,60 @@ class YuNet:
         self.edges = _BOX_MAPS[box_map]
         self._network = _one_network()
 
-    def __call__(self, image: ImageArray, name: str = "") -> list[Box]:
-        return [tight_box(row, self.edges) for row in self.detect_raw(image)]
+    def __call__(self, image: ImageArray, name: str = "", thorough: bool = True) -> list[Box]:
+        return [tight_box(row, self.edges) for row in self.detect_raw(image, thorough)]
 
-    def detect_raw(self, image: ImageArray) -> Rows:
-        """What YuNet finds, (n, 15) in image pixels, doubles left out, best score first."""
+    def detect_raw(self, image: ImageArray, thorough: bool = True) -> Rows:
+        """What YuNet finds, (n, 15) in image pixels, doubles left out, best score first; not
+        `thorough`: without the last looks."""
         longest = max(image.shape[:2])
-        # Large images are shrunk once, and every look starts from there.
+        # Large images are shrunk once, and every look but that in tiles starts from there.
         start = image if longest <= LARGE else _resized(image, LARGE)
         first = self._look(start, SMALL, _SMALL_HINT_SCORE)
         rows = without_doubles(first[first[:, 14] >= _MIN_REPORTED])
-        side = max(start.shape[:2])
-        if side > 1.5 * SMALL and (self.small_faces or _asks_for_more(first, side / SMALL)):
-            closer = self._look(start, side, _MIN_REPORTED)
-            rows = without_doubles(np.concatenate([rows, closer]))
-        if not (rows[:, 14] >= MIN_SCORE).any():
+        if max(start.shape[:2]) > 1.5 * SMALL:
+            closer = self._look_closer(start, first)
+            rows = without_doubles(np.concatenate([rows, closer])) if len(closer) else rows
+        if thorough and not (rows[:, 14] >= MIN_SCORE).any():
             last = self._look_with_border(start), self._look_brightened(start)
             moved = (self._look_through(start, way) for way in _other_views(start))
             rows = without_doubles(np.concatenate([rows, *last, *moved]))
-        return _moved(rows, image.shape[1] / start.shape[1], image.shape[0] / start.shape[0])
+        rows = _moved(rows, image.shape[1] / start.shape[1], image.shape[0] / start.shape[0])
+        if self.small_faces and longest > LARGE:
+            rows = without_doubles(np.concatenate([rows, *self._look_in_tiles(image)]))
+        return rows
+
+    def _look_closer(self, image: ImageArray, first: Rows) -> Rows:
+        """The second look, where the first one asks for it: at the whole image, or at windows
+        around the few candidates that may be faces."""
+        side = max(image.shape[:2])
+        sure = first[:, 14] >= MIN_SCORE
+        hints = without_doubles(first[_hints(first, side / SMALL)])
+        crowd = len(hints) + len(without_doubles(first[sure])) > _CROWD
+        if self.small_faces or not sure.any() or crowd:
+            return self._look(image, side, _MIN_REPORTED)
+        found = [np.empty((0, 15))]
+        for row in hints:
+            found.append(self._look_at(image, _window(row, image)))
+        return np.concatenate(found)
+
+    def _look_at(self, image: ImageArray, window: tuple[int, int, int, int]) -> Rows:
+        """Candidates in a window x0, y0, x1, y1 of the image, shown with at most `SMALL` pixels."""
+        x0, y0, x1, y1 = window
+        part = image[y0:y1, x0:x1]
+        rows = self._look(part, min(SMALL, max(part.shape[:2])), _MIN_REPORTED)
+        return _shifted(rows, x0, y0)
+
+    def _look_in_tiles(self, image: ImageArray) -> Iterator[Rows]:
+        """Candidates in overlapping tiles of `LARGE` pixels. A face counts in the tile whose core
+        holds its centre: there it is not cut, unless it is larger than the overlap."""
+        height, width = image.shape[:2]
+        for top, (low_y, high_y) in _tiles(height):
+            for left, (low_x, high_x) in _tiles(width):
+                tile = np.ascontiguousarray(image[top : top + LARGE, left : left + LARGE])
+                rows = _shifted(self._network(tile, _MIN_REPORTED), left, top)
+                x, y = (rows[:, :2] + rows[:, 2:4] / 2).T
+                yield rows[(x >= low_x) & (x < high_x) & (y >= low_y) & (y < high_y)]
 
     def _look(self, image: ImageArray, side: int, min_score: float) -> Rows:
         """Candidates, in the image's pixels, when its longest side is shown as `side` pixels."""
@@ -128,8 +171,7 @@ class YuNet:
         edge = round(_BORDER * max(inner.shape[:2]))
         padded = np.pad(inner, ((edge, edge), (edge, edge), (0, 0)), mode="edge")
         rows = self._network(padded, _MIN_REPORTED)
-        rows[:, :2] -= edge
-        rows[:, 4:14] -= edge
+        rows = _shifted(rows, -edge, -edge)
         return _moved(rows, image.shape[1] / inner.shape[1], image.shape[0] / inner.shape[0])
 
     def _look_brightened(self, image: ImageArray) -> Rows:
@@ -190,12 +232,40 @@ def _moved(rows: Rows, x: float, y: float) -> Rows:
     return moved
 
 
-def _asks_for_more(rows: Rows, pixel: float = 1.0) -> bool:
-    """Whether no face is sure, or something lies beside the sure ones that may be one. `pixel` is
-    the side of a pixel of the first look."""
+def _shifted(rows: Rows, x: float, y: float) -> Rows:
+    """Rows of a part of an image that begins at x, y, in pixels of the image."""
+    rows[:, :2] += (x, y)
+    rows[:, 4:14] += np.tile((x, y), 5)
+    return rows
+
+
+def _tiles(length: int) -> Iterator[tuple[int, tuple[float, float]]]:
+    """Along one side: where each tile begins, and the core (low, high) that only it answers for.
+
+    >>> [start for start, _ in _tiles(1800)]
+    [0, 420, 840]
+    """
+    count = 1 if length <= LARGE else -(-(length - TILE_OVERLAP) // (LARGE - TILE_OVERLAP))
+    starts = [round(i * (length - LARGE) / max(count - 1, 1)) for i in range(count)]
+    borders = [(a + b + LARGE) / 2 for a, b in pairwise(starts)]
+    return zip(starts, pairwise([-np.inf, *borders, np.inf]), strict=True)
+
+
+def _window(row: NDArray[np.float64], image: ImageArray) -> tuple[int, int, int, int]:
+    """The window x0, y0, x1, y1 of the image around a candidate, moved inside as far as it can."""
+    side = round(max(SMALL, _WINDOW * max(row[2], row[3])))
+    spans = []
+    for centre, length in zip(row[:2] + row[2:4] / 2, image.shape[1::-1], strict=True):
+        start = min(max(0, round(centre - side / 2)), max(0, length - side))
+        spans.append((start, min(length, start + side)))
+    (x0, x1), (y0, y1) = spans
+    return x0, y0, x1, y1
+
+
+def _hints(rows: Rows, pixel: float = 1.0) -> NDArray[np.bool_]:
+    """(n,) which candidates lie beside the sure faces and may be faces. `pixel` is the side of a
+    pixel of the first look."""
     sure = rows[:, 14] >= MIN_SCORE
-    if not sure.any():
-        return True
     small = rows[:, 2] * rows[:, 3] <= (_SMALL_HEAD * pixel) ** 2
     hint = ~sure & (small | (rows[:, 14] >= _HINT_SCORE))
     hints, faces = rows[hint, None], rows[None, sure]
@@ -203,7 +273,8 @@ def _asks_for_more(rows: Rows, pixel: float = 1.0) -> bool:
     high = np.minimum(hints[..., :2] + hints[..., 2:4], faces[..., :2] + faces[..., 2:4])
     shared = np.prod(np.maximum(high - low, 0), axis=2)
     smaller = np.minimum(np.prod(hints[..., 2:4], axis=2), np.prod(faces[..., 2:4], axis=2))
-    return bool((shared < 0.5 * smaller).all(axis=1).any())
+    hint[hint] = (shared < 0.5 * smaller).all(axis=1)
+    return hint
 
 
 def tight_box(row: NDArray[np.float64], edges: NDArray[np.float64] | None = None) -> Box:
@@ -271,7 +342,7 @@ def box_map(detector: DetectorName) -> NDArray[np.float64]:
     return _BOX_MAPS["open" if detector == "yunet-open" else "300w"]
 
 
-_VERSION = f"{WEIGHTS} looks 4"
+_VERSION = f"{WEIGHTS} looks 5"
 """counts up with every change of where and how the network is shown an image"""
 DETECTORS = {
     "yunet": f"{_VERSION} {_EDGES.tolist()}",

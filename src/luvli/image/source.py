@@ -65,6 +65,13 @@ def plain_source(
     )
 
 
+def name_of(image: Any) -> str:
+    """What to call an image in a sentence: its path, or "" where it has none."""
+    name = image if isinstance(image, str | os.PathLike) else getattr(image, "name", None)
+    name = name or getattr(image, "filename", None)
+    return str(name) if isinstance(name, str | os.PathLike) else ""
+
+
 def _from_file(stream: Any) -> bytes:
     try:
         data = stream.read()

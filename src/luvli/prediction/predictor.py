@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,23 +21,25 @@ from luvli.image import affine
 from luvli.image.box import Box
 from luvli.image.box_format import Boxes, BoxFormat, as_boxes, warn_of_misfits
 from luvli.image.crop import Crop
-from luvli.image.detect import LARGE, MIN_SCORE, Detector, get_detector
+from luvli.image.detect import LARGE, MIN_SCORE, Detector, YuNet, get_detector
 from luvli.image.photograph import Photograph
 from luvli.image.read import ImageArray, ImageSource, Reduced, read_image
-from luvli.image.source import AnyImage, Color, image_size, plain_source
+from luvli.image.source import AnyImage, Color, image_size, name_of, plain_source
 from luvli.markup import get_markup, is_markup
 from luvli.models import model_names, read_card
 from luvli.network.backend import Backend, Windows
 from luvli.network.licence import is_open
 from luvli.network.model_info import ModelInfo
-from luvli.prediction import refine
+from luvli.prediction import refine, rotations
 from luvli.prediction.backends import BackendName, open_backend
-from luvli.prediction.rotations import detect_turned
+from luvli.prediction.rotations import TURNS, TryRotations, detect_turned
 from luvli.trust.trust import Trust
 
 if TYPE_CHECKING:
     from luvli.prediction.tracking import Stream, TrackedFrame
 
+
+T = TypeVar("T")
 
 BATCH = 32
 """faces that go through the network together"""
@@ -178,7 +180,7 @@ class Predictor:
         color: Color = "rgb",
         box_format: BoxFormat = "xyxy",
         relative_boxes: bool = False,
-        try_rotations: bool = False,
+        try_rotations: TryRotations = "auto",
         white_level: int | None = None,
         min_confidence: float = 0.0,
     ) -> Faces:
@@ -193,7 +195,8 @@ class Predictor:
             color: channel order of arrays and tensors; "bgr" for OpenCV frames.
             box_format: "xyxy" (corners), "xywh" or "cxcywh" (corner or centre, then width, height).
             relative_boxes: whether boxes are fractions of the image's width and height, 0..1.
-            try_rotations: detect faces in all four orientations of the image.
+            try_rotations: look for faces in all four orientations of the image: True, False, or
+                "auto": where there is no face with a confidence of 0.5 or more.
             min_confidence: leave out faces with less confidence, 0..1.
             white_level: value of white in a uint16 array; 4095 for a camera of 12 bits.
 
@@ -215,14 +218,16 @@ class Predictor:
     def predict_batch(
         self, images: Sequence[AnyImage], boxes: Sequence[Boxes] | None = ...,
         min_score: float = ..., *, color: Color = ..., box_format: BoxFormat = ...,
-        relative_boxes: bool = ..., try_rotations: bool = ..., white_level: int | None = ...,
+        relative_boxes: bool = ..., try_rotations: TryRotations = ...,
+        white_level: int | None = ...,
         min_confidence: float = ..., errors: Literal["raise"] = ...,
     ) -> list[Faces]: ...  # fmt: skip
     @overload
     def predict_batch(
         self, images: Sequence[AnyImage], boxes: Sequence[Boxes] | None = ...,
         min_score: float = ..., *, color: Color = ..., box_format: BoxFormat = ...,
-        relative_boxes: bool = ..., try_rotations: bool = ..., white_level: int | None = ...,
+        relative_boxes: bool = ..., try_rotations: TryRotations = ...,
+        white_level: int | None = ...,
         min_confidence: float = ..., errors: Literal["return"],
     ) -> list[Faces | InputError]: ...  # fmt: skip
     def predict_batch(
@@ -234,7 +239,7 @@ class Predictor:
         color: Color = "rgb",
         box_format: BoxFormat = "xyxy",
         relative_boxes: bool = False,
-        try_rotations: bool = False,
+        try_rotations: TryRotations = "auto",
         white_level: int | None = None,
         min_confidence: float = 0.0,
         errors: Literal["raise", "return"] = "raise",
@@ -259,37 +264,61 @@ class Predictor:
         if min_confidence and self.info.trust is None:
             raise InputError(f"{self.info.name} gives no confidence: leave min_confidence out.")
 
-        def preprocess(i: int) -> CroppedFaces | InputError:
+        sources: dict[int, ImageSource] = {}
+
+        def preprocess(i: int, turns: Sequence[int]) -> CroppedFaces | InputError:
             try:
-                source = plain_source(images[i], color, white_level)
+                if i not in sources:  # an open file can be read once
+                    sources[i] = plain_source(images[i], color, white_level)
+                source = sources[i]
                 rows = None if boxes is None else boxes[i]
                 if rows is not None:
-                    rows = as_boxes(rows, box_format, relative_boxes, image_size(source))
-                return self.preprocess(source, rows, min_score, "", try_rotations)
+                    size = image_size(source)
+                    rows = as_boxes(rows, box_format, relative_boxes, size, name_of(images[i]))
+                return self.preprocess(source, rows, min_score, "", turns)
             except InputError as error:
                 if errors == "raise":
                     raise
                 return error
 
-        workers = min(self.backend.threads, len(images))
-        if workers > 1:
-            with ThreadPoolExecutor(workers) as pool:
-                prepared = list(pool.map(preprocess, range(len(images))))
-        else:
-            prepared = [preprocess(i) for i in range(len(images))]
+        everything = list(range(len(images)))
+        turns = TURNS if try_rotations is True else (0,)
+        prepared = self._mapped(lambda i: preprocess(i, turns), everything)
         cropped = [one for one in prepared if isinstance(one, CroppedFaces)]
         predictions = iter(self.predict_cropped(cropped) if cropped else [])
-        results: list[Faces | InputError] = []
-        for i, one in enumerate(prepared):
-            if isinstance(one, InputError):
-                results.append(one)
+        results: list[Faces | InputError] = [
+            one if isinstance(one, InputError) else next(predictions) for one in prepared
+        ]
+        if boxes is None and try_rotations == "auto":
+            doubtful = [i for i in everything if rotations.is_doubtful(results[i])]
+            tried = self._mapped(lambda i: preprocess(i, TURNS[1:]), doubtful)
+            again = {
+                i: one
+                for i, one in zip(doubtful, tried, strict=True)
+                if isinstance(one, CroppedFaces) and one.boxes
+            }
+            turned = self.predict_cropped(list(again.values())) if again else []
+            for i, upright in zip(again, turned, strict=True):
+                results[i] = results[i] if rotations.is_doubtful(upright) else upright
+        for i, faces in enumerate(results):
+            if isinstance(faces, InputError):
                 continue
-            faces = next(predictions)
             # a `Box` knows its corners; rows of four numbers may be meant in another way
             if boxes is not None and len(faces) and not isinstance(boxes[i][0], Box):
-                warn_of_misfits(one.boxes, faces.points, faces.confidence, box_format)
-            results.append(faces[faces.confidence >= min_confidence] if min_confidence else faces)
+                rows = [Box(*box) for box in faces.boxes.tolist()]
+                name = name_of(images[i])
+                warn_of_misfits(rows, faces.points, faces.confidence, box_format, name)
+            if min_confidence:
+                results[i] = faces[faces.confidence >= min_confidence]
         return results
+
+    def _mapped(self, function: Callable[[int], T], numbers: Sequence[int]) -> list[T]:
+        """The function of each number, in `threads` threads."""
+        workers = min(self.backend.threads, len(numbers))
+        if workers < 2:
+            return [function(number) for number in numbers]
+        with ThreadPoolExecutor(workers) as pool:
+            return list(pool.map(function, numbers))
 
     def track(
         self,
@@ -347,11 +376,21 @@ class Predictor:
             cropped.sizes.append((width, height))
         return self.predict_cropped([cropped])[0]
 
-    def detect(self, image: ImageArray, name: str = "", min_score: float = MIN_SCORE) -> list[Box]:
-        """Tight landmark boxes of the faces in an image, best first."""
+    def detect(
+        self,
+        image: ImageArray,
+        name: str = "",
+        min_score: float = MIN_SCORE,
+        thorough: bool = True,
+    ) -> list[Box]:
+        """Tight landmark boxes of the faces in an image, best first; not `thorough`: without the
+        detector's last looks (`luvli.image.detect.YuNet`)."""
         detector = self.detector or get_detector(self.info.detector, self.small_faces)
-        boxes = (box for box in detector(image, name) if box.score >= min_score)
-        return sorted(boxes, key=lambda box: -box.score)
+        if isinstance(detector, YuNet):
+            boxes = detector(image, name, thorough)
+        else:
+            boxes = detector(image, name)
+        return sorted((box for box in boxes if box.score >= min_score), key=lambda box: -box.score)
 
     # -- the three steps ---------------------------------------------------------------------
 
@@ -361,16 +400,17 @@ class Predictor:
         boxes: Sequence[Box] | None = None,
         min_score: float = MIN_SCORE,
         name: str = "",
-        try_rotations: bool = False,
+        turns: Sequence[int] = (0,),
     ) -> CroppedFaces:
         """Reads an image, detects the faces unless `boxes` are given, and crops them.
 
-        Of a large JPEG no more is decoded than the detector and the faces need.
+        The detector looks at the image after each of the quarter `turns`. Of a large JPEG no more
+        is decoded than the detector and the faces need.
         """
         name = name or (str(source) if isinstance(source, str | os.PathLike) else "")
         photograph = source if isinstance(source, Photograph) else Photograph(source)
-        if boxes is None and try_rotations:
-            boxes, crops = detect_turned(self, photograph.whole(), name, min_score)
+        if boxes is None and tuple(turns) != (0,):
+            boxes, crops = detect_turned(self, photograph.whole(), name, min_score, turns)
         else:
             boxes = self.find(photograph, name, min_score) if boxes is None else boxes
             crops = [self.info.crop_for(box) for box in boxes]
@@ -390,9 +430,11 @@ class Predictor:
         return boxes if view.factor == 1 else [view.to_whole(box) for box in boxes]
 
     def detector_view(self, photograph: Photograph) -> Reduced:
-        """As much of an image as the detector needs; all of it for a detector of one's own,
-        which may know the boxes."""
-        return photograph.overview(LARGE) if self.detector is None else photograph.at(1)
+        """As much of an image as the detector needs; all of it for small faces, and for a
+        detector of one's own, which may know the boxes."""
+        if self.detector is None and not self.small_faces:
+            return photograph.overview(LARGE)
+        return photograph.at(1)
 
     def forward(self, cropped: CroppedFaces) -> Faces:
         """The model on crops (S, S, 3), or on the middle of wider ones: faces in crop pixels,

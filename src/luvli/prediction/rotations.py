@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from luvli.arrays import Floats
+from luvli.errors import InputError
+from luvli.faces import Faces
 from luvli.image import affine
 from luvli.image.box import Box
 from luvli.image.crop import Crop
@@ -16,23 +19,34 @@ from luvli.image.read import ImageArray
 if TYPE_CHECKING:
     from luvli.prediction.predictor import Predictor
 
-_TURNS = (0, 1, 3, 2)
+TryRotations = Literal["auto"] | bool
+"""whether to look for faces in images on their side or upside down: always, never, or where no face
+was found that the model trusts"""
+TURNS = (0, 1, 3, 2)
 """quarter turns counter-clockwise, the likeliest first"""
+TRUSTED = 0.5
+"""confidence from which a face is taken for right: with "auto" no other orientation is tried where
+a face has so much, and none is taken that gives less"""
 
 
 def detect_turned(
-    predictor: Predictor, image: ImageArray, name: str = "", min_score: float = MIN_SCORE
+    predictor: Predictor,
+    image: ImageArray,
+    name: str = "",
+    min_score: float = MIN_SCORE,
+    turns: Sequence[int] = TURNS,
 ) -> tuple[list[Box], list[Crop]]:
     """Boxes and crops of the faces, whichever way up the image is.
 
-    The detector looks at the image in all four positions; that with the largest sum of scores
-    counts. Crops are upright faces; boxes, and what comes out of the network, are in pixels of
-    the image as it is.
+    The detector looks at the image after each of the quarter `turns`; that with the largest sum of
+    scores counts. Crops are upright faces; boxes, and what comes out of the network, are in pixels
+    of the image as it is.
     """
     detections = []
-    for turn in _TURNS:
+    for turn in turns:
         turned = np.ascontiguousarray(np.rot90(image, turn))
-        detections.append((predictor.detect(turned, name, min_score), turn))
+        thorough = 0 in turns  # as a second try the quick search is enough
+        detections.append((predictor.detect(turned, name, min_score, thorough), turn))
     boxes, turn = max(detections, key=lambda item: sum(box.score for box in item[0]))
     height, width = image.shape[:2]
     to_turned = turn_affine(turn, width, height)
@@ -44,6 +58,13 @@ def detect_turned(
         [_moved(box, back) for box in boxes],
         [Crop(affine.compose(crop.affine, to_turned), crop.size, 90.0 * turn) for crop in crops],
     )
+
+
+def is_doubtful(faces: Faces | InputError) -> bool:
+    """Whether there is no face, or none that the model trusts."""
+    if isinstance(faces, InputError):
+        return False
+    return not len(faces) or bool(faces.confidence.max() < TRUSTED)
 
 
 def turn_affine(turn: int, width: int, height: int) -> Floats:

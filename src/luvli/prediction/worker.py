@@ -26,6 +26,7 @@ from luvli.prediction.containers import Content, read_parquet_part, read_tar_par
 from luvli.prediction.parts import Part, PartResult, Row, rounded
 from luvli.prediction.places import GO_ON, is_uri, join, read_bytes, write_whole
 from luvli.prediction.predictor import CroppedFaces, Predictor, load
+from luvli.prediction.rotations import TURNS
 from luvli.prediction.tracking import Tracker, track_frames
 from luvli.prediction.video import Frame, Segment, VideoReader
 from luvli.prediction.writers import check_format, drawing_name, parquet_bytes
@@ -214,9 +215,8 @@ class PartWorker:
                 if not settings.try_rotations:
                     boxes = predictor.find(photograph, name, settings.min_score)
             with _timed(seconds, "crop"):
-                crops = predictor.preprocess(
-                    photograph, boxes, settings.min_score, name, settings.try_rotations
-                )
+                turns = TURNS if settings.try_rotations else (0,)
+                crops = predictor.preprocess(photograph, boxes, settings.min_score, name, turns)
             return photograph, crops, Row(name, self._no_face, size=size)
         except InputError as error:
             why = str(error).replace("the image data", name, 1)
