@@ -116,6 +116,8 @@ def test_check_of_one_split(luvli: Luvli, tmp_path: Path) -> None:
     for split in ("train", "test"):
         write_pair(tmp_path / split, f"{split}-face", face_points())
     result = luvli("data", "check", "folder/test", tmp_path, "--json")
+    option = luvli("data", "check", "folder", tmp_path, "--split", "test", "--json")
+    assert option.output == result.output
     (row,) = json.loads(result.output)["rows"]
     assert (row["split"], row["images"]) == ("test", 1)
     refused = luvli("data", "check", "folder/val", tmp_path)

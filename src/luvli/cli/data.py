@@ -12,7 +12,7 @@ from luvli.cli.data_convert import convert
 from luvli.cli.data_markup import markup
 from luvli.cli.data_profile import profile
 from luvli.cli.data_synthesize import synthesize
-from luvli.cli.options import Json, Seed, SetFolder, SetName, SkipBad, Verbs
+from luvli.cli.options import Json, Seed, SetFolder, SetName, SkipBad, Split, Verbs, set_part
 
 data = Verbs(name="data")
 
@@ -45,6 +45,7 @@ def list_sets() -> None:
 def check(
     name: SetName,
     root: SetFolder,
+    split: Split = None,
     decode: Annotated[
         bool, typer.Option("--decode", help="Also decode every image (slow, thorough).")
     ] = False,
@@ -61,6 +62,7 @@ def check(
     from luvli.data.sets.check import check_set
     from luvli.progress import track
 
+    name = set_part(name, split)
     report = check_set(name, root, decode, lambda faces: track(faces, "decoding", unit="faces"))
     if as_json:
         typer.echo(json.dumps(report.to_dict(), indent=2))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from luvli.cli.options import Limit, SkipBad
+from luvli.cli.options import Limit, Protocol, SkipBad, Split, set_part
 
 if TYPE_CHECKING:
     from luvli.evaluation.metrics import Evaluation
@@ -21,6 +21,8 @@ def evaluate(
                      "w300/split2/indoor, and its folder. By default its test split."),
     ],
     out: Annotated[Path, typer.Option(help="Folder for the report.")],
+    protocol: Protocol = None,
+    split: Split = None,
     subset: Annotated[
         str | None, typer.Option(help="Only this part, e.g. common, challenge, profile.")
     ] = None,
@@ -77,7 +79,7 @@ def evaluate(
     from luvli.files import folder_lock
     from luvli.progress import track
 
-    dataset, root = data
+    dataset, root = set_part(data[0], protocol, split), data[1]
     with folder_lock(out):
         faces = evaluate_set(
             model, dataset, root, subset=subset, skip_bad=skip_bad,

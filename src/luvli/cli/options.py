@@ -3,7 +3,7 @@
     def show(name: SetName, root: SetFolder, skip_bad: SkipBad = False) -> None: ...
 
 A verb that needs a new option takes one from here or writes it in its own module; MAX_OPTIONS in
-`tests/cli/test_app.py` limits them all. A part of a data set is named with it, by no option.
+`tests/cli/test_app.py` limits them all. A part of a data set is named with it: `w300/split2`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,12 @@ SetName = Annotated[
         help="Data set (`luvli data list`), or a part of one: merl_rav/test/profile. By default "
         "its first split."
     ),
+]
+Split = Annotated[
+    str | None, typer.Option(help="Split of the set, as if named with it: train, test, ...")
+]
+Protocol = Annotated[
+    str | None, typer.Option(help="Protocol of the set, as if named with it: split2 of w300, ...")
 ]
 SetFolder = Annotated[Path, typer.Argument(help="The folder of the data set (docs/data.md).")]
 SkipBad = Annotated[
@@ -46,6 +52,11 @@ Precision = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 Normalizer = Annotated[str, typer.Option(help="box, interocular, interpupil or diagonal.")]
 Seed = Annotated[int, typer.Option(min=0, help="Equal seeds choose or make equal faces.")]
+
+
+def set_part(name: str, *parts: str | None) -> str:
+    """The data set with the parts that options name: `w300` and `split2` -> `w300/split2`."""
+    return "/".join([name, *(part for part in parts if part)])
 
 
 def refuse(options: dict[str, Any], why: str) -> None:
