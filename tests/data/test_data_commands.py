@@ -169,31 +169,15 @@ def test_export_writes_any_set_in_any_format(luvli: Luvli, folder: Path, tmp_pat
     assert again.exit_code == 0 and "self-occluded" in again.output
     assert len(list((tmp_path / "again").glob("*.json"))) == 6
     lost = luvli("data", "convert", folder, tmp_path / "b.tsv", "--set", "folder")
-    assert "knows no visibility" in lost.output
+    assert "this list cannot hold externally occluded landmarks; 6 are" in lost.output
 
 
-def test_rendered_faces_are_read_back(luvli: Luvli, tmp_path: Path) -> None:
-    """`luvli data synthesize` keeps its settings beside the faces; they are no labels."""
-    write_pair(tmp_path / "faces", "000000", face_points())
-    (tmp_path / "faces/synthetic.json").write_text('{"head": "procedural", "seed": 0}')
-    done = luvli("data", "check", "folder", tmp_path / "faces")
+def test_losses_of_many_files_are_one_sentence(luvli: Luvli, tmp_path: Path) -> None:
+    for number, hidden in enumerate((2, 5, 5)):
+        rows = face_points(seed=number) + 1
+        rows[:hidden] = -1
+        write_pair(tmp_path / "faces", f"face{number}", rows - 1)
+    done = luvli("data", "convert", tmp_path / "faces", tmp_path / "out", "--to", "labelme")
     assert done.exit_code == 0, done.output
-
-
-def test_mmpose_trees_keep_images_beside_annotations(luvli: Luvli, tmp_path: Path) -> None:
-    keypoints = np.column_stack([face_points(), np.ones(68)]).ravel().tolist()
-    (tmp_path / "annotations").mkdir()
-    for split in ("train", "test"):
-        write_pair(tmp_path / "images", split, face_points())
-        (tmp_path / f"images/{split}.pts").unlink()
-        content = {
-            "images": [{"id": 1, "file_name": f"{split}.jpg"}],
-            "categories": [{"id": 1, "keypoints": []}],
-            "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "keypoints": keypoints}],
-        }  # fmt: skip
-        path = tmp_path / f"annotations/face_landmarks_{split}.json"
-        path.write_text(json.dumps(content))
-    done = luvli("data", "check", "folder", tmp_path, "--json")
-    assert json.loads(done.stdout)["rows"][0]["images"] == 2, done.output
-    shown = luvli("data", "show", "folder/test", tmp_path, "--out", tmp_path / "s.png")
-    assert "1 of 1 faces" in shown.output
+    assert done.output.count("LabelMe cannot hold") == 1
+    assert "(3 files): " in done.output and "12 are left out" in done.output

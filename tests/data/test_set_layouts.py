@@ -1,202 +1,120 @@
-"""Every reader, on a miniature tree in the exact layout of its data set."""
+"""Every data set, read from a miniature tree in its exact layout."""
 
 from __future__ import annotations
 
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pytest
-from data_trees import (
-    face_points,
-    write_hrnet,
-    write_image,
-    write_pair,
-)
+from data_trees import face_points, write_hrnet, write_image, write_pair, write_raw_pts
 
 from luvli.data.record import Visibility
 from luvli.data.sets import DataWarning, load_set, read_set
+from luvli.data.sets.london import landmarks_of_template
 from luvli.errors import InputError
+from luvli.image import read_image
 from luvli.markup import get_markup
 
 io = pytest.importorskip("scipy.io")
 
 
-# --- 300-W -----------------------------------------------------------------------------
+@dataclass
+class Tree:
+    """What a miniature tree holds."""
+
+    parts: dict[str, list[str]]
+    """part of the set -> ids of its faces"""
+    points: dict[str, np.ndarray] = field(default_factory=dict)
+    boxes: dict[str, list[float]] = field(default_factory=dict)
 
 
-def ibug_boxes(path: Path, boxes: dict[str, list[float]]) -> None:
-    """The iBUG layout: a cell {1, n} of structs."""
-    cell = np.empty((1, len(boxes)), dtype=object)
+def w300(root: Path) -> Tree:
+    places = {
+        "lfpw/trainset/image_0001": ".png", "lfpw/testset/image_0002": ".png",
+        "helen/trainset/100_1": ".jpg", "helen/testset/200_1": ".jpg", "afw/1051618982_1": ".jpg",
+        "ibug/image_092 _01": ".jpg", "300W/01_Indoor/indoor_001": ".png",
+        "300W/02_Outdoor/outdoor_001": ".png",
+    }  # fmt: skip
+    for name, suffix in places.items():
+        write_pair((root / name).parent, Path(name).name, face_points(seed=len(name)), suffix)
+    boxes = {"image_092_01.jpg": [11.0, 21.0, 81.0, 91.0], "1051618982_1.jpg": [1, 1, 2, 2]}
+    cell = np.empty((1, 2), dtype=object)  # iBUG's layout: a cell {1, n} of structs
     for i, (name, box) in enumerate(boxes.items()):
         cell[0, i] = {"imgName": name, "bb_detector": [box], "bb_ground_truth": [[0, 0, 1, 1]]}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    io.savemat(path, {"bounding_boxes": cell})
-
-
-@pytest.fixture
-def w300(tmp_path: Path) -> Path:
-    for part, stem, suffix in (
-        ("lfpw/trainset", "image_0001", ".png"),
-        ("lfpw/testset", "image_0002", ".png"),
-        ("helen/trainset", "100_1", ".jpg"),
-        ("helen/testset", "200_1", ".jpg"),
-        ("afw", "1051618982_1", ".jpg"),
-        ("ibug", "image_092 _01", ".jpg"),
-        ("300W/01_Indoor", "indoor_001", ".png"),
-        ("300W/02_Outdoor", "outdoor_001", ".png"),
-    ):
-        write_pair(tmp_path / part, stem, face_points(seed=len(stem)), suffix)
-    ibug_boxes(
-        tmp_path / "Bounding Boxes/bounding_boxes_ibug.mat",
-        {"image_092_01.jpg": [11.0, 21.0, 81.0, 91.0], "1051618982_1.jpg": [1, 1, 2, 2]},
-    )
-    return tmp_path
-
-
-def test_w300_splits(w300: Path) -> None:
-    ids = {
-        (protocol, split): [r.face_id for r in load_set("w300", w300, split, protocol=protocol)]
-        for protocol in ("split1", "split2")
-        for split in ("train", "test")
+    (root / "Bounding Boxes").mkdir()
+    io.savemat(root / "Bounding Boxes/bounding_boxes_ibug.mat", {"bounding_boxes": cell})
+    lfpw, lfpw_test, helen, helen_test, afw, ibug, *_ = places
+    parts = {
+        "w300": [lfpw, helen, afw],
+        "w300/test": [lfpw_test, helen_test, ibug],
+        "w300/test/common": [lfpw_test, helen_test],
+        "w300/test/challenge": [ibug],
+        "w300/lfpw": [lfpw],
+        "w300/split2": [lfpw, helen, afw, lfpw_test, helen_test, ibug],
+        "w300/split2/test": ["indoor/indoor_001", "outdoor/outdoor_001"],
+        "w300/split2/test/outdoor": ["outdoor/outdoor_001"],
     }
-    assert ids["split1", "train"] == ["lfpw/trainset/image_0001", "helen/trainset/100_1",
-                                      "afw/1051618982_1"]  # fmt: skip
-    assert ids["split1", "test"] == ["lfpw/testset/image_0002", "helen/testset/200_1",
-                                     "ibug/image_092 _01"]  # fmt: skip
-    assert sorted(ids["split2", "train"]) == sorted(ids["split1", "train"] + ids["split1", "test"])
-    assert ids["split2", "test"] == ["indoor/indoor_001", "outdoor/outdoor_001"]
+    # the file counts from 1, and the name of this face has a blank on one side only
+    return Tree(parts, {ibug: face_points(seed=len(ibug))}, {ibug: [10, 20, 80, 90]})
 
 
-def test_w300_points_boxes_and_subsets(w300: Path) -> None:
-    challenge = load_set("w300", w300, "test", subset="challenge")
-    assert len(challenge) == 1
-    face = challenge[0]
-    assert face.box_kind == "detector"  # matched although one name has a blank
-    np.testing.assert_allclose(face.box, [10, 20, 80, 90])  # the file counts from 1
-    np.testing.assert_allclose(face.points, face_points(seed=len("image_092 _01")))
-    assert (face.visibility == Visibility.UNOCCLUDED).all()
-    common = load_set("w300", w300, "test", subset="common")
-    assert len(common) == 2
-    assert common[0].box is None
-    assert common[0].box_kind == "tight"
-
-
-def test_w300_negative_places_are_outside_not_hidden(w300: Path) -> None:
-    points = face_points()
-    points[0] = (-3.0, -2.0)
-    write_pair(w300 / "afw", "corner", points)
-    face = next(r for r in load_set("w300", w300, subset="afw") if r.face_id == "afw/corner")
-    assert face.visibility[0] == Visibility.UNOCCLUDED
-    np.testing.assert_allclose(face.points[0], (-3, -2))
-
-
-def test_w300_mirror_copies_are_left_out_with_a_note(w300: Path) -> None:
-    write_pair(w300 / "afw", "1051618982_1_mirror", face_points())
-    found = read_set("w300", w300, subset="afw")
-    assert len(found) == 1
-    assert "1 mirror" in found.notes[0]
-
-
-# --- 300W-LP and Menpo -----------------------------------------------------------------
-
-
-def test_w300lp(tmp_path: Path) -> None:
-    for part in ("AFW", "HELEN", "IBUG", "LFPW"):
-        name = f"{part}_1234_0"
-        write_image(tmp_path / part / f"{name}.jpg")
-        write_image(tmp_path / f"{part}_Flip" / f"{name}.jpg")
-        labels = tmp_path / "landmarks" / part
-        labels.mkdir(parents=True)
+def w300lp(root: Path) -> Tree:
+    ids = [f"{part}_1234_0" for part in ("AFW", "HELEN", "IBUG", "LFPW")]
+    for name in ids:
+        part = name.split("_")[0]
+        write_image(root / part / f"{name}.jpg")
+        write_image(root / f"{part}_Flip" / f"{name}.jpg")
+        (root / "landmarks" / part).mkdir(parents=True)
         mat = {"pts_2d": face_points() + 1, "pts_3d": np.zeros((68, 2))}
-        io.savemat(labels / f"{name}_pts.mat", mat)
-    faces = load_set("w300lp", tmp_path)
-    assert [r.face_id for r in faces] == [f"{p}_1234_0" for p in ("AFW", "HELEN", "IBUG", "LFPW")]
-    np.testing.assert_allclose(faces[2].points, face_points())
-    assert len(load_set("w300lp", tmp_path, subset="helen")) == 1
+        io.savemat(root / "landmarks" / part / f"{name}_pts.mat", mat)
+    return Tree({"w300lp": ids, "w300lp/helen": ids[1:2]}, {ids[2]: face_points()})
 
 
-def test_menpo_sets_profiles_apart(tmp_path: Path) -> None:
-    write_pair(tmp_path / "menpo_train_release", "aflw__face_1", face_points())
-    write_pair(tmp_path / "menpo_train_release", "aflw__face_2", face_points()[:39])
-    write_pair(tmp_path / "menpo_train_release", "aflw__face_3", face_points()[:40])
-    frontal = read_set("menpo", tmp_path, "frontal")
-    profile = read_set("menpo", tmp_path, "profile")
-    assert [r.face_id for r in frontal] == ["aflw__face_1"]
-    assert [(r.face_id, r.markup, len(r.points)) for r in profile] == [
-        ("aflw__face_2", "menpo39", 39)
-    ]
-    assert "40 points" in str(frontal.problems[0])
+def menpo(root: Path) -> Tree:
+    points = {"aflw__face_1": face_points(), "aflw__face_2": face_points()[:39]}
+    for name, places in points.items():
+        write_pair(root / "menpo_train_release", name, places)
+    return Tree({"menpo/frontal": ["aflw__face_1"], "menpo/profile": ["aflw__face_2"]}, points)
 
 
-# --- COFW-68 ---------------------------------------------------------------------------
-
-
-def cofw_hdf5(path: Path, images: list[np.ndarray]) -> None:
+def cofw68(root: Path) -> Tree:
     """Matlab 7.3: a user block with a text header, cells as references, axes reversed."""
     h5py = pytest.importorskip("h5py")
-    path.parent.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(0)
+    images = [rng.integers(0, 255, shape, dtype=np.uint8) for shape in ((90, 70, 3), (60, 80))]
+    path = root / "COFW_color/COFW_test_color.mat"
+    path.parent.mkdir(parents=True)
     with h5py.File(path, "w", userblock_size=512) as file:
-        references = np.empty((1, len(images)), dtype=h5py.ref_dtype)
+        references = np.empty((1, 2), dtype=h5py.ref_dtype)
         for i, image in enumerate(images):
             file[f"#refs#/{i}"] = image.T
             references[0, i] = file[f"#refs#/{i}"].ref
         file["IsT"] = references
     with path.open("rb+") as stream:
         stream.write(b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(124) + b"\x00\x02IM")
-
-
-def test_cofw68(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LUVLI_CACHE", str(tmp_path / "cache"))
-    rng = np.random.default_rng(0)
-    colour = rng.integers(0, 255, (90, 70, 3), dtype=np.uint8)
-    grey = rng.integers(0, 255, (60, 80), dtype=np.uint8)
-    root = tmp_path / "cofw"
-    cofw_hdf5(root / "COFW_color/COFW_test_color.mat", [colour, grey])
-    labels = root / "COFW68_Data/test_annotations"
-    labels.mkdir(parents=True)
+    data = root / "COFW68_Data"
+    (data / "test_annotations").mkdir(parents=True)
     points = face_points()
-    points[0] = (-4.0, -7.0)  # an occluded landmark outside the image
-    occluded = np.zeros((68, 1))
-    occluded[[0, 5]] = 1
-    io.savemat(labels / "1_points.mat", {"Points": points + 1, "Occ": occluded})
-    io.savemat(labels / "2_points.mat", {"Points": points + 1, "Occ": np.zeros((68, 1))})
-    io.savemat(
-        root / "COFW68_Data/cofw68_test_bboxes.mat",
-        {"bboxes": np.array([[3.0, 5.0, 40.0, 50.0], [1.0, 1.0, 10.0, 10.0]])},
-    )
-    faces = load_set("cofw68", root, "test")
-    assert [r.face_id for r in faces] == ["0001", "0002"]
-    assert np.flatnonzero(faces[0].visibility == Visibility.EXTERNALLY_OCCLUDED).tolist() == [0, 5]
-    np.testing.assert_allclose(faces[0].points[0], (-4, -7))  # not mirrored
-    assert faces[0].visible.all()
-    np.testing.assert_allclose(faces[0].box, [2, 4, 42, 54])
-    from luvli.image import read_image
-
-    np.testing.assert_array_equal(read_image(faces[0].image), colour)
-    np.testing.assert_array_equal(read_image(faces[1].image)[:, :, 1], grey)
-    made = faces[0].image.stat().st_mtime_ns
-    assert load_set("cofw68", root)[0].image.stat().st_mtime_ns == made  # written once
-    labels_only = load_set("cofw68", root, images=False)
-    assert labels_only[0].image is None
+    points[0] = (-4.0, -7.0)  # an occluded landmark outside the image is not mirrored into it
+    for number in (1, 2):
+        occluded = np.zeros((68, 1))
+        occluded[[0, 5]] = number == 1
+        mat = {"Points": points + 1, "Occ": occluded}
+        io.savemat(data / f"test_annotations/{number}_points.mat", mat)
+    boxes = np.array([[3.0, 5.0, 40.0, 50.0], [1.0, 1.0, 10.0, 10.0]])
+    io.savemat(data / "cofw68_test_bboxes.mat", {"bboxes": boxes})
+    return Tree({"cofw68": ["0001", "0002"]}, {"0001": points}, {"0001": [2, 4, 42, 54]})
 
 
-def test_cofw68_without_pictures_says_so(tmp_path: Path) -> None:
-    labels = tmp_path / "test_annotations"
-    labels.mkdir()
-    io.savemat(labels / "1_points.mat", {"Points": face_points() + 1, "Occ": np.zeros(68)})
-    found = read_set("cofw68", tmp_path)
-    assert {problem.kind for problem in found.problems} == {"missing file", "missing image"}
-
-
-# --- AFLW-19 ---------------------------------------------------------------------------
-
-
-def test_aflw19_official(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("luvli.data.sets.aflw19.TRAIN", 3)
-    names = ["0/image00002.jpg", "2/image00004.jpg", "2/image00004.jpg", "3/image00032.jpg"]
-    names += ["0/image00099.jpg"]
-    for name in set(names):
-        write_image(tmp_path / "flickr" / name)
+def aflw19_official(root: Path) -> Tree:
+    numbers = {"0/image00002": 1, "2/image00004": 2, "3/image00032": 1, "0/image00099": 1}
+    names = [f"{name}.jpg" for name, count in numbers.items() for _ in range(count)]
+    for name in names:
+        write_image(root / "flickr" / name)
     cells = np.empty((5, 1), dtype=object)
     cells[:, 0] = names
     faces = [face_points("aflw19", seed) for seed in range(5)]
@@ -204,203 +122,422 @@ def test_aflw19_official(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     data[4, [0, 19]] = 0  # the first landmark of the last face has no label
     mask = np.ones((5, 19))
     mask[3, 2] = 0
-    io.savemat(
-        tmp_path / "AFLWinfo_release.mat",
-        {
-            "nameList": cells,
-            "data": data,
-            "mask_new": mask,
-            "bbox": np.tile([11.0, 91.0, 21.0, 81.0], (5, 1)),
-            "ra": np.array([[2, 1, 5, 3, 4]]),
-        },
-    )
-    train, test = load_set("aflw19", tmp_path, "train"), load_set("aflw19", tmp_path, "test")
-    assert [r.face_id for r in train] == [
-        "2/image00004.jpg#1",
-        "0/image00002.jpg#0",
-        "0/image00099.jpg#4",
-    ]
-    assert [r.face_id for r in test] == ["2/image00004.jpg#2", "3/image00032.jpg#3"]
-    np.testing.assert_allclose(train[1].points, faces[0])
-    np.testing.assert_allclose(train[1].box, [10, 20, 90, 80])  # left, right, top, bottom
-    assert train[2].visibility[0] == Visibility.UNLABELLED
-    assert (train[2].visibility[1:] == Visibility.UNOCCLUDED).all()
-    frontal = load_set("aflw19", tmp_path, "test", subset="frontal")
-    assert [r.face_id for r in frontal] == ["2/image00004.jpg#2"]
-    assert test[1].attributes["mask"][2] == 0
-    assert (
-        test[1].attributes["box_size"] == 80.0
-    )  # the longer side: NME_diag is not the tight box's
-    assert test[1].visible.all()  # located, so visible, as in the paper
+    box = np.tile([11.0, 91.0, 21.0, 81.0], (5, 1))  # left, right, top, bottom
+    mat = {"nameList": cells, "data": data, "mask_new": mask, "bbox": box,
+           "ra": np.array([[2, 1, 5, 3, 4]])}  # fmt: skip
+    io.savemat(root / "AFLWinfo_release.mat", mat)
+    ids = [f"{name}#{row}" for row, name in enumerate(names)]
+    parts = {"aflw19": [ids[1], ids[0], ids[4]], "aflw19/test": [ids[2], ids[3]],
+             "aflw19/test/frontal": [ids[2]]}  # fmt: skip
+    return Tree(parts, {ids[0]: faces[0]}, {ids[0]: [10, 20, 90, 80]})
 
 
-def test_aflw19_hrnet(tmp_path: Path) -> None:
+def aflw19_hrnet(root: Path) -> Tree:
     faces = [face_points("aflw19", seed) for seed in range(3)]
+    names = [f"0/image0000{i}.jpg" for i in range(3)]
     rows = [
-        (f"0/image0000{i}.jpg", 0.4, 75.5, np.array([51.0, 61.0]), faces[i] + 1) for i in range(3)
+        (n, 0.4, 75.5, np.array([51.0, 61.0]), f + 1) for n, f in zip(names, faces, strict=True)
     ]
-    for name, *_ in rows:
-        write_image(tmp_path / "images/flickr" / name)
-    write_hrnet(tmp_path / "face_landmarks_aflw_train.csv", rows[:1])
-    write_hrnet(tmp_path / "face_landmarks_aflw_test.csv", rows[1:])
-    write_hrnet(tmp_path / "face_landmarks_aflw_test_frontal.csv", rows[2:])
-    train, test = load_set("aflw19", tmp_path), load_set("aflw19", tmp_path, "test")
-    np.testing.assert_allclose(train[0].points, faces[0])
-    np.testing.assert_allclose(train[0].box, [10, 20, 90, 100])  # 200 x 0.4 around (50, 60)
-    assert train[0].attributes["box_size"] == 75.5
-    assert len(test) == 2
-    assert [r.image.name for r in load_set("aflw19", tmp_path, "test", subset="frontal")] == [
-        "image00002.jpg"
-    ]
+    for name in names:
+        write_image(root / "images/flickr" / name)
+    write_hrnet(root / "face_landmarks_aflw_train.csv", rows[:1])
+    write_hrnet(root / "face_landmarks_aflw_test.csv", rows[1:])
+    write_hrnet(root / "face_landmarks_aflw_test_frontal.csv", rows[2:])
+    first, second, third = f"{names[0]}#0", f"{names[1]}#0", f"{names[2]}#1"
+    parts = {"aflw19": [first], "aflw19/test": [second, third], "aflw19/test/frontal": [third]}
+    return Tree(parts, {first: faces[0]}, {first: [10, 20, 90, 100]})  # 200 x 0.4 around (50, 60)
 
 
-# --- WFLW ------------------------------------------------------------------------------
-
-
-def test_wflw_official(tmp_path: Path) -> None:
-    lists = tmp_path / "WFLW_annotations/list_98pt_rect_attr_train_test"
+def wflw_official(root: Path) -> Tree:
+    lists = root / "WFLW_annotations/list_98pt_rect_attr_train_test"
     lists.mkdir(parents=True)
     name = "51--Dresses/51 Dresses_wearingdress_377.jpg"
-    write_image(tmp_path / "WFLW_images" / name)
+    write_image(root / "WFLW_images" / name)
     faces = [face_points("wflw98", seed) for seed in range(2)]
 
     def line(points: np.ndarray, flags: str) -> str:
-        return f"{' '.join(f'{v:.6f}' for v in points.ravel())} 10 20 90 95 {flags} {name}"
+        return f"{' '.join(f'{v:.6f}' for v in points.ravel())} 10 20 90 95 {flags} {name}\n"
 
-    (lists / "list_98pt_rect_attr_train.txt").write_text(line(faces[0], "0 0 0 0 0 0") + "\n")
-    (lists / "list_98pt_rect_attr_test.txt").write_text(
-        line(faces[0], "1 0 0 0 0 1") + "\n" + line(faces[1], "0 0 0 1 0 0") + "\n"
-    )
-    test = load_set("wflw", tmp_path, "test")
-    assert [r.attributes["subsets"] for r in test] == [["largepose", "blur"], ["makeup"]]
-    np.testing.assert_allclose(test[1].points, faces[1], atol=1e-6)
-    np.testing.assert_allclose(test[0].box, [10, 20, 90, 95])
-    assert len({r.face_id for r in test}) == 2  # two faces of one image
-    assert len(load_set("wflw", tmp_path, "test", subset="blur")) == 1
-    assert len(load_set("wflw", tmp_path)) == 1
+    (lists / "list_98pt_rect_attr_train.txt").write_text(line(faces[0], "0 0 0 0 0 0"))
+    test = line(faces[0], "1 0 0 0 0 1") + line(faces[1], "0 0 0 1 0 0")
+    (lists / "list_98pt_rect_attr_test.txt").write_text(test)
+    ids = [f"{name}#0", f"{name}#1"]
+    parts = {"wflw": ids[:1], "wflw/test": ids, "wflw/test/largepose": ids[:1],
+             "wflw/test/blur": ids[:1], "wflw/test/makeup": ids[1:]}  # fmt: skip
+    return Tree(parts, {ids[1]: faces[1]}, {ids[0]: [10, 20, 90, 95]})
+
+
+def wflw_hrnet(root: Path) -> Tree:
+    faces = [face_points("wflw98", i) for i in range(3)]
+    names = [f"0--Parade/{i}.jpg" for i in range(3)]
+    centre = np.array([50.0, 60.0])
+    rows = [(n, 0.5, None, centre, f) for n, f in zip(names, faces, strict=True)]
+    for name in names:
+        write_image(root / "images" / name)
+    for flag in ("largepose", "expression", "illumination", "makeup", "occlusion", "blur"):
+        write_hrnet(root / f"face_landmarks_wflw_test_{flag}.csv", rows[2:])
+    write_hrnet(root / "face_landmarks_wflw_train.csv", rows[:1])
+    write_hrnet(root / "face_landmarks_wflw_test.csv", rows[1:])
+    ids = [f"{names[0]}#0", f"{names[1]}#0", f"{names[2]}#1"]
+    parts = {"wflw": ids[:1], "wflw/test": ids[1:], "wflw/test/blur": ids[2:]}
+    return Tree(parts, {ids[1]: faces[1]}, {ids[1]: [0, 10, 100, 110]})
+
+
+MERL_RAV = {
+    "frontal/trainset": ["image00002_1", "image00005"],
+    "frontal/testset": ["image00002_2", "image00007"],
+    "lefthalf/trainset": ["image00009"],
+    "lefthalf/testset": ["image00010"],
+    "righthalf/trainset": ["image00011"],
+    "righthalf/testset": ["image00012"],
+    "left/trainset": ["image00013"],
+    "left/testset": ["image00014"],
+    "right/trainset": ["image00015"],
+    "right/testset": ["image00005_10"],
+}
+MERL_RAV_PARTS = {
+    "merl_rav/test": ["image00002_2", "image00007", "image00010", "image00012", "image00014",
+                      "image00005_10"],
+    "merl_rav/test/profile": ["image00014", "image00005_10"],
+    "merl_rav/train/half-profile": ["image00009", "image00011"],
+    # faces whose photograph has none on the other side
+    "merl_rav/disjoint": ["image00007", "image00010", "image00012", "image00014"],
+    "merl_rav/train_disjoint": ["image00009", "image00011", "image00013", "image00015"],
+}  # fmt: skip
+
+
+def signed_rows() -> np.ndarray:
+    """As in the file: landmark 3 is externally occluded, landmark 7 self-occluded."""
+    rows = face_points() + 1
+    rows[3] *= -1
+    rows[7] = (-1, -1)
+    return rows
+
+
+def merl_rav(root: Path) -> Tree:
+    """Labels and AFLW's photographs, apart."""
+    for number, (place, stems) in enumerate(MERL_RAV.items()):
+        for stem in stems:
+            label = root / "merl_rav_labels" / place / f"labels/{stem}.pts"
+            write_raw_pts(label, signed_rows())
+            photograph = f"{stem.split('_')[0]}.jpg"
+            write_image(root / "aflw/flickr" / "023"[number % 3] / photograph)
+    points = face_points()
+    points[7] = np.nan
+    return Tree(MERL_RAV_PARTS, {"image00002_2": points})
+
+
+def merl_rav_organised(root: Path) -> Tree:
+    """As the set's own script puts them together."""
+    for place, stems in MERL_RAV.items():
+        for stem in stems:
+            label = root / "merl_rav_organized" / place / f"{stem}.pts"
+            write_raw_pts(label, signed_rows())
+            write_image(label.with_suffix(".jpg"))
+    return Tree(MERL_RAV_PARTS)
+
+
+def multipie(root: Path) -> Tree:
+    (root / "MPie_Labels/labels/051").mkdir(parents=True)
+    for subject, session, recording in ((1, 1, 1), (2, 4, 1), (3, 1, 2)):
+        stem = f"{subject:03d}_{session:02d}_{recording:02d}_051_05"
+        label = root / f"MPie_Labels/labels/051/{stem}_lm.mat"
+        io.savemat(label, {"pts": face_points() + 1})
+        tree = f"session{session:02d}/multiview/{subject:03d}/{recording:02d}/05_1/{stem}.png"
+        write_image(root / "Multi-PIE/data" / tree)
+    ids = ["001_01_01_051_05", "002_04_01_051_05"]  # not the second recording
+    return Tree({"multipie": ids, "multipie/session04": ids[1:]}, {ids[1]: face_points()})
+
+
+def scut(root: Path) -> Tree:
+    points = np.stack([np.arange(86.0), np.arange(86.0) * 0.5], axis=1).astype("<f4")
+    (root / "facial landmark").mkdir(parents=True)
+    for name in ("AM3", "CF12"):
+        label = root / f"facial landmark/{name}.pts"
+        label.write_bytes(np.int32(86).tobytes() + points.tobytes())
+        write_image(root / f"Images/{name}.jpg")
+    expected = np.full((68, 2), np.nan)
+    same = {8: 11, 36: 46, 39: 42, 42: 54, 45: 50, 48: 79, 49: 78, 50: 77, 51: 76, 52: 75, 53: 74,
+            54: 73, 33: 66, 19: 24, 24: 34}  # fmt: skip
+    expected[list(same)] = points[list(same.values())]
+    expected[57] = (82.5, 41.25)
+    for landmark in (37, 38, 43, 44):  # at thirds of the upper lids
+        x = {37: 46 - 4 / 3, 38: 46 - 8 / 3, 43: 54 - 4 / 3, 44: 54 - 8 / 3}[landmark]
+        expected[landmark] = x, x / 2
+    return Tree({"scut": ["AM3", "CF12"], "scut/caucasian_female": ["CF12"]}, {"CF12": expected})
+
+
+def london(root: Path) -> Tree:
+    """Two people, each neutral and smiling, and a template whose point i lies at (i, 2 i)."""
+    templates = {}
+    for person in ("001", "002"):
+        for mood in ("neutral", "smiling"):
+            write_image(root / f"{mood}_{person}_03.jpg")
+        templates[f"neutral_{person}_03.jpg"] = [[float(i), 2.0 * i] for i in range(189)]
+    (root / "points189.json").write_text(json.dumps(templates))
+    neutral, smiling = (["london-001_1", "london-002_1"], ["london-001_2", "london-002_2"])
+    points = np.full((68, 2), np.nan)  # the template counts from the corner of the image
+    places = {36: 18, 45: 27, 21: 75, 37: 18 + 4 / 3, 8: 129, 29: (53 + 59 - 0.08 * 6) / 2}
+    points[list(places)] = np.array([(x, 2 * x) for x in places.values()]) - 0.5
+    parts = {"london": neutral + smiling, "london/neutral": neutral, "london/smiling": smiling}
+    return Tree(parts, {neutral[0]: points, smiling[0]: np.full((68, 2), np.nan)})
+
+
+def canada(root: Path) -> Tree:
+    points = london(root).points["london-001_1"]
+    ids = ["canada-neutral_001_03", "canada-neutral_002_03"]
+    return Tree({"canada": ids}, {ids[0]: points})
+
+
+def unlabelled(name: str) -> Callable[[Path], Tree]:
+    def write(root: Path) -> Tree:
+        write_image(root / "a.jpg")
+        write_image(root / "more/b.png")
+        return Tree(
+            {name: ["a", "more/b"]}, dict.fromkeys(["a", "more/b"], np.full((68, 2), np.nan))
+        )
+
+    return write
+
+
+TREES: dict[str, Callable[[Path], Tree]] = {
+    write.__name__: write
+    for write in (w300, w300lp, menpo, cofw68, aflw19_official, aflw19_hrnet, wflw_official,
+                  wflw_hrnet, merl_rav, merl_rav_organised, multipie, scut, london, canada)
+} | {name: unlabelled(name) for name in ("portraits", "closed_eyes")}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _small_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LUVLI_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("luvli.data.sets.aflw19.TRAIN", 3)
+
+
+@pytest.mark.parametrize("name", TREES)
+@pytest.mark.filterwarnings("ignore::luvli.data.sets.DataWarning")
+def test_every_part_of_every_set(tmp_path: Path, name: str) -> None:
+    """Ids, points where the first pixel's centre is (0, 0), boxes, images; and the labels alone."""
+    root = tmp_path / "set"
+    root.mkdir()
+    tree = TREES[name](root)
+    for part, ids in tree.parts.items():
+        faces, labels = load_set(part, root), load_set(part, root, images=False)
+        assert [face.face_id for face in faces] == ids == [face.face_id for face in labels], part
+        for face, label in zip(faces, labels, strict=True):
+            assert face.dataset == part.split("/")[0]
+            assert face.image is not None and face.image.is_file() and label.image is None
+            np.testing.assert_array_equal(face.points, label.points)
+            np.testing.assert_array_equal(face.visible, np.isfinite(face.points[:, 0]))
+            if face.face_id in tree.points:
+                expected = tree.points[face.face_id]
+                known = np.isfinite(expected[:, 0])
+                np.testing.assert_allclose(face.points[known], expected[known], atol=1e-6)
+                assert known.any() or not face.labelled.any()
+            if face.face_id in tree.boxes:
+                np.testing.assert_allclose(face.box, tree.boxes[face.face_id])
+
+
+# --- what single sets do besides ----------------------------------------------------------
+
+
+def test_w300_places_outside_mirror_copies_and_missing_boxes(tmp_path: Path) -> None:
+    w300(tmp_path)
+    points = face_points()
+    points[0] = (-3.0, -2.0)  # two negative numbers: outside the image, not hidden
+    write_pair(tmp_path / "afw", "corner", points)
+    write_pair(tmp_path / "afw", "1051618982_1_mirror", face_points())
+    found = read_set("w300/afw", tmp_path)
+    assert [face.face_id for face in found] == ["afw/1051618982_1", "afw/corner"]
+    assert found[1].visible.all()
+    np.testing.assert_allclose(found[1].points[0], (-3, -2))
+    assert "1 mirror" in found.notes[0]
+    with pytest.warns(DataWarning, match="2 of 3 faces have no box in Bounding Boxes/"):
+        faces = load_set("w300/test", tmp_path)
+    assert [face.box_kind for face in faces] == ["tight", "tight", "detector"]
+    tight = load_set("w300/test", tmp_path, boxes="tight")
+    assert {face.box_kind for face in tight} == {"tight"}
+    with pytest.raises(InputError, match="kind of boxes"):
+        load_set("w300/test", tmp_path, boxes="detector")  # type: ignore[arg-type]
+    # labels alone crop nothing, and the competition's 600 have no boxes at all
+    assert not read_set("w300/test", tmp_path, images=False).notes
+    assert not read_set("w300/split2/test", tmp_path).notes
+
+
+def test_menpo_refuses_other_numbers_of_points(tmp_path: Path) -> None:
+    menpo(tmp_path)
+    write_pair(tmp_path, "aflw__face_3", face_points()[:40])
+    assert "40 points" in str(read_set("menpo/frontal", tmp_path).problems[0])
+
+
+def test_cofw68_flags_and_images(tmp_path: Path) -> None:
+    cofw68(tmp_path)
+    faces = load_set("cofw68", tmp_path)
+    assert np.flatnonzero(faces[0].visibility == Visibility.EXTERNALLY_OCCLUDED).tolist() == [0, 5]
+    assert faces[0].visible.all()
+    rng = np.random.default_rng(0)
+    colour, grey = (rng.integers(0, 255, s, dtype=np.uint8) for s in ((90, 70, 3), (60, 80)))
+    np.testing.assert_array_equal(read_image(faces[0].image), colour)
+    np.testing.assert_array_equal(read_image(faces[1].image)[:, :, 1], grey)
+    written = faces[0].image.stat().st_mtime_ns
+    assert load_set("cofw68", tmp_path)[0].image.stat().st_mtime_ns == written  # once
+    shutil.rmtree(tmp_path / "COFW_color")
+    problems = read_set("cofw68", tmp_path).problems
+    assert {problem.kind for problem in problems} == {"missing file", "missing image"}
+
+
+def test_aflw19_masks_missing_labels_and_normaliser(tmp_path: Path) -> None:
+    aflw19_official(tmp_path)
+    train, test = load_set("aflw19", tmp_path), load_set("aflw19/test", tmp_path)
+    assert train[2].visibility.tolist() == [Visibility.UNLABELLED] + [Visibility.UNOCCLUDED] * 18
+    assert test[1].attributes["mask"][2] == 0 and test[1].visible.all()  # located, so visible
+    assert test[1].attributes["box_size"] == 80.0  # the longer side
+    other = tmp_path / "hrnet"
+    aflw19_hrnet(other)
+    assert load_set("aflw19", other)[0].attributes["box_size"] == 75.5
+    (tmp_path / "AFLWinfo_release.mat").write_bytes(b"not a Matlab file")
+    (problem,) = read_set("aflw19", tmp_path).problems
+    assert "AFLWinfo_release.mat" in str(problem)
+
+
+def test_wflw_without_its_subset_files(tmp_path: Path) -> None:
+    wflw_hrnet(tmp_path)
+    (tmp_path / "face_landmarks_wflw_test_blur.csv").unlink()
+    found = read_set("wflw/test", tmp_path)
+    assert [problem.kind for problem in found.problems] == ["missing file"]
+    assert found.subset_counts()["makeup"] == 1 and found.subset_counts()["blur"] == 0
 
 
 def test_off_image_landmarks_are_labelled_or_as_the_published_code_has_them(tmp_path: Path) -> None:
-    points = face_points("wflw98", 0)
-    points[3] = (-2.0, 30.0)
-    name = "a.jpg"
-    write_image(tmp_path / "WFLW_images" / name)
-    numbers = " ".join(f"{v:.6f}" for v in points.ravel())
-    (tmp_path / "list_98pt_rect_attr_test.txt").write_text(
-        f"{numbers} 10 20 90 95 0 0 0 0 0 0 {name}\n"
-    )
-    (ours,) = load_set("wflw", tmp_path, "test")
-    (theirs,) = load_set("wflw", tmp_path, "test", off_image="invisible")
-    assert ours.visible.all() and ours.points[3].tolist() == [-2.0, 30.0]
-    assert np.flatnonzero(~theirs.visible).tolist() == [3]
+    """The published code calls x <= 0 of the file invisible: x <= -1 where files count from 1."""
+    for name, first, hidden in (("wflw", 0, [3, 4]), ("aflw19", 1, [4])):
+        points = face_points({"wflw": "wflw98"}.get(name, name))
+        points[3], points[4] = (-0.5, 30.0), (-1.5, 30.0)
+        write_image(tmp_path / name / "images/a.jpg")
+        row = ("a.jpg", 0.4, None, np.array([50.0, 60.0]), points + first)
+        write_hrnet(tmp_path / name / f"face_landmarks_{name[:4]}_train.csv", [row])
+        (ours,) = load_set(name, tmp_path / name)
+        (theirs,) = load_set(name, tmp_path / name, off_image="invisible")
+        assert ours.visible.all() and ours.points[3].tolist() == [-0.5, 30.0]
+        assert np.flatnonzero(~theirs.visible).tolist() == hidden
 
 
-def test_wflw_hrnet(tmp_path: Path) -> None:
-    rows = [
-        (f"0--Parade/{i}.jpg", 0.5, None, np.array([50.0, 60.0]), face_points("wflw98", i))
-        for i in range(3)
-    ]
-    for name, *_ in rows:
-        write_image(tmp_path / "images" / name)
-    write_hrnet(tmp_path / "face_landmarks_wflw_train.csv", rows[:1])
-    write_hrnet(tmp_path / "face_landmarks_wflw_test.csv", rows[1:])
-    write_hrnet(tmp_path / "face_landmarks_wflw_test_blur.csv", rows[2:])
-    found = read_set("wflw", tmp_path, "test")
-    assert found.subset_counts() == {"blur": 1}
-    assert len([p for p in found.problems if p.kind == "missing file"]) == 5  # other subset files
-    np.testing.assert_allclose(found[0].points, face_points("wflw98", 1))
-    np.testing.assert_allclose(found[0].box, [0, 10, 100, 110])
+def test_merl_rav_classes_warning_and_missing_images(tmp_path: Path) -> None:
+    merl_rav(tmp_path)
+    with pytest.warns(DataWarning, match="2 photographs have faces in both"):
+        test = load_set("merl_rav/test", tmp_path)
+    assert test[0].image.name == "image00002.jpg"
+    assert test[0].visibility[[3, 7]].tolist() == [2, 0] and test[0].visible.sum() == 67
+    assert (test[5].attributes["pose"], test[5].attributes["photograph"]) == ("right", "image00005")
+    shutil.rmtree(tmp_path / "aflw")
+    found = read_set("merl_rav/test", tmp_path)
+    assert len(found) == 0
+    assert [problem.kind for problem in found.problems] == ["missing image"] * 6
 
 
-# --- Multi-PIE, CFP, SCUT ---------------------------------------------------------------
-
-
-def test_multipie(tmp_path: Path) -> None:
-    labels = tmp_path / "MPie_Labels/labels/051"
-    labels.mkdir(parents=True)
-    for subject, session, recording in ((1, 1, 1), (2, 4, 1), (3, 1, 2)):
-        stem = f"{subject:03d}_{session:02d}_{recording:02d}_051_05"
-        io.savemat(labels / f"{stem}_lm.mat", {"pts": face_points() + 1})
-        tree = f"session{session:02d}/multiview/{subject:03d}/{recording:02d}/05_1/{stem}.png"
-        write_image(tmp_path / "Multi-PIE/data" / tree)
-    with pytest.warns(DataWarning, match="1 labels of other recordings"):
-        faces = load_set("multipie", tmp_path)
-    assert [r.face_id for r in faces] == ["001_01_01_051_05", "002_04_01_051_05"]
-    np.testing.assert_allclose(faces[1].points, face_points())
+def test_merl_rav_organised_images_keep_their_own_labels(tmp_path: Path) -> None:
+    """The project's folder holds its labels and, beside organised images that may be cut from
+    the photographs, labels in their pixels: those belong to them."""
+    merl_rav(tmp_path)
+    shutil.rmtree(tmp_path / "aflw")
+    for label in sorted((tmp_path / "merl_rav_labels").rglob("testset/labels/*.pts")):
+        side = label.parent.parent
+        organised = tmp_path / "merl_rav_organized" / side.parent.name / side.name
+        write_image(organised / f"{label.stem}.jpg")
+        if label.stem != "image00007":
+            write_raw_pts(organised / label.name, face_points() + 11)
+    for images in (True, False):  # the same ones to score against
+        faces = {face.face_id: face for face in read_set("merl_rav/test", tmp_path, images=images)}
+        assert len(faces) == 6
+        np.testing.assert_allclose(faces["image00010"].points, face_points() + 10)
+        np.testing.assert_allclose(faces["image00007"].points[3], face_points()[3])
 
 
 CFP_RIGHT = [0, 1, 2, 3, 4, 5, 6, 7, 8, 17, 19, 21, 36, 37, 38, 39, 41, 40]
 CFP_RIGHT += [27, 28, 29, 30, 33, 32, 31, 48, 51, 62, 57, 66]
 
 
-def write_cfp(root: Path, person: str, number: str, points: np.ndarray) -> None:
-    write_image(root / f"Data/Images/{person}/profile/{number}.jpg")
-    label = root / f"Data/Fiducials/{person}/profile/{number}.txt"
-    label.parent.mkdir(parents=True, exist_ok=True)
-    label.write_text("\n".join(f"{x},{y}" for x, y in points + 1))
-
-
 def test_cfp_mirrors_and_moves_labels_to_the_other_convention(tmp_path: Path) -> None:
     looks_right = face_points()[CFP_RIGHT]
     looks_right[18:22, 0] += 20  # the bridge of the nose is farther right than the eye
-    mirrored = looks_right * (-1, 1) + (99, 0)
-    write_cfp(tmp_path, "001", "01", looks_right)
-    write_cfp(tmp_path, "007", "02", mirrored)
-    right, left = load_set("cfp", tmp_path)
-    assert (right.face_id, left.face_id) == ("cfp-001_01", "cfp-007_02")
+    lids = looks_right.copy()
+    lids[[13, 16]] = lids[[16, 13]]  # out of order, as behind sunglasses
+    for person, points in (("001", looks_right), ("007", looks_right * (-1, 1) + (99, 0)),
+                           ("009", lids)):  # fmt: skip
+        write_image(tmp_path / f"Data/Images/{person}/profile/01.jpg")
+        label = tmp_path / f"Data/Fiducials/{person}/profile/01.txt"
+        label.parent.mkdir(parents=True)
+        label.write_text("\n".join(f"{x},{y}" for x, y in points + 1))
+    right, left, sunglasses = load_set("cfp", tmp_path)
+    assert (right.face_id, left.face_id) == ("cfp-001_01", "cfp-007_01")
     assert np.flatnonzero(right.labelled).tolist() == sorted(CFP_RIGHT)
     unit = np.linalg.norm(looks_right[18] - looks_right[8]) / 100
     np.testing.assert_allclose(right.points[36], looks_right[12])
     np.testing.assert_allclose(right.points[0], looks_right[0] - np.array([1.9, 9.5]) * unit)
     flip = get_markup("ibug68").flip
     np.testing.assert_allclose(left.points, right.points[flip] * (-1, 1) + (99, 0))
+    assert not sunglasses.labelled[[37, 38, 40, 41]].any() and sunglasses.labelled.sum() == 26
 
 
-def test_cfp_leaves_out_lids_that_are_out_of_order(tmp_path: Path) -> None:
-    points = face_points()[CFP_RIGHT]
-    points[[13, 16]] = points[[16, 13]]
-    write_cfp(tmp_path, "001", "01", points)
-    face = load_set("cfp", tmp_path)[0]
-    assert (face.visibility[[37, 38, 40, 41, 43, 44, 46, 47]] == Visibility.UNLABELLED).all()
-    assert face.labelled.sum() == 26
-
-
-def test_scut_reads_binary_points_and_slides_along_the_lids(tmp_path: Path) -> None:
-    points = np.stack([np.arange(86.0), np.arange(86.0) * 0.5], axis=1).astype("<f4")
+def test_scut_labels_that_are_cut_off(tmp_path: Path) -> None:
+    scut(tmp_path)
+    assert load_set("scut", tmp_path)[0].labelled.sum() == 24
     label = tmp_path / "facial landmark/CF12.pts"
-    label.parent.mkdir()
-    label.write_bytes(np.int32(86).tobytes() + points.tobytes())
-    write_image(tmp_path / "Images/CF12.jpg")
-    face = load_set("scut", tmp_path, subset="caucasian_female")[0]
-    assert face.labelled.sum() == 24
-    same = {8: 11, 36: 46, 39: 42, 42: 54, 45: 50, 48: 79, 51: 76, 54: 73, 33: 66, 19: 24, 24: 34}
-    np.testing.assert_allclose(face.points[list(same)], points[list(same.values())])
-    np.testing.assert_allclose(face.points[57], (82.5, 41.25))
-    np.testing.assert_allclose(face.points[37], (46 - 4 / 3, 23 - 2 / 3))  # a third of the lid
     label.write_bytes(label.read_bytes()[:-4])
-    problem = read_set("scut", tmp_path).problems[0]
+    (problem,) = read_set("scut", tmp_path).problems
     assert problem.kind == "bad label" and "CF12.pts" in str(problem)
 
 
-def test_boxes_that_are_missing_are_counted_and_may_be_left_aside(w300: Path) -> None:
-    with pytest.warns(DataWarning, match="2 of 3 faces have no box in Bounding Boxes/"):
-        faces = load_set("w300", w300, "test")
-    assert [face.box_kind for face in faces] == ["tight", "tight", "detector"]
-    tight = read_set("w300", w300, "test").notes, load_set("w300", w300, "test", boxes="tight")
-    assert "2 of 3" in tight[0][0] and {face.box_kind for face in tight[1]} == {"tight"}
-    with pytest.raises(InputError, match="kind of boxes"):
-        load_set("w300", w300, "test", boxes="detector")  # type: ignore[arg-type]
-    # labels alone crop nothing, and the competition's 600 have no boxes at all
-    assert not read_set("w300", w300, "test", images=False).notes
-    assert not read_set("w300", w300, "test", protocol="split2").notes
+def test_closed_eyes_are_known_to_be_shut(tmp_path: Path) -> None:
+    write_image(tmp_path / "a.jpg")
+    assert load_set("closed_eyes", tmp_path)[0].attributes["eyes"] == "closed"
 
 
-def test_off_image_counts_as_the_file_does(tmp_path: Path) -> None:
-    """The published code calls x <= 0 of the file invisible: x <= -1 where files count from 1."""
-    points = face_points("aflw19")
-    points[3], points[4] = (-0.5, 30.0), (-1.5, 30.0)
-    write_image(tmp_path / "flickr/0/a.jpg")
-    row = ("0/a.jpg", 0.4, 75.5, np.array([51.0, 61.0]), points + 1)
-    write_hrnet(tmp_path / "face_landmarks_aflw_train.csv", [row])
-    (theirs,) = load_set("aflw19", tmp_path, off_image="invisible")
-    assert np.flatnonzero(~theirs.visible).tolist() == [4]
+def test_london_without_a_portrait_or_its_template(tmp_path: Path) -> None:
+    london(tmp_path)
+    assert np.flatnonzero(~load_set("london", tmp_path)[0].labelled).tolist() == [
+        30,
+        32,
+        34,
+        60,
+        64,
+    ]
+    (tmp_path / "neutral_002_03.jpg").unlink()
+    with pytest.raises(InputError, match=r"neutral_002_03\.jpg"):
+        load_set("london/neutral", tmp_path)
+    (tmp_path / "points189.json").unlink()
+    with pytest.raises(InputError, match="points189"):
+        load_set("london", tmp_path)
+
+
+TILTED = np.array([[0.8, -0.6], [0.6, 0.8]])
+
+
+def test_the_jaw_of_the_template_is_shared_out_evenly_from_the_ears_to_the_chin() -> None:
+    template = np.zeros((189, 2))
+    angle = np.linspace(np.pi, np.pi / 2, 10)  # a quarter of a circle on each side
+    quarter = np.c_[np.cos(angle), np.sin(angle)]
+    template[[109, 185, 110, 186, 111, 125, 126, 127, 128, 129]] = quarter
+    template[[112, 187, 113, 188, 114, 133, 132, 131, 130]] = quarter[:9] * (-1, 1)
+    template[[18, 27]] = (-0.5, -0.052), (0.5, -0.052)  # corners of the eyes
+    jaw = landmarks_of_template(template)[:17] + 0.5
+    np.testing.assert_allclose(jaw[[0, 8, 16]], [(-1, 0), (0, 1), (1, 0)], atol=1e-9)
+    turn = np.degrees(np.arctan2(jaw[:, 1], jaw[:, 0]))
+    np.testing.assert_allclose(turn, np.linspace(180, 0, 17), atol=0.5)
+    # and it begins a little below the eyes: straight up or down the temple of a tilted head
+    template = np.zeros((189, 2))
+    template[[18, 27, 109, 112]] = np.array([(-1.0, 0), (1, 0), (-2, 0.5), (2, -0.3)]) @ TILTED.T
+    ears = (landmarks_of_template(template) + 0.5)[[0, 16]] @ TILTED
+    np.testing.assert_allclose(ears, [(-2, 0.104), (2, 0.104)])
+
+
+def test_lips_of_the_template_stand_in_the_columns_of_the_upper_ones_peaks() -> None:
+    template = np.zeros((189, 2))
+    template[[18, 27]] = np.array([(-5.0, 0), (5, 0)]) @ TILTED.T
+    template[[89, 90, 91]] = np.array([(-1, 7.0), (0.2, 7.2), (1, 7)]) @ TILTED.T
+    across = np.array([-3.0, -2, -1.5, 0, 1.5, 2, 3])
+    edges = {61: (87, 94, 95, 96, 97, 98, 93), 67: (87, 99, 100, 101, 102, 103, 93)}
+    for first, line in edges.items():  # straight edges, each falling in its own way
+        template[list(line)] = np.c_[across, 8 + 0.01 * first * across] @ TILTED.T
+    points = (landmarks_of_template(template) + 0.5) @ TILTED
+    np.testing.assert_allclose(points[[[61, 62, 63], [67, 66, 65]], 0], [(-1, 0.2, 1)] * 2)
+    np.testing.assert_allclose(points[67, 1], 8 - 0.67)

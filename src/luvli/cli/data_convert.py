@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -49,6 +50,7 @@ def convert(
     """
     from luvli.data.convert import change_markup, read_label_tree, write_label_tree
     from luvli.data.sets import load_set
+    from luvli.errors import LossWarning
 
     records = (
         read_label_tree(source, from_format)
@@ -57,5 +59,7 @@ def convert(
     )
     if markup is not None:
         records = [change_markup(record, markup) for record in records]
-    write_label_tree(target, records, to_format)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", LossWarning)  # each sentence once
+        write_label_tree(target, records, to_format)
     typer.echo(f"{len(records):,} face{'' if len(records) == 1 else 's'} written to {target}")

@@ -29,9 +29,9 @@ from luvli.data.augment import (
     stream,
 )
 from luvli.data.boxes import BoxNoise, crop_box, get_enlargement
-from luvli.data.patches import Patches, load_patches
+from luvli.data.patches import Patches, load_patches, usable_image
 from luvli.data.record import FaceRecord
-from luvli.data.sets import DataWarning, refuse
+from luvli.data.sets import DataWarning, Problem, refuse
 from luvli.errors import InputError, unknown_choice
 from luvli.files import PathLike
 from luvli.image import Crop, read_image
@@ -80,8 +80,9 @@ class CropDataset:
         """`cache`: True keeps decoded patches in the user's cache folder, a path elsewhere,
         False decodes the image each time (best for a single pass, and exact: a cached
         patch is resampled twice). The published crops depend on every pixel of the image and
-        are never cached. `skip_bad`: leave out faces whose image cannot be used;
-        otherwise an `InputError` lists them. Only a cache notices such images at once.
+        are never cached. `skip_bad`: leave out faces whose image cannot be used, for which
+        each image is decoded once; otherwise an `InputError` lists them, without a cache when
+        the first of them is wanted.
         """
         if not len(records):
             raise InputError("there are no faces to crop: the list of records is empty.")
@@ -100,8 +101,17 @@ class CropDataset:
         self.label_noise = self._label_noise()
         self.boxes = [crop_box(record, box_noise, seed) for record in self.records]
         self.patches: Patches | None = None
+        self._rows = np.arange(len(self.records))
         if cache is not False and convention == "pixel-centre":
-            self._load_patches(None if cache is True else cache, skip_bad, track)
+            side = self.augmentation.reach(self.enlarge)
+            pixels = round(size * _DENSITY * side / self.enlarge)
+            folder = None if cache is True else cache
+            self.patches = load_patches(self.records, self.boxes, side, pixels, folder, track)
+            self._leave_out(self.patches.good, self.patches.problems, skip_bad)
+        elif skip_bad:
+            problems = [usable_image(record)[1] for record in track(self.records)]
+            good = np.array([problem is None for problem in problems])
+            self._leave_out(good, [problem for problem in problems if problem], skip_bad)
 
     def _label_noise(self) -> NDArray[np.float64] | None:
         """(k, 1) standard deviation of each landmark's label in crop pixels; None: no noise."""
@@ -115,24 +125,23 @@ class CropDataset:
             spread[list(markup.groups[group])] = deviation * self.size / self.enlarge
         return spread
 
-    def _load_patches(self, folder: PathLike | None, skip_bad: bool, track: Track) -> None:
-        side = self.augmentation.reach(self.enlarge)
-        pixels = round(self.size * _DENSITY * side / self.enlarge)
-        patches = load_patches(self.records, self.boxes, side, pixels, folder, track)
-        if patches.problems and not skip_bad:
-            raise refuse(patches.problems, "the training images")
-        if patches.problems:
-            count, first = len(patches.problems), patches.problems[0]
-            sentence = (
-                f"{count:,} faces are left out, their images cannot be used; the first: {first}"
+    def _leave_out(
+        self, good: NDArray[np.bool_], problems: Sequence[Problem], skip_bad: bool
+    ) -> None:
+        if problems and not skip_bad:
+            raise refuse(problems, "the training images")
+        if not good.any():
+            raise InputError(f"no image could be used; the first: {problems[0]}")
+        if problems:
+            warnings.warn(
+                f"{len(problems):,} faces are left out, their images cannot be used; the first: "
+                f"{problems[0]}",
+                DataWarning,
+                stacklevel=3,
             )
-            warnings.warn(sentence, DataWarning, stacklevel=3)
-        self.patches = patches
-        self._rows = np.flatnonzero(patches.good)
-        self.records = [self.records[int(i)] for i in self._rows]
+        self._rows = np.flatnonzero(good)
+        self.records = [self.records[i] for i in self._rows]
         self.boxes = [self.boxes[i] for i in self._rows]
-        if not self.records:
-            raise InputError(f"no image could be used; the first: {patches.problems[0]}")
 
     def __len__(self) -> int:
         return len(self.records)
@@ -224,12 +233,7 @@ def collate(samples: Sequence[CropSample]) -> dict[str, torch.Tensor]:
     """
     import torch
 
-    images = np.stack([sample["image"] for sample in samples])
-    points = np.nan_to_num(np.stack([sample["points"] for sample in samples]), nan=0.0)
-    return {
-        "image": torch.from_numpy(images).permute(0, 3, 1, 2).contiguous(),
-        "points": torch.from_numpy(points),
-        "visibility": torch.from_numpy(np.stack([sample["visibility"] for sample in samples])),
-        "affine": torch.from_numpy(np.stack([sample["affine"] for sample in samples])),
-        "index": torch.from_numpy(np.stack([sample["index"] for sample in samples])),
-    }
+    batch = {name: np.stack([sample[name] for sample in samples]) for name in samples[0]}
+    batch["image"] = np.ascontiguousarray(batch["image"].transpose(0, 3, 1, 2))
+    batch["points"] = np.nan_to_num(batch["points"], nan=0.0)
+    return {name: torch.from_numpy(values) for name, values in batch.items()}

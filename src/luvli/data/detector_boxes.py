@@ -46,10 +46,8 @@ def with_detector_boxes(
             "the detector finds none of the training faces: set boxes: labels for this source."
         )
     if missing := len(records) - len(detected):
-        warnings.warn(
-            f"the detector does not find {missing:,} of {len(records):,} faces: they are left out.",
-            DataWarning,
-            stacklevel=2,
+        _warn(
+            f"the detector does not find {missing:,} of {len(records):,} faces: they are left out."
         )
     return detected
 
@@ -78,13 +76,13 @@ def _boxes_of_images(
     if problems and not skip_bad:
         raise InputError(f"{problems[0]} Or leave it out with --skip-bad.")
     if problems:
-        warnings.warn(
-            f"{len(problems):,} images cannot be read and are left out; the first: {problems[0]}",
-            DataWarning,
-            stacklevel=3,
-        )
+        _warn(f"{len(problems):,} images cannot be read and are left out; the first: {problems[0]}")
     return {
         image: [Box(*map(float, edges)) for edges in row]
         for image, row in by_image.items()
         if not isinstance(row, str)
     }
+
+
+def _warn(sentence: str) -> None:
+    warnings.warn(sentence, DataWarning, stacklevel=3)

@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -112,55 +112,42 @@ def _build(
         folder / "pixels.npy", mode="w+", dtype=np.uint8, shape=(count, pixels, pixels, 3)
     )
     allocate(folder / "pixels.npy")
-    affine = np.zeros((count, 2, 3))
-    image_size = np.zeros((count, 2), dtype=np.int64)
-    good = np.ones(count, dtype=bool)
-    problems: list[Problem] = []
-    work = _in_threads(lambda i: _cut(records[i], boxes[i], side, pixels), range(count))
-    for i, result in enumerate(track(work)):
-        if isinstance(result, Problem):
-            problems.append(result)
-            good[i] = False
-            continue
-        stack[i], affine[i], image_size[i] = result
+    affine, image_size = np.zeros((count, 2, 3)), np.zeros((count, 2), dtype=np.int64)
+
+    def cut(i: int) -> Problem | None:
+        image, problem = usable_image(records[i])
+        if image is not None:
+            crop = Crop.from_box(boxes[i], pixels, side)
+            stack[i], affine[i] = crop.warp(image), crop.affine
+            image_size[i] = image.shape[1], image.shape[0]
+        return problem
+
+    def work() -> Iterator[Problem | None]:
+        """On all cores, for decoders let go of Python's lock; in parts, so that it can be
+        interrupted."""
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            for start in range(0, count, 64):
+                yield from pool.map(cut, range(start, min(count, start + 64)))
+
+    problems = list(track(work()))
     stack.flush()
-    del stack
+    good = np.array([problem is None for problem in problems])
     np.savez(folder / "index.npz", affine=affine, image_size=image_size, good=good)
-    text = json.dumps([vars(problem) for problem in problems])
+    text = json.dumps([vars(problem) for problem in problems if problem])
     (folder / "problems.json").write_text(text, encoding="utf-8")
 
 
-def _cut(
-    record: FaceRecord, box: Box, side: float, pixels: int
-) -> tuple[ImageArray, NDArray[np.float64], tuple[int, int]] | Problem:
+def usable_image(record: FaceRecord) -> tuple[ImageArray | None, Problem | None]:
+    """The face's image, or what is wrong with it or with its labels."""
     if record.image is None:
-        return Problem(record.name, "missing image", f"{record.name} has no image.")
+        sentence = f"{record.name} has no image."
+        return None, Problem(record.name, "missing image", sentence)
     try:
         image = read_image(record.image)
     except InputError as error:
-        return Problem(str(record.image), "bad image", str(error))
-    size = (image.shape[1], image.shape[0])
-    problem = implausible(record, size)
-    if problem is not None:
-        return problem
-    crop = Crop.from_box(box, pixels, side)
-    return crop.warp(image), crop.affine, size
-
-
-def _in_threads(work: Callable[[int], Any], items: Iterable[int]) -> Iterator[Any]:
-    """`work` for each item, in order, on all cores: decoders let go of Python's lock.
-
-    Only a few results wait at a time, so memory stays small.
-    """
-    waiting: list[Any] = []
-    workers = os.cpu_count() or 1
-    with ThreadPoolExecutor(workers) as pool:
-        for item in items:
-            waiting.append(pool.submit(work, item))
-            if len(waiting) > 4 * workers:
-                yield waiting.pop(0).result()
-        for future in waiting:
-            yield future.result()
+        return None, Problem(str(record.image), "bad image", str(error))
+    problem = implausible(record, (image.shape[1], image.shape[0]))
+    return (None, problem) if problem else (image, None)
 
 
 def _key(records: Sequence[FaceRecord], boxes: Sequence[Box], side: float, pixels: int) -> str:

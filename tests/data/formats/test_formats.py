@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -140,7 +141,7 @@ def test_predictions_lose_their_covariance_aloud(
 
 @pytest.mark.parametrize(
     ("name", "sentence"),
-    [("labelme", "self-occluded ones"), ("dlib", "self-occluded landmarks"), ("spiga", "at 0, 0"),
+    [("labelme", "self-occluded landmarks"), ("dlib", "self-occluded landmarks"), ("spiga", "at 0, 0"),
      ("wflw", "at 0, 0")],
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore:.*whole pixels")
@@ -154,6 +155,28 @@ def test_hidden_landmarks_are_lost_aloud(
     (again,) = read_labels(path)
     if name == "labelme":
         assert (again.visibility[~face.visible] == Visibility.UNLABELLED).all()
+
+
+def test_dlib_gets_whole_pixels_and_faces_of_one_size(tmp_path: Path) -> None:
+    """dlib 20.0 on decimals: "string cast error: invalid string = '114.168'"."""
+    hidden = np.ones(68, np.int8)
+    hidden[60:] = 0  # a profile whose last parts are hidden has as many landmarks as the others
+    points = np.arange(136.0).reshape(68, 2) + 0.25
+    faces = [
+        FaceRecord(points=points, visibility=classes, image=Path(f"{i}.jpg"))
+        for i, classes in enumerate((np.ones(68, np.int8), hidden))
+    ]
+    path = tmp_path / "a.xml"
+    with pytest.warns(LossWarning) as lost:
+        write_labels(path, faces, "dlib")
+    sentences = " ".join(str(warning.message) for warning in lost)
+    assert "self-occluded landmarks; 8 are left out" in sentences
+    assert "whole pixels only; places are rounded" in sentences
+    values = re.findall(r'(?:x|y|left|top|width|height)="([^"]*)"', path.read_text())
+    assert len(values) == 2 * (68 + 60) + 8 and all(re.fullmatch(r"-?\d+", v) for v in values)
+    whole, part = read_labels(path)
+    assert len(whole.points) == len(part.points) == 68
+    assert part.labelled.sum() == 60 and not part.labelled[60:].any()
 
 
 def test_coco_is_what_other_tools_want(tmp_path: Path, rng: np.random.Generator) -> None:

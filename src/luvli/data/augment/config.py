@@ -5,22 +5,24 @@ from __future__ import annotations
 import math
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from luvli.errors import unknown_choice
 
+
+def _ordered(values: tuple[float, float]) -> tuple[float, float]:
+    if values[0] > values[1]:
+        raise ValueError(f"must be a range (low, high), got {values}")
+    return values
+
+
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 Spread = Annotated[float, Field(ge=0.0)]
-Range = tuple[float, float]
+Factor = Annotated[float, Field(gt=0.0)]
+Range = Annotated[tuple[float, float], AfterValidator(_ordered)]
+Factors = Annotated[tuple[Factor, Factor], AfterValidator(_ordered)]
 
 RECIPES = ("A", "B", "none")
-
-
-def _check_range(name: str, values: Range, above: float | None) -> None:
-    low, high = values
-    if low > high or (above is not None and low <= above):
-        floor = "" if above is None else f" above {above:g}"
-        raise ValueError(f"{name} must be a range (low, high){floor}, got {values}")
 
 
 class _Settings(BaseModel):
@@ -31,16 +33,11 @@ class Rectangle(_Settings):
     """A filled rectangle over part of the image: the paper's "random occlusion"."""
 
     probability: Probability = 0.5
-    side: Range = (0.1, 0.5)
+    side: Factors = (0.1, 0.5)
     """width and height, drawn apart, as fractions of the crop's side"""
     where: Literal["crop", "image"] = "crop"
     """`image` is the published code's: black, always there, anywhere on the whole image,
     with half-sides of up to half the image"""
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Rectangle:
-        _check_range("side", self.side, 0.0)
-        return self
 
 
 class BoxJitter(_Settings):
@@ -61,11 +58,6 @@ class Turned(_Settings):
     rotation: Range = (-150.0, 150.0)
     """degrees, drawn as `Augmentation.rotation` is, in its place"""
 
-    @model_validator(mode="after")
-    def _ordered(self) -> Turned:
-        _check_range("rotation", self.rotation, None)
-        return self
-
 
 class Augmentation(_Settings):
     """Ranges for the random changes of a training face; the defaults are recipe B.
@@ -79,14 +71,14 @@ class Augmentation(_Settings):
     (-30.0, 30.0)
     """
 
-    scale: Range = (0.8, 1.2)
+    scale: Factors = (0.8, 1.2)
     """factor of the crop's side: above 1 the face becomes smaller"""
     rotation: Range = (-50.0, 50.0)
     """degrees, counter-clockwise as seen"""
     distribution: Literal["uniform", "clipped_normal"] = "uniform"
     """how scale and rotation are drawn. `clipped_normal` (the published code): a Gaussian
     whose standard deviation is half of the range's half-width, cut at the range"""
-    colour: Range = (0.6, 1.4)
+    colour: Factors = (0.6, 1.4)
     """factor of each of red, green and blue, drawn apart"""
     rectangle: Rectangle | None = Rectangle()
 
@@ -120,37 +112,23 @@ class Augmentation(_Settings):
     stretch: bool = False
     """published code: stretch the contrast of the finished crop to 0..255"""
 
-    @model_validator(mode="after")
-    def _ordered(self) -> Augmentation:
-        _check_range("scale", self.scale, 0.0)
-        _check_range("rotation", self.rotation, None)
-        _check_range("colour", self.colour, 0.0)
-        return self
-
     @classmethod
     def recipe(cls, name: str, reference: bool = False) -> Augmentation:
         """Recipe `A`, `B` or `none`; with `reference`, as the published code does it."""
         if name not in RECIPES:
             raise unknown_choice("augmentation recipe", name, RECIPES)
+        published = {"keep_inside": True, "stretch": True, "distribution": "clipped_normal"}
         if name == "none":
-            plain = (1.0, 1.0)
+            one = (1.0, 1.0)
             return cls(
-                scale=plain,
-                rotation=(0.0, 0.0),
-                colour=plain,
-                rectangle=None,
-                stretch=reference,
+                scale=one, rotation=(0.0, 0.0), colour=one, rectangle=None, stretch=reference
             )
-        rectangle = Rectangle(probability=1.0, where="image") if reference else Rectangle()
-        wide = name == "A"
-        return cls(
-            scale=(0.75, 1.25) if wide else (0.8, 1.2),
-            rotation=(-30.0, 30.0) if wide else (-50.0, 50.0),
-            distribution="clipped_normal" if reference else "uniform",
-            rectangle=None if wide else rectangle,
-            keep_inside=reference,
-            stretch=reference,
-        )
+        if name == "A":
+            changes = {"scale": (0.75, 1.25), "rotation": (-30.0, 30.0), "rectangle": None}
+        else:
+            whole_image = Rectangle(probability=1.0, where="image")
+            changes = {"rectangle": whole_image} if reference else {}
+        return cls.model_validate(changes | (published if reference else {}))
 
     def reach(self, enlarge: float) -> float:
         """Side, in box sides, of the square that no drawn crop leaves (but for `keep_inside`).

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.data.augment.occlude import lay_over, mark_covered
+from luvli.data.augment.occluders import as_colourful, to_image, unevenness
 from luvli.data.record import Visibility
 from luvli.image.read import ImageArray
 
@@ -77,8 +78,6 @@ def _cloth(
     rng: np.random.Generator,
 ) -> ImageArray:
     """(S, S, 3) plain, pleated or patterned cloth, as bright as the image."""
-    import cv2
-
     size = image.shape[0]
     base = np.array(_COLOURS[int(rng.integers(len(_COLOURS)))], np.float32)
     if rng.random() < 0.3:
@@ -94,10 +93,6 @@ def _cloth(
         shade -= 0.12 * (np.mod(along, width / rng.uniform(3, 6)) < width / 25)
     elif kind < 0.65:
         shade += 0.25 * np.sign(np.sin(across * rng.uniform(10, 40) / width))
-    coarse = rng.normal(1.0, 0.06, size=(7, 7)).astype(np.float32)
-    uneven = cv2.resize(coarse, (size, size), interpolation=cv2.INTER_CUBIC)
     light = float(np.clip(image.mean() / 120.0, 0.35, 1.3))
-    cloth = base * light * (np.clip(shade, 0.45, 1.4) * uneven)[:, :, None]
-    if np.ptp(image[:: max(1, size // 16)], axis=2).mean() < 6:  # a colourless photograph
-        cloth = np.repeat(cloth.mean(axis=2, keepdims=True), 3, axis=2)
-    return np.asarray(np.clip(cloth, 0, 255), np.uint8)
+    shading = np.clip(shade, 0.45, 1.4)[:, :, None] * unevenness(size, 0.06, rng, patches=7)
+    return as_colourful(to_image(base * light * shading), image)

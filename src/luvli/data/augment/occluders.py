@@ -1,11 +1,9 @@
-"""_Drawn hands, hair and things: shapes with soft edges and uneven shading.
+"""Drawn hands, hair and things: shapes with soft edges and uneven shading.
 
 Each function gives a texture (S, S, 3) uint8 and a mask (S, S) of 0..1 for a crop of side S.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,18 +15,17 @@ _Drawn = tuple[ImageArray, NDArray[np.float32]]
 
 def draw_occluder(image: ImageArray, rng: np.random.Generator) -> _Drawn:
     """One of the kinds, at random, sized for this crop and lit as it is."""
-    kinds: tuple[Callable[[ImageArray, np.random.Generator], _Drawn], ...] = (
-        draw_hand,
-        draw_hair,
-        draw_thing,
-    )
-    texture, mask = kinds[int(rng.integers(len(kinds)))](image, rng)
+    draw = (draw_hand, draw_hair, draw_thing)[int(rng.integers(3))]
+    texture, mask = draw(image, rng)
     light = np.clip(image.mean() / 110.0, 0.4, 1.4)  # as bright as the rest of the scene
-    lit = _to_image(texture * light)
-    colourless = np.ptp(image[:: max(1, len(image) // 16)], axis=2).mean() < 6
-    if colourless:
-        lit = np.repeat(lit.mean(axis=2, keepdims=True).astype(np.uint8), 3, axis=2)
-    return lit, mask
+    return as_colourful(to_image(texture * light), image), mask
+
+
+def as_colourful(texture: ImageArray, image: ImageArray) -> ImageArray:
+    """`texture`, grey where the image is a colourless photograph."""
+    if np.ptp(image[:: max(1, len(image) // 16)], axis=2).mean() >= 6:
+        return texture
+    return np.repeat(texture.mean(axis=2, keepdims=True).astype(np.uint8), 3, axis=2)
 
 
 def draw_hand(image: ImageArray, rng: np.random.Generator) -> _Drawn:
@@ -41,25 +38,16 @@ def draw_hand(image: ImageArray, rng: np.random.Generator) -> _Drawn:
     centre = size * (0.5 + np.array([np.cos(angle), np.sin(angle)]) * rng.uniform(0.2, 0.45))
     inward = np.arctan2(size / 2 - centre[1], size / 2 - centre[0]) + rng.normal(0, 0.4)
     palm = size * rng.uniform(0.1, 0.16)
-    cv2.ellipse(
-        outline,
-        _pixel(centre),
-        (int(palm * 1.1), int(palm)),
-        float(np.degrees(inward)),
-        0,
-        360,
-        255,
-        -1,
-    )
+    axes = np.floor([palm * 1.1, palm])
+    cv2.ellipse(outline, _pixel(centre), _pixel(axes), float(np.degrees(inward)), 0, 360, 255, -1)
     shade = _roundness(outline, palm / 2)
     thickness = max(3, int(palm * 0.55))
     fingers = int(rng.integers(2, 5))
     for spread in np.linspace(-0.5, 0.5, fingers):
         start = centre + palm * 0.6 * np.array([-np.sin(inward), np.cos(inward)]) * spread * 2
         tip_angle = inward + spread * rng.uniform(0.3, 0.7)
-        tip = start + palm * rng.uniform(1.6, 2.4) * np.array(
-            [np.cos(tip_angle), np.sin(tip_angle)]
-        )
+        towards = np.array([np.cos(tip_angle), np.sin(tip_angle)])
+        tip = start + palm * rng.uniform(1.6, 2.4) * towards
         cv2.line(outline, _pixel(start), _pixel(tip), 255, thickness)
         fingers_shade = np.zeros_like(outline)
         cv2.line(fingers_shade, _pixel(start), _pixel(tip), 255, thickness)
@@ -67,8 +55,8 @@ def draw_hand(image: ImageArray, rng: np.random.Generator) -> _Drawn:
     middle = image[size // 3 : 2 * size // 3, size // 3 : 2 * size // 3].reshape(-1, 3)
     skin = np.median(middle, axis=0) * rng.uniform(0.8, 1.15)
     light = 110.0 / max(float(image.mean()), 30.0)  # undone by the caller's lighting
-    texture = skin * light * (0.6 + 0.45 * shade[:, :, None]) * _unevenness(size, 0.05, rng)
-    return _to_image(texture), _soft(outline)
+    texture = skin * light * (0.6 + 0.45 * shade[:, :, None]) * unevenness(size, 0.05, rng)
+    return to_image(texture), _soft(outline)
 
 
 def draw_hair(image: ImageArray, rng: np.random.Generator) -> _Drawn:
@@ -97,7 +85,7 @@ def draw_hair(image: ImageArray, rng: np.random.Generator) -> _Drawn:
         cv2.polylines(texture, line, False, colour, thickness, cv2.LINE_AA, 4)
         cv2.polylines(outline, line, False, 255, thickness, cv2.LINE_AA, 4)
     blended = np.asarray(cv2.GaussianBlur(texture, (0, 0), 0.7), np.float32)
-    return _to_image(blended), _soft(outline)
+    return to_image(blended), _soft(outline)
 
 
 def draw_thing(image: ImageArray, rng: np.random.Generator) -> _Drawn:
@@ -121,7 +109,7 @@ def draw_thing(image: ImageArray, rng: np.random.Generator) -> _Drawn:
         across = np.arange(size)[:, None] * np.sin(angle) + np.arange(size) * np.cos(angle)
         shade = (1 + 0.35 * np.sign(np.sin(across * rng.uniform(0.15, 0.6))))[:, :, None]
     ramp = np.linspace(rng.uniform(0.6, 1.0), rng.uniform(1.0, 1.4), size)[None, :, None]
-    return _to_image(colour * shade * ramp * _unevenness(size, 0.08, rng)), _soft(outline)
+    return to_image(colour * shade * ramp * unevenness(size, 0.08, rng)), _soft(outline)
 
 
 def _roundness(outline: NDArray[np.uint8], radius: float) -> NDArray[np.float32]:
@@ -132,11 +120,13 @@ def _roundness(outline: NDArray[np.uint8], radius: float) -> NDArray[np.float32]
     return np.asarray(np.sqrt(np.clip(depth / radius, 0, 1)), np.float32)
 
 
-def _unevenness(size: int, amount: float, rng: np.random.Generator) -> NDArray[np.float32]:
+def unevenness(
+    size: int, amount: float, rng: np.random.Generator, patches: int = 6
+) -> NDArray[np.float32]:
     """(size, size, 1) smooth factors around 1."""
     import cv2
 
-    coarse = rng.normal(1.0, amount, size=(6, 6)).astype(np.float32)
+    coarse = rng.normal(1.0, amount, size=(patches, patches)).astype(np.float32)
     smooth = cv2.resize(coarse, (size, size), interpolation=cv2.INTER_CUBIC)
     return np.asarray(smooth, np.float32)[:, :, None]
 
@@ -154,5 +144,5 @@ def _pixel(place: NDArray[np.float64]) -> tuple[int, int]:
     return x, y
 
 
-def _to_image(values: NDArray[np.floating]) -> ImageArray:
+def to_image(values: NDArray[np.floating]) -> ImageArray:
     return np.asarray(np.clip(values, 0, 255), np.uint8)

@@ -17,24 +17,25 @@ COCO *results* are a list of {"image_id", "category_id", "keypoints": [x, y, sco
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel
 
+from luvli.arrays import Floats
 from luvli.data.formats.common import (
-    box_or_tight,
+    corner_and_size,
     default_markup,
+    edges_of,
     face,
     image_name,
     landmark_columns,
     landmark_order,
     parse_json,
     row_name,
-    warn_if_predictions,
+    warn_losses,
     warn_lost,
 )
 from luvli.data.formats.lists import first_pixel
@@ -44,13 +45,8 @@ from luvli.files import PathLike, is_there, write_text
 from luvli.image.source import image_size
 from luvli.markup import get_markup, is_markup
 
-_FLAGS = {
-    Visibility.UNOCCLUDED: 2,
-    Visibility.EXTERNALLY_OCCLUDED: 1,
-    Visibility.SELF_OCCLUDED: 0,
-    Visibility.UNLABELLED: 0,
-}
 _CLASSES = {2: Visibility.UNOCCLUDED, 1: Visibility.EXTERNALLY_OCCLUDED, 0: Visibility.UNLABELLED}
+_FLAGS = {kind: flag for flag, kind in _CLASSES.items()} | {Visibility.SELF_OCCLUDED: 0}
 _IDS = ("image_id", "first_pixel")
 """attributes: what results for the same file must agree with"""
 
@@ -98,23 +94,8 @@ class _File(BaseModel):
     categories: list[_Category] = []
 
 
-def read_coco(path: PathLike) -> list[FaceRecord]:
-    """Read every annotation that has keypoints; plain boxes are passed over."""
-    data = _parse(path)
-    images = {image.id: image.file_name for image in data.images}
-    flags = {flag for a in data.annotations if a.keypoints for flag in a.keypoints[2::3]}
-    classes = _CLASSES if 2 in flags else {**_CLASSES, 1: Visibility.UNOCCLUDED}
-    names = {category.id: category.keypoints for category in data.categories}
-    records = []
-    for annotation in data.annotations:
-        if annotation.keypoints is None:
-            continue
-        try:
-            keypoints = names.get(annotation.category_id, [])
-            records.append(_record(annotation, images, keypoints, classes))
-        except InputError as error:
-            raise InputError(f"{path}, annotation {annotation.id}: {error}") from error
-    return records
+def _parse(path: PathLike) -> _File:
+    return parse_json(path, _File, "a COCO keypoint file")
 
 
 def coco_first_pixels(path: PathLike) -> list[float]:
@@ -122,27 +103,31 @@ def coco_first_pixels(path: PathLike) -> list[float]:
     return [a.first_pixel for a in _parse(path).annotations if a.keypoints is not None]
 
 
-def _parse(path: PathLike) -> _File:
-    return parse_json(path, _File, "a COCO keypoint file")
-
-
-def _rows(keypoints: Sequence[float] | None) -> NDArray[np.float64]:
-    """(k, 3)"""
-    values = np.array(keypoints, dtype=np.float64)
-    if values.size % 3 or not values.size:
-        raise InputError(f"keypoints has {values.size} numbers, not three for each landmark.")
-    return values.reshape(-1, 3)
+def read_coco(path: PathLike) -> list[FaceRecord]:
+    """Read every annotation that has keypoints; plain boxes are passed over."""
+    data = _parse(path)
+    images = {image.id: image.file_name for image in data.images}
+    names = {category.id: category.keypoints for category in data.categories}
+    flags = {flag for a in data.annotations for flag in (a.keypoints or ())[2::3]}
+    classes = _CLASSES if 2 in flags else {**_CLASSES, 1: Visibility.UNOCCLUDED}
+    records = []
+    for annotation in data.annotations:
+        if annotation.keypoints is None:
+            continue
+        try:
+            if annotation.image_id not in images:
+                raise InputError(f"there is no image with id {annotation.image_id}.")
+            image, labels = images[annotation.image_id], names.get(annotation.category_id, [])
+            records.append(_record(annotation, image, labels, classes))
+        except InputError as error:
+            raise InputError(f"{path}, annotation {annotation.id}: {error}") from error
+    return records
 
 
 def _record(
-    annotation: _Annotation,
-    images: Mapping[int, str],
-    names: Sequence[str],
-    flags: Mapping[int, Visibility],
+    annotation: _Annotation, image: str, names: Sequence[str], flags: dict[int, Visibility]
 ) -> FaceRecord:
-    if annotation.image_id not in images:
-        raise InputError(f"there is no image with id {annotation.image_id}.")
-    rows = _rows(annotation.keypoints)
+    rows, first = _rows(annotation.keypoints or []), annotation.first_pixel
     if names and len(names) != len(rows):
         raise InputError(f"{len(rows)} keypoints, but the category has {len(names)} names.")
     if not np.isin(rows[:, 2], (0, 1, 2)).all():
@@ -150,51 +135,44 @@ def _record(
     classes = annotation.visibility_class or [flags[int(flag)] for flag in rows[:, 2]]
     if len(classes) != len(rows) or not set(classes) <= set(Visibility):
         raise InputError("visibility_class does not fit the keypoints.")
-    box = None
-    first = annotation.first_pixel
-    if annotation.bbox is not None:
-        x, y, width, height = annotation.bbox
-        box = np.array([x, y, x + width, y + height]) - first
     markup, order = landmark_order(names)
-    about: dict[str, Any] = {"image_id": annotation.image_id}
-    about |= {"first_pixel": first} if first else {}
-    about |= {} if annotation.box_size is None else {"box_size": annotation.box_size}
+    about = {"image_id": annotation.image_id, "first_pixel": first or None}
+    about["box_size"] = annotation.box_size
+    known = {name: value for name, value in about.items() if value is not None}
     return face(
         rows[:, :2] - first,
-        images[annotation.image_id],
+        image,
         np.array(classes, dtype=np.int8),
-        box=box,
+        box=None if annotation.bbox is None else edges_of(*annotation.bbox) - first,
         box_kind="given",
         markup=markup if order == list(names) else default_markup(len(rows)),
         face_id=annotation.face_id or "",
-        attributes={**annotation.attributes, **about},
+        attributes=annotation.attributes | known,
         score=annotation.score,
     )
 
 
-def write_coco(
-    path: PathLike,
-    records: Sequence[FaceRecord],
-    points: Sequence[NDArray[np.float64]] | None = None,
-) -> None:
-    """Write faces, whole or not at all.
+def _rows(keypoints: Sequence[float]) -> Floats:
+    """(k, 3)"""
+    if len(keypoints) % 3 or not len(keypoints):
+        raise InputError(f"keypoints has {len(keypoints)} numbers, not three for each landmark.")
+    return np.array(keypoints, dtype=np.float64).reshape(-1, 3)
 
-    `points` (k, 2) of each face, if given, are written for hidden landmarks too: a model has a
-    location for all of them. They keep the flag 0 and read as hidden again. Images have their
-    width and height where they are there.
-    """
-    warn_if_predictions(path, records, "COCO")
+
+def write_coco(path: PathLike, records: Sequence[FaceRecord]) -> None:
+    """Write faces, whole or not at all. Images that are there have their width and height."""
+    warn_losses(path, records, "COCO")
     images = {name: i for i, name in enumerate(dict.fromkeys(map(image_name, records)), 1)}
     kinds = list(dict.fromkeys((r.markup, len(r.points)) for r in records))
-    places = [record.points for record in records] if points is None else points
-    annotations = []
-    for number, (record, place) in enumerate(zip(records, places, strict=True), 1):
-        ids = {
+    annotations = [
+        {
             "id": number,
             "image_id": images[image_name(record)],
             "category_id": kinds.index((record.markup, len(record.points))) + 1,
+            **annotation(record, record.points),
         }
-        annotations.append(ids | annotation(record, place))
+        for number, record in enumerate(records, 1)
+    ]
     data = {
         "images": [_image(path, i, name) for name, i in images.items()],
         "annotations": annotations,
@@ -206,8 +184,7 @@ def write_coco(
 def _image(path: PathLike, number: int, name: str) -> dict[str, Any]:
     places = (Path(path).parent / name, Path(name)) if name else ()
     place = next((place for place in places if is_there(place)), None)
-    width, height = (0, 0) if place is None else image_size(place)
-    size = {"width": width, "height": height} if width else {}
+    size = {} if place is None else dict(zip(("width", "height"), image_size(place), strict=True))
     return {"id": number, "file_name": name, **size}
 
 
@@ -222,8 +199,9 @@ def category(number: int, markup: str, count: int) -> dict[str, Any]:
     }
 
 
-def annotation(record: FaceRecord, points: NDArray[np.float64]) -> dict[str, Any]:
-    """The fields of one face, without ids; `points` are written for hidden landmarks too."""
+def annotation(record: FaceRecord, points: Floats) -> dict[str, Any]:
+    """The fields of one face, without ids. `points` (k, 2) are written for hidden landmarks too: a
+    model has a location for all of them. They keep the flag 0 and read as hidden again."""
     flags = [_FLAGS[Visibility(kind)] for kind in record.visibility]
     places = np.nan_to_num(points).tolist()
     fields = {
@@ -234,10 +212,9 @@ def annotation(record: FaceRecord, points: NDArray[np.float64]) -> dict[str, Any
         "face_id": record.face_id or None,
         "attributes": {k: v for k, v in record.attributes.items() if k not in _IDS} or None,
     }
-    box = box_or_tight(record)
-    if np.isfinite(box).all():
-        x0, y0, x1, y1 = box.tolist()
-        fields |= {"bbox": [x0, y0, x1 - x0, y1 - y0], "area": (x1 - x0) * (y1 - y0)}
+    x, y, width, height = corner_and_size(record)
+    if np.isfinite([x, y, width, height]).all():
+        fields |= {"bbox": [x, y, width, height], "area": width * height}
     plain = (record.visibility == Visibility.UNOCCLUDED).any()
     if (record.visibility == Visibility.SELF_OCCLUDED).any() or not plain:
         fields["visibility_class"] = record.visibility.tolist()
@@ -245,14 +222,13 @@ def annotation(record: FaceRecord, points: NDArray[np.float64]) -> dict[str, Any
 
 
 def read_coco_results(path: PathLike) -> list[FaceRecord]:
-    """Predictions in COCO's form of results; scores are kept as probabilities of visibility."""
+    """Predictions in COCO's form of results; they name no images and no classes."""
     records = []
-    results = parse_json(path, TypeAdapter(list[_Result]), "a COCO result file")
-    for number, result in enumerate(results):
+    for number, result in enumerate(parse_json(path, list[_Result], "a COCO result file")):
         try:
-            rows = _rows(result.keypoints)
             about = {"image_id": result.image_id}
-            records.append(face(rows[:, :2], attributes=about, score=result.score))
+            points = _rows(result.keypoints)[:, :2]
+            records.append(face(points, attributes=about, score=result.score))
         except InputError as error:
             raise InputError(f"{path}, result {number}: {error}") from error
     return records

@@ -13,18 +13,18 @@ import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
+from luvli.arrays import Floats
 from luvli.data.record import IMAGE_NAME, FaceRecord, Visibility
 from luvli.errors import InputError, LossWarning, brief, require
 from luvli.files import PathLike, check_plain, is_there, read_text, write_text
 from luvli.markup import get_markup, is_markup, markup_by_size, markup_names
 
-_Model = TypeVar("_Model", bound=BaseModel)
 Parsed = TypeVar("Parsed")
 
 # --- text files ----------------------------------------------------------------------------
@@ -32,23 +32,17 @@ Parsed = TypeVar("Parsed")
 
 def load_json(path: PathLike) -> Any:
     """The content of a JSON file, or one sentence."""
+    text = read_text(path)
     try:
-        return json.loads(read_text(path))
+        return json.loads(text)
     except (ValueError, RecursionError) as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError(f"{path} is not valid JSON ({error}): export it again.") from error
 
 
-@overload
-def parse_json(path: PathLike, model: type[_Model], what: str) -> _Model: ...
-@overload
-def parse_json(path: PathLike, model: TypeAdapter[Parsed], what: str) -> Parsed: ...
-def parse_json(path: PathLike, model: Any, what: str) -> Any:
-    """Read a JSON file into a pydantic model or type, or say which field is wrong."""
-    checker = model if isinstance(model, TypeAdapter) else TypeAdapter(model)
+def parse_json(path: PathLike, content: type[Parsed], what: str) -> Parsed:
+    """Read a JSON file into a type with pydantic, or say which field is wrong."""
     try:
-        return checker.validate_python(load_json(path))
+        return TypeAdapter(content).validate_python(load_json(path))
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the top level"
@@ -70,18 +64,17 @@ def parse_yaml(text: str, where: str, what: str) -> Any:
         raise InputError(f"{where} is larger than {max_bytes:,} bytes: that is no {what}.")
     try:
         content = yaml.safe_load(text)
-        if _count(content, max_values) > max_values:
-            raise InputError(f"{where} holds more than {max_values:,} values: that is no {what}.")
-        return content
+        size = _count(content, max_values)
     except yaml.YAMLError as error:
         why = " ".join(str(error).split())[:300]
         raise InputError(f"{where} is not valid YAML: {why}.") from error
     except RecursionError as error:
         raise InputError(f"{where} is nested too deeply: that is no {what}.") from error
-    except InputError:
-        raise
     except ValueError as error:  # impossible dates, numbers of thousands of digits
         raise InputError(f"{where} has a value that cannot be read: {brief(error)}.") from error
+    if size > max_values:
+        raise InputError(f"{where} holds more than {max_values:,} values: that is no {what}.")
+    return content
 
 
 def _count(value: Any, limit: int) -> int:
@@ -113,8 +106,7 @@ def load_arrays(path: PathLike) -> dict[str, NDArray[Any]]:
     try:
         if zipfile.is_zipfile(source):
             with zipfile.ZipFile(source) as members:
-                sizes = [member.file_size for member in members.infolist()]
-            check_unpacked(source, sum(sizes))
+                check_unpacked(source, sum(member.file_size for member in members.infolist()))
         content = np.load(source, allow_pickle=False)
         if isinstance(content, np.ndarray):
             return {"points": content}
@@ -137,15 +129,19 @@ def check_unpacked(path: Path, size: int) -> None:
         )
 
 
-def parse_xml(path: PathLike) -> ET.Element:
-    """The first element of an XML file without document type, which could name other files."""
+def parse_xml(path: PathLike, tag: str, otherwise: str) -> ET.Element:
+    """The first element of an XML file, which must be a `tag`, without document type, which could
+    name other files."""
     text = read_text(path)
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise InputError(f"{path} has a document type, which is not read: export it again.")
     try:
-        return ET.fromstring(text)
+        root = ET.fromstring(text)
     except (ET.ParseError, ValueError) as error:
         raise InputError(f"{path} is not valid XML ({error}): export it again.") from error
+    if root.tag != tag:
+        raise InputError(f"{path} is not {otherwise}")
+    return root
 
 
 def write_xml(path: PathLike, root: ET.Element) -> None:
@@ -292,15 +288,21 @@ def landmark_order(labels: Sequence[str]) -> tuple[str, list[str]]:
     if labels and all(label.isdecimal() for label in labels):
         longest = max(labels, key=len)
         if len(longest) > 4:
-            raise InputError(f"label {longest[:20]} is not a landmark number.")
+            raise InputError(f"{longest[:20]} is not a landmark number.")
         first = 0 if "0" in labels else 1
         order = [str(number) for number in range(first, max(map(int, labels)) + 1)]
     return default_markup(len(order)), order
 
 
-def warn_lost(path: PathLike, what: str) -> None:
-    """Say aloud what the format could not hold."""
-    warnings.warn(f"{path}: {what}", LossWarning, stacklevel=3)
+def edges_of(x: float, y: float, width: float, height: float) -> Floats:
+    """(4,) x0, y0, x1, y1 of a box that a file gives by its corner and size."""
+    return np.array([x, y, x + width, y + height])
+
+
+def corner_and_size(record: FaceRecord) -> list[float]:
+    """x, y, width and height of the box, or of the landmarks' own where there is none."""
+    x0, y0, x1, y1 = (record.tight_box if record.box is None else record.box).tolist()
+    return [x0, y0, x1 - x0, y1 - y0]
 
 
 def is_predicted(record: FaceRecord) -> bool:
@@ -308,20 +310,23 @@ def is_predicted(record: FaceRecord) -> bool:
     return record.covariance is not None or record.visibility_probability is not None
 
 
-def warn_if_predictions(path: PathLike, records: Iterable[FaceRecord], title: str) -> None:
-    """Label formats have no place for a model's covariance and probabilities."""
+def warn_lost(path: PathLike, what: str) -> None:
+    """Say aloud what the format could not hold."""
+    warnings.warn(f"{path}: {what}", LossWarning, stacklevel=3)
+
+
+def warn_losses(
+    path: PathLike, records: Sequence[FaceRecord], title: str, **lost_classes: str
+) -> None:
+    """Say aloud what a format called `title` cannot hold: a model's covariances and probabilities,
+    and landmarks of some classes (`self_occluded="left out"`: what becomes of them)."""
     if any(map(is_predicted, records)):
         warn_lost(path, f"{title} cannot hold covariances or probabilities; they are left out.")
-
-
-def count_classes(records: Iterable[FaceRecord], *classes: Visibility) -> int:
-    """How many landmarks of all faces have one of these classes."""
-    return sum(int(np.isin(record.visibility, classes).sum()) for record in records)
-
-
-def box_or_tight(record: FaceRecord) -> NDArray[np.float64]:
-    """(4,) the box, or the landmarks' own where there is none."""
-    return record.tight_box if record.box is None else record.box
+    for name, fate in lost_classes.items():
+        count = sum(int((r.visibility == Visibility[name.upper()]).sum()) for r in records)
+        if count:
+            kind = name.replace("self_", "self-").replace("_", " ")
+            warn_lost(path, f"{title} cannot hold {kind} landmarks; {count} are {fate}.")
 
 
 # --- names of images -----------------------------------------------------------------------
@@ -340,6 +345,14 @@ def row_name(record: FaceRecord) -> str:
     return image_name(record) or record.face_id
 
 
+def by_image(records: Iterable[FaceRecord]) -> dict[str, list[FaceRecord]]:
+    """Faces by the names of their images, in the order of the names."""
+    images: dict[str, list[FaceRecord]] = {}
+    for record in sorted(records, key=row_name):
+        images.setdefault(row_name(record), []).append(record)
+    return images
+
+
 def with_found_images(path: PathLike, records: Iterable[FaceRecord]) -> list[FaceRecord]:
     """Records of a label file with the paths of those images that are there.
 
@@ -348,15 +361,12 @@ def with_found_images(path: PathLike, records: Iterable[FaceRecord]) -> list[Fac
     """
     folder = Path(path).parent
 
-    def beside(name: Path) -> Path | None:
+    @cache
+    def find(name: Path) -> Path:
         places = name, Path("images", name), Path("../images", name), Path("..", name), name.name
-        return next((folder / place for place in places if is_there(folder / place)), None)
+        return next((folder / place for place in places if is_there(folder / place)), name)
 
-    images = [None if record.image is None else beside(record.image) for record in records]
-    return [
-        record if image is None else record.with_changes(image=image)
-        for record, image in zip(records, images, strict=True)
-    ]
+    return [r if r.image is None else r.with_changes(image=find(r.image)) for r in records]
 
 
 def with_names_from(
@@ -370,15 +380,14 @@ def with_names_from(
     """
     real = cache(Path.resolve)
     folder = real(Path(path).parent)
-    renamed = []
-    for record in records:
-        image = record.image
-        if image is not None and is_there(image):
-            try:
-                name = Path(os.path.relpath(real(image.parent) / image.name, folder))
-            except ValueError:  # another drive of Windows
-                name = image
-            if outside or ".." not in name.parts:
-                record = record.with_changes(image=name)
-        renamed.append(record)
-    return renamed
+
+    def renamed(image: Path) -> Path:
+        if not is_there(image):
+            return image
+        try:
+            name = Path(os.path.relpath(real(image.parent) / image.name, folder))
+        except ValueError:  # another drive of Windows
+            return image
+        return name if outside or ".." not in name.parts else image
+
+    return [r if r.image is None else r.with_changes(image=renamed(r.image)) for r in records]

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from luvli.arrays import Floats
 from luvli.data.formats.common import (
     IMAGE_COLUMNS,
     face,
@@ -47,78 +47,62 @@ PREDICTED_COLUMNS: dict[str, Any] = {
     "track": int, "width": int, "height": int,
 }  # fmt: skip
 """columns of predicted faces, which are attributes of a record, and what their cells hold"""
+_AXES = ("x", "y", "class", "visibility", "occlusion", "xx", "xy", "yy")
+"""what may stand in a column for each landmark, in this order"""
 
 
-def write_csv(
-    path: PathLike,
-    records: Sequence[FaceRecord],
-    points: Sequence[NDArray[np.float64]] | None = None,
-) -> None:
-    """Write faces of one markup, whole or not at all; nothing is lost.
-
-    `points` (k, 2) of each face, if given, are written for hidden landmarks too: a model has a
-    location for all of them. As labels they read as hidden again.
-    """
-    write_text(path, csv_text(records, str(path), points))
+def write_csv(path: PathLike, records: Sequence[FaceRecord]) -> None:
+    """Write faces of one markup, whole or not at all; nothing is lost."""
+    write_text(path, csv_text(records, str(path)))
 
 
-def csv_text(
-    records: Sequence[FaceRecord],
-    name: str = "the table",
-    points: Sequence[NDArray[np.float64]] | None = None,
-) -> str:
+def csv_text(records: Sequence[FaceRecord], name: str = "the table") -> str:
     """Faces of one markup as the text of a file; `name` is for the error."""
     kinds = {(record.markup, len(record.points)) for record in records}
     if len(kinds) > 1:
-        names = ", ".join(sorted(name for name, _ in kinds))
+        names = ", ".join(sorted(markup for markup, _ in kinds))
         raise InputError(f"{name} was not written: a CSV holds one markup, these are {names}.")
-    header = [
-        *LABEL_COLUMNS,
-        *(PREDICTED_COLUMNS if any(map(is_predicted, records)) else ()),
-        "attributes",
-    ]
-    axes = ["x", "y", "class"]
-    axes += ["visibility"] if any(r.visibility_probability is not None for r in records) else []
-    axes += ["occlusion"] if any("occlusion" in r.attributes for r in records) else []
-    axes += ["xx", "xy", "yy"] if any(r.covariance is not None for r in records) else []
-    count = kinds.pop()[1] if kinds else 0
-    header += [f"{axis}_{j}" for j in range(count) for axis in axes]
-    places = [record.points for record in records] if points is None else points
-    rows = map(_row, records, places, [header] * len(records))
+    rows = [_cells(record) for record in records]
+    used = {column for row in rows for column in row}
+    axes = [axis for axis in _AXES if f"{axis}_0" in used]
+    predicted = PREDICTED_COLUMNS if any(map(is_predicted, records)) else ()
+    header = [*LABEL_COLUMNS, *predicted, "attributes"]
+    header += [f"{axis}_{j}" for _, count in kinds for j in range(count) for axis in axes]
     text = io.StringIO()
-    write_rows(text, [header, *([row.get(name, "") for name in header] for row in rows)])
+    write_rows(text, [header, *([row.get(column, "") for column in header] for row in rows)])
     return text.getvalue()
 
 
-def _row(
-    record: FaceRecord, points: NDArray[np.float64], header: Sequence[str]
-) -> dict[str, object]:
-    box = np.full(4, np.nan) if record.box is None else record.box
-    attributes = dict(record.attributes)
-    row: dict[str, object] = {
+def _cells(record: FaceRecord) -> dict[str, object]:
+    """Column -> cell of a face."""
+    about = dict(record.attributes)
+    predicted = PREDICTED_COLUMNS if is_predicted(record) else ()
+    row: dict[str, object] = {name: about.pop(name) for name in predicted if name in about}
+    columns: dict[str, Any] = dict(zip("xy", record.points.T, strict=True))
+    columns["visibility"] = record.visibility_probability
+    columns["occlusion"] = about.pop("occlusion", None)
+    if record.covariance is not None:
+        xx, xy, _, yy = record.covariance.reshape(-1, 4).T
+        columns |= {"xx": xx, "xy": xy, "yy": yy}
+    for axis, values in columns.items():
+        if values is not None:
+            row |= {f"{axis}_{j}": _cell(value) for j, value in enumerate(values)}
+    row |= {f"class_{j}": int(kind) for j, kind in enumerate(record.visibility)}
+    if record.box is not None:
+        row |= dict(zip(_BOX, map(_cell, record.box), strict=True))
+    return row | {
         "image": image_cell(image_name(record)),
         "dataset": word_cell(record.dataset),
         "face_id": word_cell(record.face_id),
         "markup": word_cell(record.markup),
         "box_kind": record.box_kind,
         "score": "" if record.score is None else repr(float(record.score)),
-        **{name: _cell(edge) for name, edge in zip(_BOX, box, strict=True)},
-        **{
-            name: attributes.pop(name)
-            for name in PREDICTED_COLUMNS
-            if name in attributes.keys() & header
-        },
+        "attributes": json.dumps(about) if about else "",
     }
-    columns = {"x": points[:, 0], "y": points[:, 1], "visibility": record.visibility_probability}
-    columns["occlusion"] = attributes.pop("occlusion", None)
-    if record.covariance is not None:
-        columns |= {"xx": record.covariance[:, 0, 0], "xy": record.covariance[:, 0, 1]}
-        columns["yy"] = record.covariance[:, 1, 1]
-    for axis, values in columns.items():
-        if values is not None:
-            row |= {f"{axis}_{j}": _cell(value) for j, value in enumerate(values)}
-    row |= {f"class_{j}": int(kind) for j, kind in enumerate(record.visibility)}
-    return row | {"attributes": json.dumps(attributes) if attributes else ""}
+
+
+def _cell(value: float) -> str:
+    return "" if np.isnan(value) else repr(float(value))
 
 
 def read_csv(path: PathLike, hidden_points: bool = False) -> list[FaceRecord]:
@@ -140,25 +124,16 @@ def read_csv(path: PathLike, hidden_points: bool = False) -> list[FaceRecord]:
     image = next((lower[name] for name in IMAGE_COLUMNS if name in lower), "image")
     face_id = next((lower[name] for name in ("face_id", "name") if name in lower), "face_id")
     renamed = {image: "image", face_id: "face_id", lower.get("success", ""): "success"}
-    return list(_records(path, rows, header, columns, renamed, hidden_points))
-
-
-def _records(
-    path: PathLike,
-    rows: Iterator[tuple[int, list[str]]],
-    header: Sequence[str],
-    columns: Mapping[str, Sequence[str]],
-    renamed: Mapping[str, str],
-    hidden_points: bool,
-) -> Iterator[FaceRecord]:
+    records = []
     for line, values in rows:
         row = {renamed.get(name, name): value for name, value in zip(header, values, strict=False)}
         if not any(value for name, value in row.items() if name != "image"):
             continue  # an image without a face, as `luvli predict` notes it
         try:
-            yield _record(row, columns, hidden_points)
+            records.append(_record(row, columns, hidden_points))
         except (ValueError, TypeError) as error:  # InputError is a ValueError
             raise InputError(f"{path}, line {line}: {error}") from error
+    return records
 
 
 def _record(
@@ -166,7 +141,7 @@ def _record(
 ) -> FaceRecord:
     count = len(columns["x"])
 
-    def column(axis: str) -> NDArray[np.float64]:
+    def column(axis: str) -> Floats:
         names = columns.get(axis, ())
         if len(names) != count:
             return np.full(count, np.nan)
@@ -211,12 +186,8 @@ def _record(
     )
 
 
-def _known(values: NDArray[np.float64]) -> NDArray[np.float64] | None:
+def _known(values: Floats) -> Floats | None:
     return None if np.isnan(values).all() else values
-
-
-def _cell(value: float) -> str:
-    return "" if np.isnan(value) else repr(float(value))
 
 
 def _number(cell: str | None) -> float:

@@ -11,19 +11,18 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 
 import numpy as np
-from numpy.typing import NDArray
 
+from luvli.arrays import Floats
 from luvli.data.formats.common import (
+    by_image,
     face,
     is_predicted,
     landmark_columns,
     landmark_order,
     parse_xml,
-    row_name,
-    warn_if_predictions,
+    warn_losses,
     write_xml,
 )
 from luvli.data.record import FaceRecord, Visibility
@@ -37,9 +36,7 @@ _FIRST_PIXEL = 0.5
 
 def read_cvat(path: PathLike) -> list[FaceRecord]:
     """Read every skeleton and every list of points."""
-    root = parse_xml(path)
-    if root.tag != "annotations":
-        raise InputError(f"{path} is not a CVAT file: export as 'CVAT for images 1.1'.")
+    root = parse_xml(path, "annotations", "a CVAT file: export as 'CVAT for images 1.1'.")
     records = []
     for image in root.iter("image"):
         try:
@@ -51,10 +48,10 @@ def read_cvat(path: PathLike) -> list[FaceRecord]:
 
 def write_cvat(path: PathLike, records: Sequence[FaceRecord]) -> None:
     """Write faces, whole or not at all; the three visibility classes are kept."""
-    warn_if_predictions(path, records, "CVAT")
+    warn_losses(path, records, "CVAT")
     root = ET.Element("annotations")
     ET.SubElement(root, "version").text = "1.1"
-    for number, (name, faces) in enumerate(groupby(sorted(records, key=row_name), key=row_name)):
+    for number, (name, faces) in enumerate(by_image(records).items()):
         image = ET.SubElement(root, "image", id=str(number), name=name)
         for record in faces:
             _write_skeleton(image, record)
@@ -122,7 +119,7 @@ def _class(shape: ET.Element) -> Visibility:
     return Visibility.EXTERNALLY_OCCLUDED if occluded else Visibility.UNOCCLUDED
 
 
-def _places(text: str) -> NDArray[np.float64]:
+def _places(text: str) -> Floats:
     pairs = [[float(number) for number in pair.split(",")] for pair in text.split(";") if pair]
     if not pairs or any(len(pair) != 2 for pair in pairs):
         raise InputError(f"{text[:40]!r} is not a list of x,y pairs.")

@@ -20,14 +20,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
-from luvli.data.formats.common import IMAGE_COLUMNS, default_markup, image_name, load_json
+from luvli.data.formats.common import IMAGE_COLUMNS, face, image_name, load_json
 from luvli.data.formats.pts import decode_pts
 from luvli.data.record import BoxKind, FaceRecord, Visibility
 from luvli.errors import InputError
@@ -39,18 +38,19 @@ POINT_KEYS = (
 )  # fmt: skip
 """what the key of a face's landmarks is called"""
 
-_Pair = tuple[float | None, float | None]
+_Number = float | None
+_Pair = tuple[_Number, _Number]
 
 
 class _Face(BaseModel):
     image: str | None = None
     points: list[_Pair | None]
     visibility_class: list[Literal[-1, 0, 1, 2]] | None = None
-    visibility: list[float | None] | None = None
+    visibility: list[_Number] | None = None
     covariance: list[tuple[_Pair, _Pair]] | None = None
-    box: tuple[float | None, float | None, float | None, float | None] | None = None
+    box: tuple[_Number, _Number, _Number, _Number] | None = None
     box_kind: BoxKind = "tight"
-    markup: str = "ibug68"
+    markup: str | None = None
     dataset: str = ""
     face_id: str = ""
     attributes: dict[str, Any] = {}
@@ -61,13 +61,14 @@ class _Face(BaseModel):
     track: int | None = None
     confidence: float | None = None
     expected_error: float | None = None
+    eyes_closed: float | None = None
     accepted: bool | None = None
     likelihood: str | None = None
-    occlusion: list[float | None] | None = None
+    occlusion: list[_Number] | None = None
 
 
 _ABOUT = (
-    *("frame", "time", "track", "confidence", "expected_error", "accepted"),
+    *("frame", "time", "track", "confidence", "expected_error", "eyes_closed", "accepted"),
     *("likelihood", "occlusion"),
 )
 """what a predicted face says besides, which becomes attributes"""
@@ -76,14 +77,47 @@ _ABOUT = (
 def read_json(path: PathLike) -> list[FaceRecord]:
     """Read the faces of a file in our JSON, or of a plain list or object."""
     records = []
-    for number, face in enumerate(parse_faces(path)):
+    for number, fields in enumerate(parse_faces(path)):
         try:
-            checked = _Face.model_validate(face)
-            records.append(_record(checked, "markup" not in face))
+            records.append(_record(_Face.model_validate(fields)))
         except (InputError, ValidationError) as error:
             first = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
             raise InputError(f"{path}, face {number}: {first}") from error
     return records
+
+
+def _record(fields: _Face) -> FaceRecord:
+    points = _floats([pair or (None, None) for pair in fields.points]).reshape(-1, 2)
+    probability = None if fields.visibility is None else _floats(fields.visibility)
+    if fields.visibility_class is not None:
+        classes = np.array(fields.visibility_class, dtype=np.int8)
+    else:
+        visible = np.isfinite(points).all(axis=1)
+        if probability is not None and fields.visibility_trained:
+            if probability.shape != visible.shape:
+                raise InputError(f"{len(points)} points but {len(probability)} visibilities.")
+            visible &= probability > 0.5
+        classes = np.where(visible, Visibility.UNOCCLUDED, Visibility.SELF_OCCLUDED)
+    about = {name: getattr(fields, name) for name in _ABOUT}
+    return face(
+        points,
+        fields.image or "",
+        classes,
+        box=None if fields.box is None else _floats(fields.box),
+        box_kind=fields.box_kind,
+        dataset=fields.dataset,
+        face_id=fields.face_id,
+        attributes=fields.attributes | {k: v for k, v in about.items() if v is not None},
+        covariance=None if fields.covariance is None else _floats(fields.covariance),
+        visibility_probability=probability,
+        score=fields.score,
+        **({} if fields.markup is None else {"markup": fields.markup}),
+    )
+
+
+def _floats(values: Any) -> NDArray[np.float64]:
+    """NaN for null."""
+    return np.array(values, dtype=np.float64)
 
 
 def parse_faces(path: PathLike) -> list[dict[str, Any]]:
@@ -144,9 +178,8 @@ def write_json(path: PathLike, records: Sequence[FaceRecord]) -> None:
 
 
 def _fields(record: FaceRecord) -> dict[str, Any]:
-    located = [bool(np.isfinite(point).all()) for point in record.points]
     fields = {
-        "image": image_name(record) or None,
+        "image": image_name(record),
         "dataset": record.dataset,
         "face_id": record.face_id,
         "markup": record.markup,
@@ -154,9 +187,7 @@ def _fields(record: FaceRecord) -> dict[str, Any]:
         "box_kind": record.box_kind,
         "score": record.score,
         "attributes": dict(record.attributes),
-        "points": [
-            p if ok else None for p, ok in zip(record.points.tolist(), located, strict=True)
-        ],
+        "points": [p if p[0] is not None else None for p in _listed(record.points)],
         "visibility_class": record.visibility.tolist(),
         "visibility": _listed(record.visibility_probability),
         "covariance": _listed(record.covariance),
@@ -166,42 +197,4 @@ def _fields(record: FaceRecord) -> dict[str, Any]:
 
 def _listed(array: NDArray[Any] | None) -> Any:
     """Nested lists for JSON, NaN as null."""
-    if array is None:
-        return None
-    values = array.astype(object)
-    values[np.isnan(array)] = None
-    return values.tolist()
-
-
-def _floats(values: Any) -> NDArray[np.float64]:
-    """The inverse of `_listed`."""
-    return np.array(values, dtype=np.float64)
-
-
-def _record(face: _Face, unnamed: bool) -> FaceRecord:
-    points = _floats([pair or (None, None) for pair in face.points]).reshape(-1, 2)
-    probability = None if face.visibility is None else _floats(face.visibility)
-    if face.visibility_class is not None:
-        classes = np.array(face.visibility_class, dtype=np.int8)
-    else:
-        visible = np.isfinite(points).all(axis=1)
-        if probability is not None and face.visibility_trained:
-            if probability.shape != visible.shape:
-                raise InputError(f"{len(points)} points but {len(probability)} visibilities.")
-            visible &= probability > 0.5
-        classes = np.where(visible, Visibility.UNOCCLUDED, Visibility.SELF_OCCLUDED)
-    about = {name: getattr(face, name) for name in _ABOUT if getattr(face, name) is not None}
-    return FaceRecord(
-        points=points,
-        visibility=classes,
-        image=Path(face.image) if face.image else None,
-        box=None if face.box is None else _floats(face.box),
-        box_kind=face.box_kind,
-        markup=default_markup(len(points)) if unnamed else face.markup,
-        dataset=face.dataset,
-        face_id=face.face_id,
-        attributes=face.attributes | about,
-        covariance=None if face.covariance is None else _floats(face.covariance),
-        visibility_probability=probability,
-        score=face.score,
-    )
+    return None if array is None else np.where(np.isnan(array), None, array).tolist()

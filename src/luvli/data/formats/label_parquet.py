@@ -27,6 +27,7 @@ import numpy as np
 
 from luvli.data.cache import whole_folder
 from luvli.data.formats.common import face
+from luvli.data.formats.parquet import parquet_tables
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError, require
 from luvli.files import PathLike, unreadable
@@ -115,32 +116,7 @@ def record_of_row(row: Mapping[str, Any], fallback: str = "") -> FaceRecord:
 def label_groups(path: Path, columns: Sequence[str]) -> Iterator[Any]:
     """The row groups of a file as pyarrow tables with those of these columns that it has; or one
     sentence."""
-    parquet = require("pyarrow.parquet", "scale")
-    try:
-        content = parquet.ParquetFile(path)
-    except OSError as error:
-        raise unreadable(path, error) from error
-    except Exception as error:  # pyarrow raises many kinds on damaged files
-        raise InputError(
-            f"{path} is not a readable Parquet file ({type(error).__name__}): copy it again."
-        ) from error
-    with content:
-        names = content.schema_arrow.names
-        for column in ("image", "points"):
-            if column not in names:
-                raise InputError(
-                    f"{path} has no column {column!r} (it has {', '.join(names)}): write it with "
-                    "luvli data convert --to parquet, or name its columns so."
-                )
-        for group in range(content.num_row_groups):
-            try:
-                table = content.read_row_group(group, columns=[c for c in columns if c in names])
-                table.validate(full=True)
-            except Exception as error:
-                raise InputError(
-                    f"{path} is damaged ({type(error).__name__}): copy it again."
-                ) from error
-            yield table
+    return parquet_tables(path, ("image", "points"), columns)
 
 
 def image_at(place: str) -> bytes | None:

@@ -16,14 +16,12 @@ import numpy as np
 from pydantic import BaseModel, FiniteFloat
 
 from luvli.data.formats.common import (
-    count_classes,
     face,
     image_name,
     landmark_columns,
     landmark_order,
     parse_json,
-    warn_if_predictions,
-    warn_lost,
+    warn_losses,
 )
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
@@ -59,49 +57,6 @@ def read_labelme(path: PathLike) -> list[FaceRecord]:
         raise InputError(f"{path}: {error}") from error
 
 
-def write_labelme(path: PathLike, records: Sequence[FaceRecord]) -> None:
-    """Write the faces of one image, whole or not at all."""
-    images = {image_name(record) for record in records}
-    if len(images) > 1:
-        raise InputError(
-            f"{path} was not written: a LabelMe file holds one image, these are {len(images)}."
-        )
-    warn_if_predictions(path, records, "LabelMe")
-    if hidden := count_classes(records, Visibility.SELF_OCCLUDED):
-        warn_lost(
-            path,
-            f"LabelMe cannot hold landmarks without a place; {hidden} self-occluded ones are left "
-            "out and will read as unlabelled.",
-        )
-    data: dict[str, Any] = {
-        "version": "5.5.0",
-        "flags": {},
-        "shapes": [
-            shape for number, record in enumerate(records) for shape in _shapes(number, record)
-        ],
-        "imagePath": images.pop() if images else "",
-        "imageData": None,
-        "imageHeight": None,
-        "imageWidth": None,
-    }
-    write_text(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
-
-
-def _shapes(number: int, record: FaceRecord) -> list[dict[str, Any]]:
-    names = landmark_columns(record.markup, len(record.points))
-    return [
-        {
-            "label": name,
-            "points": [[x + _FIRST_PIXEL, y + _FIRST_PIXEL]],
-            "group_id": number,
-            "shape_type": "point",
-            "flags": {"occluded": bool(kind == Visibility.EXTERNALLY_OCCLUDED)},
-        }
-        for name, (x, y), kind in zip(names, record.points.tolist(), record.visibility, strict=True)
-        if kind > Visibility.SELF_OCCLUDED
-    ]
-
-
 def _record(shapes: Sequence[_Shape], image: str) -> FaceRecord:
     labels = [shape.label for shape in shapes]
     if len(set(labels)) != len(labels):
@@ -117,3 +72,31 @@ def _record(shapes: Sequence[_Shape], image: str) -> FaceRecord:
         occluded = (shape.flags or {}).get("occluded", False)
         classes[j] = Visibility.EXTERNALLY_OCCLUDED if occluded else Visibility.UNOCCLUDED
     return face(points, image, classes, markup=markup)
+
+
+def write_labelme(path: PathLike, records: Sequence[FaceRecord]) -> None:
+    """Write the faces of one image, whole or not at all."""
+    images = {image_name(record) for record in records}
+    if len(images) > 1:
+        raise InputError(
+            f"{path} was not written: a LabelMe file holds one image, these are {len(images)}."
+        )
+    warn_losses(path, records, "LabelMe", self_occluded="left out and will read as unlabelled")
+    shapes = [shape for number, record in enumerate(records) for shape in _shapes(number, record)]
+    data = {"version": "5.5.0", "flags": {}, "shapes": shapes, "imagePath": "".join(images)}
+    data |= dict.fromkeys(("imageData", "imageHeight", "imageWidth"))
+    write_text(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
+
+
+def _shapes(number: int, record: FaceRecord) -> list[dict[str, Any]]:
+    names = landmark_columns(record.markup, len(record.points))
+    return [
+        {
+            "label": names[j],
+            "points": [(record.points[j] + _FIRST_PIXEL).tolist()],
+            "group_id": number,
+            "shape_type": "point",
+            "flags": {"occluded": bool(record.visibility[j] == Visibility.EXTERNALLY_OCCLUDED)},
+        }
+        for j in np.flatnonzero(record.visible).tolist()
+    ]

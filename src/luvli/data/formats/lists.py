@@ -22,16 +22,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from luvli.arrays import Floats
 from luvli.data.formats.common import (
-    box_or_tight,
-    count_classes,
+    corner_and_size,
     face,
     image_cell,
     read_rows,
     row_name,
-    warn_if_predictions,
+    warn_losses,
     warn_lost,
     write_rows,
 )
@@ -74,7 +73,8 @@ def iterate_hrnet(path: PathLike) -> Iterator[ListItem]:
             raise ValueError("columns that are not pairs of x and y")
         first = first_pixel(len(values) // 2 - 1)
         attributes = {"box_size": sizes[0]} if sizes else {}
-        return _face(values[2:] - first, row[0], scale, values[:2] - first, attributes)
+        box = _square(scale, values[:2] - first)
+        return face(values[2:] - first, row[0], box=box, box_kind="given", attributes=attributes)
 
     return _parsed(path, rows, parse)
 
@@ -92,13 +92,12 @@ def iterate_wflw(path: PathLike) -> Iterator[ListItem]:
         if plain % 2 or not plain:
             raise ValueError(f"{len(values)} numbers, which are not pairs of coordinates")
         box = values[plain : plain + 4] if plain < len(values) else None
-        flags = zip(WFLW_FLAGS, values[plain + 4 :], strict=False)
         return face(
             values[:plain],
             name,
             box=box,
             box_kind="tight" if box is None else "given",
-            attributes={"subsets": [flag for flag, on in flags if on]},
+            attributes={"subsets": _flagged(values[plain + 4 :])},
         )
 
     return _parsed(path, _lines(path), parse)
@@ -125,15 +124,14 @@ def read_star_tsv(path: PathLike) -> list[FaceRecord]:
 
     def parse(line: str) -> FaceRecord:
         name, _, points, *rest = line.split("\t")
-        scale, *centre = _numbers(rest[:3]).tolist()
+        box = _square(*np.split(_numbers(rest[:3]), [1]))
         tags = _numbers(rest[3].split(",")) if len(rest) > 3 and rest[3].strip() else ()
-        subsets = [flag for flag, on in zip(WFLW_FLAGS, tags, strict=False) if on]
-        return _face(
+        return face(
             _numbers(points.split(",")),
             name.replace("\\", "/"),
-            scale,
-            np.array(centre),
-            {"subsets": subsets},
+            box=box,
+            box_kind="given",
+            attributes={"subsets": _flagged(tags)},
         )
 
     headed = "," not in lines[0][1].split("\t")[2]
@@ -162,15 +160,15 @@ def read_cofw68_text(path: PathLike) -> list[FaceRecord]:
 def write_hrnet_csv(path: PathLike, records: Sequence[FaceRecord]) -> None:
     """One markup, every landmark with a location."""
     points = _same_size(path, records)
-    count = points.shape[1] if len(points) else 0
-    first = first_pixel(count)
+    first = first_pixel(points.shape[1])
     sized = any("box_size" in record.attributes for record in records)
     head = ["image_name", "scale", *(["box_size"] if sized else []), "center_w", "center_h"]
-    rows: list[list[str]] = [head + [f"original_{j}_{axis}" for j in range(count) for axis in "xy"]]
+    head += [f"original_{j}_{axis}" for j in range(points.shape[1]) for axis in "xy"]
+    rows: list[list[str]] = [head]
     for record, place in zip(records, points, strict=True):
-        scale, *centre = _scale_and_centre(record)
+        scale, centre = _scale_and_centre(record)
         size = [record.attributes.get("box_size", scale * _BOX_UNIT)] if sized else []
-        numbers = [scale, *size, *(np.array(centre) + first), *(place + first).ravel()]
+        numbers = [scale, *size, *(centre + first), *(place + first).ravel()]
         rows.append([image_cell(row_name(record)), *(repr(float(value)) for value in numbers)])
     text = io.StringIO()
     write_rows(text, rows)
@@ -181,9 +179,9 @@ def write_star_tsv(path: PathLike, records: Sequence[FaceRecord]) -> None:
     """The five points are pupils (means of the eyes), nose tip and mouth corners."""
     lines = ["image_path\tlandmarks_5pts\tlandmarks\tscale\tcenter_w\tcenter_h"]
     for record, place in zip(records, _same_size(path, records), strict=True):
-        box = map(repr, _scale_and_centre(record))
+        scale, centre = _scale_and_centre(record)
         joined = (",".join(map(repr, p.ravel().tolist())) for p in (_five(path, place), place))
-        lines.append("\t".join([row_name(record), *joined, *box]))
+        lines.append("\t".join([row_name(record), *joined, *map(repr, [scale, *centre.tolist()])]))
     write_text(path, "\n".join(lines) + "\n")
 
 
@@ -201,7 +199,7 @@ def write_wflw_list(path: PathLike, records: Sequence[FaceRecord]) -> None:
 
 def write_cofw68_text(path: PathLike, records: Sequence[FaceRecord]) -> None:
     """Faces whose id is the number of an image of COFW's test set."""
-    warn_if_predictions(path, records, "the COFW68 benchmark")
+    warn_losses(path, records, "the COFW68 benchmark")
     lines = []
     for record in records:
         if not record.face_id.isdecimal():
@@ -251,51 +249,43 @@ def _is_number(word: str) -> bool:
         return False
 
 
-def _numbers(words: Sequence[str]) -> NDArray[np.float64]:
+def _numbers(words: Sequence[str]) -> Floats:
     values = np.array([float(word) for word in words])
     if not np.isfinite(values).all():
         raise ValueError("NaN or infinity")
     return values
 
 
-def _face(
-    points: NDArray[np.float64],
-    image: str,
-    scale: float,
-    centre: NDArray[np.float64],
-    attributes: dict[str, object],
-) -> FaceRecord:
-    """A face with HRNet's box: the square of side 200 x scale around the centre."""
+def _flagged(flags: Iterable[float]) -> list[str]:
+    return [flag for flag, on in zip(WFLW_FLAGS, flags, strict=False) if on]
+
+
+def _square(scale: float | Floats, centre: Floats) -> Floats:
+    """HRNet's box: the square of side 200 x scale around the centre."""
     half = _BOX_UNIT * scale / 2
-    box = np.concatenate([centre - half, centre + half])
-    return face(points, image, box=box, box_kind="given", attributes=attributes)
+    return np.concatenate([centre - half, centre + half])
 
 
-def _scale_and_centre(record: FaceRecord) -> tuple[float, float, float]:
-    x0, y0, x1, y1 = box_or_tight(record).tolist()
-    return max(x1 - x0, y1 - y0) / _BOX_UNIT, (x0 + x1) / 2, (y0 + y1) / 2
+def _scale_and_centre(record: FaceRecord) -> tuple[float, Floats]:
+    x, y, width, height = corner_and_size(record)
+    return max(width, height) / _BOX_UNIT, np.array([x + width / 2, y + height / 2])
 
 
-def _same_size(path: PathLike, records: Sequence[FaceRecord]) -> NDArray[np.float64]:
+def _same_size(path: PathLike, records: Sequence[FaceRecord]) -> Floats:
     """(n, k, 2) landmarks of faces of one markup, 0 where there is no location."""
     sizes = {len(record.points) for record in records}
     if len(sizes) > 1:
         raise InputError(
             f"{path} was not written: it holds one markup, these have {sorted(sizes)}."
         )
-    warn_if_predictions(path, records, "this list")
-    hidden = count_classes(records, Visibility.SELF_OCCLUDED, Visibility.UNLABELLED)
-    covered = count_classes(records, Visibility.EXTERNALLY_OCCLUDED)
-    if hidden or covered:
-        warn_lost(
-            path,
-            f"this list knows no visibility; {hidden} landmarks without a place are written at "
-            f"0, 0, {covered} externally occluded ones as any other.",
-        )
-    return np.array([np.nan_to_num(record.points) for record in records], dtype=np.float64)
+    nowhere = dict.fromkeys(("self_occluded", "unlabelled"), "written at 0, 0")
+    warn_losses(path, records, "this list", **nowhere, externally_occluded="written as any other")
+    count = sizes.pop() if sizes else 0
+    points = np.array([record.points for record in records])
+    return np.nan_to_num(points).reshape(len(records), count, 2)
 
 
-def _five(path: PathLike, points: NDArray[np.float64]) -> NDArray[np.float64]:
+def _five(path: PathLike, points: Floats) -> Floats:
     markup = markup_by_size(len(points))
     if markup is None:
         raise InputError(f"{path} was not written: {len(points)} points have no known eyes.")

@@ -21,7 +21,7 @@ and images that failed have a row with nothing else, so that every image is acco
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,35 +33,19 @@ from luvli.files import PathLike, unreadable
 def face_schema() -> Any:
     """The pyarrow schema of predicted faces."""
     arrow = require("pyarrow", "scale")
-    numbers = arrow.list_(arrow.float64())
-    return arrow.schema(
-        [
-            ("image", arrow.string()),
-            ("status", arrow.string()),
-            ("error", arrow.string()),
-            ("frame", arrow.int64()),
-            ("time", arrow.float64()),
-            ("track", arrow.int64()),
-            ("markup", arrow.string()),
-            ("score", arrow.float64()),
-            ("confidence", arrow.float64()),
-            ("expected_error", arrow.float64()),
-            ("eyes_closed", arrow.float64()),
-            ("accepted", arrow.bool_()),
-            ("visibility_trained", arrow.bool_()),
-            ("covariance_trained", arrow.bool_()),
-            ("box", numbers),
-            ("points", numbers),
-            ("covariance", numbers),
-            ("likelihood", arrow.string()),
-            ("visibility", numbers),
-            ("occlusion_trained", arrow.bool_()),
-            ("occlusion", numbers),
-            ("width", arrow.int64()),
-            ("height", arrow.int64()),
-        ],
-        metadata={"luvli": "points x, y; covariance xx, xy, yx, yy of each landmark; image pixels"},
-    )
+    word, number, count = arrow.string(), arrow.float64(), arrow.int64()
+    yes_or_no, numbers = arrow.bool_(), arrow.list_(arrow.float64())
+    types = {
+        "image": word, "status": word, "error": word, "frame": count, "time": number,
+        "track": count, "markup": word, "score": number, "confidence": number,
+        "expected_error": number, "eyes_closed": number, "accepted": yes_or_no,
+        "visibility_trained": yes_or_no,
+        "covariance_trained": yes_or_no, "box": numbers, "points": numbers, "covariance": numbers,
+        "likelihood": word, "visibility": numbers, "occlusion_trained": yes_or_no,
+        "occlusion": numbers, "width": count, "height": count,
+    }  # fmt: skip
+    about = "points x, y; covariance xx, xy, yx, yy of each landmark; image pixels"
+    return arrow.schema(types, metadata={"luvli": about})
 
 
 def face_files(path: PathLike) -> list[Path]:
@@ -84,41 +68,65 @@ def face_files(path: PathLike) -> list[Path]:
     return files
 
 
+def parquet_tables(
+    path: Path, needs: Sequence[str], columns: Sequence[str] | None = None, size: int | None = None
+) -> Iterator[Any]:
+    """A file as pyarrow tables, at most `size` rows or a row group in each, of those of `columns`
+    that it has; one sentence where it is damaged or has none of the columns that it `needs`."""
+    arrow = require("pyarrow", "scale")
+    parquet = require("pyarrow.parquet", "scale")
+    try:
+        with parquet.ParquetFile(path) as content:
+            names = content.schema_arrow.names
+            for column in needs:
+                if column not in names:
+                    raise InputError(
+                        f"{path} has no column {column!r} (it has {', '.join(names)}): write it "
+                        "with luvli, or name its columns so."
+                    )
+            wanted = names if columns is None else [c for c in columns if c in names]
+            groups = [content.metadata.row_group(i) for i in range(content.num_row_groups)]
+            if size is not None:
+                _check_size(path, groups)
+            if size is not None and not content.metadata.num_rows:
+                yield content.schema_arrow.empty_table()
+            for i, group in enumerate(groups):
+                rows = size or max(1, group.num_rows)
+                for batch in content.iter_batches(rows, row_groups=[i], columns=wanted):
+                    table = arrow.Table.from_batches([batch])
+                    table.validate(full=True)  # words that are none, lists that end too late
+                    yield table
+    except InputError:
+        raise
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except Exception as error:  # pyarrow raises many kinds on damaged files
+        raise InputError(
+            f"{path} is not a readable Parquet file ({type(error).__name__}): write it again."
+        ) from error
+
+
+def _check_size(file: Path, groups: Sequence[Any]) -> None:
+    """Refuse a file that holds far more numbers than bytes: repeated values take no space."""
+    values = sum(g.column(i).num_values for g in groups for i in range(g.num_columns))
+    check_unpacked(file, max(8 * values, sum(group.total_byte_size for group in groups)))
+
+
 def face_batches(path: PathLike, size: int = 1000) -> Iterator[Any]:
     """The faces of a file or folder as pyarrow tables of at most `size` rows, in order.
 
     Only one of them is in memory at a time. Rows without a face are left out.
     """
-    arrow = require("pyarrow", "scale")
-    parquet = require("pyarrow.parquet", "scale")
-    schema: tuple[Path, Any] | None = None
+    first: tuple[Path, Any] | None = None
     for file in face_files(path):
-        try:
-            with parquet.ParquetFile(file) as content:
-                columns = content.schema_arrow.remove_metadata()
-                if "points" not in columns.names:
-                    raise InputError(
-                        f"{file} has no column 'points': write it with luvli predict, evaluate "
-                        "or score."
-                    )
-                _check_size(file, content.metadata)
-                schema = schema or (file, columns)
-                if not columns.equals(schema[1]):
-                    raise InputError(
-                        f"{file} has other columns than {schema[0]}: give results of one run."
-                    )
-                if not content.metadata.num_rows:
-                    yield _as_schema(content.schema_arrow.empty_table(), file)
-                for batch in content.iter_batches(size):
-                    table = arrow.Table.from_batches([batch])
-                    table.validate(full=True)  # words that are none, lists that end too late
-                    yield _only_faces(_as_schema(table, file))
-        except InputError:
-            raise
-        except Exception as error:  # pyarrow raises many kinds on damaged files
-            raise InputError(
-                f"{file} is not a readable parquet file ({type(error).__name__}): write it again."
-            ) from error
+        for table in parquet_tables(file, ["points"], size=size):
+            schema = table.schema.remove_metadata()
+            first = first or (file, schema)
+            if not schema.equals(first[1]):
+                raise InputError(
+                    f"{file} has other columns than {first[0]}: give results of one run."
+                )
+            yield _only_faces(_as_schema(table, file))
 
 
 def read_face_table(path: PathLike) -> Any:
@@ -129,23 +137,14 @@ def read_face_table(path: PathLike) -> Any:
     return require("pyarrow", "scale").concat_tables(tables)
 
 
-def _check_size(file: Path, metadata: Any) -> None:
-    """Refuse a file that holds far more numbers than bytes: repeated values take no space."""
-    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-    values = sum(g.column(i).num_values for g in groups for i in range(g.num_columns))
-    packed = sum(group.total_byte_size for group in groups)
-    check_unpacked(file, max(8 * values, packed))
-
-
 def _as_schema(table: Any, file: Path) -> Any:
     """The table with the types of `face_schema`, and of the labels in reports, where others wrote
     its columns in wider or other ones."""
     arrow = require("pyarrow", "scale")
     numbers = arrow.list_(arrow.float64())
-    labels = {"truth": numbers, "visibility_class": arrow.list_(arrow.int8()), "label_box": numbers}
-    names = {"face_id": arrow.string(), "paper_pixel": arrow.float64()}
-    fields = [arrow.field(name, kind) for name, kind in (labels | names).items()]
-    for field in (*face_schema(), *fields):
+    labels = {"truth": numbers, "visibility_class": arrow.list_(arrow.int8()), "label_box": numbers,
+              "face_id": arrow.string(), "paper_pixel": arrow.float64()}  # fmt: skip
+    for field in (*face_schema(), *(arrow.field(*label) for label in labels.items())):
         if field.name in table.column_names:
             column = table.schema.get_field_index(field.name)
             try:

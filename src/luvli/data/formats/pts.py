@@ -9,6 +9,7 @@ braces, a pair of numbers on each line, are read too.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -53,11 +54,9 @@ def write_pts(path: PathLike, points: ArrayLike, visibility: ArrayLike | None = 
     unoccluded when None. Coordinates keep ten significant digits at least.
     """
     places = np.array(points, dtype=np.float64) + FIRST_PIXEL
-    classes = (
-        np.full(len(places), Visibility.UNOCCLUDED)
-        if visibility is None
-        else np.asarray(visibility, dtype=np.int64)
-    )
+    classes = np.full(len(places), Visibility.UNOCCLUDED)
+    if visibility is not None:
+        classes = np.asarray(visibility, dtype=np.int64)
     located = classes > Visibility.SELF_OCCLUDED
     if not np.isfinite(places[located]).all():
         raise InputError(f"{path} was not written: a visible landmark has no location.")
@@ -93,37 +92,24 @@ def _parse(text: str, source: Path) -> NDArray[np.float64]:
     elif not opened or not closed:
         raise InputError(f"{source} has no {{ }} around its points: it is not a .pts file.")
     rows = [line.split() for line in body.splitlines() if line.strip()]
-    try:
-        values = np.array([[float(word) for word in row] for row in rows], dtype=np.float64)
-    except ValueError as error:
-        raise InputError(f"{source} has a row that is not two numbers: mend that row.") from error
-    if values.size == 0:
+    if not rows:
         raise InputError(f"{source} has no points between its braces: label it again.")
+    try:
+        values = np.array([[float(word) for word in row] for row in rows])
+    except ValueError:  # words, or rows of different lengths
+        values = np.empty(0)
     if values.ndim != 2 or values.shape[1] != 2:
         raise InputError(f"{source} has rows that are not two numbers each: mend those rows.")
     if not np.isfinite(values).all():
         row = int(np.argmax(~np.isfinite(values).all(axis=1))) + 1
         raise InputError(f"{source} has NaN or infinity in row {row}: mend that row.")
-    promised = _promised(head, source)
-    if promised is not None and promised != len(values):
+    promised = re.search(r"^\s*n_points\s*:(.*)$", head, re.MULTILINE | re.IGNORECASE)
+    if promised and promised[1].strip() != str(len(values)):
         raise InputError(
-            f"{source} says n_points: {promised} but has {len(values)} rows: "
+            f"{source} says n_points: {promised[1].strip()[:20]} but has {len(values)} rows: "
             "add the missing rows or correct the header."
         )
     return values
-
-
-def _promised(head: str, source: Path) -> int | None:
-    for line in head.splitlines():
-        key, _, value = line.partition(":")
-        if key.strip().lower() == "n_points":
-            try:
-                return int(value)
-            except ValueError as error:
-                raise InputError(
-                    f"{source} has an n_points that is not a whole number: correct the header."
-                ) from error
-    return None
 
 
 def _decode_signs(raw: NDArray[np.float64], source: PathLike) -> LabelledPoints:

@@ -13,19 +13,20 @@ images/01345.jpg to images/01851.jpg: they hold the numbers of the Matlab files,
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
-from pathlib import Path
+from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel
 
 from luvli.data.formats.common import (
-    box_or_tight,
+    corner_and_size,
+    edges_of,
     face,
     parse_json,
     row_name,
-    warn_if_predictions,
-    warn_lost,
+    warn_losses,
 )
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
@@ -39,63 +40,49 @@ class _Face(BaseModel):
     visible: list[float] | None = None
 
 
-_FACES = TypeAdapter(list[_Face])
-_COFW_IMAGES = range(1345, 1852)
-"""COFW's 507 test faces in SPIGA's files: they follow the 1,345 training faces, from 0"""
+_COFW_IMAGE = re.compile(r"(?:.*/)?images/0(\d{4})\.jpg")
+
+
+def _first_pixel(image: str) -> float:
+    """What the coordinates of a face count from, by the name of its image: COFW's 507 test faces
+    follow its 1,345 training faces."""
+    match = _COFW_IMAGE.fullmatch(image)
+    return float(match is not None and 1345 <= int(match[1]) <= 1851)
 
 
 def read_spiga(path: PathLike) -> list[FaceRecord]:
     """Read annotations or results."""
-    return [_record(row, path) for row in parse_json(path, _FACES, "a SPIGA file")]
+    records = []
+    for row in parse_json(path, list[_Face], "a SPIGA file"):
+        count, first = len(row.landmarks), _first_pixel(row.imgpath)
+        visible = np.ones(count) if row.visible is None else np.array(row.visible)
+        if len(visible) != count:
+            raise InputError(f"{path}, {row.imgpath}: {count} landmarks, {len(visible)} visible.")
+        records.append(
+            face(
+                np.array(row.landmarks, dtype=np.float64) - first,
+                row.imgpath,
+                np.where(visible > 0, Visibility.UNOCCLUDED, Visibility.EXTERNALLY_OCCLUDED),
+                box=None if row.bbox is None else edges_of(*row.bbox) - first,
+                box_kind="tight" if row.bbox is None else "given",
+            )
+        )
+    return records
 
 
 def write_spiga(path: PathLike, records: Sequence[FaceRecord]) -> None:
     """Write faces, whole or not at all; a landmark must have a location."""
-    warn_if_predictions(path, records, "SPIGA")
-    hidden = sum(int((~record.visible).sum()) for record in records)
-    if hidden:
-        warn_lost(
-            path, f"SPIGA cannot hold landmarks without a place; {hidden} are written at 0, 0."
-        )
-    faces = []
-    for record in records:
-        name = row_name(record)
-        first = _first_pixel(name)
-        x0, y0, x1, y1 = (box_or_tight(record) + first).tolist()
-        faces.append(
-            {
-                "imgpath": name,
-                "bbox": [x0, y0, x1 - x0, y1 - y0],
-                "landmarks": np.nan_to_num(record.points + first).tolist(),
-                "visible": (record.visibility == Visibility.UNOCCLUDED).astype(float).tolist(),
-            }
-        )
-    write_text(path, json.dumps(faces) + "\n")
+    nowhere = dict.fromkeys(("self_occluded", "unlabelled"), "written at 0, 0")
+    warn_losses(path, records, "SPIGA", **nowhere)
+    write_text(path, json.dumps([_fields(record) for record in records]) + "\n")
 
 
-def _first_pixel(image: str) -> float:
-    """What the coordinates of a face count from, by the name of its image."""
-    *_, folder, name = ("", *Path(image).parts) if image else ("", "")
-    stem, _, suffix = name.partition(".")
-    cofw = folder == "images" and suffix == "jpg" and len(stem) == 5 and stem.isdecimal()
-    return 1.0 if cofw and int(stem) in _COFW_IMAGES else 0.0
-
-
-def _record(row: _Face, path: PathLike) -> FaceRecord:
-    first = _first_pixel(row.imgpath)
-    visible = np.ones(len(row.landmarks)) if row.visible is None else np.array(row.visible)
-    if len(visible) != len(row.landmarks):
-        raise InputError(
-            f"{path}, {row.imgpath}: {len(row.landmarks)} landmarks, {len(visible)} visible."
-        )
-    box = None
-    if row.bbox is not None:
-        x, y, width, height = row.bbox
-        box = np.array([x, y, x + width, y + height]) - first
-    return face(
-        np.array(row.landmarks, dtype=np.float64) - first,
-        row.imgpath,
-        np.where(visible > 0, Visibility.UNOCCLUDED, Visibility.EXTERNALLY_OCCLUDED),
-        box=box,
-        box_kind="tight" if box is None else "given",
-    )
+def _fields(record: FaceRecord) -> dict[str, Any]:
+    first = _first_pixel(row_name(record))
+    x, y, width, height = corner_and_size(record)
+    return {
+        "imgpath": row_name(record),
+        "bbox": [x + first, y + first, width, height],
+        "landmarks": np.nan_to_num(record.points + first).tolist(),
+        "visible": (record.visibility == Visibility.UNOCCLUDED).astype(float).tolist(),
+    }
