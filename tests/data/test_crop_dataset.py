@@ -203,6 +203,11 @@ def test_bad_pictures_stop_the_cache_or_are_left_out(
     direct = CropDataset([records[2]], 32)
     np.testing.assert_allclose(dataset[1]["points"], direct[0]["points"])
     assert np.abs(dataset[1]["image"].astype(int) - direct[0]["image"]).mean() < 2.5
+    # without a cache, as the published crops are made
+    published = CropDataset(records, 32, convention="published", skip_bad=True)
+    assert len([sample["image"] for sample in published]) == 5
+    with pytest.raises(InputError, match=r"1\.png"):
+        CropDataset(records, 32, convention="published")[1]
 
 
 def test_what_cannot_be_cropped_is_explained(records: list[FaceRecord]) -> None:

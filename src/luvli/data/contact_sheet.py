@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from luvli.arrays import Floats
 from luvli.data.boxes import crop_box
 from luvli.data.dataset import CropDataset
 from luvli.data.record import FaceRecord, Visibility
+from luvli.data.sets import subsets_of
 from luvli.drawing.schematic import draw_schematic
 from luvli.drawing.sheet import captioned, contact_sheet
 from luvli.errors import InputError, require
@@ -28,6 +29,13 @@ from luvli.measures.head_pose import PoseClass, pose_class
 
 _GREEN, _RED = (0, 210, 0), (235, 20, 20)
 _SHIFT = 4  # OpenCV draws at 1/16 of a pixel
+_COLOURS = {
+    Visibility.UNOCCLUDED: "#00b400",
+    Visibility.EXTERNALLY_OCCLUDED: "#eb1414",
+    Visibility.SELF_OCCLUDED: "black",
+    Visibility.UNLABELLED: "0.85",
+}
+"""of the statistics"""
 
 
 def choose(count: int, wanted: int, seed: int) -> list[int]:
@@ -115,35 +123,51 @@ def draw_statistics(records: Sequence[FaceRecord], title: str = "") -> ImageArra
     """Pose, size and visibility of the faces, and their mean shape, in one picture."""
     if not records or not is_markup(records[0].markup):
         raise InputError("statistics need faces of a known markup.")
-    require("matplotlib", "evaluate").use("agg")
-    pyplot = require("matplotlib.pyplot", "evaluate")
-    figure, axes = pyplot.subplots(1, 4, figsize=(15, 4), dpi=100)
-    poses = Counter(pose_class(r.points) if r.markup == "ibug68" else "unknown" for r in records)
-    names = [name for name in get_args(PoseClass) if poses[name]]
-    axes[0].bar(names, [poses[name] for name in names])
-    axes[0].set_title("pose")
-    sizes = np.array([np.sqrt(np.prod(r.tight_box[2:] - r.tight_box[:2])) for r in records])
-    axes[1].hist(sizes[np.isfinite(sizes)], bins=30)
-    axes[1].set_title("size of the tight box [pixels]")
+    markup = get_markup(records[0].markup)
     classes = np.stack([record.visibility for record in records])
-    left = 0.0
-    for kind in Visibility:
-        share = float((classes == kind).mean())
-        axes[2].barh(["landmarks"], [share], left=left, label=f"{kind.name.lower()} {share:.1%}")
-        left += share
-    axes[2].legend(fontsize=8, loc="upper center")
-    axes[2].set_ylim(-0.5, 1.5)
-    axes[2].set_title("visibility classes")
+    require("matplotlib", "evaluate")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(15, 4), dpi=100, layout="constrained")
+    figure.suptitle(f"{title.replace('$', '')}: {len(records):,} faces")
+    pose, size, visibility, shape = figure.subplots(1, 4)
+    counts = Counter(map(_pose, records))
+    names = [name for name in get_args(PoseClass) if counts[name]]
+    pose.bar_label(pose.bar(names, [counts[name] for name in names], color="0.6"), fmt="{:,.0f}")
+    pose.margins(y=0.1)
+    pose.set(title="pose", ylabel="faces")
+    boxes = np.array([record.tight_box for record in records])
+    sizes = np.sqrt(np.prod(boxes[:, 2:] - boxes[:, :2], axis=1))
+    size.hist(sizes[np.isfinite(sizes)], bins=30, color="0.6")
+    size.set(title="size of the tight box", xlabel="pixels", ylabel="faces")
+    groups = {name: list(numbers) for name, numbers in markup.groups.items() if numbers}
+    left = np.zeros(len(groups))
+    for kind, colour in _COLOURS.items():
+        shares = np.array([(classes[:, numbers] == kind).mean() for numbers in groups.values()])
+        name = kind.name.lower().replace("self_", "self-").replace("_", " ")
+        label = f"{name} {(classes == kind).mean():.1%}"
+        visibility.barh(list(groups), shares, left=left, color=colour, label=label)
+        left += shares
+    visibility.invert_yaxis()
+    visibility.set(title="visibility of the landmarks", xlim=(0, 1))
+    visibility.legend(fontsize=8, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.08))
     x, y = mean_shape(records).T
     visible = (classes > Visibility.SELF_OCCLUDED).mean(axis=0)
-    dots = axes[3].scatter(x, y, c=visible, vmin=0, vmax=1, s=20)
-    axes[3].invert_yaxis()
-    axes[3].set_aspect("equal")
-    axes[3].set_title("mean shape, share visible")
-    figure.colorbar(dots, ax=axes[3])
-    figure.suptitle(f"{title.replace('$', '')}: {len(records):,} faces")
-    figure.tight_layout()
-    figure.canvas.draw()
-    pixels = np.asarray(figure.canvas.buffer_rgba())[:, :, :3].copy()
-    pyplot.close(figure)
-    return np.asarray(pixels, np.uint8)
+    dots = shape.scatter(x, y, c=visible, vmin=0, vmax=1, s=20)
+    shape.invert_yaxis()
+    shape.set_aspect("equal")
+    shape.set_axis_off()
+    shape.set_title("mean shape")
+    figure.colorbar(dots, ax=shape, label="share of the faces with v = 1")
+    canvas: Any = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba(), np.uint8)[:, :, :3].copy()
+
+
+def _pose(record: FaceRecord) -> str:
+    """The class that the data set names, or the one that follows from the 68 points."""
+    named = [name for name in get_args(PoseClass) if name in subsets_of(record)]
+    return (
+        named[0] if named else pose_class(record.points) if record.markup == "ibug68" else "unknown"
+    )

@@ -179,17 +179,27 @@ def test_dlib_gets_whole_pixels_and_faces_of_one_size(tmp_path: Path) -> None:
     assert part.labelled.sum() == 60 and not part.labelled[60:].any()
 
 
-def test_coco_is_what_other_tools_want(tmp_path: Path, rng: np.random.Generator) -> None:
-    """supervision's DetectionDataset.from_coco and its annotators: sizes of images, edges."""
+def test_coco_is_what_supervision_wants(tmp_path: Path, rng: np.random.Generator) -> None:
+    """Sizes of images for `DetectionDataset.from_coco`, edges from 1 for its annotators."""
+    supervision = pytest.importorskip("supervision")
     Image.new("RGB", (90, 60)).save(tmp_path / "a.png")
-    faces = [record(rng, (1,), image=tmp_path / "a.png"), record(rng, (1,), image=Path("gone.png"))]
-    write_labels(tmp_path / "a.json", faces, "coco")
-    data = json.loads((tmp_path / "a.json").read_text())
-    assert data["images"][0] == {"id": 1, "file_name": "a.png", "width": 90, "height": 60}
-    assert data["images"][1] == {"id": 2, "file_name": "gone.png"}
-    (category,) = data["categories"]
-    numbers = np.array(category["skeleton"])
-    assert numbers.min() == 1 and numbers.max() == len(category["keypoints"]) == 68
+    there = record(rng, (1,), image=tmp_path / "a.png")
+    path = tmp_path / "a.json"
+    write_labels(path, [there, there.with_changes(image=Path("gone.png"))], "coco")
+    assert json.loads(path.read_text())["images"] == [
+        {"id": 1, "file_name": "a.png", "width": 90, "height": 60},
+        {"id": 2, "file_name": "gone.png"},
+    ]
+    write_labels(path, [there], "coco")
+    faces = supervision.DetectionDataset.from_coco(str(tmp_path), str(path))
+    _, image, boxes = faces[0]
+    assert faces.classes == ["face"] and image.shape == (60, 90, 3)
+    np.testing.assert_allclose(boxes.xyxy, [there.box])
+    edges = json.loads(path.read_text())["categories"][0]["skeleton"]
+    drawn = supervision.EdgeAnnotator(edges=[tuple(edge) for edge in edges]).annotate(
+        np.zeros((900, 900, 3), np.uint8), supervision.KeyPoints(xy=there.points[None])
+    )
+    assert drawn.any() and np.min(edges) == 1 and np.max(edges) == 68
 
 
 @pytest.mark.parametrize("name", ["a\0b.jpg", "lone \ud800.jpg"])

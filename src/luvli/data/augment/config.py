@@ -117,18 +117,18 @@ class Augmentation(_Settings):
         """Recipe `A`, `B` or `none`; with `reference`, as the published code does it."""
         if name not in RECIPES:
             raise unknown_choice("augmentation recipe", name, RECIPES)
-        published = {"keep_inside": True, "stretch": True, "distribution": "clipped_normal"}
+        changes: dict[str, object] = {}
         if name == "none":
-            one = (1.0, 1.0)
-            return cls(
-                scale=one, rotation=(0.0, 0.0), colour=one, rectangle=None, stretch=reference
-            )
-        if name == "A":
-            changes = {"scale": (0.75, 1.25), "rotation": (-30.0, 30.0), "rectangle": None}
-        else:
-            whole_image = Rectangle(probability=1.0, where="image")
-            changes = {"rectangle": whole_image} if reference else {}
-        return cls.model_validate(changes | (published if reference else {}))
+            changes = {"scale": (1, 1), "rotation": (0, 0), "colour": (1, 1), "rectangle": None}
+        elif name == "A":
+            changes = {"scale": (0.75, 1.25), "rotation": (-30, 30), "rectangle": None}
+        elif reference:
+            changes = {"rectangle": Rectangle(probability=1.0, where="image")}
+        if reference:
+            changes["stretch"] = True
+        if reference and name != "none":
+            changes |= {"keep_inside": True, "distribution": "clipped_normal"}
+        return cls.model_validate(changes)
 
     def reach(self, enlarge: float) -> float:
         """Side, in box sides, of the square that no drawn crop leaves (but for `keep_inside`).

@@ -197,4 +197,8 @@ def _fields(record: FaceRecord) -> dict[str, Any]:
 
 def _listed(array: NDArray[Any] | None) -> Any:
     """Nested lists for JSON, NaN as null."""
-    return None if array is None else np.where(np.isnan(array), None, array).tolist()
+    if array is None:
+        return None
+    values = array.astype(object)
+    values[np.isnan(array)] = None
+    return values.tolist()

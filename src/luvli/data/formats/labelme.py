@@ -83,7 +83,12 @@ def write_labelme(path: PathLike, records: Sequence[FaceRecord]) -> None:
         )
     warn_losses(path, records, "LabelMe", self_occluded="left out and will read as unlabelled")
     shapes = [shape for number, record in enumerate(records) for shape in _shapes(number, record)]
-    data = {"version": "5.5.0", "flags": {}, "shapes": shapes, "imagePath": "".join(images)}
+    data: dict[str, Any] = {
+        "version": "5.5.0",
+        "flags": {},
+        "shapes": shapes,
+        "imagePath": "".join(images),
+    }
     data |= dict.fromkeys(("imageData", "imageHeight", "imageWidth"))
     write_text(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
 

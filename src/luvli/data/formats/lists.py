@@ -281,8 +281,8 @@ def _same_size(path: PathLike, records: Sequence[FaceRecord]) -> Floats:
     nowhere = dict.fromkeys(("self_occluded", "unlabelled"), "written at 0, 0")
     warn_losses(path, records, "this list", **nowhere, externally_occluded="written as any other")
     count = sizes.pop() if sizes else 0
-    points = np.array([record.points for record in records])
-    return np.nan_to_num(points).reshape(len(records), count, 2)
+    points = np.array([np.nan_to_num(record.points) for record in records], dtype=np.float64)
+    return points.reshape(len(records), count, 2)
 
 
 def _five(path: PathLike, points: Floats) -> Floats:
