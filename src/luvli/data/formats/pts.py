@@ -99,7 +99,7 @@ def _parse(text: str, source: Path) -> NDArray[np.float64]:
     except ValueError:  # words, or rows of different lengths
         values = np.empty(0)
     if values.ndim != 2 or values.shape[1] != 2:
-        raise InputError(f"{source} has rows that are not two numbers each: mend those rows.")
+        raise InputError(f"{source} has a row that is not two numbers: mend that row.")
     if not np.isfinite(values).all():
         row = int(np.argmax(~np.isfinite(values).all(axis=1))) + 1
         raise InputError(f"{source} has NaN or infinity in row {row}: mend that row.")
