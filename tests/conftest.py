@@ -70,7 +70,7 @@ def shared() -> Path:
     """The folder of research data and golden vectors, which most machines do not have."""
     folder = Path(os.environ.get("LUVLI_SHARED", ROOT.parent / "shared"))
     if not folder.is_dir():
-        pytest.skip("needs the folder of research data (LUVLI_SHARED), which is not here")
+        pytest.skip("needs research data: LUVLI_SHARED=FOLDER make test")
     return folder
 
 
@@ -79,7 +79,7 @@ def lfpw(shared: Path) -> Path:
     """Real photographs with 68 points labelled by people."""
     folder = shared / "data/300w/lfpw/trainset"
     if not folder.is_dir():
-        pytest.skip("needs the LFPW training faces, which are not here")
+        pytest.skip("needs 300-W in research data: LUVLI_SHARED=FOLDER make test")
     return folder
 
 

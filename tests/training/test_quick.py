@@ -22,8 +22,7 @@ SHORTER = [
 ]
 
 
-@pytest.mark.slow
-@pytest.mark.seconds(30)
+@pytest.mark.soak
 def test_the_quick_recipe_even_shortened_learns_all_three(
     luvli: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

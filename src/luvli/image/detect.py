@@ -315,7 +315,7 @@ _EDGES: NDArray[np.float64] = np.array([
 ])
 # fmt: on
 
-# The same, fitted by `benchmarks/open_box_map.py` to rendered heads and London portraits alone, for
+# The same, fitted by `tools/open_box_map.py` to rendered heads and London portraits alone, for
 # models that may not owe anything to research-only labels.
 # fmt: off
 _OPEN_EDGES: NDArray[np.float64] = np.array([

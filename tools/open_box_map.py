@@ -1,6 +1,6 @@
 """Fits the map from YuNet's answers to tight landmark boxes on data that anyone may use.
 
-    python benchmarks/open_box_map.py ICT_FACEKIT LONDON_FACES [--faces 500]
+    python tools/open_box_map.py ICT_FACEKIT LONDON_FACES [--faces 500]
 
 Rendered ICT heads of all poses, and the London portraits that recipes/luvli-68-open.yaml does not
 hold out. Prints the map for `luvli.image.detect` and what error remains, five-fold.
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 from detection import Floats, errors, fit, five_fold
 
 from luvli.data.sets import load_set
