@@ -33,9 +33,7 @@ def command(recipe: Recipe, out: Path, *flags: str) -> list[str]:
 
 
 def run(recipe: Recipe, out: Path, *flags: str) -> dict[str, torch.Tensor]:
-    subprocess.run(
-        command(recipe, out, *flags), check=True, env=ENVIRONMENT, timeout=300, capture_output=True
-    )
+    subprocess.run(command(recipe, out, *flags), check=True, env=ENVIRONMENT, capture_output=True)
     return load_model(out / "model.safetensors")[0].state_dict()
 
 
@@ -77,11 +75,10 @@ def test_two_processes_of_torchrun_stop_together(small_recipe: MakeRecipe, tmp_p
         text=True,
     )
     try:
-        deadline = time.monotonic() + 300
-        while not list_checkpoints(out / "checkpoints") and time.monotonic() < deadline:
+        while not list_checkpoints(out / "checkpoints") and job.poll() is None:
             time.sleep(0.5)
         job.send_signal(signal.SIGTERM)
-        text, _ = job.communicate(timeout=60)
+        text, _ = job.communicate()
     finally:
         job.kill()
     assert "stopped by a signal" in text

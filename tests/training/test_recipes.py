@@ -38,11 +38,7 @@ def test_recipes_are_valid_and_survive_yaml(path: Path) -> None:
 
     recipe = read_recipe(path)
     assert make_recipe(yaml.safe_load(write_recipe(recipe)), "the copy") == recipe
-
-
-@pytest.mark.parametrize("path", ALL, ids=NAMES)
-def test_recipes_name_no_place_of_a_machine(path: Path) -> None:
-    recipe = read_recipe(path)
+    # and name no place of a machine
     places = [recipe.data.root, recipe.init or "", recipe.data.cache or ""]
     places += [source.path for source in recipe.data.sources.values()]
     assert not any(Path(place).is_absolute() for place in places)

@@ -21,11 +21,9 @@ from luvli.synthetic.photographs import photographs
 from luvli.training.batch import (
     TrainingFaces,
     has_hidden_landmarks,
-    load_batches,
     make_batch,
     visibility_labels,
 )
-from luvli.training.order import StageOrder
 from luvli.training.recipe import Recipe
 from luvli.training.recipe_data import Source
 from luvli.training.relabel import combine_views, relabel
@@ -144,29 +142,6 @@ def crops(small_recipe: MakeRecipe) -> CropDataset:
     recipe = small_recipe()
     part = load_source("mine", recipe.data.sources["mine"], recipe.data)
     return CropDataset(part.train, 64, enlarge=1.3)
-
-
-def test_the_thread_that_prepares_crops_has_no_helpers_of_pytorch(
-    crops: CropDataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They would take the cores from those of the network, whose number stays as it was."""
-    seen: list[int] = []
-    faces = TrainingFaces([crops], [Source(set="folder")])
-    monkeypatch.setattr(
-        TrainingFaces,
-        "__getitem__",
-        lambda self, draw: seen.append(torch.get_num_threads()) or crops[0, draw[2]],
-    )
-    monkeypatch.setattr("luvli.training.batch.make_batch", len)
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
-    try:
-        order = StageOrder(0, [len(crops)], [len(crops)], 2, 1)
-        assert sum(load_batches(faces, order, workers=0)) == len(seen)
-        assert set(seen) == {1}
-        assert torch.get_num_threads() == 3
-    finally:
-        torch.set_num_threads(before)
 
 
 def test_hidden_landmarks_are_noticed(crops: CropDataset) -> None:
