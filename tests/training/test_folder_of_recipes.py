@@ -35,7 +35,7 @@ def write_rows(
             face=names,
             source=sources,
             nme_box=nme,
-            **dict.fromkeys(("nme_vis_box", "nll", "hidden", "seen"), nothing),
+            **dict.fromkeys(("nme_vis_box", "nll", "hidden", "visible"), nothing),
         )
 
 

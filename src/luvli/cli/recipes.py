@@ -51,7 +51,7 @@ def run_recipes(
     data: Annotated[Path, typer.Option(help="The folder that holds the data sets (data.root).")],
     out: Annotated[Path, typer.Option(help="Folder for the runs, one in it for each recipe.")],
     only: Annotated[
-        list[str] | None, typer.Option(help="Only this recipe; may be given several times.")
+        list[str] | None, typer.Option(help="Only this recipe; may be repeated.")
     ] = None,
     seeds: Annotated[
         int, typer.Option(help="Train each recipe so many times, with seeds in a row.")

@@ -36,7 +36,7 @@ class Batch(NamedTuple):
     visibility_labelled: Tensor
     """(B, k) bool, whether the label says anything about visibility"""
     occlusion_labelled: Tensor | None = None
-    """(B, k) bool, whether the label tells if something covers the landmark; what is covered has
+    """(B, k) bool, whether the label says if something covers the landmark; what is covered has
     the class externally occluded"""
     covariance: Tensor | None = None
     """(B, k, 2, 2) crop pixels squared, how unsure the label is; None when all are exact"""
@@ -109,11 +109,11 @@ def occlusion_labels(
     """(k,) whether a landmark teaches occlusion, by its class before and after augmentation."""
     if use == "ignore":
         return np.zeros(len(after), np.bool_)
-    seen, covered = after == Visibility.UNOCCLUDED, after == Visibility.EXTERNALLY_OCCLUDED
+    plain, covered = after == Visibility.UNOCCLUDED, after == Visibility.EXTERNALLY_OCCLUDED
     if use == "labelled":
-        return np.asarray(seen | covered)
+        return np.asarray(plain | covered)
     pasted = covered & (before == Visibility.UNOCCLUDED)
-    return np.asarray((seen | pasted) & pasted.any())
+    return np.asarray((plain | pasted) & pasted.any())
 
 
 def _names_after(affine: Floats, markup: str, landmarks: int) -> NDArray[np.intp]:
@@ -137,11 +137,11 @@ def make_batch(samples: Sequence[dict[str, Any]]) -> Batch:
         for name in ("covariance", "teacher_points", "teacher_covariance", "teacher_visibility")
         if name in samples[0]
     }
-    seen, covered = (
+    masks = (
         torch.from_numpy(np.stack([sample[name] for sample in samples]))
         for name in ("visibility_labelled", "occlusion_labelled")
     )
-    return Batch(tensors["image"], tensors["points"], tensors["visibility"], seen, covered, **more)
+    return Batch(tensors["image"], tensors["points"], tensors["visibility"], *masks, **more)
 
 
 def load_batches(faces: TrainingFaces, order: StageOrder, workers: int) -> Iterator[Batch]:

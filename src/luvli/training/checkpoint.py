@@ -1,4 +1,4 @@
-"""Checkpoints: whole or absent, the last few kept, corrupt ones passed over with a warning.
+"""Checkpoints: written whole or not at all; the last few stay, damaged ones are skipped."""
 
 A checkpoint begins with a line that names the format and the digest of everything after it:
 a single changed bit would otherwise load as other weights.

@@ -51,7 +51,7 @@ HeldOutErrors = dict[str, NDArray[Any]]
 - `face` (source and name), `source`
 - `nme_box`, `nme_vis_box`: eq. 15 and eq. 20, percent of the box
 - `nll`: mean nats of the visible landmarks, in units of the box
-- `hidden`, `seen`: shares of the self-occluded (visible) landmarks that were called so
+- `hidden`, `visible`: shares of the self-occluded (visible) landmarks that were called so
 """
 
 
@@ -162,7 +162,7 @@ def held_out_errors(recipe: Recipe, model: Path) -> HeldOutErrors:
                 "nme_vis_box": nme(points, truth, "box", visible, "visible"),
                 "nll": _mean_where(nll, visible & config.covariance_trained),
                 "hidden": _mean_where(~called, hidden & config.visibility_trained),
-                "seen": _mean_where(called, visible & config.visibility_trained),
+                "visible": _mean_where(called, visible & config.visibility_trained),
             }
         )
     if not parts:
@@ -248,7 +248,7 @@ def _cells(
         chance,
         *(_number(_mean(errors[source == name]), 2) for name in sources),
         _number(_mean(over_seeds(seeds, "nme_vis_box")), 2),
-        *(_number(_mean(over_seeds(seeds, key)), 3) for key in ("nll", "hidden", "seen")),
+        *(_number(_mean(over_seeds(seeds, key)), 3) for key in ("nll", "hidden", "visible")),
         str(seeds[0]["about"]),
     ]
 

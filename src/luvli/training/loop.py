@@ -150,7 +150,7 @@ class StageTrainer:
         self.config = run.recipe.stage_network(self.stage)
         self.stopping = False
         """whether the run ends after this step"""
-        # where the trunk is kept, so are the statistics of its batch norms
+        # a trunk that does not learn keeps the statistics of its batch norms
         self.batch_norm = "frozen" if keeps(self.stage, "trunk") else self.stage.batch_norm
         check_start(run, self.name)
         self.faces, self.watched, self.order = stage_data(run, self.name, counter.step)

@@ -1,4 +1,4 @@
-"""Which faces are seen when: pure functions of (seed, epoch), so that any step can be redone."""
+"""Which faces come when: pure functions of (seed, epoch), so that any step can be redone."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ Removable = BeforeValidator(_without_null)
 
 
 class Synthetic(Config):
-    """Rendered faces; they are drawn once and kept in the cache folder."""
+    """Rendered faces; they are drawn once, into the cache folder."""
 
     head: str = "procedural"
     """"procedural" (built in) or the ICT FaceKit's folder or npz file, relative to `data.root`"""
@@ -92,7 +92,7 @@ class Source(Config):
     box_noise: BoxNoise = "paper"
     """moves the edges of tight boxes"""
     hold_out: int | float = 0
-    """what is kept away for validation, chosen by hashed names. A whole number: about so many
+    """what is held out for validation, chosen by hashed names. A whole number: about so many
     faces. Below 1: this share of the photographs (or people), each decided by its own name
     alone, whatever else is there, is limited, or is missed by the detector"""
     group: Literal["photo", "person"] = "photo"

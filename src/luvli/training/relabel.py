@@ -76,7 +76,7 @@ def relabel(
 _UPPER_LIDS, _LOWER_LIDS = [37, 38, 43, 44], [41, 40, 47, 46]
 _LASH_LINE = 1 / 3
 """where closed lids meet, from a model's lower lid to its upper one: it leaves them a little apart,
-and the upper lid is what moved (seen on 60 faces)"""
+and the upper lid is what moved (looked at on 60 faces)"""
 
 
 def with_closed_lids(points: Floats) -> Floats:
@@ -113,7 +113,7 @@ def label_faces(
     """The faces whose image can be read and a model's predictions for them in image pixels, each
     the mean of the face and its mirror image.
 
-    They are kept in the cache folder, so that other processes, and the same run when it is
+    They go into the cache folder, so that other processes, and the same run when it is
     resumed, do not predict again.
     """
     path = model_file(model)

@@ -24,7 +24,7 @@ from luvli.training.recipe_data import Data, Source, stage_of
 
 @dataclass(frozen=True)
 class SourceFaces:
-    """The faces of one source, with those that are kept for validation set apart."""
+    """The faces of one source: to learn from, and held out for validation."""
 
     source: Source
     train: Sequence[FaceRecord]

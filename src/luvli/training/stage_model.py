@@ -1,4 +1,4 @@
-"""The model file of a stage: its weights, and what was learnt and kept."""
+"""The model file of a stage: its weights, and what was learnt."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ def write_stage_model(
     recipe = run.recipe
     network = build(trained_config(run, name, faces))
     network.load_state_dict(weights)
-    # where locations and covariances stayed what they were, so does what is known of them, the
-    # calibration for instance
-    kept = starting_model(run, name)[1] if keeps(recipe.stages[name], "cholesky") else {}
+    # where locations and covariances stay what they were, so does their calibration
+    before = starting_model(run, name)[1] if keeps(recipe.stages[name], "cholesky") else {}
     info = {
-        **kept,
+        **before,
         "name": recipe.name,
         "stage": name,
         "steps": steps,

@@ -101,13 +101,14 @@ def validation_metrics(
         known = np.isfinite(distances)
         spread = spread_root(faces.covariance)
         metrics["error_correlation"] = float(spearmanr(spread[known], distances[known]).statistic)
-        probability, seen = labelled(faces.visibility, crops.classes)
-        if seen.any() and not seen.all():
+        probability, visible_labels = labelled(faces.visibility, crops.classes)
+        if visible_labels.any() and not visible_labels.all():
             called = is_called_visible(probability)
-            metrics["visibility_accuracy"] = float((called == seen).mean())
-            metrics["visibility_base_rate"] = float(max(seen.mean(), 1 - seen.mean()))
-            metrics["hidden_found"] = float((~called[~seen]).mean())
-            metrics["visible_found"] = float(called[seen].mean())
+            metrics["visibility_accuracy"] = float((called == visible_labels).mean())
+            share = visible_labels.mean()
+            metrics["visibility_base_rate"] = float(max(share, 1 - share))
+            metrics["hidden_found"] = float((~called[~visible_labels]).mean())
+            metrics["visible_found"] = float(called[visible_labels].mean())
     covered = crops.classes == Visibility.EXTERNALLY_OCCLUDED
     if faces.occlusion_trained and covered.any() and (crops.classes == Visibility.UNOCCLUDED).any():
         metrics["occlusion_auroc"] = auroc(faces.occlusion[visible], covered[visible])
