@@ -25,11 +25,15 @@ class OutputError(InputError):
     next would fail too, so a run over many files ends here, and can go on later."""
 
 
-class LossWarning(UserWarning):
+class LuvliWarning(UserWarning):
+    """What the project warns of; the command line prints one line, without a place in the code."""
+
+
+class LossWarning(LuvliWarning):
     """Something was written to a format that cannot hold all of it; the message names the loss."""
 
 
-class BoxWarning(UserWarning):
+class BoxWarning(LuvliWarning):
     """A face box that was given hardly looks like one; the message says why."""
 
 

@@ -32,7 +32,7 @@ from luvli.cli import (
 )
 from luvli.cli.messages import complain, warn
 from luvli.cli.options import Group, Verbs
-from luvli.errors import InputError
+from luvli.errors import InputError, LuvliWarning
 from luvli.files import NOT_UTF8
 
 
@@ -43,7 +43,7 @@ def _plain_warnings() -> Iterator[None]:
         usual = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-            if category.__module__.startswith("luvli."):
+            if issubclass(category, LuvliWarning):
                 warn(str(message))
             else:
                 usual(message, category, *place, **more)

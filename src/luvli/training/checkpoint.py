@@ -1,4 +1,4 @@
-"""Checkpoints: written whole or not at all; the last few stay, damaged ones are skipped."""
+"""Checkpoints: written whole or not at all; the last few stay, damaged ones are skipped.
 
 A checkpoint begins with a line that names the format and the digest of everything after it:
 a single changed bit would otherwise load as other weights.
@@ -16,14 +16,14 @@ from typing import Any
 
 import torch
 
-from luvli.errors import InputError
+from luvli.errors import InputError, LuvliWarning
 from luvli.files import unreadable, whole_file
 
 FORMAT = "luvli-checkpoint-3"
 _NAME = re.compile(r"step-(\d+)\.ckpt")
 
 
-class CheckpointWarning(UserWarning):
+class CheckpointWarning(LuvliWarning):
     """A checkpoint that could not be used was passed over."""
 
 

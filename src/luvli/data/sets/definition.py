@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, overload
 import numpy as np
 
 from luvli.data.record import IMAGE_NAME, FaceRecord
-from luvli.errors import InputError
+from luvli.errors import InputError, LuvliWarning
 
 ONLY_PROTOCOL = "published"
 """name of the only protocol of a data set that has just one"""
@@ -40,7 +40,7 @@ class Problem:
         return self.sentence
 
 
-class DataWarning(UserWarning):
+class DataWarning(LuvliWarning):
     """Something about a data set that the user should know before trusting a figure."""
 
 
