@@ -57,11 +57,11 @@ def test_files_of_dead_runs_are_swept_and_of_living_ones_kept(tmp_path: Path) ->
 
 
 HOLD = """
-    import sys, time
+    import sys
     from luvli.files import folder_lock
     with folder_lock(sys.argv[1]):
         print("held", flush=True)
-        time.sleep(60)
+        sys.stdin.read()
 """
 
 
@@ -79,8 +79,9 @@ def test_the_next_file_in_a_folder_takes_away_what_a_killed_run_left(tmp_path: P
 
 def test_a_second_run_is_refused_and_told_who_holds_the_folder(tmp_path: Path) -> None:
     child = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(HOLD), tmp_path], stdout=subprocess.PIPE, text=True
-    )
+        [sys.executable, "-c", textwrap.dedent(HOLD), tmp_path],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
     try:
         assert child.stdout is not None and child.stdout.readline() == "held\n"
         told = pytest.raises(InputError, match=f"another run .process {child.pid}, since")

@@ -64,7 +64,6 @@ def run_shell(code: str, folder: Path) -> None:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=300,
         check=False,
     )
     assert done.returncode == 0, f"{code}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"

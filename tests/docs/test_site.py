@@ -57,12 +57,13 @@ def test_search_works_from_disk(site: Path) -> None:
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page()
+        page.set_default_timeout(0)  # as long as it takes
         page.on("request", lambda request: asked.append(request.url))
         page.goto((site / "howto/video.html").as_uri())
         page.keyboard.press("f")
         page.keyboard.type("conformal")
         found = page.locator(".md-search-result__item").first
-        found.wait_for(timeout=20_000)
+        found.wait_for()
         assert "guarantee" in found.inner_text()
         browser.close()
     assert asked and all(url.startswith("file:") for url in asked), asked
