@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
-import warnings
 
 import numpy as np
 import pytest
@@ -45,14 +44,6 @@ def test_parts_by_number_name_slice_and_mask(face: FaceLandmarks) -> None:
         face["left_eey"]
     with pytest.raises(IndexError):
         face[68]
-
-
-def test_ellipses_know_the_likelihood(face: FaceLandmarks) -> None:
-    # a Gaussian in two dimensions holds 95 % within sqrt(-2 ln 0.05) standard deviations
-    gauss = dataclasses.replace(face, likelihood="gauss")
-    radius = np.sqrt(-2 * np.log(0.05))
-    np.testing.assert_allclose(gauss.ellipses(coverage=0.95).half_axes[0], [2 * radius, radius])
-    assert face.ellipses(coverage=0.95).half_axes[0, 0] > gauss.ellipses(coverage=0.95)[1][0, 0]
 
 
 def test_similarity_undoes_a_known_one(rng: np.random.Generator) -> None:
@@ -128,15 +119,6 @@ def test_parts_keep_their_names_and_say_what_they_cannot(face: FaceLandmarks) ->
             ask()
 
 
-def test_points_of_another_program_print_without_a_warning(face: FaceLandmarks) -> None:
-    unknown = dataclasses.replace(face, covariance=np.full((68, 2, 2), np.nan))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert "uncertainty" not in repr(unknown)
-    with pytest.raises(InputError, match=r"takes supervision\.KeyPoints, not a ndarray"):
-        from_supervision(face.points)
-
-
 def test_relative_places_and_tables(face: FaceLandmarks) -> None:
     share = face.relative(200, 100)
     np.testing.assert_allclose(share * (200, 100) - 0.5, face.points)
@@ -151,12 +133,6 @@ def test_repr_is_one_short_line(face: FaceLandmarks) -> None:
     assert len(repr(face)) < 140 and "\n" not in repr(face)
     assert "68 points of ibug68" in repr(face) and "score 0.90" in repr(face)
     assert "no face" in repr(FaceLandmarks.empty("ibug68"))
-
-
-def test_track_and_time_travel_in_files(face: FaceLandmarks) -> None:
-    followed = dataclasses.replace(face, track=3, time=0.5)
-    assert FaceLandmarks.from_dict(followed.to_dict()) == followed
-    assert "track" not in face.to_dict()
 
 
 def test_supervision_there_and_back(face: FaceLandmarks) -> None:

@@ -56,11 +56,6 @@ def test_slices_masks_and_numbers_choose_faces(rng: np.random.Generator, which: 
     assert chosen.regions.radii.shape == (len(index), 68, 2)
 
 
-def test_vectorised_choice_by_confidence(rng: np.random.Generator) -> None:
-    faces = some_faces(rng)
-    assert faces[faces.confidence > 0.9].points.shape == (1, 68, 2)
-
-
 def test_parts_by_name_are_those_of_single_faces(rng: np.random.Generator) -> None:
     faces = some_faces(rng)
     eyes = faces["left_eye"]
