@@ -1,0 +1,78 @@
+"""The package in a browser gives what Python gives, on the same pixels."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import luvli
+from luvli.image.write import write_image
+from luvli.synthetic import SyntheticFaces
+
+from .conftest import RUNTIME, build
+
+PAGE = """<!doctype html><script type="importmap">
+{"imports": {"onnxruntime-web/wasm": "./wasm/ort.wasm.min.mjs"}}</script>
+<script type="module">
+import { eyeOpenness, headPose, load } from "./luvli-web.js";
+window.predict = async (places) => {
+  window.model ??= await load("luvli-68-open");
+  const results = [];
+  for (const place of places) {
+    const blob = await (await fetch(place)).blob();
+    const image = await createImageBitmap(blob, { colorSpaceConversion: "none" });
+    results.push(await window.model.predict(image));
+  }
+  return results;
+};
+window.pose = (face, head, pitch) => [headPose(face, head, pitch), eyeOpenness(face.points)];
+window.ready = true;
+</script>"""
+
+
+@pytest.fixture(scope="module")
+def page(node: str, assets: Path, site: tuple[str, Path], browser: Any) -> Any:
+    address, folder = site
+    build(node, "--outDir", str(folder / "parity"))
+    (folder / "parity/index.html").write_text(PAGE)
+    shutil.copytree(assets, folder / "parity/models")
+    shutil.copytree(RUNTIME, folder / "parity/wasm", ignore=shutil.ignore_patterns("*.map"))
+    opened = browser.new_page()
+    opened.set_default_timeout(300_000)
+    opened.goto(f"{address}/parity/index.html")
+    opened.wait_for_function("window.ready")
+    return opened
+
+
+@pytest.mark.slow
+def test_a_browser_gives_what_python_gives(
+    page: Any, site: tuple[str, Path], astronaut: NDArray[np.uint8]
+) -> None:
+    """20 rendered faces of several sizes, turned ones among them, and a photograph."""
+    sizes = (128, 256, 400, 700)
+    images = [SyntheticFaces(count=20, size=sizes[i % 4], seed=39)[i].image for i in range(20)]
+    images.append(astronaut)
+    for i, image in enumerate(images):
+        write_image(site[1] / f"parity/{i}.png", image)
+    found = page.evaluate("places => predict(places)", [f"{i}.png" for i in range(len(images))])
+    model = luvli.load("luvli-68-open", threads=1)
+    offsets, ratios, confidences, count = [], [], [], 0
+    for image, faces in zip(images, found, strict=True):
+        wanted = model.predict(image)
+        assert len(faces) == len(wanted)
+        for face, truth in zip(faces, wanted, strict=True):
+            count += 1
+            offsets.append(np.abs(np.array(face["points"]) - truth.points).max())
+            size = np.abs(truth.covariance).max(axis=(1, 2), keepdims=True)
+            ratios.append((np.abs(np.array(face["covariance"]) - truth.covariance) / size).max())
+            confidences.append(abs(face["confidence"] - truth.confidence))
+            np.testing.assert_allclose(face["visibility"], truth.visibility, atol=0.01)
+            np.testing.assert_allclose(face["box"], truth.box, atol=0.05)
+    print(f"{count} faces: {max(offsets):.4f} px, {max(ratios):.2%}, {max(confidences):.4f}")
+    assert count >= 18
+    assert max(offsets) < 0.05 and max(ratios) < 0.01 and max(confidences) < 0.01
