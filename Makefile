@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 UV      := $(shell command -v uv 2>/dev/null)
 INSTALL := $(if $(UV),$(UV) pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check)
 
-.PHONY: demo test pytest soak hostile coverage lint docs bench clean
+.PHONY: demo web test pytest soak hostile coverage lint docs bench clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/luvli demo --out demo-output
@@ -40,6 +40,13 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo --no-cache
+
+# The package for browsers (web/dist) and the static demo page (site/demo); needs node.
+web: $(VENV)/.installed-dev
+	npm ci --ignore-scripts --no-audit --no-fund --prefix web
+	$(BIN)/python web/assets.py
+	npm run --prefix web build
+	npm run --prefix web demo
 
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -5,14 +5,16 @@ import { defineConfig, type Plugin } from "vite";
 // The page of `luvli serve` as a static site: the module that asks the server is replaced by one
 // that computes in the browser, and a few words and links with it.
 const page = resolve(__dirname, "../src/luvli/serving/page");
-const out = resolve(__dirname, "../site/demo");
+const out = process.env.LUVLI_WEB_OUT ?? resolve(__dirname, "../site/demo");
 const assets = process.env.LUVLI_WEB_ASSETS ?? resolve(__dirname, "assets");
 const runtime = resolve(__dirname, "node_modules/onnxruntime-web/dist");
 
 const WORDS: [string, string][] = [
   ['href="/" aria-label="LUVLi, start page"', 'href="./" aria-label="LUVLi, start page"'],
   ['<a class="text-button" href="/docs">API</a>', '<a class="text-button" href="../">Docs</a>'],
-  ["Nothing is stored.", "Nothing leaves your device."],
+  ["Nothing is stored.", "Nothing leaves your device: the model runs in this browser."],
+  ["Each with its standard deviation. Openness is height by width; brows, mouth and asymmetry are in distances between the outer eye corners; left and right are the person’s.",
+   "Openness is the height of an eye by its width; left and right are the person’s."],
   ["Without it, use the API at /docs or the command luvli predict.", "Without it, use the command luvli predict."],
 ];
 

@@ -140,7 +140,7 @@ export function resized(image: Pixels, width: number, height: number): Pixels {
 
 /** OpenCV's resize with bilinear interpolation, in its fixed-point numbers. */
 function resizeLinear(image: Pixels, width: number, height: number): Pixels {
-  const [columns, rows] = [places(image.width, width), places(image.height, height)];
+  const [columns, rows] = [places(image.width, width, true), places(image.height, height, false)];
   const out = new Uint8Array(3 * width * height);
   const across = (row: number) => {
     const start = 3 * row * image.width;
@@ -167,13 +167,15 @@ function resizeLinear(image: Pixels, width: number, height: number): Pixels {
   return { data: out, width, height };
 }
 
-/** For each new pixel the two old ones beside it and their shares of 2048. */
-function places(old: number, size: number): [number, number, number, number][] {
+/** For each new pixel the two old ones beside it and their shares of 2048. At the edge OpenCV sets
+ * the share of columns to 0 and repeats rows, which rounds differently. */
+function places(old: number, size: number, isColumn: boolean): [number, number, number, number][] {
   return Array.from({ length: size }, (_, i) => {
     const at = Math.fround((i + 0.5) * (old / size) - 0.5);
-    const low = Math.min(Math.max(Math.floor(at), 0), old - 1);
-    const share = at < 0 || low >= old - 1 ? 0 : Math.fround(at - low);
-    return [low, Math.min(low + 1, old - 1), round((1 - share) * 2048), round(share * 2048)];
+    const low = Math.floor(at);
+    const share = isColumn && (low < 0 || low >= old - 1) ? 0 : Math.fround(at - low);
+    const [first, second] = [low, low + 1].map((place) => Math.min(Math.max(place, 0), old - 1));
+    return [first, second, round(Math.fround(1 - share) * 2048), round(share * 2048)];
   });
 }
 

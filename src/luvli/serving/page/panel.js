@@ -100,8 +100,10 @@ export function renderMeasures(root, face, model) {
   const rows = Object.entries(face.measures).map(([name, { value, std, visible }]) => {
     const words = name.replaceAll("_", " ");
     if (value === null || visible < 0.5) return row(words, "not visible");
+    const unit = UNITS[model.measures?.[name]] || "";
+    if (std === null) return row(words, `${value.toFixed(unit ? 0 : 2)}${unit}`);
     const digits = Math.min(3, Math.max(0, 1 - Math.floor(Math.log10(std || 0.01))));
-    return row(words, `${value.toFixed(digits)} ± ${std.toFixed(digits)}${UNITS[model.measures?.[name]] || ""}`);
+    return row(words, `${value.toFixed(digits)} ± ${std.toFixed(digits)}${unit}`);
   });
   const closed = typeof face.eyes_closed === "number" ? [row("eyes closed", percent(face.eyes_closed))] : [];
   root.replaceChildren(make("dl", { className: "facts measures" }, ...closed, ...rows));
