@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from luvli.arrays import Floats
-from luvli.errors import InputError, check_range, require
+from luvli.errors import InputError, check_range
 from luvli.face_checks import (
     as_array,
     as_number,
@@ -31,8 +31,9 @@ from luvli.image.align import Template, align_affine
 from luvli.image.box import Box
 from luvli.likelihood import family
 from luvli.likelihood.covariance import spread
+from luvli.likelihood.ellipses import Ellipses, RegionRadii
 from luvli.markup import get_markup, is_markup
-from luvli.markup.parts import Which, landmark_names, landmark_numbers, whole_markup
+from luvli.markup.parts import Which, landmark_names, whole_markup
 from luvli.measures.head_pose import HeadPose
 from luvli.measures.measure import Measures
 
@@ -63,42 +64,6 @@ def confidence_text(confidence: float | None) -> str:
     return "> 0.99" if text == "1.00" else text
 
 
-class Ellipses(NamedTuple):
-    """Error ellipses of k landmarks: what to draw, in pixels and degrees."""
-
-    centre: Floats
-    """(k, 2)"""
-    half_axes: Floats
-    """(k, 2), the longer one first"""
-    angle: Floats
-    """(k,) degrees from the x axis to the longer half-axis, turning towards +y; in [-90, 90)"""
-
-
-class RegionRadii(NamedTuple):
-    """How far regions with a coverage guarantee reach around the landmarks of one face or of n.
-
-    Mahalanobis radii, from the calibration faces of the same class of pose.
-    """
-
-    levels: Floats
-    """(L,) coverages, ascending"""
-    radii: Floats
-    """(k, L), or (n, k, L), for each landmark by itself; infinite where too few faces were seen"""
-    joint: Floats
-    """(L,), or (n, L), for all visible landmarks of the face at once"""
-
-    def at(self, coverage: float, joint: bool = False) -> Floats:
-        """(k,) or (n, k) radii for this coverage, or for the next higher level that is known."""
-        check_range("coverage", coverage, 0, 1, ends=False)
-        shape = self.radii.shape[:-1]
-        place = int(np.searchsorted(self.levels, coverage - 1e-9))
-        if place == len(self.levels):
-            return np.full(shape, np.inf)
-        if joint:
-            return np.array(np.broadcast_to(self.joint[..., place, None], shape))
-        return np.asarray(self.radii[..., place])
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class FaceLandmarks:
     """Where the k landmarks of one face are, how sure that is, and whether they can be seen.
@@ -110,6 +75,7 @@ class FaceLandmarks:
     [True, False]
     """
 
+    # as in `luvli.Faces`, of one face
     points: Floats
     """(k, 2) image pixels"""
     covariance: Floats
@@ -127,13 +93,11 @@ class FaceLandmarks:
     covariance_trained: bool = True
     """False when the model never learnt its covariances (heat-map or MSE loss)"""
     occlusion: Floats = None  # type: ignore[assignment]
-    """(k,) probability that something in front of the face (hand, hair, glasses, mask) covers
-    the landmark; NaN where the model does not estimate it"""
+    """(k,) probability that something in front of the face covers the landmark; NaN where the
+    model does not estimate it"""
     occlusion_trained: bool = False
-    """True when the model saw labels of occlusion"""
     failure_logit: float | None = None
-    """log-odds that the alignment failed altogether, estimated by the network itself; None where
-    it has no such output. One of the inputs of `confidence`"""
+    """log-odds that the alignment failed, of the network itself"""
     confidence: float | None = None
     """calibrated probability that the alignment succeeded; None without a calibration"""
     expected_error: float | None = None
@@ -143,13 +107,11 @@ class FaceLandmarks:
     accepted: bool | None = None
     """whether the triage accepts the face or leaves it for review; None without triage"""
     likelihood: str = "laplace"
-    """the density that the covariances belong to: laplace, gauss, or one that a calibration fitted
-    (`luvli.likelihood.family`)"""
+    """the density that the covariances belong to (`luvli.likelihood.family`)"""
     regions: RegionRadii | None = None
     """radii with a coverage guarantee, of a calibrated model"""
     error_factors: Floats | None = None
-    """(k, 2, r) how the landmarks err together (`luvli.measures.correlation`), of a calibrated
-    model"""
+    """(k, 2, r) how the landmarks err together (`luvli.measures.correlation`)"""
     measure_scale: Mapping[str, float] = field(default_factory=dict)
     """factors of the measures' standard deviations, of a calibrated model"""
     track: int | None = None
@@ -305,7 +267,7 @@ class FaceLandmarks:
         if coverage is not None:
             check_range("coverage", coverage, 0, 1, ends=False)
             mahalanobis = float(family(self.likelihood).radius_quantile(coverage))
-        return self._ellipses(np.full(len(self), mahalanobis))
+        return Ellipses.of(self.points, self.covariance, np.full(len(self), mahalanobis))
 
     def region(self, coverage: float = 0.9, joint: bool = False) -> Ellipses:
         """Ellipses that hold the truth with at least this probability, whatever the model.
@@ -320,18 +282,7 @@ class FaceLandmarks:
                 "this face comes from a model without guaranteed regions: calibrate the model "
                 "with luvli calibrate, or use ellipses(coverage=...), the model's own."
             )
-        return self._ellipses(self.regions.at(coverage, joint))
-
-    def _ellipses(self, radius: Floats) -> Ellipses:
-        located = ~np.isnan(self.covariance).any(axis=(1, 2))
-        half_axes = np.full((len(self), 2), np.nan)
-        angle = np.full(len(self), np.nan)
-        values, vectors = np.linalg.eigh(self.covariance[located])  # ascending
-        half_axes[located] = radius[located, None] * np.sqrt(values[:, ::-1])
-        longest = vectors[:, :, 1]
-        degrees = np.degrees(np.arctan2(longest[:, 1], longest[:, 0]))
-        angle[located] = (degrees + 90.0) % 180.0 - 90.0
-        return Ellipses(self.points.copy(), half_axes, angle)
+        return Ellipses.of(self.points, self.covariance, self.regions.at(coverage, joint))
 
     # -- geometry ----------------------------------------------------------------------------
 
@@ -435,21 +386,7 @@ class FaceLandmarks:
     def to_pandas(self) -> Any:
         """A `pandas.DataFrame` with one row for each landmark; `landmark` is its number in the
         whole point set, for parts of a face, too."""
-        pandas = require("pandas", "tables")
-        return pandas.DataFrame(
-            {
-                "landmark": landmark_numbers(self.markup, len(self)),
-                "name": list(self.names),
-                "x": self.points[:, 0],
-                "y": self.points[:, 1],
-                "var_x": self.covariance[:, 0, 0],
-                "var_y": self.covariance[:, 1, 1],
-                "cov_xy": self.covariance[:, 0, 1],
-                "uncertainty": self.uncertainty,
-                "visibility": self.visibility,
-                "occlusion": self.occlusion,
-            }
-        )
+        return self._as_faces().to_pandas().drop(columns="face")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and lists for JSON, lossless; NaN becomes null.

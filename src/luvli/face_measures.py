@@ -9,18 +9,43 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from luvli.arrays import Floats
+from luvli.errors import InputError
 from luvli.faces import FaceLandmarks, Faces
 from luvli.measures.head_pose import pose_classes
 from luvli.measures.measure import (
     Measure,
+    Measures,
     definitions,
     gradient,
     measure_points,
+    pose_measures,
     smallest_visibility,
 )
 
 if TYPE_CHECKING:
     from luvli.measures.calibration import MeasureCalibration
+
+
+def measures_of(faces: Faces) -> Measures:
+    """Openness of eyes and mouth, brows, symmetry and head pose of n faces."""
+    known = definitions(faces.markup)
+    if not known:
+        raise InputError(f"measures need the 68 points of ibug68, these faces have {faces.markup}.")
+    visibility = faces.visibility if faces.visibility_trained else np.ones_like(faces.visibility)
+    errors = faces.errors
+    measures = {}
+    for each in known:
+        value, std = measure_points(each, faces.points, errors)
+        visible = smallest_visibility(visibility, each.landmarks)
+        measures[each.name] = Measure(value, std, visible, each.unit, faces.likelihood)
+    measures |= pose_measures(faces.head_pose(), visibility)
+    scale = faces.measure_scale
+    return Measures(
+        {
+            name: replace(measure, std=measure.std * scale.get(name, 1.0))
+            for name, measure in measures.items()
+        }
+    )
 
 
 def with_measures(faces: Faces, calibration: MeasureCalibration) -> Faces:

@@ -24,26 +24,18 @@ from luvli.face_checks import (
 )
 from luvli.face_landmarks import (
     ARRAY_FIELDS,
-    Ellipses,
     FaceLandmarks,
-    RegionRadii,
     confidence_text,
 )
 from luvli.image import affine as affines
 from luvli.likelihood import family
 from luvli.likelihood.covariance import spread
+from luvli.likelihood.ellipses import Ellipses, RegionRadii
 from luvli.markup import get_markup, is_markup
-from luvli.markup.parts import Which, is_names, landmark_names, select
+from luvli.markup.parts import Which, is_names, landmark_names, landmark_numbers, select
 from luvli.measures.correlation import ErrorModel
 from luvli.measures.head_pose import HeadPose, head_pose
-from luvli.measures.measure import (
-    Measure,
-    Measures,
-    definitions,
-    measure_points,
-    pose_measures,
-    smallest_visibility,
-)
+from luvli.measures.measure import Measures
 
 if TYPE_CHECKING:
     from luvli.image.read import ImageArray
@@ -319,26 +311,9 @@ class Faces:
     def measures(self) -> Measures:
         """Openness of eyes and mouth, brows, symmetry and head pose, each with arrays (n,) of
         values and standard deviations."""
-        known = definitions(self.markup)
-        if not known:
-            raise InputError(
-                f"measures need the 68 points of ibug68, these faces have {self.markup}."
-            )
-        visibility = self.visibility if self.visibility_trained else np.ones_like(self.visibility)
-        errors = self.errors
-        measures = {}
-        for each in known:
-            value, std = measure_points(each, self.points, errors)
-            visible = smallest_visibility(visibility, each.landmarks)
-            measures[each.name] = Measure(value, std, visible, each.unit, self.likelihood)
-        measures |= pose_measures(self.head_pose(), visibility)
-        scale = self.measure_scale
-        return Measures(
-            {
-                name: replace(measure, std=measure.std * scale.get(name, 1.0))
-                for name, measure in measures.items()
-            }
-        )
+        from luvli.face_measures import measures_of
+
+        return measures_of(self)
 
     def head_pose(self) -> HeadPose:
         """Yaw, pitch and roll (n,) of the heads in degrees with their covariance (n, 3, 3).
@@ -393,12 +368,23 @@ class Faces:
     def to_pandas(self) -> Any:
         """A `pandas.DataFrame` with one row for each landmark of each face, numbered by `face`."""
         pandas = require("pandas", "tables")
-        if not len(self):
-            return pandas.DataFrame({"face": []})
-        tables = [face.to_pandas() for face in self]
-        return pandas.concat(tables, keys=range(len(self)), names=["face", None]).reset_index(
-            level="face"
-        )
+        n, k = self.points.shape[:2]
+        columns = {
+            "x": self.points[..., 0],
+            "y": self.points[..., 1],
+            "var_x": self.covariance[..., 0, 0],
+            "var_y": self.covariance[..., 1, 1],
+            "cov_xy": self.covariance[..., 0, 1],
+            "uncertainty": self.uncertainty,
+            "visibility": self.visibility,
+            "occlusion": self.occlusion,
+        }
+        table = {
+            "face": np.repeat(np.arange(n), k),
+            "landmark": np.tile(landmark_numbers(self.markup, k), n),
+            "name": list(self.names) * n,
+        }
+        return pandas.DataFrame(table | {name: each.ravel() for name, each in columns.items()})
 
     def _arrays(self) -> dict[str, Any]:
         """Fields that are arrays with one entry for each face, as far as they are known."""
