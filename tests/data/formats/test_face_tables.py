@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from luvli.data.formats.common import load_arrays
+from luvli.data.formats.label_parquet import label_groups
 from luvli.data.formats.parquet import read_face_table
 from luvli.errors import InputError
 
@@ -58,6 +59,10 @@ def test_files_that_unpack_to_far_more_are_refused(tmp_path: Path) -> None:
     parquet.write_table(table, tmp_path / "a.parquet", compression="zstd")
     with pytest.raises(InputError, match=r"a\.parquet would unpack to 311 MB"):
         read_face_table(tmp_path / "a.parquet")
+    labels = table.append_column("image", arrow.nulls(len(table), arrow.binary()))
+    parquet.write_table(labels, tmp_path / "b.parquet", compression="zstd")
+    with pytest.raises(InputError, match=r"b\.parquet would unpack"):
+        next(label_groups(tmp_path / "b.parquet", ["points"]))
     np.savez_compressed(tmp_path / "a.npz", points=np.zeros((300_000, 120)))
     with pytest.raises(InputError, match=r"a\.npz would unpack to 274 MB"):
         load_arrays(tmp_path / "a.npz")

@@ -203,19 +203,18 @@ def test_coco_is_what_supervision_wants(tmp_path: Path, rng: np.random.Generator
 
 
 @pytest.mark.parametrize("name", ["a\0b.jpg", "lone \ud800.jpg"])
-@pytest.mark.parametrize("target", ["pts", "labelme", "csv"])
-def test_names_that_no_file_can_have(name: str, target: str, tmp_path: Path) -> None:
-    file = {"images": [{"id": 1, "file_name": name}],
-            "annotations": [{"id": 1, "image_id": 1, "keypoints": [1, 2, 2]}]}  # fmt: skip
-    (tmp_path / "a.json").write_text(json.dumps(file))
+def test_names_that_no_file_can_have(name: str, tmp_path: Path) -> None:
+    annotation: dict[str, Any] = {"id": 1, "image_id": 1, "keypoints": [1, 2, 2]}
+    image = {"id": 1, "file_name": name}
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"images": [image], "annotations": [annotation]}))
     with pytest.raises(InputError, match=r"a\.json, annotation 1: .* name of a file"):
-        read_labels(tmp_path / "a.json")
-    named = {**file, "images": [{"id": 1, "file_name": "a.jpg"}]}
-    named["annotations"] = [{**file["annotations"][0], "face_id": name}]
-    (tmp_path / "a.json").write_text(json.dumps(named))
-    if target == "pts":  # whose files are called after the faces
-        with pytest.raises(InputError, match="name of a file"):
-            write_label_tree(tmp_path / "out", read_labels(tmp_path / "a.json"), target)
+        read_labels(path)
+    # .pts files are called after the faces
+    image["file_name"], annotation["face_id"] = "a.jpg", name
+    path.write_text(json.dumps({"images": [image], "annotations": [annotation]}))
+    with pytest.raises(InputError, match="name of a file"):
+        write_label_tree(tmp_path / "out", read_labels(path), "pts")
 
 
 def test_coco_flags_as_others_read_them(tmp_path: Path) -> None:

@@ -86,9 +86,8 @@ def parquet_tables(
                     )
             wanted = names if columns is None else [c for c in columns if c in names]
             groups = [content.metadata.row_group(i) for i in range(content.num_row_groups)]
-            if size is not None:
-                _check_size(path, groups)
-            if size is not None and not content.metadata.num_rows:
+            _check_size(path, groups)
+            if not content.metadata.num_rows:
                 yield content.schema_arrow.empty_table()
             for i, group in enumerate(groups):
                 rows = size or max(1, group.num_rows)
