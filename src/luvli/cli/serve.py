@@ -45,13 +45,8 @@ def serve(
     Example: `luvli serve`, then open http://127.0.0.1:8000
     """
     from luvli.errors import require
-    from luvli.serving.settings import (
-        Limits,
-        ServerSettings,
-        check_exposure,
-        core_count,
-        read_tokens,
-    )
+    from luvli.prediction.onnx_backend import thread_count
+    from luvli.serving.settings import Limits, ServerSettings, check_exposure, read_tokens
 
     on_ray = engine == "ray"
     if on_ray:
@@ -68,7 +63,7 @@ def serve(
         port=port,
         models=tuple(model or ["luvli-68"]),
         tokens=tokens,
-        threads=threads or (1 if on_ray else max(1, core_count() // workers)),
+        threads=threads or (1 if on_ray else max(1, thread_count(None) // workers)),
         limits=limits,
         verbose=verbose,
     )

@@ -26,6 +26,8 @@ from luvli.serving.upload import checked_opener, refused_input
 T = TypeVar("T")
 _Rows = Sequence[Sequence[float]]
 """boxes as x0, y0, x1, y1"""
+_Prepared = tuple[CroppedFaces, dict[str, Any]]
+"""of one image: its crops, and what `Answer.about` has"""
 
 
 class Answer(NamedTuple):
@@ -34,11 +36,6 @@ class Answer(NamedTuple):
     faces: Faces
     about: dict[str, Any]
     """width, height, model, faces_left_out, timings: as they are sent"""
-
-
-class _Prepared(NamedTuple):
-    cropped: CroppedFaces
-    about: dict[str, Any]
 
 
 class Engine:
@@ -129,14 +126,14 @@ class ServedModel:
         decode, detect = (round((b - a) * 1e3, 3) for a, b in itertools.pairwise(times))
         about = {"width": width, "height": height, "model": self.name}
         about["faces_left_out"] = max(0, len(boxes) - limit)
-        return _Prepared(cropped, {**about, "timings": {"decode": decode, "detect": detect}})
+        return cropped, {**about, "timings": {"decode": decode, "detect": detect}}
 
     def _forward(self, images: list[_Prepared]) -> list[Answer]:
         """The faces of several images through the network; runs in the model's thread."""
         with self._engine.metrics.network_seconds.time():
-            faces = self.predictor.predict_cropped([image.cropped for image in images])
+            faces = self.predictor.predict_cropped([cropped for cropped, _ in images])
         self._engine.metrics.batch_faces.observe(sum(map(len, faces)))
-        return [Answer(*pair) for pair in zip(faces, [i.about for i in images], strict=True)]
+        return [Answer(each, about) for each, (_, about) in zip(faces, images, strict=True)]
 
 
 def _boxes(rows: _Rows, limit: int) -> list[Box]:

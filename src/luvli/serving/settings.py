@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import os
 import re
 from collections.abc import Iterable
 from functools import lru_cache
@@ -78,7 +77,7 @@ class ServerSettings(BaseModel):
     port: int = Field(default=8000, ge=0, le=65535)
     models: tuple[str, ...] = ("luvli-68",)  # shipped names or files; the first is the default
     tokens: tuple[str, ...] = ()  # accepted bearer tokens; none: no token is asked for
-    threads: int = Field(default_factory=lambda: core_count(), ge=1)
+    threads: int = Field(default=1, ge=1)  # for images, and of each network
     limits: Limits = Limits()
     verbose: bool = False  # a log line for each request
 
@@ -118,8 +117,3 @@ def check_exposure(host: str, tokens: tuple[str, ...], open_to_all: bool) -> Non
             f"listening on {host} would let everyone in: give --token-file FILE, or --open if "
             "something in front of the server checks who may ask."
         )
-
-
-def core_count() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
