@@ -65,6 +65,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: -seconds[item.path])
 
 
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """How to run what was skipped for want of a package; other reasons name their command."""
+    reports = terminalreporter.stats.get("skipped", [])
+    if any("could not import" in str(report.longrepr) for report in reports):
+        terminalreporter.write_line("tests that need a package run after: make test")
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of research data and golden vectors, which most machines do not have."""

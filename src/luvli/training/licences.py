@@ -9,14 +9,13 @@ What is fitted after training (calibration) must be traced by whoever fits it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from luvli.calibration.model_file import ModelFile
 from luvli.data.sets import get_set
 from luvli.errors import InputError
-from luvli.files import unreadable
 from luvli.models import model_names, read_card
 from luvli.network.licence import is_open
 from luvli.training.recipe import Recipe
@@ -102,15 +101,7 @@ def _of_model(place: str, model: str) -> Ingredient:
 
 
 def _licence_in_file(path: Path) -> str:
-    """The licence in a model file's header; none where the file is not there."""
-    if path.suffix != ".safetensors" or not path.is_file():
+    """The licence that a model file states; none where the file is not there."""
+    if path.suffix not in (".onnx", ".safetensors") or not path.is_file():
         return UNKNOWN
-    try:
-        with path.open("rb") as file:
-            header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-        info = json.loads(header.get("__metadata__", {}).get("info", "{}"))
-    except OSError as error:
-        raise unreadable(path, error) from error
-    except ValueError as error:
-        raise InputError(f"{path} is not a model file: its header cannot be read.") from error
-    return str(info.get("licence") or UNKNOWN)
+    return ModelFile.read(path).info.licence or UNKNOWN
