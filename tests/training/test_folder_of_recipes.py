@@ -52,7 +52,7 @@ def test_differences_are_paired(tmp_path: Path, rng: np.random.Generator) -> Non
         "gone",
     ]  # reference first, failures last
     assert table.rows[0][3] == "-" and table.rows[-1][1] == "diverged"
-    rows = running.read_rows(tmp_path)
+    rows = running.finished_rows(tmp_path)
     difference = running.paired(rows, "worse", "luvli")
     assert difference is not None
     assert difference.difference == pytest.approx((worse - base).mean())
@@ -146,7 +146,7 @@ def test_one_command_runs_resumes_and_writes_the_table(
     assert (out / "start/model.safetensors").stat().st_mtime_ns == before  # not run again
     table = (out / "table.md").read_text()
     assert [line.split("|")[1].strip() for line in table.splitlines()[2:3]] == ["luvli"]
-    rows = running.read_rows(out)
+    rows = running.finished_rows(out)
     assert set(rows) == {"luvli", "no-visibility", "start"}
     known = {name: [np.isfinite(seeds[0][key]).any() for key in ("nll", "hidden")]
              for name, seeds in rows.items()}  # fmt: skip

@@ -176,7 +176,7 @@ def _mean_where(values: NDArray[Any], chosen: NDArray[np.bool_]) -> Floats:
     return np.asarray(np.ma.filled(means, np.nan))
 
 
-def read_rows(out: Path) -> dict[str, list[HeldOutErrors]]:
+def finished_rows(out: Path) -> dict[str, list[HeldOutErrors]]:
     """The finished rows of a folder of runs, one entry for each seed."""
     rows: dict[str, list[HeldOutErrors]] = {}
     for path in sorted([*out.glob(f"*/{HELD_OUT}"), *out.glob(f"*/seed-*/{HELD_OUT}")]):
@@ -191,7 +191,7 @@ def comparison(out: Path, reference: str = "luvli") -> Table:
     Figures are means over the seeds of a row, differences those of NME_box from the reference row,
     over the same faces.
     """
-    rows = read_rows(out)
+    rows = finished_rows(out)
     if reference not in rows:
         known = ", ".join(rows) or "none"
         raise InputError(f"{out} has no finished row {reference!r} to compare with, but {known}.")
