@@ -46,7 +46,7 @@ def test_differences_are_paired(tmp_path: Path, rng: np.random.Generator) -> Non
     write_rows(tmp_path, {"luvli": base, "worse": worse, "noise": base + rng.normal(0, 0.1, 60)})
     (tmp_path / "gone").mkdir()
     (tmp_path / "gone" / running.DIVERGED).write_text("it ran away")
-    table = running.comparison(tmp_path)
+    table = running.compare_rows(tmp_path)
     assert [row[0] for row in table.rows][::3] == [
         "luvli",
         "gone",
@@ -63,10 +63,10 @@ def test_differences_are_paired(tmp_path: Path, rng: np.random.Generator) -> Non
     assert line[table.columns.index("other")] == f"{worse[30:].mean():.2f}"
     assert line[-1] == "paper of worse"
     with pytest.raises(InputError, match="no finished row 'best'"):
-        running.comparison(tmp_path, "best")
+        running.compare_rows(tmp_path, "best")
     write_rows(tmp_path, {"fewer": base[:10]}, faces=10)
     with pytest.raises(InputError, match="other faces"):
-        running.comparison(tmp_path)
+        running.compare_rows(tmp_path)
 
 
 def test_seeds_give_a_mean_and_a_spread(tmp_path: Path, rng: np.random.Generator) -> None:
@@ -76,7 +76,7 @@ def test_seeds_give_a_mean_and_a_spread(tmp_path: Path, rng: np.random.Generator
         for number, errors in enumerate(seeds):
             place = (tmp_path / name, f"seed-{number}") if number else (tmp_path, name)
             write_rows(place[0], {place[1]: errors})
-    first, second = running.comparison(tmp_path).rows
+    first, second = running.compare_rows(tmp_path).rows
     mean, spread = base.mean(axis=1).mean(), base.mean(axis=1).std(ddof=1)
     assert first[2] == f"{mean:.2f} ± {spread:.2f} (3)"
     paired = better.mean(axis=0) - base.mean(axis=0)
@@ -88,7 +88,7 @@ def test_experiments_on_different_sets_stand_side_by_side(
 ) -> None:
     write_rows(tmp_path, {"luvli": rng.uniform(1, 3, 60)})
     write_rows(tmp_path, {"apart": rng.uniform(1, 3, 20)}, faces=20, name="theirs")
-    table = running.comparison(tmp_path)
+    table = running.compare_rows(tmp_path)
     columns = [table.columns.index(name) for name in ("mine", "theirs", "difference [95 %]")]
     first, second = ([row[c] == "-" for c in columns] for row in table.rows)
     assert (first, second) == ([False, True, True], [True, False, True])  # nothing to pair

@@ -10,7 +10,7 @@ from scipy import stats
 
 from luvli.calibration.fit_triage import GRID, fit_triage, upper_bound
 from luvli.errors import InputError
-from luvli.trust.triage import accepted_needed, choose_threshold, threshold_for
+from luvli.trust.triage import TriageTable, accepted_needed, choose_threshold, threshold_for
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 20), (1, 100), (17, 400)])
@@ -55,6 +55,14 @@ def test_useless_confidence_accepts_nothing() -> None:
     chosen = choose_threshold(table, 0.02)
     assert math.isinf(chosen.threshold)
     assert chosen.accepted == 0
+
+
+def test_a_threshold_below_one_that_failed_its_test_is_never_used() -> None:
+    table = TriageTable(
+        thresholds=[0.9, 0.8, 0.7], accepted=[500, 600, 700], failed=[1, 90, 7],
+        upper_bound=[0.01, 0.2, 0.02], expected=[0.5, 0.6, 0.7], faces=1000, corrupted_share=0.0,
+    )  # fmt: skip
+    assert choose_threshold(table, 0.05).threshold == 0.9
 
 
 def test_where_tests_begin_does_not_depend_on_what_failed() -> None:

@@ -91,7 +91,7 @@ def run_recipes(
         say(f"luvli: {stopped}: the same command goes on")
         raise typer.Exit(143) from None
     if (out / reference / experiments.HELD_OUT).is_file():
-        table = experiments.comparison(out, reference)
+        table = experiments.compare_rows(out, reference)
         write_text(out / "table.md", f"{table.markdown()}\n")
         show(table)
         say(f"the table is in {out / 'table.md'}")

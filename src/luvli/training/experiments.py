@@ -1,7 +1,7 @@
 """A folder of recipes as one experiment: run them all, measure them alike, compare them.
 
     run_experiments(Path("recipes/mini/ablation"), Path("runs/ablation"), ["data.root=DATA"])
-    print(comparison(Path("runs/ablation"), reference="luvli").text())
+    print(compare_rows(Path("runs/ablation"), reference="luvli").text())
 
 Every recipe of the folder (but `base.yaml`) is a row with a run of its own in `OUT/NAME`; with
 several seeds, those after the first are in `OUT/NAME/seed-N`. A recipe whose `init` is the name of
@@ -185,7 +185,7 @@ def finished_rows(out: Path) -> dict[str, list[HeldOutErrors]]:
     return rows
 
 
-def comparison(out: Path, reference: str = "luvli") -> Table:
+def compare_rows(out: Path, reference: str = "luvli") -> Table:
     """The finished rows of a folder of runs: the reference first, then from best to worst.
 
     Figures are means over the seeds of a row, differences those of NME_box from the reference row,
