@@ -78,27 +78,29 @@ def main() -> None:
 
 def predict(predictor: Predictor, data: Path) -> tuple[MeasuredFaces, MeasuredFaces]:
     """Held-out and further faces with covariances as the network gives them."""
-    from luvli.training.recipe_files import read_recipe
-    from luvli.training.sources import load_source
-
-    recipe = read_recipe(RECIPE, [f"data.root={data}"])
-    held = [
-        record
-        for name, source in recipe.data.sources.items()
-        if source.set is not None
-        for record in load_source(
-            name,
-            source.model_copy(update={"offset": (0.0, 0.0), "boxes": "labels", "relabel": None}),
-            recipe.data,
-            recipe.network,
-        ).held_out
-    ]
     others = [
         record
         for name, folder in FURTHER.items()
         for record in evenly(load_set(name, data / folder, skip_bad=True).records, FURTHER_FACES)
     ]
-    return measure(predictor, held, 3), measure(predictor, others, 0)
+    return measure(predictor, held_out(data), 3), measure(predictor, others, 0)
+
+
+def held_out(data: Path) -> list[FaceRecord]:
+    """The held-out photographs of the recipe, with their labels as published."""
+    from luvli.training.recipe_files import read_recipe
+    from luvli.training.sources import load_source
+
+    recipe = read_recipe(RECIPE, [f"data.root={data}"])
+    published = {"offset": (0.0, 0.0), "boxes": "labels", "relabel": None}
+    return [
+        record
+        for name, source in recipe.data.sources.items()
+        if source.set is not None
+        for record in load_source(
+            name, source.model_copy(update=published), recipe.data, recipe.network
+        ).held_out
+    ]
 
 
 def measure(predictor: Predictor, records: list[FaceRecord], corrupted: int) -> MeasuredFaces:
@@ -154,7 +156,7 @@ def coverage_tables(plain: MeasuredFaces, further: MeasuredFaces, info: ModelInf
     for name in names:
         known[name] = coverage(rest[rest.source == name].radii(), calibration.likelihood or "")
     rows = []
-    for name in [*names, *np.unique(further.source).tolist()]:
+    for name in dict.fromkeys([*names, *np.unique(further.source).tolist()]):
         part = plain if name in names else further
         others = fit_calibration(
             plain[plain.source != name], info.config, further[further.source != name]

@@ -17,31 +17,34 @@ from luvli.network.licence import is_open
 from luvli.progress import track
 from luvli.training.recipe import Recipe
 from luvli.training.sources import load_source, model_detector
-from measure_model import photograph_sources
+from measure_model import PUBLISHED, photograph_sources
 
-FURTHER = {"cfp": "cfp", "scut": "scut_fbp5500"}
-"""sets -> their folders below the recipe's data"""
-FURTHER_FACES = 400
+CONVENTIONS = {"cfp": "cfp", "scut": "scut_fbp5500"}
+"""sets with label conventions of their own -> their folders below the recipe's data"""
+CONVENTION_FACES = 400
+CLOSED_EYES = {"closed_eyes": "closed_eyes"}
 WITHIN = "Held-out photographs that the confidence was not fitted on (docs/trust.md)."
 
 
 def fit_trust(
     model: Path, recipe: Recipe, faces: Sequence[FaceRecord], about: Sequence[str]
 ) -> Fitted:
-    """Calibration, failure model, conformal radii and triage, fitted on faces that were held out;
-    the label convention also on further sets beside the recipe's data. The file is written anew,
-    and as ONNX beside it."""
+    """Calibration, failure model, conformal radii, triage and measures, fitted on faces that were
+    held out; for research models the label convention and closed eyes also on further sets beside
+    the recipe's data. The file is written anew."""
     trained = [
         record
         for name, source in photograph_sources(recipe).items()
         for record in load_source(name, source, recipe.data, recipe.network).train
     ]
+    free = is_open(recipe.licence)
     return calibrate_model(
         model,
         _as_detected(faces, recipe),
         model,
         training=trained,
-        convention_from=[] if is_open(recipe.licence) else further_faces(recipe),
+        convention_from=[] if free else unseen_faces(recipe, CONVENTIONS, CONVENTION_FACES),
+        closed_eyes=[] if free else unseen_faces(recipe, CLOSED_EYES),
         name=recipe.name,
         version=ModelFile.read(model).info.version,
         data=about,
@@ -49,15 +52,24 @@ def fit_trust(
     )
 
 
-def further_faces(recipe: Recipe) -> list[FaceRecord]:
-    """Faces of sets that the model is not trained on, for the label convention."""
+def unseen_faces(
+    recipe: Recipe, sets: dict[str, str], count: int | None = None
+) -> list[FaceRecord]:
+    """At most `count` faces of each set that the model was not trained on; all of them where the
+    set is no source of the recipe. Sets whose folder is not there are left out."""
     root = Path(recipe.data.root)
     records: list[FaceRecord] = []
-    learnt = {source.set for source in recipe.data.sources.values()}
-    for name, folder in FURTHER.items():
-        if name not in learnt and (root / folder).is_dir():
-            faces = load_set(name, root / folder, skip_bad=True).records
-            records += evenly(faces, FURTHER_FACES)
+    for name, folder in sets.items():
+        if not (root / folder).is_dir():
+            continue
+        faces = load_set(name, root / folder, skip_bad=True).records
+        for each, source in recipe.data.sources.items():
+            if source.set == name:
+                plain = source.model_copy(update=PUBLISHED)
+                trained = load_source(each, plain, recipe.data, recipe.network).train
+                names = {record.name for record in trained}
+                faces = [record for record in faces if record.name not in names]
+        records += faces if count is None else evenly(faces, count)
     return _as_detected(records, recipe) if records else []
 
 
@@ -67,7 +79,7 @@ def _as_detected(records: Sequence[FaceRecord], recipe: Recipe) -> list[FaceReco
 
 
 def trust_tables(fitted: Fitted) -> list[CardTable]:
-    """What the confidence and the triage are worth, for a model's card."""
+    """What confidence, triage and measures are worth, for a model's card."""
     tables = []
     for title, heads, rows in fitted.tables:
         name, _, about = title.partition(", ")

@@ -30,6 +30,7 @@ from luvli.image.box import Box
 from luvli.likelihood import family
 from luvli.markup import get_markup
 from luvli.models import CardTable, Headline
+from luvli.network.calibration import Calibration
 from luvli.prediction.export import export_onnx
 from luvli.prediction.predictor import Predictor
 from luvli.progress import track
@@ -133,12 +134,14 @@ def predict(predictor: Predictor, records: Sequence[FaceRecord], crop_by: CropBy
     ).faces  # fmt: skip
 
 
-def crossed_coverage(
-    held: HeldOut, faces: LabelledFaces, uncalibrated: Floats, occlusion: Floats
-) -> Floats:
+def crossed_coverage(held: HeldOut, faces: LabelledFaces, calibration: Calibration) -> Floats:
     """(n, k) the share of its distribution that lies nearer to a landmark than the label, each
-    half's by a calibration fitted on the other half; NaN where nothing can be measured."""
-    found = ~faces.failed
+    half's by a calibration fitted on the other half, with the variances of the label convention of
+    the model's own `calibration`; NaN where nothing can be measured."""
+    assert faces.covariance is not None
+    found, occlusion = ~faces.failed, faces.faces.occlusion
+    uncalibrated = calibration.undo(faces.covariance, occlusion, faces.points)
+    convention = {"convention_variance": calibration.convention_variance}
     shares = np.full(faces.labels.shape[:2], np.nan)
     for half in (held.chosen_by, ~held.chosen_by):
         there, others = found & half, found & ~half
@@ -150,7 +153,7 @@ def crossed_coverage(
             groups=get_markup("ibug68").groups,
             sources=held.source[others],
             occlusion=occlusion[others],
-        )
+        ).model_copy(update=convention)
         distances = radii(
             faces.points[there],
             fitted.apply(uncalibrated[there], occlusion[there], faces.points[there]),
@@ -304,20 +307,20 @@ def visibility_table(held: HeldOut, faces: LabelledFaces) -> CardTable:
 
 
 def occlusion_table(held: HeldOut, predictions: Faces) -> CardTable | None:
-    """Whether covered landmarks are told from those in plain sight; None if never trained."""
+    """How well covered landmarks are separated from unoccluded ones; None if never trained."""
     if not any(face.occlusion_trained for face in predictions):
         return None
     classes = np.stack([record.visibility for record in held.records])
-    told = np.stack([np.asarray(face.occlusion, dtype=float) for face in predictions])
+    predicted = np.stack([np.asarray(face.occlusion, dtype=float) for face in predictions])
     rows = []
     for name, part in held.parts().items():
-        labelled = (classes > Visibility.SELF_OCCLUDED) & np.isfinite(told)
+        labelled = (classes > Visibility.SELF_OCCLUDED) & np.isfinite(predicted)
         chosen = labelled & (part & ~held.chosen_by)[:, None]
         covered_labels = classes[chosen] == Visibility.EXTERNALLY_OCCLUDED
         if not covered_labels.any():
             continue
         rows.append(
-            [name, f"{covered_labels.sum():,}", f"{auroc(told[chosen], covered_labels):.3f}"]
+            [name, f"{covered_labels.sum():,}", f"{auroc(predicted[chosen], covered_labels):.3f}"]
         )
     return CardTable(
         title="Occlusion by something in front of the face",

@@ -19,7 +19,6 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +28,6 @@ from rich.console import Console
 from fit_trust import fit_trust, trust_tables
 from free_faces import free_faces
 from luvli import __version__, load
-from luvli.calibration import visibility
-from luvli.calibration.measure import measure_faces
-from luvli.calibration.model_file import ModelFile
-from luvli.data.cache import cache_root
-from luvli.data.detector_boxes import with_detector_boxes
 from luvli.evaluation import LabelledFaces
 from luvli.files import whole_file, write_text
 from luvli.models import DIGESTS, FOLDER, CardTable, ModelCard, known_digests
@@ -108,66 +102,54 @@ def calibrate_and_measure(
     free = is_open(recipe.licence)
     if free:
         check_licence(recipe)
-        calibrated_on = free_faces(recipe, model.parent)
-        fitted = fit_trust(model, recipe, calibrated_on, ["rendered faces and varied portraits"])
+        records, about = free_faces(recipe, model.parent), ["rendered faces and varied portraits"]
     else:
-        fit_visibility(model, held)
-    faces, tables = measure(model, held, free, worst)
-    if not free:
-        calibrated_on = held.records
+        records = held.records
         sources = dict.fromkeys(held.source.tolist())
-        counts = [f"{int((held.source == s).sum()):,} held-out faces of {s}" for s in sources]
-        fitted = fit_trust(model, recipe, calibrated_on, counts)
-    tables += trust_tables(fitted)
-    tables.append(speed_table(model, model.with_suffix(".onnx")))
-    summary = headline(held, faces, tables[-1])
+        about = [f"{int((held.source == s).sum()):,} held-out faces of {s}" for s in sources]
+    fitted = fit_trust(model, recipe, records, about)
+    faces, tables = measure(model, held, free, worst)
+    tables += [*trust_tables(fitted), speed_table(model, model.with_suffix(".onnx"))]
     tables = [table.model_copy(update={"command": COMMAND}) for table in tables]
-    return make_card(recipe, model, progress, len(calibrated_on), summary, tables)
+    summary = headline(held, faces, tables[-1])
+    return make_card(recipe, model, progress, len(records), summary, tables)
 
 
 def measure(
-    model: Path, held: HeldOut, calibrated: bool, worst: Path | None
+    model: Path, held: HeldOut, free: bool, worst: Path | None
 ) -> tuple[LabelledFaces, list[CardTable]]:
     """What was predicted from images alone, and the tables of the card.
 
-    A model that is not `calibrated` yet has its coverage measured crosswise. The worst faces
-    are drawn into the folder `worst`.
+    The coverage of a model that was not calibrated on `free` faces is measured crosswise. The worst
+    faces are drawn into the folder `worst`.
     """
     predictor = load(model, threads=1)
+    calibration = predictor.info.calibration
+    assert calibration is not None
     predictions = predict(predictor, held.records, "detector")
     by_detector = evaluated(held, predictions)
     if worst is not None:
         write_worst_faces(worst, held, predictions)
     by_box = evaluated(held, predict(predictor, held.records, "tight"))
-    assert by_detector.covariance is not None
-    if calibrated:
+    if free:
         shares = own_coverage(by_detector, predictor.info.likelihood)
         note = (
             "The calibration saw free faces alone: renderings and varied portraits, their labels "
             "moved at random as far as those of two schools lie apart."
         )
     else:
-        occlusion = np.stack([np.asarray(face.occlusion, dtype=float) for face in predictions])
-        shares = crossed_coverage(held, by_detector, by_detector.covariance, occlusion)
-        note = "Each half of the held-out faces by a calibration fitted on the other half."
+        shares = crossed_coverage(held, by_detector, calibration)
+        note = (
+            "Each half of the held-out faces by a calibration fitted on the other half, and the "
+            "variance of the label convention between all sources."
+        )
     return by_detector, [
         accuracy_table(held, by_detector, by_box),
         coverage_table(held, by_detector, shares, note),
         visibility_table(held, by_detector),
         *filter(None, [occlusion_table(held, predictions)]),
-        *([convention_table(held, by_detector)] if calibrated else []),
+        *([convention_table(held, by_detector)] if free else []),
     ]
-
-
-def fit_visibility(model: Path, held: HeldOut) -> None:
-    """Calibrated visibilities, for measuring: fitted on faces that no figure is measured on."""
-    chosen = [r for r, by in zip(held.records, held.chosen_by, strict=True) if by]
-    loaded = ModelFile.read(model)
-    with loaded.predictor() as predictor:
-        measured = measure_faces(predictor, with_detector_boxes(chosen, cache_root()), 0)
-    fitted = visibility.fit_visibility(measured)
-    print(f"visibility: {fitted.slope:.3f} times the logit {fitted.offset:+.3f}")
-    replace(loaded, weights=fitted.apply_to_weights(loaded.weights)).write(model)
 
 
 def choose(model: Path, held: HeldOut) -> None:

@@ -1,10 +1,10 @@
 """`calibrate_model`: a model file in, the same model with calibrated covariances and trust out.
 
-The steps, in the order of time: train the failure head (on training faces, if they are given), run
-the model over the held-out faces once, then fit, on what it predicted, the scale of the covariances
-with the error distribution and the label convention, the visibility, and the failure model;
-conformalize the radii; count for the triage. The faces are split by photograph: the last two steps
-use faces that the others have not seen, so that their guarantees hold.
+The steps, in the order of time: run the model over the held-out faces once, then fit, on what it
+predicted, the visibility, the scale of the covariances with the error distribution and the label
+convention, and the failure model; conformalize the radii; count for the triage; fit the measures.
+The faces are split by photograph: radii and triage use faces that the fits before have not seen, so
+that their guarantees hold.
 """
 
 from __future__ import annotations
@@ -21,22 +21,30 @@ from numpy.typing import NDArray
 from luvli.arrays import Bools, Floats
 from luvli.calibration.conformalize import conformalize
 from luvli.calibration.covariance import fit_convention, fit_covariance, landmark_groups
-from luvli.calibration.failure_head import fit_failure_head
 from luvli.calibration.fit_failure_model import fit_failure_model
+from luvli.calibration.fit_measures import fit_eyes_closed, fit_measures, labelled_eyes
 from luvli.calibration.fit_triage import fit_triage
-from luvli.calibration.measure import MeasuredFaces, measure_faces
+from luvli.calibration.measure import MeasuredFaces, calibrated, measure_faces, predict_faces
 from luvli.calibration.model_file import SUFFIXES, ModelFile
 from luvli.calibration.photographs import (
     TrainingPhotographs,
     photograph_name,
     refuse_training_faces,
 )
-from luvli.calibration.report import ReportTable, advice, report_tables, sample_in_use
+from luvli.calibration.report import (
+    ReportTable,
+    advice,
+    measures_table,
+    report_tables,
+    sample_in_use,
+)
 from luvli.calibration.shift import fit_reference
 from luvli.calibration.visibility import LogitMap, fit_visibility
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError, require
+from luvli.faces import Faces
 from luvli.files import PathLike
+from luvli.measures.calibration import EyesClosed, MeasureCalibration
 from luvli.models import find_model
 from luvli.network.calibration import Calibration
 from luvli.network.config import NetworkConfig
@@ -49,11 +57,10 @@ FIT_SHARE = 0.5
 """share of the photographs that covariances and failure model are fitted on"""
 MIN_FACES = 300
 """labelled faces that a calibration takes in all"""
+MEASURED_MARKUP = "ibug68"
+"""the point set that measures are defined on"""
 MAX_PROFILES = 0.05
 """share of profiles above which labels without visibility are refused"""
-LEARN_FROM = 8000
-"""training faces for the failure head: with a tenth of them, five times as many upside-down faces
-get a high confidence"""
 
 
 class Fitted(NamedTuple):
@@ -62,6 +69,8 @@ class Fitted(NamedTuple):
     calibration: Calibration
     visibility: LogitMap
     trust: Trust
+    measures: MeasureCalibration | None
+    """None for point sets that have no measures"""
     tables: list[ReportTable]
     advice: list[str]
     """how many more faces are needed for which guarantee"""
@@ -72,11 +81,9 @@ def calibrate_model(
     records: Sequence[FaceRecord],
     out: PathLike,
     *,
-    onnx: PathLike | None = None,
     training: Sequence[FaceRecord] = (),
-    learn_from: Sequence[FaceRecord] = (),
     convention_from: Sequence[FaceRecord] = (),
-    fit_visibilities: bool = True,
+    closed_eyes: Sequence[FaceRecord] = (),
     success: float = 5.0,
     corrupted_per_face: int = 3,
     seed: int = 0,
@@ -90,61 +97,64 @@ def calibrate_model(
     Args:
         model: a shipped model's name, or a `.onnx` or `.safetensors` file.
         records: labelled faces that the model was not trained on.
-        out: the file to write, of either kind; `onnx` a second one.
+        out: the file to write, of either kind.
         training: the faces that the model was trained on; `records` among them are refused.
-        learn_from: training faces for the failure head (needs PyTorch).
         convention_from: plain faces of further sources for the variance of the label convention.
-        fit_visibilities: whether to calibrate the visibilities too.
+        closed_eyes: faces with boxes whose eyes are shut, with or without landmarks.
         success: an alignment succeeded below this mean error, percent of the box.
         name, version: of the new model; by default the file's name, and VERSION+calibrated.
 
     Nothing is written unless everything could be fitted.
     """
-    targets = [Path(path) for path in (out, onnx) if path is not None]
-    _check_possible(targets)
-    source = _source_file(model, targets)
-    loaded = ModelFile.read(source)
+    target = Path(out)
+    _check_possible(target)
+    loaded = ModelFile.read(_source_file(model, target))
     photographs = _training_photographs(loaded.info, training)
     refuse_training_faces(records, photographs)
-    bare = replace(loaded, info=loaded.info.model_copy(update={"calibration": None, "trust": None}))
-    if learn_from:
-        bare = fit_failure_head(bare, learn_from, progress=progress)
+    without = dict.fromkeys(("calibration", "trust", "measures"))
+    bare = replace(loaded, info=loaded.info.model_copy(update=without))
     with bare.predictor() as predictor:
         measured = measure_faces(predictor, records, corrupted_per_face, seed, progress)
         further = measured[:0]
         if convention_from:
             further = measure_faces(predictor, convention_from, 0, seed, progress)
-    text = "" if photographs is None else photographs.to_text()
-    fitted = fit_trust(measured, bare.info.config, success, text, data, further, fit_visibilities)
+        shut = predict_faces(predictor, closed_eyes, progress) if closed_eyes else None
+    fitted = fit_trust(
+        measured,
+        bare.info.config,
+        success,
+        training_photographs="" if photographs is None else photographs.to_text(),
+        data=data,
+        further=further,
+        closed_eyes=shut,
+        eyes_closed=None if loaded.info.measures is None else loaded.info.measures.eyes_closed,
+    )
     info = bare.info.model_copy(
         update={
-            "name": name or targets[0].stem,
+            "name": name or target.stem,
             "version": version or f"{loaded.info.version}+calibrated",
             "calibration": fitted.calibration,
             "trust": fitted.trust,
+            "measures": fitted.measures,
         }
     )
-    weights = fitted.visibility.apply_to_weights(bare.weights)
-    for target in targets:
-        ModelFile(weights, info, bare.notes).write(target)
+    ModelFile(fitted.visibility.apply_to_weights(bare.weights), info, bare.notes).write(target)
     return fitted
 
 
-def _check_possible(targets: Sequence[Path]) -> None:
+def _check_possible(target: Path) -> None:
     """Refuse what would fail at the end, before any face is detected."""
-    for target in targets:
-        if target.suffix not in SUFFIXES:
-            raise InputError(f"{target} must end in {' or '.join(SUFFIXES)}: choose another name.")
+    if target.suffix not in SUFFIXES:
+        raise InputError(f"{target} must end in {' or '.join(SUFFIXES)}: choose another name.")
     for package in ("onnx", "safetensors", "sklearn", "scipy"):
         require(package, "calibrate")
 
 
-def _source_file(model: PathLike, targets: Sequence[Path]) -> Path:
+def _source_file(model: PathLike, target: Path) -> Path:
     """The model's file; of a shipped model the `.safetensors` where one is to be written, because
     an `.onnx` file lacks what only training needs."""
-    wanted = any(target.suffix == ".safetensors" for target in targets)
     by_name = Path(model).suffix not in SUFFIXES
-    return find_model(model, "torch" if wanted and by_name else None)
+    return find_model(model, "torch" if target.suffix == ".safetensors" and by_name else None)
 
 
 def _training_photographs(
@@ -161,17 +171,19 @@ def fit_trust(
     measured: MeasuredFaces,
     config: NetworkConfig,
     success: float = 5.0,
+    *,
     training_photographs: str = "",
     data: Sequence[str] = (),
     further: MeasuredFaces | None = None,
-    fit_visibilities: bool = True,
+    closed_eyes: Faces | None = None,
+    eyes_closed: EyesClosed | None = None,
 ) -> Fitted:
     """Fit everything on predictions with uncalibrated covariances; `further` are plain faces of
-    sources that only the label convention is estimated from."""
+    sources that only the label convention is estimated from, `eyes_closed` what is known about
+    closed eyes where `closed_eyes` are too few to fit it."""
     check_faces(measured, config)
     first = in_first_part(measured.photograph)
-    groups = landmark_groups(config)
-    visibility = fit_visibility(measured[measured.plain]) if fit_visibilities else LogitMap()
+    visibility = fit_visibility(measured[measured.plain])
     measured = visibility.apply_to_faces(measured)
     calibration = fit_calibration(measured[first & measured.plain], config, further)
     measured = measured.calibrated(calibration)
@@ -181,23 +193,40 @@ def fit_trust(
     confidence, expected = failure_model.of_table(table)
     plain = held[held.plain]
     used = sample_in_use(held)
-    others = fit[sample_in_use(fit)]
     triage = fit_triage(
         confidence[used],
         held.error[used] >= success,
         float(np.mean(~held.plain[used])),
-        failure_model(others.faces)[0],
+        failure_model(fit.faces[sample_in_use(fit)])[0],
     )
     trust = Trust(
         failure_model=failure_model,
-        conformal=conformalize(plain.radii(), groups, pose_classes(plain.faces)),
+        conformal=conformalize(plain.radii(), landmark_groups(config), pose_classes(plain.faces)),
         triage=triage,
         reference=fit_reference(table[held.plain]),
         training_photographs=training_photographs,
         data=list(data),
     )
     tables = report_tables(held, confidence, expected, triage, success)
-    return Fitted(calibration, visibility, trust, tables, advice(trust))
+    measures = None
+    if config.markup == MEASURED_MARKUP:
+        shut = None if closed_eyes is None else calibrated(closed_eyes, calibration)
+        measures = fit_all_measures(measured[measured.plain], shut, eyes_closed)
+        of_first = fit_all_measures(fit[fit.plain], None if shut is None else shut[::2])
+        tables.append(measures_table(plain, of_first, None if shut is None else shut[1::2]))
+    return Fitted(calibration, visibility, trust, measures, tables, advice(trust))
+
+
+def fit_all_measures(
+    plain: MeasuredFaces, shut: Faces | None, known: EyesClosed | None = None
+) -> MeasureCalibration:
+    """Error bars of measures, and the probability of closed eyes from faces whose labels or set
+    say that their eyes are open or shut."""
+    measures = fit_measures(plain.faces, plain.labels)
+    eyes = labelled_eyes(plain.labels)
+    parts = [plain.faces[eyes == 1]] + ([] if shut is None else [shut])
+    fitted = fit_eyes_closed(plain.faces[eyes == 0], Faces.concatenate(parts), measures)
+    return fitted if fitted.eyes_closed else fitted.model_copy(update={"eyes_closed": known})
 
 
 def fit_calibration(

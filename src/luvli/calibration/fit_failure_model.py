@@ -223,15 +223,15 @@ def _fit_error_model(
     table: _Table, inputs: _Inputs, ridges: Ridges, failure_error: float
 ) -> ExpectedErrorModel:
     """The models of error and failure from all faces; that of success from their cross-fitted
-    values: a fit looks better on its own faces than on new ones."""
+    values: a fit looks better on its own faces than on new ones. There every prediction counts
+    once, corrupted or not: fewer failed alignments get a high confidence."""
     crossed = np.empty(len(table.error))
     for fold in range(FOLDS):
         test = table.fold == fold
         models = _fit_pair(table[~test], inputs, ridges)
         crossed[test] = _log_error(table[test].features, *models, failure_error)
-    success = fit_logistic(
-        crossed[:, None], table.error < inputs.success, table.weight, [LOG_ERROR], SUCCESS_RIDGE
-    )
+    succeeded, once = table.error < inputs.success, np.ones(len(crossed))
+    success = fit_logistic(crossed[:, None], succeeded, once, [LOG_ERROR], SUCCESS_RIDGE)
     error, failure = _fit_pair(table, inputs, ridges)
     return ExpectedErrorModel(error=error, failure=failure, success=_decreasing(success))
 

@@ -62,28 +62,36 @@ class MeasuredFaces:
 
     def __getitem__(self, which: Bools | NDArray[np.intp] | slice) -> MeasuredFaces:
         """Some of the faces, by mask or indices."""
-        names = (
-            "labels",
-            "label_visibility",
-            "error",
-            "corruption",
-            "source",
-            "photograph",
-            "pose",
-        )
-        arrays = {name: getattr(self, name)[which] for name in names}
+        arrays = {name: getattr(self, name)[which] for name in _ARRAYS}
         return MeasuredFaces(self.faces[which], **arrays)
 
     def calibrated(self, calibration: Calibration) -> MeasuredFaces:
         """The same with another calibration of covariances that have none."""
-        faces = self.faces
-        covariance = calibration.apply(faces.covariance, faces.occlusion, faces.points)
-        likelihood = calibration.likelihood or faces.likelihood
-        return replace(self, faces=replace(faces, covariance=covariance, likelihood=likelihood))
+        return replace(self, faces=calibrated(self.faces, calibration))
 
     def radii(self) -> Floats:
         """(n, k) Mahalanobis distances of the labels; NaN where a landmark is not visible."""
         return radii(self.faces.points, self.faces.covariance, self.labels)
+
+
+def calibrated(faces: Faces, calibration: Calibration) -> Faces:
+    """Faces of a model without calibration, with this one."""
+    covariance = calibration.apply(faces.covariance, faces.occlusion, faces.points)
+    likelihood = calibration.likelihood or faces.likelihood
+    return replace(faces, covariance=covariance, likelihood=likelihood)
+
+
+def predict_faces(
+    predictor: Predictor, records: Sequence[FaceRecord], progress: Track = iter
+) -> Faces:
+    """The predictions for faces with boxes, labelled or not."""
+    return Faces.concatenate(
+        [
+            predictor.predict(read_image(record.image), [crop_box(record)])
+            for record in progress(records)
+            if record.image is not None
+        ]
+    )
 
 
 def measure_faces(
@@ -213,10 +221,9 @@ def closest_label(points: Floats, faces: Sequence[Floats]) -> tuple[Floats, floa
 
 
 def source_name(record: FaceRecord) -> str:
-    """Data set and, where one is named, the first subset that is no class of pose."""
-    subsets = [str(name) for name in record.attributes.get("subsets", ())]
-    named = [name for name in subsets if name not in _POSES]
-    return f"{record.dataset} {named[0]}" if named else record.dataset
+    """Who labelled a face: the data set, or which of the sets that 300-W is made of."""
+    subsets = record.attributes.get("subsets", ()) if record.dataset == "w300" else ()
+    return " ".join([record.dataset, *map(str, subsets[:1])])
 
 
 def photograph_id(record: FaceRecord) -> str:

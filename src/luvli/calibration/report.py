@@ -10,8 +10,19 @@ from numpy.typing import NDArray
 
 from luvli.arrays import Floats
 from luvli.calibration.conformalize import MIN_FACES, faces_needed
+from luvli.calibration.fit_measures import (
+    LEVELS,
+    MIN_MEASURED,
+    labelled_eyes,
+    measure_errors,
+    reach,
+)
 from luvli.calibration.measure import MeasuredFaces
 from luvli.evaluation.selective import confidence_metrics, gain_share
+from luvli.evaluation.visibility import auroc
+from luvli.face_measures import with_measures
+from luvli.faces import Faces
+from luvli.measures.calibration import MeasureCalibration
 from luvli.trust.triage import MARGIN, TriageTable, accepted_needed, choose_threshold
 from luvli.trust.trust import Trust
 
@@ -123,6 +134,37 @@ def triage_table(table: TriageTable) -> ReportTable:
         rows.append([f"{rate:.0%}", f"{chosen.threshold:.3f}", share, failed, possible])
     title = f"triage, {table.faces:,} faces, {table.corrupted_share:.0%} of them corrupted"
     return title, ["failures at most", "threshold", "accepted", "failed", "possible"], rows
+
+
+def measures_table(
+    plain: MeasuredFaces, measures: MeasureCalibration, shut: Faces | None = None
+) -> ReportTable:
+    """How many intervals of each measure hold the labelled value, and what the probability of
+    closed eyes is worth, on faces that `measures` were not fitted on."""
+    rows = []
+    for name, (error, measure) in measure_errors(plain.faces, plain.labels, measures).items():
+        if len(error) >= MIN_MEASURED:
+            held = [f"{np.mean(np.abs(error) < reach(measure, level)):.0%}" for level in LEVELS]
+            words = name.replace("_", " ")
+            rows.append([words, f"{len(error):,}", f"{np.abs(error).mean():.3f}", *held])
+    eyes = labelled_eyes(plain.labels)
+    closed = [plain.faces[eyes == 1]] + ([] if shut is None else [shut])
+    parts = [Faces.concatenate(closed), plain.faces[eyes == 0]]
+    if measures.eyes_closed is not None and min(map(len, parts)) >= MIN_ROW:
+        yes, no = (with_measures(faces, measures).eyes_closed for faces in parts)
+        truth = np.arange(len(yes) + len(no)) < len(yes)
+        area = auroc(np.concatenate([yes, no]), truth)
+        rows.append(
+            [
+                f"eyes closed: AUROC {area:.3f}",
+                f"{len(yes):,} closed, {len(no):,} open",
+                "",
+                f"{np.mean(yes > 0.5):.0%} of the closed",
+                f"{np.mean(no > 0.5):.0%} of the open called closed",
+            ]
+        )
+    heads = ["measure", "faces", "mean error", *(f"{level:.0%} hold" for level in LEVELS)]
+    return "measures, fitted on one half of the faces and measured on the other", heads, rows
 
 
 def advice(trust: Trust) -> list[str]:

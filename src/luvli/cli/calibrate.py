@@ -28,6 +28,10 @@ def calibrate(
         Path | None, typer.Option(help="Recipe of the model: its held-out faces are used.")
     ] = None,
     change: Changes = None,
+    closed_eyes: Annotated[
+        Path | None,
+        typer.Option(help="Folder of faces with shut eyes, without labels, for face.eyes_closed."),
+    ] = None,
     name: Annotated[
         str | None, typer.Option(help="Name of the new model; that of the file by default.")
     ] = None,
@@ -41,8 +45,8 @@ def calibrate(
 
     Each face is predicted as it is and corrupted (wrong box, turned, blurred, no face ...). Fitted
     are the scale of the covariances and the error distribution, the visibility, the confidence, the
-    radii of regions with a guarantee, the triage's counts, and reference features that detect a
-    shift of the input. Which guarantees need more faces is said at the end.
+    radii of regions with a guarantee, the triage's counts, the error bars of measures, and what
+    detects a shift of the input. Which guarantees need more faces is said at the end.
 
     Example: `luvli calibrate luvli-68 --data folder my/faces --out mine.onnx`
     """
@@ -66,10 +70,13 @@ def calibrate(
         _from_set(*data, skip_bad, limit, records, about)
     if limit is not None:
         records = evenly(records, limit)
+    shut: list[Any] = []
+    if closed_eyes is not None:
+        _from_set("closed_eyes", closed_eyes, None, None, skip_bad, None, shut, about)
     with file_lock(out):
         fitted = calibrate_model(
-            model, records, out, training=training, success=success, name=name, data=about,
-            progress=lambda items: track(items, "faces", unit="faces"),
+            model, records, out, training=training, closed_eyes=shut, success=success, name=name,
+            data=about, progress=lambda items: track(items, "faces", unit="faces"),
         )  # fmt: skip
     calibration = fitted.calibration
     rows = [
