@@ -2,8 +2,8 @@
 
 Portraits of a studio are easier than photographs, so each held-out portrait is shown several
 times as photographs come, and worse: turned, small, lit from aside, dark or pale, covered in
-part, blurred, noisy, compressed. They outnumber the renderings, on which a model that learnt from
-renderings is too sure of itself.
+part, blurred, noisy, compressed. They outnumber the renderings, which have all poses and shut eyes,
+and on which a model that learnt from renderings is too sure of itself.
 
 Labels of other people follow another convention. The labels of every face are moved at random as
 far as the recipe's last stage with `label_noise` moves them, so that the ellipses keep the
@@ -23,13 +23,14 @@ from luvli.image import affine
 from luvli.image.read import ImageArray, read_image
 from luvli.image.write import write_image
 from luvli.markup import get_markup
-from luvli.training.recipe import Recipe
+from luvli.training.recipe import Recipe, Synthetic
+from luvli.training.rendered_faces import rendered_faces
 from luvli.training.sources import load_source
 
+RENDERED = Synthetic(head="ict_facekit.npz", faces=300, seed=1031, closed_eyes=0.3)
+"""people that no model was trained on"""
 VERSIONS = 20
 """how often each portrait is shown"""
-VERSION = "version"
-"""attribute of a portrait that is shown in another way"""
 CLICK = 1.0
 """pixels of its image by which a person's label is off along an axis (standard deviation). London's
 labels were given on large photographs; versions have theirs as if given on them"""
@@ -38,7 +39,7 @@ SIDE = (32.0, 220.0)
 
 
 def free_faces(recipe: Recipe, folder: Path, seed: int = 0) -> list[FaceRecord]:
-    """The held-out faces of every source of a recipe; portraits as several images in `folder`.
+    """The held-out portraits that people labelled, as several images in `folder`, and renderings.
 
     All of them count as one data set: renderings and portraits differ in more than the size of
     their images, and nothing about pixels can be learnt from the comparison.
@@ -46,17 +47,12 @@ def free_faces(recipe: Recipe, folder: Path, seed: int = 0) -> list[FaceRecord]:
     rng = np.random.default_rng(seed)
     noises = [stage.augmentation.label_noise for stage in recipe.stages.values()]
     noise: Mapping[str, float] = next((noise for noise in reversed(noises) if noise), {})
-    faces: list[FaceRecord] = []
+    faces = rendered_faces(RENDERED, recipe.data)
     for name, source in recipe.data.sources.items():
-        if source.relabel is not None:  # a model's labels say nothing about its errors
+        if source.set is None or source.relabel is not None:  # a model's labels show no errors
             continue
-        if source.synthetic is not None and (source.synthetic.textures or source.synthetic.turned):
-            continue  # skins of faces that the model has seen
         plain = source.model_copy(update={"boxes": "labels"})
         for record in load_source(name, plain, recipe.data, recipe.network).held_out:
-            if source.set is None:
-                faces.append(record)
-                continue
             for version in range(VERSIONS):
                 path = folder / f"{name}-{record.face_id}-{version}.png".replace("/", "-")
                 faces.append(_version(record, path, rng))
@@ -64,11 +60,6 @@ def free_faces(recipe: Recipe, folder: Path, seed: int = 0) -> list[FaceRecord]:
         _other_convention(face, noise, rng).with_changes(dataset="free", box=None, box_kind=None)
         for face in faces
     ]
-
-
-def is_version(record: FaceRecord) -> bool:
-    """Whether a face is a portrait, shown in another way."""
-    return VERSION in record.attributes
 
 
 def _other_convention(
@@ -101,8 +92,7 @@ def _version(record: FaceRecord, path: Path, rng: np.random.Generator) -> FaceRe
     )
     write_image(path, _worse(np.asarray(image, np.uint8), rng))
     points = affine.apply(to_version, record.points) + rng.normal(0, CLICK, record.points.shape)
-    attributes = {**record.attributes, VERSION: True}
-    return record.with_changes(image=path, points=points, face_id=path.stem, attributes=attributes)
+    return record.with_changes(image=path, points=points, face_id=path.stem)
 
 
 def _worse(image: ImageArray, rng: np.random.Generator) -> ImageArray:

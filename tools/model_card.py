@@ -50,9 +50,9 @@ VISIBILITY = (
 RESEARCH_LIMITS = [
     VISIBILITY,
     "The ellipses are calibrated on faces like the training faces, and on the average of the "
-    "sources: the table below shows by how much each source, pose and class of occlusion departs "
-    "from it. On other kinds of images (drawings, infrared, masks) they are not calibrated; "
-    "`confidence` is what tells such faces.",
+    "sources, with room for annotators who place the points elsewhere: the table below shows by "
+    "how much each source, pose and class of occlusion departs from it. On other kinds of images "
+    "(drawings, infrared, masks) they are not calibrated; `confidence` says which faces to trust.",
     "The faces are from photo-sharing sites and of public figures, from before 2014: people "
     "unlike them, children and old people among others, are likely to be aligned less well. "
     "No figures by age or origin are available for this version.",
@@ -119,12 +119,15 @@ def architecture_line(recipe: Recipe, network: LUVLi) -> str:
 def calibration_line(recipe: Recipe, info: Mapping[str, Any], calibrated_on: int) -> str:
     """What was fitted, on which faces."""
     distribution = info["calibration"]["likelihood"] or recipe.network.likelihood
+    known = info["calibration"].get("convention_variance")
+    convention = "the variance of the label convention between data sets, " if known else ""
     free = is_open(recipe.licence)
     faces = "free faces (renderings and varied portraits)" if free else "faces of all sources"
     return (
-        "A factor for each landmark's covariance, the variance of a pixel, the error "
-        f"distribution ({density_name(distribution)}), "
-        f"confidence, regions and triage, fitted on {calibrated_on:,} held-out {faces} and poses. "
+        "A factor for each landmark's covariance, the variance of a pixel, "
+        f"{convention}the error distribution ({density_name(distribution)}), confidence, regions, "
+        "triage, the error bars of measures and the probability of closed eyes, fitted on "
+        f"{calibrated_on:,} held-out {faces} and poses. "
         "The failure head was trained on training faces, plain and corrupted "
         "(docs/trust.md)."
     )

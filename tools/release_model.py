@@ -59,9 +59,6 @@ from measure_model import (
 from model_card import make_card
 from worst_faces import write_worst_faces
 
-ROOT = Path(__file__).parents[1]
-DOCS = ROOT / "docs"
-
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -89,9 +86,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         card = calibrate_and_measure(model, recipe, held, progress, options.worst)
         Console().print(card.markdown())
         folder = options.run if options.run.is_dir() else options.run.parent
-        write_release(options.out or folder / "release", model, card)
+        released = options.out or folder / "release"
+        write_release(released, model, card)
+        write_text(released / f"{card.name}.md", card.markdown())
         if options.ship:
-            write_release(FOLDER, model, card, DOCS)
+            write_release(FOLDER, model, card)
             note_digest(card)
 
 
@@ -221,15 +220,14 @@ def by_version(model: str | None) -> str | None:
     return f"{info['name']}@{info.get('version') or info['recipe']['version']}"
 
 
-def write_release(folder: Path, model: Path, card: ModelCard, pages: Path | None = None) -> None:
-    """`NAME.safetensors`, `NAME.onnx`, the card `NAME.json` and its page `NAME.md`."""
+def write_release(folder: Path, model: Path, card: ModelCard) -> None:
+    """`NAME.safetensors`, `NAME.onnx` and the card `NAME.json`."""
     target = folder / f"{card.name}.safetensors"
     folder.mkdir(parents=True, exist_ok=True)
     with whole_file(target) as temporary:
         temporary.write_bytes(model.read_bytes())
     exported = export_onnx(target, folder / f"{card.name}.onnx")
     write_text(folder / f"{card.name}.json", card.model_dump_json(indent=1) + "\n")
-    write_text((pages or folder) / f"{card.name}.md", card.markdown())
     print(f"written to {folder}; ONNX differs from PyTorch by {exported.pixels:.1g} px at most")
 
 

@@ -207,5 +207,9 @@ def test_command_reports_and_fails_for_ci(tmp_path, monkeypatch) -> None:
     assert (rows[0]["face"], rows[0]["kind"]) == ("f07", "swapped")
     page = (out / "audit.html").read_text()
     assert page.count("<figure>") == page.count("data:image/jpeg") == 50
+    wrong = sum(float(row["suspicion"]) >= 12 for row in rows[:50])
+    assert page.count("class='wrong'") == wrong > 0  # errors are named where there are any
+    assert page.count("no error found") == 50 - wrong
     assert CliRunner().invoke(app, [*arguments, "--fail-above", "1e9"]).exit_code == 0
+    assert "<b>" not in (out / "audit.html").read_text()
     assert CliRunner().invoke(app, ["audit", "folder", str(tmp_path / "none")]).exit_code == 2

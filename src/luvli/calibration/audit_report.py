@@ -25,7 +25,7 @@ CELL = 260
 _STYLE = """body{font:15px/1.4 system-ui,sans-serif;margin:2em auto;padding:0 1em}
 body{max-width:1100px;color:#222}
 figure{display:inline-block;margin:.6em;width:260px;vertical-align:top}img{width:260px}
-figcaption{font-size:13px}b{color:#b00}"""
+figcaption{font-size:13px;color:#777}.wrong{color:#222}.wrong b{color:#b00}"""
 
 
 def write_suspects(path: PathLike, listed: Sequence[Listed]) -> None:
@@ -50,20 +50,28 @@ def write_suspects(path: PathLike, listed: Sequence[Listed]) -> None:
             )
 
 
-def write_page(path: PathLike, title: str, listed: Sequence[Listed]) -> None:
-    """One HTML file with the images inside; labels are green, predictions yellow."""
+def write_page(path: PathLike, title: str, listed: Sequence[Listed], fail_above: float) -> None:
+    """One HTML file with the images inside; labels are green, predictions yellow. What is wrong
+    with a label is said of those whose suspicion is at least `fail_above`."""
+    wrong = sum(item.suspect.suspicion >= fail_above for item in listed)
     parts = [
         f"<!doctype html><meta charset='utf-8'><title>{html.escape(title)}</title>",
         f"<style>{_STYLE}</style><h1>{html.escape(title)}</h1>",
         "<p>Labels are green, predictions yellow with their ellipses. Suspicion is -log of the "
-        "share of faces that look as wrong: 7 is one in a thousand.</p>",
+        "share of faces that look as wrong: 7 is one in a thousand. "
+        f"{wrong or 'None'} of the labels below {'is' if wrong == 1 else 'are'} probably wrong: "
+        f"their suspicion is at least {fail_above:g}.</p>",
     ]
     for item in listed:
         suspect, image = item.suspect, label_and_prediction(item)
         shown = "" if image is None else f"<img alt='' src='{_data_url(image)}'>"
+        if suspect.suspicion >= fail_above:
+            kind, words = "wrong", f"<b>{html.escape(suspect.kind)}</b> {suspect.suspicion:.1f}"
+            words += f"<br>{html.escape(suspect.sentence)}"
+        else:
+            kind, words = "fine", f"no error found ({suspect.suspicion:.1f})"
         parts.append(
-            f"<figure>{shown}<figcaption><b>{html.escape(suspect.kind)}</b> "
-            f"{suspect.suspicion:.1f}<br>{html.escape(suspect.sentence)}<br>"
+            f"<figure>{shown}<figcaption class='{kind}'>{words}<br>"
             f"{html.escape(suspect.name)}</figcaption></figure>"
         )
     write_text(path, "\n".join(parts) + "\n")

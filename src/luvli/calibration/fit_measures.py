@@ -23,7 +23,7 @@ MIN_EYES = 50
 RANK = 8
 LEVELS = (0.68, 0.95)
 """coverages that the intervals of a measure are scaled to hold"""
-CLOSED_SHARE = 0.2
+CLOSED_SHARE = 0.3
 """share of faces with closed eyes that the probability is calibrated for"""
 SLOPES = (1.0, 1000.0)
 """log-odds for each unit of openness to choose from: with more, its standard deviation decides"""

@@ -25,17 +25,44 @@ MIN_FACES = 20
 """faces below which nothing is tested"""
 
 
+WORDS = {
+    "spread": "their landmarks are {more|less} uncertain",
+    "spread jaw": "their jaws are {more|less} uncertain",
+    "worst spread": "their least certain parts are {more|less} uncertain",
+    "unevenness": "certainty differs {more|less} between their landmarks",
+    "box size": "their landmarks fill {more|less} of the box",
+    "box place": "their landmarks lie {farther from|nearer to} the middle of the box",
+    "shape residual": "their shapes are {more|less} unusual",
+    "shape distance": "their shapes are {more|less} extreme",
+    "tilt": "their heads are tilted {more|less}",
+    "hidden": "{more|fewer} of their landmarks are hidden",
+    "undecided": "{more|fewer} of their landmarks are neither clearly visible nor hidden",
+    "failure_logit": "the network finds {more|fewer} of them failed",
+    "score": "the detector is {more|less} certain of them",
+}
+"""feature -> how faces with larger | smaller values differ from the calibration faces"""
+
+
 class Shift(NamedTuple):
     """Results of the tests."""
 
     alarm: bool
     p_values: dict[str, float]
     """by feature, before correction; NaN where there were too few faces"""
+    larger: dict[str, bool]
+    """by feature, whether its median is larger than that of the calibration faces"""
 
     @property
     def worst(self) -> str:
         """The feature that differs most clearly."""
         return min(self.p_values, key=lambda name: (self.p_values[name], name))
+
+    @property
+    def sentence(self) -> str:
+        """How these faces differ most clearly from the calibration faces."""
+        before, _, rest = WORDS[self.worst].partition("{")
+        choice, _, after = rest.partition("}")
+        return before + choice.split("|")[not self.larger[self.worst]] + after
 
 
 def fit_reference(table: Floats) -> ReferenceFeatures:
@@ -57,12 +84,14 @@ def compare_features(reference: ReferenceFeatures, table: Floats, level: float =
         raise InputError(f"the level of the test must lie between 0 and 1, got {level}.")
     stats = require("scipy.stats", "calibrate")
     p_values: dict[str, float] = {}
+    larger: dict[str, bool] = {}
     for name, column in zip(FEATURE_COLUMNS, table.T, strict=True):
         values = np.round(column[np.isfinite(column)], DECIMALS)  # as those of the reference
         quantiles = reference.quantiles.get(name, [])
         if len(values) < MIN_FACES or len(quantiles) < MIN_FACES:
             p_values[name] = math.nan
             continue
+        larger[name] = bool(np.median(values) > np.median(quantiles))
         # quantiles in place of all faces change the distance by up to half a step
         thinned = 0.5 / len(quantiles) if reference.faces > len(quantiles) else 0.0
         distance = max(0.0, stats.ks_2samp(values, quantiles, method="asymp").statistic - thinned)
@@ -70,7 +99,7 @@ def compare_features(reference: ReferenceFeatures, table: Floats, level: float =
         effective = len(values) * count / (len(values) + count)
         p_values[name] = float(stats.kstwo.sf(distance, max(1, round(effective))))
     tested = [value for value in p_values.values() if not math.isnan(value)]
-    return Shift(bool(tested) and min(tested) * len(tested) < level, p_values)
+    return Shift(bool(tested) and min(tested) * len(tested) < level, p_values, larger)
 
 
 def shift_of(faces: Faces, trust: Trust) -> Shift | None:

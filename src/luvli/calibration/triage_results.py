@@ -31,7 +31,7 @@ from luvli.image.box import Box
 from luvli.image.crop import Crop
 from luvli.image.read import ImageArray, read_image
 from luvli.image.write import write_image
-from luvli.trust.triage import TriageTable
+from luvli.trust.triage import Threshold, TriageTable
 from luvli.trust.trust import Trust
 
 SAMPLE = 20_000
@@ -247,7 +247,11 @@ def face_of_row(row: dict[str, Any]) -> FaceLandmarks:
 
 
 def write_pictures(
-    out: Path, summary: TriageSummary, table: TriageTable, max_failure_rate: float
+    out: Path,
+    summary: TriageSummary,
+    table: TriageTable,
+    chosen: Threshold,
+    max_failure_rate: float,
 ) -> list[Path]:
     """The sheet of rejected faces and the risk-coverage curve, where they can be drawn."""
     written: list[Path] = []
@@ -258,16 +262,18 @@ def write_pictures(
     try:
         figures = require("matplotlib.figure", "evaluate")
     except InputError:
-        return written  # the curve's numbers are in the model
-    figure = figures.Figure(figsize=(5.2, 3.4), layout="constrained")
+        return written  # the command prints the numbers
+    accepted, bound = risk_curve(table, summary.sampled().confidence)
+    figure = figures.Figure(figsize=(5.6, 3.6), layout="constrained")
     axes = figure.add_subplot()
-    x, y = risk_curve(table)
-    axes.plot(100 * x, 100 * y, color="#2878ff", label="calibration faces")
-    axes.axhline(100 * max_failure_rate, color="#e62828", lw=1, ls="--", label="failure rate")
-    axes.axvline(100 * summary.share, color="#555555", lw=1, ls=":", label="accepted here")
-    axes.set(xlabel="accepted, %", ylabel="failed among the accepted, %", xlim=(0, 100))
-    axes.set_ylim(bottom=0)
-    axes.legend(frameon=False)
+    axes.plot(100 * accepted, 100 * bound, color="#2878ff", label="failures: at most, 95 % sure")
+    axes.axhline(100 * max_failure_rate, color="#e62828", lw=1, ls="--",
+                 label=f"the promise: {max_failure_rate:.0%}")  # fmt: skip
+    axes.plot(100 * summary.share, 100 * chosen.bound, "o", color="#2878ff",
+              label=f"accepted here: {summary.share:.0%} of {summary.faces:,}")  # fmt: skip
+    axes.set(xlabel="accepted of these faces, %", ylabel="failed among the accepted, %")
+    axes.set(xlim=(0, 102), ylim=(0, 100 * min(1.0, 3 * max_failure_rate)))
+    axes.legend(frameon=False, loc="upper left")
     written.append(out / "risk-coverage.png")
     with whole_file(written[-1]) as temporary:
         figure.savefig(temporary, dpi=130)
@@ -288,8 +294,11 @@ def _cells(rejected: list[Rejected]) -> Iterator[ImageArray]:
         yield captioned(draw_face(crop.warp(image), shown), confidence_text(face.confidence))
 
 
-def risk_curve(table: TriageTable) -> tuple[Floats, Floats]:
-    """Share of accepted calibration faces and failure rate among them, by threshold."""
-    accepted = np.array(table.accepted, dtype=np.float64)
-    used = accepted > 0
-    return accepted[used] / table.faces, np.array(table.failed)[used] / accepted[used]
+def risk_curve(table: TriageTable, confidence: Floats) -> tuple[Floats, Floats]:
+    """By threshold, from the one with the smallest bound down: the share of faces with confidences
+    (n,) that it accepts, and the bound of their failure rate. Above that threshold the calibration
+    faces are too few to promise as much."""
+    bound = np.array(table.upper_bound)
+    lower = slice(int(bound.argmin()), None)
+    thresholds = np.array(table.thresholds)[lower]
+    return (confidence[None] >= thresholds[:, None]).mean(axis=1), bound[lower]

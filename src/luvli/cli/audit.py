@@ -70,7 +70,7 @@ def audit(
     write_suspects(table, result.listed)
     audited = result.labels - result.without_face
     title = f"{name}: the {min(_SHOWN, audited)} most suspicious of {audited:,} labels"
-    write_page(page, title, result.listed[:_SHOWN])
+    write_page(page, title, result.listed[:_SHOWN], fail_above)
     wrong = [[kind, f"{result.wrong[kind]:,}"] for kind in kinds]
     print_table(["probably wrong", "labels"], [*wrong, ["all", f"{sum(result.wrong.values()):,}"]])
     if result.without_face:

@@ -72,7 +72,7 @@ def calibrate(
         records = evenly(records, limit)
     shut: list[Any] = []
     if closed_eyes is not None:
-        _from_set("closed_eyes", closed_eyes, None, None, skip_bad, None, shut, about)
+        _from_set("closed_eyes", closed_eyes, skip_bad, None, shut, about)
     with file_lock(out):
         fitted = calibrate_model(
             model, records, out, training=training, closed_eyes=shut, success=success, name=name,

@@ -41,7 +41,7 @@ def triage(
     chosen = trust.threshold(max_failure_rate, info.name)
     assert trust.triage is not None
     summary = triage_results(results, out, trust, chosen.threshold)
-    pictures = write_pictures(out, summary, trust.triage, max_failure_rate)
+    pictures = write_pictures(out, summary, trust.triage, chosen, max_failure_rate)
     rows = [
         ["faces", f"{summary.faces:,}"],
         ["accepted", f"{summary.accepted:,} ({summary.share:.0%})"],
@@ -54,8 +54,8 @@ def triage(
     shift = shift_of(summary.sampled(), trust)
     if shift is not None and shift.alarm:
         warn(
-            f"these faces differ from the calibration faces ({shift.worst} most: p = "
-            f"{shift.p_values[shift.worst]:.1g}): the bound may not hold; calibrate on faces "
+            f"these faces differ from the calibration faces, most of all: {shift.sentence} (p = "
+            f"{shift.p_values[shift.worst]:.1g}). The bound may not hold; calibrate on faces "
             "like these."
         )
     print_paths((*summary.written, *pictures))
