@@ -2,14 +2,20 @@
 
     python tools/trust_pictures.py --head ict_facekit.npz --out docs/trust
 
-`confidence.jpg` shows faces as they are and spoilt in every way that the confidence was fitted on,
-`regions.jpg` one face with the model's own ellipses and with those that have a guarantee.
+`confidence.jpg` shows faces as they are and with each corruption that the confidence was fitted on,
+`regions.jpg` one face with the model's own ellipses and with those that have a guarantee,
+`blinks.png` what examples/driver_monitoring.py draws of a rendered person who blinks twice.
 """
 
 from __future__ import annotations
 
 import argparse
+import runpy
+import shutil
+import tempfile
+from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import cv2
 import numpy as np
@@ -26,8 +32,10 @@ from luvli.image.read import ImageArray
 from luvli.image.write import write_image
 from luvli.prediction.predictor import Predictor
 from luvli.synthetic.heads.head import Head
+from luvli.synthetic.people.person import Person, random_person
 from luvli.synthetic.render import load_head, render_face
 
+EXAMPLE = Path(__file__).parents[1] / "examples/driver_monitoring.py"
 PEOPLE = ((9, 0), (42, 5), (66, 15))
 """seed and yaw in degrees of those who are shown"""
 COVERAGE = 0.9
@@ -99,6 +107,32 @@ def regions(model: Predictor, head: Head) -> ImageArray:
     return contact_sheet(panels, len(panels))
 
 
+def blinking_clip(head: Head, path: Path) -> None:
+    """Four seconds of one person, 15 images each, who blinks at 1 s and at 2.6 s."""
+    writer = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*"mp4v"), 15, (192, 192))
+    for i in range(60):
+        shut = max(float(np.exp(-(((i / 15 - at) / 0.09) ** 2))) for at in (1.0, 2.6))
+
+        def person(*arguments: object, shut: float = shut) -> Person:
+            made = random_person(head, arguments[1], 0.0)  # type: ignore[arg-type]
+            weights = made.expression + head.weights(eyeBlink=shut)
+            return replace(made, expression=np.clip(weights, 0, 1.05).astype(np.float32))
+
+        with patch("luvli.synthetic.render.random_person", person):
+            sample = render_face([7, 9], head, 192, pose=(5, 0, 0), occluders=False, effects=False)
+        writer.write(np.ascontiguousarray(sample.image[:, :, ::-1]))
+    writer.release()
+
+
+def blinks(head: Head, out: Path) -> None:
+    """The trace that the example draws."""
+    with tempfile.TemporaryDirectory() as folder:
+        clip = Path(folder) / "blinks.mp4"
+        blinking_clip(head, clip)
+        runpy.run_path(str(EXAMPLE))["main"](str(clip))
+        shutil.copy(clip.with_name("blinks-eyes.png"), out / "blinks.png")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--head", default="procedural", help="an ICT FaceKit model")
@@ -108,6 +142,7 @@ def main() -> None:
     model, head = luvli.load(options.model), load_head(options.head)
     write_image(options.out / "confidence.jpg", confidences(model, head))
     write_image(options.out / "regions.jpg", regions(model, head))
+    blinks(head, options.out)
 
 
 if __name__ == "__main__":

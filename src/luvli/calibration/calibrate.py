@@ -44,7 +44,7 @@ from luvli.data.record import FaceRecord
 from luvli.errors import InputError, require
 from luvli.faces import Faces
 from luvli.files import PathLike
-from luvli.measures.calibration import EyesClosed, MeasureCalibration
+from luvli.measures.calibration import MeasureCalibration
 from luvli.models import find_model
 from luvli.network.calibration import Calibration
 from luvli.network.config import NetworkConfig
@@ -115,20 +115,16 @@ def calibrate_model(
     bare = replace(loaded, info=loaded.info.model_copy(update=without))
     with bare.predictor() as predictor:
         measured = measure_faces(predictor, records, corrupted_per_face, seed, progress)
-        further = measured[:0]
+        further, shut = None, None
         if convention_from:
-            further = measure_faces(predictor, convention_from, 0, seed, progress)
-        shut = predict_faces(predictor, closed_eyes, progress) if closed_eyes else None
+            further = measure_faces(predictor, convention_from, 0, progress=progress)
+        if closed_eyes:
+            shut = predict_faces(predictor, closed_eyes, progress)
     fitted = fit_trust(
-        measured,
-        bare.info.config,
-        success,
+        measured, bare.info.config, success,
         training_photographs="" if photographs is None else photographs.to_text(),
-        data=data,
-        further=further,
-        closed_eyes=shut,
-        eyes_closed=None if loaded.info.measures is None else loaded.info.measures.eyes_closed,
-    )
+        data=data, further=further, closed_eyes=shut, known=loaded.info.measures,
+    )  # fmt: skip
     info = bare.info.model_copy(
         update={
             "name": name or target.stem,
@@ -176,11 +172,11 @@ def fit_trust(
     data: Sequence[str] = (),
     further: MeasuredFaces | None = None,
     closed_eyes: Faces | None = None,
-    eyes_closed: EyesClosed | None = None,
+    known: MeasureCalibration | None = None,
 ) -> Fitted:
     """Fit everything on predictions with uncalibrated covariances; `further` are plain faces of
-    sources that only the label convention is estimated from, `eyes_closed` what is known about
-    closed eyes where `closed_eyes` are too few to fit it."""
+    sources that only the label convention is estimated from. Closed eyes are as `known` where
+    `closed_eyes` are too few to fit them."""
     check_faces(measured, config)
     first = in_first_part(measured.photograph)
     visibility = fit_visibility(measured[measured.plain])
@@ -211,14 +207,14 @@ def fit_trust(
     measures = None
     if config.markup == MEASURED_MARKUP:
         shut = None if closed_eyes is None else calibrated(closed_eyes, calibration)
-        measures = fit_all_measures(measured[measured.plain], shut, eyes_closed)
+        measures = fit_all_measures(measured[measured.plain], shut, known)
         of_first = fit_all_measures(fit[fit.plain], None if shut is None else shut[::2])
         tables.append(measures_table(plain, of_first, None if shut is None else shut[1::2]))
     return Fitted(calibration, visibility, trust, measures, tables, advice(trust))
 
 
 def fit_all_measures(
-    plain: MeasuredFaces, shut: Faces | None, known: EyesClosed | None = None
+    plain: MeasuredFaces, shut: Faces | None, known: MeasureCalibration | None = None
 ) -> MeasureCalibration:
     """Error bars of measures, and the probability of closed eyes from faces whose labels or set
     say that their eyes are open or shut."""
@@ -226,7 +222,9 @@ def fit_all_measures(
     eyes = labelled_eyes(plain.labels)
     parts = [plain.faces[eyes == 1]] + ([] if shut is None else [shut])
     fitted = fit_eyes_closed(plain.faces[eyes == 0], Faces.concatenate(parts), measures)
-    return fitted if fitted.eyes_closed else fitted.model_copy(update={"eyes_closed": known})
+    if fitted.eyes_closed is not None or known is None:
+        return fitted
+    return fitted.model_copy(update={"eyes_closed": known.eyes_closed})
 
 
 def fit_calibration(

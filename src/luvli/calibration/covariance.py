@@ -57,10 +57,9 @@ def fit_covariance(
 
     `points` and `labels` (n, k, 2) and `covariance` (n, k, 2, 2) in image pixels; landmarks that
     are not `visible` (n, k) or have no location do not count. Each landmark's factor is shrunk
-    towards that of its group (a markup's `groups`, else all landmarks).
-
-    `sources` (n,) are the data sets of the faces: the pixel variance makes the largest gap of
-    coverage over sources smallest. `occlusion` (n, k) are probabilities.
+    towards that of its group (`groups`, else all landmarks). `sources` (n,) are the data sets: the
+    pixel variance makes the largest gap of coverage over them smallest. `occlusion` (n, k) are
+    probabilities.
 
     >>> rng = np.random.default_rng(0)
     >>> labels, small = rng.normal(size=(500, 4, 2)), np.tile(np.eye(2) / 9, (500, 4, 1, 1))
