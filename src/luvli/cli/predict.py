@@ -195,7 +195,7 @@ def _load(
     from luvli.errors import InputError
     from luvli.image.known_boxes import BoxesFromFile
     from luvli.models import find_model
-    from luvli.prediction.predictor import Predictor, load
+    from luvli.prediction.predictor import CroppedFaces, Predictor, load
 
     file = find_model(model)
     backend = load(file, threads=threads, providers=[device]).backend
@@ -208,7 +208,7 @@ def _load(
             "the model with luvli calibrate."
         )
     if settings.measures:
-        predictor.forward([]).measures  # noqa: B018  # refuses markups without measures
+        predictor.forward(CroppedFaces([], [], [], [])).measures  # noqa: B018  # refuses markups without measures
     return predictor, file
 
 

@@ -91,7 +91,11 @@ def track_faces(
     frames = _frames(source, rate, color)
     if not track:
         return (
-            _timed(frame, predictor.predict(frame.image, min_score=min_score)) for frame in frames
+            _timed(
+                frame,
+                predictor.predict(frame.image, min_score=min_score, try_rotations=False),
+            )
+            for frame in frames
         )
     tracked = track_frames(frames, Tracker(predictor, min_score))
     is_file = isinstance(source, str | os.PathLike)
