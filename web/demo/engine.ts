@@ -1,6 +1,6 @@
 // What the page asks of a server, computed in the browser: the static demo's server.js.
 
-import { eyeOpenness, type Face, headPose, load, type Model } from "../src/index.js";
+import { type Box, eyeOpenness, type Face, headPose, load, type Model } from "../src/index.js";
 
 export class ServerError extends Error {}
 
@@ -16,6 +16,7 @@ interface About {
 
 const MAX_BYTES = 50e6;
 const MAX_FACES = 20;
+const DETECT_EVERY = 10; // frames of a camera; between them each face is looked for where it was
 let model: Promise<Model> | undefined;
 let about: About;
 
@@ -38,11 +39,11 @@ export async function asPng(): Promise<Blob> {
 
 export async function predict(blob: Blob, _name: string, kind: string, words: (text: string) => void = () => {}) {
   words("Looking for faces …");
-  const answer = await answerFor(blob, undefined);
+  const answer = await answerFor(blob);
   return kind === "text/csv" ? table(answer.faces) : answer;
 }
 
-async function answerFor(blob: Blob, frame: number | undefined) {
+async function answerFor(blob: Blob, frame?: number, boxes?: Box[]) {
   const start = performance.now();
   let image: ImageBitmap;
   try {
@@ -56,7 +57,7 @@ async function answerFor(blob: Blob, frame: number | undefined) {
   } catch {
     throw new ServerError("The model could not be fetched. Reload the page.");
   }
-  const faces = await ready.predict(image);
+  const faces = await ready.predict(image, { boxes });
   return {
     ...(frame === undefined ? {} : { frame }),
     model: about.name,
@@ -109,11 +110,17 @@ function table(faces: Fields[]): string {
   return [head, ...rows, ""].join("\n");
 }
 
+function around(points: [number, number][]): Box {
+  const [xs, ys] = [points.map((point) => point[0]), points.map((point) => point[1])];
+  return [Math.min(...xs), Math.min(...ys), Math.max(...xs), Math.max(...ys)];
+}
+
 /** Frames in, faces out, one at a time. */
 export class Stream {
   open = true;
   private sent = 0;
   private busy = false;
+  private boxes: Box[] | undefined;
 
   constructor(
     _name: string,
@@ -128,8 +135,12 @@ export class Stream {
   send(blob: Blob): number {
     const number = this.sent++;
     this.busy = true;
-    answerFor(blob, number)
-      .then((answer) => this.open && this.answered(answer))
+    answerFor(blob, number, number % DETECT_EVERY ? this.boxes : undefined)
+      .then((answer) => {
+        const sure = answer.faces.length > 0 && answer.faces.every((face) => (face.confidence ?? 0) > 0.5);
+        this.boxes = sure ? answer.faces.map((face) => around(face.points)) : undefined;
+        if (this.open) this.answered(answer);
+      })
       .catch((error: Error) => this.open && this.ended(error.message))
       .finally(() => (this.busy = false));
     return number;
