@@ -217,11 +217,6 @@ def test_keep_inside_fits_exactly() -> None:
     np.testing.assert_allclose(kept @ [*middle, 1], [32, 32], atol=1e-9)  # about the centre
 
 
-def test_streams_are_all_different() -> None:
-    first = {stream(s, e, i).random() for s in range(3) for e in range(20) for i in range(50)}
-    assert len(first) == 3000
-
-
 # --- colours ---------------------------------------------------------------------------
 
 

@@ -26,7 +26,7 @@ from luvli.data.formats.common import face
 from luvli.data.formats.matlab import mat_field, read_matlab
 from luvli.data.record import FaceRecord, Visibility
 from luvli.data.sets.definition import Entry, ReadItem, Request, SetInfo
-from luvli.data.sets.source_files import ImageFolders, read_hrnet_lists
+from luvli.data.sets.source_files import image_finder, read_hrnet_lists
 
 _MAT = "AFLWinfo_release.mat"
 _CSV = "face_landmarks_aflw_{}.csv"
@@ -67,7 +67,7 @@ def _read_mat(request: Request) -> Iterator[ReadItem]:
     names, order, points, boxes, masks = (
         mat_field(path, content, name) for name in ("nameList", "ra", "data", "bbox", "mask_new")
     )
-    images = ImageFolders(request.root, _IMAGE_FOLDERS)
+    find = image_finder(request.root, _IMAGE_FOLDERS)
     rows = np.ravel(order).astype(int) - 1
     for row in (rows[:TRAIN] if request.split == "train" else rows[TRAIN:]).tolist():
         name = str(np.ravel(np.ravel(names)[row])[0])
@@ -76,7 +76,7 @@ def _read_mat(request: Request) -> Iterator[ReadItem]:
             f"AFLW-19 face {face_id}",
             face_id,
             partial(_face, points[row], boxes[row], masks[row]),
-            images.find(name) if request.images else None,
+            find(name) if request.images else None,
             name,
             ["frontal"] if request.split == "test" and np.all(masks[row]) else [],
             names_image=True,

@@ -15,7 +15,7 @@ no face in test (to train for the full published test).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from luvli.data.formats import read_pts
 from luvli.data.formats.common import face
 from luvli.data.record import FaceRecord
 from luvli.data.sets.definition import Entry, Note, ReadItem, Request, SetInfo, missing_folder
-from luvli.data.sets.source_files import Folder, ImageFolders, first_existing
+from luvli.data.sets.source_files import Folder, first_existing, image_finder
 
 _SIZES: Mapping[str, tuple[int, int]] = {
     "frontal": (8778, 2195),
@@ -68,7 +68,7 @@ def read_merl_rav(request: Request) -> Iterator[ReadItem]:
             f"MERL-RAV: {len(shared):,} photographs have faces in both train and test of the "
             'published split; split="disjoint" or "train_disjoint" leaves them out.'
         )
-    images = ImageFolders(request.root, _IMAGE_FOLDERS)
+    find = image_finder(request.root, _IMAGE_FOLDERS)
     for pose, paths in files.items():
         subsets = tuple(dict.fromkeys((pose, _POSE_GROUPS[pose])))
         if request.wants(*subsets) and not paths:
@@ -76,7 +76,7 @@ def read_merl_rav(request: Request) -> Iterator[ReadItem]:
         for label in paths if request.wants(*subsets) else ():
             if request.split.endswith("disjoint") and photograph(label) in shared:
                 continue
-            image = _image(label, images, request.root)
+            image = _image(label, find, request.root)
             read = partial(_face, _label_of(image, label), pose)
             name = f"aflw/flickr/{{0,2,3}}/{photograph(label)}.jpg"
             yield Entry(label, label.stem, read, image, name, subsets)
@@ -103,7 +103,7 @@ def _label_files(folder: Path) -> list[Path]:
     return Folder(folder / "labels").ending(".pts") or Folder(folder).ending(".pts")
 
 
-def _image(label: Path, folders: ImageFolders, root: Path) -> Path | None:
+def _image(label: Path, find: Callable[[str], Path | None], root: Path) -> Path | None:
     """Beside the label, in AFLW's folders, or in the organised tree of the set's own project,
     whose labels may lie apart in `merl_rav_labels`."""
     beside = label.with_suffix(".jpg")
@@ -111,7 +111,7 @@ def _image(label: Path, folders: ImageFolders, root: Path) -> Path | None:
         return beside
     side = label.parent.parent if label.parent.name == "labels" else label.parent
     organised = root / "merl_rav_organized" / side.parent.name / side.name / f"{label.stem}.jpg"
-    image = folders.find(f"{photograph(label)}.jpg")
+    image = find(f"{photograph(label)}.jpg")
     return image or (organised if organised.is_file() else None)
 
 

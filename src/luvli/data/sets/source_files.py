@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 from luvli.data.formats.lists import ListItem, iterate_hrnet
@@ -71,22 +72,17 @@ class Folder:
         return list(self._images.values())
 
 
-class ImageFolders:
-    """Finds images by relative name under several roots; each folder is listed once."""
+def image_finder(root: Path, places: Iterable[str]) -> Callable[[str], Path | None]:
+    """Finds images by relative name, for instance "0/image00002.jpg", in the first of several
+    places under `root`; each folder is listed once."""
+    folders = [root / place for place in places if (root / place).is_dir()]
+    listed = cache(lambda folder: frozenset(Folder(folder).names))
 
-    def __init__(self, root: Path, places: Iterable[str]) -> None:
-        self.roots = [root / place for place in places if (root / place).is_dir()]
-        self._folders: dict[Path, frozenset[str]] = {}
+    def find(name: str) -> Path | None:
+        paths = (folder / name for folder in folders)
+        return next((path for path in paths if path.name in listed(path.parent)), None)
 
-    def find(self, name: str) -> Path | None:
-        """The first root that holds `name`, for instance "0/image00002.jpg"."""
-        for root in self.roots:
-            path = root / name
-            if path.parent not in self._folders:
-                self._folders[path.parent] = frozenset(Folder(path.parent).names)
-            if path.name in self._folders[path.parent]:
-                return path
-        return None
+    return find
 
 
 def read_pairs(
@@ -144,7 +140,7 @@ def listed_faces(
 ) -> Iterator[ReadItem]:
     """Faces of a list whose images lie in one of several `folders`, with the subsets in whose own
     lists they are (`members`). Ids are the image and the row, counted from 0 at `first_line`."""
-    images = ImageFolders(request.root, folders)
+    find = image_finder(request.root, folders)
     count = get_markup(info.markup).size
     for face in faces:
         if isinstance(face, InputError):
@@ -165,7 +161,7 @@ def listed_faces(
             f"{info.title} face {face_id}",
             face_id,
             lambda record=record: record,  # type: ignore[misc]
-            images.find(name) if request.images else None,
+            find(name) if request.images else None,
             name,
             subsets,
             names_image=True,
