@@ -18,6 +18,7 @@ import luvli
 from luvli.errors import BoxWarning, InputError
 from luvli.image.box import Box
 from luvli.image.box_format import as_boxes
+from luvli.image.detect import YuNet
 from luvli.image.source import image_size, plain_source
 from luvli.image.write import write_image
 from luvli.prediction.predictor import Predictor
@@ -137,6 +138,26 @@ def test_unlikely_boxes_raise_a_warning(discs: Predictor, tmp_path: Path) -> Non
         discs.predict(path, boxes=[(20, 20, 115, 190)])
     with pytest.raises(InputError, match=r"\[\[x0, y0, x1, y1\]\]"):
         as_boxes([70, 50, 130, 110])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("source", ["yunet", "haar"])
+def test_rectangles_of_other_detectors(astronaut: NDArray[np.uint8], source: Any) -> None:
+    """Passed as they are, they give the face that our own detector gives."""
+    if source == "yunet":
+        x, y, width, height = YuNet().detect_raw(astronaut)[0][:4]
+    else:
+        cascade = cv2.CascadeClassifier(cv2.data.haarcascades + "haarcascade_frontalface_alt2.xml")
+        faces = cascade.detectMultiScale(cv2.cvtColor(astronaut, cv2.COLOR_RGB2GRAY), 1.1, 4)
+        x, y, width, height = max(faces, key=lambda face: face[2])
+    model = luvli.load("luvli-68-fast", threads=1)
+    (own,) = model.predict(astronaut)
+    rows = [(x, y, width, height)]
+    (face,) = model.predict(astronaut, boxes=rows, box_format="xywh", box_source=source)
+    size = Box(*own.box).size
+    assert np.linalg.norm(face.points - own.points, axis=1).mean() < 0.02 * size
+    assert Box(*face.box).iou(Box(*own.box)) > 0.8
+    with pytest.raises(InputError, match=r"box source.*mtcnn.*dlib"):
+        model.predict(astronaut, boxes=rows, box_source="mtcnn")  # type: ignore[arg-type]
 
 
 def test_sides_taken_for_a_corner_are_told_by_the_confidence(astronaut: NDArray[np.uint8]) -> None:

@@ -15,6 +15,20 @@ from luvli.image.box import Box
 BoxFormat = Literal["xyxy", "xywh", "cxcywh"]
 """x0, y0, x1, y1; or x0, y0, width, height; or centre x, centre y, width, height"""
 
+BoxSource = Literal["tight", "yunet", "insightface", "retinaface", "dlib", "haar"]
+"""whose boxes: tight landmark boxes, or rectangles of a detector"""
+
+_MAPS: dict[str, tuple[float, float, float, float]] = {
+    "yunet": (-0.016, 0.255, 1.016, 1.006),
+    "insightface": (-0.016, 0.255, 1.016, 1.006),
+    "retinaface": (-0.016, 0.255, 1.016, 1.006),
+    "dlib": (0.008, 0.099, 0.992, 1.041),
+    "haar": (0.064, 0.217, 0.936, 1.066),
+}
+"""the tight box in the rectangle of a detector: left, top, right and bottom as shares of its width
+and height. Medians over 41 LFPW and HELEN training faces (docs/howto/boxes.md). InsightFace's and
+RetinaFace's detectors learnt from the same rectangles as YuNet (WIDER FACE) and share its map."""
+
 Boxes = Sequence[Box | Sequence[float]] | NDArray[np.float64]
 
 _HINTS: dict[BoxFormat, str] = {
@@ -39,18 +53,21 @@ def as_boxes(
     relative: bool = False,
     size: tuple[int, int] | None = None,
     name: str = "",
+    source: BoxSource = "tight",
 ) -> list[Box]:
     """Boxes given as `Box`, or as rows of four numbers.
 
     `relative` rows are shares of the image's width and height, 0..1, and need its `size`
     (width, height). With a size, boxes that lie outside the image are refused. `name` is the
-    image's, for warnings.
+    image's, for warnings; `source` is the detector that drew them.
 
     >>> as_boxes([[10, 20, 30, 40]], "xywh")
     [Box(x0=10.0, y0=20.0, x1=40.0, y1=60.0, score=1.0)]
     """
     if box_format not in get_args(BoxFormat):
         raise unknown_choice("box format", box_format, get_args(BoxFormat))
+    if source not in get_args(BoxSource):
+        raise unknown_choice("box source", source, get_args(BoxSource))
     if any(hasattr(box, "box") for box in boxes):
         raise InputError("boxes holds faces: give their boxes, [face.box for face in faces].")
     first: Any = boxes[0] if len(boxes) else []
@@ -60,10 +77,25 @@ def as_boxes(
         box if isinstance(box, Box) else _box(box, number, box_format, relative, size)
         for number, box in enumerate(boxes)
     ]
+    if source != "tight":
+        checked = [tight_in(box, source) for box in checked]
     if size is not None and min(size) > 0:
         for number, box in enumerate(checked):
             _check(box, number, size, relative, box_format, name)
     return checked
+
+
+def tight_in(box: Box, source: BoxSource) -> Box:
+    """The tight landmark box in a rectangle of a detector; rough, so prediction may refine it."""
+    left, top, right, bottom = _MAPS[source]
+    return Box(
+        box.x0 + left * box.width,
+        box.y0 + top * box.height,
+        box.x0 + right * box.width,
+        box.y0 + bottom * box.height,
+        box.score,
+        detected=True,
+    )
 
 
 def _box(

@@ -19,7 +19,7 @@ from luvli.faces import Faces
 from luvli.files import PathLike
 from luvli.image import affine
 from luvli.image.box import Box
-from luvli.image.box_format import Boxes, BoxFormat, as_boxes, warn_of_misfits
+from luvli.image.box_format import Boxes, BoxFormat, BoxSource, as_boxes, warn_of_misfits
 from luvli.image.crop import Crop
 from luvli.image.detect import LARGE, MIN_SCORE, Detector, YuNet, get_detector
 from luvli.image.photograph import Photograph
@@ -179,6 +179,7 @@ class Predictor:
         *,
         color: Color = "rgb",
         box_format: BoxFormat = "xyxy",
+        box_source: BoxSource = "tight",
         relative_boxes: bool = False,
         try_rotations: TryRotations = "auto",
         white_level: int | None = None,
@@ -194,6 +195,8 @@ class Predictor:
             min_score: leave out detections below this score.
             color: channel order of arrays and tensors; "bgr" for OpenCV frames.
             box_format: "xyxy" (corners), "xywh" or "cxcywh" (corner or centre, then width, height).
+            box_source: the detector that drew the boxes, unless they are tight: "yunet",
+                "insightface", "retinaface", "dlib" or "haar".
             relative_boxes: whether boxes are fractions of the image's width and height, 0..1.
             try_rotations: look for faces in all four orientations of the image: True, False, or
                 "auto": where there is no face with a confidence of 0.5 or more.
@@ -208,6 +211,7 @@ class Predictor:
             min_score,
             color=color,
             box_format=box_format,
+            box_source=box_source,
             relative_boxes=relative_boxes,
             try_rotations=try_rotations,
             min_confidence=min_confidence,
@@ -218,6 +222,7 @@ class Predictor:
     def predict_batch(
         self, images: Sequence[AnyImage], boxes: Sequence[Boxes] | None = ...,
         min_score: float = ..., *, color: Color = ..., box_format: BoxFormat = ...,
+        box_source: BoxSource = ...,
         relative_boxes: bool = ..., try_rotations: TryRotations = ...,
         white_level: int | None = ...,
         min_confidence: float = ..., errors: Literal["raise"] = ...,
@@ -226,6 +231,7 @@ class Predictor:
     def predict_batch(
         self, images: Sequence[AnyImage], boxes: Sequence[Boxes] | None = ...,
         min_score: float = ..., *, color: Color = ..., box_format: BoxFormat = ...,
+        box_source: BoxSource = ...,
         relative_boxes: bool = ..., try_rotations: TryRotations = ...,
         white_level: int | None = ...,
         min_confidence: float = ..., errors: Literal["return"],
@@ -238,6 +244,7 @@ class Predictor:
         *,
         color: Color = "rgb",
         box_format: BoxFormat = "xyxy",
+        box_source: BoxSource = "tight",
         relative_boxes: bool = False,
         try_rotations: TryRotations = "auto",
         white_level: int | None = None,
@@ -274,7 +281,8 @@ class Predictor:
                 rows = None if boxes is None else boxes[i]
                 if rows is not None:
                     size = image_size(source)
-                    rows = as_boxes(rows, box_format, relative_boxes, size, name_of(images[i]))
+                    name = name_of(images[i])
+                    rows = as_boxes(rows, box_format, relative_boxes, size, name, box_source)
                 return self.preprocess(source, rows, min_score, "", turns)
             except InputError as error:
                 if errors == "raise":
