@@ -31,7 +31,7 @@ from luvli.image import read_image
 from luvli.image.read import ImageArray
 from luvli.image.write import write_image
 from luvli.models import find_model
-from luvli.prediction.executors import InProcess
+from luvli.prediction.executors import Processes
 from luvli.prediction.inputs import Inputs
 from luvli.prediction.job import PredictJob
 from luvli.prediction.predictor import load
@@ -89,7 +89,7 @@ def work(order: dict[str, Any]) -> dict[str, Any]:
     before = _machine_seconds()
     start, spent = time.perf_counter(), sum(os.times()[:4])
     job = PredictJob(Inputs([order["input"]]), settings)
-    summary = job.run(InProcess(predictor, packed))
+    summary = job.run(Processes(packed, len(cores)))
     clock = time.perf_counter() - start
     busy = sum(os.times()[:4]) - spent  # of this process and of those that it started
     counts = summary.counts

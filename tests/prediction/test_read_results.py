@@ -14,11 +14,13 @@ import pytest
 import luvli
 from luvli.errors import InputError
 from luvli.faces import Faces
+from luvli.image.write import write_image
 from luvli.prediction.parts import Row, rounded
 from luvli.prediction.predictor import Predictor
 from luvli.prediction.writers import SUFFIXES, write_pts_files, write_results
 
 from .conftest import disc_image
+from .test_job import run
 
 ROOT = Path(__file__).parents[2]
 RICH = ("json", "csv", "parquet")
@@ -107,6 +109,23 @@ def test_measures_are_in_every_file(format: str, rows: list[Row], tmp_path: Path
             got = float(cell[name]), float(cell[f"{name}_std"])
             np.testing.assert_allclose(got, (measure.value[0], measure.std[0]), atol=1e-5)
     assert len(luvli.read(path)) == 2
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_supervision_reads_our_coco(discs: Predictor, tmp_path: Path) -> None:
+    """The tool itself, on the results of a job."""
+    supervision: Any = pytest.importorskip("supervision", reason="needs supervision")
+    write_image(tmp_path / "in/a.png", disc_image([(100, 90, 30), (220, 130, 40)]))
+    write_image(tmp_path / "in/none.png", disc_image([]))
+    run(discs, tmp_path / "in", tmp_path / "out", format="coco")
+    data = supervision.DetectionDataset.from_coco(
+        str(tmp_path / "in"), str(tmp_path / "out/faces.json")
+    )
+    assert data.classes == ["face"] and len(data) == 2
+    boxes = {Path(path).name: detections.xyxy for path, _, detections in data}
+    assert len(boxes["none.png"]) == 0
+    wanted = luvli.read(tmp_path / "out/faces.json").boxes
+    np.testing.assert_allclose(np.sort(boxes["a.png"], 0), np.sort(wanted, 0), atol=0.01)
 
 
 def test_folders_of_parts_and_single_points(rows: list[Row], tmp_path: Path) -> None:

@@ -193,9 +193,10 @@ def _load(
 ) -> tuple[Predictor, Path]:
     """The predictor, and the model's file."""
     from luvli.errors import InputError
+    from luvli.faces import Faces
     from luvli.image.known_boxes import BoxesFromFile
     from luvli.models import find_model
-    from luvli.prediction.predictor import CroppedFaces, Predictor, load
+    from luvli.prediction.predictor import Predictor, load
 
     file = find_model(model)
     backend = load(file, threads=threads, providers=[device]).backend
@@ -208,7 +209,7 @@ def _load(
             "the model with luvli calibrate."
         )
     if settings.measures:
-        predictor.forward(CroppedFaces([], [], [], [])).measures  # noqa: B018  # refuses markups without measures
+        Faces.empty(predictor.info.config.markup).measures  # noqa: B018  # refuses those without
     return predictor, file
 
 

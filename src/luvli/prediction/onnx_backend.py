@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +59,6 @@ class OnnxBackend:
         self._outputs = list(output_shapes(self.info))
         self.threads = thread_count(threads)
         self.session = session
-        self.processor_model = source.resolve() if chosen == [PROVIDERS["cpu"]] else None
-        """the file, for another process to open; None where this one runs on a graphics card"""
         self._process = os.getpid()
         self._pool = self._new_pool()
 
@@ -77,12 +74,6 @@ class OnnxBackend:
 
     def _new_pool(self) -> ThreadPoolExecutor | None:
         return ThreadPoolExecutor(self.threads) if self.threads > 1 else None
-
-    def for_one_thread(self) -> OnnxBackend:
-        """The same session, computing in the thread that calls it, for who has threads enough."""
-        made = copy(self)
-        made.threads, made._pool = 1, None
-        return made
 
     def __call__(self, crops: ImageArray, windows: Windows | None = None) -> Faces:
         """uint8 RGB crops (B, S, S, 3) -> faces in crop pixels."""

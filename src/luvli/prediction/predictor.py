@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
@@ -148,16 +147,6 @@ class Predictor:
     def info(self) -> ModelInfo:
         """Name, licence, configuration, calibration."""
         return self.backend.info
-
-    def for_one_thread(self) -> Predictor:
-        """The same for one of several threads that do whole images each: its network computes in
-        the thread that calls it. Itself where the backend has no such way."""
-        single = getattr(self.backend, "for_one_thread", None)
-        if single is None or self.backend.threads == 1:
-            return self
-        predictor = copy(self)
-        predictor.backend = single()
-        return predictor
 
     def with_triage(self, max_failure_rate: float) -> Predictor:
         """The same predictor with triage: `faces.accepted` holds the faces to accept so that, with

@@ -90,15 +90,6 @@ class VideoReader:
         self._stream.thread_type = "AUTO"
         self.rate = float(self._stream.average_rate or self._stream.guessed_rate or 25)
         self._seconds = _duration(self._container, self._stream)
-        self.frames = self._count()
-
-    def _count(self) -> int | None:
-        """How many frames the file says it has, or about; None when it does not say."""
-        if self.segment is not None:
-            return self.segment.frames
-        if self._stream.frames:
-            return int(self._stream.frames)
-        return max(1, round(self._seconds * self.rate)) if self._seconds else None
 
     def segments(self, least: int) -> list[Segment]:
         """Segments of at least so many frames; packets are read, nothing is decoded."""
@@ -150,7 +141,7 @@ class VideoReader:
             )
         # one sentence for a file that was cut off: whether the packet that was cut raises an error
         # depends on how many threads decode
-        counted = self._stream.frames if whole else self.frames
+        counted = self._stream.frames if whole or not self.segment else self.segment.frames
         if counted and index < counted:
             self.ended_early = f"gives only {index} of {counted} frames{why}"
         elif whole and not counted and self._seconds and last < 0.95 * self._seconds - 0.5:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import tempfile
 import time
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -298,7 +297,7 @@ def _contents(part: Part, start: int) -> Iterator[tuple[str, ImageSource | Input
     return _ahead(paths)
 
 
-def _ahead(places: Iterable[str]) -> Iterator[tuple[str, Content]]:
+def _ahead(places: Sequence[str]) -> Iterator[tuple[str, Content]]:
     """Files of a store, which takes its time to answer: several are asked for at a time."""
 
     def read(place: str) -> tuple[str, Content]:
@@ -307,14 +306,9 @@ def _ahead(places: Iterable[str]) -> Iterator[tuple[str, Content]]:
         except InputError as error:
             return place, error
 
-    waiting: deque[Future[tuple[str, Content]]] = deque()
     with ThreadPoolExecutor(AHEAD) as pool:
-        for place in places:
-            waiting.append(pool.submit(read, place))
-            if len(waiting) == AHEAD:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        for start in range(0, len(places), AHEAD):
+            yield from pool.map(read, places[start : start + AHEAD])
 
 
 @contextmanager

@@ -84,10 +84,12 @@ def face_dicts(faces: Faces, measures: bool = False) -> list[dict[str, Any]]:
 
 
 def measure_cells(face: dict[str, Any]) -> dict[str, float | None]:
-    """The measures of one face as columns NAME and NAME_std."""
-    measures = face.get("measures", {}).items()
-    return {f"{name}{end}": measure[key] for name, measure in measures
-            for end, key in (("", "value"), ("_std", "std"))}  # fmt: skip
+    """The measures of one face as columns NAME and NAME_std, with the digits that say something."""
+    cells = {}
+    for name, measure in face.get("measures", {}).items():
+        for column, number in ((name, measure["value"]), (f"{name}_std", measure["std"])):
+            cells[column] = None if number is None else round(number, 5)
+    return cells
 
 
 def json_record(row: Row, measures: bool = False) -> str:
