@@ -97,7 +97,9 @@ def test_options_for_files_are_refused_where_results_are_printed(
 
 
 @pytest.mark.parametrize("turn", [0, 1, 2, 3])
-def test_turned_images_are_found_and_mapped_back(discs: Predictor, turn: int) -> None:
+def test_turned_images_are_found_and_mapped_back(
+    discs: Predictor, tmp_path: Path, turn: int
+) -> None:
     class Upright:
         """Finds the disc only where a bright mark stands above it."""
 
@@ -114,6 +116,13 @@ def test_turned_images_are_found_and_mapped_back(discs: Predictor, turn: int) ->
     discs.detector = Upright()
     turned = np.ascontiguousarray(np.rot90(image, turn))
     (face,) = discs.predict(turned, try_rotations=True)
+    write_image(tmp_path / "turned.png", turned)
+    for number, tried in enumerate((True, "auto")):  # the job as the call
+        run(discs, tmp_path / "turned.png", tmp_path / f"{number}", try_rotations=tried)
+        (row,) = faces_in(tmp_path / f"{number}/faces.json")
+        np.testing.assert_allclose(row["points"], face.points, atol=1e-3)
+    none = run(discs, tmp_path / "turned.png", tmp_path / "none", try_rotations=False)
+    assert none.counts.faces == (turn == 0)
     way = turn_affine(turn, 320, 240)
     place = expected @ way[:, :2].T + way[:, 2]
     np.testing.assert_allclose(np.mean([face.box[:2], face.box[2:]], axis=0), place[0], atol=0.6)

@@ -62,9 +62,12 @@ SmallFaces = Annotated[
     bool,
     typer.Option("--small-faces", help="Look closely at every large image; takes longer."),
 ]
-TryRotations = Annotated[
-    bool, typer.Option("--try-rotations", help="Images may lie on their side or head.")
-]
+Rotations = Annotated[
+    bool | None,
+    typer.Option("--try-rotations/--no-try-rotations", help="Detect faces in all four orientations "
+                 "of every image, or in its own alone; by default in all where there is no face "
+                 "with a confidence of 0.5."),
+]  # fmt: skip
 MinScore = Annotated[
     float, typer.Option(min=0, max=1, help="Leave out faces below this detection score.")
 ]
@@ -105,7 +108,7 @@ def predict(
     model: ModelName = "luvli-68",
     boxes: BoxFile = None,
     small_faces: SmallFaces = False,
-    try_rotations: TryRotations = False,
+    try_rotations: Rotations = None,
     min_score: MinScore = 0.6,
     min_confidence: MinConfidence = None,
     max_failure_rate: MaxFailureRate = None,
@@ -141,11 +144,14 @@ def predict(
         refuse(unfit, f"{why} and writes no file")
     elif draw is None:
         draw = format is None and not on_ray and Inputs.is_photograph(names)
+    turns: Any = try_rotations
+    if try_rotations is None:  # boxes of a file are those of the image as it is
+        turns = False if boxes else "auto"
     image_column, _, name_column = (columns or "").partition(",")
     settings = JobSettings(
         out=out or "predictions", format=format or ("parts" if on_ray else "json"),
         draw=bool(draw), smooth=smooth, measures=measures, min_score=min_score,
-        min_confidence=min_confidence, try_rotations=try_rotations,
+        min_confidence=min_confidence, try_rotations=turns,
         image_column=image_column or None, name_column=name_column or None, part_size=part_size,
     )  # fmt: skip
     predictor, file = _load(model, threads, device, boxes, small_faces, settings, max_failure_rate)

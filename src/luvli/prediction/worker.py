@@ -25,7 +25,7 @@ from luvli.prediction.containers import Content, read_parquet_part, read_tar_par
 from luvli.prediction.parts import Part, PartResult, Row, rounded
 from luvli.prediction.places import GO_ON, is_uri, join, read_bytes, write_whole
 from luvli.prediction.predictor import CroppedFaces, Predictor, load
-from luvli.prediction.rotations import TURNS
+from luvli.prediction.rotations import TURNS, TryRotations, is_doubtful
 from luvli.prediction.tracking import Tracker, track_frames
 from luvli.prediction.video import Frame, Segment, VideoReader
 from luvli.prediction.writers import check_format, drawing_name, parquet_bytes
@@ -38,6 +38,8 @@ AHEAD = 8
 """files of a store that are asked for together"""
 WORK = ".luvli-job"
 """folder in OUT for the plan and for parts that are not yet in their final form"""
+Prepared = tuple[Photograph | None, CroppedFaces, Row]
+"""an image, None where it cannot be read, its crops, and its row without faces"""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class JobSettings:
     min_score: float = MIN_SCORE
     min_confidence: float | None = None
     """leave out faces whose alignment is less likely to have succeeded"""
-    try_rotations: bool = False
+    try_rotations: TryRotations = False
     image_column: str | None = None
     """Parquet: the column with images, as bytes or as paths"""
     name_column: str | None = None
@@ -188,10 +190,14 @@ class PartWorker:
         result: PartResult,
         start: int,
     ) -> None:
-        prepared = [self._preprocess(name, content, result.seconds) for name, content in group]
-        with _timed(result.seconds, "network"):
+        always, seconds = self.settings.try_rotations is True, result.seconds
+        turns = TURNS if always else TURNS[:1]
+        prepared = [self._preprocess(name, content, seconds, turns) for name, content in group]
+        with _timed(seconds, "network"):
             rows = self._predict(prepared)
-        for (photograph, *_), row in zip(prepared, rows, strict=True):
+        if self.settings.try_rotations == "auto":
+            self._turn_doubtful(prepared, rows, seconds)
+        for (photograph, *_), row in zip(prepared, map(self.settings.select, rows), strict=True):
             if self.settings.draw and len(row.faces) and photograph is not None:
                 with _timed(result.seconds, "draw"):
                     item = part.items[start + len(result.rows)]
@@ -199,22 +205,38 @@ class PartWorker:
                     write_image(Path(self.settings.out) / drawing_name(*item[:2]), image)
             result.rows.append(row)
 
+    def _turn_doubtful(
+        self, prepared: Sequence[Prepared], rows: list[Row], seconds: dict[str, float]
+    ) -> None:
+        """Look at images in which the model trusts no face in the other orientations too."""
+        for i, (photograph, _, row) in enumerate(prepared):
+            if photograph is None or not is_doubtful(rows[i].faces):
+                continue
+            turned = self._preprocess(row.image, photograph, seconds, TURNS[1:])
+            if turned[1].boxes:
+                with _timed(seconds, "network"):
+                    again = self._predict([turned])[0]
+                rows[i] = rows[i] if again.error or is_doubtful(again.faces) else again
+
     def _preprocess(
-        self, name: str, content: ImageSource | InputError, seconds: dict[str, float]
-    ) -> tuple[Photograph | None, CroppedFaces, Row]:
+        self,
+        name: str,
+        content: ImageSource | Photograph | InputError,
+        seconds: dict[str, float],
+        turns: Sequence[int],
+    ) -> Prepared:
         predictor, settings = self.predictor, self.settings
         try:
             if isinstance(content, InputError):
                 raise content
-            photograph = Photograph(content)
+            photograph = content if isinstance(content, Photograph) else Photograph(content)
             with _timed(seconds, "read"):
                 size = predictor.detector_view(photograph).size
             boxes = None
             with _timed(seconds, "detect"):
-                if not settings.try_rotations:
+                if tuple(turns) == (0,):
                     boxes = predictor.find(photograph, name, settings.min_score)
             with _timed(seconds, "crop"):
-                turns = TURNS if settings.try_rotations else (0,)
                 crops = predictor.preprocess(photograph, boxes, settings.min_score, name, turns)
             return photograph, crops, Row(name, self._no_face, size=size)
         except InputError as error:
@@ -224,9 +246,7 @@ class PartWorker:
             why = f"{name} could not be processed ({text})."
         return None, CroppedFaces([], [], [], []), self.failed(name, why)
 
-    def _predict(
-        self, prepared: Sequence[tuple[Photograph | None, CroppedFaces, Row]]
-    ) -> list[Row]:
+    def _predict(self, prepared: Sequence[Prepared]) -> list[Row]:
         """The rows with their faces; where the network fails, the row says so."""
         try:
             predictions = self.predictor.predict_cropped([crops for _, crops, _ in prepared])
@@ -236,7 +256,7 @@ class PartWorker:
             name = prepared[0][2].image
             return [self.failed(name, f"{name}: {error}")]
         return [
-            self.settings.select(row._replace(faces=rounded(faces, self.settings.measures)))
+            row._replace(faces=rounded(faces, self.settings.measures))
             for (*_, row), faces in zip(prepared, predictions, strict=True)
         ]
 
