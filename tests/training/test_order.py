@@ -33,6 +33,8 @@ def test_epochs_and_seeds_differ_and_repeat() -> None:
     assert np.array_equal(first, epoch_draws(0, 0, [50], [50]))
     assert not np.array_equal(first[:, 2], epoch_draws(0, 1, [50], [50])[:, 2])
     assert not np.array_equal(first[:, 2], epoch_draws(1, 0, [50], [50])[:, 2])
+    mixed = [epoch_draws(0, epoch, [50, 50], [50, 50])[:, 0] for epoch in range(2)]
+    assert not np.array_equal(*mixed)  # sources take turns in another order, too
 
 
 @given(st.integers(0, 11))
