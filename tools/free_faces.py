@@ -23,7 +23,8 @@ from luvli.image import affine
 from luvli.image.read import ImageArray, read_image
 from luvli.image.write import write_image
 from luvli.markup import get_markup
-from luvli.training.recipe import Recipe, Synthetic
+from luvli.training.recipe import Recipe
+from luvli.training.recipe_data import Synthetic
 from luvli.training.rendered_faces import rendered_faces
 from luvli.training.sources import load_source
 
