@@ -83,6 +83,9 @@ def write_all(root: Path) -> None:
             aflw.append(f"0/{split}{i}.jpg,0.4,80.0,60.0,60.0,{numbers}")
         csv(root / f"wflw/face_landmarks_wflw_{split}.csv", wflw, 98, box_size=False)
         csv(root / f"aflw19/face_landmarks_aflw_{split}.csv", aflw, 19, box_size=True)
+    csv(root / "aflw19/face_landmarks_aflw_test_frontal.csv", aflw[:2], 19, box_size=True)
+    for part in ("largepose", "expression", "illumination", "makeup", "occlusion", "blur"):
+        csv(root / f"wflw/face_landmarks_wflw_test_{part}.csv", wflw[:2], 98, box_size=False)
     for number in (1, 2):
         stem = f"{number:03d}_01_01_051_05"
         tree = root / "multipie"
