@@ -22,12 +22,11 @@ from luvli.evaluation.plot_style import PlotOptions
 from luvli.evaluation.registry import METRICS, get_metric, quoted
 from luvli.evaluation.report import pictures
 from luvli.evaluation.report_file import read_parquet
-from luvli.evaluation.table import Table, interval, numbered, probability
+from luvli.evaluation.table import ARROWS, Table, interval, numbered, probability
 from luvli.files import PathLike, write_text
 
 _APART = 0.08
 """box sizes, median over faces: two labellers of one face are 0.03 apart, two faces 0.16"""
-_ARROWS = {"lower": " ↓", "higher": " ↑", None: ""}
 
 
 class StoredReport(NamedTuple):
@@ -115,7 +114,7 @@ def comparison_tables(reports: Sequence[StoredReport], normalizer: str = "") -> 
         cells = [
             interval(metrics.metrics.get(metric.name), metric.digits) for metrics, _ in reports
         ]
-        rows.append([metric.heading + _ARROWS[metric.better], *cells])
+        rows.append([metric.heading + ARROWS[metric.better], *cells])
     notes = ["95 % bootstrap intervals over faces."]
     differences = paired_differences(reports, normalizer)
     first = reports[0].metrics.method

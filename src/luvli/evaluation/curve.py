@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,3 +62,9 @@ def known_mean(values: Any, axis: int | None = None) -> Any:
     total = np.where(known, array, 0.0).sum(axis=axis)
     mean = np.where(count > 0, total / np.maximum(count, 1), np.nan)
     return float(mean) if mean.ndim == 0 else mean
+
+
+def all_or_none(values: Iterable[Any]) -> Floats | None:
+    """Values as one array; None where one is missing."""
+    listed = list(values)
+    return None if any(v is None for v in listed) else np.array(listed, dtype=np.float64)

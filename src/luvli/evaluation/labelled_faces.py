@@ -22,7 +22,9 @@ from luvli.data.boxes import crop_box
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError, unknown_choice
 from luvli.evaluation import accuracy
+from luvli.evaluation.curve import all_or_none
 from luvli.evaluation.paper_units import CROP_PER_HEATMAP, crop_boxes, paper_pixels
+from luvli.evaluation.table import listed_names
 from luvli.faces import Faces, RegionRadii
 from luvli.files import PathLike, is_there
 from luvli.image.box import Box
@@ -36,9 +38,6 @@ CropBy = Literal["paper", "reference", "tight", "detector", "detector-or-tight"]
 """Boxes to crop by. `paper`: the data set's, else the tight one with 5 % noise; `reference`: the
 noise of the published code; `tight`: no noise; `detector`: what our own detector finds at the face,
 no prediction where it finds none; `detector-or-tight`: the tight box there."""
-
-MAX_PROBLEMS = 20
-"""bad faces that a note names"""
 
 Progress = Callable[[Iterable[FaceRecord]], Iterable[FaceRecord]]
 """hands records on while it shows how far they are"""
@@ -74,28 +73,23 @@ class LabelledFaces:
     subset: str = "all"
     method: str = "predictions"
     notes: tuple[str, ...] = ()
-    """sentences about what was matched, missing or left out"""
+    """sentences about what was matched or left out"""
 
     def __post_init__(self) -> None:
         n, k = self.faces.points.shape[:2]
         shapes: dict[str, tuple[int, ...]] = {
-            "labels": (n, k, 2),
-            "label_visibility": (n, k),
-            "label_boxes": (n, 4),
+            "labels": (n, k, 2), "label_visibility": (n, k), "label_boxes": (n, 4),
             "paper_pixel": (n,),
-        }
+        }  # fmt: skip
         for name, shape in shapes.items():
             value = getattr(self, name)
             if value is not None and value.shape != shape:
                 raise InputError(f"{name} must have shape {shape}, got {value.shape}.")
-        if not self.names:
-            object.__setattr__(self, "names", tuple(f"face {i}" for i in range(n)))
-        if not self.images:
-            object.__setattr__(self, "images", ("",) * n)
+        names = self.names or tuple(f"face {i}" for i in range(n))
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "images", self.images or ("",) * n)
         if len(self.names) != n or len(self.images) != n:
             raise InputError(f"{n} faces need {n} names and images.")
-
-    # -- making them -------------------------------------------------------------------------
 
     @classmethod
     def from_arrays(
@@ -165,27 +159,24 @@ class LabelledFaces:
                 "prediction for each face, and at least one face."
             )
         parts = {name for record in records for name in record.attributes.get("subsets", ())}
-        sizes = [record.attributes.get("box_size") for record in records]
-        boxes = np.stack([np.full(4, np.nan) if r.box is None else r.box for r in records])
+        sizes = all_or_none(record.attributes.get("box_size") for record in records)
         dataset = about.pop("dataset", records[0].dataset)
         return cls(
             faces,
             np.stack([record.points for record in records]),
             np.stack([record.visibility for record in records]),
-            label_boxes=None if np.isnan(boxes).any() else boxes,
+            label_boxes=all_or_none(record.box for record in records),
             names=tuple(record.name or f"face {i}" for i, record in enumerate(records)),
             images=tuple(absolute_path(record.image) for record in records),
             subsets={
                 name: np.array([name in r.attributes.get("subsets", ()) for r in records])
                 for name in sorted(parts)
             },
-            lengths={} if None in sizes else {"box_size": np.array(sizes, dtype=np.float64)},
+            lengths={} if sizes is None else {"box_size": sizes},
             paper_pixel=paper_pixels(crop_boxes(records), dataset),
             dataset=dataset,
             **about,
         )
-
-    # -- a sequence of faces -----------------------------------------------------------------
 
     def __len__(self) -> int:
         return len(self.faces)
@@ -212,8 +203,6 @@ class LabelledFaces:
     def with_predictions(self, **changes: Any) -> LabelledFaces:
         """The same labels with other arrays of the predictions (fields of `Faces`)."""
         return replace(self, faces=replace(self.faces, **changes))
-
-    # -- what is predicted -------------------------------------------------------------------
 
     @property
     def points(self) -> Floats:
@@ -243,8 +232,7 @@ class LabelledFaces:
         return v, self.label_visibility
 
     @property
-    def landmarks(self) -> int:
-        """k"""
+    def landmarks(self) -> int:  # k
         return int(self.labels.shape[1])
 
     @property
@@ -257,13 +245,6 @@ class LabelledFaces:
     def markup_name(self) -> str | None:
         """Of a point set that is known here, its name."""
         return self.markup.name if self.markup else None
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """What the predictions do not have: covariance, visibility."""
-        return tuple(name for name in ("covariance", "visibility") if getattr(self, name) is None)
-
-    # -- what is measured --------------------------------------------------------------------
 
     @property
     def visible(self) -> Bools:
@@ -288,10 +269,10 @@ class LabelledFaces:
 
     def landmark_errors(self, normalizer: str = "box") -> Floats:
         """(n, k) percent of the normaliser; NaN if unmeasured, inf if unpredicted."""
-        own = self.lengths.get(normalizer)
+        length: Any = self.lengths.get(normalizer, normalizer)
         return accuracy.landmark_errors(
-            self.points, self.labels, accuracy.normalizer_name(normalizer) if own is None else own,
-            self.visible, boxes=self.label_boxes, markup=self.markup_name,
+            self.points, self.labels, length, self.visible, boxes=self.label_boxes,
+            markup=self.markup_name,
         )  # fmt: skip
 
     def nme(self, normalizer: str = "box", average: accuracy.Average = "all") -> Floats:
@@ -309,11 +290,7 @@ def absolute_path(image: PathLike | None) -> str:
     if not image:
         return ""
     path = Path(image)
-    there = is_there(path) and path.is_file()
-    return path.resolve().as_posix() if there else path.as_posix()
-
-
-# --- the one loop ------------------------------------------------------------------------
+    return (path.resolve() if is_there(path) and path.is_file() else path).as_posix()
 
 
 def predict_records(
@@ -327,7 +304,8 @@ def predict_records(
     batch_size: int = BATCH,
     **about: Any,
 ) -> LabelledFaces:
-    """Run a model over labelled faces.
+    """Run a model over labelled faces. Those that the detector misses, or that have no label, have
+    NaN points.
 
     Args:
         predictor: the model.
@@ -340,9 +318,6 @@ def predict_records(
         progress: may wrap the records in a progress bar.
         batch_size: images in memory, and faces that go through the network together.
         about: fields of `LabelledFaces`: method, dataset, subset, notes.
-
-    Faces without a prediction (the detector finds nothing there, nothing is labelled) have NaN
-    points.
     """
     if crop_by not in get_args(CropBy):
         raise unknown_choice("kind of crop", crop_by, get_args(CropBy))
@@ -381,9 +356,7 @@ def predict_records(
     faces = Faces.concatenate([p if len(p) else _no_face(template) for p in predictions])
     notes = about.pop("notes", ())
     if problems:
-        listed = " ".join(map(str, problems[:MAX_PROBLEMS]))
-        more = len(problems) - MAX_PROBLEMS
-        listed += f" and {more} more" if more > 0 else ""
+        listed = listed_names([str(problem) for problem in problems])
         notes = (*notes, f"{len(problems)} bad faces were left out: {listed}")
     about = {"method": predictor.info.name, "notes": notes} | about
     return LabelledFaces.from_records(usable, faces, **about)
@@ -395,9 +368,15 @@ def _crop(
     """The face cut out of its image; no box where nothing is labelled or detected."""
     if record.image is None:
         raise InputError(f"{record.name or 'a face'} has no image: a model cannot be run on it.")
-    image = read_image(record.image)
+    image, box = read_image(record.image), None
     try:
-        box = _box(predictor, record, image, crop_by)
+        if crop_by in ("paper", "reference") and (record.visible.any() or record.box is not None):
+            box = crop_box(record, "reference" if crop_by == "reference" else "paper")
+        elif record.visible.any():
+            box = Box(*record.tight_box)
+            if crop_by != "tight":
+                detected = best_match(box, predictor.detect(image, str(record.image)))
+                box = box if detected is None and crop_by == "detector-or-tight" else detected
     except InputError as error:
         raise InputError(f"{record.image}: {error}") from error
     if box is not None and box.detected and not refine_boxes:
@@ -405,28 +384,13 @@ def _crop(
     return predictor.preprocess(image, [] if box is None else [box], name=str(record.image))
 
 
-def _box(
-    predictor: Predictor, record: FaceRecord, image: NDArray[np.uint8], crop_by: str
-) -> Box | None:
-    """Where to crop; None where nothing is labelled or the detector finds no face there."""
-    if not record.visible.any() and (record.box is None or crop_by not in ("paper", "reference")):
-        return None
-    if crop_by in ("detector", "detector-or-tight"):
-        tight = Box(*record.tight_box)
-        detected = best_match(tight, predictor.detect(image, str(record.image)))
-        return tight if detected is None and crop_by == "detector-or-tight" else detected
-    if crop_by == "tight":
-        return Box(*record.tight_box)
-    return crop_box(record, "reference" if crop_by == "reference" else "paper")
-
-
 def _no_face(like: Faces) -> Faces:
     """One face without locations, of the same model."""
     missing: dict[type, Any] = {np.bool_: False, np.int64: -1}
     changes: dict[str, Any] = {
-        name: np.full((1, *values.shape[1:]), missing.get(values.dtype.type, np.nan))
-        for name in (item.name for item in fields(like))
-        if isinstance(values := getattr(like, name), np.ndarray)
+        item.name: np.full((1, *values.shape[1:]), missing.get(values.dtype.type, np.nan))
+        for item in fields(like)
+        if isinstance(values := getattr(like, item.name), np.ndarray)
     }
     changes |= {"visibility": np.zeros_like(changes["visibility"]), "scores": np.zeros(1)}
     if like.regions is not None:

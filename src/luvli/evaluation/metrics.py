@@ -114,7 +114,7 @@ def compute_metrics(faces: LabelledFaces, *, resamples: int = 1000, seed: int = 
         visible_landmarks=int(faces.visible.sum()),
         failed=tuple(faces.names[i] for i in np.flatnonzero(faces.failed)),
         unmeasurable=tuple(faces.names[i] for i in np.flatnonzero(unmeasurable)),
-        missing=faces.missing,
+        missing=tuple(n for n in ("covariance", "visibility") if getattr(faces, n) is None),
         notes=(*faces.notes, *(f"Not measured: {why}" for why in problems)),
         metrics=_summaries(values, np.ones(len(faces), dtype=bool), resamples, seed),
         subsets={

@@ -16,10 +16,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic import TypeAdapter
+
 from luvli.data.sets import get_set
 from luvli.errors import unknown_choice
 from luvli.evaluation.metrics import Evaluation
-from luvli.evaluation.table import Table, best_marks, numbered
+from luvli.evaluation.table import ARROWS, Table, best_marks, numbered
 from luvli.files import PathLike
 
 AucMethod = Literal["step", "polyline"]
@@ -87,21 +89,7 @@ class PublishedTable:
 def published_tables() -> tuple[PublishedTable, ...]:
     """Every table, quoted rows only, in the order of the paper."""
     text = resources.files("luvli.evaluation").joinpath("published.json").read_text("utf-8")
-    return tuple(
-        PublishedTable(
-            number=table["number"],
-            name=table["name"],
-            part=table["part"],
-            title=table["title"],
-            note=table.get("note", ""),
-            columns=tuple(
-                TableColumn(**{**column, "also": tuple(column.get("also", ()))})
-                for column in table["columns"]
-            ),
-            rows=tuple(TableRow(row["method"], tuple(row["values"])) for row in table["rows"]),
-        )
-        for table in json.loads(text)["tables"]
-    )
+    return TypeAdapter(tuple[PublishedTable, ...]).validate_python(json.loads(text)["tables"])
 
 
 def published_table(which: str | int) -> PublishedTable:
@@ -285,7 +273,6 @@ def published_json(table: PublishedTable) -> dict[str, Any]:
 
 
 QUOTED = "Quoted from the paper, except rows marked † (measured) and ‡ (published since)."
-_ARROWS = {"lower": " ↓", "higher": " ↑", None: ""}
 
 
 def printed_tables(table: PublishedTable, widest: int = 8) -> list[Table]:
@@ -300,7 +287,7 @@ def printed_tables(table: PublishedTable, widest: int = 8) -> list[Table]:
         values = [[_number(row.values[i]) for i in indices] for row in rows]
         marks = best_marks(values, [column.better for column in columns])
         heads = [
-            f"{f'{c.group}: ' if c.group and not group else ''}{c.label}{_ARROWS[c.better]}"
+            f"{f'{c.group}: ' if c.group and not group else ''}{c.label}{ARROWS[c.better]}"
             for c in columns
         ]
         cells = [

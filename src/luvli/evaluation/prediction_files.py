@@ -43,6 +43,7 @@ from luvli.data.formats.parquet import read_face_table
 from luvli.data.formats.pts import FIRST_PIXEL
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
+from luvli.evaluation.curve import all_or_none
 from luvli.evaluation.paper_units import crop_boxes
 from luvli.evaluation.report_file import read_parquet, table_array, table_numbers, table_words
 from luvli.files import read_text, unreadable
@@ -92,34 +93,30 @@ def arrays_of_records(records: Sequence[FaceRecord], source: str) -> UnmatchedFa
     """The faces of a label file or of a data set."""
     if not records:
         raise InputError(f"{source} has no faces: is it the right file?")
-    sizes = {len(record.points) for record in records}
-    if len(sizes) > 1:
-        raise InputError(f"{source} mixes faces of {sorted(sizes)} points: score them one by one.")
-    boxes = np.stack([np.full(4, np.nan) if r.box is None else r.box for r in records])
-    lengths = [r.attributes.get("box_size") for r in records]
-    covariances = [r.covariance for r in records]
-    probabilities = [r.visibility_probability for r in records]
     return UnmatchedFaces(
         source,
-        np.stack([record.points for record in records]),
+        _one_array([record.points for record in records], source),
         unique_names(r.face_id for r in records),
-        covariance=_stacked(covariances),
-        visibility=_stacked(probabilities),
+        covariance=all_or_none(r.covariance for r in records),
+        visibility=all_or_none(r.visibility_probability for r in records),
         classes=np.stack([record.visibility for record in records]),
-        boxes=None if np.isnan(boxes).any() else boxes,
+        boxes=all_or_none(r.box for r in records),
         crop_boxes=crop_boxes(records),
         images=tuple(map(image_name, records)),
         image_ids=tuple(str(r.attributes.get("image_id", "")) for r in records),
         subsets=tuple(tuple(r.attributes.get("subsets", ())) for r in records),
-        box_size=None if None in lengths else np.array(lengths, dtype=np.float64),
+        box_size=all_or_none(r.attributes.get("box_size") for r in records),
         markup=records[0].markup,
         dataset=records[0].dataset if len({r.dataset for r in records}) == 1 else "",
         likelihood=one_likelihood(r.attributes.get("likelihood") for r in records),
     )
 
 
-def _stacked(arrays: Sequence[Any]) -> Floats | None:
-    return None if any(array is None for array in arrays) else np.stack(arrays)
+def _one_array(points: Sequence[Floats], source: str) -> Floats:
+    sizes = {len(each) for each in points}
+    if len(sizes) > 1:
+        raise InputError(f"{source} mixes faces of {sorted(sizes)} points: score them one by one.")
+    return np.stack(points)
 
 
 def one_likelihood(names: Iterable[object]) -> str | None:
@@ -235,10 +232,7 @@ def _read_folder(folder: Path, signs: bool) -> tuple[UnmatchedFaces, UnmatchedFa
 
 def _read_pts(files: Sequence[Path], folder: Path, signs: bool) -> UnmatchedFaces:
     faces = [read_pts(file, signed=signs) for file in files]
-    sizes = {len(face.points) for face in faces}
-    if len(sizes) > 1:
-        raise InputError(f"{folder} mixes files of {sorted(sizes)} points: score them one by one.")
-    points = np.stack([face.points for face in faces])
+    points = _one_array([face.points for face in faces], str(folder))
     classes = np.stack([face.visibility for face in faces])
     nowhere = (points == _NOWHERE).all(axis=2)  # is no place, even where signs are places
     points[nowhere], classes[nowhere] = np.nan, Visibility.SELF_OCCLUDED
@@ -258,11 +252,8 @@ def _read_pts(files: Sequence[Path], folder: Path, signs: bool) -> UnmatchedFace
     )
 
 
-# --- files of predictions, whose hidden landmarks keep their locations -------------------
-
-
 def _read_csv(path: Path) -> UnmatchedFaces:
-    """Rows of points, ours or another program's."""
+    """Rows of points, ours or another program's; hidden landmarks keep their location."""
     faces = _from_records(read_csv(path, hidden_points=True), path)
     missing = int(np.isnan(faces.points).all(axis=(1, 2)).sum())
     failed = (f"{path}: {missing} rows without success have no prediction.",) if missing else ()
@@ -287,9 +278,8 @@ def _read_json(path: Path) -> UnmatchedFaces:
     faces = parse_faces(path)
 
     def stacked(name: str) -> Floats | None:
-        if any(f.get(name) is None or f.get(f"{name}_trained") is False for f in faces):
-            return None
-        return np.array([face[name] for face in faces], dtype=np.float64)
+        untrained = any(face.get(f"{name}_trained") is False for face in faces)
+        return None if untrained else all_or_none(face.get(name) for face in faces)
 
     try:
         points = np.array(
@@ -297,8 +287,6 @@ def _read_json(path: Path) -> UnmatchedFaces:
         )
         covariance, visibility = stacked("covariance"), stacked("visibility")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError(
             f"{path} is not a JSON of faces with equally many points ({error}): "
             "write it with luvli predict, or convert it to csv or npz."

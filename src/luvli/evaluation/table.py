@@ -12,6 +12,8 @@ from typing import Literal
 from luvli.evaluation.bootstrap import Interval
 from luvli.files import one_line
 
+ARROWS = {"lower": " ↓", "higher": " ↑", None: ""}
+"""behind the name of a column or metric: which way is better"""
 NAMES_SHOWN = 20
 _NOTE = "* best, ' second best of its column."
 
