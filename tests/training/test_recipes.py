@@ -191,7 +191,8 @@ def test_the_documentation_lists_every_experiment() -> None:
 
 
 def test_recipes_in_the_documentation_are_valid(tmp_path: Path) -> None:
-    page = (FOLDER.parent / "docs/train-your-own.md").read_text(encoding="utf-8")
+    pages = ("train-your-own.md", "howto/training-options.md")
+    page = "".join((FOLDER.parent / "docs" / name).read_text(encoding="utf-8") for name in pages)
     blocks = [block for block in page.split("```") if block.startswith("yaml\nextends:")]
     assert blocks
     for block in blocks:
