@@ -95,4 +95,4 @@ def test_a_researcher_who_follows_the_page_gets_every_table_and_figure(
     for number in (3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13):
         printed = luvli("paper", "table", number, "--reports", "reports").output
         assert "†" in printed, f"table {number} has no row of ours"
-    assert len(list(Path("figures").iterdir())) == 16
+    assert len(list(Path("figures").iterdir())) == 15
