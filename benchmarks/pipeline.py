@@ -28,12 +28,10 @@ from throughput import HEADER, folder_rows, video_rows
 
 from luvli.cli.demo import PHOTOGRAPH
 from luvli.cli.tables import print_table
-from luvli.faces import Faces
 from luvli.image import read_image
 from luvli.image.photograph import Photograph
 from luvli.image.read import ImageArray
 from luvli.image.write import write_image
-from luvli.network.backend import INPUT
 from luvli.prediction import refine
 from luvli.prediction.parts import Row
 from luvli.prediction.predictor import Predictor, load
@@ -80,9 +78,9 @@ def stages(predictor: Predictor, image: ImageArray, others: Works) -> Works:
     size = predictor.info.config.input_size
     ready = np.stack([refine.inner(pixels, size) for pixels in face.pixels])
     session = predictor.backend.session  # type: ignore[attr-defined]
+    inputs = face.windows.inputs(ready)
     boxes = face.boxes[:1]
-    trust, found = predictor.info.trust, predictor.predict(image)[:1]
-    many = Faces.concatenate([found] * 32)
+    faces = predictor.predict(image)[:1]
 
     photograph = Photograph(image)
 
@@ -93,11 +91,9 @@ def stages(predictor: Predictor, image: ImageArray, others: Works) -> Works:
         "image to faces": lambda: predictor.predict(image),
         "detector": lambda: predictor.detect(image),
         "landmark stage": landmarks,
-        "bare session call": lambda: session.run(None, {INPUT: ready}),
+        "bare session call": lambda: session.run(None, inputs),
         "of it: crop": lambda: predictor.preprocess(photograph, boxes),
-        "confidence of one face": lambda: trust.assess(found) if trust else None,
-        "confidence of 32 faces": lambda: trust.assess(many) if trust else None,
-        "line of results": lambda: json_record(Row("image.jpg", found[:1])),
+        "line of results": lambda: json_record(Row("image.jpg", faces)),
         # Last, with other people's: what comes right after them pays for the memory that they gave
         # back to the system, and would not be compared with the next on equal terms.
         "detector, OpenCV's, 320 and 640 pixels": opencv_detector(image),

@@ -62,7 +62,7 @@ def unseen_faces(
     for name, folder in sets.items():
         if not (root / folder).is_dir():
             continue
-        faces = load_set(name, root / folder, skip_bad=True).records
+        faces = list(load_set(name, root / folder, skip_bad=True).records)
         for each, source in recipe.data.sources.items():
             if source.set == name:
                 plain = source.model_copy(update=PUBLISHED)

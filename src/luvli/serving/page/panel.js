@@ -5,6 +5,8 @@ import { byDoubt, doubt, doubtColour, ellipse, faceSize, isDoubtful, isOccluded,
 const LEAST = 6;
 
 export const percent = (value, digits = 0) => `${(100 * value).toFixed(digits)} %`;
+/** A probability that is never certain. */
+export const confidenceText = (value) => (value > 0.99 ? "> 99 %" : percent(value));
 export const nameOf = (model, j) => model.names?.[j] || `landmark ${j}`;
 
 /** An element with attributes, properties and children. */
@@ -23,7 +25,7 @@ export function renderFaces(root, faces, chosen, choose) {
   root.hidden = faces.length < 2;
   root.replaceChildren(
     ...faces.map((face, number) => {
-      const words = isDoubtful(face) ? "check" : typeof face.confidence === "number" ? percent(face.confidence) : percent(face.score);
+      const words = isDoubtful(face) ? "check" : typeof face.confidence === "number" ? confidenceText(face.confidence) : percent(face.score);
       const button = make("button", { type: "button", className: "face-chip" }, `Face ${number + 1}`, make("small", {}, words));
       button.setAttribute("aria-pressed", String(number === chosen));
       button.classList.toggle("doubtful", isDoubtful(face));
@@ -56,7 +58,7 @@ export function renderSummary(root, face) {
   root.replaceChildren(
     make("div", { className: "card-head" },
       make("h2", {}, known ? "Confidence" : "Detection"),
-      make("span", { className: "big" }, percent(value))),
+      make("span", { className: "big" }, known ? confidenceText(value) : percent(value))),
     meter,
     ...(doubtful ? [make("p", { className: "flag" }, "This alignment probably failed. Look at it before you use it.")] : []),
     make("dl", { className: "facts" },
