@@ -137,6 +137,7 @@ def test_show_statistics(luvli: Luvli, folder: Path, tmp_path: Path) -> None:
     assert np.nanmax(np.abs(mean_shape(faces.records) - schematic)) < 0.1
 
 
+@pytest.mark.filterwarnings("default::luvli.errors.LuvliWarning")
 def test_show_goes_on_only_with_skip_bad(luvli: Luvli, folder: Path, tmp_path: Path) -> None:
     (folder / "face3.jpg").unlink()
     out = tmp_path / "sheet.png"

@@ -92,9 +92,9 @@ def test_other_files_are_one_sentence(luvli, tmp_path, content):
 
 
 def test_the_figure_is_drawn_and_its_table_printed(luvli, tmp_path, scene):
-    from luvli.evaluation.report_file import write_parquet
+    from luvli.evaluation.report_file import write_predictions
 
-    write_parquet(tmp_path / "p.parquet", scene[0])
+    write_predictions(tmp_path / "p.parquet", scene[0])
     order = ("paper", "figure", "human", "--predictions", tmp_path / "p.parquet")
     done = luvli(*order, "--annotators", tmp_path / "people.json", "--out", tmp_path / "h.png")
     assert done.exit_code == 0, done.output

@@ -13,7 +13,7 @@ from luvli.data.formats import write_csv, write_json, write_pts
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError
 from luvli.evaluation.match import read_faces
-from luvli.evaluation.report_file import write_parquet
+from luvli.evaluation.report_file import write_predictions
 
 
 def records(faces, order=None):
@@ -195,7 +195,7 @@ def test_pts_folders_on_both_sides(tmp_path, faces):
 
 
 def test_parquet_alone_and_against_other_truth(tmp_path, faces, truth_json):
-    write_parquet(tmp_path / "p.parquet", faces)
+    write_predictions(tmp_path / "p.parquet", faces)
     same(read_faces(tmp_path / "p.parquet", method="again"), faces)
     assert read_faces(tmp_path / "p.parquet", method="again").method == "again"
     result = read_faces(tmp_path / "p.parquet", truth_json)
@@ -205,7 +205,7 @@ def test_parquet_alone_and_against_other_truth(tmp_path, faces, truth_json):
 
 @pytest.mark.parametrize("column", ["points", "truth", "covariance", "visibility_class"])
 def test_rows_of_a_report_that_do_not_fit_together_are_one_sentence(tmp_path, faces, column):
-    write_parquet(tmp_path / "p.parquet", faces)
+    write_predictions(tmp_path / "p.parquet", faces)
     table = pyarrow.parquet.read_table(tmp_path / "p.parquet")
     rows = table[column].to_pylist()
     rows[1], rows[2] = rows[1][:-4], rows[2] + rows[1][-4:]  # as many values as before

@@ -14,7 +14,7 @@ from luvli.evaluation import accuracy, registry, uncertainty
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.metrics import Evaluation, compute_metrics
 from luvli.evaluation.report import report_sections, value_table
-from luvli.evaluation.report_file import read_parquet, write_parquet
+from luvli.evaluation.report_file import read_parquet, write_predictions
 from luvli.faces import FaceLandmarks, Faces
 
 
@@ -192,7 +192,7 @@ def test_parquet_keeps_everything(tmp_path, faces):
         faces, label_boxes=np.tile([0.0, 0, 9, 9], (len(faces), 1)), notes=("one", "two"),
         lengths={"box_size": np.arange(1.0, len(faces) + 1)}, images=("a.jpg",) * len(faces),
     )  # fmt: skip
-    write_parquet(tmp_path / "p.parquet", full)
+    write_predictions(tmp_path / "p.parquet", full)
     back = read_parquet(tmp_path / "p.parquet")
     for name in ("points", "labels", "label_visibility", "covariance", "visibility",
                  "label_boxes", "paper_pixel"):  # fmt: skip
@@ -202,7 +202,7 @@ def test_parquet_keeps_everything(tmp_path, faces):
     assert np.array_equal(back.subsets["odd"], full.subsets["odd"])
     assert np.array_equal(back.lengths["box_size"], full.lengths["box_size"])
     bare = changed(full, covariance=None, visibility=None, paper_pixel=None, subsets={})
-    write_parquet(tmp_path / "p.parquet", bare)
+    write_predictions(tmp_path / "p.parquet", bare)
     back = read_parquet(tmp_path / "p.parquet")
     assert back.covariance is None and np.array_equal(back.points, bare.points)
 
@@ -211,7 +211,7 @@ def test_parquet_keeps_everything(tmp_path, faces):
 def test_broken_parquet_is_one_sentence(tmp_path, content):
     path = tmp_path / "p.parquet"
     path.write_bytes(content)
-    with pytest.raises(InputError, match="not a readable parquet file"):
+    with pytest.raises(InputError, match="not a readable Parquet file"):
         read_parquet(path)
 
 
@@ -220,7 +220,7 @@ def test_broken_parquet_is_one_sentence(tmp_path, content):
 def test_columns_of_other_types_are_one_sentence(luvli, tmp_path, make_faces, column, kind):
     arrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
-    write_parquet(tmp_path / "p.parquet", make_faces(2))
+    write_predictions(tmp_path / "p.parquet", make_faces(2))
     table = parquet.read_table(tmp_path / "p.parquet")
     values = {
         "words": ["a", "b"], "numbers": [1, 2], "structs": [{"a": 1}, {"a": 2}],

@@ -85,7 +85,7 @@ def test_confidence_reaches_the_metrics(tmp_path) -> None:
     from luvli.evaluation.labelled_faces import LabelledFaces
     from luvli.evaluation.metrics import compute_metrics
     from luvli.evaluation.report import value_table
-    from luvli.evaluation.report_file import read_parquet, write_parquet
+    from luvli.evaluation.report_file import read_parquet, write_predictions
 
     truth = np.random.default_rng(0).uniform(0, 100, (4, 6, 2))
     truth[:, 0], truth[:, 1] = 0.0, 100.0  # every box has a size of 100
@@ -102,7 +102,7 @@ def test_confidence_reaches_the_metrics(tmp_path) -> None:
     assert found.value("confidence_calibration_error") == pytest.approx(expected)
     assert found.value("expected_error_gain_share") == pytest.approx(1.0)
     assert found.value("expected_error") == pytest.approx(8.25)
-    write_parquet(tmp_path / "p.parquet", faces)
+    write_predictions(tmp_path / "p.parquet", faces)
     again = read_parquet(tmp_path / "p.parquet")
     assert again.faces.confidence.tolist() == faces.faces.confidence.tolist()
     rows = {row[0]: row[1] for row in value_table(compute_metrics(again, resamples=10)).rows}

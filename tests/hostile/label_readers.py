@@ -118,12 +118,12 @@ def _write_predicted(format: str) -> Callable[[Path], None]:
 def _write_report(path: Path) -> None:
     from luvli.data.formats import write_labels
     from luvli.evaluation.match import read_faces
-    from luvli.evaluation.report_file import write_parquet
+    from luvli.evaluation.report_file import write_predictions
 
     _write_predicted("json")(path.with_name("for-report.json"))
     write_labels(path.with_name("for-report-truth.json"), records(), "json")
     faces = read_faces(path.with_name("for-report.json"), path.with_name("for-report-truth.json"))
-    write_parquet(path, faces)
+    write_predictions(path, faces)
 
 
 def _write_published_list(path: Path) -> None:

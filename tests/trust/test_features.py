@@ -14,7 +14,7 @@ from luvli.markup import get_markup
 from luvli.models import find_model
 from luvli.prediction.predictor import load
 from luvli.trust.failure_model import FailureModel, sigmoid
-from luvli.trust.features import FEATURES, best_rotation, feature_table, normalised, pose_classes
+from luvli.trust.features import FEATURES, best_rotation, feature_table, normalised, predicted_poses
 from luvli.trust.trust import Trust
 
 
@@ -88,8 +88,8 @@ def test_poses_of_other_points_are_by_hidden_ones() -> None:
     visibility = np.repeat([[0.99], [0.85], [0.5]], 20, axis=1)
     points = rng.normal(size=(3, 20, 2))
     some = Faces(points, np.tile(np.eye(2), (3, 20, 1, 1)), visibility, markup="mine20")
-    assert pose_classes(some).tolist() == ["frontal", "half-profile", "profile"]
-    assert set(pose_classes(replace(some, visibility_trained=False))) == {"all"}
+    assert predicted_poses(some).tolist() == ["frontal", "half-profile", "profile"]
+    assert set(predicted_poses(replace(some, visibility_trained=False))) == {"all"}
 
 
 def test_unknown_features_are_refused(trust: Trust) -> None:

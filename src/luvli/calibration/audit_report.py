@@ -50,7 +50,9 @@ def write_suspects(path: PathLike, listed: Sequence[Listed]) -> None:
             )
 
 
-def write_page(path: PathLike, title: str, listed: Sequence[Listed], fail_above: float) -> None:
+def write_audit_page(
+    path: PathLike, title: str, listed: Sequence[Listed], fail_above: float
+) -> None:
     """One HTML file with the images inside; labels are green, predictions yellow. What is wrong
     with a label is said of those whose suspicion is at least `fail_above`."""
     wrong = sum(item.suspect.suspicion >= fail_above for item in listed)

@@ -50,7 +50,7 @@ from luvli.network.calibration import Calibration
 from luvli.network.config import NetworkConfig
 from luvli.network.model_info import ModelInfo
 from luvli.progress import Track
-from luvli.trust.features import feature_table, pose_classes
+from luvli.trust.features import feature_table, predicted_poses
 from luvli.trust.trust import Trust
 
 FIT_SHARE = 0.5
@@ -197,7 +197,9 @@ def fit_trust(
     )
     trust = Trust(
         failure_model=failure_model,
-        conformal=conformalize(plain.radii(), landmark_groups(config), pose_classes(plain.faces)),
+        conformal=conformalize(
+            plain.radii(), landmark_groups(config), predicted_poses(plain.faces)
+        ),
         triage=triage,
         reference=fit_reference(table[held.plain]),
         training_photographs=training_photographs,
@@ -263,7 +265,7 @@ def check_faces(measured: MeasuredFaces, config: NetworkConfig) -> None:
             f"{MIN_FACES - len(plain)} more, of photographs that the model was not trained on."
         )
     hidden = ~np.isfinite(plain.labels).all(axis=2)
-    profile = pose_classes(plain.faces) == "profile"
+    profile = predicted_poses(plain.faces) == "profile"
     if config.visibility_trained and not hidden.any() and profile.mean() > MAX_PROFILES:
         raise InputError(
             f"the labels have no visibility, but {int(profile.sum())} of {len(plain)} faces are "

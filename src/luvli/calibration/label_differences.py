@@ -15,7 +15,7 @@ from luvli.data.record import Visibility
 from luvli.faces import Faces
 from luvli.markup import get_markup, is_markup
 from luvli.network.calibration import face_area
-from luvli.trust.features import pose_classes
+from luvli.trust.features import predicted_poses
 
 MIN_FACES = 50
 """faces from which what is usual in a set can be estimated"""
@@ -41,7 +41,7 @@ class UsualDifferences:
     @classmethod
     def of(cls, batch: LabelBatch, difference: Floats) -> UsualDifferences:
         """From `difference` (m, k, 2) in parts of the box, NaN where a landmark has no label."""
-        poses = pose_classes(batch.faces)
+        poses = predicted_poses(batch.faces)
         by_pose = {}
         for pose in ("all", *np.unique(poses).tolist()):
             part = difference if pose == "all" else difference[poses == pose]
@@ -59,7 +59,7 @@ class UsualDifferences:
 
     def for_faces(self, faces: Faces) -> tuple[Floats, Floats]:
         """(m, k, 2) and (m, k): what is usual for each of these faces."""
-        rows = [self.by_pose.get(pose, self.by_pose["all"]) for pose in pose_classes(faces)]
+        rows = [self.by_pose.get(pose, self.by_pose["all"]) for pose in predicted_poses(faces)]
         return np.stack([middle for middle, _ in rows]), np.stack([away for _, away in rows])
 
 

@@ -52,7 +52,7 @@ def audit(
     """
     from luvli.calibration.audit import ERROR_KINDS, check_kinds
     from luvli.calibration.audit import audit as audit_labels
-    from luvli.calibration.audit_report import write_page, write_suspects
+    from luvli.calibration.audit_report import write_audit_page, write_suspects
     from luvli.calibration.label_batches import has_labels, parquet_sources
 
     kinds = check_kinds(kind or ERROR_KINDS)
@@ -70,7 +70,7 @@ def audit(
     write_suspects(table, result.listed)
     audited = result.labels - result.without_face
     title = f"{name}: the {min(_SHOWN, audited)} most suspicious of {audited:,} labels"
-    write_page(page, title, result.listed[:_SHOWN], fail_above)
+    write_audit_page(page, title, result.listed[:_SHOWN], fail_above)
     wrong = [[kind, f"{result.wrong[kind]:,}"] for kind in kinds]
     print_table(["probably wrong", "labels"], [*wrong, ["all", f"{sum(result.wrong.values()):,}"]])
     if result.without_face:

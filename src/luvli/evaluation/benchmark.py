@@ -20,7 +20,7 @@ from luvli.evaluation.compare import StoredReport, comparison_tables
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.methods import NamedMethod
 from luvli.evaluation.metrics import Evaluation, compute_metrics
-from luvli.evaluation.page import Part, Picture, png, write_page
+from luvli.evaluation.page import PagePart, Picture, png, write_page
 from luvli.evaluation.plot_style import PlotOptions, colour, new_figure, plain
 from luvli.evaluation.plots import draw_plot
 from luvli.evaluation.registry import get_metric
@@ -156,7 +156,7 @@ def write_benchmark(
     folder: PathLike, results: Sequence[MethodResult], normalizer: str = "interocular"
 ) -> None:
     """`benchmark.html`, `benchmark.md`, `benchmark.json`, `ced.png` and `speed.png` in `folder`."""
-    parts: list[Part] = [benchmark_table(results, normalizer)]
+    parts: list[PagePart] = [benchmark_table(results, normalizer)]
     if len(results) > 1:
         reports = [StoredReport(result.metrics, result.faces) for result in results]
         parts += comparison_tables(reports, normalizer)[1:]

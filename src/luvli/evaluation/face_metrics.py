@@ -119,19 +119,19 @@ def errors_by(faces: LabelledFaces, by: str) -> dict[str, Pooled]:
 # --- uncertainty -------------------------------------------------------------------------
 
 
-def radii(faces: LabelledFaces) -> Floats:
+def face_radii(faces: LabelledFaces) -> Floats:
     """(n, k) Mahalanobis distances of the labels; NaN where unusable."""
     return uncertainty.radii(*faces.distribution)
 
 
 def inside(faces: LabelledFaces, level: float) -> Floats:
     """(n, k) 1 where the label lies inside the ellipse of this probability, NaN if unusable."""
-    radius = radii(faces)
+    radius = face_radii(faces)
     limit = float(family(faces.faces.likelihood).radius_quantile(level))
     return np.where(np.isnan(radius), np.nan, radius <= limit)
 
 
-def coverage(faces: LabelledFaces, level: float) -> Pooled:
+def coverage_at(faces: LabelledFaces, level: float) -> Pooled:
     """Percent of the labels inside the ellipses of this probability."""
     return Pooled.of(inside(faces, level), 100.0)
 
@@ -165,7 +165,7 @@ def nll_by_density(faces: LabelledFaces) -> dict[str, Pooled]:
     return {name: nll(faces, faces.box_size, name) for name in names}
 
 
-def residual_bins(
+def face_residual_bins(
     faces: LabelledFaces, per_bin: int = PER_BIN[0], published: bool = False
 ) -> dict[str, Curve]:
     """Figure 4: see `uncertainty.residual_bins`; lengths in box sizes."""
@@ -175,11 +175,13 @@ def residual_bins(
     )  # fmt: skip
 
 
-def pearson(faces: LabelledFaces, per_bin: int, published: bool = False) -> dict[str, float]:
-    return {k: bins.value for k, bins in residual_bins(faces, per_bin, published).items()}
+def binned_pearson(faces: LabelledFaces, per_bin: int, published: bool = False) -> dict[str, float]:
+    return {k: bins.value for k, bins in face_residual_bins(faces, per_bin, published).items()}
 
 
-def whitened_kl(faces: LabelledFaces, method: Literal["cells", "published"] = "cells") -> float:
+def face_whitened_kl(
+    faces: LabelledFaces, method: Literal["cells", "published"] = "cells"
+) -> float:
     """Figure 7: see `uncertainty.whitened_kl`."""
     z = uncertainty.whitened(*faces.distribution)
     return uncertainty.whitened_kl(z, faces.faces.likelihood, method=method)
@@ -200,7 +202,7 @@ def lengths(faces: LabelledFaces) -> Floats:
 
 def width(faces: LabelledFaces, level: float) -> float:
     """See `distribution_scores.width_at_coverage`."""
-    return distribution_scores.width_at_coverage(radii(faces), lengths(faces), level)
+    return distribution_scores.width_at_coverage(face_radii(faces), lengths(faces), level)
 
 
 def short_axes(faces: LabelledFaces) -> Floats:
@@ -231,7 +233,7 @@ def aurc(faces: LabelledFaces, of: str, best: bool = False) -> float:
     return selective.risk_coverage(risk, risk if best else spread).value
 
 
-def failure_auroc(faces: LabelledFaces, of: str) -> dict[str, float]:
+def error_auroc(faces: LabelledFaces, of: str) -> dict[str, float]:
     pair = _risk(faces, of)
     return {f"{c} %": selective.failure_auroc(*pair, c) for c in CUTOFFS}
 

@@ -27,8 +27,8 @@ from luvli.data.formats.mediapipe import CAVEAT, mesh_to_ibug68
 from luvli.errors import InputError, brief
 from luvli.faces import FaceLandmarks
 
-Prediction = FaceLandmarks | Floats | None
-Method = Callable[[NDArray[np.uint8], Floats], Prediction]
+MethodPrediction = FaceLandmarks | Floats | None
+Method = Callable[[NDArray[np.uint8], Floats], MethodPrediction]
 Started = TypeVar("Started")
 
 
@@ -63,7 +63,7 @@ def _model(what: str) -> NamedMethod:
 
     predictor = load(what)
 
-    def run(image: NDArray[np.uint8], box: Floats) -> Prediction:
+    def run(image: NDArray[np.uint8], box: Floats) -> MethodPrediction:
         return predictor.predict(image, boxes=[list(map(float, box))])[0]
 
     return NamedMethod(predictor.info.name, run)
@@ -90,7 +90,7 @@ def _plug_in(module: str, function: str) -> NamedMethod:
 def _guarded(name: str, run: Method) -> Method:
     """The method, with one sentence for whatever another program raises."""
 
-    def guarded(image: NDArray[np.uint8], box: Floats) -> Prediction:
+    def guarded(image: NDArray[np.uint8], box: Floats) -> MethodPrediction:
         try:
             return run(image, box)
         except Exception as error:
@@ -128,7 +128,7 @@ def _dlib(path: str) -> NamedMethod:
         raise InputError("name dlib's shape predictor: dlib:shape_predictor_68_face_landmarks.dat")
     predictor = _started("dlib", lambda: dlib.shape_predictor(path), f"{path} is no model of it")
 
-    def run(image: NDArray[np.uint8], box: Floats) -> Prediction:
+    def run(image: NDArray[np.uint8], box: Floats) -> MethodPrediction:
         x0, y0, x1, y1 = (round(float(edge)) for edge in _detector_like(box))
         shape = predictor(image, dlib.rectangle(x0, y0, x1, y1))
         return np.array([(part.x, part.y) for part in shape.parts()], dtype=np.float64)
@@ -168,7 +168,7 @@ def _mediapipe(path: str) -> NamedMethod:
         f"{path} is no model of it",
     )
 
-    def run(image: NDArray[np.uint8], box: Floats) -> Prediction:
+    def run(image: NDArray[np.uint8], box: Floats) -> MethodPrediction:
         left, top, part = _window(image, box, 1.8)
         frame = mediapipe.Image(
             image_format=mediapipe.ImageFormat.SRGB, data=np.ascontiguousarray(part)
@@ -207,7 +207,7 @@ def _face_alignment() -> NamedMethod:
         "it downloads its weights when it is first used",
     )
 
-    def run(image: NDArray[np.uint8], box: Floats) -> Prediction:
+    def run(image: NDArray[np.uint8], box: Floats) -> MethodPrediction:
         found = network.get_landmarks(image, detected_faces=[[*map(float, box), 1.0]])
         return None if not found else np.asarray(found[0], dtype=np.float64)
 

@@ -23,7 +23,7 @@ class Picture(NamedTuple):
     png: bytes
 
 
-Part = str | Table | Picture
+PagePart = str | Table | Picture
 """a sentence, a heading ("## Accuracy"), a table or a picture"""
 
 _CSS = """
@@ -48,7 +48,7 @@ def png(figure: Figure) -> bytes:
     return stream.getvalue()
 
 
-def write_page(folder: PathLike, name: str, title: str, parts: Sequence[Part]) -> None:
+def write_page(folder: PathLike, name: str, title: str, parts: Sequence[PagePart]) -> None:
     """`name`.html, which needs no other file, and `name`.md."""
     headings = [part[3:] for part in parts if isinstance(part, str) and part.startswith("## ")]
     links = " ".join(f'<a href="#{escape(each)}">{escape(each)}</a>' for each in headings)
@@ -65,7 +65,7 @@ def write_page(folder: PathLike, name: str, title: str, parts: Sequence[Part]) -
     write_text(Path(folder) / f"{name}.html", html)
 
 
-def _html(part: Part) -> str:
+def _html(part: PagePart) -> str:
     if isinstance(part, Table):
         return part.html()
     if isinstance(part, Picture):

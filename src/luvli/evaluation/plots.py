@@ -194,7 +194,7 @@ def _risk(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
 def _coverage(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
     curves = {}
     for faces in sets:
-        curve = uncertainty.coverage_curve(face_metrics.radii(faces), faces.faces.likelihood)
+        curve = uncertainty.coverage_curve(face_metrics.face_radii(faces), faces.faces.likelihood)
         name = f"{faces.method}: calibration error {curve.value:.3f}"
         curves[name] = Curve(curve.x * 100, curve.y * 100)
     figure = plot_curves(
@@ -210,7 +210,7 @@ def _coverage(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
 
 
 def _residuals(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
-    bins = face_metrics.residual_bins(sets[0], options.per_bin, options.published)
+    bins = face_metrics.face_residual_bins(sets[0], options.per_bin, options.published)
     titles = ("variance of x", "variance of y", "covariance of x, y")
     with new_figure(1, 3, (3.7, 3.5)) as (figure, axes):
         for axis, title, (entry, curve) in zip(axes, titles, bins.items(), strict=True):
@@ -280,8 +280,8 @@ def _whitened(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
         corner.legend(*top.get_legend_handles_labels(), loc="center", handlelength=1.2)
         outside = float(np.mean(np.abs(z).max(axis=1) > REACH)) if len(z) else 0.0
         figure.suptitle(
-            f"KL divergence {face_metrics.whitened_kl(sets[0]):.4f} nats; {len(z):,} landmarks, "
-            f"{outside * 100:.1f} % outside",
+            f"KL divergence {face_metrics.face_whitened_kl(sets[0]):.4f} nats; "
+            f"{len(z):,} landmarks, {outside * 100:.1f} % outside",
             fontsize=10,
         )
     return figure

@@ -12,11 +12,11 @@ from luvli.evaluation.accuracy import FAILED_NME
 from luvli.evaluation.bootstrap import Interval
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.metrics import Evaluation, compute_metrics
-from luvli.evaluation.page import Part, Picture, png, write_page
+from luvli.evaluation.page import PagePart, Picture, png, write_page
 from luvli.evaluation.paper_tables import tables_beside_paper
 from luvli.evaluation.plot_style import PlotOptions
 from luvli.evaluation.registry import METRICS, NORMALIZERS, SECTIONS, get_metric, quoted
-from luvli.evaluation.report_file import write_parquet
+from luvli.evaluation.report_file import write_predictions
 from luvli.evaluation.table import Table, interval, listed_names
 from luvli.files import PathLike, write_text
 from luvli.likelihood import MissingMethod
@@ -42,12 +42,12 @@ def write_report(
     if target.exists() and not target.is_dir():
         raise InputError(f"{target} is a file: name a folder for the report.")
     evaluation = compute_metrics(faces, resamples=resamples, seed=seed)
-    parts: list[Part] = [summary(evaluation), *evaluation.notes]
+    parts: list[PagePart] = [summary(evaluation), *evaluation.notes]
     applicable = plots.applicable_plots(faces)
     for title, tables in report_sections(evaluation).items():
         names = [name for name in _PLOTS.get(title, ()) if name in applicable]
         parts += [f"## {title}", *tables, *pictures(names, [faces])]
-    write_parquet(target / "predictions.parquet", faces)
+    write_predictions(target / "predictions.parquet", faces)
     write_page(target, "report", heading(evaluation), parts)
     write_text(target / "metrics.json", evaluation.to_json())
     return evaluation

@@ -20,7 +20,7 @@ _LISTS: dict[str, tuple[int, ...]] = {
 """columns of flat lists, and the shape of what they hold"""
 
 
-def write_parquet(path: PathLike, faces: LabelledFaces) -> None:
+def write_predictions(path: PathLike, faces: LabelledFaces) -> None:
     """One row for each face: the columns of predicted faces, and the labels beside them."""
     arrow = require("pyarrow", "evaluate")
     parquet = require("pyarrow.parquet", "evaluate")
@@ -58,7 +58,7 @@ def write_parquet(path: PathLike, faces: LabelledFaces) -> None:
 
 
 def read_parquet(path: PathLike) -> LabelledFaces:
-    """The inverse of `write_parquet`."""
+    """The inverse of `write_predictions`."""
     table = read_face_table(path)
     names = set(table.column_names)
     absent = {"face_id", "image", "truth", "visibility_class"} - names

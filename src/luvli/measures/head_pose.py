@@ -134,7 +134,7 @@ def pose_class(points: ArrayLike) -> PoseClass:
     >>> pose_class(get_markup("ibug68").schematic)
     'frontal'
     """
-    name: PoseClass = pose_classes(np.asarray(points, dtype=np.float64)[None])[0]
+    name: PoseClass = pose_classes(np.asarray(points, dtype=np.float64)[None])[0].item()
     return name
 
 

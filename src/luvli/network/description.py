@@ -55,7 +55,7 @@ class CropRule(_Part):
     """`pixel-centre`: x' = (x - cx) S / side + (S - 1) / 2, and so for y"""
 
 
-class Detector(_Part):
+class DetectorUsed(_Part):
     """Whose boxes the model was trained with."""
 
     name: str
@@ -83,7 +83,7 @@ class Description(_Part):
     inputs: dict[str, Tensor]
     outputs: dict[str, Tensor]
     crop: CropRule
-    detector: Detector
+    detector: DetectorUsed
     likelihood: str
     """distribution of a landmark around its point"""
     radii: dict[str, float]
@@ -113,7 +113,7 @@ def describe(info: ModelInfo) -> Description:
         inputs={name: _tensor(name, *about) for name, about in inputs.items()},
         outputs={name: _tensor(name, *about) for name, about in outputs.items()},
         crop=CropRule(size=config.input_size, enlarge=info.enlarge, convention=config.crop),
-        detector=Detector(name=info.detector, box_map=box_map(info.detector).tolist()),
+        detector=DetectorUsed(name=info.detector, box_map=box_map(info.detector).tolist()),
         likelihood=info.likelihood,
         radii={str(level): round(float(quantile(level)), 6) for level in LEVELS},
         covariance_trained=config.covariance_trained,

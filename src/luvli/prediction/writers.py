@@ -43,7 +43,7 @@ CARRIED = "source_"
 AT_A_TIME = 1000
 """rows of a Parquet row group"""
 
-Rows = Iterable[Row]
+ResultRows = Iterable[Row]
 
 
 def check_format(name: str) -> None:
@@ -54,12 +54,14 @@ def check_format(name: str) -> None:
         require("pyarrow", "scale")
 
 
-def write_rows_of(path: PathLike, rows: Rows, format: str, measures: bool = False) -> Iterator[Row]:
+def write_rows_of(
+    path: PathLike, rows: ResultRows, format: str, measures: bool = False
+) -> Iterator[Row]:
     """The same rows, which are meanwhile written to a file of any format but pts and parts."""
     return WRITERS[format](Path(path), rows, measures)
 
 
-def write_results(path: PathLike, rows: Rows, format: str, measures: bool = False) -> None:
+def write_results(path: PathLike, rows: ResultRows, format: str, measures: bool = False) -> None:
     """Write all rows to one file, rounded, whole or not at all."""
     check_format(format)
     fewer_digits = (row._replace(faces=rounded(row.faces, measures)) for row in rows)
@@ -114,7 +116,7 @@ def text_file(path: Path) -> Iterator[TextIO]:
         yield stream
 
 
-def write_json(path: Path, rows: Rows, measures: bool) -> Iterator[Row]:
+def json_file(path: Path, rows: ResultRows, measures: bool) -> Iterator[Row]:
     """Our JSON; images without a face are listed, and the sentences about those that failed."""
     from pydantic_core import to_json
 
@@ -144,7 +146,7 @@ def write_json(path: Path, rows: Rows, measures: bool) -> Iterator[Row]:
         stream.write("\n]" + ("," + json.dumps(lists)[1:-1] if lists else "") + "}\n")
 
 
-def write_csv(path: Path, rows: Rows, measures: bool) -> Iterator[Row]:
+def csv_file(path: Path, rows: ResultRows, measures: bool) -> Iterator[Row]:
     """Our CSV. An image without a face has a row, at the end, with its name and nothing else."""
     without: list[str] = []
     header: list[str] = []
@@ -192,7 +194,7 @@ def row_fields(row: Row) -> dict[str, Any]:
             "height": height}  # fmt: skip
 
 
-def write_coco(path: Path, rows: Rows, measures: bool) -> Iterator[Row]:
+def coco_file(path: Path, rows: ResultRows, measures: bool) -> Iterator[Row]:
     """COCO keypoints, of images with their width and height; images without a face are listed."""
     images: list[str] = []
     categories: list[dict[str, Any]] = []
@@ -238,7 +240,7 @@ def record(face: FaceLandmarks, row: Row, measures: bool = False) -> FaceRecord:
     return FaceRecord.from_landmarks(face, Path(row.image), attributes=attributes)
 
 
-def write_parquet(path: Path, rows: Rows, measures: bool) -> Iterator[Row]:
+def parquet_file(path: Path, rows: ResultRows, measures: bool) -> Iterator[Row]:
     """One Parquet file with all rows."""
     parquet = require("pyarrow.parquet", "scale")
     source = iter(rows)
@@ -321,9 +323,9 @@ def write_pts_files(stem: Path, faces: Faces) -> None:
         write_pts(stem.with_name(f"{stem.name}{end}.pts"), face.points, classes)
 
 
-WRITERS: dict[str, Callable[[Path, Rows, bool], Iterator[Row]]] = {
-    "json": write_json,
-    "csv": write_csv,
-    "coco": write_coco,
-    "parquet": write_parquet,
+WRITERS: dict[str, Callable[[Path, ResultRows, bool], Iterator[Row]]] = {
+    "json": json_file,
+    "csv": csv_file,
+    "coco": coco_file,
+    "parquet": parquet_file,
 }

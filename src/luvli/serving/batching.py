@@ -14,10 +14,10 @@ from concurrent.futures import Executor
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
-Output = TypeVar("Output")
+Answered = TypeVar("Answered")
 
 
-class Batcher(Generic[Item, Output]):
+class Batcher(Generic[Item, Answered]):
     """Collects the items of concurrent callers for a function of many items.
 
     Belongs to one event loop. `function` runs in `thread`, an executor with one thread.
@@ -25,7 +25,7 @@ class Batcher(Generic[Item, Output]):
 
     def __init__(
         self,
-        function: Callable[[list[Item]], Sequence[Output]],
+        function: Callable[[list[Item]], Sequence[Answered]],
         thread: Executor,
         max_batch: int,
         max_wait: float,
@@ -35,10 +35,10 @@ class Batcher(Generic[Item, Output]):
         self._max_batch = max_batch
         self._max_wait = max_wait
         self._expected = 0
-        self._queue: asyncio.Queue[tuple[Item, asyncio.Future[Output]]] = asyncio.Queue()
+        self._queue: asyncio.Queue[tuple[Item, asyncio.Future[Answered]]] = asyncio.Queue()
         self._worker: asyncio.Task[None] | None = None
 
-    async def __call__(self, preparing: Awaitable[Item]) -> Output:
+    async def __call__(self, preparing: Awaitable[Item]) -> Answered:
         """The output of the item that `preparing` gives; that of a cancelled caller is skipped."""
         loop = asyncio.get_running_loop()
         self._worker = self._worker or loop.create_task(self._work())
@@ -47,7 +47,7 @@ class Batcher(Generic[Item, Output]):
             item = await preparing
         finally:
             self._expected -= 1
-        future: asyncio.Future[Output] = loop.create_future()
+        future: asyncio.Future[Answered] = loop.create_future()
         self._queue.put_nowait((item, future))
         return await future
 
@@ -69,7 +69,7 @@ class Batcher(Generic[Item, Output]):
                     if not future.done():
                         future.set_result(output)
 
-    async def _next_batch(self) -> list[tuple[Item, asyncio.Future[Output]]]:
+    async def _next_batch(self) -> list[tuple[Item, asyncio.Future[Answered]]]:
         batch = [await self._queue.get()]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._max_wait):

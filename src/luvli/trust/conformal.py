@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from luvli.arrays import Floats
 from luvli.faces import Faces, RegionRadii
-from luvli.trust.features import pose_classes
+from luvli.trust.features import predicted_poses
 
 ALL_POSES = "all"
 JOINT = "joint"
@@ -32,7 +32,7 @@ class ConformalRadii(BaseModel):
 
     def __call__(self, faces: Faces) -> RegionRadii:
         """The radii (n, k, L) of n faces, by their classes of pose."""
-        return self.of_poses(pose_classes(faces))
+        return self.of_poses(predicted_poses(faces))
 
     def of_poses(self, classes: ArrayLike) -> RegionRadii:
         """The same for classes of pose (n,); classes with few faces take those of all poses."""

@@ -181,7 +181,7 @@ def _score_logit(scores: Floats) -> Floats:
     return np.where(scores < 1.0, np.log(safe / (1 - safe)), np.nan)
 
 
-def pose_classes(faces: Faces) -> NDArray[np.str_]:
+def predicted_poses(faces: Faces) -> NDArray[np.str_]:
     """(n,) the `PoseClass` of each face, by its own prediction.
 
     With 68 points by `luvli.measures.head_pose.pose_class`, with others by the share of hidden

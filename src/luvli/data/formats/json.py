@@ -124,6 +124,7 @@ def parse_faces(path: PathLike) -> list[dict[str, Any]]:
     """The faces of a JSON file as objects with `points`, in whichever form they come.
 
     >>> import tempfile
+    >>> from pathlib import Path
     >>> file = Path(tempfile.mkdtemp(), "a.json")
     >>> _ = file.write_text('{"a.jpg": [[1, 2], [3, 4]]}')
     >>> parse_faces(file)
