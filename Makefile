@@ -43,7 +43,7 @@ lint: $(VENV)/.installed-dev
 
 # The package for browsers (web/dist) and the static demo page (site/demo); needs node.
 web: $(VENV)/.installed-dev
-	npm ci --ignore-scripts --no-audit --no-fund --prefix web
+	npm install --no-save --ignore-scripts --no-audit --no-fund --prefix web
 	$(BIN)/python web/assets.py
 	npm run --prefix web build
 	npm run --prefix web demo
