@@ -27,7 +27,9 @@ def node() -> str:
     if program is None:
         pytest.skip("needs node")
     if not RUNTIME.is_dir():
-        pytest.skip("needs the packages of web/: npm install --no-save --ignore-scripts --prefix web")
+        pytest.skip(
+            "needs the packages of web/: npm install --no-save --ignore-scripts --prefix web"
+        )
     return program
 
 
