@@ -82,12 +82,27 @@ class TrainingFaces:
             if covariance is None:  # an exact label
                 covariance = np.zeros((len(record.points), 2, 2))
             sample["covariance"] = _move_covariance(covariance, affine, crops.markup)
+        back = _label_shift(affine, use)
+        sample["points"] = sample["points"] + back
         if self.teachers is not None:
             label = self.teachers[source][record.face_id]
-            sample["teacher_points"] = affines.apply(affine, label.points)[names]
+            sample["teacher_points"] = affines.apply(affine, label.points)[names] + back
             sample["teacher_covariance"] = _move_covariance(label.covariance, affine, crops.markup)
             sample["teacher_visibility"] = label.visibility[names]
         return sample
+
+
+def _label_shift(affine: Floats, use: Source) -> NDArray[np.float32]:
+    """(2,) crop pixels from the labels as `offset` moved them to the labels as published.
+
+    A shift of the labels stays on its side when the image is mirrored.
+    """
+    if not use.restore_offset:
+        return np.zeros(2, np.float32)
+    back = -np.asarray(use.offset)
+    if affines.is_mirrored(affine):
+        back = back * (-1, 1)
+    return (affine[:, :2] @ back).astype(np.float32)
 
 
 def visibility_labels(

@@ -84,6 +84,9 @@ class Source(Config):
     face is not (a little of it may be, by its own hair or glasses). `ignore`: nothing."""
     offset: tuple[float, float] = (0.0, 0.0)
     """image pixels added to x and y of every label, for sets with a known shift"""
+    restore_offset: bool = False
+    """move the labels back after a face is mirrored or not, so that both teach the labels as
+    published. Without it a network learns the middle between the labels and their mirror images"""
     boxes: Literal["labels", "detector", "detector-open"] = "labels"
     """`labels`: the data set's own boxes, or tight ones around the landmarks. `detector`: those
     that our detector finds, as in prediction; faces that it does not find are left out. For
