@@ -99,7 +99,7 @@ def _label_shift(affine: Floats, use: Source) -> NDArray[np.float32]:
     """
     if not use.restore_offset:
         return np.zeros(2, np.float32)
-    back = -np.asarray(use.offset)
+    back: Floats = -np.asarray(use.offset, np.float64)
     if affines.is_mirrored(affine):
         back = back * (-1, 1)
     return (affine[:, :2] @ back).astype(np.float32)
