@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from luvli.arrays import Bools, Floats
 from luvli.errors import InputError, unknown_choice
-from luvli.evaluation.curve import Curve, trapezia
+from luvli.evaluation.curve import Curve, known_mean, trapezia
 from luvli.markup import markup_for
 
 Normalizer = Literal["box", "interocular", "interpupil", "diagonal"]
@@ -31,10 +31,9 @@ FAILED_NME = 100.0
 
 def normalizer_name(name: str) -> Normalizer:
     """The name of a normaliser, checked; the error for an unknown one lists the choices."""
-    for known in NORMALIZERS:
-        if name == known:
-            return known
-    raise unknown_choice("normalizer", name, NORMALIZERS)
+    if name not in NORMALIZERS:
+        raise unknown_choice("normalizer", name, NORMALIZERS)
+    return name
 
 
 def measured(truth: ArrayLike, visible: ArrayLike | None = None) -> Bools:
@@ -42,10 +41,7 @@ def measured(truth: ArrayLike, visible: ArrayLike | None = None) -> Bools:
     located = np.asarray(np.isfinite(np.asarray(truth, dtype=np.float64)).all(axis=-1))
     if visible is None:
         return located
-    mask = np.asarray(visible)
-    if mask.shape != located.shape:
-        raise InputError(f"visible must have shape {located.shape}, got {mask.shape}.")
-    return located & (mask > 0)
+    return located & (_shaped("visible", visible, located.shape) > 0)
 
 
 def tight_boxes(truth: ArrayLike, visible: ArrayLike | None = None) -> Floats:
@@ -74,21 +70,18 @@ def normalizers(
     """
     points = np.asarray(truth, dtype=np.float64)
     if kind in ("box", "diagonal"):
-        around = tight_boxes(points, visible) if boxes is None else np.asarray(boxes, np.float64)
-        if around.shape != (len(points), 4):
-            raise InputError(f"boxes must have shape ({len(points)}, 4), got {around.shape}.")
+        around = tight_boxes(points, visible) if boxes is None else boxes
+        around = _shaped("boxes", around, (len(points), 4))
         width, height = (around[:, 2:] - around[:, :2]).T
         length = np.sqrt(width * height) if kind == "box" else np.hypot(width, height)
-    elif kind in ("interocular", "interpupil"):
-        chosen = markup_for(points.shape[1], markup)
-        located = np.where(measured(points, visible)[..., None], points, np.nan)
-        if kind == "interocular":
-            right, left = (located[:, j] for j in chosen.outer_eye_corners)
-        else:
-            right, left = (located[:, list(eye)].mean(axis=1) for eye in chosen.eyes)
-        length = np.linalg.norm(right - left, axis=1)
     else:
-        raise unknown_choice("normalizer", kind, NORMALIZERS)
+        normalizer_name(kind)
+        chosen = markup_for(points.shape[1], markup)
+        corners = [[j] for j in chosen.outer_eye_corners]
+        located = np.where(measured(points, visible)[..., None], points, np.nan)
+        eyes = corners if kind == "interocular" else chosen.eyes
+        right, left = (located[:, list(eye)].mean(axis=1) for eye in eyes)
+        length = np.linalg.norm(right - left, axis=1)
     return np.asarray(np.where(length > 0, length, np.nan), dtype=np.float64)
 
 
@@ -105,17 +98,13 @@ def landmark_errors(
 
     `normalizer` may be an array (n,) of lengths d.
     """
-    guess, points = (np.asarray(a, dtype=np.float64) for a in (predicted, truth))
-    if points.ndim != 3 or points.shape[2] != 2:
-        raise InputError(f"truth must have shape (n, k, 2), got {points.shape}.")
-    if guess.shape != points.shape:
-        raise InputError(f"predicted must have the shape of truth {points.shape}: {guess.shape}.")
+    points = np.asarray(truth, dtype=np.float64)
+    points = _shaped("truth", points, (*points.shape[:2], 2))
+    guess = _shaped("predicted", predicted, points.shape)
     if isinstance(normalizer, str):
         length = normalizers(points, normalizer_name(normalizer), visible, boxes, markup)
     else:
-        length = np.asarray(normalizer, dtype=np.float64)
-        if length.shape != (len(points),):
-            raise InputError(f"normalizer must have shape ({len(points)},), got {length.shape}.")
+        length = _shaped("normalizer", normalizer, (len(points),))
         length = np.where(length > 0, length, np.nan)
     distance = np.linalg.norm(guess - points, axis=2)
     distance[~np.isfinite(distance)] = np.inf
@@ -172,8 +161,7 @@ def mean_nme(errors: ArrayLike, failed: float = FAILED_NME) -> float:
     >>> mean_nme([2.0, 4.0, np.inf, np.nan])
     35.333333333333336
     """
-    values = with_failures(_measurable(errors), failed)
-    return float(values.mean()) if len(values) else float("nan")
+    return float(known_mean(with_failures(errors, failed)))
 
 
 def ced(nme: ArrayLike) -> Curve:
@@ -195,10 +183,8 @@ def auc(nme: ArrayLike, cutoff: float = 7.0, method: Literal["step", "polyline"]
     50.0
     """
     values = _measurable(nme)
-    if not len(values):
-        return float("nan")
-    if method == "step":
-        return float(area_of_each(values, cutoff).mean())
+    if method == "step" or not len(values):
+        return float(known_mean(area_of_each(values, cutoff)))
     if method != "polyline":
         raise unknown_choice("method", method, ("step", "polyline"))
     x = np.sort(values)
@@ -224,8 +210,7 @@ def failure_rate(nme: ArrayLike, threshold: float = 10.0) -> float:
     >>> failure_rate([2.0, 10.0, 11.0, np.inf])
     50.0
     """
-    values = _measurable(nme)
-    return float((values > threshold).mean() * 100.0) if len(values) else float("nan")
+    return float(known_mean((_measurable(nme) > threshold) * 100.0))
 
 
 def pck(errors: ArrayLike, threshold: float = 5.0) -> Floats:
@@ -239,6 +224,13 @@ def pck(errors: ArrayLike, threshold: float = 5.0) -> Floats:
     known = ~np.isnan(values)
     share = (known & (values <= threshold)).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
     return np.where(known.any(axis=1), share * 100.0, np.nan)
+
+
+def _shaped(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Floats:
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape != shape:
+        raise InputError(f"{name} must have shape {shape}, got {array.shape}.")
+    return array
 
 
 def _measurable(errors: ArrayLike) -> Floats:

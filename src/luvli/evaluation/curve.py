@@ -12,6 +12,10 @@ from luvli.arrays import Floats
 from luvli.errors import InputError
 
 
+class NotMeasured(InputError):
+    """A metric or figure needs what the predictions or labels do not have."""
+
+
 class Curve(NamedTuple):
     """Points of a curve, or means of bins, and the one number that sums them up."""
 

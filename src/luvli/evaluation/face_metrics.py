@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from luvli.arrays import Bools, Floats
 from luvli.evaluation import accuracy, distribution_scores, selective, uncertainty, visibility
-from luvli.evaluation.curve import Curve
+from luvli.evaluation.curve import Curve, NotMeasured
 from luvli.evaluation.labelled_faces import LabelledFaces
-from luvli.likelihood import LIKELIHOODS, family
+from luvli.likelihood import family
 
 CUTOFFS = (7, 8, 10)
 """percent: NME box, 300-W inter-ocular, WFLW"""
@@ -34,30 +35,7 @@ class Pooled(NamedTuple):
         return cls(np.where(known, values, 0.0).sum(axis=1) * factor, known.sum(axis=1) * 1.0)
 
 
-# --- accuracy ----------------------------------------------------------------------------
-
-
-def failed(faces: LabelledFaces, d: str, cutoff: float) -> Floats:
-    each = faces.nme(d)
-    return np.where(np.isnan(each), np.nan, (each > cutoff) * 100.0)
-
-
-def area(faces: LabelledFaces, d: str, cutoff: float) -> Floats:
-    """(n,) what each face adds to the AUC under the normaliser d."""
-    return accuracy.area_of_each(faces.nme(d), cutoff)
-
-
-def polyline_area(faces: LabelledFaces, d: str, cutoff: float) -> float:
-    """The AUC as published."""
-    return accuracy.auc(faces.nme(d), cutoff, "polyline")
-
-
-def median(values: Floats) -> float:
-    known = values[~np.isnan(values)]
-    return float(np.median(known)) if len(known) else float("nan")
-
-
-# --- tables by landmark, part, class, size -----------------------------------------------
+# --- groups of landmarks -----------------------------------------------------------------
 
 
 def _landmark_masks(faces: LabelledFaces) -> dict[str, Bools]:
@@ -67,9 +45,8 @@ def _landmark_masks(faces: LabelledFaces) -> dict[str, Bools]:
 
 
 def _part_masks(faces: LabelledFaces) -> dict[str, Bools]:
-    numbers = np.arange(faces.landmarks)
     groups = faces.markup.groups if faces.markup else {}
-    return {name: np.isin(numbers, group) for name, group in groups.items()}
+    return {name: np.isin(np.arange(faces.landmarks), group) for name, group in groups.items()}
 
 
 def class_masks(faces: LabelledFaces) -> dict[str, Bools]:
@@ -125,44 +102,37 @@ def face_radii(faces: LabelledFaces) -> Floats:
 
 
 def inside(faces: LabelledFaces, level: float) -> Floats:
-    """(n, k) 1 where the label lies inside the ellipse of this probability, NaN if unusable."""
+    """(n, k) 100 where the label lies inside the ellipse of this probability, NaN if unusable."""
     radius = face_radii(faces)
-    limit = float(family(faces.faces.likelihood).radius_quantile(level))
-    return np.where(np.isnan(radius), np.nan, radius <= limit)
+    limit = float(family(faces.likelihood).radius_quantile(level))
+    return np.where(np.isnan(radius), np.nan, (radius <= limit) * 100.0)
 
 
-def coverage_at(faces: LabelledFaces, level: float) -> Pooled:
+def coverage(faces: LabelledFaces, level: float) -> Pooled:
     """Percent of the labels inside the ellipses of this probability."""
-    return Pooled.of(inside(faces, level), 100.0)
+    return Pooled.of(inside(faces, level))
 
 
 def coverage_by(faces: LabelledFaces, by: str) -> dict[str, Pooled]:
     """Percent of the labels inside the 90 % ellipses, by one of `MASKS`."""
-    return pooled_by(faces, inside(faces, 0.9), by, 100.0)
+    return pooled_by(faces, inside(faces, 0.9), by)
 
 
-def nll(
-    faces: LabelledFaces, scale: Floats | None, likelihood: str = "", constant: bool = True
-) -> Pooled:
-    """Nats of the labels, in units of `scale` (n,), under the faces' own likelihood or another."""
+def nll(faces: LabelledFaces, scale: Floats | None, constant: bool = True) -> Pooled:
+    """Nats of the labels, for coordinates in units of `scale` (n,)."""
     mean, spread, label, visible = faces.distribution
-    name = likelihood or faces.faces.likelihood
     return Pooled.of(
         uncertainty.negative_log_likelihood(
-            mean, spread, label, name, visible, scale=scale, constant=constant
+            mean, spread, label, faces.likelihood, visible, scale=scale, constant=constant
         )
     )
 
 
 def published_nll(faces: LabelledFaces) -> Pooled:
+    """In the paper's heat-map pixels, without log 2 pi; nothing where those are not known."""
     if faces.paper_heatmap_pixel is None:
         return Pooled(np.zeros(len(faces)), np.zeros(len(faces)))
     return nll(faces, faces.paper_heatmap_pixel, constant=False)
-
-
-def nll_by_density(faces: LabelledFaces) -> dict[str, Pooled]:
-    names = dict.fromkeys((*LIKELIHOODS, faces.faces.likelihood))
-    return {name: nll(faces, faces.box_size, name) for name in names}
 
 
 def face_residual_bins(
@@ -176,20 +146,20 @@ def face_residual_bins(
 
 
 def binned_pearson(faces: LabelledFaces, per_bin: int, published: bool = False) -> dict[str, float]:
+    """Pearson's correlations of Figure 4, by the entry of the covariance."""
     return {k: bins.value for k, bins in face_residual_bins(faces, per_bin, published).items()}
 
 
-def face_whitened_kl(
-    faces: LabelledFaces, method: Literal["cells", "published"] = "cells"
-) -> float:
+def whitened_kl(faces: LabelledFaces, method: Literal["cells", "published"] = "cells") -> float:
     """Figure 7: see `uncertainty.whitened_kl`."""
     z = uncertainty.whitened(*faces.distribution)
-    return uncertainty.whitened_kl(z, faces.faces.likelihood, method=method)
+    return uncertainty.whitened_kl(z, faces.likelihood, method=method)
 
 
 def score(faces: LabelledFaces, function: Callable[..., Floats]) -> Pooled:
+    """A score of `distribution_scores` in percent of the box."""
     mean, spread, label, visible = faces.distribution
-    pixels = function(mean, spread, label, faces.faces.likelihood, visible)
+    pixels = function(mean, spread, label, faces.likelihood, visible)
     return Pooled.of(pixels / faces.box_size[:, None], 100.0)
 
 
@@ -200,53 +170,55 @@ def lengths(faces: LabelledFaces) -> Floats:
     return np.where(usable, length * 100, np.nan)
 
 
-def width(faces: LabelledFaces, level: float) -> float:
-    """See `distribution_scores.width_at_coverage`."""
-    return distribution_scores.width_at_coverage(face_radii(faces), lengths(faces), level)
+def spread_by_class(faces: LabelledFaces, scale: Floats | None, factor: float) -> dict[str, Pooled]:
+    """Mean |Sigma|^(1/2) in units of `scale` (n,): self-occluded landmarks have no location, so
+    they have none. Empty without a scale."""
+    area = uncertainty.spread_root(faces.distribution[1])
+    if scale is None:
+        return {}
+    values = pooled_by(faces, area / scale[:, None] ** 2, factor=factor)
+    return {name: value for name, value in values.items() if name != "self_occluded"}
 
 
-def short_axes(faces: LabelledFaces) -> Floats:
-    return uncertainty.smallest_deviation(faces.faces.covariance, faces.paper_heatmap_pixel)
-
-
-# --- trust -------------------------------------------------------------------------------
+# --- trust and visibility ----------------------------------------------------------------
 
 
 def face_spread(faces: LabelledFaces) -> Floats:
     """(n,) predicted uncertainty of each face: the mean of |Sigma_j|^(1/4) over its landmarks,
     weighted by predicted visibility, in percent of the predicted landmarks' box."""
     size = accuracy.normalizers(faces.points, "box")
-    root = uncertainty.spread_root(faces.faces.covariance)
+    root = uncertainty.spread_root(faces.distribution[1])
     return selective.face_uncertainty(root, size, faces.visibility)
 
 
-def _risk(faces: LabelledFaces, of: str) -> tuple[Floats, Floats]:
-    """What a wrong prediction costs and how uncertain it is, of faces or of landmarks."""
+def risk(faces: LabelledFaces, of: str) -> tuple[Floats, Floats]:
+    """What a wrong prediction costs and how uncertain it is, of each "face" or "landmark"."""
     if of == "face":
         return faces.nme("box"), face_spread(faces)
     size = accuracy.normalizers(faces.points, "box")
-    return faces.landmark_errors("box"), distribution_scores.sharpness(faces.faces.covariance, size)
-
-
-def aurc(faces: LabelledFaces, of: str, best: bool = False) -> float:
-    risk, spread = _risk(faces, of)
-    return selective.risk_coverage(risk, risk if best else spread).value
-
-
-def error_auroc(faces: LabelledFaces, of: str) -> dict[str, float]:
-    pair = _risk(faces, of)
-    return {f"{c} %": selective.failure_auroc(*pair, c) for c in CUTOFFS}
+    return faces.landmark_errors("box"), distribution_scores.sharpness(faces.distribution[1], size)
 
 
 def confidence(faces: LabelledFaces, key: str) -> float:
-    expected = faces.faces.expected_error
+    """One of `selective.confidence_metrics`; NaN where the predictions do not have it."""
+    p, expected = faces.faces.confidence, faces.faces.expected_error
     known = None if np.isnan(expected).all() else expected
-    return selective.confidence_metrics(faces.faces.confidence, faces.nme("box"), expected=known)[
-        key
-    ]
+    if np.isnan(p).all():
+        return float("nan")
+    found = selective.confidence_metrics(p, faces.nme("box"), expected=known)
+    return found.get(key, float("nan"))
 
 
-# --- visibility --------------------------------------------------------------------------
+def two_classes(faces: LabelledFaces) -> tuple[Floats, NDArray[np.int8]]:
+    """`visibility_pair` of faces with visible and self-occluded labels: one kind alone has no
+    order to measure."""
+    v, classes = faces.visibility_pair
+    if len(np.unique(classes[classes >= 0] > 0)) < 2:
+        raise NotMeasured(
+            f"this needs both visible and self-occluded labels: those of {faces.method} have one "
+            "kind only."
+        )
+    return v, classes
 
 
 def right(faces: LabelledFaces) -> Floats:
@@ -254,19 +226,3 @@ def right(faces: LabelledFaces) -> Floats:
     v, classes = faces.visibility_pair
     correct = (visibility.is_called_visible(v) == (classes > 0)) & ~np.isnan(v)
     return np.where(classes >= 0, correct, np.nan)
-
-
-def hidden_precision_recall(faces: LabelledFaces) -> Curve:
-    """Of self-occluded landmarks: see `visibility.precision_recall`."""
-    probability, classes = faces.visibility_pair
-    return visibility.precision_recall(probability, classes, "hidden")
-
-
-def spread_by_class(faces: LabelledFaces, unit: str) -> dict[str, Pooled]:
-    """Mean |Sigma|^(1/2): self-occluded landmarks have no location, so they have none."""
-    scale = {"pixel": np.ones(len(faces)), "box": faces.box_size, "paper": faces.paper_pixel}[unit]
-    if scale is None:
-        return {}
-    area = uncertainty.spread_root(faces.faces.covariance) / scale[:, None] ** 2
-    values = pooled_by(faces, area, factor=1e4 if unit == "box" else 1.0)
-    return {name: value for name, value in values.items() if name != "self_occluded"}

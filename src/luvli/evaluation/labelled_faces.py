@@ -22,7 +22,7 @@ from luvli.data.boxes import crop_box
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError, unknown_choice
 from luvli.evaluation import accuracy
-from luvli.evaluation.curve import all_or_none
+from luvli.evaluation.curve import NotMeasured, all_or_none
 from luvli.evaluation.paper_units import CROP_PER_HEATMAP, crop_boxes, paper_pixels
 from luvli.evaluation.table import listed_names
 from luvli.faces import Faces, RegionRadii
@@ -210,6 +210,11 @@ class LabelledFaces:
         return self.faces.points
 
     @property
+    def likelihood(self) -> str:
+        """The density that the covariances belong to."""
+        return self.faces.likelihood
+
+    @property
     def covariance(self) -> Floats | None:
         """(n, k, 2, 2) predicted covariances; None where the model was not trained for them."""
         return self.faces.covariance if self.faces.covariance_trained else None
@@ -217,19 +222,29 @@ class LabelledFaces:
     @property
     def visibility(self) -> Floats | None:
         """(n, k) predicted probabilities, NaN without a prediction; None where not trained."""
-        return self.visibility_pair[0] if self.faces.visibility_trained else None
+        if not self.faces.visibility_trained:
+            return None
+        return np.where(np.isnan(self.points[..., 0]), np.nan, self.faces.visibility)
 
     @property
     def distribution(self) -> tuple[Floats, Floats, Floats, Bools]:
         """Points, covariances, labels, and which are visible: what every measure of uncertainty
         takes."""
-        return self.points, self.faces.covariance, self.labels, self.visible
+        covariance, visible = self._predicted("covariance"), self.visible
+        if not (visible & np.isfinite(self.points).all(axis=2)).any():
+            raise NotMeasured(f"{self.method} has no visible landmark with a prediction.")
+        return self.points, covariance, self.labels, visible
 
     @property
     def visibility_pair(self) -> tuple[Floats, NDArray[np.int8]]:
-        """Predicted probabilities (n, k), NaN without a prediction, and the labels' classes."""
-        v = np.where(np.isnan(self.points[..., 0]), np.nan, self.faces.visibility)
-        return v, self.label_visibility
+        """`visibility` and the labels' classes."""
+        return self._predicted("visibility"), self.label_visibility
+
+    def _predicted(self, name: str) -> Floats:
+        values: Floats | None = getattr(self, name)
+        if values is None:
+            raise NotMeasured(f"this needs {name}, which the predictions of {self.method} lack.")
+        return values
 
     @property
     def landmarks(self) -> int:  # k
@@ -240,11 +255,6 @@ class LabelledFaces:
         """The point set with its eyes and groups; None for one that is not known here."""
         name = self.faces.markup
         return get_markup(name) if is_markup(name) else None
-
-    @property
-    def markup_name(self) -> str | None:
-        """Of a point set that is known here, its name."""
-        return self.markup.name if self.markup else None
 
     @property
     def visible(self) -> Bools:
@@ -269,10 +279,13 @@ class LabelledFaces:
 
     def landmark_errors(self, normalizer: str = "box") -> Floats:
         """(n, k) percent of the normaliser; NaN if unmeasured, inf if unpredicted."""
+        needs_eyes = normalizer in ("interocular", "interpupil")
         length: Any = self.lengths.get(normalizer, normalizer)
+        if (needs_eyes and self.markup is None) or (length is normalizer == "box_size"):
+            raise NotMeasured(f"these faces have no {normalizer}: choose another normalizer.")
         return accuracy.landmark_errors(
             self.points, self.labels, length, self.visible, boxes=self.label_boxes,
-            markup=self.markup_name,
+            markup=self.markup.name if self.markup else None,
         )  # fmt: skip
 
     def nme(self, normalizer: str = "box", average: accuracy.Average = "all") -> Floats:

@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 from luvli.arrays import Floats
 from luvli.errors import InputError, brief
 from luvli.evaluation.bootstrap import Interval, bootstrap_columns
+from luvli.evaluation.curve import NotMeasured
 from luvli.evaluation.face_metrics import Pooled
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.registry import METRICS, Value
@@ -102,19 +103,23 @@ def compute_metrics(faces: LabelledFaces, *, resamples: int = 1000, seed: int = 
         raise InputError("there are no faces to evaluate: check the data set and subset.")
     problems: list[str] = []
     values = dict(metric_values(faces, problems))
-    unmeasurable = np.isnan(faces.nme("box"))
+    predicted = faces.faces
+    trained = {
+        "covariance": predicted.covariance_trained,
+        "visibility": predicted.visibility_trained,
+    }
     return Evaluation(
         method=faces.method,
         dataset=faces.dataset,
         subset=faces.subset,
-        markup=faces.faces.markup,
-        likelihood=faces.faces.likelihood,
+        markup=predicted.markup,
+        likelihood=faces.likelihood,
         faces=len(faces),
         landmarks=faces.landmarks,
         visible_landmarks=int(faces.visible.sum()),
-        failed=tuple(faces.names[i] for i in np.flatnonzero(faces.failed)),
-        unmeasurable=tuple(faces.names[i] for i in np.flatnonzero(unmeasurable)),
-        missing=tuple(n for n in ("covariance", "visibility") if getattr(faces, n) is None),
+        failed=tuple(np.array(faces.names)[faces.failed].tolist()),
+        unmeasurable=tuple(np.array(faces.names)[np.isnan(faces.nme("box"))].tolist()),
+        missing=tuple(name for name, known in trained.items() if not known),
         notes=(*faces.notes, *(f"Not measured: {why}" for why in problems)),
         metrics=_summaries(values, np.ones(len(faces), dtype=bool), resamples, seed),
         subsets={
@@ -131,11 +136,11 @@ def metric_values(
     """Name and value of every metric that applies, mappings taken apart. Those that the likelihood
     has no method for are left out; `problems` then names them."""
     for metric in METRICS:
-        if not metric.applies(faces):
-            continue
         try:
             with np.errstate(invalid="ignore", divide="ignore"):
                 value = metric.function(faces)
+        except NotMeasured:
+            continue
         except MissingMethod as error:
             if problems is not None:
                 problems.append(f"{metric.title}: {error}")

@@ -1,18 +1,17 @@
-"""Images with landmarks drawn over them, and the overview: Figures 1 to 3, 10 and 11."""
+"""Figures of faces: landmarks on images, on a drawn face, and the overview of the method."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from luvli.arrays import Floats
 from luvli.errors import InputError
 from luvli.evaluation.accuracy import with_failures
-from luvli.evaluation.curve import known_mean
+from luvli.evaluation.curve import NotMeasured, known_mean
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.plot_style import (
     BLUE,
@@ -21,14 +20,16 @@ from luvli.evaluation.plot_style import (
     PURPLE,
     SKY,
     PlotOptions,
+    colour,
     draw_edges,
     draw_ellipses,
     face_axis,
     new_figure,
 )
+from luvli.evaluation.uncertainty import mean_ellipses, normalized_faces
 from luvli.files import is_there
 from luvli.image.read import read_image
-from luvli.markup import markup_for
+from luvli.markup import Markup
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,93 +45,68 @@ def spaced(total: int, wanted: int) -> list[int]:
 
 
 def with_images(
-    faces: LabelledFaces, count: int, folder: Path | None
+    faces: LabelledFaces, options: PlotOptions
 ) -> tuple[LabelledFaces, list[NDArray[np.uint8]]]:
     """Some faces, evenly spaced over the set, that have images: where the predictions say, or in
-    `folder`."""
+    the folder of the options."""
     places: dict[int, Path] = {}
     for i, name in enumerate(faces.images):
+        folder = options.images
         named = [Path(name)] if folder is None else [folder / name, folder / Path(name).name]
         for place in named if name else []:
             if is_there(place) and place.is_file():
                 places.setdefault(i, place)
     if not places:
         raise InputError("no image of these faces was found: name their folder with --images.")
-    chosen = [list(places)[i] for i in spaced(len(places), count)]
+    chosen = [list(places)[i] for i in spaced(len(places), options.count)]
     return faces[chosen], [read_image(places[i]) for i in chosen]
 
 
-def plot_faces(
-    images: Sequence[NDArray[np.uint8]],
-    predicted: ArrayLike,
-    truth: ArrayLike | None = None,
-    covariance: ArrayLike | None = None,
-    visibility: ArrayLike | None = None,
-    columns: int = 4,
-    sigma: float = 1.0,
-) -> Figure:
+def plot_faces(labelled: LabelledFaces, options: PlotOptions, columns: int = 4) -> Figure:
     """Figures 1 and 10: labels green, predictions yellow, ellipses of Mahalanobis distance 1.
 
-    `images` are RGB; coordinates (m, k, 2) are pixels of them. Predicted visibility, where
-    given, is the opacity of a landmark: those surely hidden are not drawn.
+    Predicted visibility is the opacity of a landmark: those surely hidden are not drawn.
     """
-    points = np.asarray(predicted, dtype=np.float64)
+    faces, images = with_images(labelled, options)
     rows = -(-len(images) // columns)
     with new_figure(rows, min(columns, len(images)), (2.8, 2.8)) as (figure, axes):
-        for i, axis in enumerate(axes):
+        for axis in axes:
             axis.axis("off")
-            if i >= len(images):
-                continue
-            known = np.isfinite(points[i]).all(axis=1)
-            alpha = np.ones(len(points[i])) if visibility is None else np.asarray(visibility)[i]
-            label = None if truth is None else np.asarray(truth, dtype=np.float64)[i]
-            shown = points[i][known] if label is None else np.concatenate([points[i][known], label])
-            _crop(axis, images[i], shown)
-            if label is not None:
-                axis.scatter(*label.T, s=8, color=TRUTH, linewidth=0)
-            if not known.any():
-                continue
-            if covariance is not None:
-                spread = np.asarray(covariance, dtype=np.float64)[i]
-                draw_ellipses(
-                    axis, points[i][known], spread[known], sigma, ELLIPSE, 1.0, alpha[known]
-                )
-            axis.scatter(*points[i][known].T, s=8, color=PREDICTED, alpha=alpha[known], linewidth=0)
+        for i, image in enumerate(images):
+            known = np.isfinite(faces.points[i]).all(axis=1)
+            points, label = faces.points[i][known], faces.labels[i]
+            alpha = np.ones(len(points)) if faces.visibility is None else faces.visibility[i][known]
+            _show(axes[i], image, np.concatenate([points, label]))
+            axes[i].scatter(*label.T, s=8, color=TRUTH, linewidth=0)
+            if faces.covariance is not None:
+                spread = faces.covariance[i][known]
+                draw_ellipses(axes[i], points, spread, 1.0, ELLIPSE, 1.0, alpha)
+            axes[i].scatter(*points.T, s=8, color=PREDICTED, alpha=alpha, linewidth=0)
     return figure
 
 
-def plot_labels(
-    images: Sequence[NDArray[np.uint8]],
-    truth: ArrayLike,
-    classes: ArrayLike,
-    markup: str | None = None,
-    pairs: int = 3,
-) -> Figure:
+def plot_labels(labelled: LabelledFaces, options: PlotOptions, pairs: int = 3) -> Figure:
     """Figures 3 and 11: labels by visibility class, with a face schematic beside each image.
 
     Unoccluded green, externally occluded red; self-occluded landmarks, which have no place in
     the image, are black circles in the schematic.
     """
-    points = np.asarray(truth, dtype=np.float64)
-    labels = np.asarray(classes)
-    chosen = markup_for(points.shape[1], markup)
+    faces, images = with_images(labelled, options)
+    drawn = _markup(faces).schematic
     rows = -(-len(images) // pairs)
     with new_figure(rows, 2 * min(pairs, len(images)), (2.2, 2.5)) as (figure, axes):
         for axis in axes:
             axis.axis("off")
         for i, image in enumerate(images):
             photo, drawing = axes[2 * i], axes[2 * i + 1]
-            _crop(photo, image, points[i])
-            for kind, colour in ((1, TRUTH), (2, COVERED)):
-                photo.scatter(*points[i][labels[i] == kind].T, s=7, color=colour, linewidth=0)
-                drawing.scatter(
-                    *chosen.schematic[labels[i] == kind].T, s=9, color=colour, linewidth=0
-                )
-            drawing.scatter(
-                *chosen.schematic[labels[i] <= 0].T, s=12, facecolor="none", edgecolor="black",
-                linewidth=0.8,
-            )  # fmt: skip
-            face_axis(drawing, chosen.schematic)
+            classes = faces.label_visibility[i]
+            _show(photo, image, faces.labels[i])
+            for kind, shade in ((1, TRUTH), (2, COVERED)):
+                photo.scatter(*faces.labels[i][classes == kind].T, s=7, color=shade, linewidth=0)
+                drawing.scatter(*drawn[classes == kind].T, s=9, color=shade, linewidth=0)
+            hidden = {"facecolor": "none", "edgecolor": "black", "linewidth": 0.8}
+            drawing.scatter(*drawn[classes <= 0].T, s=12, **hidden)
+            face_axis(drawing, drawn)
         figure.suptitle(
             "green: visible; red: covered by something; black circle: hidden by the head",
             fontsize=10,
@@ -138,8 +114,8 @@ def plot_labels(
     return figure
 
 
-def _crop(axis: Any, image: NDArray[np.uint8], points: Floats) -> None:
-    """Show the image around the points, at least half a face of margin."""
+def _show(axis: Any, image: NDArray[np.uint8], points: Floats) -> None:
+    """The image around the points, with a margin of a fifth of the face."""
     axis.imshow(image)
     located = points[np.isfinite(points).all(axis=1)]
     if not len(located):
@@ -148,13 +124,17 @@ def _crop(axis: Any, image: NDArray[np.uint8], points: Floats) -> None:
     middle, reach = (low + high) / 2, 0.7 * float((high - low).max())
     axis.set_xlim(middle[0] - reach, middle[0] + reach)
     axis.set_ylim(middle[1] + reach, middle[1] - reach)
-    axis.set_facecolor("black")
+
+
+# --- a drawn face ------------------------------------------------------------------------
 
 
 def plot_landmarks(faces: LabelledFaces, options: PlotOptions) -> Figure:
     """Mean error of each landmark on a drawn face."""
     errors = with_failures(faces.landmark_errors(options.normalizer))
-    chosen = markup_for(faces.landmarks, faces.markup_name)
+    chosen = _markup(faces)
+    if not faces.visible.any():
+        raise NotMeasured(f"{faces.method} has no visible label.")
     with new_figure(size=(5.4, 4.8)) as (figure, (axis,)):
         draw_edges(axis, chosen.schematic, chosen.edges)
         dots = axis.scatter(*chosen.schematic.T, c=known_mean(errors, axis=0), s=70, cmap="viridis",
@@ -162,6 +142,41 @@ def plot_landmarks(faces: LabelledFaces, options: PlotOptions) -> Figure:
         figure.colorbar(dots, ax=axis, label=f"mean {options.label}", shrink=0.85)
         face_axis(axis, chosen.schematic)
     return figure
+
+
+def plot_mean_ellipses(faces: LabelledFaces, options: PlotOptions) -> Figure:
+    """Figure 8: mean locations and covariances of many frontal faces."""
+    points, covariance, count = mean_ellipses(*faces.distribution[:2], _markup(faces).name)
+    with new_figure(size=(5.2, 5.2)) as (figure, (axis,)):
+        face_axis(axis, draw_ellipses(axis, points, covariance, 2.0, BLUE, 1.2))
+        axis.scatter(*points.T, s=6, color="black", zorder=3)
+        axis.set_title(f"mean of {count:,} faces; ellipses at 2 sigma")
+    return figure
+
+
+def plot_individual_ellipses(faces: LabelledFaces, options: PlotOptions) -> Figure:
+    """Figure 9: ellipses of single faces over the mean ones (blue), outer landmarks only."""
+    chosen = _markup(faces)
+    predicted = (*faces.distribution[:2], chosen.name)
+    points, spread = normalized_faces(*predicted)
+    mean, covariance, count = mean_ellipses(*predicted)
+    outer = [j for part in ("jaw", "brows") for j in chosen.groups.get(part, ())]
+    single = spaced(len(points), options.count)
+    with new_figure(size=(5.2, 5.2)) as (figure, (axis,)):
+        shown = [
+            draw_ellipses(axis, points[i, outer], spread[i, outer], 2.0, colour(1 + n % 5), 0.8)
+            for n, i in enumerate(single)
+        ]
+        shown.append(draw_ellipses(axis, mean[outer], covariance[outer], 2.0, BLUE, 2.2))
+        face_axis(axis, np.concatenate(shown))
+        axis.set_title(f"{len(single)} single faces over the mean of {count:,} (blue)")
+    return figure
+
+
+def _markup(faces: LabelledFaces) -> Markup:
+    if faces.markup is None:
+        raise NotMeasured(f"the point set {faces.faces.markup} has no drawn face.")
+    return faces.markup
 
 
 def plot_overview() -> Figure:
@@ -192,12 +207,13 @@ def plot_overview() -> Figure:
     with new_figure(size=(9.5, 4.6)) as (figure, (axis,)):
         axis.set(xlim=(0, 100), ylim=(0, 50))
         axis.axis("off")
-        for x, y, width, height, text, colour in boxes:
-            shape = FancyBboxPatch(
-                (x, y), width, height, boxstyle="round,pad=0.3", fc=colour, ec="#444444"
+        for x, y, width, height, text, fill in boxes:
+            axis.add_patch(
+                FancyBboxPatch(
+                    (x, y), width, height, boxstyle="round,pad=0.3", fc=fill, ec="#444444"
+                )
             )
-            axis.add_patch(shape)
-            ink = "white" if colour == BLUE else "black"
+            ink = "white" if fill == BLUE else "black"
             axis.text(x + width / 2, y + height / 2, text, ha="center", va="center", color=ink)
         paper = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
         for start, end, text in arrows:

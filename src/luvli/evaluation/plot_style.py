@@ -1,4 +1,4 @@
-"""The one style of all figures, and what several of them draw: curves and ellipses on faces.
+"""The one style of all figures, and what several of them draw: ellipses and outlines of faces.
 
 Colours that colour-blind readers can tell apart; no global state: nothing here needs a display.
 """
@@ -29,23 +29,13 @@ BLUE, ORANGE, GREEN, RED, PURPLE, SKY = COLOURS = (
 """Okabe and Ito's palette"""
 
 STYLE: dict[str, Any] = {
-    "font.size": 11,
-    "axes.titlesize": 11,
-    "axes.labelsize": 11,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#dddddd",
-    "grid.linewidth": 0.6,
-    "lines.linewidth": 1.8,
-    "legend.edgecolor": "none",
-    "legend.framealpha": 0.8,
-    "legend.fontsize": 9,
-    "figure.facecolor": "white",
-    "figure.dpi": 110,
-    "savefig.dpi": 150,
-}
+    "font.size": 11, "axes.titlesize": 11, "axes.labelsize": 11, "legend.fontsize": 9,
+    "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
+    "axes.axisbelow": True, "grid.color": "#dddddd", "grid.linewidth": 0.6,
+    "lines.linewidth": 1.8, "legend.edgecolor": "none", "legend.framealpha": 0.8,
+    "figure.facecolor": "white", "figure.dpi": 110, "savefig.dpi": 150,
+}  # fmt: skip
+_PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
 
 
 @dataclass(frozen=True)
@@ -56,7 +46,7 @@ class PlotOptions:
     cutoff: float = 7.0
     per_bin: int = 734
     published: bool = False
-    """drop the tenth of the landmarks with the largest predictions, as the published figure 4"""
+    """bins of figure 4, and a face's uncertainty in figure 6, as in the published code"""
     count: int = 8
     """faces to show where single ones are shown"""
     annotators: Path | None = None
@@ -95,9 +85,8 @@ def colour(number: int) -> str:
 
 def corner_text(axis: Axes, text: str, x: float = 0.97, y: float = 0.95) -> None:
     """Words in a corner of an axis (shares of its sides), on white."""
-    paper = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
     side = "right" if x > 0.5 else "left"
-    axis.text(x, y, text, transform=axis.transAxes, va="top", ha=side, bbox=paper)
+    axis.text(x, y, text, transform=axis.transAxes, va="top", ha=side, bbox=_PAPER)
 
 
 def ellipse_outlines(points: Floats, covariance: Floats, sigma: float, steps: int = 40) -> Floats:
@@ -116,9 +105,7 @@ def draw_ellipses(
     from matplotlib.collections import LineCollection
 
     lines = ellipse_outlines(points, covariance, sigma)
-    if len(points):
-        collection = LineCollection(list(lines), colors=colour, linewidths=width, alpha=alpha)
-        axis.add_collection(collection)
+    axis.add_collection(LineCollection(list(lines), colors=colour, linewidths=width, alpha=alpha))
     return lines.reshape(-1, 2)
 
 
@@ -133,7 +120,5 @@ def face_axis(axis: Axes, points: Floats) -> None:
     low, high = points.min(axis=0), points.max(axis=0)
     pad = 0.08 * (high - low).max()
     axis.set(xlim=(low[0] - pad, high[0] + pad), ylim=(high[1] + pad, low[1] - pad),
-             xticks=[], yticks=[], aspect="equal")  # fmt: skip
-    axis.grid(False)
-    for spine in axis.spines.values():
-        spine.set_visible(False)
+             aspect="equal")  # fmt: skip
+    axis.axis("off")

@@ -196,7 +196,7 @@ def read_truth(path: Path, signs: bool) -> UnmatchedFaces:
         return UnmatchedFaces(
             str(path), faces.labels, faces.names, classes=faces.label_visibility,
             boxes=faces.label_boxes, images=faces.images, subsets=tuple(map(tuple, members)),
-            markup=faces.markup_name, dataset=faces.dataset, paper_pixel=faces.paper_pixel,
+            markup=faces.faces.markup, dataset=faces.dataset, paper_pixel=faces.paper_pixel,
         )  # fmt: skip
     if path.is_dir() or suffix in (".npz", ".npy"):
         side, labels = read_predictions(path, signs)

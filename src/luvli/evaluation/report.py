@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from luvli.errors import InputError
 from luvli.evaluation import plots
 from luvli.evaluation.accuracy import FAILED_NME
 from luvli.evaluation.bootstrap import Interval
+from luvli.evaluation.curve import NotMeasured
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.metrics import Evaluation, compute_metrics
 from luvli.evaluation.page import PagePart, Picture, png, write_page
@@ -43,10 +44,8 @@ def write_report(
         raise InputError(f"{target} is a file: name a folder for the report.")
     evaluation = compute_metrics(faces, resamples=resamples, seed=seed)
     parts: list[PagePart] = [summary(evaluation), *evaluation.notes]
-    applicable = plots.applicable_plots(faces)
     for title, tables in report_sections(evaluation).items():
-        names = [name for name in _PLOTS.get(title, ()) if name in applicable]
-        parts += [f"## {title}", *tables, *pictures(names, [faces])]
+        parts += [f"## {title}", *tables, *pictures(_PLOTS.get(title, ()), [faces])]
     write_predictions(target / "predictions.parquet", faces)
     write_page(target, "report", heading(evaluation), parts)
     write_text(target / "metrics.json", evaluation.to_json())
@@ -54,16 +53,16 @@ def write_report(
 
 
 def pictures(
-    names: list[str], sets: list[LabelledFaces], options: PlotOptions | None = None
+    names: Sequence[str], sets: Sequence[LabelledFaces], options: PlotOptions | None = None
 ) -> list[Picture]:
-    """Plots of the registry; those that the likelihood has no method for are left out."""
+    """Those plots of the registry that can be drawn of these faces and their likelihood."""
     drawn = []
     for name in names:
         entry = plots.PLOTS[name]
         numbers = "".join(f" (figure {n} of the paper)" for n in entry.numbers)
         try:
             drawn.append(Picture(entry.title + numbers, png(plots.draw_plot(name, sets, options))))
-        except MissingMethod:
+        except (NotMeasured, MissingMethod):
             continue
     return drawn
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from luvli.arrays import Bools, Floats
 from luvli.errors import InputError, unknown_choice
 from luvli.evaluation.accuracy import measured
-from luvli.evaluation.curve import NO_CURVE, Curve
+from luvli.evaluation.curve import NO_CURVE, Curve, NotMeasured
 from luvli.likelihood import covariance as algebra
 from luvli.likelihood import family
 from luvli.markup import markup_for
@@ -284,7 +284,7 @@ def mean_ellipses(
     faces, in units of the inter-ocular distance (`normalized_faces`, Figure 8)."""
     points, spread = normalized_faces(predicted, covariance, markup)
     if not len(points):
-        raise InputError(
+        raise NotMeasured(
             "no face has all its landmarks, covariances and two eyes: nothing to average."
         )
     mean = algebra.log_euclidean_mean(spread, axis=0)
