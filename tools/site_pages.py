@@ -1,7 +1,7 @@
 """Pages of the documentation that are generated from the package when the site is built.
 
-`mkdocs.yml` names this file as a hook: the model cards, the command line and the keys of recipes
-are written from what they describe, so they cannot disagree with it.
+`mkdocs.yml` names this file as a hook: the model cards, the command line, the keys of recipes and
+the data sets are written from what they describe, so they cannot disagree with it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
     pages = {f"cards/{name}.md": read_card(name).markdown() for name in model_names()}
     pages |= {"reference/cli.md": cli_page(), "reference/recipe-keys.md": recipe_page()}
+    pages["reference/data-sets.md"] = data_sets_page()
     for path, content in pages.items():
         files.append(File.generated(config, path, content=content))
     return files
@@ -62,6 +63,29 @@ def _option(parameter: Any) -> str:
     default = parameter.default
     shown = "" if default in (None, (), False) or callable(default) or not is_option else default
     return f"| {names} | {_cell(parameter.help or '')} | {_cell(str(shown))} |"
+
+
+def data_sets_page() -> str:
+    """Every data set that can be read: its name, size, parts, licence and layout on disk."""
+    from luvli.data.sets import SETS
+
+    parts = [
+        "# The data sets in a table",
+        "The public data sets that can be read, and your own. [Data sets](../data.md) says what to "
+        "know about each. 68/30 means that 30 of the 68 landmarks are labelled.",
+        "| name | data set | train | test | points | licence |\n|---|---|---|---|---|---|",
+    ]
+    for info in SETS.values():
+        train, test = (f"{n:,}" if n else "-" for n in (info.train, info.test))
+        cells = (f"`{info.name}`", info.title, train, test, info.points, info.licence)
+        parts[-1] += f"\n| {' | '.join(cells)} |"
+    parts += ["## Layout and parts", "| name | its folder holds | parts |\n|---|---|---|"]
+    for info in SETS.values():
+        protocols = info.protocols if len(info.protocols) > 1 else ()
+        named = ", ".join(f"`{name}`" for name in (*protocols, *info.splits, *info.subsets))
+        layout = re.sub(r"([*_<|])", r"\\\1", info.layout)
+        parts[-1] += f"\n| `{info.name}` | {layout} | {named} |"
+    return "\n\n".join(parts) + "\n"
 
 
 def recipe_page() -> str:
