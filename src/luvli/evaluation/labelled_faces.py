@@ -112,38 +112,14 @@ class LabelledFaces:
         >>> LabelledFaces.from_arrays(np.ones((3, 68, 2)), np.zeros((3, 68, 2))).visible.all()
         np.True_
         """
-        places = np.array(points, dtype=np.float64)
-        places[~np.isfinite(places).all(axis=-1)] = np.nan
-        n, k = places.shape[:2]
+        faces = predicted_faces(points, covariance, visibility, markup, likelihood)
+        scores: dict[str, Any] = {"confidence": confidence, "expected_error": expected_error}
         truth = np.array(labels, dtype=np.float64)
         if label_visibility is None:
             located = np.isfinite(truth).all(axis=-1)
             label_visibility = np.where(located, Visibility.UNOCCLUDED, Visibility.UNLABELLED)
-        spread = np.full((n, k, 2, 2), np.nan)
-        if covariance is not None:
-            spread = np.array(covariance, dtype=np.float64)
-            spread[~algebra.is_covariance(spread)] = np.nan
-            spread = (spread + spread.swapaxes(-1, -2)) / 2  # of rounding
-        seen = np.zeros((n, k))
-        if visibility is not None:
-            seen = np.where(np.isnan(places[..., 0]), 0.0, np.asarray(visibility, np.float64))
-        guess = markup_by_size(k)
-        return cls(
-            Faces(
-                places,
-                spread,
-                seen,
-                confidence=confidence,  # type: ignore[arg-type]
-                expected_error=expected_error,  # type: ignore[arg-type]
-                markup=markup or (guess.name if guess else f"{k} points"),
-                likelihood=likelihood,
-                covariance_trained=covariance is not None,
-                visibility_trained=visibility is not None,
-            ).check(),
-            truth,
-            np.asarray(label_visibility, dtype=np.int8),
-            **about,
-        )
+        classes = np.asarray(label_visibility, dtype=np.int8)
+        return cls(replace(faces, **scores).check(), truth, classes, **about)
 
     @classmethod
     def from_records(
@@ -160,23 +136,39 @@ class LabelledFaces:
             )
         parts = {name for record in records for name in record.attributes.get("subsets", ())}
         sizes = all_or_none(record.attributes.get("box_size") for record in records)
-        dataset = about.pop("dataset", records[0].dataset)
+        sets = {record.dataset for record in records}
+        fields: dict[str, Any] = {"dataset": sets.pop() if len(sets) == 1 else ""}
+        fields |= {name: value for name, value in about.items() if value}
+        names = fields.pop("names", [record.name for record in records])
+        images = fields.pop("images", [record.image for record in records])
+        fields.setdefault("paper_pixel", paper_pixels(crop_boxes(records), fields["dataset"]))
         return cls(
             faces,
             np.stack([record.points for record in records]),
             np.stack([record.visibility for record in records]),
             label_boxes=all_or_none(record.box for record in records),
-            names=tuple(record.name or f"face {i}" for i, record in enumerate(records)),
-            images=tuple(absolute_path(record.image) for record in records),
+            names=tuple(name or f"face {i}" for i, name in enumerate(names)),
+            images=tuple(map(absolute_path, images)),
             subsets={
                 name: np.array([name in r.attributes.get("subsets", ()) for r in records])
                 for name in sorted(parts)
             },
             lengths={} if sizes is None else {"box_size": sizes},
-            paper_pixel=paper_pixels(crop_boxes(records), dataset),
-            dataset=dataset,
-            **about,
+            **fields,
         )
+
+    def records(self) -> list[FaceRecord]:
+        """The labels, as a label file would hold them."""
+        return [
+            FaceRecord(
+                self.labels[i], self.label_visibility[i], Path(image) if image else None,
+                None if self.label_boxes is None else self.label_boxes[i], "given",
+                self.faces.markup, self.dataset, self.names[i],
+                {"subsets": [name for name, mask in self.subsets.items() if mask[i]]}
+                | {name: values[i] for name, values in self.lengths.items()},
+            )
+            for i, image in enumerate(self.images)
+        ]  # fmt: skip
 
     def __len__(self) -> int:
         return len(self.faces)
@@ -295,6 +287,36 @@ class LabelledFaces:
     def with_tight_boxes(self) -> LabelledFaces:
         """The same faces, normalised by the tight boxes of their labels."""
         return replace(self, label_boxes=None)
+
+
+def predicted_faces(
+    points: ArrayLike,
+    covariance: ArrayLike | None = None,
+    visibility: ArrayLike | None = None,
+    markup: str | None = None,
+    likelihood: str = "laplace",
+) -> Faces:
+    """`Faces` of what any program predicts, None for what it does not; see `from_arrays`."""
+    places = np.array(points, dtype=np.float64)
+    places[~np.isfinite(places).all(axis=-1)] = np.nan
+    n, k = places.shape[:2]
+    spread, seen = np.full((n, k, 2, 2), np.nan), np.zeros((n, k))
+    if covariance is not None:
+        spread = np.array(covariance, dtype=np.float64)
+        spread[~algebra.is_covariance(spread)] = np.nan
+        spread = (spread + spread.swapaxes(-1, -2)) / 2  # of rounding
+    if visibility is not None:
+        seen = np.where(np.isnan(places[..., 0]), 0.0, np.asarray(visibility, np.float64))
+    guess = markup_by_size(k)
+    return Faces(
+        places,
+        spread,
+        seen,
+        markup=markup or (guess.name if guess else f"{k} points"),
+        likelihood=likelihood,
+        covariance_trained=covariance is not None,
+        visibility_trained=visibility is not None,
+    ).check()
 
 
 def absolute_path(image: PathLike | None) -> str:

@@ -7,7 +7,8 @@ NME of 2.99 against labels that count as they do, and 3.42 against the same labe
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from luvli.arrays import Bools, Floats
 
 _FACES = 10
 """fewer say nothing"""
@@ -21,35 +22,31 @@ _PIXELS = 10.0
 """a median label above this is no share"""
 
 
-def origin_note(predicted: NDArray[np.float64], truth: NDArray[np.float64]) -> list[str]:
-    """A warning where predictions (n, k, 2) lie a pixel beside the labels (n, k, 2) on average."""
-    gap = predicted - truth
-    known: NDArray[np.bool_] = np.all(np.isfinite(gap), axis=2)
-    gap = np.where(known[..., None], gap, np.nan)[np.any(known, axis=1)]
-    if len(gap) < _FACES:
-        return []
-    offsets = np.nanmedian(gap, axis=1)
-    mean = offsets.mean(axis=0)
-    error = offsets.std(axis=0) / np.sqrt(len(offsets))
-    for way, side, option in ((1, "predictions", ""), (-1, "labels", "truth-")):
-        apart = (_OFFSETS[0] < mean * way) & (mean * way < _OFFSETS[1])
-        if apart.all() and (error < _SURE).all():
-            return [
-                f"WARNING: predictions lie {mean[0]:+.1f}, {mean[1]:+.1f} pixels beside the labels "
-                f"on average: do the {side} count pixels from 1? Then say --{option}one-based."
-            ]
-    return []
-
-
-def share_note(predicted: NDArray[np.float64], truth: NDArray[np.float64]) -> list[str]:
-    """A warning where predictions (n, k, 2) are shares of the image's size, as MediaPipe's are."""
+def origin_notes(predicted: Floats, truth: Floats) -> list[str]:
+    """Warnings where predictions (n, k, 2) lie a pixel beside the labels (n, k, 2) on average, or
+    are shares of the image's size, as MediaPipe's are."""
+    notes = []
+    known: Bools = np.all(np.isfinite(predicted - truth), axis=2)
+    measured = np.flatnonzero(np.any(known, axis=1))
+    if len(measured) >= _FACES:
+        gap = np.where(known[..., None], predicted - truth, np.nan)[measured]
+        offsets = np.nanmedian(gap, axis=1)
+        mean = offsets.mean(axis=0)
+        sure = (offsets.std(axis=0) / np.sqrt(len(offsets)) < _SURE).all()
+        for way, side, option in ((1, "predictions", ""), (-1, "labels", "truth-")):
+            apart = (_OFFSETS[0] < mean * way) & (mean * way < _OFFSETS[1])
+            if sure and apart.all():
+                notes.append(
+                    f"WARNING: predictions lie {mean[0]:+.1f}, {mean[1]:+.1f} pixels beside the "
+                    f"labels on average: do the {side} count pixels from 1? Then say "
+                    f"--{option}one-based."
+                )
     places, labels = (side[np.isfinite(side)] for side in (predicted, truth))
-    if not places.size or not labels.size or np.median(labels) < _PIXELS:
-        return []
-    low, high = np.quantile(places, (0.05, 0.95))
-    if not (_SHARES[0] < low < high < _SHARES[1]):
-        return []
-    return [
-        "WARNING: the predictions lie between 0 and 1: they look like shares of the image's width "
-        "and height, as MediaPipe gives them; multiply them by it."
-    ]
+    if places.size and labels.size and np.median(labels) >= _PIXELS:
+        low, high = np.quantile(places, (0.05, 0.95))
+        if _SHARES[0] < low < high < _SHARES[1]:
+            notes.append(
+                "WARNING: the predictions lie between 0 and 1: they look like shares of the "
+                "image's width and height, as MediaPipe gives them; multiply them by it."
+            )
+    return notes
