@@ -39,11 +39,13 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("OMP_NUM_THREADS", "1")  # inherited by the workers
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """One worker more than cores: some tests wait for servers, kills and a cluster."""
     return (os.cpu_count() or 1) + 1
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """A worker takes a file at a time, whose tests share fixtures; both of a cluster's files."""
     from xdist.scheduler import LoadFileScheduling

@@ -31,6 +31,9 @@ _swept: set[str] = set()
 """folders that this process has looked through for what killed runs left"""
 
 
+# -- writing ---------------------------------------------------------------------------------
+
+
 @contextmanager
 def whole_file(path: PathLike) -> Iterator[Path]:
     """Give a temporary path beside `path`; move it into place only if the block succeeds.
@@ -41,24 +44,17 @@ def whole_file(path: PathLike) -> Iterator[Path]:
     target = Path(path)
     if target.is_dir():
         raise InputError(f"{target} is a folder: give the name of a file to write.")
-    try:
+    with writing(target, "choose another place."):
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = _new_temporary(target)
-    except OSError as error:
-        raise OutputError(
-            f"{target} cannot be written ({error.strerror}): choose another place."
-        ) from error
-    mode = temporary.stat().st_mode
     try:
-        yield temporary
-        temporary.chmod(mode)  # a writer may have put a file of its own there, for its eyes alone
-        _flush(temporary)
-        temporary.replace(target)
-    except OSError as error:
-        raise OutputError(
-            f"{target} could not be written ({error.strerror or error}): "
-            "free some space or choose another place."
-        ) from error
+        with writing(target, "free some space or choose another place."):
+            mode = temporary.stat().st_mode
+            yield temporary
+            temporary.chmod(mode)  # a writer may have replaced it by a file for its eyes alone
+            with temporary.open("rb+") as stream:
+                os.fsync(stream.fileno())
+            temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -84,9 +80,8 @@ def _new_temporary(target: Path) -> Path:
     if folder not in _swept:
         _swept.add(folder)
         sweep_temporaries(folder)
-    name = f".luvli-tmp-{os.getpid()}-{secrets.token_hex(6)}{target.suffix}"
-    path = target.with_name(name)
-    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
+    path = target.with_name(f".luvli-tmp-{os.getpid()}-{secrets.token_hex(6)}{target.suffix}")
+    path.touch(exist_ok=False)
     return path
 
 
@@ -98,14 +93,15 @@ def sweep_temporaries(folder: PathLike) -> int:
     removed = 0
     for path in Path(folder).glob(".luvli-tmp-*"):
         match = _TEMPORARY.match(path.name)
-        if match is None:
-            continue
         with contextlib.suppress(OSError):  # another run may have swept it
-            old = time.time() - path.stat().st_mtime > _STALE_SECONDS
-            if old or not _is_alive(int(match[1])):
+            if match and (_is_stale(path) or not _is_alive(int(match[1]))):
                 path.unlink()
                 removed += 1
     return removed
+
+
+def _is_stale(path: Path) -> bool:
+    return time.time() - path.stat().st_mtime > _STALE_SECONDS
 
 
 def _is_alive(process: int) -> bool:
@@ -116,8 +112,11 @@ def _is_alive(process: int) -> bool:
     except ProcessLookupError:
         return False
     except (PermissionError, OverflowError):
-        return True
+        pass  # somebody else's
     return True
+
+
+# -- one run at a time -----------------------------------------------------------------------
 
 
 @contextmanager
@@ -164,13 +163,9 @@ def _lock(path: Path) -> Iterator[None]:
 def _locked(path: Path) -> int:
     """An open lock file that is ours alone."""
     while True:
-        try:
+        with writing(path.parent, "choose another --out."):
             path.parent.mkdir(parents=True, exist_ok=True)
             handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
-        except OSError as error:
-            raise InputError(
-                f"{path.parent} cannot be written ({error.strerror}): choose another --out."
-            ) from error
         if not _try_lock(handle):
             holder = os.read(handle, 200).decode("utf-8", "replace")
             os.close(handle)
@@ -179,7 +174,7 @@ def _locked(path: Path) -> int:
                 f"{path.parent / name} is being written by another run ({holder or 'unknown'}): "
                 "wait for it, or choose another --out."
             )
-        # the run before may have removed the very file that we waited for
+        # the run before may have removed the very file that was opened
         with contextlib.suppress(OSError):
             if os.path.samestat(os.fstat(handle), path.stat()):
                 return handle
@@ -201,6 +196,8 @@ def _try_lock(handle: int) -> bool:
         return False
     return True
 
+
+# -- text ------------------------------------------------------------------------------------
 
 def write_text(path: PathLike, text: str) -> None:
     """Write UTF-8 text to `path`, whole or not at all; see `utf8` for names that are not."""
@@ -282,6 +279,3 @@ def is_there(path: Path) -> bool:
         return False
 
 
-def _flush(path: Path) -> None:
-    with path.open("rb+") as stream:
-        os.fsync(stream.fileno())

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
+from collections import deque
 from collections.abc import Iterable, Iterator
-from queue import Full, Queue
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -18,39 +18,14 @@ def prefetch(items: Iterable[T], ahead: int = 4) -> Iterator[T]:
     >>> list(prefetch(range(3)))
     [0, 1, 2]
     """
-    ready: Queue[Any] = Queue(maxsize=ahead)
-    gone, main = threading.Event(), threading.main_thread()
-    end = object()
-
-    def put(item: Any) -> bool:
-        while not gone.is_set() and main.is_alive():  # not after the end of the program
-            try:
-                ready.put(item, timeout=0.2)
-                return True
-            except Full:
-                continue
-        return False
-
-    def work() -> None:
+    source, end = iter(items), object()
+    with ThreadPoolExecutor(1) as helper:
+        ready = deque(helper.submit(next, source, end) for _ in range(ahead))
         try:
-            for item in items:
-                if not put(item):
-                    return
-            put(end)
-        except BaseException as error:  # handed over, so that the reader fails, not the thread
-            put(error)
-
-    # the end of the program waits for it: libraries that are unloaded under a thread abort
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        while True:
-            item = ready.get()
-            if item is end:
-                return
-            if isinstance(item, BaseException):
-                raise item
-            yield item
-    finally:
-        gone.set()
-        thread.join(timeout=5.0)
+            while (item := ready.popleft().result()) is not end:
+                ready.append(helper.submit(next, source, end))
+                value: Any = item
+                yield value
+        finally:
+            for waiting in ready:
+                waiting.cancel()

@@ -13,7 +13,8 @@ Track = Callable[[Iterable[Any]], Iterable[Any]]
 Watch = Callable[[Iterable[Any], str, int | None], Iterable[Any]]
 """the same of several things: items, what they are, how many"""
 
-_QUIET_SECONDS = 10.0  # between two plain lines
+_QUIET_SECONDS = 10.0
+"""between two plain lines"""
 
 
 def track(
@@ -26,31 +27,22 @@ def track(
     """
     if total is None and isinstance(items, Sized):
         total = len(items)
-    if sys.stderr.isatty():
-        yield from _bar(items, description, total, unit)
-    else:
-        yield from _lines(items, description, total, unit)
+    show = _bar if sys.stderr.isatty() else _lines
+    yield from show(items, description, total, unit)
 
 
 def progress_bar(field: str, width: int = 40) -> Any:
     """A bar on standard error, with a field of the task behind its count."""
+    from rich import progress
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(width),
-        MofNCompleteColumn(),
-        TextColumn(f"{{task.fields[{field}]}}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
+    return progress.Progress(
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(width),
+        progress.MofNCompleteColumn(),
+        progress.TextColumn(f"{{task.fields[{field}]}}"),
+        progress.TimeElapsedColumn(),
+        progress.TimeRemainingColumn(),
         console=Console(stderr=True),
     )
 
@@ -69,21 +61,19 @@ def _bar(items: Iterable[T], description: str, total: int | None, unit: str) -> 
 
 def _lines(items: Iterable[T], description: str, total: int | None, unit: str) -> Iterator[T]:
     start = last = time.monotonic()
-    done = 0
+    done, shown = 0, 0
+
+    def show() -> None:
+        rate = done / max(time.monotonic() - start, 1e-9)
+        text = f"{description}: {done}{f'/{total}' if total else ''}, {rate:.1f} {unit}/s"
+        if total and done < total:
+            text += f", {(total - done) / max(rate, 1e-9):.0f} s left"
+        print(text, file=sys.stderr, flush=True)
+
     for done, item in enumerate(items, 1):
         yield item
-        now = time.monotonic()
-        if now - last >= _QUIET_SECONDS:
-            last = now
-            print(_line(description, done, total, now - start, unit), file=sys.stderr, flush=True)
-    if done and last != start:
-        line = _line(description, done, total, time.monotonic() - start, unit)
-        print(line, file=sys.stderr, flush=True)
-
-
-def _line(description: str, done: int, total: int | None, seconds: float, unit: str) -> str:
-    rate = done / max(seconds, 1e-9)
-    text = f"{description}: {done}{f'/{total}' if total else ''}, {rate:.1f} {unit}/s"
-    if total and done < total:
-        text += f", {(total - done) / max(rate, 1e-9):.0f} s left"
-    return text
+        if time.monotonic() - last >= _QUIET_SECONDS:
+            last, shown = time.monotonic(), done
+            show()
+    if shown and shown < done:  # the end of a job that took long enough for lines
+        show()
