@@ -140,6 +140,10 @@ def test_mistakes_are_named_with_the_nearest_key(base: Path, override: str, sent
     [
         ("stages.one.epoch=3", "--set: stages.one: unknown key 'epoch': did you mean 'epochs'?"),
         ("stages.one.epochs=many", ", got 'many'."),
+        (
+            "stages.one.input_size=96",
+            "stages.one.input_size: Input should be a multiple of 64, got 96.",
+        ),
     ],
 )
 def test_what_set_did_wrong_is_not_blamed_on_the_recipe(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -13,6 +13,8 @@ from luvli.network.pixels import STRIDE, PixelGrid
 MeanEstimator = Literal["relu", "softmax", "tau-softmax", "direct", "argmax"]
 CovarianceEstimator = Literal["cen", "heatmap"]
 Bottleneck = Literal["after", "before"]
+InputSize = Annotated[int, Field(ge=64, le=2048, multiple_of=64)]
+"""side of the square crop, in crop pixels; heat maps have a quarter of it"""
 
 POOLINGS = 4
 """each U-net halves its input four times more"""
@@ -59,8 +61,7 @@ class NetworkConfig(BaseModel):
     """channels that each dense layer adds"""
     landmarks: int = Field(default=68, ge=1, le=10000)
     """N_p"""
-    input_size: int = Field(default=256, ge=64, le=2048, multiple_of=64)
-    """side of the square crop, in crop pixels; heat maps have a quarter of it"""
+    input_size: InputSize = 256
     mean_estimator: MeanEstimator = "relu"
     """the function sigma of eq. 16, or "direct" regression from the bottleneck (ablation), or
     "argmax": the highest pixel, moved a quarter towards its higher neighbours, which is how a

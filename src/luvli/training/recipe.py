@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from luvli.data.augment import Augmentation
-from luvli.network.config import NetworkConfig
+from luvli.network.config import InputSize, NetworkConfig
 from luvli.training.recipe_data import Config, Data, Positive, Removable, stage_of
 
 TrainedHead = Literal["trunk", "cholesky", "visibility", "occlusion"]
@@ -116,7 +116,7 @@ class Stage(Config):
     """a recipe's letter (A, B, none), or a mapping that changes one: {recipe: B, flip: 0.5}"""
     reference: bool = False
     """the published code's loss where it differs from the paper"""
-    input_size: int | None = None
+    input_size: InputSize | None = None
     """side of the crops in this stage; the network's own by default"""
     clip_grad_norm: float | None = Field(default=None, gt=0)
     """largest norm of the gradient"""
