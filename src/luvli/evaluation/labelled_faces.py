@@ -7,12 +7,12 @@ labelled[labelled.subsets["challenge"]]    # another LabelledFaces
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,6 +38,8 @@ CropBy = Literal["paper", "reference", "tight", "detector", "detector-or-tight"]
 """Boxes to crop by. `paper`: the data set's, else the tight one with 5 % noise; `reference`: the
 noise of the published code; `tight`: no noise; `detector`: what our own detector finds at the face,
 no prediction where it finds none; `detector-or-tight`: the tight box there."""
+
+T = TypeVar("T")
 
 Progress = Callable[[Iterable[FaceRecord]], Iterable[FaceRecord]]
 """hands records on while it shows how far they are"""
@@ -66,6 +68,8 @@ class LabelledFaces:
     """(n,) which faces belong to each named part of the test set"""
     lengths: Mapping[str, Floats] = field(default_factory=dict)
     """(n,) normalisers of the data set itself, by name: box_size of AFLW-19"""
+    groups: Mapping[str, NDArray[np.str_]] = field(default_factory=dict)
+    """(n,) words that sort the faces, by name: source, photograph, corruption of a calibration"""
     paper_pixel: Floats | None = None
     """(n,) side of one pixel of the paper's 256-pixel crop, where known: what stands beside the
     paper's figures is measured in it (`luvli.evaluation.paper_units`)"""
@@ -189,6 +193,7 @@ class LabelledFaces:
             images=tuple(self.images[i] for i in index),
             subsets={name: mask[index] for name, mask in self.subsets.items()},
             lengths={name: values[index] for name, values in self.lengths.items()},
+            groups={name: words[index] for name, words in self.groups.items()},
             paper_pixel=None if self.paper_pixel is None else self.paper_pixel[index],
         )
 
@@ -372,19 +377,14 @@ def predict_records(
         except InputError as error:
             return error
 
-    with ThreadPoolExecutor(max(1, predictor.backend.threads)) as pool:
-        waiting = iter(progress(records))
-        while batch := list(islice(waiting, batch_size)):
-            crops = list(pool.map(crop, batch))
-            problems += [result for result in crops if isinstance(result, InputError)]
-            if problems and not skip_bad:
-                raise problems[0]
-            good = [
-                (r, c) for r, c in zip(batch, crops, strict=True) if isinstance(c, CroppedFaces)
-            ]
-            if good:
-                usable += [record for record, _ in good]
-                predictions += predictor.predict_cropped([cropped for _, cropped in good])
+    for record, result in predict_each(predictor, progress(records), crop, batch_size):
+        if isinstance(result, Faces):
+            usable.append(record)
+            predictions.append(result)
+        elif skip_bad:
+            problems.append(result)
+        else:
+            raise result
     if not usable:
         raise problems[0] if problems else InputError("there are no labelled faces to predict.")
     template = next((faces for faces in predictions if len(faces)), predictions[0])
@@ -395,6 +395,27 @@ def predict_records(
         notes = (*notes, f"{len(problems)} bad faces were left out: {listed}")
     about = {"method": predictor.info.name, "notes": notes} | about
     return LabelledFaces.from_records(usable, faces, **about)
+
+
+def predict_each(
+    predictor: Predictor,
+    items: Iterable[T],
+    crop: Callable[[T], CroppedFaces | InputError],
+    batch_size: int = BATCH,
+) -> Iterator[tuple[T, Faces | InputError]]:
+    """Each item with the faces predicted on what `crop` makes of it, or with its error.
+
+    `crop` runs in as many threads as the model has; the faces of `batch_size` items go through the
+    network together.
+    """
+    with ThreadPoolExecutor(max(1, predictor.backend.threads)) as pool:
+        waiting = iter(items)
+        while batch := list(islice(waiting, batch_size)):
+            crops = list(pool.map(crop, batch))
+            good = [one for one in crops if isinstance(one, CroppedFaces)]
+            predictions = iter(predictor.predict_cropped(good) if good else [])
+            for item, one in zip(batch, crops, strict=True):
+                yield item, one if isinstance(one, InputError) else next(predictions)
 
 
 def _crop(
