@@ -199,6 +199,7 @@ def _try_lock(handle: int) -> bool:
 
 # -- text ------------------------------------------------------------------------------------
 
+
 def write_text(path: PathLike, text: str) -> None:
     """Write UTF-8 text to `path`, whole or not at all; see `utf8` for names that are not."""
     with whole_file(path) as temporary:
@@ -277,5 +278,3 @@ def is_there(path: Path) -> bool:
         return path.exists()
     except OSError:  # too long a name, or in a folder that may not be entered
         return False
-
-
