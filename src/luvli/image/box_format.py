@@ -15,7 +15,7 @@ from luvli.image.box import Box
 BoxFormat = Literal["xyxy", "xywh", "cxcywh"]
 """x0, y0, x1, y1; or x0, y0, width, height; or centre x, centre y, width, height"""
 
-BoxSource = Literal["tight", "yunet", "insightface", "retinaface", "dlib", "haar"]
+BoxSource = Literal["tight", "yunet", "insightface", "retinaface", "dlib", "haar", "mediapipe"]
 """whose boxes: tight landmark boxes, or rectangles of a detector"""
 
 _MAPS: dict[str, tuple[float, float, float, float]] = {
@@ -24,10 +24,12 @@ _MAPS: dict[str, tuple[float, float, float, float]] = {
     "retinaface": (-0.016, 0.255, 1.016, 1.006),
     "dlib": (0.008, 0.099, 0.992, 1.041),
     "haar": (0.064, 0.217, 0.936, 1.066),
+    "mediapipe": (0.037, 0.112, 0.963, 1.003),
 }
 """the tight box in the rectangle of a detector: left, top, right and bottom as shares of its width
 and height. Medians over 41 LFPW and HELEN training faces (docs/howto/boxes.md). InsightFace's and
-RetinaFace's detectors learnt from the same rectangles as YuNet (WIDER FACE) and share its map."""
+RetinaFace's detectors learnt from the same rectangles as YuNet (WIDER FACE) and share its map.
+MediaPipe's is of BlazeFace for short range."""
 
 Boxes = Sequence[Box | Sequence[float]] | NDArray[np.float64]
 

@@ -185,7 +185,7 @@ class Predictor:
             color: channel order of arrays and tensors; "bgr" for OpenCV frames.
             box_format: "xyxy" (corners), "xywh" or "cxcywh" (corner or centre, then width, height).
             box_source: the detector that drew the boxes, unless they are tight: "yunet",
-                "insightface", "retinaface", "dlib" or "haar".
+                "insightface", "retinaface", "dlib", "haar" or "mediapipe".
             relative_boxes: whether boxes are fractions of the image's width and height, 0..1.
             try_rotations: look for faces in all four orientations of the image: True, False, or
                 "auto": where there is no face with a confidence of 0.5 or more.
