@@ -39,8 +39,8 @@ def test_it_is_frozen_and_its_arrays_too(rng: np.random.Generator) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        ("points", np.zeros((67, 2)), ["(68, 2)", "(67, 2)", "ibug68"]),
-        ("points", np.zeros(68), ["(68, 2)", "(68,)"]),
+        ("points", np.zeros((67, 2)), ["ibug68", "68 points", "67"]),
+        ("points", np.zeros(68), ["(k, 2)", "(68,)"]),
         ("covariance", np.zeros((68, 2)), ["(68, 2, 2)", "(68, 2)"]),
         ("visibility", np.zeros((68, 1)), ["(68,)", "(68, 1)"]),
         ("visibility", np.full(68, 1.5), ["0..1", "1.5"]),

@@ -11,7 +11,7 @@ import pytest
 
 import luvli
 from luvli.errors import InputError
-from luvli.faces import FaceLandmarks, RegionRadii
+from luvli.faces import FaceLandmarks, Faces, RegionRadii
 from luvli.image.align import ARCFACE, align_affine, similarity
 from luvli.keypoints import from_supervision, to_supervision
 from luvli.markup import get_markup
@@ -142,12 +142,13 @@ def test_supervision_there_and_back(face: FaceLandmarks) -> None:
         face, occlusion=np.linspace(0, 1, 68), occlusion_trained=True, confidence=0.8,
         expected_error=2.5, accepted=True, track=3, time=0.5, likelihood="gauss",
     )  # fmt: skip
-    keypoints = to_supervision([followed, face])
+    faces = Faces.stack([followed, dataclasses.replace(followed, track=4, points=face.points + 9)])
+    keypoints = to_supervision(faces)
     assert keypoints.xy.shape == (2, 68, 2)
-    assert from_supervision(keypoints) == [followed, face]
-    assert from_supervision(keypoints[1]) == [face]
-    assert from_supervision(to_supervision(face)) == [face]
-    assert from_supervision(to_supervision([])) == []
+    assert from_supervision(keypoints) == faces
+    assert from_supervision(keypoints[1])[0] == faces[1]
+    assert from_supervision(to_supervision(face))[0] == face
+    assert len(from_supervision(to_supervision([]))) == 0
     (part,) = from_supervision(to_supervision(face["left_eye"]))
     assert part.names == face["left_eye"].names
 

@@ -18,21 +18,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from luvli.arrays import Floats
 from luvli.errors import InputError, check_range
-from luvli.face_checks import (
-    as_array,
-    as_number,
-    check_not_infinite,
-    check_positive_definite,
-    check_probabilities,
-    expect_shape,
-)
+from luvli.face_fields import FIELDS, SETTINGS, check_numbers, landmark_count, read_only
 from luvli.image import affine as affines
 from luvli.image.align import Template, align_affine
 from luvli.image.box import Box
 from luvli.likelihood import family
 from luvli.likelihood.covariance import spread
 from luvli.likelihood.ellipses import Ellipses, RegionRadii
-from luvli.markup import get_markup, is_markup
+from luvli.markup import get_markup
 from luvli.markup.parts import Which, landmark_names, whole_markup
 from luvli.measures.head_pose import HeadPose
 from luvli.measures.measure import Measures
@@ -42,13 +35,9 @@ if TYPE_CHECKING:
     from luvli.image.read import ImageArray
     from luvli.image.source import AnyImage, Color
 
-ARRAY_FIELDS = ("points", "covariance", "visibility", "box", "occlusion")
-NUMBER_FIELDS = ("failure_logit", "confidence", "expected_error", "eyes_closed", "time")
-FLAG_FIELDS = ("visibility_trained", "covariance_trained", "occlusion_trained")
-FILE_FIELDS = (
-    *ARRAY_FIELDS, "markup", "score", *FLAG_FIELDS, "confidence", "expected_error", "accepted",
-    "eyes_closed", "likelihood", "track", "time",
-)  # fmt: skip
+_ARRAYS_IN_FILES = ("points", "covariance", "visibility", "box", "occlusion")
+_NUMBERS_IN_FILES = ("confidence", "expected_error", "accepted", "eyes_closed", "track", "time")
+_IN_FILES = (*SETTINGS, *_ARRAYS_IN_FILES, "score", *_NUMBERS_IN_FILES)
 """the fields that travel in files; the others stay with the model that made the face"""
 
 
@@ -123,40 +112,19 @@ class FaceLandmarks:
 
     def __post_init__(self) -> None:
         values = self.__dict__  # plain entries: the dataclass is frozen for everybody else
-        if values["occlusion"] is None:
-            values["occlusion"] = np.full(np.shape(self.points)[:1], np.nan)
-        for name in ARRAY_FIELDS:
-            values[name] = as_array(name, values[name])
-        shape, note = (*self.points.shape[:1], 2), ""
-        if is_markup(self.markup):
-            shape, note = (get_markup(self.markup).size, 2), f" for markup {self.markup}"
-        elif self.points.ndim != 2 or self.points.shape[1] != 2:
-            raise InputError(f"points must have shape (k, 2), got {self.points.shape}.")
-        expect_shape("points", self.points, shape, note)
-        k = shape[0]
-        expect_shape("covariance", self.covariance, (k, 2, 2))
-        expect_shape("visibility", self.visibility, (k,))
-        expect_shape("occlusion", self.occlusion, (k,))
-        expect_shape("box", self.box, (4,))
-        check_not_infinite("points", self.points)
-        check_not_infinite("box", self.box)
-        check_positive_definite(self.covariance)
-        check_probabilities("visibility", self.visibility, allow_nan=False)
-        check_probabilities("occlusion", self.occlusion)
-        kinds: dict[str, Any] = {**dict.fromkeys(FLAG_FIELDS, bool), "accepted": bool, "track": int}
-        for name, kind in kinds.items():
-            if values[name] is not None:
-                values[name] = kind(values[name])
-        for name in ("score", *NUMBER_FIELDS):
-            if values[name] is not None:
-                values[name] = as_number(name, values[name])
+        k = landmark_count(read_only("points", self.points), self.markup, 2)
+        for name, each in FIELDS.items():
+            if (name := each.single or name) in values:
+                values[name] = each.value(name, values[name], k)
+        for name in ("visibility_trained", "covariance_trained", "occlusion_trained"):
+            values[name] = bool(values[name])
         if self.image_size is not None:
             values["image_size"] = tuple(map(int, self.image_size))
+        check_numbers(self, self.box)
         if self.confidence is not None:
             check_range("confidence", self.confidence, 0, 1)
         if self.expected_error is not None:
             check_range("expected_error", self.expected_error, 0)
-        family(self.likelihood)  # refuses an unknown name
 
     def __len__(self) -> int:
         return len(self.points)
@@ -167,9 +135,9 @@ class FaceLandmarks:
             return NotImplemented
         return all(
             np.array_equal(getattr(self, name), getattr(other, name), equal_nan=True)
-            if name in ARRAY_FIELDS
+            if name in _ARRAYS_IN_FILES
             else getattr(self, name) == getattr(other, name)
-            for name in FILE_FIELDS
+            for name in _IN_FILES
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -222,7 +190,7 @@ class FaceLandmarks:
     def __getitem__(self, which: Which) -> FaceLandmarks:
         """Some of the landmarks, as a face of their own: `face["left_eye"]`, `face[36:42]`,
         `face[["left_eye", "chin"]]`, `face[face.visible()]`; left and right are the person's."""
-        return self._as_faces().part(which)[0]
+        return self._as_faces.part(which)[0]
 
     def visible(self, threshold: float = 0.5) -> NDArray[np.bool_]:
         """(k,) whether each landmark is visible with a probability above `threshold`."""
@@ -236,7 +204,7 @@ class FaceLandmarks:
     @property
     def in_image(self) -> NDArray[np.bool_] | None:
         """(k,) whether each landmark lies inside the image; None where its size is not known."""
-        inside = self._as_faces().in_image
+        inside = self._as_faces.in_image
         return None if inside is None else inside[0]
 
     @property
@@ -292,7 +260,7 @@ class FaceLandmarks:
         Landmarks count by covariance and visibility; see `luvli.measures.head_pose`. Needs 68
         points; NaN where too few are visible.
         """
-        pose = self._as_faces().head_pose()
+        pose = self._as_faces.head_pose()
         yaw, pitch, roll = (float(angle[0]) for angle in pose[:3])
         return HeadPose(yaw, pitch, roll, pose.covariance[0])
 
@@ -300,14 +268,15 @@ class FaceLandmarks:
     def measures(self) -> Measures:
         """Openness of eyes and mouth, brows, symmetry and head pose, each with its standard
         deviation: `face.measures["left_eye_openness"].std`."""
-        several = self._as_faces().measures
+        several = self._as_faces.measures
         return Measures({name: measure[0] for name, measure in several.items()})
 
     def sample(self, count: int, seed: int = 0) -> Floats:
         """(count, k, 2) plausible positions of the landmarks, which err together as far as the
         model was calibrated for it."""
-        return self._as_faces().sample(count, seed)[:, 0]
+        return self._as_faces.sample(count, seed)[:, 0]
 
+    @property
     def _as_faces(self) -> Faces:
         from luvli.faces import Faces
 
@@ -320,7 +289,7 @@ class FaceLandmarks:
         corners. A mirror image also needs the markup's flip permutation; this method moves
         landmarks and does not rename them.
         """
-        return self._as_faces().transform(affines.as_affine(affine))[0]
+        return self._as_faces.transform(affines.as_affine(affine))[0]
 
     def relative(self, width: float, height: float) -> Floats:
         """(k, 2) points as fractions of the image's width and height: 0 at its left and top edge,
@@ -352,6 +321,7 @@ class FaceLandmarks:
         resolution is kept.
         """
         from luvli.image.crop import Crop
+        from luvli.image.source import image_pixels
 
         if np.isnan(self.box).any():
             raise InputError("there is no face to cut out: its box has no location.")
@@ -359,7 +329,7 @@ class FaceLandmarks:
         side = max(edges.width, edges.height) * (1 + 2 * margin)
         wanted = max(2, round(side)) if size is None else size
         window = Crop.from_box(edges, wanted, 1 + 2 * margin)
-        return window.warp(_read(image, color))
+        return window.warp(image_pixels(image, color))
 
     def align(
         self,
@@ -371,8 +341,9 @@ class FaceLandmarks:
         """The face upright, (size, size, 3) RGB, with eyes, nose and mouth where the template
         wants them. `align_affine` gives the transformation itself."""
         from luvli.image.crop import warp_affine
+        from luvli.image.source import image_pixels
 
-        pixels = _read(image, color)
+        pixels = image_pixels(image, color)
         return warp_affine(pixels, self.align_affine(size, template), size)
 
     def draw(self, image: AnyImage, **options: Any) -> ImageArray:
@@ -386,31 +357,22 @@ class FaceLandmarks:
     def to_pandas(self) -> Any:
         """A `pandas.DataFrame` with one row for each landmark; `landmark` is its number in the
         whole point set, for parts of a face, too."""
-        return self._as_faces().to_pandas().drop(columns="face")
+        return self._as_faces.to_pandas().drop(columns="face")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and lists for JSON, lossless; NaN becomes null.
 
         What the model does not estimate (occlusion, confidence, expected error) is left out.
         """
-        row: dict[str, Any] = {
-            "markup": self.markup,
-            "score": self.score,
-            "visibility_trained": self.visibility_trained,
-            "covariance_trained": self.covariance_trained,
+        known = self.occlusion_trained or not np.isnan(self.occlusion).all()
+        left_out = set() if known else {"occlusion", "occlusion_trained"}
+        if self.likelihood == "laplace":
+            left_out.add("likelihood")
+        return {
+            name: _listed(value) if name in _ARRAYS_IN_FILES else value
+            for name in _IN_FILES
+            if name not in left_out and (value := getattr(self, name)) is not None
         }
-        row |= {name: _listed(getattr(self, name)) for name in ARRAY_FIELDS[:-1]}
-        if self.occlusion_trained or not np.isnan(self.occlusion).all():
-            row |= {
-                "occlusion_trained": self.occlusion_trained,
-                "occlusion": _listed(self.occlusion),
-            }
-        for name in ("confidence", "expected_error", "accepted", "eyes_closed", "track", "time"):
-            if getattr(self, name) is not None:
-                row[name] = getattr(self, name)
-        if self.likelihood != "laplace":
-            row["likelihood"] = self.likelihood
-        return row
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> FaceLandmarks:
@@ -418,7 +380,7 @@ class FaceLandmarks:
         missing = {"points", "covariance", "visibility", "box"} - set(data)
         if missing:
             raise InputError(f"a face needs the field {sorted(missing)[0]!r}, which is missing.")
-        return cls(**{name: data[name] for name in FILE_FIELDS if name in data})
+        return cls(**{name: data[name] for name in _IN_FILES if name in data})
 
 
 def _listed(array: Floats) -> Any:
@@ -428,10 +390,3 @@ def _listed(array: Floats) -> Any:
     values = array.astype(object)
     values[unknown] = None
     return values.tolist()
-
-
-def _read(image: AnyImage, color: Color) -> ImageArray:
-    from luvli.image.read import read_image
-    from luvli.image.source import plain_source
-
-    return read_image(plain_source(image, color))

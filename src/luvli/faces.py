@@ -17,22 +17,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from luvli.arrays import Bools, Floats
 from luvli.errors import InputError, require
-from luvli.face_checks import (
-    check_not_infinite,
-    check_positive_definite,
-    check_probabilities,
-)
-from luvli.face_landmarks import (
-    ARRAY_FIELDS,
-    FaceLandmarks,
-    confidence_text,
-)
+from luvli.face_fields import FIELDS, LANDMARK_FIELDS, SETTINGS, check_numbers, landmark_count
+from luvli.face_landmarks import FaceLandmarks, confidence_text
 from luvli.image import affine as affines
-from luvli.likelihood import family
 from luvli.likelihood.covariance import spread
 from luvli.likelihood.ellipses import Ellipses, RegionRadii
 from luvli.markup import get_markup, is_markup
-from luvli.markup.parts import Which, is_names, landmark_names, landmark_numbers, select
+from luvli.markup.parts import (
+    Which,
+    chosen_places,
+    is_names,
+    landmark_names,
+    landmark_numbers,
+    select,
+)
 from luvli.measures.correlation import ErrorModel
 from luvli.measures.head_pose import HeadPose, head_pose
 from luvli.measures.measure import Measures
@@ -41,36 +39,7 @@ if TYPE_CHECKING:
     from luvli.image.read import ImageArray
     from luvli.image.source import AnyImage
 
-__all__ = [
-    "ARRAY_FIELDS",
-    "Ellipses",
-    "FaceLandmarks",
-    "Faces",
-    "RegionRadii",
-]
-
-_LANDMARK_ARRAYS = ("points", "covariance", "visibility", "occlusion")
-_FACE_NUMBERS = ("scores", "failure_logit", "confidence", "expected_error", "eyes_closed")
-_OPTIONAL = ("accepted", "track", "time", "image", "frame", "image_size")
-_ARRAYS = (*_LANDMARK_ARRAYS, "boxes", *_FACE_NUMBERS, *_OPTIONAL, "error_factors")
-_SETTINGS = (
-    "markup", "likelihood", "visibility_trained", "covariance_trained", "occlusion_trained",
-)  # fmt: skip
-_TYPES: dict[str, Any] = {"accepted": np.dtype(bool), "track": np.dtype(np.int64),
-                          "image": np.dtype(object), "frame": np.dtype(np.int64),
-                          "image_size": np.dtype(np.int64)}  # fmt: skip
-_FLOAT = np.dtype(np.float64)
-_SHAPES: dict[str, tuple[Any, ...]] = {
-    "covariance": ("n", "k", 2, 2),
-    "visibility": ("n", "k"),
-    "occlusion": ("n", "k"),
-    "boxes": ("n", 4),
-    "image_size": ("n", 2),
-}
-"""of the fields that are not (n,)"""
-_SINGLE = {"boxes": "box", "scores": "score"}
-"""what a field is called in a `FaceLandmarks`, where it has another name"""
-_RADII = ("radii", "joint")
+__all__ = ["Ellipses", "FaceLandmarks", "Faces", "RegionRadii"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -131,31 +100,14 @@ class Faces:
     def __post_init__(self) -> None:
         """Checks shapes. Arrays are not copied; those of the faces are read-only views of them."""
         values = self.__dict__  # plain entries: the dataclass is frozen for everybody else
-        points = values["points"] = _view(self.points)
-        if points.ndim != 3 or points.shape[2] != 2:
-            raise InputError(f"points must have shape (n, k, 2), got {points.shape}.")
-        sizes: dict[Any, int] = {"n": len(points), "k": points.shape[1]}
-        if is_markup(self.markup) and get_markup(self.markup).size != sizes["k"]:
-            size = get_markup(self.markup).size
-            raise InputError(f"the markup {self.markup} has {size} points, got {sizes['k']}.")
-        for name in _ARRAYS[1:-1]:
-            shape = tuple(sizes.get(side, side) for side in _SHAPES.get(name, ("n",)))
-            if values[name] is None:
-                if name in _OPTIONAL:
-                    continue
-                values[name] = np.full(shape, 1.0 if name == "scores" else np.nan)
-            values[name] = _view(values[name], _TYPES.get(name, _FLOAT))
-            if values[name].shape != shape:
-                raise InputError(f"{name} must have shape {shape}, got {values[name].shape}.")
+        points = np.asarray(self.points, dtype=np.float64)
+        k, n = landmark_count(points, self.markup, 3), len(points)
+        for name, each in FIELDS.items():
+            values[name] = each.array(name, values[name], k, n)
 
     def check(self) -> Faces:
         """The same faces, after refusing numbers that cannot be what they say."""
-        check_not_infinite("points", self.points)
-        check_not_infinite("boxes", self.boxes)
-        check_positive_definite(self.covariance)
-        check_probabilities("visibility", self.visibility, allow_nan=False)
-        check_probabilities("occlusion", self.occlusion)
-        family(self.likelihood)  # refuses an unknown name
+        check_numbers(self, self.boxes)
         return self
 
     # -- a sequence of faces -----------------------------------------------------------------
@@ -177,41 +129,30 @@ class Faces:
             return self._face(range(len(self))[which])  # IndexError where there is no such face
         if is_names(which):
             return self.part(which)
-        chosen = which if isinstance(which, slice) else np.asarray(which)
-        if isinstance(chosen, np.ndarray) and not chosen.size:
-            chosen = chosen.astype(np.intp)  # an empty list has no type of its own
-        if not isinstance(chosen, slice):
-            chosen = np.atleast_1d(np.arange(len(self))[chosen])
-        changes: dict[str, Any] = {name: value[chosen] for name, value in self._arrays().items()}
-        if self.regions is not None:
-            levels, radii, joint = self.regions
-            changes["regions"] = RegionRadii(levels, radii[chosen], joint[chosen])
-        return replace(self, **changes)
+        chosen = chosen_places(len(self), which)
+        changes = {name: values[chosen] for name, values in self._arrays().items()}
+        return replace(self, **changes, regions=self._regions(chosen))
 
     def part(self, which: Which) -> Faces:
         """Of every face the landmarks chosen by name, number, slice or mask."""
         index, markup = select(self.markup, self.points.shape[1], which)
-        changes: dict[str, Any] = {
-            name: values[:, index]
-            for name, values in self._arrays().items()
-            if name in (*_LANDMARK_ARRAYS, "error_factors")
-        }
-        if self.regions is not None:
-            changes["regions"] = self.regions._replace(radii=self.regions.radii[:, index])
-        return replace(self, markup=markup, **changes)
+        arrays = self._arrays()
+        changes = {name: arrays[name][:, index] for name in LANDMARK_FIELDS if name in arrays}
+        regions = self.regions and self.regions._replace(radii=self.regions.radii[:, index])
+        return replace(self, markup=markup, **changes, regions=regions)
 
     def __eq__(self, other: object) -> bool:
         """Equal when all that is said about the faces is; NaN equals NaN."""
         if not isinstance(other, Faces):
             return NotImplemented
-        if any(getattr(self, name) != getattr(other, name) for name in _SETTINGS):
+        if any(getattr(self, name) != getattr(other, name) for name in SETTINGS):
             return False
-        return all(
-            np.array_equal(getattr(self, name), getattr(other, name), equal_nan=name not in _TYPES)
-            for name in _ARRAYS
-            if name not in ("image_size", "error_factors")
-            and not (getattr(self, name) is None and getattr(other, name) is None)
-        )
+        one, two = self._arrays(), other._arrays()
+        for name in {*one, *two} - {"image_size", "error_factors"}:
+            nan = FIELDS[name].kind is float
+            if not np.array_equal(one.get(name), two.get(name), equal_nan=nan):  # type: ignore[arg-type]
+                return False
+        return True
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -247,7 +188,8 @@ class Faces:
         """Single faces of one point set as arrays; `markup` is that of an empty list."""
         if not faces:
             return cls.empty(markup)
-        return _joined(faces, np.stack, _SINGLE)
+        names = {name: each.single for name, each in FIELDS.items() if each.single}
+        return _joined(faces, np.stack, names)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Faces]) -> Faces:
@@ -388,24 +330,26 @@ class Faces:
 
     def _arrays(self) -> dict[str, Any]:
         """Fields that are arrays with one entry for each face, as far as they are known."""
-        return {name: getattr(self, name) for name in _ARRAYS if getattr(self, name) is not None}
+        return {name: getattr(self, name) for name in FIELDS if getattr(self, name) is not None}
+
+    def _regions(self, which: Any) -> RegionRadii | None:
+        """The radii of one face, or of some."""
+        if self.regions is None:
+            return None
+        levels, radii, joint = self.regions
+        return RegionRadii(levels, radii[which], joint[which])
 
     def _face(self, i: int) -> FaceLandmarks:
         values = {
-            _SINGLE.get(name, name): array[i]
+            FIELDS[name].single or name: array[i]
             for name, array in self._arrays().items()
             if name not in ("image", "frame")
         }
-        for name in (*_FACE_NUMBERS[1:], "time"):
-            if name in values and np.isnan(values[name]):
-                values[name] = None
-        if self.regions is not None:
-            levels, radii, joint = self.regions
-            values["regions"] = RegionRadii(levels, radii[i], joint[i])
         return FaceLandmarks(
             **values,
+            regions=self._regions(i),
             measure_scale=self.measure_scale,
-            **{name: getattr(self, name) for name in _SETTINGS},
+            **{name: getattr(self, name) for name in SETTINGS},
         )
 
 
@@ -414,7 +358,7 @@ def _joined(
 ) -> Faces:
     """Several `Faces`, or single faces whose fields are called otherwise (`names`), as one."""
     first = items[0]
-    for name in _SETTINGS:
+    for name in SETTINGS:
         others = {getattr(item, name) for item in items} - {getattr(first, name)}
         if others:
             raise InputError(
@@ -422,31 +366,25 @@ def _joined(
                 "one Faces."
             )
     values: dict[str, Any] = {}
-    for name in _ARRAYS:
+    for name, each in FIELDS.items():
         column = [getattr(item, names.get(name, name), None) for item in items]
         unknown = sum(value is None for value in column)
-        if unknown and name in _FACE_NUMBERS:
-            column = [np.nan if value is None else value for value in column]
-        elif 0 < unknown < len(items) and name in _OPTIONAL:
+        if unknown and each.missing is not None:
+            column = [each.missing if value is None else value for value in column]
+        elif 0 < unknown < len(items) and name != "error_factors":
             raise InputError(f"some of the faces have {name}, others have none.")
         elif unknown:
             continue
         values[name] = join(column)
     regions = [item.regions for item in items if item.regions is not None]
     if len(regions) == len(items):
-        radii, joint = (join([getattr(each, name) for each in regions]) for name in _RADII)
+        radii, joint = (
+            join([each.radii for each in regions]),
+            join([each.joint for each in regions]),
+        )
         values["regions"] = RegionRadii(regions[0].levels, radii, joint)
-    values["measure_scale"] = first.measure_scale
-    return Faces(**values, **{name: getattr(first, name) for name in _SETTINGS})
-
-
-def _view(values: ArrayLike, dtype: Any = _FLOAT) -> Any:
-    """A read-only array on the same numbers; the array itself where it is that already."""
-    if type(values) is np.ndarray and values.dtype == dtype and not values.flags.writeable:
-        return values
-    array = np.asarray(values, dtype=dtype).view()
-    array.flags.writeable = False
-    return array
+    settings = {name: getattr(first, name) for name in SETTINGS}
+    return Faces(**values, **settings, measure_scale=first.measure_scale)
 
 
 def _cells(number: int, face: FaceLandmarks) -> list[str]:

@@ -11,7 +11,14 @@ from PIL import Image
 
 from luvli.errors import InputError, a_type, brief, unknown_choice
 from luvli.files import check_plain
-from luvli.image.read import ImageSource, _upright, from_array, open_image
+from luvli.image.read import (
+    ImageArray,
+    ImageSource,
+    _upright,
+    from_array,
+    open_image,
+    read_image,
+)
 
 AnyImage = ImageSource | Image.Image | IO[bytes] | Any
 """a path, bytes, an array, a `PIL.Image`, a file open for reading, or a PyTorch tensor"""
@@ -63,6 +70,11 @@ def plain_source(
         f"an image cannot be {a_type(image)}: give a path, bytes, an open file, a "
         f"PIL.Image, an array or a tensor{several}."
     )
+
+
+def image_pixels(image: AnyImage, color: Color = "rgb") -> ImageArray:
+    """(H, W, 3) RGB of whatever an image is held in."""
+    return read_image(plain_source(image, color))
 
 
 def name_of(image: Any) -> str:

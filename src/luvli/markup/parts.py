@@ -39,12 +39,21 @@ def select(markup: str, count: int, which: Which) -> tuple[NDArray[np.intp], str
         whole = whole_markup(markup, "parts by name")
         index = np.array([j for name in names for j in whole.find(str(name))], dtype=np.intp)
         return index, f"{markup}{_SEPARATOR}{', '.join(map(str, names))}"
+    index = chosen_places(count, which)
+    numbers = np.asarray(landmark_numbers(markup, count), dtype=np.intp)[index]
+    return index, f"{markup.partition(_SEPARATOR)[0]}{_SEPARATOR}{_runs(numbers)}"
+
+
+def chosen_places(count: int, which: int | slice | ArrayLike) -> NDArray[np.intp]:
+    """Places among `count` by number, slice or mask; IndexError where there is no such one.
+
+    >>> chosen_places(3, [True, False, True]).tolist(), chosen_places(3, []).tolist()
+    ([0, 2], [])
+    """
     chosen: Any = which if isinstance(which, slice) else np.asarray(which)
     if isinstance(chosen, np.ndarray) and not chosen.size:
         chosen = chosen.astype(np.intp)  # an empty list has no type of its own
-    index = np.atleast_1d(np.arange(count)[chosen])  # IndexError where there is no such landmark
-    numbers = np.asarray(landmark_numbers(markup, count), dtype=np.intp)[index]
-    return index, f"{markup.partition(_SEPARATOR)[0]}{_SEPARATOR}{_runs(numbers)}"
+    return np.atleast_1d(np.arange(count)[chosen])
 
 
 def whole_markup(markup: str, wanted: str) -> Markup:
