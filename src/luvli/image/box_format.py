@@ -27,7 +27,7 @@ _MAPS: dict[str, tuple[float, float, float, float]] = {
     "mediapipe": (0.037, 0.112, 0.963, 1.003),
 }
 """the tight box in the rectangle of a detector: left, top, right and bottom as shares of its width
-and height. Medians over 41 LFPW and HELEN training faces (docs/howto/boxes.md). InsightFace's and
+and height. Medians over 41 LFPW and HELEN training faces (docs/detection.md). InsightFace's and
 RetinaFace's detectors learnt from the same rectangles as YuNet (WIDER FACE) and share its map.
 MediaPipe's is of BlazeFace for short range."""
 
