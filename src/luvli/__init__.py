@@ -21,7 +21,7 @@ from luvli.face_measures import measure
 from luvli.faces import FaceLandmarks, Faces
 
 if TYPE_CHECKING:
-    from luvli.drawing.draw import draw
+    from luvli.drawing.faces import draw
     from luvli.image.source import AnyImage
     from luvli.prediction.predictor import Predictor, load
     from luvli.prediction.read_results import read
@@ -47,7 +47,7 @@ __getattr__ = lazy(
     __name__,
     {
         "Predictor": "prediction.predictor",
-        "draw": "drawing.draw",
+        "draw": "drawing.faces",
         "draw_video": "prediction.video_output",
         "load": "prediction.predictor",
         "read": "prediction.read_results",

@@ -348,7 +348,7 @@ class FaceLandmarks:
 
     def draw(self, image: AnyImage, **options: Any) -> ImageArray:
         """The face on a copy of its image: `luvli.draw(image, [face], ...)`."""
-        from luvli.drawing.draw import draw
+        from luvli.drawing.faces import draw
 
         return draw(image, [self], **options)
 

@@ -292,7 +292,7 @@ class Faces:
 
     def draw(self, image: AnyImage, **options: Any) -> ImageArray:
         """The faces on a copy of their image: `luvli.draw(image, faces, ...)`."""
-        from luvli.drawing.draw import draw
+        from luvli.drawing.faces import draw
 
         return draw(image, self, **options)
 

@@ -13,7 +13,7 @@ import numpy as np
 from luvli.calibration.audit import Listed
 from luvli.data.formats.common import image_cell, word_cell
 from luvli.data.formats.label_parquet import image_at
-from luvli.drawing.faces import draw_face
+from luvli.drawing.faces import draw_faces
 from luvli.errors import InputError
 from luvli.files import NOT_UTF8, PathLike, whole_file, write_text
 from luvli.image.box import Box
@@ -92,7 +92,7 @@ def label_and_prediction(item: Listed) -> ImageArray | None:
     points = np.concatenate([record.points[record.visible], face.points])
     crop = Crop.from_box(Box.around(points), CELL, 1.35)
     shown = replace(face.transform(crop.affine), confidence=None, accepted=None)
-    return draw_face(crop.warp(image), shown, crop.to_crop(record.points))
+    return draw_faces(crop.warp(image), [shown], crop.to_crop(record.points))
 
 
 def _data_url(image: ImageArray) -> str:

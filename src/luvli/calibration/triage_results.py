@@ -21,7 +21,7 @@ from luvli.arrays import Floats
 from luvli.calibration.sampling import EvenSample
 from luvli.data.formats.common import image_cell
 from luvli.data.formats.parquet import face_files
-from luvli.drawing.faces import draw_face
+from luvli.drawing.faces import draw_faces
 from luvli.drawing.sheet import captioned, contact_sheet
 from luvli.errors import InputError, brief, require
 from luvli.face_landmarks import confidence_text
@@ -291,7 +291,7 @@ def _cells(rejected: list[Rejected]) -> Iterator[ImageArray]:
             continue
         crop = Crop.from_box(Box(*face.box), CELL, 1.6)
         shown = replace(face.transform(crop.affine), accepted=None, confidence=None)
-        yield captioned(draw_face(crop.warp(image), shown), confidence_text(face.confidence))
+        yield captioned(draw_faces(crop.warp(image), [shown]), confidence_text(face.confidence))
 
 
 def risk_curve(table: TriageTable, confidence: Floats) -> tuple[Floats, Floats]:

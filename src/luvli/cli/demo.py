@@ -19,7 +19,7 @@ def demo(
 ) -> None:
     """Landmarks, their 90 % ellipses, visibility and confidence on a public-domain photograph."""
     from luvli.cli.predict_summary import trust_text
-    from luvli.drawing.draw import draw
+    from luvli.drawing.faces import draw
     from luvli.drawing.sheet import captioned
     from luvli.image.read import read_image
     from luvli.image.write import write_image

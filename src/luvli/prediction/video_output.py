@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from luvli.drawing.draw import draw
-from luvli.drawing.faces import COVERAGE
+from luvli.drawing.faces import COVERAGE, draw
 from luvli.errors import InputError
 from luvli.faces import Faces
 from luvli.files import PathLike, whole_file

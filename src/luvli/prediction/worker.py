@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from luvli.drawing.faces import draw_faces, readable_enlargement
+from luvli.drawing.faces import draw_faces
 from luvli.errors import InputError, OutputError, check_range
 from luvli.faces import Faces
 from luvli.files import writing
@@ -301,9 +301,7 @@ def naming(place: str, error: InputError) -> str:
 
 def draw_result(image: ImageArray, faces: Faces, enlarge: bool = False) -> ImageArray:
     """The faces on their image, which is enlarged, if asked for, until they can be seen."""
-    several = list(faces)
-    factor = readable_enlargement(image, several) if enlarge else 1.0
-    return draw_faces(image, several, likelihood=faces.likelihood, enlarge=factor)
+    return draw_faces(image, faces, enlarge="readable" if enlarge else 1.0)
 
 
 def _contents(part: Part, start: int) -> Iterator[tuple[str, ImageSource | InputError]]:

@@ -12,7 +12,7 @@ from PIL import Image
 
 from luvli import __version__
 from luvli.data.formats.csv import csv_text
-from luvli.drawing.faces import draw_faces, readable_enlargement
+from luvli.drawing.faces import draw_faces
 from luvli.errors import InputError
 from luvli.faces import Faces
 from luvli.image.read import ImageArray
@@ -72,7 +72,7 @@ async def answer(engine: Engine, upload: Upload, query: PredictQuery, kind: str)
         return await engine.in_thread(_write_csv, answers)
     image = engine.in_thread(decode, images[0][1], engine.settings.limits, images[0][0])
     # decoded a second time, so that no decoded image waits in memory for the network
-    return await engine.in_thread(_draw, await image, answers[0], model.predictor, query.coverage)
+    return await engine.in_thread(_draw, await image, answers[0], query.coverage)
 
 
 def _write_json(answers: list[Answer | Refused], query: PredictQuery) -> bytes:
@@ -90,10 +90,8 @@ def _write_csv(answers: list[Answer]) -> bytes:
     return csv_text([record(face, row) for row in rows for face in row.faces]).encode()
 
 
-def _draw(image: ImageArray, answer: Answer, predictor: Predictor, coverage: float) -> bytes:
-    faces, likelihood = list(answer.faces), predictor.info.likelihood
-    enlarge = readable_enlargement(image, faces)
-    drawn = draw_faces(image, faces, coverage=coverage, likelihood=likelihood, enlarge=enlarge)
+def _draw(image: ImageArray, answer: Answer, coverage: float) -> bytes:
+    drawn = draw_faces(image, answer.faces, coverage=coverage, enlarge="readable")
     stream = io.BytesIO()
     Image.fromarray(drawn).save(stream, "PNG", compress_level=1)
     return stream.getvalue()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from luvli.arrays import Floats
 from luvli.data.dataset import CropDataset
 from luvli.data.record import Visibility
-from luvli.drawing.faces import draw_face
+from luvli.drawing.faces import draw_faces
 from luvli.drawing.sheet import contact_sheet
 from luvli.evaluation.accuracy import average_errors, landmark_errors, mean_nme, nme
 from luvli.evaluation.uncertainty import negative_log_likelihood, spread_root
@@ -144,5 +144,5 @@ def validation_sheet(
         moved = shown.transform([[scale, 0, shift], [0, scale, shift]])
         for face, image, truth in zip(moved, crops.images, crops.truth, strict=False):
             tile = np.asarray(cv2.resize(image, (TILE, TILE)), np.uint8)
-            tiles.append(draw_face(tile, face, truth=truth * scale + shift))
+            tiles.append(draw_faces(tile, [face], truth=truth * scale + shift))
     return contact_sheet(tiles, COLUMNS, background=(0, 0, 0))
