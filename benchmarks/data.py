@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from luvli.cli.tables import print_table
+from luvli.cli.output import print_table
 from luvli.data import Augmentation, CropDataset, FaceRecord, load_set
 from luvli.data.sets import get_set
 from luvli.markup import get_markup

@@ -20,7 +20,7 @@ from luvli.calibration.calibrate import fit_all_measures, fit_calibration, in_fi
 from luvli.calibration.measure import calibrated, predict_faces
 from luvli.calibration.model_file import ModelFile
 from luvli.calibration.report import measures_table
-from luvli.cli.tables import print_table
+from luvli.cli.output import print_table
 from luvli.data.cache import cache_root
 from luvli.data.detector_boxes import with_detector_boxes
 from luvli.data.sets import load_set

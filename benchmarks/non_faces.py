@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli import load
-from luvli.cli.tables import print_table
+from luvli.cli.output import print_table
 from luvli.errors import BoxWarning
 from luvli.image.box import Box
 from luvli.image.read import ImageArray, read_image

@@ -27,7 +27,7 @@ from pipeline_peers import DLIB, MEDIAPIPE, Works, opencv_detector, peers
 from throughput import HEADER, folder_rows, video_rows
 
 from luvli.cli.demo import PHOTOGRAPH
-from luvli.cli.tables import print_table
+from luvli.cli.output import print_table
 from luvli.image import read_image
 from luvli.image.photograph import Photograph
 from luvli.image.read import ImageArray

@@ -26,7 +26,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from luvli.cli.tables import print_table
+from luvli.cli.output import print_table
 from luvli.data.formats import read_pts
 from luvli.errors import require
 from luvli.image.box import Box

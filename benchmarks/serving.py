@@ -29,7 +29,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import luvli
-from luvli.cli.tables import print_table
+from luvli.cli.output import print_table
 from luvli.serving.settings import PAGE
 
 

@@ -26,7 +26,7 @@ import cv2
 import numpy as np
 
 from luvli.cli.demo import PHOTOGRAPH
-from luvli.cli.tables import print_table
+from luvli.cli.output import print_table
 from luvli.image import read_image
 from luvli.image.read import ImageArray
 from luvli.image.write import write_image

@@ -29,7 +29,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from luvli.cli.tables import print_table
+from luvli.cli.output import print_table
 from luvli.data.formats import write_pts
 from luvli.markup import get_markup
 from luvli.network import LUVLi, NetworkConfig, build

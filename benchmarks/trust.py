@@ -29,7 +29,7 @@ from luvli.calibration.label_errors import inject_errors
 from luvli.calibration.measure import MeasuredFaces, measure_faces
 from luvli.calibration.report import triage_table
 from luvli.calibration.sampling import evenly
-from luvli.cli.tables import print_table
+from luvli.cli.output import print_table
 from luvli.data.cache import cache_root
 from luvli.data.detector_boxes import with_detector_boxes
 from luvli.data.record import FaceRecord

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -135,11 +134,6 @@ def test_command_draws_the_schematic(luvli: Callable[..., Result], tmp_path: Pat
     picture = read_image(tmp_path / "m.png")
     assert picture.shape == (1200, 1200, 3)
     assert (picture < 128).all(axis=2).sum() > 500  # numbers
-
-
-def test_command_prints_json(luvli: Callable[..., Result]) -> None:
-    result = luvli("data", "markup", "wflw98", "--json")
-    assert json.loads(result.output)["size"] == 98
 
 
 def test_command_refuses_an_unknown_set(luvli: Callable[..., Result]) -> None:

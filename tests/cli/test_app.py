@@ -16,7 +16,7 @@ import luvli as package
 from luvli.cli import app
 
 RECIPES = Path(__file__).resolve().parents[2] / "recipes"
-MAX_OPTIONS = 162
+MAX_OPTIONS = 130
 
 
 def run_python(code: str) -> subprocess.CompletedProcess[str]:

@@ -138,14 +138,12 @@ def test_show_statistics(luvli: Luvli, folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("default::luvli.errors.LuvliWarning")
-def test_show_goes_on_only_with_skip_bad(luvli: Luvli, folder: Path, tmp_path: Path) -> None:
+def test_show_leaves_out_damaged_faces_and_counts_them(
+    luvli: Luvli, folder: Path, tmp_path: Path
+) -> None:
     (folder / "face3.jpg").unlink()
     out = tmp_path / "sheet.png"
-    refused = luvli("data", "show", "folder", folder, "--out", out)
-    assert refused.exit_code == 2
-    assert "--skip-bad" in refused.output
-    assert not out.exists()
-    accepted = luvli("data", "show", "folder", folder, "--out", out, "--skip-bad")
+    accepted = luvli("data", "show", "folder", folder, "--out", out)
     assert accepted.exit_code == 0
     assert "1 problems skipped" in accepted.output
     assert out.is_file()

@@ -55,10 +55,10 @@ def test_plug_ins_side_by_side(luvli, folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = luvli(
         "benchmark", folder, "--method", "ten_lines:stretch", "--method", "ten_lines:blind",
-        "--out", tmp_path / "out", "--json",
+        "--out", tmp_path / "out",
     )  # fmt: skip
     assert done.exit_code == 0, done.output
-    stretch, blind = json.loads(done.stdout)
+    stretch, blind = json.loads((tmp_path / "out/benchmark.json").read_text())
     error = stretch["metrics"]["metrics"]["nme_box"]["value"]
     assert 0 < error < 5  # the boxes have noise of 5 percent
     assert blind["metrics"]["metrics"]["fr10_box"]["value"] == 100

@@ -170,7 +170,7 @@ def test_score_compare_table_and_figure_in_a_row(luvli, tmp_path, faces, quick):
         write_pts(tmp_path / f"truth/{name}.pts", faces.labels[i], faces.label_visibility[i])
     done = luvli(
         "score", tmp_path / "p.npz", "--truth", tmp_path / "truth", "--out", tmp_path / "r",
-        "--name", "mine", "--dataset", "merl_rav", "--subset", "frontal",
+        "--name", "mine", "--dataset", "merl_rav/frontal",
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     assert "mine on merl_rav frontal: 40 faces" in done.output
@@ -204,8 +204,7 @@ def test_lists_of_tables_and_figures(luvli):
         "split2" in luvli("paper", "table").output
         and "residuals" in luvli("paper", "figure").output
     )
-    plain = luvli("paper", "table", "4", "--md").output
-    assert "| LUVLi* (paper) | 2.10 |" in plain
+    assert "2.10" in luvli("paper", "table", "4").output
 
 
 @pytest.mark.parametrize(
@@ -215,11 +214,8 @@ def test_lists_of_tables_and_figures(luvli):
         (("paper", "table", "44"), "unknown table"),
         (("paper", "figure", "x"), "unknown figure"),
         (("paper", "figure", "4"), "needs --predictions"),
-        (("paper", "figure", "4", "--normalizer", "iod"), "unknown normalizer"),
         (("paper", "figure", "4", "--predictions", "a", "--out", "b.bmp"), "unknown kind of image"),
         (("compare", "nowhere"), "is not a report folder"),
-        (("compare", "nowhere", "--normalizer", "iod"), "unknown normalizer"),
-        (("score", "x", "--likelihood", "cauchy"), "unknown likelihood"),
         (("evaluate", "m", "--data", "w301", ".", "--out", "r"), "unknown data set 'w301'"),
     ],
 )

@@ -143,7 +143,7 @@ def test_a_video_that_needs_a_package_is_named(
 
 
 def test_names_with_brackets_print_whole(capsys: pytest.CaptureFixture[str]) -> None:
-    from luvli.cli.tables import print_table
+    from luvli.cli.output import print_table
 
     print_table(["image", "n"], [["odd [bold]name[/] [1].jpg", "1"]])
     assert "odd [bold]name[/] [1].jpg" in capsys.readouterr().out
@@ -224,7 +224,7 @@ def test_command_exit_codes(
     assert "bad.jpg" in done.output and "gone.jpg does not exist" in done.output
     assert Path("predictions-2/faces.json").is_file()
     for arguments, message in (
-        (("predict",), "nothing to look at"),
+        (("predict",), "Missing argument"),
         (("predict", "plain.png", "--format", "xml", *model), "one of json, csv, parquet"),
         (("predict", "plain.png", "--model", "luvli-86"), "no model|unknown model"),
         (("predict", "plain.png", "--boxes", "none.csv", *model), "none.csv does not exist"),

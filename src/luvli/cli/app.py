@@ -5,11 +5,10 @@ from __future__ import annotations
 import io
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Any
 
 import typer
+from typer import Option
 
 from luvli import __version__
 from luvli.cli import (
@@ -30,42 +29,37 @@ from luvli.cli import (
     train,
     triage,
 )
-from luvli.cli.messages import complain, warn
 from luvli.cli.options import Group, Verbs
+from luvli.cli.output import complain, warn
 from luvli.errors import InputError, LuvliWarning
 from luvli.files import NOT_UTF8
 
 
-@contextmanager
-def _plain_warnings() -> Iterator[None]:
-    """What the project warns of becomes one line, without the place in the code."""
-    with warnings.catch_warnings():
-        usual = warnings.showwarning
-
-        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-            if issubclass(category, LuvliWarning):
-                warn(str(message))
-            else:
-                usual(message, category, *place, **more)
-
-        warnings.showwarning = show
-        yield
-
-
 class _Program(Group):
+    """Errors and warnings of the project become one line, without the place in the code."""
+
     def invoke(self, ctx: Any) -> Any:
-        try:
-            with _plain_warnings():
+        with warnings.catch_warnings():
+            usual = warnings.showwarning
+
+            def show(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
+                if issubclass(category, LuvliWarning):
+                    warn(str(message))
+                else:
+                    usual(message, category, *place, **more)
+
+            warnings.showwarning = show
+            try:
                 return super().invoke(ctx)
-        except InputError as error:
-            complain(str(error))
-            raise typer.Exit(2) from None
+            except InputError as error:
+                complain(str(error))
+                raise typer.Exit(2) from None
 
 
 app = Verbs(cls=_Program)
 
 
-def _version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"luvli {__version__}")
         raise typer.Exit
@@ -73,9 +67,9 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def luvli(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
+    version: bool = Option(
+        False, "--version", callback=_print_version, is_eager=True, help="Print the version."
+    ),
 ) -> None:
     """Face landmarks with their uncertainty and visibility.
 

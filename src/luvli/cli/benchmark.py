@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
-from luvli.cli.options import Json, Limit, Normalizer
+from luvli.cli.output import face_progress, show
 
 
 def benchmark(
-    folder: Annotated[Path, typer.Argument(help="Labelled faces, e.g. images with .pts.")],
-    method: Annotated[
-        list[str] | None,
-        typer.Option(help="A model of ours by name or path, dlib:PREDICTOR.dat, "
-                          "mediapipe:face_landmarker.task, face-alignment, or a plug-in "
-                          "module:function; may be repeated."),
-    ] = None,
-    dataset: Annotated[
-        str, typer.Option(help="The folder is this data set, or a part; by default its test split.")
-    ] = "folder",
-    normalizer: Normalizer = "interocular",
-    limit: Limit = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for benchmark.html, .md, .json and plots.")
-    ] = None,
-    json: Json = False,
-) -> None:  # fmt: skip
+    folder: Path = Argument(help="Labelled faces, e.g. images with .pts."),
+    method: list[str] = Option(
+        ["luvli-68"],
+        help="A model of ours by name or path, dlib:PREDICTOR.dat, "
+        "mediapipe:face_landmarker.task, face-alignment, or a plug-in module:function; may be "
+        "repeated.",
+    ),
+    dataset: str = Option(
+        "folder", help="The folder is this data set, or a part; by default its test split."
+    ),
+    out: Path | None = Option(None, help="Folder for benchmark.html, .md, .json and plots."),
+) -> None:
     """Accuracy, failures and time of several methods on one folder of labelled faces, in one run.
 
     A plug-in is a function of an image (H, W, 3) and a box (x0, y0, x1, y1) that returns points
@@ -35,26 +30,14 @@ def benchmark(
 
     Example: `luvli benchmark faces/ --method luvli-68 --method mine:predict --out comparison`
     """
-    import json as json_module
-
-    from luvli.cli.tables import show
     from luvli.evaluation import benchmark as running
-    from luvli.evaluation.accuracy import normalizer_name
     from luvli.evaluation.methods import open_method
-    from luvli.progress import track
 
-    normalizer_name(normalizer)
-    methods = [open_method(name) for name in method or ["luvli-68"]]
-    records = running.labelled_faces(folder, dataset, limit)
-    results = running.run_methods(
-        methods, records,
-        progress=lambda what: lambda faces: track(faces, what, unit="faces"),
-    )  # fmt: skip
+    methods = [open_method(name) for name in method]
+    records = running.labelled_faces(folder, dataset)
+    results = running.run_methods(methods, records, progress=face_progress)
     if out is not None:
-        running.write_benchmark(out, results, normalizer)
-    if json:
-        typer.echo(json_module.dumps(running.benchmark_json(results)))
-        return
-    show(running.benchmark_table(results, normalizer))
+        running.write_benchmark(out, results, "interocular")
+    show(running.benchmark_table(results, "interocular"))
     if out is not None:
         typer.echo(f"benchmark written to {out / 'benchmark.html'}")

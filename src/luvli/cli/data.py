@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import json
+import json as json_module
+import warnings
 from pathlib import Path
-from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
-from luvli.cli.data_convert import convert
-from luvli.cli.data_markup import markup
-from luvli.cli.data_profile import profile
-from luvli.cli.data_synthesize import synthesize
-from luvli.cli.options import Json, Seed, SetFolder, SetName, SkipBad, Split, Verbs, set_part
+from luvli.cli.data_synthesize import profile, synthesize
+from luvli.cli.options import JSON, SET_FOLDER, SET_NAME, SKIP_BAD, Verbs
+from luvli.cli.output import face_progress, print_table
+from luvli.errors import LossWarning
 
 data = Verbs(name="data")
+data.command()(synthesize)
+data.command()(profile)
 
 SHOWN = 5
 """problems that `check` names"""
 COLUMNS, SIZE = 4, 220
 """faces in a row of `show`, and their height in pixels"""
+MARKUP_SIZE = 1200
+"""pixels along each side of the drawing of a point set"""
 
 
 @data.callback()
@@ -35,7 +39,6 @@ def list_sets() -> None:
     hidden by something else. F/P: frontal and profile faces have different points. T: labelled
     as if the head were transparent. Sets without a name are not read.
     """
-    from luvli.cli.tables import print_table
     from luvli.data.sets.check import HEADINGS, overview
 
     print_table(HEADINGS, overview())
@@ -43,13 +46,13 @@ def list_sets() -> None:
 
 @data.command()
 def check(
-    name: SetName,
-    root: SetFolder,
-    split: Split = None,
-    decode: Annotated[
-        bool, typer.Option("--decode", help="Also decode every image (slow, thorough).")
-    ] = False,
-    as_json: Json = False,
+    name: str = SET_NAME,
+    root: Path = SET_FOLDER,
+    split: str | None = Option(
+        None, help="Split of the set, as if named with it: train, test, ..."
+    ),
+    decode: bool = Option(False, "--decode", help="Also decode every image (slow, thorough)."),
+    json: bool = JSON,
 ) -> None:
     """Count a data set and compare it with the paper's Tables 1 and 2.
 
@@ -58,14 +61,12 @@ def check(
 
     Example: `luvli data check w300 data/300w --decode`
     """
-    from luvli.cli.tables import print_table
     from luvli.data.sets.check import check_set
-    from luvli.progress import track
 
-    name = set_part(name, split)
-    report = check_set(name, root, decode, lambda faces: track(faces, "decoding", unit="faces"))
-    if as_json:
-        typer.echo(json.dumps(report.to_dict(), indent=2))
+    name = f"{name}/{split}" if split else name
+    report = check_set(name, root, decode, face_progress("decoding"))
+    if json:
+        typer.echo(json_module.dumps(report.to_dict(), indent=2))
         raise typer.Exit(0 if report.complete else 1)
     headings = ["part", "labels", "images", "paper", ""]
     print_table(headings, [row.cells() for row in report.rows], title=f"{name} in {root}")
@@ -85,26 +86,20 @@ def check(
 
 @data.command()
 def show(
-    name: SetName,
-    root: SetFolder,
-    out: Annotated[Path, typer.Option(help="Image to write.")] = Path("sheet.png"),
-    faces: Annotated[int, typer.Option(min=1, help="How many faces.")] = 16,
-    seed: Seed = 0,
-    augment: Annotated[
-        str | None, typer.Option(help="Show them as training sees them: recipe A or B.")
-    ] = None,
-    labels_only: Annotated[
-        bool, typer.Option("--labels-only", help="Draw the labels without images.")
-    ] = False,
-    statistics: Annotated[
-        bool, typer.Option("--statistics", help="Draw pose, size, visibility and mean shape.")
-    ] = False,
-    skip_bad: SkipBad = False,
+    name: str = SET_NAME,
+    root: Path = SET_FOLDER,
+    out: Path = Option("sheet.png", help="Image to write."),
+    faces: int = Option(16, min=1, help="How many faces."),
+    augment: str | None = Option(None, help="Show them as training sees them: recipe A or B."),
+    labels_only: bool = Option(False, "--labels-only", help="Draw the labels without images."),
+    statistics: bool = Option(
+        False, "--statistics", help="Draw pose, size, visibility and mean shape."
+    ),
 ) -> None:
     """Draw a contact sheet of labelled faces.
 
     Green: unoccluded; red: externally occluded; self-occluded landmarks are black circles on
-    the schematic beside the face.
+    the schematic beside the face. Damaged faces are left out, and counted in a warning.
 
     Example: `luvli data show merl_rav/test/profile data/merl_rav`
     """
@@ -114,23 +109,79 @@ def show(
     from luvli.data.sets import get_set, load_set
     from luvli.image.write import write_image
 
-    records = load_set(name, root, skip_bad=skip_bad, images=not (labels_only or statistics))
+    records = load_set(name, root, skip_bad=True, images=not (labels_only or statistics))
     if statistics:
         write_image(out, draw_statistics(records, f"{records.name} {records.split}"))
         typer.echo(f"statistics of {len(records):,} faces drawn in {out}")
         return
-    chosen = choose(len(records), faces, seed)
+    chosen = choose(len(records), faces, 0)
     if augment is None:
         sheet = label_sheet([records[i] for i in chosen], COLUMNS, SIZE)
     else:
         recipe, enlarge = Augmentation.recipe(augment), get_set(name).enlarge
-        crops = CropDataset(records, SIZE, enlarge=enlarge, augmentation=recipe, seed=seed)
+        crops = CropDataset(records, SIZE, enlarge=enlarge, augmentation=recipe, seed=0)
         sheet = sample_sheet(crops, chosen, COLUMNS)
     write_image(out, sheet)
     typer.echo(f"{len(chosen)} of {len(records):,} faces drawn in {out}")
 
 
-data.command()(convert)
-data.command()(markup)
-data.command()(synthesize)
-data.command()(profile)
+@data.command()
+def convert(
+    source: Path = Argument(help="Label file or folder of them; with --set the data set's folder."),
+    target: Path = Argument(
+        help="Label file to write; its suffix chooses the format. A folder for formats with a "
+        "file for each face or image (pts, labelme) and for parquet."
+    ),
+    data_set: str | None = Option(None, "--set", help="Read this data set, or a part: wflw/test."),
+    skip_bad: bool = SKIP_BAD,
+    from_format: str | None = Option(
+        None, "--from", help="Format of the source, when it cannot be guessed."
+    ),
+    to_format: str | None = Option(
+        None,
+        "--to",
+        help="pts, json, csv, coco, cvat, labelme, spiga, dlib, hrnet, star, wflw, cofw68, or "
+        "parquet (images inside).",
+    ),
+    markup: str | None = Option(None, help="Also change the point set, e.g. wflw98 to ibug68."),
+) -> None:
+    """Convert landmark labels, of files or of a whole data set.
+
+    Visibility is kept wherever the target can hold it; what it cannot hold is said aloud.
+
+    Examples: `luvli data convert faces.xml faces.json --to coco`,
+    `luvli data convert data/wflw wflw-test.json --set wflw/test --to coco`
+    """
+    from luvli.data.convert import change_markup, read_label_tree, write_label_tree
+    from luvli.data.sets import load_set
+
+    if data_set is None:
+        records = read_label_tree(source, from_format)
+    else:
+        records = list(load_set(data_set, source, skip_bad=skip_bad))
+    if markup is not None:
+        records = [change_markup(record, markup) for record in records]
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", LossWarning)  # each sentence once
+        write_label_tree(target, records, to_format)
+    typer.echo(f"{len(records):,} face{'' if len(records) == 1 else 's'} written to {target}")
+
+
+@data.command()
+def markup(
+    name: str = Argument(help="ibug68, wflw98, cofw29 or aflw19."),
+    out: Path | None = Option(None, help="Image to write; NAME.png if not given."),
+) -> None:
+    """Draw a point set with its numbers.
+
+    Example: `luvli data markup ibug68 --out ibug68.png`
+    """
+    from luvli.drawing.schematic import draw_schematic
+    from luvli.image.write import write_image
+    from luvli.markup import get_markup
+
+    chosen = get_markup(name)
+    path = out or Path(f"{name}.png")
+    write_image(path, draw_schematic(chosen, MARKUP_SIZE))
+    groups = ", ".join(f"{group} {len(members)}" for group, members in chosen.groups.items())
+    typer.echo(f"{chosen.name}: {chosen.size} landmarks ({groups})\n{path}")

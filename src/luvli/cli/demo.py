@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
+from typer import Option
 
-from luvli.cli.messages import print_licence
-from luvli.cli.tables import print_table
+from luvli.cli.output import print_licence, print_table
 
 PHOTOGRAPH = Path(__file__).with_name("astronaut.jpg")
 """NASA's portrait of Eileen Collins, in the public domain"""
 
 
-def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("demo-output"),
-) -> None:
+def demo(out: Path = Option("demo-output", help="Folder for the results.")) -> None:
     """Landmarks, their 90 % ellipses, visibility and confidence on a public-domain photograph."""
     from luvli.cli.predict_summary import trust_text
     from luvli.drawing.faces import draw

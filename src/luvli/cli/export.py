@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
-from luvli.cli.options import Modules
-from luvli.cli.tables import print_table
+from luvli.cli.options import MODULES
+from luvli.cli.output import print_table
+from luvli.errors import require
 
 
 def export(
-    model: Annotated[Path, typer.Argument(help="A .safetensors model.")],
-    onnx: Annotated[Path, typer.Option("--onnx", help="The ONNX file to write.")],
-    int8: Annotated[
-        Path | None,
-        typer.Option(help="8-bit convolutions; their ranges are set with the images of faces in "
-                          "this folder."),
-    ] = None,
-    labels: Annotated[
-        Path | None,
-        typer.Option(help="Folder with labelled faces: what 8 bits cost is measured on it."),
-    ] = None,
-    modules: Modules = None,
-) -> None:  # fmt: skip
+    model: Path = Argument(help="A .safetensors model."),
+    onnx: Path = Option(help="The ONNX file to write."),
+    int8: Path | None = Option(
+        None,
+        help="8-bit convolutions; their ranges are set with the images of faces in this folder.",
+    ),
+    labels: Path | None = Option(
+        None, help="Folder with labelled faces: what 8 bits cost is measured on it."
+    ),
+    modules: list[str] = MODULES,
+) -> None:
     """Write a model as ONNX, checked against PyTorch before it appears.
 
     Input: `crops` (B, S, S, 3) uint8 RGB, any B. Outputs in crop pixels: `landmarks`
@@ -32,16 +31,14 @@ def export(
 
     Example: `luvli export runs/mine/model.safetensors --onnx mine.onnx`
     """
-    from luvli.errors import require
-    from luvli.models import find_model
-
     require("torch", "train")
     from luvli.calibration.quantization import quantization_cost
+    from luvli.models import find_model
     from luvli.network.trunks import import_modules
     from luvli.prediction.export import export_onnx
     from luvli.prediction.quantize import quantize_with_images
 
-    import_modules(modules or [])
+    import_modules(modules)
     source = find_model(model, "torch")
     if int8 is None:
         parity = export_onnx(source, onnx)

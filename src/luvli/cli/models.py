@@ -1,21 +1,22 @@
-"""`luvli models`: what is shipped, and what to know about it."""
+"""`luvli models`: what is shipped, what to know about it, and published checkpoints."""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from pathlib import Path
 
 import typer
+from typer import Argument, Option
 
-from luvli.cli.models_import import import_official
 from luvli.cli.options import Verbs
-from luvli.cli.tables import print_table
+from luvli.cli.output import print_table
+from luvli.errors import require
+from luvli.files import one_line
 
 models = Verbs(
     name="models",
     help="List the shipped models, show one's card, or import a published checkpoint.",
 )
-models.command("import")(import_official)
 
 
 @models.command("list")
@@ -44,9 +45,7 @@ def list_models() -> None:
 
 
 @models.command("show")
-def show_model(
-    name: Annotated[str, typer.Argument(help="A name from `luvli models list`.")],
-) -> None:
+def show_model(name: str = Argument(help="A name from `luvli models list`.")) -> None:
     """The card of a model: data, licence, use, limits, accuracy, calibration, speed.
 
     Where the output is not a terminal it is Markdown: `luvli models show luvli-68 > card.md`.
@@ -61,3 +60,42 @@ def show_model(
     from rich.markdown import Markdown
 
     Console().print(Markdown(card.markdown()))
+
+
+@models.command("import")
+def import_official(
+    file: Path = Argument(help="A .pth.tar file of the authors' release."),
+    out: Path = Option(help="The model file to write (.safetensors)."),
+    visibility_trained: bool = Option(
+        False,
+        help="Whether visibility labels were used in training, which the file does not say: yes "
+        "for MERL-RAV, no for 300-W.",
+    ),
+) -> None:
+    """Convert a published checkpoint to a model that predict, evaluate and train can use.
+
+    The architecture is read from the tensors; no code from the file is run. The model
+    behaves like the published code where that differs from the paper.
+
+    Example: `luvli models import lr-0.00002-49.pth.tar --out wflw.safetensors`
+    """
+    require("torch", "train")
+    from luvli.network import load_official, save_model
+
+    network, info = load_official(file, visibility_trained=visibility_trained)
+    save_model(out, network, info)
+    config = network.config
+    rows = [
+        ("U-nets, order of coupling", f"{config.unets}, {config.order}"),
+        ("channels, bn_size, growth", f"{config.channels}, {config.bn_size}, {config.growth}"),
+        ("landmarks (markup)", f"{config.landmarks} ({config.markup})"),
+        ("input", f"{config.input_size} x {config.input_size}"),
+        ("mean estimator", config.mean_estimator),
+        ("parameters, entries", f"{info['parameters']:,}, {info['entries']:,}"),
+        ("last epoch", "unknown" if info["epoch"] is None else str(info["epoch"])),
+        ("visibility trained", "yes" if config.visibility_trained else "no"),
+    ]
+    print_table(["", ""], rows, title=f"{file.name}: {info['kind']}")
+    for part in info["missing"]:
+        typer.echo(f"{part} is not in the file and starts afresh: train before you predict.")
+    typer.echo(f"wrote {one_line(str(out))}")

@@ -2,9 +2,139 @@
 
 from __future__ import annotations
 
-from luvli.cli import figure, table
-from luvli.cli.options import Verbs
+import json as json_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from typer import Argument, Option
+
+from luvli.cli.options import JSON, Verbs
+from luvli.cli.output import face_progress, show, warn
+from luvli.errors import InputError, unknown_choice
+from luvli.files import whole_file
+
+if TYPE_CHECKING:
+    from luvli.evaluation.paper_tables import PublishedTable
 
 paper = Verbs(name="paper", help="Tables and figures of the paper, with our rows.")
-paper.command()(table.table)
-paper.command()(figure.figure)
+_IMAGES = (".png", ".pdf", ".svg")
+
+
+@paper.command()
+def table(
+    which: str | None = Argument(
+        None, help="Number in the paper (1 to 13) or name, e.g. split2; none lists all."
+    ),
+    reports: list[Path] = Option(
+        [], help="Report folder, searched at any depth; may be given several times."
+    ),
+    polyline: bool = Option(False, "--polyline", help="Our AUC as the published code computes it."),
+    model: list[str] = Option(
+        [], help="Evaluate this model on --data first; may be given several times."
+    ),
+    data: list[str] = Option(
+        [], metavar="NAME=FOLDER", help="Data set for --model; may be repeated."
+    ),
+    json: bool = JSON,
+) -> None:
+    """Print a table of the paper or its supplement, with our rows below the quoted ones.
+
+    A row of ours (marked †) appears for each report of one of the table's data sets, with the
+    number of faces that it was measured on. With --model and --data the rows are measured now:
+    reports go to the first --reports folder, and are not made again if they are there.
+
+    Examples: `luvli paper table split2 --reports reports`,
+    `luvli paper table split2 --model luvli-68 --data w300=data/300w --reports reports`
+    """
+    from luvli.evaluation import paper_tables as tables
+
+    if which is None:
+        for entry in tables.published_tables():
+            typer.echo(f"{entry.number:>2}  {entry.name:<20} {entry.title}")
+        return
+    plain = tables.published_table(which)
+    if model:
+        if not data or not reports:
+            raise InputError("--model needs --data NAME=FOLDER and --reports FOLDER.")
+        _evaluate(plain, model, data, reports[0])
+    read = tables.read_reports(reports)
+    chosen = tables.with_reports(plain, read, "polyline" if polyline else "step")
+    chosen = tables.with_later_methods(chosen)
+    if sentence := tables.without_column(plain, read):
+        warn(sentence)
+    if json:
+        typer.echo(json_module.dumps(tables.published_json(chosen), ensure_ascii=False))
+        return
+    for each in tables.printed_tables(chosen):
+        show(each)
+
+
+def _evaluate(plain: PublishedTable, models: list[str], sets: list[str], reports: Path) -> None:
+    """Reports of the models on the data sets, by the protocol that the table is about."""
+    from luvli.evaluation.evaluate_model import evaluate_set
+    from luvli.evaluation.paper_tables import table_protocol
+    from luvli.evaluation.report import write_report
+
+    for model in models:
+        for pair in sets:
+            name, _, root = pair.partition("=")
+            if not root:
+                raise InputError(f"--data {pair} names no folder: write {name}=FOLDER.")
+            protocol = table_protocol(plain, name)
+            part = f"{name}/{protocol}" if protocol else name
+            folder = reports / f"{Path(model).stem}-{part.replace('/', '-')}"
+            if not (folder / "metrics.json").is_file():
+                progress = face_progress("evaluating")
+                write_report(folder, evaluate_set(model, part, root, progress=progress))
+
+
+@paper.command()
+def figure(
+    name: str | None = Argument(
+        None, help="Name, or number in the paper, e.g. residuals or 4; none lists all."
+    ),
+    predictions: list[Path] = Option(
+        [],
+        help="predictions.parquet of a report, or any file with labels that `luvli score` reads; "
+        "several for ced, coverage, rank and risk-coverage.",
+    ),
+    out: Path | None = Option(None, help="Image to write: .png, .pdf or .svg."),
+    per_bin: int = Option(
+        734, min=1, help="Landmarks in one bin of figure 4 (734 or 36 in the paper)."
+    ),
+    published: bool = Option(
+        False, "--published", help="Figure 4 as published: without the largest tenth."
+    ),
+    annotators: Path | None = Option(None, help="Labels by several people, for the figure human."),
+    images: Path | None = Option(None, help="Folder with the images, for faces and labels."),
+) -> None:
+    """Draw a figure of the paper, or one of the others a report has.
+
+    Example: `luvli paper figure residuals --predictions report/predictions.parquet --out fig4.png`
+    """
+    from luvli.evaluation import plots
+    from luvli.evaluation.annotators import comparison, human_table
+    from luvli.evaluation.match import read_faces
+    from luvli.evaluation.plot_style import PlotOptions
+
+    if name is None:
+        for key, entry in plots.PLOTS.items():
+            numbers = ", ".join(map(str, entry.numbers)) or "-"
+            typer.echo(f"{key:<20} {numbers:<6} {entry.title}")
+        return
+    name = plots.plot_name(name)
+    if out is None or not (predictions or name == "overview"):
+        raise InputError("a figure needs --predictions FILE and --out IMAGE.")
+    if out.suffix.lower() not in _IMAGES:
+        raise unknown_choice("kind of image", out.suffix, _IMAGES)
+    options = PlotOptions(
+        per_bin=per_bin, published=published, annotators=annotators, images=images
+    )
+    sets = [read_faces(path) for path in predictions]
+    drawn = plots.draw_plot(name, sets, options)
+    with whole_file(out) as temporary:
+        drawn.savefig(temporary)
+    if name == "human":
+        show(human_table(comparison(sets[0], annotators)))
+    typer.echo(f"figure written to {out}")

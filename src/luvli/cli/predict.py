@@ -7,18 +7,20 @@ import re
 import signal
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
+from typer import Argument, Option
 
-from luvli.cli.messages import complain, print_licence, warn
-from luvli.cli.options import Engine, ModelName, refuse
+from luvli.cli.options import ENGINE, MODEL, Engine, refuse
+from luvli.cli.output import complain, print_licence, warn
 from luvli.cli.predict_summary import print_summary
+from luvli.errors import InputError
+from luvli.progress import track
 
 if TYPE_CHECKING:
     from luvli.prediction.executors import Executor
@@ -26,99 +28,74 @@ if TYPE_CHECKING:
     from luvli.prediction.predictor import Predictor
     from luvli.prediction.worker import JobSettings
 
-Paths = Annotated[
-    list[str] | None,
-    typer.Argument(
+
+def predict(
+    paths: list[str] = Argument(
         help="Images, videos, folders (with all below), patterns like 'a/*.jpg', Parquet files, "
         "tars, URIs (s3://, gs://, hdfs://), camera:0, or - for standard input."
     ),
-]
-Out = Annotated[
-    str | None,
-    typer.Option("--out", "-o", help="Folder for everything that is written; predictions, or "
-                 "predictions-2 where that holds other results."),
-]  # fmt: skip
-Format = Annotated[
-    str | None,
-    typer.Option("--format", help="json (default), csv, parquet, pts, coco, or parts: a folder of "
-                 "Parquet files, the default of --engine ray."),
-]  # fmt: skip
-Draw = Annotated[
-    bool | None,
-    typer.Option("--draw/--no-draw", help="Also write images and videos with the faces and their "
-                 "90 % ellipses drawn; the default for a single photograph."),
-]  # fmt: skip
-Printed = Annotated[bool, typer.Option("--json", help="Print the results and write no file.")]
-WithMeasures = Annotated[
-    bool,
-    typer.Option("--measures", help="Also measure eyes, mouth, brows and head pose, with standard "
-                 "deviations; of videos as a table and a plot over time."),
-]  # fmt: skip
-BoxFile = Annotated[
-    Path | None,
-    typer.Option("--boxes", help="CSV or JSON with tight face boxes; replaces the face detector."),
-]
-SmallFaces = Annotated[
-    bool,
-    typer.Option("--small-faces", help="Look closely at every large image; takes longer."),
-]
-Rotations = Annotated[
-    bool | None,
-    typer.Option("--try-rotations/--no-try-rotations", help="Detect faces in all four orientations "
-                 "of every image, or in its own alone; by default in all where there is no face "
-                 "with a confidence of 0.5."),
-]  # fmt: skip
-MinScore = Annotated[
-    float, typer.Option(min=0, max=1, help="Leave out faces below this detection score.")
-]
-MinConfidence = Annotated[
-    float | None, typer.Option(min=0, max=1, help="Leave out faces with less confidence.")
-]
-MaxFailureRate = Annotated[
-    float | None,
-    typer.Option(help="Mark faces as accepted or for review, so that at most this share of the "
-                 "accepted failed, with 95 % confidence."),
-]  # fmt: skip
-Smooth = Annotated[
-    bool,
-    typer.Option("--smooth", help="Videos: smooth each point in time, by how sure it is."),
-]
-Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace results of another run in OUT.")
-]
-Threads = Annotated[int | None, typer.Option(help="Processor threads; all by default.")]
-Device = Annotated[Literal["cpu", "cuda"], typer.Option(help="What the network runs on.")]
-Columns = Annotated[
-    str | None,
-    typer.Option(metavar="IMAGE,NAME", help="Columns of a Parquet source with the images, or their "
-                 "paths, and their names."),
-]  # fmt: skip
-PartSize = Annotated[
-    int | None, typer.Option(min=1, help="Images, or frames, done and written together.")
-]
-
-
-def predict(
-    paths: Paths = None,
-    out: Out = None,
-    format: Format = None,
-    draw: Draw = None,
-    json: Printed = False,
-    measures: WithMeasures = False,
-    model: ModelName = "luvli-68",
-    boxes: BoxFile = None,
-    small_faces: SmallFaces = False,
-    try_rotations: Rotations = None,
-    min_score: MinScore = 0.6,
-    min_confidence: MinConfidence = None,
-    max_failure_rate: MaxFailureRate = None,
-    smooth: Smooth = False,
-    overwrite: Overwrite = False,
-    threads: Threads = None,
-    device: Device = "cpu",
-    engine: Engine = "local",
-    columns: Columns = None,
-    part_size: PartSize = None,
+    out: str | None = Option(
+        None,
+        "--out",
+        "-o",
+        help="Folder for everything that is written; predictions, or predictions-2 where that "
+        "holds other results.",
+    ),
+    format: str | None = Option(
+        None,
+        help="json (default), csv, parquet, pts, coco, or parts: a folder of Parquet files, the "
+        "default of --engine ray.",
+    ),
+    draw: bool | None = Option(
+        None,
+        help="Also write images and videos with the faces and their 90 % ellipses drawn; the "
+        "default for a single photograph.",
+    ),
+    json: bool = Option(False, "--json", help="Print the results and write no file."),
+    measures: bool = Option(
+        False,
+        "--measures",
+        help="Also measure eyes, mouth, brows and head pose, with standard deviations; of videos "
+        "as a table and a plot over time.",
+    ),
+    model: str = MODEL,
+    boxes: Path | None = Option(
+        None, help="CSV or JSON with tight face boxes; replaces the face detector."
+    ),
+    small_faces: bool = Option(
+        False, "--small-faces", help="Look closely at every large image; takes longer."
+    ),
+    try_rotations: bool | None = Option(
+        None,
+        help="Detect faces in all four orientations of every image, or in its own alone; by "
+        "default in all where there is no face with a confidence of 0.5.",
+    ),
+    min_score: float = Option(
+        0.6, min=0, max=1, help="Leave out faces below this detection score."
+    ),
+    min_confidence: float | None = Option(
+        None, min=0, max=1, help="Leave out faces with less confidence."
+    ),
+    max_failure_rate: float | None = Option(
+        None,
+        help="Mark faces as accepted or for review, so that at most this share of the accepted "
+        "failed, with 95 % confidence.",
+    ),
+    smooth: bool = Option(
+        False, "--smooth", help="Videos: smooth each point in time, by how sure it is."
+    ),
+    overwrite: bool = Option(False, "--overwrite", help="Replace results of another run in OUT."),
+    threads: int | None = Option(None, help="Processor threads; all by default."),
+    device: Literal["cpu", "cuda"] = Option("cpu", help="What the network runs on."),
+    engine: Engine = ENGINE,
+    columns: str | None = Option(
+        None,
+        metavar="IMAGE,NAME",
+        help="Columns of a Parquet source with the images, or their paths, and their names.",
+    ),
+    part_size: int | None = Option(
+        None, min=1, help="Images, or frames, done and written together."
+    ),
 ) -> None:
     """Find faces and write their landmarks with covariance and visibility.
 
@@ -136,14 +113,18 @@ def predict(
     from luvli.prediction.plan import free_folder
     from luvli.prediction.worker import JobSettings, PackedModel
 
-    on_ray, printing = engine == "ray", json or "-" in (paths or [])
-    names, camera = _check(paths or [], on_ray, printing)
+    on_ray, printing = engine == "ray", json or "-" in paths
+    camera = re.fullmatch(r"camera:(\d+)", paths[0])
+    if camera and (len(paths) > 1 or on_ray or printing):
+        raise InputError("a camera is recorded alone: leave out other paths, --json, --engine ray.")
+    if on_ray:
+        refuse({"--json": printing}, "--engine ray writes files")
     if printing:
         unfit = {"--out": out, "--format": format, "--draw": draw, "--overwrite": overwrite}
         why = "--json prints the results" if json else "an image from - has its results printed"
         refuse(unfit, f"{why} and writes no file")
     elif draw is None:
-        draw = format is None and not on_ray and Inputs.is_photograph(names)
+        draw = format is None and not on_ray and Inputs.is_photograph(paths)
     turns: Any = try_rotations
     if try_rotations is None:  # boxes of a file are those of the image as it is
         turns = False if boxes else "auto"
@@ -156,13 +137,13 @@ def predict(
     )  # fmt: skip
     predictor, file = _load(model, threads, device, boxes, small_faces, settings, max_failure_rate)
     packed = PackedModel.of(file, device, predictor)
-    inputs = Inputs(names, settings.out)
+    inputs = Inputs(paths, settings.out)
     executor = _executor(on_ray, packed, predictor.backend.threads, threads)
     if printing:
         raise typer.Exit(_print_json(executor, inputs, settings))
     settings = replace(settings, note=packed.digest(boxes))
-    if camera is not None:
-        summary = _record(predictor, settings, camera)
+    if camera:
+        summary = _record(predictor, settings, int(camera[1]))
     else:
         inputs = inputs.absolute() if on_ray else inputs
         if out is None:
@@ -172,20 +153,6 @@ def predict(
     print_summary(summary, settings)
     print_licence(predictor.info)
     raise typer.Exit(1 if summary.failed else 0)
-
-
-def _check(names: list[str], on_ray: bool, printing: bool) -> tuple[list[str], int | None]:
-    """The inputs, and the number of the camera where it is one."""
-    from luvli.errors import InputError
-
-    if not names:
-        raise InputError("nothing to look at: give images, videos, folders or camera:0.")
-    camera = re.fullmatch(r"camera:(\d+)", names[0])
-    if camera and (len(names) > 1 or on_ray or printing):
-        raise InputError("a camera is recorded alone: leave out other paths, --json, --engine ray.")
-    if on_ray:
-        refuse({"--json": printing}, "--engine ray writes files")
-    return names, int(camera[1]) if camera else None
 
 
 def _load(
@@ -198,7 +165,6 @@ def _load(
     max_failure_rate: float | None,
 ) -> tuple[Predictor, Path]:
     """The predictor, and the model's file."""
-    from luvli.errors import InputError
     from luvli.faces import Faces
     from luvli.image.known_boxes import BoxesFromFile
     from luvli.models import find_model
@@ -232,15 +198,14 @@ def _executor(on_ray: bool, packed: Any, cores: int, threads: int | None) -> Exe
 @contextmanager
 def _resumable(out: str) -> Iterator[None]:
     """Ctrl-C and SIGTERM end a job with a sentence and exit code 130 or 143."""
-    code = 130
+    received = signal.SIGINT
 
     def terminate(*_: object) -> None:
-        nonlocal code
-        code = 143
+        nonlocal received
+        received = signal.SIGTERM
         raise KeyboardInterrupt
 
-    main = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGTERM, terminate) if main else None
+    before = signal.signal(signal.SIGTERM, terminate)
     try:
         yield
     except KeyboardInterrupt:
@@ -248,15 +213,12 @@ def _resumable(out: str) -> Iterator[None]:
             f"interrupted; what was finished is kept in {out}: give the same command again to go "
             "on."
         )
-        raise typer.Exit(code) from None
+        raise typer.Exit(128 + received) from None
     finally:
-        if main:
-            signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, before)
 
 
 def _watch(items: Any, description: str, total: int | None) -> Any:
-    from luvli.progress import track
-
     return track(items, description, total, description)
 
 

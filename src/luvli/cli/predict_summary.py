@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from luvli.cli.messages import complain, print_paths
-from luvli.cli.tables import print_table
+from luvli.cli.output import complain, print_paths, print_table
 
 if TYPE_CHECKING:
     from luvli.faces import FaceLandmarks

@@ -7,12 +7,14 @@ import shutil
 import sys
 import textwrap
 from pathlib import Path
-from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
-from luvli.cli.options import Changes, Modules, Verbs
-from luvli.cli.tables import show
+from luvli.cli.options import CHANGES, Verbs
+from luvli.cli.output import show
+from luvli.errors import InputError, require
+from luvli.files import write_text
 
 recipes = Verbs(name="recipes", help="List, show and compare recipes.")
 
@@ -20,7 +22,6 @@ recipes = Verbs(name="recipes", help="List, show and compare recipes.")
 @recipes.command("list")
 def list_recipes() -> None:
     """Names for `luvli train`, with a line about each."""
-    from luvli.errors import InputError
     from luvli.training.recipe_files import recipe_folder, recipe_names, recipe_summary
 
     folder = recipe_folder()
@@ -30,15 +31,15 @@ def list_recipes() -> None:
     width = max(map(len, names))
     columns = shutil.get_terminal_size().columns - width - 2 if sys.stdout.isatty() else 10_000
     for name in names:
-        about = textwrap.shorten(
-            recipe_summary(folder / f"{name}.yaml"), max(columns, 30), placeholder=" ..."
+        about = recipe_summary(folder / f"{name}.yaml")
+        typer.echo(
+            f"{name:{width}}  {textwrap.shorten(about, max(columns, 30), placeholder=' ...')}"
         )
-        typer.echo(f"{name:{width}}  {about}")
     typer.echo("\nluvli train NAME runs one, luvli recipes show NAME prints it.")
 
 
 @recipes.command("show")
-def show_recipe(name: Annotated[str, typer.Argument(help="Name of a recipe, e.g. quick.")]) -> None:
+def show_recipe(name: str = Argument(help="Name of a recipe, e.g. quick.")) -> None:
     """Print a recipe, to copy and change: `luvli recipes show own-faces > mine.yaml`."""
     from luvli.training.recipe_files import find_recipe
 
@@ -47,19 +48,13 @@ def show_recipe(name: Annotated[str, typer.Argument(help="Name of a recipe, e.g.
 
 @recipes.command("run")
 def run_recipes(
-    folder: Annotated[Path, typer.Argument(help="Folder of recipes, e.g. recipes/mini/ablation.")],
-    data: Annotated[Path, typer.Option(help="The folder that holds the data sets (data.root).")],
-    out: Annotated[Path, typer.Option(help="Folder for the runs, one in it for each recipe.")],
-    only: Annotated[
-        list[str] | None, typer.Option(help="Only this recipe; may be repeated.")
-    ] = None,
-    seeds: Annotated[
-        int, typer.Option(help="Train each recipe so many times, with seeds in a row.")
-    ] = 1,
-    change: Changes = None,
-    modules: Modules = None,
-    threads: Annotated[int, typer.Option(help="CPU threads.")] = 1,
-    reference: Annotated[str, typer.Option(help="The row that others differ from.")] = "luvli",
+    folder: Path = Argument(help="Folder of recipes, e.g. recipes/mini/ablation."),
+    data: Path = Option(help="The folder that holds the data sets (data.root)."),
+    out: Path = Option(help="Folder for the runs, one in it for each recipe."),
+    only: list[str] = Option([], help="Only this recipe; may be repeated."),
+    seeds: int = Option(1, help="Train each recipe so many times, with seeds in a row."),
+    change: list[str] = CHANGES,
+    reference: str = Option("luvli", help="The row that others differ from."),
 ) -> None:
     """Train every recipe of a folder, one after the other, and compare them on held-out faces.
 
@@ -70,23 +65,16 @@ def run_recipes(
     Example: `luvli recipes run recipes/mini/ablation --data DATA --out runs/ablation --seeds 3`
     """
     os.environ.setdefault("GOMP_SPINCOUNT", "2000")  # see `luvli train`
-    from luvli.errors import require
-
     require("torch", "train")
-    from luvli.files import write_text
-    from luvli.network.trunks import import_modules
     from luvli.training import experiments
-    from luvli.training.distributed import RunOptions, Stopped
-
-    import_modules(modules or [])
-    overrides = [f"data.root={data}", *(change or [])]
-    options = RunOptions(threads=threads)
+    from luvli.training.distributed import Stopped
 
     def say(sentence: str) -> None:
         typer.echo(sentence, err=True)
 
+    overrides = [f"data.root={data}", *change]
     try:
-        experiments.run_experiments(folder, out, overrides, options, only or [], seeds, say)
+        experiments.run_experiments(folder, out, overrides, None, only, seeds, say)
     except Stopped as stopped:
         say(f"luvli: {stopped}: the same command goes on")
         raise typer.Exit(143) from None

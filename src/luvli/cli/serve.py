@@ -4,38 +4,31 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
 
 import typer
+from typer import Option
 
-from luvli.cli.options import Engine, refuse
+from luvli.cli.options import ENGINE, Engine, refuse
+from luvli.errors import require
 
 
 def serve(
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port; 0 takes any free one.")] = 8000,
-    model: Annotated[
-        list[str] | None, typer.Option(help="A shipped model's name or a file; may be repeated.")
-    ] = None,
-    workers: Annotated[int, typer.Option(help="Processes that share the port.", min=1)] = 1,
-    threads: Annotated[
-        int | None, typer.Option(help="Processor threads of each process; the cores by default.")
-    ] = None,
-    token_file: Annotated[
-        Path | None, typer.Option(help="File with bearer tokens, one on each line.")
-    ] = None,
-    open_to_all: Annotated[
-        bool, typer.Option("--open", help="Listen beyond this machine without a token.")
-    ] = False,
-    limit: Annotated[
-        list[str] | None, typer.Option(help="name=value, see docs/serving.md; may be repeated.")
-    ] = None,
-    engine: Engine = "local",
-    replicas: Annotated[
-        str | None,
-        typer.Option(help="ray: how many copies of the server; 2:8 for 2 to 8, by the load."),
-    ] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", help="A log line per request.")] = False,
+    host: str = Option("127.0.0.1", help="Address to listen on."),
+    port: int = Option(8000, help="Port; 0 takes any free one."),
+    model: list[str] = Option(
+        ["luvli-68"], help="A shipped model's name or a file; may be repeated."
+    ),
+    workers: int = Option(1, help="Processes that share the port.", min=1),
+    threads: int | None = Option(
+        None, help="Processor threads of each process; the cores by default."
+    ),
+    token_file: Path | None = Option(None, help="File with bearer tokens, one on each line."),
+    open_to_all: bool = Option(False, "--open", help="Listen beyond this machine without a token."),
+    limit: list[str] = Option([], help="name=value, see docs/serving.md; may be repeated."),
+    engine: Engine = ENGINE,
+    replicas: str | None = Option(
+        None, help="ray: how many copies of the server; 2:8 for 2 to 8, by the load."
+    ),
 ) -> None:
     """Serve predictions over HTTP, and a page to look at them in a browser.
 
@@ -44,7 +37,6 @@ def serve(
 
     Example: `luvli serve`, then open http://127.0.0.1:8000
     """
-    from luvli.errors import require
     from luvli.prediction.onnx_backend import thread_count
     from luvli.serving.settings import Limits, ServerSettings, check_exposure, read_tokens
 
@@ -55,18 +47,16 @@ def serve(
         refuse({"--replicas": replicas}, "it is for --engine ray")
     tokens = read_tokens(token_file) if token_file else ()
     check_exposure(host, tokens, open_to_all)
-    limits = Limits.parse(limit or [])
-    for package in ("fastapi", "uvicorn", "websockets", "python_multipart", "prometheus_client"):
-        require(package, "serve")
     settings = ServerSettings(
         host=host,
         port=port,
-        models=tuple(model or ["luvli-68"]),
+        models=tuple(model),
         tokens=tokens,
         threads=threads or (1 if on_ray else max(1, thread_count(None) // workers)),
-        limits=limits,
-        verbose=verbose,
+        limits=Limits.parse(limit),
     )
+    for package in ("fastapi", "uvicorn", "websockets", "python_multipart", "prometheus_client"):
+        require(package, "serve")
 
     def announce(port: int) -> None:
         shown = f"[{host}]" if ":" in host else host

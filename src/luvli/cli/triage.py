@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
-from luvli.cli.messages import print_paths, warn
-from luvli.cli.options import ModelName
-from luvli.cli.tables import print_table
+from luvli.cli.options import MODEL
+from luvli.cli.output import print_paths, print_table, warn
 
 
 def triage(
-    results: Annotated[
-        Path, typer.Argument(help="faces.json, a Parquet file or a folder of `luvli predict`.")
-    ],
-    out: Annotated[Path, typer.Option(help="Folder for table, curve and sheet.")] = Path("triage"),
-    max_failure_rate: Annotated[
-        float, typer.Option(help="At most this share of the accepted faces failed.")
-    ] = 0.05,
-    model: ModelName = "luvli-68",
+    results: Path = Argument(help="faces.json, a Parquet file or a folder of `luvli predict`."),
+    out: Path = Option("triage", help="Folder for table, curve and sheet."),
+    max_failure_rate: float = Option(0.05, help="At most this share of the accepted faces failed."),
+    model: str = MODEL,
 ) -> None:
     """Accept faces so that at most a wanted share of them failed, with 95 % confidence.
 

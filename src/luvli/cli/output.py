@@ -1,26 +1,43 @@
-"""What verbs print beside tables: warnings, files, and what a model may be used for."""
+"""What verbs print: tables, warnings, files, and what a model may be used for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import typer
 
+from luvli.evaluation.table import Table
 from luvli.files import one_line
+from luvli.progress import Track, track
 
 if TYPE_CHECKING:
     from luvli.network.model_info import ModelInfo
 
 
-def warn(sentence: str) -> None:
-    """A yellow line on standard error."""
-    typer.secho(f"luvli: {one_line(sentence)}", fg="yellow", err=True)
+def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
+    """First column to the left, the others to the right; nothing is cut, however wide."""
+    show(Table(title, headings, rows))
+
+
+def show(table: Table) -> None:
+    """The table with its notes, and an empty line."""
+    typer.echo(f"{table.text()}\n")
+
+
+def face_progress(description: str) -> Track:
+    """A progress bar that counts faces."""
+    return lambda faces: track(faces, description, unit="faces")
+
+
+def warn(sentence: str, color: str = "yellow") -> None:
+    """A coloured line on standard error."""
+    typer.secho(f"luvli: {one_line(sentence)}", fg=color, err=True)
 
 
 def complain(sentence: str) -> None:
     """A red line on standard error."""
-    typer.secho(f"luvli: {one_line(sentence)}", fg="red", err=True)
+    warn(sentence, "red")
 
 
 def print_paths(paths: Iterable[object]) -> None:
