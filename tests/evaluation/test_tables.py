@@ -219,6 +219,7 @@ def test_units_do_not_depend_on_the_size_of_the_crops(make_faces, side):
     from luvli.data.record import FaceRecord
     from luvli.evaluation.labelled_faces import LabelledFaces
     from luvli.faces import FaceLandmarks, Faces
+    from luvli.image import affine
     from luvli.image.crop import Crop
 
     faces = make_faces(20)
@@ -227,11 +228,12 @@ def test_units_do_not_depend_on_the_size_of_the_crops(make_faces, side):
     for i in range(20):
         record = FaceRecord(points=truth[i], visibility=np.ones(68), dataset="cofw68")
         crop = Crop.from_box(record.tight_box, side, enlarge=1.3 if side == 128 else 1.1)
-        in_crop = crop.covariance_to_crop(faces.covariance[i])  # what such a network answers
+        # what such a network answers
+        in_crop = affine.push_covariance(crop.affine, faces.covariance[i])
         predictions.append(
             FaceLandmarks(
                 points=crop.to_image(crop.to_crop(faces.points[i])),
-                covariance=crop.covariance_to_image(in_crop),
+                covariance=affine.push_covariance(crop.inverse, in_crop),
                 visibility=np.ones(68), box=record.tight_box, visibility_trained=False,
             )
         )  # fmt: skip
@@ -240,7 +242,7 @@ def test_units_do_not_depend_on_the_size_of_the_crops(make_faces, side):
     measured = compute_metrics(labelled, resamples=5)
     row = with_reports(published_table(5), [measured]).rows[-1]
     paper = Crop.from_box(records[0].tight_box, 256, 1.1)  # the paper's crop, by its own rule
-    root = np.sqrt(np.linalg.det(paper.covariance_to_crop(faces.covariance[0])))
+    root = np.sqrt(np.linalg.det(affine.push_covariance(paper.affine, faces.covariance[0])))
     assert measured.value("spread_paper.unoccluded") == row.values[1]
     one = compute_metrics(labelled[:1], resamples=5)
     assert one.value("spread_paper.unoccluded") == pytest.approx(root.mean())

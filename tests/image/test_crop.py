@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from luvli.errors import InputError
 from luvli.image import Box, Crop
-from luvli.network.config import NetworkConfig
-from luvli.network.model_info import ModelInfo
+from luvli.image.box import best_match
 
 boxes = st.tuples(
     st.floats(-500, 3000), st.floats(-500, 3000), st.floats(4, 2000), st.floats(4, 2000)
@@ -33,17 +32,6 @@ def test_points_there_and_back(crop: Crop, seed: int) -> None:
     points = np.random.default_rng(seed).uniform(-100, 4000, (20, 2))
     assert np.abs(crop.to_image(crop.to_crop(points)) - points).max() < 1e-4
     assert np.abs(crop.to_crop(crop.to_image(points)) - points).max() < 1e-4
-
-
-@given(crop=crops, seed=st.integers(0, 1000))
-def test_covariances_push_forward(crop: Crop, seed: int) -> None:
-    factor = np.random.default_rng(seed).normal(size=(10, 2, 2))
-    covariance = factor @ factor.transpose(0, 2, 1) + 0.01 * np.eye(2)
-    linear = crop.affine[:, :2]
-    expected = np.einsum("ij,kjl,ml->kim", linear, covariance, linear)
-    np.testing.assert_allclose(crop.covariance_to_crop(covariance), expected, rtol=1e-9, atol=1e-12)
-    back = crop.covariance_to_image(crop.covariance_to_crop(covariance))
-    np.testing.assert_allclose(back, covariance, rtol=1e-6, atol=1e-9)
 
 
 def test_the_square_fills_the_crop_to_its_outer_edges() -> None:
@@ -159,16 +147,15 @@ def test_intersection_over_union_is_counted_squares(pair: tuple[Box, Box]) -> No
     assert pair[0].iou(pair[1]) == both / either == pair[1].iou(pair[0])
 
 
-@given(boxes, st.booleans(), st.floats(0.8, 2.5))
-def test_a_model_cuts_as_anyone_would(box: Box, published: bool, enlarge: float) -> None:
-    """Without the checks for what comes from outside, to the last digit."""
-    config = NetworkConfig(input_size=128, reference=published)
-    info = ModelInfo(name="m", config=config, enlarge=enlarge)
-    cut = info.crop_for(box)
-    expected = Crop.from_box(box, 128, enlarge, convention=info.crop_convention)
-    np.testing.assert_array_equal(cut.affine, expected.affine)
-    assert (cut.size, cut.rotation, cut.convention) == (128, 0.0, expected.convention)
+def test_a_wider_window_has_the_same_pixels_in_its_middle() -> None:
+    cut = Crop.from_box(Box(10, 20, 50, 44), 128, 1.3)
     wider = cut.wider(16)
     assert wider.size == 160
-    moved = cut.to_crop([[7.0, 9.0]]) + 16
-    np.testing.assert_allclose(wider.to_crop([[7.0, 9.0]]), moved, atol=1e-6)
+    np.testing.assert_allclose(wider.to_crop([[7.0, 9.0]]), cut.to_crop([[7.0, 9.0]]) + 16)
+
+
+def test_the_detection_of_a_face_is_the_box_that_overlaps_it_most() -> None:
+    face = Box(20, 20, 80, 80)
+    own, other, wide = Box(15, 15, 85, 85), Box(200, 0, 300, 90), Box(0, 0, 300, 300)
+    assert best_match(face, [other, wide, own]) is own
+    assert best_match(face, [other, wide]) is None and best_match(face, []) is None

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import io
-import subprocess
-import sys
-from pathlib import Path
 
 import cv2
 import numpy as np
@@ -18,16 +15,6 @@ from luvli.image.photograph import Photograph
 from luvli.image.read import read_reduced
 
 ImageArray = NDArray[np.uint8]
-
-# Linux's high-water mark of this program alone; getrusage tells that of its parent too.
-PEAK = """
-def peak():
-    with open("/proc/self/status") as status:
-        return int(status.read().split("VmHWM:")[1].split()[0]) / 1024
-"""
-needs_proc = pytest.mark.skipif(
-    not Path("/proc/self/status").is_file(), reason="memory is measured on Linux only"
-)
 
 
 def smooth(width: int, height: int) -> ImageArray:
@@ -96,30 +83,3 @@ def test_arrays_are_not_copied_and_not_written_to(astronaut: ImageArray) -> None
     assert photograph.whole() is astronaut
     assert photograph.overview(10).image is astronaut
     assert Photograph(astronaut[:, ::-1]).whole().flags.c_contiguous
-
-
-@needs_proc
-def test_a_large_photograph_takes_little_memory(tmp_path: Path, astronaut: ImageArray) -> None:
-    """24 megapixels with a large face: far below the 72 MB that its pixels take, whole."""
-    path = tmp_path / "large.jpg"
-    tall = cv2.resize(astronaut[:300, 30:430], (6000, 4000), interpolation=cv2.INTER_LINEAR)
-    Image.fromarray(np.asarray(tall, np.uint8)).save(path, quality=90)
-    program = (
-        "import sys\n"
-        f"{PEAK}"
-        "from luvli.image import Box, Crop\n"
-        "from luvli.image.detect import YuNet\n"
-        "from luvli.image.photograph import Photograph\n"
-        "find = YuNet(); import cv2, numpy\n"
-        "find(numpy.zeros((960, 960, 3), numpy.uint8))\n"
-        "before = peak()\n"
-        "photograph = Photograph(sys.argv[1])\n"
-        "assert len(find(photograph.overview(960).image)) == 1\n"
-        "photograph.warp(Crop.from_box(Box(2200, 900, 3800, 2500), 128, 1.25))\n"
-        "print(peak() - before)\n"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", program, str(path)], capture_output=True, text=True, timeout=120
-    )
-    assert run.returncode == 0, run.stderr
-    assert float(run.stdout) < 60

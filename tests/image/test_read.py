@@ -8,9 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from numpy.typing import NDArray
 from PIL import Image
 
 from luvli.errors import InputError
@@ -79,15 +76,11 @@ def test_grey_alpha_palette_and_bilevel() -> None:
     assert read_image(encoded(palette, "PNG")).shape == (32, 48, 3)
 
 
-def test_sixteen_bits_are_scaled_not_cut() -> None:
+@pytest.mark.parametrize("format", ["", "PNG", "TIFF"])
+def test_sixteen_bits_are_scaled_not_cut(format: str) -> None:
     deep = RAMP[:, :, 0].astype(np.uint16) * 257
-    np.testing.assert_array_equal(read_image(deep)[:, :, 0], RAMP[:, :, 0])
-    np.testing.assert_array_equal(
-        read_image(encoded(Image.fromarray(deep), "PNG"))[:, :, 1], RAMP[:, :, 0]
-    )
-    np.testing.assert_array_equal(
-        read_image(encoded(Image.fromarray(deep), "TIFF"))[:, :, 1], RAMP[:, :, 0]
-    )
+    source = encoded(Image.fromarray(deep), format) if format else deep
+    np.testing.assert_array_equal(read_image(source)[:, :, 0], RAMP[:, :, 0])
 
 
 def test_twelve_bits_in_sixteen_are_said_aloud_or_scaled() -> None:
@@ -127,43 +120,30 @@ def test_arrays_of_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
         read_image(np.zeros(shape, np.uint8))
 
 
-def bad_files(folder: Path) -> dict[str, Path]:
-    jpeg = encoded(Image.fromarray(np.tile(RAMP, (8, 8, 1))), "JPEG", quality=95)
-    files = {
-        "missing": folder / "nowhere.jpg",
-        "folder": folder,
-        "truncated": folder / "truncated.jpg",
-        "empty": folder / "empty.jpg",
-        "text": folder / "text.jpg",
-        "one pixel": folder / "one.png",
-        "wide": folder / "wide.png",
-    }
-    files["truncated"].write_bytes(jpeg[: len(jpeg) // 2])
-    files["empty"].write_bytes(b"")
-    files["text"].write_text("this is not an image\n")
-    files["one pixel"].write_bytes(encoded(Image.new("RGB", (1, 1)), "PNG"))
-    files["wide"].write_bytes(encoded(Image.new("RGB", (30_000, 40)), "PNG"))
-    return files
+JPEG = encoded(Image.fromarray(np.tile(RAMP, (8, 8, 1))), "JPEG", quality=95)
 
 
 @pytest.mark.parametrize(
-    ("kind", "words"),
+    ("content", "words"),
     [
-        ("missing", "does not exist"),
-        ("folder", "is a folder"),
-        ("truncated", "truncated"),
-        ("empty", "empty"),
-        ("text", "not an image"),
-        ("one pixel", "1 x 1"),
-        ("wide", "30000 x 40"),
+        (None, "does not exist"),
+        (JPEG[: len(JPEG) // 2], "truncated"),
+        (b"", "empty"),
+        (b"this is not an image", "not an image"),
+        (encoded(Image.new("RGB", (1, 1)), "PNG"), "1 x 1"),
+        (encoded(Image.new("RGB", (30_000, 40)), "PNG"), "30000 x 40"),
     ],
 )
-def test_bad_files_get_one_sentence(kind: str, words: str, tmp_path: Path) -> None:
-    path = bad_files(tmp_path)[kind]
+def test_bad_files_get_one_sentence(content: bytes | None, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.jpg"
+    if content is not None:
+        path.write_bytes(content)
     with pytest.raises(InputError) as error:
         read_image(path)
     message = str(error.value)
     assert words in message and str(path) in message and "\n" not in message
+    with pytest.raises(InputError, match="is a folder"):
+        read_image(tmp_path)
 
 
 def test_postscript_by_another_name_is_never_run(
@@ -189,28 +169,6 @@ def test_the_size_limit_is_checked_before_decoding(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Image.Image, "load", lambda self: pytest.fail("decoded"))
     with pytest.raises(InputError, match="above the limit"):
         read_image(bytes(data))
-
-
-@settings(max_examples=150, deadline=None)
-@given(data=st.binary(max_size=300))
-def test_random_bytes_never_raise_anything_else(data: bytes) -> None:
-    with pytest.raises(InputError):
-        read_image(data)
-
-
-@settings(max_examples=150, deadline=None)
-@given(st.data())
-@pytest.mark.parametrize("format", ["JPEG", "PNG", "GIF", "TIFF", "BMP", "WEBP"])
-def test_damaged_pictures_read_or_raise_our_error(format: str, data: st.DataObject) -> None:
-    good = bytearray(encoded(Image.fromarray(RAMP), format))
-    for _ in range(data.draw(st.integers(1, 6))):
-        good[data.draw(st.integers(0, len(good) - 1))] = data.draw(st.integers(0, 255))
-    cut = data.draw(st.integers(1, len(good)))
-    try:
-        picture: NDArray[np.uint8] = read_image(bytes(good[:cut]))
-    except InputError:
-        return
-    assert picture.dtype == np.uint8 and picture.ndim == 3 and picture.shape[2] == 3
 
 
 def test_silence_in_several_threads_ends_for_all() -> None:

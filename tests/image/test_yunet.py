@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,21 +13,10 @@ import pytest
 from numpy.typing import NDArray
 
 from luvli.errors import InputError
-from luvli.image import read_image, yunet
-from luvli.image.detect import detect_faces
 from luvli.image.yunet import WEIGHTS, Rows, YuNetNetwork, any_size, read_weights, without_doubles
 
 ImageArray = NDArray[np.uint8]
 
-# Linux's high-water mark of this program alone; getrusage tells that of its parent too.
-PEAK = """
-def peak():
-    with open("/proc/self/status") as status:
-        return int(status.read().split("VmHWM:")[1].split()[0]) / 1024
-"""
-needs_proc = pytest.mark.skipif(
-    not Path("/proc/self/status").is_file(), reason="memory is measured on Linux only"
-)
 Peer = Callable[[ImageArray], Rows]
 
 
@@ -82,19 +69,6 @@ def test_same_as_opencv_on_many_faces(
     assert same(network, opencv, canvas) >= 6
 
 
-def test_same_as_opencv_on_rendered_faces(network: YuNetNetwork, opencv: Peer) -> None:
-    pytest.importorskip("numba")
-    from luvli.synthetic import SyntheticFaces
-
-    assert sum(same(network, opencv, face.image) for face in SyntheticFaces(count=6)[:]) >= 3
-
-
-@pytest.mark.slow
-def test_same_as_opencv_on_photographs(network: YuNetNetwork, opencv: Peer, lfpw: Path) -> None:
-    for path in sorted(lfpw.glob("*.jpg"))[::40]:
-        same(network, opencv, read_image(path))
-
-
 def test_the_model_without_shapes_is_still_the_same_model() -> None:
     """Read by the onnx package: nodes and weights untouched, input of any size."""
     before, after = (onnx.load_from_string(m) for m in (read_weights(), any_size(read_weights())))
@@ -131,47 +105,3 @@ def test_weights_that_were_changed_are_refused(
     (tmp_path / WEIGHTS).unlink()
     with pytest.raises(InputError, match="pip install"):
         YuNetNetwork()
-
-
-def test_small_faces_are_looked_for_when_asked_or_hinted(
-    astronaut: ImageArray, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One large face alone: one look. With small ones beside it, and with small_faces: two."""
-    looks: list[tuple[int, ...]] = []
-    run = YuNetNetwork.__call__
-
-    def counted(self: YuNetNetwork, image: ImageArray, min_score: float) -> Rows:
-        looks.append(image.shape[:2])
-        return run(self, image, min_score)
-
-    monkeypatch.setattr(yunet.YuNetNetwork, "__call__", counted)
-    portrait = np.asarray(cv2.resize(astronaut[:300, 80:380], (640, 640)), np.uint8)
-    assert len(detect_faces(portrait)) == 1 and looks == [(320, 320)]
-    detect_faces(portrait, small_faces=True)
-    assert looks[1:] == [(320, 320), (640, 640)]
-    looks.clear()
-    small = cv2.resize(astronaut[20:260, 110:350], (60, 60), interpolation=cv2.INTER_AREA)
-    portrait[:60, :60] = portrait[:60, -60:] = small
-    assert len(detect_faces(portrait)) == 3 and len(looks) == 2
-
-
-@needs_proc
-@pytest.mark.parametrize("shape", [(2, 20_000), (20_000, 2), (7_500, 20_000), (1, 1), (5, 3)])
-def test_no_shape_takes_much_memory(shape: tuple[int, int]) -> None:
-    """In a process of its own, faceless, so that every look is taken."""
-    program = (
-        "import sys, numpy as np\n"
-        f"{PEAK}"
-        "from luvli.image.detect import YuNet\n"
-        "find = YuNet()\n"
-        "find(np.zeros((64, 64, 3), np.uint8))\n"
-        f"image = np.zeros(({shape[0]}, {shape[1]}, 3), np.uint8); image += 1\n"
-        "before = peak()\n"
-        "assert find(image) == []\n"
-        "print(peak() - before)\n"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
-    )
-    assert run.returncode == 0, run.stderr
-    assert float(run.stdout) < 120

@@ -22,8 +22,7 @@ from luvli.errors import InputError
 from luvli.evaluation.labelled_faces import predict_records
 from luvli.faces import FaceLandmarks, Faces
 from luvli.files import PathLike
-from luvli.image.box import Box
-from luvli.image.match import best_match
+from luvli.image.box import Box, best_match
 from luvli.prediction.predictor import Predictor
 
 CARRIED = "source_"

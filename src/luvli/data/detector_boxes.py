@@ -14,8 +14,8 @@ from luvli.data.sets import DataWarning
 from luvli.errors import InputError
 from luvli.files import read_text, write_text
 from luvli.image import Box, detect_faces
+from luvli.image.box import best_match
 from luvli.image.detect import DETECTORS, get_detector
-from luvli.image.match import best_match
 from luvli.progress import track
 
 

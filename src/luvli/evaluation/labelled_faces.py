@@ -27,8 +27,7 @@ from luvli.evaluation.paper_units import CROP_PER_HEATMAP, crop_boxes, paper_pix
 from luvli.evaluation.table import listed_names
 from luvli.faces import Faces, RegionRadii
 from luvli.files import PathLike, is_there
-from luvli.image.box import Box
-from luvli.image.match import best_match
+from luvli.image.box import Box, best_match
 from luvli.image.read import read_image
 from luvli.likelihood import covariance as algebra
 from luvli.markup import Markup, get_markup, is_markup, markup_by_size

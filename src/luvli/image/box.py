@@ -10,7 +10,7 @@ Detectors draw other rectangles; `luvli.image.detect` maps theirs to this one.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,6 +20,8 @@ from luvli.errors import InputError
 
 MIN_SIDE = 1e-9
 """pixels: with shorter sides the scale of a crop is no finite number"""
+SAME_FACE = 0.2
+"""least intersection over union of two boxes that are the same face"""
 
 
 @dataclass(frozen=True)
@@ -111,3 +113,16 @@ class Box:
         """The same box in an image resized by `factor` (pixel centres kept in place)."""
         x0, y0, x1, y1 = ((edge + 0.5) * factor - 0.5 for edge in self)
         return Box(x0, y0, x1, y1, self.score, detected=self.detected)
+
+
+def best_match(face: Box, boxes: Sequence[Box]) -> Box | None:
+    """The box that overlaps the face's own most, if that is enough to be the same face: one rule
+    for training, evaluation and tracking.
+
+    >>> best_match(Box(0, 0, 10, 10), [Box(50, 0, 60, 10), Box(1, 0, 11, 10)])
+    Box(x0=1.0, y0=0.0, x1=11.0, y1=10.0, score=1.0)
+    >>> best_match(Box(0, 0, 10, 10), [Box(0, 0, 100, 100)]) is None
+    True
+    """
+    best = max(boxes, key=face.iou, default=None)
+    return best if best is not None and face.iou(best) >= SAME_FACE else None

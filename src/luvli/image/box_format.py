@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -66,101 +66,82 @@ def as_boxes(
     >>> as_boxes([[10, 20, 30, 40]], "xywh")
     [Box(x0=10.0, y0=20.0, x1=40.0, y1=60.0, score=1.0)]
     """
-    if box_format not in get_args(BoxFormat):
-        raise unknown_choice("box format", box_format, get_args(BoxFormat))
-    if source not in get_args(BoxSource):
-        raise unknown_choice("box source", source, get_args(BoxSource))
+    for what, given, kind in (("format", box_format, BoxFormat), ("source", source, BoxSource)):
+        if given not in get_args(kind):
+            raise unknown_choice(f"box {what}", given, get_args(kind))
     if any(hasattr(box, "box") for box in boxes):
         raise InputError("boxes holds faces: give their boxes, [face.box for face in faces].")
-    first: Any = boxes[0] if len(boxes) else []
-    if not isinstance(first, Box) and np.ndim(first) == 0:
+    if len(boxes) and not isinstance(boxes[0], Box) and np.ndim(boxes[0]) == 0:
         raise InputError("boxes is a list of boxes, one row each: give [[x0, y0, x1, y1]].")
+    if relative and size is None:
+        raise InputError("relative boxes need the size of their image.")
+    shares = size if relative else None
     checked = [
-        box if isinstance(box, Box) else _box(box, number, box_format, relative, size)
+        box if isinstance(box, Box) else _from_row(box, number, box_format, shares)
         for number, box in enumerate(boxes)
     ]
     if source != "tight":
         checked = [tight_in(box, source) for box in checked]
     if size is not None and min(size) > 0:
         for number, box in enumerate(checked):
-            _check(box, number, size, relative, box_format, name)
+            if not relative and max(box) <= 1.5 and min(size) > 8:
+                raise InputError(
+                    f"{_described(box, number, name)} is smaller than two pixels: shares of the "
+                    "image's sides need relative_boxes=True."
+                )
+            hint = "relative_boxes=True is for shares, 0..1" if relative else _HINTS[box_format]
+            _check_place(box, size, _described(box, number, name), hint)
     return checked
 
 
 def tight_in(box: Box, source: BoxSource) -> Box:
     """The tight landmark box in a rectangle of a detector; rough, so prediction may refine it."""
     left, top, right, bottom = _MAPS[source]
-    return Box(
-        box.x0 + left * box.width,
-        box.y0 + top * box.height,
-        box.x0 + right * box.width,
-        box.y0 + bottom * box.height,
-        box.score,
-        detected=True,
-    )
+    x0, x1 = (box.x0 + share * box.width for share in (left, right))
+    y0, y1 = (box.y0 + share * box.height for share in (top, bottom))
+    return Box(x0, y0, x1, y1, box.score, detected=True)
 
 
-def _box(
-    row: ArrayLike,
-    number: int,
-    box_format: BoxFormat,
-    relative: bool,
-    size: tuple[int, int] | None,
+def _from_row(
+    row: ArrayLike, number: int, box_format: BoxFormat, shares: tuple[int, int] | None
 ) -> Box:
+    """A box of four numbers; `shares`: they are shares of a width and a height in pixels."""
     numbers = np.asarray(row, dtype=np.float64).ravel()
     if len(numbers) != 4:
         raise InputError(
             f"a box has four numbers ({box_format}), got {len(numbers)} in row {number}."
         )
-    a, b, c, d = numbers.tolist()
+    first, last = numbers[:2], numbers[2:]
     if box_format == "xywh":
-        a, b, c, d = a, b, a + c, b + d
+        last = first + last
     elif box_format == "cxcywh":
-        a, b, c, d = a - c / 2, b - d / 2, a + c / 2, b + d / 2
-    if relative:
-        if size is None:
-            raise InputError("relative boxes need the size of their image.")
+        first, last = first - last / 2, first + last / 2
+    if shares is not None:
         # shares count from the outer edge of the first pixel, whose centre is (0, 0)
-        width, height = size
-        a, b, c, d = a * width - 0.5, b * height - 0.5, c * width - 0.5, d * height - 0.5
-    if np.isfinite(numbers).all() and not (c > a and d > b):
+        first, last = first * shares - 0.5, last * shares - 0.5
+    if np.isfinite(numbers).all() and not (last > first).all():
         hint = _HINTS[box_format]
         if box_format == "xyxy":
             hint += ', rows with the centre first "cxcywh"'
         raise InputError(f"box {number} {numbers.round(2).tolist()} has no area: {hint}.")
-    return Box(a, b, c, d)
+    return Box(*first.tolist(), *last.tolist())
 
 
-def _check(
-    box: Box,
-    number: int,
-    size: tuple[int, int],
-    relative: bool,
-    box_format: BoxFormat,
-    name: str,
-) -> None:
+def _check_place(box: Box, size: tuple[int, int], what: str, hint: str) -> None:
+    """Refuse a box that lies outside the image; warn of one that no face fills."""
     width, height = size
-    what = _described(box, number, name)
-    if not relative and max(box) <= 1.5 and min(size) > 8:
-        raise InputError(
-            f"{what} is smaller than two pixels: shares of the image's sides need "
-            "relative_boxes=True."
-        )
-    frame = Box(-0.5, -0.5, width - 0.5, height - 0.5)
-    wide = max(0.0, min(box.x1, frame.x1) - max(box.x0, frame.x0))
-    high = max(0.0, min(box.y1, frame.y1) - max(box.y0, frame.y0))
+    wide = max(0.0, min(box.x1, width - 0.5) - max(box.x0, -0.5))
+    high = max(0.0, min(box.y1, height - 0.5) - max(box.y0, -0.5))
     inside = wide * high / (box.width * box.height)
     if inside == 0:
-        fix = "relative_boxes=True is for shares, 0..1" if relative else _HINTS[box_format]
         raise InputError(
             f"{what} lies outside the image of {width} x {height} pixels: check "
-            f"its order and scale; {fix}."
+            f"its order and scale; {hint}."
         )
     if inside < 0.25:
-        where = f"mostly outside the image of {width} x {height} pixels"
-        _warn(f"{what} lies {where}", box_format)
+        _warn(f"{what} lies mostly outside the image of {width} x {height} pixels", hint)
     elif not 1 / _SLIM < box.width / box.height < _SLIM:
-        _warn(f"{what} is too long for a face", box_format)
+        _warn(f"{what} is too long for a face", hint)
 
 
 def warn_of_misfits(
@@ -172,6 +153,7 @@ def warn_of_misfits(
 ) -> None:
     """Warn where the landmarks (n, k, 2) fill another box than the one that was given, or where
     the confidence (n,), NaN where unknown, says that there is hardly a face."""
+    hint = _HINTS[box_format]
     for number, (box, landmarks, sure) in enumerate(zip(boxes, points, confidence, strict=True)):
         low, high = landmarks.min(axis=0), landmarks.max(axis=0)
         if not (high > low).all():
@@ -179,9 +161,9 @@ def warn_of_misfits(
         fit = box.iou(Box(low[0], low[1], high[0], high[1]))
         what = _described(box, number, name)
         if fit < _MISFIT:
-            _warn(f"{what} does not fit the landmarks found in it (IoU {fit:.2f})", box_format)
+            _warn(f"{what} does not fit the landmarks found in it (IoU {fit:.2f})", hint)
         elif sure < _DOUBTFUL:
-            _warn(f"{what} hardly holds a face (confidence {sure:.2f})", box_format)
+            _warn(f"{what} hardly holds a face (confidence {sure:.2f})", hint)
 
 
 def _described(box: Box, number: int, name: str) -> str:
@@ -189,6 +171,6 @@ def _described(box: Box, number: int, name: str) -> str:
     return f"box {number}{where} {[round(edge, 2) for edge in box]}"
 
 
-def _warn(what: str, box_format: BoxFormat) -> None:
+def _warn(what: str, hint: str) -> None:
     tight = "boxes are tight, from the brows to the chin"
-    warn_caller(f"{what}: {tight}; {_HINTS[box_format]}.", BoxWarning)
+    warn_caller(f"{what}: {tight}; {hint}.", BoxWarning)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from luvli.arrays import Floats
 from luvli.errors import InputError, unknown_choice
 from luvli.image import affine as affines
 from luvli.image.box import Box
@@ -28,8 +29,6 @@ the coordinates of files that count pixels from 1 (300-W, AFLW, MERL-RAV) for on
 `published-0`: the same for networks whose files count from 0 (WFLW).
 """
 
-_CONVENTIONS = get_args(Convention)
-
 
 @dataclass(frozen=True, eq=False)
 class Crop:
@@ -40,7 +39,7 @@ class Crop:
     [[31.5, 31.5]]
     """
 
-    affine: NDArray[np.float64]
+    affine: Floats
     """(2, 3) image pixels -> crop pixels"""
     size: int
     """side of the crop in pixels"""
@@ -56,7 +55,7 @@ class Crop:
     @classmethod
     def from_box(
         cls,
-        box: Box | Sequence[float] | NDArray[np.float64],
+        box: Box | Sequence[float] | Floats,
         size: int,
         enlarge: float,
         rotation: float = 0.0,
@@ -67,8 +66,8 @@ class Crop:
         Centre of the box, side = longer side of the box times `enlarge`, turned by
         `rotation` degrees counter-clockwise as seen. What lies outside the image is black.
         """
-        if convention not in _CONVENTIONS:
-            raise unknown_choice("crop convention", convention, _CONVENTIONS)
+        if convention not in get_args(Convention):
+            raise unknown_choice("crop convention", convention, get_args(Convention))
         if size < 1 or not enlarge > 0:
             raise InputError(f"a crop needs size >= 1 and enlarge > 0, got {size} and {enlarge}.")
         edges = box if isinstance(box, Box) else Box(*map(float, box))
@@ -86,11 +85,8 @@ class Crop:
         convention: Convention = "pixel-centre",
     ) -> Crop:
         """The square with this centre and side, in image pixels."""
-        scale = size / side
-        cos, sin = scale, 0.0
-        if rotation:
-            angle = math.radians(rotation)
-            cos, sin = scale * math.cos(angle), scale * math.sin(angle)
+        scale, angle = size / side, math.radians(rotation)
+        cos, sin = scale * math.cos(angle), scale * math.sin(angle)
         middle = (size - 1) / 2 if convention == "pixel-centre" else size / 2
         x, y = float(centre[0]), float(centre[1])
         right, down = middle - (cos * x + sin * y), middle - (cos * y - sin * x)
@@ -104,7 +100,7 @@ class Crop:
         return Crop(affine, self.size + 2 * margin, self.rotation, self.convention)
 
     @property
-    def inverse(self) -> NDArray[np.float64]:
+    def inverse(self) -> Floats:
         """(2, 3) crop pixels -> image pixels"""
         return affines.invert(self.affine)
 
@@ -113,21 +109,13 @@ class Crop:
         """Crop pixels per image pixel (square root of the change of area)."""
         return float(affines.scale(self.affine))
 
-    def to_crop(self, points: ArrayLike) -> NDArray[np.float64]:
+    def to_crop(self, points: ArrayLike) -> Floats:
         """Points (..., 2) from image to crop pixels."""
         return affines.apply(self.affine, points)
 
-    def to_image(self, points: ArrayLike) -> NDArray[np.float64]:
+    def to_image(self, points: ArrayLike) -> Floats:
         """Points (..., 2) from crop to image pixels."""
         return affines.apply(self.inverse, points)
-
-    def covariance_to_crop(self, covariance: ArrayLike) -> NDArray[np.float64]:
-        """Covariances (..., 2, 2) from image to crop pixels: A S A^T."""
-        return affines.push_covariance(self.affine, covariance)
-
-    def covariance_to_image(self, covariance: ArrayLike) -> NDArray[np.float64]:
-        """Covariances (..., 2, 2) from crop to image pixels."""
-        return affines.push_covariance(self.inverse, covariance)
 
     def warp(self, image: ImageArray) -> ImageArray:
         """The crop's pixels, (size, size, 3) uint8.
@@ -144,7 +132,7 @@ class Crop:
         return pixels[:, ::-1] if affines.is_mirrored(self.affine) else pixels
 
 
-def warp_affine(image: ImageArray, affine: NDArray[np.float64], size: int) -> ImageArray:
+def warp_affine(image: ImageArray, affine: Floats, size: int) -> ImageArray:
     """Draw `image` through `affine` (image -> crop pixels) on a black (size, size) square."""
     import cv2
 
@@ -158,8 +146,8 @@ def warp_affine(image: ImageArray, affine: NDArray[np.float64], size: int) -> Im
 
 
 def _halved(
-    image: ImageArray, affine: NDArray[np.float64], size: int, scale: float
-) -> tuple[ImageArray, NDArray[np.float64]]:
+    image: ImageArray, affine: Floats, size: int, scale: float
+) -> tuple[ImageArray, Floats]:
     """Halve the part of the image that the crop shows until it is less than twice as fine.
 
     The rest is left to the one interpolation that draws the crop, whose four neighbours then

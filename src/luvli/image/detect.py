@@ -9,14 +9,15 @@ what error remains; docs/detection.md has the figures.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from luvli.arrays import Floats
 from luvli.errors import unknown_choice
 from luvli.image import affine
 from luvli.image.box import Box
@@ -51,6 +52,9 @@ _TURNS, _TURNED_SCALE = (20.0, -20.0), 0.85
 its side around it, at one whose values were raised to the power of 0.4, at its mirror image, and
 at the image turned by 20 degrees either way and shrunk to 0.85."""
 
+DetectorName = Literal["yunet", "yunet-open"]
+"""the built-in detectors: one network, with one of two maps from its boxes to ours"""
+
 
 class Detector(Protocol):
     """Anything that finds faces: an image in, tight landmark boxes out.
@@ -73,7 +77,7 @@ def detect_faces(
     which `small_faces` asks to look closely at every large image (see `YuNet`).
     """
     name = str(image) if isinstance(image, str | os.PathLike) else ""
-    boxes = (detector or get_detector("yunet", small_faces))(read_image(image), name)
+    boxes = (detector or YuNet(small_faces))(read_image(image), name)
     return sorted((box for box in boxes if box.score >= min_score), key=lambda box: -box.score)
 
 
@@ -83,9 +87,11 @@ def get_detector(name: str, small_faces: bool = False) -> Detector:
 
     Boxes that are known already come from `luvli.image.known_boxes.BoxesFromFile(path)`.
     """
-    if name not in _DETECTORS:
-        raise unknown_choice("face detector", name, _DETECTORS)
-    return _DETECTORS[name](small_faces)
+    if name == "whole-image":
+        return WholeImage()
+    if name not in get_args(DetectorName):
+        raise unknown_choice("face detector", name, [*get_args(DetectorName), "whole-image"])
+    return YuNet(small_faces, name)  # type: ignore[arg-type]
 
 
 class YuNet:
@@ -99,9 +105,9 @@ class YuNet:
     image and at turned ones. Whatever the image's size, what is allocated stays below some 100 MB.
     """
 
-    def __init__(self, small_faces: bool = False, box_map: BoxMap = "300w") -> None:
+    def __init__(self, small_faces: bool = False, name: DetectorName = "yunet") -> None:
         self.small_faces = small_faces
-        self.edges = _BOX_MAPS[box_map]
+        self.edges = box_map(name)
         self._network = _one_network()
 
     def __call__(self, image: ImageArray, name: str = "", thorough: bool = True) -> list[Box]:
@@ -112,22 +118,34 @@ class YuNet:
         `thorough`: without the last looks."""
         longest = max(image.shape[:2])
         # Large images are shrunk once, and every look but that in tiles starts from there.
-        start = image if longest <= LARGE else _resized(image, LARGE)
-        first = self._look(start, SMALL, _SMALL_HINT_SCORE)
+        start, back = (image, np.eye(2, 3)) if longest <= LARGE else _resized(image, LARGE)
+        first = self._look(start, SMALL, min_score=_SMALL_HINT_SCORE)
         rows = without_doubles(first[first[:, 14] >= _MIN_REPORTED])
         if max(start.shape[:2]) > 1.5 * SMALL:
-            closer = self._look_closer(start, first)
-            rows = without_doubles(np.concatenate([rows, closer])) if len(closer) else rows
+            rows = without_doubles(np.concatenate([rows, *self._look_closer(start, first)]))
         if thorough and not (rows[:, 14] >= MIN_SCORE).any():
-            last = self._look_with_border(start), self._look_brightened(start)
-            moved = (self._look_through(start, way) for way in _other_views(start))
-            rows = without_doubles(np.concatenate([rows, *last, *moved]))
-        rows = _moved(rows, image.shape[1] / start.shape[1], image.shape[0] / start.shape[0])
+            rows = without_doubles(np.concatenate([rows, *self._last_looks(start)]))
+        rows = moved_rows(rows, back)
         if self.small_faces and longest > LARGE:
             rows = without_doubles(np.concatenate([rows, *self._look_in_tiles(image)]))
         return rows
 
-    def _look_closer(self, image: ImageArray, first: Rows) -> Rows:
+    def _look(
+        self,
+        image: ImageArray,
+        side: int,
+        back: Floats | None = None,
+        min_score: float = _MIN_REPORTED,
+    ) -> Rows:
+        """Candidates when the longest side of a view is shown as `side` pixels.
+
+        `back` (2, 3) takes pixels of the view to those of the image; None: it is the image.
+        """
+        shown, way = _resized(image, side)
+        rows = self._network(shown, min_score)
+        return moved_rows(rows, way if back is None else affine.compose(back, way))
+
+    def _look_closer(self, image: ImageArray, first: Rows) -> Iterator[Rows]:
         """The second look, where the first one asks for it: at the whole image, or at windows
         around the few candidates that may be faces."""
         side = max(image.shape[:2])
@@ -135,18 +153,30 @@ class YuNet:
         hints = without_doubles(first[_hints(first, side / SMALL)])
         crowd = len(hints) + len(without_doubles(first[sure])) > _CROWD
         if self.small_faces or not sure.any() or crowd:
-            return self._look(image, side, _MIN_REPORTED)
-        found = [np.empty((0, 15))]
+            yield self._look(image, side)
+            return
         for row in hints:
-            found.append(self._look_at(image, _window(row, image)))
-        return np.concatenate(found)
+            x0, y0, x1, y1 = _window(row, image)
+            part = image[y0:y1, x0:x1]
+            yield self._look(part, min(SMALL, max(part.shape[:2])), _shift(x0, y0))
 
-    def _look_at(self, image: ImageArray, window: tuple[int, int, int, int]) -> Rows:
-        """Candidates in a window x0, y0, x1, y1 of the image, shown with at most `SMALL` pixels."""
-        x0, y0, x1, y1 = window
-        part = image[y0:y1, x0:x1]
-        rows = self._look(part, min(SMALL, max(part.shape[:2])), _MIN_REPORTED)
-        return _shifted(rows, x0, y0)
+    def _last_looks(self, image: ImageArray) -> Iterator[Rows]:
+        """A face that is cut by the image's edge is found when there is something around it; then
+        faces in the shade, and those that only a mirrored or turned image shows."""
+        import cv2
+
+        inner, back = _resized(image, round(_BORDERED / (1 + 2 * _BORDER)))
+        edge = round(_BORDER * max(inner.shape[:2]))
+        padded = np.pad(inner, ((edge, edge), (edge, edge), (0, 0)), mode="edge")
+        side = max(padded.shape[:2])
+        yield self._look(padded, side, affine.compose(back, _shift(-edge, -edge)))
+        brighter = np.rint(255 * (np.arange(256) / 255) ** _GAMMA).astype(np.uint8)
+        shown, back = _resized(image, SMALL)
+        yield self._look(brighter[shown], SMALL, back)
+        height, width = image.shape[:2]
+        for view in other_views(width, height):
+            seen = cv2.warpAffine(image, view, (width, height), borderMode=cv2.BORDER_REPLICATE)
+            yield self._look(np.asarray(seen, np.uint8), SMALL, affine.invert(view))
 
     def _look_in_tiles(self, image: ImageArray) -> Iterator[Rows]:
         """Candidates in overlapping tiles of `LARGE` pixels. A face counts in the tile whose core
@@ -155,57 +185,24 @@ class YuNet:
         for top, (low_y, high_y) in _tiles(height):
             for left, (low_x, high_x) in _tiles(width):
                 tile = np.ascontiguousarray(image[top : top + LARGE, left : left + LARGE])
-                rows = _shifted(self._network(tile, _MIN_REPORTED), left, top)
+                rows = self._look(tile, max(tile.shape[:2]), _shift(left, top))
                 x, y = (rows[:, :2] + rows[:, 2:4] / 2).T
                 yield rows[(x >= low_x) & (x < high_x) & (y >= low_y) & (y < high_y)]
 
-    def _look(self, image: ImageArray, side: int, min_score: float) -> Rows:
-        """Candidates, in the image's pixels, when its longest side is shown as `side` pixels."""
-        shown = _resized(image, side)
-        rows = self._network(shown, min_score)
-        return _moved(rows, image.shape[1] / shown.shape[1], image.shape[0] / shown.shape[0])
 
-    def _look_with_border(self, image: ImageArray) -> Rows:
-        """A face that is cut by the image's edge is found when there is something around it."""
-        inner = _resized(image, round(_BORDERED / (1 + 2 * _BORDER)))
-        edge = round(_BORDER * max(inner.shape[:2]))
-        padded = np.pad(inner, ((edge, edge), (edge, edge), (0, 0)), mode="edge")
-        rows = self._network(padded, _MIN_REPORTED)
-        rows = _shifted(rows, -edge, -edge)
-        return _moved(rows, image.shape[1] / inner.shape[1], image.shape[0] / inner.shape[0])
-
-    def _look_brightened(self, image: ImageArray) -> Rows:
-        """Faces in the shade."""
-        brighter = np.rint(255 * (np.arange(256) / 255) ** _GAMMA).astype(np.uint8)
-        shown = brighter[_resized(image, SMALL)]
-        rows = self._network(shown, _MIN_REPORTED)
-        return _moved(rows, image.shape[1] / shown.shape[1], image.shape[0] / shown.shape[0])
-
-    def _look_through(self, image: ImageArray, view: NDArray[np.float64]) -> Rows:
-        """What is found when the image is seen through an affine map (2, 3) of its pixels."""
-        import cv2
-
-        height, width = image.shape[:2]
-        view_pixels = cv2.warpAffine(image, view, (width, height), borderMode=cv2.BORDER_REPLICATE)
-        rows = self._look(np.asarray(view_pixels, np.uint8), SMALL, _MIN_REPORTED)
-        back = affine.invert(view)
-        centre = affine.apply(back, rows[:, :2] + rows[:, 2:4] / 2)
-        points = affine.apply(back, rows[:, 4:14].reshape(-1, 5, 2))
-        if affine.is_mirrored(view):
-            points = points[:, _MIRRORED_POINTS]
-        rows[:, 2:4] *= affine.scale(back)
-        rows[:, :2] = centre - rows[:, 2:4] / 2
-        rows[:, 4:14] = points.reshape(-1, 10)
-        return rows
+def moved_rows(rows: Rows, way: Floats) -> Rows:
+    """YuNet's output in an image whose pixels were moved by an affine (2, 3); in a mirror, eyes
+    and corners of the mouth change their names."""
+    centre = affine.apply(way, rows[:, :2] + rows[:, 2:4] / 2)
+    size = rows[:, 2:4] * np.linalg.norm(way[:, :2], axis=0)
+    points = affine.apply(way, rows[:, 4:14].reshape(-1, 5, 2))
+    if affine.is_mirrored(way):
+        points = points[:, [1, 0, 2, 4, 3]]
+    return np.column_stack([centre - size / 2, size, points.reshape(-1, 10), rows[:, 14]])
 
 
-_MIRRORED_POINTS = [1, 0, 2, 4, 3]
-"""eyes, nose, corners of the mouth: what each is called in a mirror"""
-
-
-def _other_views(image: ImageArray) -> Iterator[NDArray[np.float64]]:
+def other_views(width: int, height: int) -> Iterator[Floats]:
     """Affine maps: to the mirror image, and to the image turned about its middle."""
-    height, width = image.shape[:2]
     yield affine.mirror(width)
     middle = np.array([(width - 1) / 2, (height - 1) / 2])
     for degrees in _TURNS:
@@ -214,29 +211,17 @@ def _other_views(image: ImageArray) -> Iterator[NDArray[np.float64]]:
         yield np.column_stack([turn, middle - turn @ middle])
 
 
-def _resized(image: ImageArray, side: int) -> ImageArray:
-    """The image with a longest side of `side` pixels."""
+def _resized(image: ImageArray, side: int) -> tuple[ImageArray, Floats]:
+    """The image with a longest side of `side` pixels, and the affine (2, 3) from it back."""
     height, width = image.shape[:2]
     scale = side / max(height, width)
-    return resized(image, max(1, round(width * scale)), max(1, round(height * scale)))
+    small = resized(image, max(1, round(width * scale)), max(1, round(height * scale)))
+    ratio = width / small.shape[1], height / small.shape[0]
+    return small, affine.zoom(ratio, about=(-0.5, -0.5))
 
 
-def _moved(rows: Rows, x: float, y: float) -> Rows:
-    """Rows after the image is stretched by x and y (pixel centres kept in place)."""
-    ratio = np.array([x, y])
-    moved = rows.copy()
-    moved[:, :2] = (rows[:, :2] + 0.5) * ratio - 0.5
-    moved[:, 2:4] = rows[:, 2:4] * ratio
-    points = (rows[:, 4:14].reshape(-1, 5, 2) + 0.5) * ratio - 0.5
-    moved[:, 4:14] = points.reshape(-1, 10)
-    return moved
-
-
-def _shifted(rows: Rows, x: float, y: float) -> Rows:
-    """Rows of a part of an image that begins at x, y, in pixels of the image."""
-    rows[:, :2] += (x, y)
-    rows[:, 4:14] += np.tile((x, y), 5)
-    return rows
+def _shift(x: float, y: float) -> Floats:
+    return np.array([[1.0, 0.0, x], [0.0, 1.0, y]])
 
 
 def _tiles(length: int) -> Iterator[tuple[int, tuple[float, float]]]:
@@ -251,7 +236,7 @@ def _tiles(length: int) -> Iterator[tuple[int, tuple[float, float]]]:
     return zip(starts, pairwise([-np.inf, *borders, np.inf]), strict=True)
 
 
-def _window(row: NDArray[np.float64], image: ImageArray) -> tuple[int, int, int, int]:
+def _window(row: Floats, image: ImageArray) -> tuple[int, int, int, int]:
     """The window x0, y0, x1, y1 of the image around a candidate, moved inside as far as it can."""
     side = round(max(SMALL, _WINDOW * max(row[2], row[3])))
     spans = []
@@ -277,7 +262,7 @@ def _hints(rows: Rows, pixel: float = 1.0) -> NDArray[np.bool_]:
     return hint
 
 
-def tight_box(row: NDArray[np.float64], edges: NDArray[np.float64] | None = None) -> Box:
+def tight_box(row: Floats, edges: Floats | None = None) -> Box:
     """YuNet's (15,) output as a tight landmark box: each edge is linear in `box_features`."""
     edges = _EDGES if edges is None else edges
     features, centre, size = box_features(row)
@@ -286,9 +271,7 @@ def tight_box(row: NDArray[np.float64], edges: NDArray[np.float64] | None = None
     return Box(x0, y0, max(x1, x0 + least), max(y1, y0 + least), float(row[14]), detected=True)
 
 
-def box_features(
-    row: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+def box_features(row: Floats) -> tuple[Floats, Floats, float]:
     """(13,) features of YuNet's output, free of place and size; centre and size in pixels.
 
     1, width, height of the head's rectangle, then x, y of the five points from its centre,
@@ -303,7 +286,7 @@ def box_features(
 # (4, 13): edges x0, y0, x1, y1 from 1, width, height, and x, y of the five points. Fitted
 # by `benchmarks/detection.py --fit --hold-out 120`, mirror-symmetric by construction.
 # fmt: off
-_EDGES: NDArray[np.float64] = np.array([
+_EDGES: Floats = np.array([
     [0.7691, -0.8375, -0.2984, -0.0231, -0.2444, 0.0462, 0.3277, -0.2779, 0.1494, 0.2635, 0.0317,
      0.0682, -0.4871],
     [1.3296, -0.9825, -0.6692, 0.2658, 0.4667, -0.2658, 0.4667, 0.0, -0.1786, -0.4827, 0.1647,
@@ -318,7 +301,7 @@ _EDGES: NDArray[np.float64] = np.array([
 # The same, fitted by `tools/open_box_map.py` to rendered heads and London portraits alone, for
 # models that may not owe anything to research-only labels.
 # fmt: off
-_OPEN_EDGES: NDArray[np.float64] = np.array([
+_OPEN_EDGES: Floats = np.array([
     [-0.3240, -0.1667, 0.1063, -0.2651, -0.3149, 0.0544, 0.4647, -0.2069, 0.1439, 0.3537, -0.2448,
      0.0599, -0.1285],
     [2.2446, -1.5338, -1.1508, 0.1399, 0.1799, -0.1399, 0.1799, 0.0000, -0.1926, -0.2863, 0.2447,
@@ -330,23 +313,19 @@ _OPEN_EDGES: NDArray[np.float64] = np.array([
 ])
 # fmt: on
 
-DetectorName = Literal["yunet", "yunet-open"]
-"""the built-in detectors: one network, with one of two maps from its boxes to ours"""
-BoxMap = Literal["300w", "open"]
-_BOX_MAPS: dict[BoxMap, NDArray[np.float64]] = {"300w": _EDGES, "open": _OPEN_EDGES}
-"""`300w`: fitted to LFPW's labels, which are for research only. `open`: to free data"""
+_BOX_MAPS: dict[DetectorName, Floats] = {"yunet": _EDGES, "yunet-open": _OPEN_EDGES}
+"""of YuNet, fitted to LFPW's labels, which are for research only; the open one to free data"""
 
 
-def box_map(detector: DetectorName) -> NDArray[np.float64]:
+def box_map(detector: DetectorName) -> Floats:
     """(4, 13) what `tight_box` multiplies the features of a detection by."""
-    return _BOX_MAPS["open" if detector == "yunet-open" else "300w"]
+    return _BOX_MAPS[detector]
 
 
 _VERSION = f"{WEIGHTS} looks 5"
 """counts up with every change of where and how the network is shown an image"""
-DETECTORS = {
-    "yunet": f"{_VERSION} {_EDGES.tolist()}",
-    "yunet-open": f"{_VERSION} {_OPEN_EDGES.tolist()}",
+DETECTORS: dict[str, str] = {
+    name: f"{_VERSION} {edges.tolist()}" for name, edges in _BOX_MAPS.items()
 }
 """tells boxes of a detector from those of another version, for whoever keeps them"""
 
@@ -354,10 +333,3 @@ DETECTORS = {
 @cache
 def _one_network() -> YuNetNetwork:
     return YuNetNetwork()
-
-
-_DETECTORS: dict[str, Callable[[bool], Detector]] = {
-    "yunet": YuNet,
-    "yunet-open": lambda small_faces: YuNet(small_faces, "open"),
-    "whole-image": lambda small_faces: WholeImage(),
-}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,16 +45,12 @@ class BoxesFromFile:
 
     def __init__(self, path: PathLike) -> None:
         self.path = Path(path)
-        rows = _from_csv if self.path.suffix.lower() == ".csv" else _from_json
-        self._boxes: dict[str, list[Box]] = {}
-        self._wrong: dict[str, str] = {}
+        read = _from_csv if self.path.suffix.lower() == ".csv" else _from_json
+        self._rows: dict[str, list[Sequence[float]]] = {}
         try:
-            for image, edges, score in rows(read_text(self.path)):
-                try:
-                    x0, y0, x1, y1 = edges
-                    self._boxes.setdefault(image, []).append(Box(x0, y0, x1, y1, score))
-                except InputError as error:
-                    self._wrong[image] = str(error).rstrip(".")
+            for image, edges, score in read(read_text(self.path)):
+                x0, y0, x1, y1 = map(float, edges)
+                self._rows.setdefault(image, []).append((x0, y0, x1, y1, float(score)))
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError, csv.Error,
                 RecursionError) as error:  # fmt: skip
             raise InputError(
@@ -63,40 +59,34 @@ class BoxesFromFile:
 
     def __call__(self, image: ImageArray, name: str = "") -> list[Box]:
         for key in (name, Path(name).name):
-            if key in self._wrong:
+            try:
+                boxes = [Box(*row) for row in self._rows.get(key, [])]
+            except InputError as error:
                 raise InputError(
-                    f"{self.path} has a box for {key} that is none ({self._wrong[key]}): mend it."
-                )
-            if key in self._boxes:
-                return sorted(self._boxes[key], key=lambda box: -box.score)
+                    f"{self.path} has a box for {key} that is none ({error}): mend it."
+                ) from error
+            if boxes:
+                return sorted(boxes, key=lambda box: -box.score)
         return []
 
 
-_Row = tuple[str, list[float], float]
+_Row = tuple[str, Sequence[Any], Any]
 """image, edges, score"""
 
 
 def _from_csv(text: str) -> Iterator[_Row]:
     for row in csv.DictReader(io.StringIO(text)):
-        edges = [float(row[edge]) for edge in ("x0", "y0", "x1", "y1")]
-        yield row["image"], edges, float(row.get("score") or 1.0)
+        yield row["image"], [row[edge] for edge in ("x0", "y0", "x1", "y1")], row.get("score") or 1
 
 
 def _from_json(text: str) -> Iterator[_Row]:
     data: Any = json.loads(text)
-    if isinstance(data, Mapping) and isinstance(data.get("faces"), list):
-        for face in data["faces"]:
-            yield str(face["image"]), _edges(face["box"]), float(face.get("score", 1.0))
-        return
     if not isinstance(data, Mapping):
         raise InputError("the top level is not an object")
+    if isinstance(data.get("faces"), list):
+        for face in data["faces"]:
+            yield str(face["image"]), face["box"], face.get("score", 1)
+        return
     for image, boxes in data.items():
         for box in boxes:
-            yield str(image), _edges(box), 1.0
-
-
-def _edges(numbers: Any) -> list[float]:
-    edges = [float(number) for number in numbers]
-    if len(edges) != 4:
-        raise InputError(f"a box has {len(edges)} numbers, not four")
-    return edges
+            yield image, box, 1

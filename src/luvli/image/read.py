@@ -7,7 +7,7 @@ import io
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from luvli.errors import InputError, check_range, warn_caller
+from luvli.errors import InputError, brief, check_range, warn_caller
 from luvli.files import PathLike, check_plain, unreadable
 from luvli.image import affine
 from luvli.image.box import Box
@@ -35,13 +35,12 @@ MAX_PIXELS = 150_000_000
 MIN_SIDE = 2
 """Shortest side, in pixels, that `read_image` accepts."""
 
+_COMMON = ("BMP", "GIF", "JPEG", "PPM", "PNG")
+"""formats that Pillow knows without looking for more"""
 FORMATS = (
-    *("BMP", "GIF", "JPEG", "PPM", "PNG"),
-    *("AVIF", "DIB", "HEIF", "ICO", "JPEG2000", "MPO", "PCX", "SGI", "TGA", "TIFF", "WEBP"),
-)
+    *_COMMON, "AVIF", "DIB", "HEIF", "ICO", "JPEG2000", "MPO", "PCX", "SGI", "TGA", "TIFF", "WEBP",
+)  # fmt: skip
 """formats that are read; HEIF and AVIF where Pillow has them"""
-_COMMON = 5
-"""those at the beginning of `FORMATS` that Pillow knows without looking for more"""
 
 IMAGE_SUFFIXES = (
     ".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".gif", ".jpe", ".jfif", ".dib",
@@ -49,12 +48,9 @@ IMAGE_SUFFIXES = (
 )  # fmt: skip
 """What the names of image files end with, in small letters; the usual ones first."""
 
-_BACKGROUND = (255, 255, 255)  # what shows through transparent pixels, as in most viewers
-
 _STRIP = 1 << 19
 """pixels that are converted at a time"""
 
-_ORIENTATION = 0x0112
 _TURNS = {
     1: (False, False, False),
     2: (False, True, False),
@@ -162,12 +158,12 @@ def _decode(
         raise InputError(_too_large(name, "more pixels than fit in memory")) from error
     except Exception as error:  # decoders raise many kinds on damaged files
         raise InputError(
-            f"{name} is damaged or truncated ({_short(error)}): copy or download it again."
+            f"{name} is damaged or truncated ({brief(error)}): copy or download it again."
         ) from error
 
 
-_silence: list[warnings.catch_warnings[None]] = []
-_inside = 0
+_silenced = warnings.catch_warnings()
+_readers = 0
 _turn = threading.Lock()
 
 
@@ -179,52 +175,41 @@ def no_warnings() -> Iterator[None]:
     leave may leave all warnings of the program ignored for good. Here the first who comes
     silences them and the last who leaves brings them back.
     """
-    global _inside
+    global _readers, _silenced
     with _turn:
-        if not _inside:
-            _silence.append(warnings.catch_warnings())
-            _silence[0].__enter__()
+        if not _readers:
+            _silenced = warnings.catch_warnings()
+            _silenced.__enter__()
             warnings.simplefilter("ignore")
-        _inside += 1
+        _readers += 1
     try:
         yield
     finally:
         with _turn:
-            _inside -= 1
-            if not _inside:
-                _silence.pop().__exit__(None, None, None)
+            _readers -= 1
+            if not _readers:
+                _silenced.__exit__(None, None, None)
 
 
 def open_image(stream: Any) -> Image.Image:
     """Pillow knows formats that it hands to other programs; only those of the list are tried."""
     try:
-        return Image.open(stream, formats=FORMATS[:_COMMON])
+        return Image.open(stream, formats=_COMMON)
     except UnidentifiedImageError:
         Image.init()  # the readers of the other formats, which take a while to import
-        _register_heif()
+        with suppress(ImportError):  # HEIC, the photographs of many phones
+            heif: Any = importlib.import_module("pillow_heif")
+            heif.register_heif_opener()
         stream.seek(0)
         return Image.open(stream, formats=[name for name in FORMATS if name in Image.OPEN])
 
 
-def _register_heif() -> None:
-    """HEIC, the photographs of many phones, where the package pillow-heif is installed."""
-    try:
-        heif: Any = importlib.import_module("pillow_heif")
-        heif.register_heif_opener()
-    except ImportError:
-        pass
-
-
 def _upright(image: Image.Image, whole: tuple[int, int], factor: int, name: str) -> Reduced:
     """The pixels in an array, written once, strip by strip, turned as EXIF says."""
-    try:
-        turn = _TURNS.get(image.getexif().get(_ORIENTATION, 1), _TURNS[1])
-    except Exception:  # a broken EXIF block does not make the pixels unreadable
-        turn = _TURNS[1]
+    swapped, mirror_x, mirror_y = _TURNS[orientation(image)]
     width, height = image.size
     # The last pixel of a reduced image may stand for fewer than `factor`.
     rest = np.array([whole[0] - width * factor, whole[1] - height * factor])
-    swapped, mirror_x, mirror_y = turn
     upright: ImageArray = np.empty((width, height, 3) if swapped else (height, width, 3), np.uint8)
     stored = upright[:: -1 if mirror_y else 1, :: -1 if mirror_x else 1]
     if swapped:
@@ -239,6 +224,14 @@ def _upright(image: Image.Image, whole: tuple[int, int], factor: int, name: str)
     shift = np.where([mirror_x, mirror_y], rest, 0.0)
     to_reduced = np.column_stack([np.eye(2) / factor, (0.5 - shift) / factor - 0.5])
     return Reduced(upright, to_reduced, factor, (whole[0], whole[1]))
+
+
+def orientation(image: Image.Image) -> int:
+    """EXIF orientation, 1 to 8; 1 where there is none, or a broken one."""
+    with suppress(Exception):
+        number = image.getexif().get(0x0112, 1)
+        return number if number in _TURNS else 1
+    return 1
 
 
 def _as_array(image: Image.Image) -> NDArray[Any]:
@@ -278,9 +271,7 @@ def from_array(
         check_image_size(array.shape[1], array.shape[0], name)
         if array.dtype == np.uint16 and white_level is None:
             _warn_if_dark(int(array.max()), name)
-    if white_level is not None:
-        array = _scaled(array, white_level, name)
-    pixels = _to_uint8(array, name)
+    pixels = _to_uint8(array, name) if white_level is None else _scaled(array, white_level, name)
     if pixels.ndim == 2:
         return np.repeat(pixels[:, :, None], 3, axis=2)
     if pixels.shape[2] == 4:
@@ -323,9 +314,9 @@ def _warn_if_dark(highest: Any, name: str) -> None:
 
 
 def _flatten(rgba: ImageArray) -> ImageArray:
+    """Laid on white, as in most viewers."""
     alpha = rgba[:, :, 3:].astype(np.float32) / 255
-    mixed = rgba[:, :, :3] * alpha + np.array(_BACKGROUND, np.float32) * (1 - alpha)
-    return np.asarray(np.rint(mixed), dtype=np.uint8)
+    return np.asarray(np.rint(rgba[:, :, :3] * alpha + 255 * (1 - alpha)), dtype=np.uint8)
 
 
 def check_image_size(width: int, height: int, name: str) -> None:
@@ -344,8 +335,3 @@ def _too_large(name: str, size: str) -> str:
         f"{name} has {size}, above the limit of {MAX_SIDE:,} a side and {MAX_PIXELS:,} in all: "
         "shrink it or cut it into parts."
     )
-
-
-def _short(error: Exception) -> str:
-    text = str(error).strip().split("\n")[0]
-    return text[:80] or type(error).__name__

@@ -17,6 +17,7 @@ from luvli.image.read import (
     _upright,
     from_array,
     open_image,
+    orientation,
     read_image,
 )
 
@@ -62,7 +63,9 @@ def plain_source(
     if isinstance(image, np.ndarray):
         if white_level is not None:
             image = from_array(image, white_level=white_level)
-        return _in_order(image, color)
+        if color == "bgr" and image.ndim == 3 and image.shape[2] in (3, 4):
+            image = np.ascontiguousarray(image[:, :, [2, 1, 0, 3][: image.shape[2]]])
+        return image
     if hasattr(image, "read"):
         return _from_file(image)
     several = ", or use predict_batch for several" if isinstance(image, list | tuple) else ""
@@ -112,13 +115,6 @@ def _from_tensor(tensor: Any) -> np.ndarray[Any, Any]:
     return np.ascontiguousarray(array)
 
 
-def _in_order(array: np.ndarray[Any, Any], color: Color) -> np.ndarray[Any, Any]:
-    if color == "rgb" or array.ndim != 3 or array.shape[2] not in (3, 4):
-        return array
-    order = [2, 1, 0, 3][: array.shape[2]]
-    return np.ascontiguousarray(array[:, :, order])
-
-
 def image_size(source: ImageSource) -> tuple[int, int]:
     """Width and height in pixels, upright; of a file only the head is read."""
     if isinstance(source, np.ndarray):
@@ -133,7 +129,7 @@ def image_size(source: ImageSource) -> tuple[int, int]:
             stream = Path(source).open("rb")  # noqa: SIM115  # closed below
         with stream, open_image(stream) as image:
             width, height = image.size
-            turned = image.getexif().get(0x0112, 1) >= 5
+            turned = orientation(image) >= 5
     except Exception:  # reading it will say what is wrong
         return 0, 0
     return (height, width) if turned else (width, height)

@@ -92,19 +92,12 @@ def decode_heads(outputs: list[NDArray[np.float32]], width: int, min_score: floa
 
 
 def without_doubles(rows: Rows, overlap: float = _OVERLAP) -> Rows:
-    """Greedy non-maximum suppression: best first, each more than `overlap` away from the others."""
+    """Non-maximum suppression: best first, each at most `overlap` on any better one."""
+    import cv2
+
     rows = rows[np.argsort(-rows[:, 14], kind="stable")]
-    low, high = rows[:, :2], rows[:, :2] + rows[:, 2:4]
-    area = rows[:, 2] * rows[:, 3]
-    candidates = np.arange(len(rows))
-    faces = []
-    while len(candidates):
-        best, others = candidates[0], candidates[1:]
-        faces.append(best)
-        shared = np.minimum(high[best], high[others]) - np.maximum(low[best], low[others])
-        common = np.prod(np.maximum(shared, 0), axis=1)
-        candidates = others[common <= overlap * (area[best] + area[others] - common)]
-    return rows[faces]
+    faces = cv2.dnn.NMSBoxes(rows[:, :4].tolist(), rows[:, 14].tolist(), 0.0, overlap)
+    return rows[np.sort(np.asarray(faces, dtype=np.intp))]
 
 
 def read_weights() -> bytes:

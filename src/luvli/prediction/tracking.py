@@ -21,9 +21,8 @@ from luvli.arrays import Floats
 from luvli.errors import InputError, a_type, unknown_choice, warn_caller
 from luvli.faces import FaceLandmarks, Faces
 from luvli.files import PathLike
-from luvli.image.box import Box
+from luvli.image.box import Box, best_match
 from luvli.image.detect import MIN_SCORE
-from luvli.image.match import best_match
 from luvli.image.read import ImageArray, read_image
 from luvli.image.source import AnyImage, Color, plain_source
 from luvli.prediction.camera import camera_frames
