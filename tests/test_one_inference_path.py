@@ -122,8 +122,8 @@ def test_all_ways_crop_and_calibrate_alike(
     )
     watched = predict_dataset(network, crops)
     back = affines.invert(watched.affines)
-    points = affines.apply(back, watched.faces.points)
-    covariance = affines.push_covariance(back, watched.faces.covariance)
+    points = affines.apply(back, watched.labelled.faces.points)
+    covariance = affines.push_covariance(back, watched.labelled.faces.covariance)
     for i, face in enumerate(faces):
         _close(points[i], face.points, covariance[i], face.covariance)
 

@@ -25,8 +25,7 @@ from luvli.image.write import write_image
 from luvli.markup import get_markup
 from luvli.training.recipe import Recipe
 from luvli.training.recipe_data import Synthetic
-from luvli.training.rendered_faces import rendered_faces
-from luvli.training.sources import load_source
+from luvli.training.sources import load_source, rendered_faces
 
 RENDERED = Synthetic(head="ict_facekit.npz", faces=300, seed=1031, closed_eyes=0.3)
 """people that no model was trained on"""

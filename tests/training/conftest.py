@@ -1,4 +1,4 @@
-"""Small things to train on: drawn faces whose parts are lines, and a recipe for them."""
+"""Small things to train on: a folder of drawn faces, and a recipe for them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ import pytest
 import torch
 from drawn_faces import draw_face
 
+from luvli.data.dataset import CropDataset
 from luvli.data.formats import write_pts
+from luvli.network import build, save_model
 from luvli.training.recipe import Recipe
 from luvli.training.recipe_files import make_recipe, merge
+from luvli.training.sources import load_source
 
 COUNT = 20
 
@@ -68,3 +71,21 @@ def small_recipe(
         return make_recipe(merge(content, changes), "the small recipe")
 
     return make
+
+
+@pytest.fixture
+def crops(small_recipe: Callable[..., Recipe]) -> CropDataset:
+    """The training faces, augmented, half of them mirrored; some landmarks are hidden."""
+    recipe = small_recipe()
+    part = load_source("mine", recipe.data.sources["mine"], recipe.data)
+    augmentation = recipe.stages["luvli"].augmentation
+    return CropDataset(part.train, 64, enlarge=1.3, augmentation=augmentation)
+
+
+@pytest.fixture
+def untrained(small_recipe: Callable[..., Recipe], tmp_path: Path) -> Path:
+    """A model file with fresh weights, of a network that knows no visibility."""
+    torch.manual_seed(0)
+    config = small_recipe().network.model_copy(update={"visibility_trained": False})
+    save_model(tmp_path / "untrained.safetensors", build(config), {"enlarge": 1.3})
+    return tmp_path / "untrained.safetensors"

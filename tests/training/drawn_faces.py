@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import cv2
 import numpy as np
 
-from luvli.data.record import Visibility
+from luvli.data.record import FaceRecord, Visibility
 from luvli.markup import get_markup
 
 SIZE = 80
@@ -27,3 +30,14 @@ def draw_face(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         classes[:5] = Visibility.SELF_OCCLUDED
         image[:, : SIZE // 3] = 0
     return image, points, classes
+
+
+def face_record(name: str, **fields: Any) -> FaceRecord:
+    """A visible frontal face without an image file."""
+    values: dict[str, Any] = {
+        "points": 50 + 30 * get_markup("ibug68").schematic,
+        "visibility": np.ones(68, np.int8),
+        "image": Path(f"{name}.jpg"),
+        "face_id": name,
+    }
+    return FaceRecord(**{**values, **fields})

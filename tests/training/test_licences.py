@@ -48,7 +48,7 @@ def test_the_open_model_learns_from_free_sources_alone() -> None:
         ("data.sources.congress.boxes", "detector", r"congress\.boxes: detector"),
         ("data.sources.congress.licence", "''", "congress.*not stated"),
         ("data.sources.london.set", "w300", "london: w300"),
-        ("data.sources.skins.synthetic.backgrounds", "walls", "backgrounds: folder walls"),
+        ("data.sources.skins.synthetic.backgrounds", "walls", "synthetic: folder walls"),
         ("stages.self.teacher", "luvli-68", r"self\.teacher: luvli-68"),
         ("data.validation.watched", "{set: merl_rav}", "watched: merl_rav"),
     ],
@@ -68,10 +68,3 @@ def test_research_recipes_are_free_to_use_everything() -> None:
 
 def test_a_version_of_an_open_model_is_as_open_as_the_model() -> None:
     check_licence(changed(init="luvli-68-open@1.5"))
-
-
-def test_faces_labelled_by_a_stage_come_after_it() -> None:
-    with pytest.raises(InputError, match="labelled by stage self, which is not before it"):
-        changed(**{"data.sources.congress.relabel": "stage:self"})
-    with pytest.raises(InputError, match="no stage 'nowhere'"):
-        changed(**{"data.sources.congress.relabel": "stage:nowhere"})

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,9 @@ import torch
 from luvli.errors import InputError
 from luvli.image.read import read_image
 from luvli.network import load_model
-from luvli.training import checkpoint as checkpoint_module
 from luvli.training import loop as loop_module
 from luvli.training import stage_data as data_module
-from luvli.training.callbacks import Callback, Divergence, Validate
+from luvli.training.callbacks import Callback, Divergence
 from luvli.training.checkpoint import CheckpointWarning, list_checkpoints, load_checkpoint
 from luvli.training.distributed import RunOptions, Stopped
 from luvli.training.log import read_run_metrics
@@ -106,7 +104,6 @@ def test_a_run_that_is_terminated_and_resumed_ends_in_the_same_weights(
         train(small_recipe(), out, callbacks=[Terminate(at)])
     last = load_checkpoint(list_checkpoints(out / "checkpoints")[-1])
     assert last["counter"]["global_step"] == at
-    assert set(last["random"]) <= {"torch", "cuda"}  # nothing that no seed decides
     torch.manual_seed(99)  # whatever happened in between must not matter
     train(small_recipe(), out, RunOptions(resume=True))
     assert same(weights_of(whole), weights_of(out))
@@ -158,34 +155,6 @@ def test_a_signal_while_faces_are_drawn_ends_the_run_there(
 
 
 @pytest.mark.slow
-def test_a_crash_while_a_checkpoint_is_written_loses_nothing_but_time(
-    whole: Path, small_recipe: MakeRecipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls = 0
-    real_file = checkpoint_module.whole_file
-
-    @contextmanager
-    def dies_half_way(path: Path) -> Iterator[Path]:
-        nonlocal calls
-        calls += 1
-        with real_file(path) as temporary:
-            yield temporary
-            if calls == 3:
-                temporary.write_bytes(temporary.read_bytes()[:100])
-                raise MemoryError("the machine is gone")
-
-    monkeypatch.setattr(checkpoint_module, "whole_file", dies_half_way)
-    out = tmp_path / "crashed"
-    with pytest.raises(MemoryError):
-        train(small_recipe(), out)
-    assert [path.name for path in (out / "checkpoints").iterdir()] == [
-        path.name for path in list_checkpoints(out / "checkpoints")
-    ]
-    train(small_recipe(), out, RunOptions(resume=True))
-    assert same(weights_of(whole), weights_of(out))
-
-
-@pytest.mark.slow
 def test_a_corrupt_checkpoint_is_skipped_with_a_warning(
     whole: Path, small_recipe: MakeRecipe
 ) -> None:
@@ -203,25 +172,16 @@ def test_a_second_run_does_not_write_over_the_first(whole: Path, small_recipe: M
         train(small_recipe(), whole)
 
 
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"root": "nowhere"}, "nowhere does not exist"),
-        ({"sources": {"mine": {"hold_out": 500}}}, "--set data.sources.mine.hold_out=0.1"),
-    ],
-)
-def test_a_refused_run_leaves_nothing_behind(
-    small_recipe: MakeRecipe, tmp_path: Path, changes: dict[str, Any], sentence: str
-) -> None:
+def test_a_refused_run_leaves_nothing_behind(small_recipe: MakeRecipe, tmp_path: Path) -> None:
+    for name in ("empty", "full"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "full/notes.txt").write_text("mine")
     for out in (tmp_path / "runs/new", tmp_path / "empty", tmp_path / "full"):
-        (tmp_path / "empty").mkdir(exist_ok=True)
-        (tmp_path / "full").mkdir(exist_ok=True)
-        (tmp_path / "full/notes.txt").write_text("mine")
-        with pytest.raises(InputError, match=sentence):
-            train(small_recipe(data=changes), out)
+        with pytest.raises(InputError, match=r"--set data\.sources\.mine\.hold_out=0\.1"):
+            train(small_recipe(data={"sources": {"mine": {"hold_out": 500}}}), out)
     assert not (tmp_path / "runs").exists()
     assert list((tmp_path / "empty").iterdir()) == []
-    assert (tmp_path / "full/notes.txt").read_text() == "mine"
+    assert [path.name for path in (tmp_path / "full").iterdir()] == ["notes.txt"]
 
 
 @pytest.mark.parametrize(
@@ -259,29 +219,15 @@ def test_what_is_missing_is_named_before_a_face_is_read(
     assert not (tmp_path / "run").exists()
 
 
-def test_more_faces_held_out_than_left_is_said(
-    small_recipe: MakeRecipe, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Twenty held out of a newcomer's two dozen leave hardly any to learn from."""
-    few = {"sources": {"mine": {"hold_out": 14}}}
-    train(
-        small_recipe(data=few, stages={"heatmaps": {"epochs": 1}, "luvli": {"epochs": 1}}),
-        tmp_path / "r",
-    )
-    said = capsys.readouterr()
-    assert "more faces are held out than are left to learn from" in said.out + said.err
-    assert "--set data.sources.mine.hold_out=0.1" in said.out + said.err
-
-
 @pytest.mark.parametrize(
     ("option", "sentence"),
     [
         ({"threads": 0}, "--threads must be at least 1, got 0"),
         ({"workers": -1}, "--workers must be at least 0, got -1"),
         ({"log": "print"}, "unknown log 'print'.* one of wandb, mlflow"),
-        ({"devices": "x"}, r"--devices x cannot be: give how many \(1, 2\)"),
-        ({"devices": "0"}, "--devices 0 cannot be"),
-        ({"devices": "0,1", "accelerator": "cpu"}, "these devices cannot be used"),
+        ({"devices": "x"}, r"--devices x cannot be used .*: give how many \(1, 2\)"),
+        ({"devices": "0"}, "--devices 0 cannot be used"),
+        ({"devices": "0,1", "accelerator": "cpu"}, "--devices 0,1 cannot be used"),
         ({"accelerator": "gpuu"}, "unknown accelerator 'gpuu': did you mean 'gpu'"),
         ({"precision": "16"}, "unknown precision '16'.* one of 32-true, bf16-mixed, 16-mixed"),
     ],
@@ -329,24 +275,6 @@ def test_divergence_stops_with_the_step_and_keeps_the_last_good_checkpoint(
 
 
 @pytest.mark.slow
-def test_weights_that_are_no_numbers_are_never_saved(
-    small_recipe: MakeRecipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    original = Validate.validate
-
-    def overflow(self: Validate, stage: StageTrainer) -> None:
-        original(self, stage)
-        if stage.epoch == 1:
-            with torch.no_grad():
-                next(stage.network.parameters()).fill_(torch.inf)
-
-    monkeypatch.setattr(Validate, "validate", overflow)
-    with pytest.raises(Divergence, match="weights are not numbers"):
-        train(small_recipe(), tmp_path / "run")
-    assert len(list_checkpoints(tmp_path / "run/checkpoints")) == 1
-
-
-@pytest.mark.slow
 def test_how_a_run_is_carried_out_does_not_change_its_result(
     whole: Path, small_recipe: MakeRecipe, tmp_path: Path
 ) -> None:
@@ -354,13 +282,10 @@ def test_how_a_run_is_carried_out_does_not_change_its_result(
     train(small_recipe(activation_checkpointing=True), tmp_path / "checkpointing")
     for name in ("workers", "checkpointing"):
         assert same(weights_of(whole), weights_of(tmp_path / name)), name
-
-
-@pytest.mark.slow
-def test_mixed_precision_trains(small_recipe: MakeRecipe, tmp_path: Path) -> None:
-    train(small_recipe(), tmp_path / "run", RunOptions(precision="bf16-mixed"))
-    assert all(torch.isfinite(t).all() for t in weights_of(tmp_path / "run").values())
-    assert {t.dtype for t in weights_of(tmp_path / "run").values()} == {torch.float32, torch.int64}
+    train(small_recipe(), tmp_path / "mixed", RunOptions(precision="bf16-mixed"))
+    mixed = weights_of(tmp_path / "mixed").values()
+    assert {t.dtype for t in mixed} == {torch.float32, torch.int64}
+    assert all(torch.isfinite(t).all() for t in mixed)
 
 
 @pytest.mark.slow

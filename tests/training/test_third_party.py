@@ -70,6 +70,8 @@ def test_a_trunk_and_a_loss_of_ones_own(
     recipe = tmp_path / "mine.yaml"
     recipe.write_text(text.replace("loss: heatmap", "loss: distance"))
     words = ("train", recipe, "--out", tmp_path / "run", "--set", "network.trunk_options.width=6")
+    missing = luvli(*words, "--import", "no_such_module")
+    assert missing.exit_code == 2 and "--import no_such_module failed" in missing.output
     without = luvli(*words)
     assert without.exit_code == 2 and "unknown loss 'distance': choose from" in without.output
     done = luvli(*words, "--import", module)
@@ -102,8 +104,3 @@ def test_features_of_a_wrong_shape_are_refused(unets: int, monkeypatch: pytest.M
     config = NetworkConfig(trunk="narrow", unets=unets, channels=8, input_size=64)
     with pytest.raises(package.errors.InputError, match=r"should give heat maps \(1, 68, 16, 16\)"):
         build(config)
-
-
-def test_a_module_that_is_not_there(luvli: Callable[..., Result], tmp_path: Path) -> None:
-    done = luvli("train", "quick", "--import", "no_such_module", "--out", tmp_path / "run")
-    assert done.exit_code == 2 and "--import no_such_module failed" in done.output

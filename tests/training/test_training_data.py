@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from drawn_faces import face_record
 from PIL import Image
 
 from luvli.data.dataset import CropDataset
 from luvli.data.detector_boxes import with_detector_boxes
-from luvli.data.record import FaceRecord
 from luvli.errors import InputError
 from luvli.markup import get_markup
 from luvli.network import build, save_model
@@ -22,57 +22,52 @@ from luvli.synthetic.photographs import photographs
 from luvli.training.batch import (
     TrainingFaces,
     has_hidden_landmarks,
-    make_batch,
     visibility_labels,
 )
 from luvli.training.recipe import Recipe
-from luvli.training.recipe_data import Source
-from luvli.training.relabel import combine_views, relabel
-from luvli.training.sources import group_of, hold_out, load_source
+from luvli.training.recipe_data import Data, Source, Synthetic
+from luvli.training.sources import (
+    group_of,
+    hold_out,
+    load_source,
+    source_folder,
+    synthetic_faces,
+)
 
 MakeRecipe = Callable[..., Recipe]
-MINE = Source(set="folder", box_noise="none")
-
-
-def record(name: str, **fields: object) -> FaceRecord:
-    values = {
-        "points": 50 + 30 * get_markup("ibug68").schematic,
-        "visibility": np.ones(68, np.int8),
-        "image": Path(f"{name}.jpg"),
-        "face_id": name,
-    }
-    return FaceRecord(**{**values, **fields})  # type: ignore[arg-type]
 
 
 def test_people_and_photographs_are_never_torn_apart() -> None:
-    people = [record(f"Ann_Lee_{i}{j}") for i in range(6) for j in range(2)]
-    people += [record(f"Bob {i}") for i in range(8)] + [record(f"Cy-{i}") for i in range(5)]
+    people = [face_record(f"Ann_Lee_{i}{j}") for i in range(6) for j in range(2)]
+    people += [face_record(f"Bob {i}") for i in range(8)] + [
+        face_record(f"Cy-{i}") for i in range(5)
+    ]
     kept, held = hold_out(people, 6, "person")
     assert len(held) >= 6
     assert {group_of(r, "person") for r in kept}.isdisjoint(group_of(r, "person") for r in held)
     assert {group_of(r, "person") for r in people} == {"Ann_Lee", "Bob", "Cy"}
-    faces = [record(f"f{i}", image=Path(f"p{i // 2}.jpg")) for i in range(20)]
+    faces = [face_record(f"f{i}", image=Path(f"p{i // 2}.jpg")) for i in range(20)]
     kept, held = hold_out(faces, 5, "photo")
     assert len(held) == 6
     assert {r.image for r in kept}.isdisjoint(r.image for r in held)
 
 
 def test_the_choice_depends_on_names_alone() -> None:
-    faces = [record(f"f{i}") for i in range(30)]
+    faces = [face_record(f"f{i}") for i in range(30)]
     _, held = hold_out(faces, 5, "photo")
     _, again = hold_out(faces[::-1], 5, "photo")
     assert {r.face_id for r in held} == {r.face_id for r in again}
-    _, more = hold_out([*faces, *(record(f"g{i}") for i in range(30))], 12, "photo")
+    _, more = hold_out([*faces, *(face_record(f"g{i}") for i in range(30))], 12, "photo")
     assert sum(r.face_id in {h.face_id for h in held} for r in more) >= 3  # mostly the same
 
 
 def test_a_share_is_decided_by_each_name_alone() -> None:
-    faces = [record(f"f{i}") for i in range(400)]
+    faces = [face_record(f"f{i}") for i in range(400)]
     kept, held = hold_out(faces, 0.1)
     names = {r.face_id for r in held}
     assert 20 < len(held) < 60 and len(kept) + len(held) == 400
     # with others, or with some of them gone, the rest stay where they are
-    few = [*faces[::3], *(record(f"g{i}") for i in range(50))]
+    few = [*faces[::3], *(face_record(f"g{i}") for i in range(50))]
     _, fewer = hold_out(few, 0.1)
     assert {r.face_id for r in fewer} & {r.face_id for r in faces} == names & {
         r.face_id for r in few
@@ -85,12 +80,14 @@ def test_a_share_is_decided_by_each_name_alone() -> None:
 
 
 def test_faces_cut_out_of_one_photograph_stay_together() -> None:
-    faces = [record(f"image{i:05d}_{j}") for i in range(100) for j in range(1, 4)]
+    faces = [face_record(f"image{i:05d}_{j}") for i in range(100) for j in range(1, 4)]
     kept, held = hold_out(faces, 0.3)
     assert held
     photos = [{r.face_id.split("_")[0] for r in side} for side in (kept, held)]
     assert photos[0].isdisjoint(photos[1])
-    assert group_of(record("image_0001"), "photo") == "image_0001.jpg"  # four digits: a photograph
+    assert (
+        group_of(face_record("image_0001"), "photo") == "image_0001.jpg"
+    )  # four digits: a photograph
 
 
 @pytest.mark.parametrize(
@@ -116,7 +113,7 @@ def test_frontal_sets_teach_visibility_where_the_face_is_frontal(tmp_path: Path)
     Image.fromarray(np.zeros((100, 100, 3), np.uint8)).save(picture)
     frontal = get_markup("ibug68").schematic
     half_profile = frontal + np.eye(68)[:, 30:31] * (0.4, 0.0)  # its nose tip aside
-    faces = [record("x", points=50 + 30 * p, image=picture) for p in (frontal, half_profile)]
+    faces = [face_record("x", points=50 + 30 * p, image=picture) for p in (frontal, half_profile)]
     crops = CropDataset(faces, 64)
     samples = [
         TrainingFaces([crops], [Source(set="folder", visibility="frontal")])[0, 0, i]
@@ -139,13 +136,6 @@ def test_offset_limit_and_hold_out_of_a_source(small_recipe: MakeRecipe) -> None
         assert np.allclose(shift, (2.0, -1.0))
 
 
-@pytest.fixture
-def crops(small_recipe: MakeRecipe) -> CropDataset:
-    recipe = small_recipe()
-    part = load_source("mine", recipe.data.sources["mine"], recipe.data)
-    return CropDataset(part.train, 64, enlarge=1.3)
-
-
 def test_hidden_landmarks_are_noticed(crops: CropDataset) -> None:
     assert has_hidden_landmarks(TrainingFaces([crops], [Source(set="folder")]))
     assert not has_hidden_landmarks(
@@ -157,79 +147,33 @@ def test_hidden_landmarks_are_noticed(crops: CropDataset) -> None:
     )
 
 
-def test_pseudo_labels_are_kept(
-    crops: CropDataset, small_recipe: MakeRecipe, tmp_path: Path
+@pytest.mark.parametrize("damaged", [False, True])
+def test_faces_that_the_detector_cannot_give_boxes_are_counted(
+    damaged: bool, astronaut: np.ndarray, tmp_path: Path
 ) -> None:
-    torch.manual_seed(0)
-    save_model(tmp_path / "m.safetensors", build(small_recipe().network), {"enlarge": 1.3})
-    labelled, again = (
-        relabel(crops.records, tmp_path / "m.safetensors", MINE, str(tmp_path)) for _ in range(2)
-    )
-    assert len(list(tmp_path.glob("labels-*.npz"))) == 1
-    for a, b in zip(labelled, again, strict=True):
-        assert np.array_equal(a.points, b.points, equal_nan=True)
-        assert np.array_equal(a.covariance, b.covariance)
-
-
-def test_label_covariances_move_with_the_crop(crops: CropDataset, small_recipe: MakeRecipe) -> None:
-    stage = small_recipe(stages={"luvli": {"augmentation": {"flip": 1.0}}}).stages["luvli"]
-    known = np.tile(np.diag([4.0, 1.0]), (68, 1, 1))
-    known[0] = np.diag([9.0, 1.0])  # of one jaw end only: the mirror must take it to the other
-    records = [r.with_changes(covariance=known) for r in crops.records]
-    flipped = CropDataset(records, 64, enlarge=1.3, augmentation=stage.augmentation)
-    samples = [TrainingFaces([flipped], [Source(set="folder")])[0, turn, 1] for turn in range(2)]
-    batch = make_batch(samples)
-    assert batch.covariance is not None
-    for sample, moved in zip(samples, batch.covariance.numpy(), strict=True):
-        linear = sample["affine"][:, :2]
-        assert np.linalg.det(linear) < 0
-        assert np.allclose(moved[16], linear @ known[0] @ linear.T, rtol=1e-5)
-        assert np.allclose(moved[0], linear @ known[1] @ linear.T, rtol=1e-5)
-
-
-def test_pseudo_labels_need_the_same_markup(tmp_path: Path, small_recipe: MakeRecipe) -> None:
-    config = small_recipe().network.model_copy(update={"markup": "wflw98", "landmarks": 98})
-    save_model(tmp_path / "m.safetensors", build(config))
-    with pytest.raises(InputError, match="markup wflw98"):
-        relabel([record("x")], tmp_path / "m.safetensors", MINE)
-
-
-def test_faces_that_the_detector_misses_are_counted(astronaut: np.ndarray, tmp_path: Path) -> None:
+    """Where it finds none, and with `skip_bad` where the image cannot be read."""
     from luvli.image import detect_faces
 
     Image.fromarray(astronaut).save(tmp_path / "a.png")
-    Image.fromarray(np.zeros_like(astronaut)).save(tmp_path / "b.png")
+    if damaged:
+        (tmp_path / "b.png").write_bytes((tmp_path / "a.png").read_bytes()[:5000])
+    else:
+        Image.fromarray(np.zeros_like(astronaut)).save(tmp_path / "b.png")
     (box,) = detect_faces(tmp_path / "a.png")
     points = box.array[:2] + (get_markup("ibug68").schematic + 1) / 2 * (box.width, box.height)
-    faces = [record(n, points=points, image=tmp_path / f"{n}.png") for n in ("a", "b")]
-    for _ in range(2):  # the second time from the cache
-        with pytest.warns(UserWarning, match="does not find 1 of 2 faces"):
-            (kept,) = with_detector_boxes(faces, tmp_path)
-        assert kept.box_kind == "detector"
-        assert np.allclose(kept.box, box.array)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="boxes: labels"):
-        with_detector_boxes(faces[1:], tmp_path)
-
-
-def test_a_damaged_image_is_named_or_left_out_with_skip_bad(
-    astronaut: np.ndarray, tmp_path: Path
-) -> None:
-    from luvli.image import detect_faces
-
-    Image.fromarray(astronaut).save(tmp_path / "a.png")
-    (tmp_path / "b.png").write_bytes((tmp_path / "a.png").read_bytes()[:5000])
-    (box,) = detect_faces(tmp_path / "a.png")
-    points = box.array[:2] + (get_markup("ibug68").schematic + 1) / 2 * (box.width, box.height)
-    faces = [record(n, points=points, image=tmp_path / f"{n}.png") for n in ("a", "b")]
+    faces = [face_record(n, points=points, image=tmp_path / f"{n}.png") for n in ("a", "b")]
     named = r"b\.png is damaged .*--skip-bad"
-    with pytest.raises(InputError, match=named):
-        with_detector_boxes(faces, tmp_path)
+    if damaged:
+        with pytest.raises(InputError, match=named):
+            with_detector_boxes(faces, tmp_path)
+    said = r"1 images cannot be read .*b\.png" if damaged else "does not find 1 of 2 faces"
     for _ in range(2):  # the second time from the cache
-        with pytest.warns(UserWarning, match=r"1 images cannot be read .*b\.png is damaged"):
-            (kept,) = with_detector_boxes(faces, tmp_path, skip_bad=True)
-        assert kept.image == tmp_path / "a.png"
-    with pytest.raises(InputError, match=named):  # the cache does not hide it
-        with_detector_boxes(faces, tmp_path)
+        with pytest.warns(UserWarning, match=said):
+            (kept,) = with_detector_boxes(faces, tmp_path, skip_bad=damaged)
+        assert kept.box_kind == "detector" and kept.image == tmp_path / "a.png"
+        assert np.allclose(kept.box, box.array)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=named if damaged else "boxes: labels"):
+        with_detector_boxes(faces[1:], tmp_path)
 
 
 def test_faces_of_another_markup_are_converted_or_refused(small_recipe: MakeRecipe) -> None:
@@ -258,7 +202,7 @@ def test_rendered_faces_wear_no_skin_of_held_out_photographs(
         used.append(str(faces.backgrounds))
         raise InputError("nothing is drawn here")
 
-    monkeypatch.setattr("luvli.training.rendered_faces.synthesize", note)
+    monkeypatch.setattr("luvli.training.sources.synthesize", note)
     with pytest.raises(InputError, match="nothing is drawn"):
         load_source("drawn", recipe.data.sources["drawn"], recipe.data)
     listed = {file.name for file in photographs(used[0])}
@@ -266,26 +210,10 @@ def test_rendered_faces_wear_no_skin_of_held_out_photographs(
     assert not listed & {r.image.name for r in mine.held_out if r.image is not None}
 
 
-def test_sure_views_count_more_in_a_jittered_label() -> None:
-    """Two views of one landmark: the mean is that of two Gaussian measurements."""
-    points = np.array([[[[0.0, 0.0]]], [[[4.0, 4.0]]]])
-    covariance = np.array([[[np.diag([1.0, 9.0])]], [[np.diag([3.0, 1.0])]]])
-    views = [(p, c, np.ones((1, 1))) for p, c in zip(points, covariance, strict=True)]
-    mean, spread, _ = combine_views(views, weighted=True)
-    assert np.allclose(mean[0, 0], [4.0 * (1 / 3) / (1 + 1 / 3), 4.0 * 1 / (1 + 1 / 9)])
-    plain, _, _ = combine_views(views, weighted=False)
-    assert np.allclose(plain[0, 0], [2.0, 2.0])
-    scatter = ((points[:, 0, 0, 0] - 1.0) ** 2).mean()
-    assert np.isclose(spread[0, 0, 0, 0], 2.0 + scatter)
-
-
 def test_rendered_faces_are_the_same_wherever_one_stands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The cache keeps where the head came from: a root that is spelt otherwise is the same root."""
-    from luvli.training.recipe_data import Synthetic
-    from luvli.training.rendered_faces import synthetic_faces
-
     settings = Synthetic(head="head.npz", faces=3)
     (tmp_path / "data" / "below").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
@@ -377,8 +305,17 @@ def test_one_bad_face_ends_no_training_with_skip_bad(
     with pytest.warns(UserWarning, match=r"face0\d") as warned:
         train(recipe, tmp_path / "run")
     said = " ".join(str(warning.message) for warning in warned)
-    assert "face03.pts" in said and "images cannot be read and are left out" in said
+    assert "face03.pts" in said and "faces are left out, their images cannot be used" in said
     assert "face05.png" in said  # one that only the crops notice
     data["sources"] = {"mine": {**mine, "skip_bad": False}}
     with pytest.raises(InputError, match=r"face03\.pts has a row that is not two numbers"):
         train(small_recipe(data=data), tmp_path / "refused")
+
+
+def test_faces_of_ones_own_are_not_looked_for_just_anywhere(tmp_path: Path) -> None:
+    """Without data.root, all that lies below the present folder would be learnt from."""
+    mine = Source(set="folder")
+    with pytest.raises(InputError, match=r"data\.root was not set: --set data\.root=FOLDER"):
+        source_folder("mine", mine, Data(sources={"mine": mine}))
+    here = Data(root=str(tmp_path), sources={"mine": mine})
+    assert source_folder("mine", mine, here) == tmp_path

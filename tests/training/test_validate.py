@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from drawn_faces import draw_face
-from scipy.stats import multivariate_normal
+from scipy.stats import rankdata
 
 from luvli.data.dataset import CropDataset
 from luvli.data.record import FaceRecord
+from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.faces import Faces
-from luvli.training.log import in_words
 from luvli.training.validate import (
     COLUMNS,
     TILE,
@@ -35,58 +36,41 @@ def crops(rng: np.random.Generator) -> LabelledCrops:
         visibility=np.where(kinds > 0, 0.9, 0.2),
         likelihood="gauss",
     )
-    affines = np.tile(np.eye(2, 3), (7, 1, 1))
-    return LabelledCrops(faces, truth, kinds, list(images), affines, faces)
+    labelled = LabelledFaces(faces, truth, kinds)
+    return LabelledCrops(labelled, list(images), np.tile(np.eye(2, 3), (7, 1, 1)))
+
+
+def with_faces(crops: LabelledCrops, **changes: Any) -> LabelledCrops:
+    return crops._replace(labelled=crops.labelled.with_predictions(**changes))
 
 
 def test_metrics_by_hand(crops: LabelledCrops) -> None:
-    metrics = validation_metrics(crops, True, mean_shape=9.0)
-    by_hand, eyes = [], []
-    for i in range(7):
-        seen = crops.classes[i] > 0
-        error = np.linalg.norm(crops.faces.points[i] - crops.truth[i], axis=1)[seen].mean()
-        width, height = np.ptp(crops.truth[i][seen], axis=0)
-        by_hand.append(100 * error / np.sqrt(width * height))
-        eyes.append(100 * error / np.linalg.norm(crops.truth[i, 36] - crops.truth[i, 45]))
-    assert metrics["nme_vis_box"] == pytest.approx(np.mean(by_hand))  # eq. 20
-    assert metrics["nme_vis_interocular"] == pytest.approx(np.mean(eyes))
-    share = (crops.classes > 0).mean(axis=1)
-    assert metrics["nme_box"] == pytest.approx(np.mean(by_hand * share))  # eq. 15
-    assert metrics["nme_interocular"] == pytest.approx(np.mean(eyes * share))
+    labelled = crops.labelled
+    points, truth, seen = labelled.points, labelled.labels, labelled.label_visibility > 0
+    metrics = validation_metrics(labelled, True, mean_shape=9.0)
+    distance = np.linalg.norm(points - truth, axis=2)
+    box = np.array(
+        [np.sqrt(np.prod(np.ptp(t[s], axis=0))) for t, s in zip(truth, seen, strict=True)]
+    )
+    eyes = np.linalg.norm(truth[:, 36] - truth[:, 45], axis=1)
+    share = seen.mean(axis=1)
+    for kind, size in (("box", box), ("interocular", eyes)):
+        errors = 100 * np.nanmean(distance, axis=1) / size
+        assert metrics[f"nme_vis_{kind}"] == pytest.approx(errors.mean())  # eq. 20
+        assert metrics[f"nme_{kind}"] == pytest.approx((errors * share).mean())  # eq. 15
     assert metrics["visibility_accuracy"] == 1.0
-    hidden = (crops.classes == 0).mean()
-    assert metrics["visibility_base_rate"] == pytest.approx(1 - hidden)
+    assert metrics["visibility_base_rate"] == pytest.approx(seen.mean())
     assert (metrics["hidden_found"], metrics["visible_found"]) == (1.0, 1.0)
     assert metrics["mean_shape_nme_vis_box"] == 9.0
-    density = [
-        multivariate_normal(crops.faces.points[i, j], crops.faces.covariance[i, j]).logpdf(
-            crops.truth[i, j]
-        )
-        for i, j in zip(*np.nonzero(crops.classes > 0), strict=True)
-    ]
-    assert metrics["nll"] == pytest.approx(-np.mean(density))
-
-
-def test_heatmap_stages_say_nothing_of_cen_and_ven(crops: LabelledCrops) -> None:
-    metrics = validation_metrics(crops, with_likelihood=False)
-    assert set(metrics) == {
+    variance = labelled.faces.covariance[..., 0, 0]
+    density = np.log(2 * np.pi * variance) + distance**2 / variance / 2
+    assert metrics["nll"] == pytest.approx(density[seen].mean())
+    ranks = [rankdata(values[seen]) for values in (distance / box[:, None], variance)]
+    expected = np.corrcoef(*ranks)[0, 1]
+    assert metrics["error_correlation"] == pytest.approx(expected) and expected > 0.3
+    assert set(validation_metrics(labelled, with_likelihood=False)) == {
         "nme_box", "nme_vis_box", "nme_interocular", "nme_vis_interocular",
     }  # fmt: skip
-
-
-def test_rank_correlation_is_spearmans(crops: LabelledCrops) -> None:
-    seen = crops.classes > 0
-    size = [
-        np.sqrt(np.prod(np.ptp(face[here], axis=0)))
-        for face, here in zip(crops.truth, seen, strict=True)
-    ]
-    error = np.linalg.norm(crops.faces.points - crops.truth, axis=2) / np.array(size)[:, None]
-    spread = crops.faces.covariance[..., 0, 0]
-    places = [np.argsort(np.argsort(values[seen])) for values in (error, spread)]
-    expected = np.corrcoef(*places)[0, 1]
-    found = validation_metrics(crops, True)["error_correlation"]
-    assert found == pytest.approx(expected, abs=1e-9)
-    assert expected > 0.3
 
 
 def test_the_mean_shape_is_a_guess_without_a_picture() -> None:
@@ -99,31 +83,23 @@ def test_the_mean_shape_is_a_guess_without_a_picture() -> None:
 
 
 def test_the_validation_sheet_shows_labels_and_predictions(crops: LabelledCrops) -> None:
-    sheet = validation_sheet([crops, crops], True, faces=14)
+    sheet = validation_sheet([crops, crops], True, tiles=14)
     assert sheet.shape == (3 * TILE, COLUMNS * TILE, 3)
-    hidden = replace(crops.faces, visibility=np.zeros((7, 68)))
-    plain = validation_sheet([crops._replace(faces=hidden)], True, faces=7)
-    changed = (sheet[:TILE] != plain[:TILE]).any(axis=2).mean()
-    assert changed > 0.02  # what is invisible is not drawn
-    untrained = validation_sheet([crops._replace(faces=hidden)], False, faces=7)
+    hidden = with_faces(crops, visibility=np.zeros((7, 68)))
+    plain = validation_sheet([hidden], True, tiles=7)
+    assert (sheet[:TILE] != plain[:TILE]).any(axis=2).mean() > 0.02  # the invisible is not drawn
+    untrained = validation_sheet([hidden], False, tiles=7)
     assert (untrained != plain).any()  # ... unless the network never learnt what that is
     green = (plain[..., 1] > 180) & (plain[..., 0] < 90) & (plain[..., 2] < 90)
     assert green.sum() > 100
 
 
 def test_auroc_of_occlusion_counts_pairs(crops: LabelledCrops, rng: np.random.Generator) -> None:
-    classes = crops.classes.copy()
+    classes = crops.labelled.label_visibility.copy()
     classes[(classes == 1) & (rng.random(classes.shape) < 0.1)] = 2
     said = rng.random(classes.shape) * 0.7 + 0.3 * (classes == 2)
-    faces = replace(crops.faces, occlusion=said, occlusion_trained=True)
-    metrics = validation_metrics(crops._replace(faces=faces, classes=classes), False)
+    plain = with_faces(crops, occlusion=said, occlusion_trained=True).labelled
+    metrics = validation_metrics(replace(plain, label_visibility=classes), False)
     covered, seen = said[classes == 2], said[classes == 1]
     assert metrics["occlusion_auroc"] == pytest.approx((covered[:, None] > seen).mean())
-    plain = validation_metrics(crops._replace(faces=faces), False)  # nothing is covered
-    assert "occlusion_auroc" not in plain
-
-
-def test_metrics_are_readable() -> None:
-    metrics = {"nme_vis_box": 2.345, "hidden_found": 0.5, "mean_shape_nme_vis_box": 9.0}
-    expected = "NME_vis_box 2.35 %, hidden found 0.500, mean shape NME_vis_box 9.00 %"
-    assert in_words(metrics) == expected
+    assert "occlusion_auroc" not in validation_metrics(plain, False)  # nothing is covered

@@ -22,9 +22,7 @@ def train(
     modules: list[str] = MODULES,
     log: str | None = Option(None, help="Also log to wandb or mlflow, which must be installed."),
     threads: int = Option(
-        1,
-        help="CPU threads of each process, as many as cores are idle; the network takes what it "
-        "has work for, drawing faces takes all.",
+        1, help="CPU threads of each process, at most as many as cores are idle."
     ),
     workers: int = Option(0, help="Processes that prepare data; 0 uses a thread."),
     devices: str = Option("1", help="How many devices of this machine, or which: 1, 2, auto, 0,1."),

@@ -64,30 +64,34 @@ class TrainingFaces:
 
     def __getitem__(self, draw: Sequence[int]) -> dict[str, Any]:
         source, turn, index = (int(number) for number in draw)
-        crops = self.crops[source]
+        crops, use = self.crops[source], self.uses[source]
         sample: dict[str, Any] = crops[turn, index]
         record, affine = crops.records[int(sample["index"])], sample["affine"]
-        use = self.uses[source]
-        names = _names_after(affine, crops.markup, len(record.points))
-        before = record.visibility[names]
-        sample["occlusion_labelled"] = occlusion_labels(before, sample["visibility"], use.occlusion)
+        names: NDArray[np.intp] | slice = slice(None)  # which landmark each one of the crop is
+        if affines.is_mirrored(affine):
+            names = np.asarray(get_markup(crops.markup).flip, dtype=np.intp)
+
+        def in_crop(covariance: Floats) -> NDArray[np.float32]:
+            moved = affines.push_covariance(affine, covariance[names])
+            return np.nan_to_num(moved).astype(np.float32)
+
+        before, after = record.visibility[names], sample["visibility"]
+        sample["occlusion_labelled"] = occlusion_labels(before, after, use.occlusion)
         visibility: VisibilityUse = use.visibility
         if visibility == "frontal":
             visibility = "labelled" if pose_class(record.points) == "frontal" else "ignore"
-        sample["visibility"], sample["visibility_labelled"] = visibility_labels(
-            sample["visibility"], visibility
-        )
+        sample["visibility"], sample["visibility_labelled"] = visibility_labels(after, visibility)
         if self.weighted:
-            covariance = record.covariance
-            if covariance is None:  # an exact label
-                covariance = np.zeros((len(record.points), 2, 2))
-            sample["covariance"] = _move_covariance(covariance, affine, crops.markup)
+            exact = np.zeros((len(record.points), 2, 2))
+            sample["covariance"] = in_crop(
+                exact if record.covariance is None else record.covariance
+            )
         back = _label_shift(affine, use)
         sample["points"] = sample["points"] + back
         if self.teachers is not None:
             label = self.teachers[source][record.face_id]
             sample["teacher_points"] = affines.apply(affine, label.points)[names] + back
-            sample["teacher_covariance"] = _move_covariance(label.covariance, affine, crops.markup)
+            sample["teacher_covariance"] = in_crop(label.covariance)
             sample["teacher_visibility"] = label.visibility[names]
         return sample
 
@@ -122,41 +126,21 @@ def occlusion_labels(
     before: NDArray[np.int8], after: NDArray[np.int8], use: OcclusionUse
 ) -> NDArray[np.bool_]:
     """(k,) whether a landmark teaches occlusion, by its class before and after augmentation."""
-    if use == "ignore":
-        return np.zeros(len(after), np.bool_)
     plain, covered = after == Visibility.UNOCCLUDED, after == Visibility.EXTERNALLY_OCCLUDED
     if use == "labelled":
         return np.asarray(plain | covered)
     pasted = covered & (before == Visibility.UNOCCLUDED)
-    return np.asarray((plain | pasted) & pasted.any())
-
-
-def _names_after(affine: Floats, markup: str, landmarks: int) -> NDArray[np.intp]:
-    """(k,) which landmark of the image each one of the crop is: others, if it is mirrored."""
-    if affines.is_mirrored(affine):
-        return np.asarray(get_markup(markup).flip, dtype=np.intp)
-    return np.arange(landmarks)
-
-
-def _move_covariance(covariance: Floats, affine: Floats, markup: str) -> NDArray[np.float32]:
-    """(k, 2, 2) image pixels squared -> crop pixels squared; zeros where there is no label."""
-    named = covariance[_names_after(affine, markup, len(covariance))]
-    return np.nan_to_num(affines.push_covariance(affine, named)).astype(np.float32)
+    return np.asarray((plain | pasted) & pasted.any() & (use == "pasted"))
 
 
 def make_batch(samples: Sequence[dict[str, Any]]) -> Batch:
     """Stack samples of `TrainingFaces`."""
     tensors = collate(samples)
-    more = {
-        name: torch.from_numpy(np.stack([sample[name] for sample in samples])).float()
-        for name in ("covariance", "teacher_points", "teacher_covariance", "teacher_visibility")
-        if name in samples[0]
-    }
-    masks = (
-        torch.from_numpy(np.stack([sample[name] for sample in samples]))
-        for name in ("visibility_labelled", "occlusion_labelled")
-    )
-    return Batch(tensors["image"], tensors["points"], tensors["visibility"], *masks, **more)
+    names = ("visibility_labelled", "occlusion_labelled", "covariance", "teacher_points",
+             "teacher_covariance", "teacher_visibility")  # fmt: skip
+    more = {name: tensors[name] for name in names if name in tensors}
+    more = {name: t if t.dtype == torch.bool else t.float() for name, t in more.items()}
+    return Batch(tensors["image"], tensors["points"], tensors["visibility"], **more)
 
 
 def load_batches(faces: TrainingFaces, order: StageOrder, workers: int) -> Iterator[Batch]:
@@ -176,25 +160,22 @@ def load_batches(faces: TrainingFaces, order: StageOrder, workers: int) -> Itera
 
 
 def _without_helpers(batches: Iterable[T]) -> Iterator[T]:
-    """The batches, made without PyTorch's threads.
-
-    Each thread that calls PyTorch has helpers of its own: those of the thread that prepares data
-    take the cores from those of the network, and all wait for each other (half the speed with
-    two threads on two cores). PyTorch counts threads for the one that asks.
-    """
+    """The batches, made without PyTorch's threads, which would take the cores from those of the
+    network: half the speed with two threads on two cores. PyTorch counts threads for the thread
+    that asks."""
     torch.set_num_threads(1)
     yield from batches
 
 
+_HIDDEN = {"labelled": (0,), "frontal": (0,), "paper": (0, -1), "ignore": ()}
+"""classes that teach that a landmark is invisible, by a source's use of visibility"""
+
+
 def has_hidden_landmarks(faces: TrainingFaces) -> bool:
     """Whether any label teaches that a landmark can be invisible."""
-    lowest = {"labelled": Visibility.SELF_OCCLUDED, "paper": Visibility.UNLABELLED}
-    lowest["frontal"] = Visibility.SELF_OCCLUDED
     return any(
-        ((classes <= 0) & (classes >= lowest[use.visibility])).any()
+        np.isin(crops.label_classes(), _HIDDEN[use.visibility]).any()
         for crops, use in zip(faces.crops, faces.uses, strict=True)
-        if use.visibility != "ignore"
-        for classes in crops.label_classes()
     )
 
 
@@ -202,11 +183,9 @@ def has_covered_landmarks(faces: TrainingFaces) -> bool:
     """Whether any label teaches that something can cover a landmark."""
     for crops, use in zip(faces.crops, faces.uses, strict=True):
         changes = crops.augmentation
-        pastes = changes.occluder > 0 or changes.mask > 0 or changes.rectangle is not None
-        if use.occlusion != "ignore" and pastes:
-            return True
-        if use.occlusion == "labelled" and any(
-            (classes == Visibility.EXTERNALLY_OCCLUDED).any() for classes in crops.label_classes()
-        ):
+        covers = changes.occluder > 0 or changes.mask > 0 or changes.rectangle is not None
+        if use.occlusion == "labelled":
+            covers |= bool((crops.label_classes() == Visibility.EXTERNALLY_OCCLUDED).any())
+        if covers and use.occlusion != "ignore":
             return True
     return False

@@ -20,7 +20,7 @@ import torch
 from luvli.errors import InputError
 from luvli.network import build
 from luvli.network.inference import CropPredictor
-from luvli.training.checkpoint import random_states, save_checkpoint
+from luvli.training.checkpoint import save_checkpoint
 from luvli.training.distributed import StopSignal
 from luvli.training.losses import LOSSES, StageLosses
 from luvli.training.stage_model import trained_config
@@ -91,10 +91,9 @@ class Validate(Callback):
     process."""
 
     def step_done(self, stage: StageTrainer, step: StepResult) -> None:
-        if not stage.epoch_ended:
-            return
         last = stage.counter.step == stage.order.steps
-        if last or (stage.epoch + 1) % stage.run.recipe.validate_epochs == 0:
+        due = last or (stage.epoch + 1) % stage.run.recipe.validate_epochs == 0
+        if stage.epoch_ended and due:
             if stage.fabric.is_global_zero and stage.watched:
                 self.validate(stage)
             stage.fabric.barrier()
@@ -108,9 +107,9 @@ class Validate(Callback):
         likelihood = LOSSES[stage.stage.loss].trains_visibility
         predictions = []
         for name, crops in stage.watched.items():
-            predictions.append(predict_dataset(CropPredictor(network), crops))
+            predictions.append(predict_dataset(CropPredictor(network.eval()), crops))
             mean_shape = mean_shape_nme(stage.faces.crops, crops)
-            metrics = validation_metrics(predictions[-1], likelihood, mean_shape)
+            metrics = validation_metrics(predictions[-1].labelled, likelihood, mean_shape)
             run.validation[name] = metrics
             run.log.validation(stage, name, metrics)
         config = trained_config(run, stage.name, stage.faces)
@@ -143,7 +142,8 @@ class Checkpoint(Callback):
             "optimizer": stage.optimizer.state_dict(),
             "average": average.module.state_dict() if average else None,
             "average_updates": int(average.n_averaged) if average else 0,
-            "random": random_states(),
+            # data order and augmentation need none: they are functions of seed and step
+            "random": {"torch": torch.get_rng_state()},
             "validation": run.validation,
         }
         folder, step = run.out / "checkpoints", stage.counter.global_step

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import re
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,11 +15,10 @@ from typing import Any
 
 import torch
 
-from luvli.errors import InputError, LuvliWarning
+from luvli.errors import InputError, LuvliWarning, brief
 from luvli.files import unreadable, whole_file
 
 FORMAT = "luvli-checkpoint-3"
-_NAME = re.compile(r"step-(\d+)\.ckpt")
 
 
 class CheckpointWarning(LuvliWarning):
@@ -29,8 +27,7 @@ class CheckpointWarning(LuvliWarning):
 
 def list_checkpoints(folder: Path) -> list[Path]:
     """The checkpoints of a run, oldest first."""
-    paths = [path for path in folder.glob("step-*.ckpt") if _NAME.fullmatch(path.name)]
-    return sorted(paths, key=lambda path: int(_NAME.fullmatch(path.name)[1]))  # type: ignore[index]
+    return sorted(folder.glob("step-" + 8 * "[0-9]" + ".ckpt"))
 
 
 def save_checkpoint(folder: Path, step: int, state: Mapping[str, Any], keep: int) -> Path:
@@ -65,11 +62,9 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     if header + b"\n" != _header(content):
         raise InputError(f"{path} is damaged: its content does not match its digest.")
     try:
-        state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+        state = dict(torch.load(io.BytesIO(content), map_location="cpu", weights_only=True))
     except Exception as error:  # torch raises a different kind for every way to be broken
-        raise InputError(f"{path} is not a whole checkpoint: {_first_line(error)}") from error
-    if not isinstance(state, dict):
-        raise InputError(f"{path} is not a checkpoint of this format ({FORMAT}).")
+        raise InputError(f"{path} is not a whole checkpoint ({brief(error)}).") from error
     return state
 
 
@@ -97,26 +92,3 @@ def latest_checkpoint(folder: Path) -> dict[str, Any] | None:
 def result_weights(checkpoint: Mapping[str, Any]) -> dict[str, torch.Tensor]:
     """The weights that a run would end with now: the average where there is one."""
     return dict(checkpoint["network"] if checkpoint["average"] is None else checkpoint["average"])
-
-
-def random_states() -> dict[str, Any]:
-    """The state of PyTorch's random generators.
-
-    Data order and augmentation do not need them, nor NumPy's: they are functions of seed and step.
-    """
-    states: dict[str, Any] = {"torch": torch.get_rng_state()}
-    if torch.cuda.is_available():
-        states["cuda"] = torch.cuda.get_rng_state_all()
-    return states
-
-
-def restore_random_states(states: Mapping[str, Any]) -> None:
-    """The inverse of `random_states`; GPU generators only where there are as many GPUs."""
-    torch.set_rng_state(states["torch"])
-    if torch.cuda.is_available() and len(states.get("cuda", ())) == torch.cuda.device_count():
-        torch.cuda.set_rng_state_all(states["cuda"])
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}{': ' + lines[0] if lines else ''}."

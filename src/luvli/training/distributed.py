@@ -7,7 +7,6 @@ environment (torchrun, SLURM), and PyTorch's own collectives do the work.
 from __future__ import annotations
 
 import os
-import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ import torch
 from torch import nn
 
 from luvli.errors import InputError, check_range, require, unknown_choice
-from luvli.network import LUVLi, NetworkConfig
+from luvli.network import LUVLi
 from luvli.training.recipe import BatchNorm
 
 _CHOICES = {
@@ -26,8 +25,6 @@ _CHOICES = {
     "precision": ("32-true", "bf16-mixed", "16-mixed"),
     "log": (None, "wandb", "mlflow"),
 }
-_THREAD_VALUES = 2**18
-"""how many values the network's widest layers must have for each thread that shares them"""
 
 
 @dataclass(frozen=True)
@@ -39,7 +36,7 @@ class RunOptions:
     devices: str = "1"
     precision: str = "32-true"
     threads: int = 1
-    """CPU threads of each process; the network takes as many of them as it has work for"""
+    """CPU threads of each process"""
     workers: int = 0
     """processes that prepare data, for each training process; 0: a thread of its own does"""
     log: str | None = None
@@ -51,11 +48,6 @@ class RunOptions:
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 raise unknown_choice(name, getattr(self, name), filter(None, choices))
-        if not re.fullmatch(r"auto|-1|0*[1-9]\d*|\d+(,\d+)+,?|\d+,", self.devices):
-            raise InputError(
-                f"--devices {self.devices} cannot be: give how many (1, 2), which of them (0,1), "
-                "or auto."
-            )
 
 
 def launch(options: RunOptions) -> Any:
@@ -89,23 +81,11 @@ def launch(options: RunOptions) -> Any:
         )
         fabric.launch()
     except (ValueError, TypeError, RuntimeError, exceptions.MisconfigurationException) as error:
-        raise InputError(f"these devices cannot be used: {str(error).splitlines()[0]}") from error
+        raise InputError(
+            f"--devices {options.devices} cannot be used ({str(error).splitlines()[0]}): give how "
+            "many (1, 2), which of them (0,1), or auto."
+        ) from error
     return fabric
-
-
-def network_threads(threads: int, config: NetworkConfig, faces: int) -> int:
-    """How many of `threads` compute a network that learns from `faces` at a time.
-
-    Threads wait for each other at every layer, so that small layers are slower with two than
-    with one. A rule and no trial: what a run computes must not depend on how busy the machine is.
-
-    >>> network_threads(8, NetworkConfig(channels=24, input_size=64), 16)  # quick.yaml
-    1
-    >>> network_threads(8, NetworkConfig(channels=64, input_size=128), 16)  # luvli-68
-    4
-    """
-    values = faces * config.channels * config.heatmap_size**2
-    return max(1, min(threads, values // _THREAD_VALUES))
 
 
 def prepare_norms(network: LUVLi, choice: BatchNorm, processes: int, on_cpu: bool) -> LUVLi:
@@ -133,11 +113,12 @@ class Stopped(Exception):
     """A signal asked the run to end; everything it did is in its last checkpoint."""
 
 
+@dataclass
 class StopSignal:
     """Whether SIGTERM or SIGINT came."""
 
-    asked = False
-    learning = False
+    asked: bool = False
+    learning: bool = False
     """while False, faces are read or drawn: a signal ends the run where it is"""
 
     def handle(self, number: int, frame: Any) -> None:
@@ -145,11 +126,7 @@ class StopSignal:
         if self.asked and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.asked = True
-        self.check()
-
-    def check(self) -> None:
-        """End the run if a signal came and nothing is lost by it."""
-        if self.asked and not self.learning:
+        if not self.learning:
             raise Stopped(
                 "stopped by a signal while faces were read or drawn: continue with --resume"
             )
@@ -162,8 +139,7 @@ def stop_signals() -> Iterator[StopSignal]:
     try:
         before = {n: signal.signal(n, stop.handle) for n in (signal.SIGTERM, signal.SIGINT)}
     except ValueError:  # not in the main thread: signals are somebody else's
-        yield stop
-        return
+        before = {}
     try:
         yield stop
     finally:

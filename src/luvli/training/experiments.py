@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,11 @@ from numpy.typing import NDArray
 from luvli.arrays import Floats
 from luvli.data.record import Visibility
 from luvli.errors import InputError, check_range
-from luvli.evaluation.accuracy import nme, normalizers
 from luvli.evaluation.bootstrap import PairedDifference, bootstrap, paired_bootstrap
 from luvli.evaluation.table import Table
 from luvli.evaluation.uncertainty import negative_log_likelihood
 from luvli.evaluation.visibility import is_called_visible
-from luvli.files import folder_lock, whole_file, write_text
+from luvli.files import folder_lock, whole_file
 from luvli.network import load_model
 from luvli.network.inference import CropPredictor
 from luvli.training.callbacks import Divergence
@@ -42,8 +42,6 @@ from luvli.training.stage_data import validation_crops
 from luvli.training.validate import predict_dataset
 
 HELD_OUT = "held_out_faces.npz"
-DIVERGED = "diverged.txt"
-BASE = "base.yaml"
 
 HeldOutErrors = dict[str, NDArray[Any]]
 """what a run gets on each of n held-out faces, NaN where there is nothing to measure: (n,) each
@@ -63,30 +61,30 @@ def read_experiments(
     An override of a stage or source concerns the recipes that have it; one that no recipe has is
     refused. With `only`, those recipes alone.
     """
-    paths = {path.stem: path for path in sorted(folder.glob("*.yaml")) if path.name != BASE}
+    paths = {path.stem: path for path in sorted(folder.glob("*.yaml")) if path.name != "base.yaml"}
     if not paths:
         raise InputError(f"{folder} holds no recipes: give a folder of .yaml files.")
     for name in only:
         if name not in paths:
             raise InputError(f"{folder} has no recipe {name!r}: it has {', '.join(paths)}.")
-    plain = {name: read_recipe(path).model_dump() for name, path in paths.items()}
-    wanted = {name: list[str]() for name in paths}
+    chosen = {name: paths[name] for name in only or paths}
+    wanted = {name: list[str]() for name in chosen}
+    plain = {name: read_recipe(path).model_dump() for name, path in chosen.items()}
     for override in overrides:
-        problems = {name: missing_part(*parse_override(override), plain[name]) for name in paths}
-        fitting = [name for name in only or paths if problems[name] is None]
+        keys, value = parse_override(override)
+        problems = {name: missing_part(keys, value, plain[name]) for name in chosen}
+        fitting = [name for name, problem in problems.items() if problem is None]
         if not fitting:
-            raise next(problem for problem in problems.values() if problem is not None)
+            raise next(filter(None, problems.values()))
         for name in fitting:
             wanted[name].append(override)
-    waiting = {name: read_recipe(path, wanted[name]) for name, path in paths.items()}
-    recipes: dict[str, Recipe] = {}
-    while waiting:
-        ready = [name for name, recipe in waiting.items() if recipe.init not in waiting]
-        if not ready:
-            names = ", ".join(waiting)
-            raise InputError(f"the recipes {names} start from each other: break the circle.")
-        recipes |= {name: waiting.pop(name) for name in ready}
-    return {name: recipe for name, recipe in recipes.items() if not only or name in only}
+    recipes = {name: read_recipe(path, wanted[name]) for name, path in chosen.items()}
+    starts = {name: {recipe.init} & set(recipes) for name, recipe in recipes.items()}
+    try:
+        return {str(name): recipes[str(name)] for name in TopologicalSorter(starts).static_order()}
+    except CycleError as error:
+        names = ", ".join(sorted(error.args[1][1:]))
+        raise InputError(f"the recipes {names} start from each other: break the circle.") from error
 
 
 def run_experiments(
@@ -99,42 +97,36 @@ def run_experiments(
     say: Callable[[str], None] = print,
 ) -> None:
     """Train and measure every row that is not finished, with `seeds` seeds each; `only` names
-    those that are wanted."""
+    those that are wanted. A row that diverges is said aloud, and the next one begins."""
     check_range("--seeds", seeds, 1)
     recipes = read_experiments(folder, overrides, only)
     options = replace(options or RunOptions(), resume=True)
     with folder_lock(out):
         for number, (name, recipe) in enumerate(recipes.items(), 1):
             say(f"{name} ({number} of {len(recipes)}): {recipe.about}")
-            for turn in range(seeds):
-                below = f"seed-{recipe.seed + turn}" if turn else ""
-                changes: dict[str, object] = {"seed": recipe.seed + turn}
+            for seed in range(recipe.seed, recipe.seed + seeds):
+                below = f"seed-{seed}" if seed > recipe.seed else ""
+                changes: dict[str, object] = {"seed": seed}
                 if (folder / f"{recipe.init}.yaml").is_file():
                     changes["init"] = str(out / str(recipe.init) / below / MODEL)
-                _run_row(recipe.model_copy(update=changes), out / name / below, options, say)
+                try:
+                    _run_row(recipe.model_copy(update=changes), out / name / below, options)
+                except Divergence as error:
+                    say(f"{out / name / below}: {error}")
 
 
-def _run_row(recipe: Recipe, place: Path, options: RunOptions, say: Callable[[str], None]) -> None:
-    finished = (place / DIVERGED).is_file() or (place / HELD_OUT).is_file()
-    try:
-        if not finished and not (place / MODEL).is_file():
-            train(recipe, place, options)
-    except Divergence as error:
-        say(f"{place}: {error}")
-        write_text(place / DIVERGED, f"{error}\n")
-        return
-    if (place / MODEL).is_file():
-        _, info = load_model(place / MODEL)
-        if make_recipe(info.get("recipe"), str(place / MODEL)) != recipe:
-            raise InputError(
-                f"{place} was trained with another recipe or other settings: choose another --out."
-            )
-    if finished:
-        say(f"{place} is finished")
-        return
-    errors = held_out_errors(recipe, place / MODEL)
-    with whole_file(place / HELD_OUT) as temporary, temporary.open("wb") as stream:
-        np.savez(stream, **{"about": np.array(recipe.about), **errors})  # type: ignore[arg-type]
+def _run_row(recipe: Recipe, place: Path, options: RunOptions) -> None:
+    model = place / MODEL
+    if not model.is_file():
+        train(recipe, place, options)
+    if make_recipe(load_model(model)[1].get("recipe"), str(model)) != recipe:
+        raise InputError(
+            f"{place} was trained with another recipe or other settings: choose another --out."
+        )
+    if not (place / HELD_OUT).is_file():
+        errors = held_out_errors(recipe, model)
+        with whole_file(place / HELD_OUT) as temporary, temporary.open("wb") as stream:
+            np.savez(stream, about=np.array(recipe.about), **errors)  # type: ignore[arg-type]
 
 
 def held_out_errors(recipe: Recipe, model: Path) -> HeldOutErrors:
@@ -147,19 +139,20 @@ def held_out_errors(recipe: Recipe, model: Path) -> HeldOutErrors:
     }
     parts: list[HeldOutErrors] = []
     for name, crops in validation_crops(recipe, config.input_size, faces).items():
-        labelled = predict_dataset(predictor, crops)
-        predicted, truth, visible = labelled.faces, labelled.truth, labelled.classes > 0
-        hidden = labelled.classes == Visibility.SELF_OCCLUDED
+        labelled = predict_dataset(predictor, crops).labelled
+        predicted, visible = labelled.faces, labelled.visible
+        hidden = labelled.label_visibility == Visibility.SELF_OCCLUDED
         called = is_called_visible(predicted.visibility)
-        box = normalizers(truth, "box", visible)
-        points, covariance, density = predicted.points, predicted.covariance, config.likelihood
-        nll = negative_log_likelihood(points, covariance, truth, density, visible, scale=box)
+        nll = negative_log_likelihood(
+            predicted.points, predicted.covariance, labelled.labels, config.likelihood, visible,
+            scale=labelled.box_size,
+        )  # fmt: skip
         parts.append(
             {
                 "face": np.array([f"{name}/{record.face_id}" for record in crops.records]),
-                "source": np.full(len(points), name),
-                "nme_box": nme(points, truth, "box", visible),
-                "nme_vis_box": nme(points, truth, "box", visible, "visible"),
+                "source": np.full(len(labelled), name),
+                "nme_box": labelled.nme("box"),
+                "nme_vis_box": labelled.nme("box", "visible"),
                 "nll": _mean_where(nll, visible & config.covariance_trained),
                 "hidden": _mean_where(~called, hidden & config.visibility_trained),
                 "visible": _mean_where(called, visible & config.visibility_trained),
@@ -195,17 +188,31 @@ def compare_rows(out: Path, reference: str = "luvli") -> Table:
     if reference not in rows:
         known = ", ".join(rows) or "none"
         raise InputError(f"{out} has no finished row {reference!r} to compare with, but {known}.")
-    errors = {name: _mean(over_seeds(seeds, "nme_box")) for name, seeds in rows.items()}
-    names = sorted(rows, key=lambda name: (name != reference, errors[name]))
+    errors = {name: over_seeds(seeds, "nme_box") for name, seeds in rows.items()}
+    names = sorted(rows, key=lambda name: (name != reference, np.nanmean(errors[name])))
     sources = list(dict.fromkeys(str(s) for name in names for s in rows[name][0]["source"]))
     head = ["row", "NME_box, eq. 15 (%) [95 %]", "seeds: mean ± SD (n)", "difference [95 %]", "p"]
     head += [*sources, "NME_vis, eq. 20 (%)", "NLL", "hidden found", "visible kept"]
     head.append("the paper (300-W / Menpo)")
-    differences = {name: paired(rows, name, reference) for name in names if name != reference}
-    cells = [[name, *_cells(rows[name], differences.get(name), sources)] for name in names]
-    diverged = [*out.glob(f"*/{DIVERGED}"), *out.glob(f"*/seed-*/{DIVERGED}")]
-    for name in sorted({path.relative_to(out).parts[0] for path in diverged} - set(rows)):
-        cells.append([name, "diverged", *["-"] * (len(head) - 2)])
+    cells = []
+    for name in names:
+        seeds, of_face = rows[name], errors[name]
+        interval, means = bootstrap(of_face), [np.nanmean(seed["nme_box"]) for seed in seeds]
+        spread = f"{np.std(means, ddof=1):.2f}" if len(means) > 1 else "-"
+        change = None if name == reference else paired(rows, name, reference)
+        cells.append(
+            [
+                name,
+                f"{interval.value:.2f} [{interval.low:.2f}, {interval.high:.2f}]",
+                f"{np.mean(means):.2f} ± {spread} ({len(means)})",
+                f"{change[0]:+.2f} [{change[1]:+.2f}, {change[2]:+.2f}]" if change else "-",
+                f"{change.p_value:.3f}" if change else "-",
+                *(_mean(of_face[seeds[0]["source"] == source], 2) for source in sources),
+                _mean(over_seeds(seeds, "nme_vis_box"), 2),
+                *(_mean(over_seeds(seeds, key), 3) for key in ("nll", "hidden", "visible")),
+                str(seeds[0]["about"]),
+            ]
+        )
     return Table("", head, cells)
 
 
@@ -214,14 +221,11 @@ def paired(
 ) -> PairedDifference | None:
     """The difference of a row's NME_box from that of the reference; None for rows on other data."""
     mine, theirs = rows[name][0]["face"], rows[reference][0]["face"]
-    if not np.array_equal(mine, theirs):
-        if np.isin(mine, theirs).any():
-            raise InputError(
-                f"{name} was measured on other faces than the reference: run it again."
-            )
-        return None
-    errors = (over_seeds(rows[row], "nme_box") for row in (name, reference))
-    return paired_bootstrap(*errors)
+    if np.array_equal(mine, theirs):
+        return paired_bootstrap(*(over_seeds(rows[row], "nme_box") for row in (name, reference)))
+    if np.isin(mine, theirs).any():
+        raise InputError(f"{name} was measured on other faces than the reference: run it again.")
+    return None
 
 
 def over_seeds(seeds: Sequence[HeldOutErrors], key: str) -> Floats:
@@ -229,34 +233,6 @@ def over_seeds(seeds: Sequence[HeldOutErrors], key: str) -> Floats:
     return np.asarray(np.mean([seed[key] for seed in seeds], axis=0))
 
 
-def _cells(
-    seeds: Sequence[HeldOutErrors], difference: PairedDifference | None, sources: Sequence[str]
-) -> list[str]:
-    """A row of the table: NME_box with its interval, its spread over seeds and its difference, that
-    of each source, likelihood, visibility, and what the recipe says about itself."""
-    errors, source = over_seeds(seeds, "nme_box"), seeds[0]["source"]
-    interval, each = bootstrap(errors), [_mean(seed["nme_box"]) for seed in seeds]
-    spread = f"{np.std(each, ddof=1):.2f}" if len(each) > 1 else "-"
-    change, chance = "-", "-"
-    if difference is not None:
-        value, low, high, p, _ = difference
-        change, chance = f"{value:+.2f} [{low:+.2f}, {high:+.2f}]", f"{p:.3f}"
-    return [
-        f"{interval.value:.2f} [{interval.low:.2f}, {interval.high:.2f}]",
-        f"{np.mean(each):.2f} ± {spread} ({len(each)})",
-        change,
-        chance,
-        *(_number(_mean(errors[source == name]), 2) for name in sources),
-        _number(_mean(over_seeds(seeds, "nme_vis_box")), 2),
-        *(_number(_mean(over_seeds(seeds, key)), 3) for key in ("nll", "hidden", "visible")),
-        str(seeds[0]["about"]),
-    ]
-
-
-def _mean(values: Floats) -> float:
+def _mean(values: Floats, digits: int) -> str:
     known = values[np.isfinite(values)]
-    return float(known.mean()) if len(known) else float("nan")
-
-
-def _number(value: float, digits: int) -> str:
-    return "-" if np.isnan(value) else f"{value:.{digits}f}"
+    return f"{known.mean():.{digits}f}" if len(known) else "-"

@@ -19,7 +19,7 @@ from luvli.errors import InputError
 from luvli.models import model_names, read_card
 from luvli.network.licence import is_open
 from luvli.training.recipe import Recipe
-from luvli.training.recipe_data import Source, stage_of
+from luvli.training.recipe_data import Source
 
 HEADS = {True: "Apache-2.0 (built in)", False: "MIT (ICT FaceKit, USC)"}
 """by whether the head is procedural"""
@@ -79,29 +79,23 @@ def _of_source(place: str, source: Source, recipe: Recipe) -> Iterator[Ingredien
     if source.synthetic is not None:
         head = source.synthetic.head
         yield Ingredient(f"{place}.synthetic.head", head, HEADS[head == "procedural"])
-        for what in ("textures", "backgrounds", "turned"):
-            for name in source.synthetic.photographs(what):
-                if name not in recipe.data.sources:  # a source is followed under its own name
-                    yield Ingredient(f"{place}.synthetic.{what}", f"folder {name}", UNKNOWN)
+        for name in source.synthetic.lenders():
+            if name not in recipe.data.sources:  # a source is followed under its own name
+                yield Ingredient(f"{place}.synthetic", f"folder {name}", UNKNOWN)
     else:
         info = get_set(str(source.set))
         own = info.licence == "yours"  # a folder: only the recipe can know
         licence = (source.licence or UNKNOWN) if own else info.licence
         yield Ingredient(place, f"{info.name} {source.path}", licence)
     yield Ingredient(f"{place}.boxes", source.boxes, DETECTORS[source.boxes])
-    if source.relabel is not None and stage_of(source.relabel) is None:
+    if source.relabel is not None and source.labeller is None:
         yield _of_model(f"{place}.relabel", source.relabel)
 
 
 def _of_model(place: str, model: str) -> Ingredient:
-    name = model.partition("@")[0]
+    """A shipped model, by its card, or a model file, by what it says about itself."""
+    name, path = model.partition("@")[0], Path(model)
     if name in model_names():
         return Ingredient(place, model, read_card(name).licence)
-    return Ingredient(place, model, _licence_in_file(Path(model)))
-
-
-def _licence_in_file(path: Path) -> str:
-    """The licence that a model file states; none where the file is not there."""
-    if path.suffix not in (".onnx", ".safetensors") or not path.is_file():
-        return UNKNOWN
-    return ModelFile.read(path).info.licence or UNKNOWN
+    known = path.suffix in (".onnx", ".safetensors") and path.is_file()
+    return Ingredient(place, model, (ModelFile.read(path).info.licence if known else "") or UNKNOWN)

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,25 +19,23 @@ from luvli.errors import require
 from luvli.files import whole_file, write_text, writing
 from luvli.image.read import ImageArray
 from luvli.image.write import write_image
-from luvli.progress import progress_bar
 from luvli.training.callbacks import Callback, Divergence, StepResult
 from luvli.training.run import METRICS, StepCounter
 
 if TYPE_CHECKING:
     from luvli.training.loop import StageTrainer
 
-CURVE = "learning_curve.png"
-SHOWN = ("loss", "T1", "T2", "visibility")
-"""parts of the loss that the terminal shows"""
+SHOWN = ("loss", "T1", "T2", "visibility", "faces_per_second")
+"""what the terminal shows of them"""
 LOG_SECONDS = 10.0
 RUNAWAY = 10.0
 """Divergence is a mean loss above the first one by this many times its size, or this much: a
 log-likelihood may begin near zero."""
+FULL_DISK = "free some space and give --resume."
 
 
 class Log(Callback):
-    """Means of the last steps, every ten seconds and after every epoch; validation metrics; lines
-    or a live display for the person who watches.
+    """Means of the last steps, every ten seconds and after every epoch, and validation metrics.
 
     Only the first process of a run writes anything (`active`).
     """
@@ -48,38 +45,28 @@ class Log(Callback):
     ) -> None:
         """`first_step`: the run's next step; what was written about it before is forgotten.
         `tracker`: wandb or mlflow, to log to as well."""
-        self.folder, self.active = folder, active
-        self._bar: Any = None
-        self._watched = ""
-        if not active:
-            return
+        self.folder, self.first_step, self.active = folder, first_step, active
+        self._tracker = start_tracker(tracker, folder) if active and tracker else None
+
+    @cached_property
+    def _events(self) -> Any:
+        """TensorBoard's writer. Lines about steps that will be done again are dropped."""
         from torch.utils.tensorboard import SummaryWriter
 
-        with self._writing():
-            folder.mkdir(parents=True, exist_ok=True)
-            _forget_from(folder / METRICS, first_step)
-            make: Any = SummaryWriter
-            self._events = make(str(folder / "tensorboard"), purge_step=first_step)
-            self._events.flush()
-        self._tracker = None if tracker is None else start_tracker(tracker, folder)
-
-    def _writing(self) -> AbstractContextManager[None]:
-        return writing(self.folder, "free some space and give --resume.")
+        path = self.folder / METRICS
+        if path.is_file():
+            lines = [ln for ln in read_run_metrics(self.folder) if ln["step"] < self.first_step]
+            write_text(path, "".join(json.dumps(line) + "\n" for line in lines))
+        make: Any = SummaryWriter
+        return make(str(self.folder / "tensorboard"), purge_step=self.first_step)
 
     def say(self, sentence: str) -> None:
         """A line for the person who watches."""
-        if self._bar is not None:
-            self._bar.console.print(sentence, highlight=False, markup=False)
-        elif self.active:
+        if self.active:
             print(sentence, file=sys.stderr, flush=True)
 
     def stage_begins(self, stage: StageTrainer) -> None:
-        self._first, self._began = stage.counter.step, time.monotonic()
         self._reset()
-        if self.active and sys.stderr.isatty():
-            self._bar = progress_bar("numbers", 20)
-            self._bar.start()
-            self._task = self._bar.add_task(stage.name, total=stage.order.steps, numbers="")
 
     def _reset(self) -> None:
         self._parts: list[dict[str, Tensor]] = []  # read late: not to wait for the device
@@ -89,8 +76,6 @@ class Log(Callback):
         self._parts.append(step.losses.logged())
         self._waited += step.waited
         self._lr = step.lr
-        if self._bar is not None:
-            self._bar.update(self._task, completed=stage.counter.step)
         if stage.epoch_ended or time.monotonic() - self._since > LOG_SECONDS:
             self.flush(stage)
 
@@ -98,36 +83,27 @@ class Log(Callback):
         """Write what has been collected; raises `Divergence` if the training diverges."""
         if not self._parts:
             return
-        now, counter, steps = time.monotonic(), stage.counter, stage.order.steps
-        seconds = max(now - self._since, 1e-9)
-        means = mean_losses(self._parts, counter) | {
+        seconds = max(time.monotonic() - self._since, 1e-9)
+        means = mean_losses(self._parts, stage.counter) | {
             "lr": self._lr,
             "faces_per_second": len(self._parts) * stage.stage.batch_size / seconds,
             "waiting": self._waited / seconds,
         }
         self._reset()
         self._write("train", stage, means)
-        shown = "  ".join(f"{name} {means[name]:.4g}" for name in SHOWN if name in means)
-        shown += f"{self._watched}  {means['faces_per_second']:.1f} faces/s"
-        if self._bar is not None:
-            self._bar.update(self._task, numbers=shown)
-            return
-        left = (now - self._began) / max(counter.step - self._first, 1) * (steps - counter.step)
-        minutes, rest = divmod(round(left), 60)
-        clock = f"{minutes // 60}:{minutes % 60:02d}:{rest:02d} left"
-        place = f"{stage.name} epoch {stage.epoch} step {counter.step}/{steps}"
-        self.say(f"{place}  {shown}  {clock}")
+        if stage.epoch_ended:
+            shown = "  ".join(f"{name} {means[name]:.4g}" for name in SHOWN if name in means)
+            self.say(f"{stage.name} epoch {stage.epoch}: {shown}")
 
     def validation(self, stage: StageTrainer, name: str, metrics: Mapping[str, float]) -> None:
         """Metrics of one validation set after an epoch."""
         self._write("validation", stage, metrics, name)
-        self._watched = f"  {name} NME_vis {metrics.get('nme_vis_box', math.nan):.2f} %"
-        self.say(f"{stage.name} epoch {stage.epoch} done, {name}: {in_words(metrics)}")
+        self.say(f"{stage.name} epoch {stage.epoch}, {name}: {in_words(metrics)}")
 
     def sheet(self, stage: StageTrainer, image: ImageArray) -> None:
         """The validation faces of this moment: `validation.png`, and TensorBoard's history."""
         write_image(self.folder / "validation.png", image)
-        with self._writing():
+        with writing(self.folder, FULL_DISK):
             step = stage.counter.global_step
             self._events.add_image("validation", image, step, dataformats="HWC")
             self._events.flush()
@@ -142,31 +118,23 @@ class Log(Callback):
         line: dict[str, Any] = {"kind": kind, "stage": stage.name, "epoch": stage.epoch}
         line |= {"step": step, **({"set": watched} if watched else {})}
         line |= {name: float(f"{value:.6g}") for name, value in numbers.items()}
-        with self._writing():
-            with (self.folder / METRICS).open("a", encoding="utf-8") as stream:
-                stream.write(json.dumps(line) + "\n")
+        with writing(self.folder, FULL_DISK):
             for name, value in numbers.items():
                 self._events.add_scalar(f"{kind} {watched}".strip() + f"/{name}", value, step)
             self._events.flush()  # an error of the writer's thread shows here
+            with (self.folder / METRICS).open("a", encoding="utf-8") as stream:
+                stream.write(json.dumps(line) + "\n")
         if self._tracker is not None:
             place = f"{kind} {watched or stage.name}"
             self._tracker({f"{place}/{name}": value for name, value in numbers.items()}, step)
 
     def stage_ends(self, stage: StageTrainer) -> None:
-        self.close_bar()
         if self.active:
             write_curves(self.folder)
 
-    def close_bar(self) -> None:
-        """Take the live display away."""
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
-
     def close(self) -> None:
         """No more events will come."""
-        self.close_bar()
-        if self.active:
+        if "_events" in self.__dict__:
             with contextlib.suppress(OSError):  # what went wrong has been said
                 self._events.close()
 
@@ -224,23 +192,14 @@ def in_words(metrics: Mapping[str, float]) -> str:
 
 def read_run_metrics(folder: Path) -> list[dict[str, Any]]:
     """The lines of a run's `metrics.jsonl`, without those that a crash or a disk has damaged."""
-    path = folder / METRICS
-    if not path.is_file():
-        return []
-    lines = []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    path, lines = folder / METRICS, []
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    for line in text.splitlines():
         with contextlib.suppress(ValueError, RecursionError):
             fields = json.loads(line)
             if isinstance(fields, dict) and isinstance(fields.get("step"), int):
                 lines.append(fields)
     return lines
-
-
-def _forget_from(path: Path, step: int) -> None:
-    """Drop lines beyond the checkpoint that a run continues from: they will come again."""
-    if path.is_file():
-        lines = [line for line in read_run_metrics(path.parent) if line["step"] < step]
-        write_text(path, "".join(json.dumps(line) + "\n" for line in lines))
 
 
 def write_curves(folder: Path) -> None:
@@ -256,9 +215,8 @@ def write_curves(folder: Path) -> None:
     )
     with matplotlib.rc_context({"text.parse_math": False}):  # names may hold any sign
         figure = Figure(figsize=(7, 7), layout="constrained")
-        for axes, (label, kind, group, value) in zip(
-            figure.subplots(3, sharex=True), panels, strict=True
-        ):
+        rows = figure.subplots(3, sharex=True)
+        for axes, (label, kind, group, value) in zip(rows, panels, strict=True):
             chosen = [line for line in lines if line.get("kind") == kind and value in line]
             for name in dict.fromkeys(line[group] for line in chosen):
                 curve = [(line["step"], line[value]) for line in chosen if line[group] == name]
@@ -266,5 +224,5 @@ def write_curves(folder: Path) -> None:
             axes.set(ylabel=label, xlabel="step")
             if chosen:
                 axes.legend()
-        with whole_file(folder / CURVE) as temporary:
+        with whole_file(folder / "learning_curve.png") as temporary:
             figure.savefig(temporary, dpi=110)

@@ -15,7 +15,7 @@ that was stopped and resumed ends in the same weights.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,19 +28,18 @@ from luvli.files import write_text
 from luvli.network import LUVLi, build, load_weights_into
 from luvli.network.grow import fitting_weights
 from luvli.network.inference import network_input
+from luvli.progress import track
 from luvli.training.batch import Batch, load_batches
 from luvli.training.callbacks import EMA, Callback, Checkpoint, StepResult, Stop, Validate
-from luvli.training.checkpoint import latest_checkpoint, list_checkpoints, restore_random_states
+from luvli.training.checkpoint import latest_checkpoint, list_checkpoints
 from luvli.training.distributed import (
     RunOptions,
     Stopped,
     launch,
-    network_threads,
     prepare_norms,
     set_training_mode,
     stop_signals,
 )
-from luvli.training.failure_stage import train_failure_head
 from luvli.training.licences import check_licence
 from luvli.training.log import Log
 from luvli.training.losses import StageLosses, freeze_unused, stage_losses
@@ -50,7 +49,7 @@ from luvli.training.recipe_files import changed_settings, make_recipe, write_rec
 from luvli.training.run import MODEL, StepCounter, TrainingRun, run_folder
 from luvli.training.sources import check_files, model_file
 from luvli.training.stage_data import load_faces, stage_data
-from luvli.training.stage_model import check_start, keeps, write_stage_model
+from luvli.training.stage_model import keeps, train_failure_head, write_stage_model
 
 __all__ = ["RunOptions", "StageTrainer", "train"]
 
@@ -78,8 +77,6 @@ def train(
         counter = StepCounter(next(iter(recipe.stages)))
         if checkpoint is not None:
             counter = StepCounter(**checkpoint["counter"])
-        if fabric.is_global_zero:
-            write_text(out / "recipe.yaml", write_recipe(recipe))
         log = Log(out, counter.global_step + 1, fabric.is_global_zero, options.log)
         run = TrainingRun(recipe, out, options, fabric, log)
         try:
@@ -107,7 +104,6 @@ def _run_stages(
         called = [EMA(), Stop(stop), run.log, Validate(), Checkpoint(), *callbacks]
         for place, name in enumerate(names):
             stop.learning = False
-            stop.check()
             load_faces(run, name)
             if place < names.index(counter.stage):
                 continue
@@ -152,19 +148,21 @@ class StageTrainer:
         """whether the run ends after this step"""
         # a trunk that does not learn keeps the statistics of its batch norms
         self.batch_norm = "frozen" if keeps(self.stage, "trunk") else self.stage.batch_norm
-        check_start(run, self.name)
         self.faces, self.watched, self.order = stage_data(run, self.name, counter.step)
         self._make_network(weights, checkpoint)
-        share = self.stage.batch_size // self.fabric.world_size
-        torch.set_num_threads(network_threads(run.options.threads, self.config, share))
 
     def fit(self, callbacks: Sequence[Callback]) -> Weights:
         """All remaining steps -> the weights that the stage ends with."""
+        if self.fabric.is_global_zero:
+            write_text(self.run.out / "recipe.yaml", write_recipe(self.run.recipe))
         for callback in callbacks:
             callback.stage_begins(self)
         set_training_mode(self.network, self.batch_norm)
         batches = load_batches(self.faces, self.order, self.run.options.workers)
-        while self.counter.step < self.order.steps:
+        steps: Iterable[int] = range(self.counter.step, self.order.steps)
+        if self.fabric.is_global_zero:
+            steps = track(steps, f"stage {self.name}", unit="steps")
+        for _ in steps:
             asked = time.perf_counter()
             batch = self.fabric.to_device(next(batches))
             waited = time.perf_counter() - asked
@@ -245,7 +243,7 @@ class StageTrainer:
             if self.average is not None and checkpoint["average"] is not None:
                 self.average.module.load_state_dict(checkpoint["average"])
                 self.average.n_averaged.fill_(checkpoint["average_updates"])
-            restore_random_states(checkpoint["random"])
+            torch.set_rng_state(checkpoint["random"]["torch"])
 
 
 def _find_checkpoint(out: Path, resume: bool) -> dict[str, Any] | None:

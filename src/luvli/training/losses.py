@@ -130,24 +130,7 @@ def stage_losses(
     inputs = LossInputs(outputs, target, batch, stage, config, weights)
     losses = LOSSES[stage.loss].function(inputs)
     if batch.teacher_points is not None:
-        assert batch.teacher_covariance is not None and batch.teacher_visibility is not None
-        teacher = Teacher(
-            crop_to_heatmap(batch.teacher_points, config.pixel_grid),
-            to_cholesky(covariance_to_heatmap(batch.teacher_covariance)),
-            batch.teacher_visibility,
-        )
-        distilled = distillation_loss(
-            outputs,
-            teacher,
-            likelihood=config.likelihood,
-            use_visibility=stage.use_visibility,
-            weights=weights,
-        )
-        share = stage.teacher_weight
-        losses = losses._replace(
-            total=(1 - share) * losses.total + share * distilled.total,
-            teacher=distilled.location[-1] + distilled.visibility[-1],
-        )
+        losses = _with_teacher(losses, inputs)
     if stage.occlusion_weight:
         assert batch.occlusion_labelled is not None
         covered = batch.visibility == Visibility.EXTERNALLY_OCCLUDED
@@ -157,6 +140,30 @@ def stage_losses(
             total=losses.total + stage.occlusion_weight * added, occlusion=terms[-1]
         )
     return losses
+
+
+def _with_teacher(losses: StageLosses, inputs: LossInputs) -> StageLosses:
+    """The losses of the labels and of the teacher, weighted."""
+    outputs, _, batch, stage, config, weights = inputs
+    assert batch.teacher_points is not None
+    assert batch.teacher_covariance is not None and batch.teacher_visibility is not None
+    teacher = Teacher(
+        crop_to_heatmap(batch.teacher_points, config.pixel_grid),
+        to_cholesky(covariance_to_heatmap(batch.teacher_covariance)),
+        batch.teacher_visibility,
+    )
+    distilled = distillation_loss(
+        outputs,
+        teacher,
+        likelihood=config.likelihood,
+        use_visibility=stage.use_visibility,
+        weights=weights,
+    )
+    share = stage.teacher_weight
+    return losses._replace(
+        total=(1 - share) * losses.total + share * distilled.total,
+        teacher=distilled.location[-1] + distilled.visibility[-1],
+    )
 
 
 def freeze_unused(network: LUVLi, stage: Stage) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +55,7 @@ def epoch_draws(
     return draws[np.random.default_rng([seed, 2, epoch]).permutation(len(draws))]
 
 
+@dataclass(frozen=True)
 class StageOrder:
     """The batches of a whole stage, as lists of draws: what `DataLoader` calls batch sampler.
 
@@ -61,24 +63,26 @@ class StageOrder:
     `rank` of `world` gets every `world`-th face.
     """
 
-    def __init__(
-        self,
-        seed: int,
-        sizes: Sequence[int],
-        counts: Sequence[int],
-        batch_size: int,
-        epochs: int,
-        rank: int = 0,
-        world: int = 1,
-        start: int = 0,
-    ) -> None:
-        """`sizes`, `counts`: faces that each source has, and shows in an epoch. `start`: the step
-        of the stage that iteration begins with."""
-        self.seed, self.sizes, self.counts = seed, list(sizes), list(counts)
-        self.batch_size, self.epochs, self.rank, self.world = batch_size, epochs, rank, world
-        self.start = start
-        self.steps_per_epoch = max(1, sum(self.counts) // batch_size)
-        self.steps = epochs * self.steps_per_epoch
+    seed: int
+    sizes: Sequence[int]
+    """faces that each source has"""
+    counts: Sequence[int]
+    """faces of each source in an epoch"""
+    batch_size: int
+    epochs: int
+    rank: int = 0
+    world: int = 1
+    start: int = 0
+    """the step of the stage that iteration begins with"""
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return max(1, sum(self.counts) // self.batch_size)
+
+    @property
+    def steps(self) -> int:
+        """Of the whole stage."""
+        return self.epochs * self.steps_per_epoch
 
     def __len__(self) -> int:
         return self.steps - self.start

@@ -15,13 +15,14 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from luvli.data.augment import Augmentation
 from luvli.network.config import InputSize, NetworkConfig
-from luvli.training.recipe_data import Config, Data, Positive, Removable, stage_of
+from luvli.training.recipe_data import Config, Data, Positive, Removable
 
 TrainedHead = Literal["trunk", "cholesky", "visibility", "occlusion"]
 BatchNorm = Literal["local", "sync", "frozen"]
 FAILURE = "failure"
 """the loss of a stage that adds a head which predicts failures"""
 Share = Annotated[float, Field(gt=0, lt=1)]
+Mixture = Annotated[dict[str, Annotated[float, Field(gt=0)]], Field(min_length=1)]
 
 
 def _with_kind(kind: str) -> BeforeValidator:
@@ -92,16 +93,13 @@ class Stage(Config):
     So an occlusion head is added to a finished network: [occlusion]"""
     supervise: Literal["all", "last"] = "all"
     """which U-nets have a loss; lambda_i is 1 for each of them"""
-    mixture: Annotated[dict[str, float] | None, Removable] = None
+    mixture: Annotated[Mixture | None, Removable] = None
     """source -> share of the faces of an epoch; None: every face of every source once"""
     epoch_faces: Positive | None = None
     """faces in an epoch; None: as many as the sources have"""
     relabel: tuple[str, ...] = ()
     """sources whose training labels the stage's first weights make anew: self-training, for faces
     with weak labels or another convention; as `relabel` of a source, but by this very run"""
-    relabel_jitter: bool = False
-    """ask about each face six times, mirrored and with moved boxes, not twice; predictions then
-    count by the inverse of their covariances"""
     teacher: str | None = None
     """shipped model or model file to learn from beside the labels (distillation): its points,
     covariances and visibilities of every training face, as it sees the plain image and its
@@ -146,13 +144,6 @@ class Stage(Config):
             return {**Augmentation.recipe(str(value["recipe"])).model_dump(), **changes}
         return value
 
-    @field_validator("mixture")
-    @classmethod
-    def _shares(cls, mixture: dict[str, float] | None) -> dict[str, float] | None:
-        if mixture is not None and (not mixture or min(mixture.values()) <= 0):
-            raise ValueError("a mixture needs at least one source, and shares above 0")
-        return mixture
-
 
 class Recipe(Config):
     """A whole training run."""
@@ -178,13 +169,6 @@ class Recipe(Config):
     licence: str = ""
     """what the data allow the weights to be used for; goes into the model file"""
 
-    @field_validator("network", mode="before")
-    @classmethod
-    def _network_keys(cls, value: Any) -> Any:
-        if isinstance(value, dict) and value.get("astray") == 0:  # see NetworkConfig
-            value = {key: setting for key, setting in value.items() if key != "astray"}
-        return value
-
     @model_validator(mode="after")
     def _consistent(self) -> Recipe:
         for problem in self._problems():
@@ -205,52 +189,45 @@ class Recipe(Config):
             yield "a recipe needs at least one source of data"
         if self.network.failure_head:
             yield "network.failure_head: a stage with loss: failure adds it"
+        earlier: list[str] = []
         for name, stage in self.stages.items():
-            yield from self._stage_problems(name, stage)
+            yield from self._stage_problems(f"stages.{name}", stage, earlier)
+            earlier.append(name)
 
-    def _stage_problems(self, name: str, stage: Stage) -> Iterator[str]:
-        names = list(self.stages)
+    def _stage_problems(self, place: str, stage: Stage, earlier: list[str]) -> Iterator[str]:
         if stage.occlusion_weight and not self.network.occlusion:
-            yield f"stages.{name}.occlusion_weight: needs network.occlusion: true"
+            yield f"{place}.occlusion_weight: needs network.occlusion: true"
         if "occlusion" in stage.train_only and not stage.occlusion_weight:
-            yield f"stages.{name}.train_only: occlusion needs an occlusion_weight"
+            yield f"{place}.train_only: occlusion needs an occlusion_weight"
         if stage.teacher is not None and stage.loss != "luvli":
-            yield f"stages.{name}.teacher: only the loss luvli learns from a teacher"
-        if stage.loss == FAILURE and name != names[-1]:
-            yield f"stages.{name}: a stage with loss: failure must be the last one"
-        if name == names[0]:
+            yield f"{place}.teacher: only the loss luvli learns from a teacher"
+        if stage.loss == FAILURE and len(earlier) + 1 < len(self.stages):
+            yield f"{place}: a stage with loss: failure must be the last one"
+        if not earlier:
             if stage.loss == FAILURE:
                 yield "the first stage cannot have loss: failure: it has no network to add to"
             if stage.train_only and self.init is None:
                 yield "the first stage cannot train_only a part: it has no init to start from"
             if stage.relabel:
                 yield "the first stage cannot relabel: it has no trained weights to start from"
-        sources = list(self.data.sources)
-        for source in stage.mixture or {}:
-            if source not in sources:
-                yield f"stages.{name}.mixture: no source {source!r} among {', '.join(sources)}"
-        for source in stage.relabel:
-            if source not in self.sources_of(stage):
-                learnt = ", ".join(self.sources_of(stage))
-                yield f"stages.{name}.relabel: no source {source!r} among {learnt}"
-        for source in self.sources_of(stage):
-            for used in [source, *self.lenders(source)]:
-                labeller = stage_of(self.data.sources[used].relabel)
-                if labeller is not None and labeller not in names:
-                    place = f"data.sources.{used}.relabel"
-                    yield f"{place}: no stage {labeller!r} among {', '.join(names)}"
-                elif labeller is not None and names.index(labeller) >= names.index(name):
+        sources, used = self.data.sources, self.sources_of(stage)
+        for key, names, known in (("mixture", used, sources), ("relabel", stage.relabel, used)):
+            for name in names:
+                if name not in known:
+                    yield f"{place}.{key}: no source {name!r} among {', '.join(known)}"
+        for source in used:
+            for name in (source, *self.lenders(source)):
+                labeller = sources[name].labeller
+                if labeller is not None and labeller not in earlier:
                     yield (
-                        f"stages.{name}: source {used} is labelled by stage {labeller}, which is "
-                        "not before it"
+                        f"{place}: source {name} is labelled by stage {labeller}, which is not "
+                        "before it"
                     )
 
     def lenders(self, source: str) -> list[str]:
         """Names of the sources that lend their skins or faces to a rendered one."""
         synthetic = self.data.sources[source].synthetic
-        if synthetic is None:
-            return []
-        names = (*synthetic.photographs("textures"), *synthetic.photographs("turned"))
+        names = synthetic.lenders("textures", "turned") if synthetic else ()
         return [name for name in names if name in self.data.sources]
 
     def stage_network(self, stage: Stage) -> NetworkConfig:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
@@ -13,10 +14,21 @@ OcclusionUse = Literal["labelled", "pasted", "ignore"]
 Positive = Annotated[int, Field(ge=1)]
 
 
+RETIRED = frozenset({"shuffle_buffer", "relabel_jitter"})
+"""keys without a meaning now, which recipes inside older model files and checkpoints have"""
+
+
 class Config(BaseModel):
     """The base of all parts of a recipe: frozen, and unknown keys are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_retired_keys(cls, fields: Any) -> Any:
+        if isinstance(fields, dict):
+            return {key: value for key, value in fields.items() if key not in RETIRED}
+        return fields
 
 
 def _without_null(value: Any) -> Any:
@@ -52,10 +64,11 @@ class Synthetic(Config):
     with `.pts` files, or the names of sources, of which only the training faces are used. The head
     must be the ICT FaceKit's"""
 
-    def photographs(self, what: Literal["textures", "backgrounds", "turned"]) -> tuple[str, ...]:
+    def lenders(self, *kinds: Literal["textures", "backgrounds", "turned"]) -> tuple[str, ...]:
         """The sources (or the one folder) that lend skins, backgrounds or whole faces."""
-        names: str | tuple[str, ...] | None = getattr(self, what)
-        return (names,) if isinstance(names, str) else names or ()
+        settings = (getattr(self, kind) for kind in kinds or ("textures", "backgrounds", "turned"))
+        lists = ((one,) if isinstance(one, str) else one or () for one in settings)
+        return tuple(dict.fromkeys(chain.from_iterable(lists)))
 
 
 class Source(Config):
@@ -116,25 +129,17 @@ class Source(Config):
             raise ValueError("write a whole number of faces (0, 100), or a share below 1 (0.1)")
         return amount
 
-    @model_validator(mode="before")
-    @classmethod
-    def _without_retired_keys(cls, fields: Any) -> Any:
-        """Recipes inside older model files and checkpoints have keys that mean nothing now."""
-        if isinstance(fields, dict):
-            return {key: value for key, value in fields.items() if key != "shuffle_buffer"}
-        return fields
-
     @model_validator(mode="after")
     def _one_kind(self) -> Source:
         if (self.set is None) == (self.synthetic is None):
             raise ValueError("a source needs either a data 'set' or 'synthetic' faces")
         return self
 
-
-def stage_of(relabel: str | None) -> str | None:
-    """The stage that `stage:NAME` names; None for a model or none at all."""
-    prefix, _, name = (relabel or "").partition(":")
-    return name if prefix == "stage" and name else None
+    @property
+    def labeller(self) -> str | None:
+        """The stage that `relabel: stage:NAME` names; None for a model or none at all."""
+        prefix, _, name = (self.relabel or "").partition(":")
+        return name if prefix == "stage" and name else None
 
 
 class Data(Config):

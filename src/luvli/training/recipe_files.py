@@ -88,7 +88,7 @@ def read_recipe(path: PathLike, overrides: Sequence[str] = (), skip_bad: bool = 
     source.
     """
     source = find_recipe(path)
-    plain = content = _read_layers(source, ())
+    plain = content = _read_layers(source)
     for override in overrides:
         keys, value = parse_override(override)
         missing = missing_part(keys, value, content)
@@ -105,10 +105,12 @@ def read_recipe(path: PathLike, overrides: Sequence[str] = (), skip_bad: bool = 
     recipe = make_recipe(content, place)
     if not skip_bad:
         return recipe
-    names = [("sources", name) for name in recipe.data.sources]
-    names += [("validation", name) for name in recipe.data.validation]
-    everywhere = [f"data.{kind}.{name}.skip_bad=true" for kind, name in names]
-    return read_recipe(path, [*overrides, *everywhere])
+    kinds = {"sources": recipe.data.sources, "validation": recipe.data.validation}
+    lenient = {
+        kind: {name: one.model_copy(update={"skip_bad": True}) for name, one in sources.items()}
+        for kind, sources in kinds.items()
+    }
+    return recipe.model_copy(update={"data": recipe.data.model_copy(update=lenient)})
 
 
 def parse_override(override: str) -> tuple[list[str], Any]:
@@ -121,37 +123,52 @@ def parse_override(override: str) -> tuple[list[str], Any]:
 
 def missing_part(keys: Sequence[str], value: Any, content: Any) -> InputError | None:
     """The error of an override that changes or removes a stage or source that is not there."""
-    for kind, place in (("stage", ["stages"]), ("source", ["data", "sources"])):
-        depth = len(place)
-        if list(keys[:depth]) == place and (len(keys) > depth + 1 or value is None):
-            names = content
-            for key in place:
-                names = names.get(key) if isinstance(names, Mapping) else None
-            if isinstance(names, Mapping) and keys[depth] not in names:
-                return unknown_choice(kind, keys[depth], list(names))
-    return None
+    kind, name, rest = "stage", keys[1:2], keys[2:]
+    known = content.get("stages")
+    if list(keys[:2]) == ["data", "sources"]:
+        kind, name, rest = "source", keys[2:3], keys[3:]
+        known = (content.get("data") or {}).get("sources")
+    elif keys[0] != "stages":
+        return None
+    if not name or name[0] in (known or {}) or not (rest or value is None):
+        return None
+    return unknown_choice(kind, name[0], list(known or {}))
 
 
 def make_recipe(content: Any, where: str) -> Recipe:
     """A recipe from plain values, or one sentence about the first thing wrong with them."""
     if not isinstance(content, Mapping):
         raise InputError(f"{where} is not a recipe: it must be a mapping with name and stages.")
-    content = _with_defaults(content, where)
+    content = dict(content)
+    defaults, stages = content.pop("stage_defaults", {}), content.get("stages")
+    if not isinstance(defaults, Mapping):
+        raise InputError(f"{where}: stage_defaults must be a mapping of what stages share.")
+    if isinstance(stages, Mapping):
+        content["stages"] = {
+            name: stage and merge(defaults, stage) for name, stage in stages.items()
+        }
     try:
         return Recipe.model_validate(content)
     except ValidationError as error:
-        problems = error.errors()
-        unknown = (problem for problem in problems if problem["type"] == "extra_forbidden")
-        first = next(unknown, problems[0])
-        loc = [str(part) for part in first["loc"] if part not in _TAGS]
-        message = str(first["msg"]).removeprefix("Value error, ").rstrip(".")
-        if first["type"] == "extra_forbidden":
-            message = _unknown_key(loc.pop())
-        elif not str(first["type"]).startswith(("value_error", "missing")):
-            message += f", got {brief(ValueError(repr(first['input'])))}"
-        place = ".".join(loc)
-        end = "" if message.endswith("?") else "."
-        raise InputError(f"{where}: {place + ': ' if place else ''}{message}{end}") from error
+        raise InputError(f"{where}: {_first_problem(error)}") from error
+
+
+def _first_problem(error: ValidationError) -> str:
+    """What is wrong first, and at which key; an unknown key may be the cause of the rest."""
+    problems = error.errors()
+    unknown = (problem for problem in problems if problem["type"] == "extra_forbidden")
+    first = next(unknown, problems[0])
+    place = [str(part) for part in first["loc"] if part not in _TAGS]
+    message = str(first["msg"]).removeprefix("Value error, ").rstrip(".")
+    if first["type"] == "extra_forbidden":
+        message = _unknown_key(place.pop())
+    elif not str(first["type"]).startswith(("value_error", "missing")):
+        message += f", got {brief(ValueError(repr(first['input'])))}"
+    end = "" if message.endswith("?") else "."
+    return ": ".join([*filter(None, [".".join(place)]), message]) + end
+
+
+_TAGS = {"steps", "cosine", "rmsprop", "adamw"}  # pydantic's names of alternatives
 
 
 def _unknown_key(key: str) -> str:
@@ -163,23 +180,6 @@ def _unknown_key(key: str) -> str:
     parts: list[type[BaseModel]] = [*Config.__subclasses__(), NetworkConfig, Augmentation]
     near = get_close_matches(key, [name for part in parts for name in part.model_fields], n=1)
     return f"unknown key {key!r}" + (f": did you mean {near[0]!r}?" if near else "")
-
-
-def _with_defaults(content: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The recipe with `stage_defaults` merged below each of its stages."""
-    plain = dict(content)
-    defaults, stages = plain.pop("stage_defaults", {}), plain.get("stages")
-    if not isinstance(defaults, Mapping):
-        raise InputError(f"{where}: stage_defaults must be a mapping of what stages share.")
-    if isinstance(stages, Mapping):
-        plain["stages"] = {
-            name: None if stage is None else merge(defaults, stage)
-            for name, stage in stages.items()
-        }
-    return plain
-
-
-_TAGS = {"steps", "cosine", "rmsprop", "adamw"}  # pydantic's names of alternatives
 
 
 def write_recipe(recipe: Recipe) -> str:
@@ -225,13 +225,14 @@ def changed_settings(old: Any, new: Any, place: str = "") -> list[tuple[str, Any
     return changes
 
 
-def _read_layers(path: Path, above: tuple[Path, ...]) -> Any:
-    if path.resolve() in above:
-        raise InputError(f"{path} extends itself: remove the circle.")
-    if len(above) >= MAX_LAYERS:
-        raise InputError(f"{path} is the {MAX_LAYERS + 1}th recipe in a row: extend fewer.")
+def _read_layers(path: Path, depth: int = 0) -> Any:
+    """The content of a file, on top of what it extends."""
+    if depth > MAX_LAYERS:
+        raise InputError(
+            f"{path} extends itself, or more than {MAX_LAYERS} recipes in a row: extend fewer."
+        )
     content = parse_yaml(read_text(path), str(path), "recipe")
     if not isinstance(content, dict) or "extends" not in content:
         return content
     base = path.parent / str(content.pop("extends"))
-    return merge(_read_layers(base, (*above, path.resolve())), content)
+    return merge(_read_layers(base, depth + 1), content)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from luvli.errors import InputError
 from luvli.files import folder_lock
-from luvli.training.checkpoint import list_checkpoints
 from luvli.training.distributed import RunOptions
 from luvli.training.recipe import Recipe
 from luvli.training.sources import SourceFaces
@@ -43,6 +41,11 @@ class TrainingRun:
         last = stage == list(self.recipe.stages)[-1]
         return self.out / (MODEL if last else f"{stage}.safetensors")
 
+    def path_before(self, stage: str) -> Path:
+        """The model file of the stage before."""
+        names = list(self.recipe.stages)
+        return self.model_path(names[names.index(stage) - 1])
+
 
 @dataclass
 class StepCounter:
@@ -59,11 +62,10 @@ class StepCounter:
 
 @contextmanager
 def run_folder(fabric: Any, out: Path) -> Iterator[None]:
-    """Hold the lock of a run's folder; a run that is refused before its first step leaves nothing.
+    """Hold the lock of a run's folder.
 
     The first process takes the lock, and all of them raise where another run holds it.
     """
-    was_empty = not out.exists() or (out.is_dir() and not any(out.iterdir()))
     with ExitStack() as stack:
         problem = None
         if fabric.is_global_zero:
@@ -74,11 +76,4 @@ def run_folder(fabric: Any, out: Path) -> Iterator[None]:
         problem = fabric.broadcast(problem)
         if problem is not None:
             raise InputError(problem)
-        try:
-            yield
-        except InputError:
-            begun = list_checkpoints(out / "checkpoints") or (out / METRICS).exists()
-            if fabric.is_global_zero and was_empty and not begun:
-                (out / "recipe.yaml").unlink(missing_ok=True)
-                shutil.rmtree(out / "tensorboard", ignore_errors=True)
-            raise
+        yield

@@ -11,15 +11,19 @@ from pathlib import Path
 from luvli.data.cache import cache_root
 from luvli.data.convert import change_markup
 from luvli.data.detector_boxes import with_detector_boxes
+from luvli.data.formats import read_pts
 from luvli.data.record import IMAGE_NAME, FaceRecord
 from luvli.data.sets import load_set
 from luvli.errors import InputError
 from luvli.files import PathLike, unreadable
 from luvli.image.detect import DetectorName
-from luvli.models import find_model, known_digests, model_names
+from luvli.models import find_model, known_digests
 from luvli.network.config import NetworkConfig
+from luvli.progress import track
+from luvli.synthetic import SyntheticFaces, TurnedFaces, synthesize
+from luvli.synthetic.photographs import write_faces
 from luvli.training.recipe import Recipe
-from luvli.training.recipe_data import Data, Source, stage_of
+from luvli.training.recipe_data import Data, Source, Synthetic
 
 
 @dataclass(frozen=True)
@@ -46,16 +50,14 @@ def model_file(name: PathLike) -> Path:
 
     It must be there. A version is that of one file: any other one is refused by its digest.
     """
-    path = Path(name)
+    if Path(name).is_file():
+        return Path(name)
     model, at, version = str(name).partition("@")
-    if at and not path.exists():
-        path = find_model(model, "torch")
+    if Path(name).suffix and not at:
+        raise unreadable(Path(name))
+    path = find_model(model, "torch")  # refuses an unknown name with those that there are
+    if at:
         check_version(model, version, path)
-        return path
-    if str(name) in model_names() or not (path.suffix or path.exists()):
-        return find_model(name, "torch")  # refuses an unknown name with those that there are
-    if not path.is_file():
-        raise unreadable(path)
     return path
 
 
@@ -80,27 +82,20 @@ def check_files(recipe: Recipe, resumed: bool = False) -> None:
     data = recipe.data
     models = [stage.teacher for stage in recipe.stages.values()]
     models += [] if resumed else [recipe.init]
-    models += [source.relabel for source in data.sources.values() if not stage_of(source.relabel)]
-    for model in models:
-        if model is not None:
-            model_file(model)
-    root = Path(data.root).expanduser()
-    for part in ("sources", "validation"):
-        for name, source in getattr(data, part).items():
+    models += [source.relabel for source in data.sources.values() if not source.labeller]
+    for model in filter(None, models):
+        model_file(model)
+    for part, sources in (("sources", data.sources), ("validation", data.validation)):
+        for name, source in sources.items():
             if source.synthetic is None:
                 source_folder(name, source, data, part)
                 continue
-            settings = source.synthetic
-            lent = {
-                *settings.photographs("textures"),
-                *settings.photographs("backgrounds"),
-                *settings.photographs("turned"),
-            }
-            paths = lent - set(data.sources) | {settings.head} - {"procedural"}
-            for path in sorted(paths):
-                if not (root / path).exists():
+            lent = set(source.synthetic.lenders()) - set(data.sources)
+            for path in sorted(lent | {source.synthetic.head} - {"procedural"}):
+                whole = Path(data.root).expanduser() / path
+                if not whole.exists():
                     raise InputError(
-                        f"{root / path} does not exist: data.{part}.{name}.synthetic is read from "
+                        f"{whole} does not exist: data.{part}.{name}.synthetic is read from "
                         "it; name the folder above it with --set data.root=FOLDER."
                     )
 
@@ -117,11 +112,15 @@ def load_source(
     With `network`, faces of another markup are converted to the network's, or refused.
     """
     if source.synthetic is not None:
-        from luvli.training.rendered_faces import rendered_faces
-
         records = rendered_faces(source.synthetic, data, workers)
     else:
-        records = _read_set(name, source, data)
+        folder = source_folder(name, source, data)
+        records = list(
+            load_set(
+                str(source.set), folder, source.split, subset=source.subset,
+                protocol=source.protocol, skip_bad=source.skip_bad,
+            )
+        )  # fmt: skip
     if network is not None:
         records = [_in_markup(record, network, name) for record in records]
     if source.offset != (0.0, 0.0):
@@ -134,42 +133,17 @@ def load_source(
         records = with_detector_boxes(records, cache, DETECTOR_NAMES[source.boxes], source.skip_bad)
     training, held_out = hold_out(records, source.hold_out, source.group)
     if not training:
-        raise _nothing_to_train_on(name, source, len(records))
+        key = f"data.sources.{name}.hold_out"
+        raise InputError(
+            f"data.sources.{name} has {len(records)} faces and none is left to train on ({key} is "
+            f"{source.hold_out}): add faces, or hold out fewer with --set {key}=0.1."
+        )
     if source.relabel is not None:
         from luvli.training.relabel import relabel
 
         training = relabel(training, source.relabel, source, data.cache)
     labelled = tuple(record for record in held_out if record.labelled.any())
     return SourceFaces(source, tuple(training), labelled)
-
-
-def _nothing_to_train_on(name: str, source: Source, faces: int) -> InputError:
-    key = f"data.sources.{name}.hold_out"
-    if not faces:
-        return InputError(f"data.sources.{name} has no faces to train on: check its folder.")
-    return InputError(
-        f"all {faces} faces of data.sources.{name} are held out ({key} is {source.hold_out}), none "
-        f"is left to train on: add faces, or hold out fewer with --set {key}=0.1."
-    )
-
-
-def _read_set(name: str, source: Source, data: Data) -> list[FaceRecord]:
-    folder = source_folder(name, source, data)
-    try:
-        faces = load_set(
-            str(source.set),
-            folder,
-            source.split,
-            subset=source.subset,
-            protocol=source.protocol,
-            skip_bad=source.skip_bad,
-        )
-    except InputError as error:
-        if data.root == Data().root:
-            hint = "data.root was not set: --set data.root=FOLDER names the folder of your faces."
-            raise InputError(f"{error} {hint}") from error
-        raise
-    return list(faces)
 
 
 def source_folder(name: str, source: Source, data: Data, part: str = "sources") -> Path:
@@ -190,19 +164,18 @@ def source_folder(name: str, source: Source, data: Data, part: str = "sources") 
 
 def _in_markup(record: FaceRecord, network: NetworkConfig, name: str) -> FaceRecord:
     """The label in the network's markup."""
+    count, advice = len(record.points), f"--set network.landmarks={len(record.points)}."
     if record.markup != network.markup:
         try:
             record = change_markup(record, network.markup)
         except InputError as error:
             raise InputError(
-                f"data.sources.{name} has the markup {record.markup} with {len(record.points)} "
-                f"points, the network {network.markup}: --set network.markup={record.markup} "
-                f"--set network.landmarks={len(record.points)}."
+                f"data.sources.{name} has the markup {record.markup} with {count} points, the "
+                f"network {network.markup}: --set network.markup={record.markup} {advice}"
             ) from error
     if len(record.points) != network.landmarks:
         raise InputError(
-            f"data.sources.{name} has {len(record.points)} points, the network "
-            f"{network.landmarks}: --set network.landmarks={len(record.points)}."
+            f"data.sources.{name} has {count} points, the network {network.landmarks}: {advice}"
         )
     return record
 
@@ -246,3 +219,74 @@ def group_of(record: FaceRecord, group: str) -> str:
 def name_hash(name: str) -> str:
     """SHA-256 in hexadecimal: an order of names that no one chose."""
     return hashlib.sha256(name.encode()).hexdigest()
+
+
+def rendered_faces(settings: Synthetic, data: Data, workers: int = 1) -> list[FaceRecord]:
+    """The faces of these settings, drawn now, by so many processes, where they are missing.
+
+    An interrupted drawing goes on where it stopped; a larger number of faces adds to those
+    that are there. Skins and backgrounds may come from other sources of `data`.
+    """
+    store = Path(data.cache or cache_root())
+    photographs = {
+        kind: _photographs(settings.lenders(kind), data, kind != "backgrounds", store)
+        for kind in ("textures", "backgrounds", "turned")
+    }
+    settings = settings.model_copy(update=photographs)
+    text = settings.model_dump_json(exclude={"faces"}, exclude_defaults=True)
+    folder = store / f"rendered-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    faces = synthetic_faces(settings, Path(data.root).expanduser())
+    synthesize(folder, faces, workers=workers, track=track)
+    return [_record(folder, f"{index:06d}") for index in range(settings.faces)]
+
+
+def _photographs(names: Sequence[str], data: Data, labelled: bool, store: Path) -> str | None:
+    """One file that names the training faces of these sources, never held-out ones; or the one
+    folder as it is.
+
+    `labelled`: with the labels of a source's model, where it has one. Skins need them, backgrounds
+    only need to know where the face is.
+    """
+    sources = {name: part for name, part in data.sources.items() if part.synthetic is None}
+    if not names or (len(names) == 1 and names[0] not in sources):
+        return names[0] if names else None
+    faces: list[FaceRecord] = []
+    for name in names:
+        if name not in sources:
+            raise InputError(
+                f"textures, backgrounds and turned name {name!r}, which is no source: "
+                f"choose from {', '.join(sources)}, or give one folder alone."
+            )
+        changes = {} if labelled else {"relabel": None}
+        faces += load_source(name, sources[name].model_copy(update=changes), data).train
+    return write_faces(faces, store)
+
+
+def _record(folder: Path, name: str) -> FaceRecord:
+    points, visibility = read_pts(folder / f"{name}.pts", points=68)
+    image = folder / f"{name}.jpg"
+    return FaceRecord(points, visibility, image, dataset="synthetic", face_id=name)
+
+
+def synthetic_faces(settings: Synthetic, root: Path) -> SyntheticFaces | TurnedFaces:
+    """The renderer with these settings; paths start from `root`, and are whole ones: the folder of
+    the faces keeps them, and is read from anywhere."""
+    root = root.resolve()
+
+    def below(names: Sequence[str]) -> str | None:
+        return str(root / names[0]) if names else None
+
+    photographs = below(settings.lenders("turned"))
+    if photographs is not None:
+        return TurnedFaces(str(root / settings.head), photographs, settings.faces, settings.seed)
+    return SyntheticFaces(
+        head="procedural" if settings.head == "procedural" else str(root / settings.head),
+        count=settings.faces,
+        size=settings.size,
+        seed=settings.seed,
+        jaw=settings.jaw,
+        pose=settings.pose,  # type: ignore[arg-type]
+        textures=below(settings.lenders("textures")),
+        backgrounds=below(settings.lenders("backgrounds")),
+        closed_eyes=settings.closed_eyes,
+    )

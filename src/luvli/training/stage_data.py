@@ -14,7 +14,6 @@ from luvli.progress import track
 from luvli.training.batch import TrainingFaces
 from luvli.training.order import StageOrder, faces_per_epoch
 from luvli.training.recipe import Recipe, Stage
-from luvli.training.recipe_data import Data, stage_of
 from luvli.training.relabel import relabel, teacher_labels
 from luvli.training.run import TrainingRun
 from luvli.training.sources import SourceFaces, load_source, name_hash
@@ -36,33 +35,26 @@ def load_faces(run: TrainingRun, stage: str) -> None:
     wear the skin of such faces.
     """
     recipe = run.recipe
-    data = _with_stage_models(run)
+    sources = {
+        name: source.model_copy(update={"relabel": str(run.model_path(source.labeller))})
+        if source.labeller
+        else source
+        for name, source in recipe.data.sources.items()
+    }
+    data = recipe.data.model_copy(update={"sources": sources})
     for name in recipe.sources_of(recipe.stages[stage]):
         if name in run.faces:
             continue
-        source = data.sources[name]
         with run.fabric.rank_zero_first(local=True):
-            part = load_source(name, source, data, recipe.network, workers=run.options.threads)
+            part = load_source(name, sources[name], data, recipe.network, run.options.threads)
         run.faces[name] = part
         away = f", {len(part.held_out)} held out" if part.held_out else ""
         run.log.say(f"{name}: {len(part.train)} faces to learn from{away}")
         if len(part.held_out) > len(part.train):
-            key = f"data.sources.{name}.hold_out"
             run.log.say(
-                f"{name}: more faces are held out than are left to learn from; --set {key}=0.1 "
-                "holds out a tenth"
+                f"{name}: more faces are held out than are left to learn from; "
+                f"--set data.sources.{name}.hold_out=0.1 holds out a tenth"
             )
-
-
-def _with_stage_models(run: TrainingRun) -> Data:
-    """The recipe's data, with the model file of the stage in place of `stage:NAME`."""
-    sources = dict(run.recipe.data.sources)
-    for name, source in sources.items():
-        stage = stage_of(source.relabel)
-        if stage is not None:
-            model = str(run.model_path(stage))
-            sources[name] = source.model_copy(update={"relabel": model})
-    return run.recipe.data.model_copy(update={"sources": sources})
 
 
 def stage_data(run: TrainingRun, name: str, start: int) -> StageData:
@@ -97,13 +89,10 @@ def stage_data(run: TrainingRun, name: str, start: int) -> StageData:
 
 def _labelled_faces(run: TrainingRun, name: str) -> dict[str, SourceFaces]:
     """The sources' faces; where the stage says so, labelled by the stage before."""
-    stage, faces = run.recipe.stages[name], dict(run.faces)
-    names = list(run.recipe.stages)
-    for source in stage.relabel:
-        part = faces[source]
-        model = run.model_path(names[names.index(name) - 1])
-        cache, jitter = run.recipe.data.cache, stage.relabel_jitter
-        labelled = relabel(part.train, model, part.source, cache, jitter)
+    faces = dict(run.faces)
+    for source in run.recipe.stages[name].relabel:
+        part, model = faces[source], run.path_before(name)
+        labelled = relabel(part.train, model, part.source, run.recipe.data.cache)
         faces[source] = replace(part, train=tuple(labelled))
         run.log.say(f"{source}: {len(labelled)} faces labelled by {model}")
     return faces
@@ -130,12 +119,15 @@ def training_faces(
     teachers: Mapping[str, Mapping[str, FaceLandmarks]] | None = None,
 ) -> TrainingFaces:
     """The augmented crops of one stage; `teachers`: predictions for each source, by face id."""
-    names = recipe.sources_of(stage)
-    size = recipe.stage_network(stage).input_size
+    names, size = recipe.sources_of(stage), recipe.stage_network(stage).input_size
     crops = [
-        _crops(recipe, faces[name], size, stage.augmentation, _source_seed(recipe.seed, name))
+        # every source has random streams of its own, whatever its place in a mixture
+        _crops(
+            recipe, faces[name], size, stage.augmentation,
+            (recipe.seed + int(name_hash(name)[:7], 16)) % 2**31,
+        )
         for name in names
-    ]
+    ]  # fmt: skip
     labels = [teachers[name] for name in names] if teachers else None
     return TrainingFaces(crops, [faces[name].source for name in names], labels)
 
@@ -169,11 +161,6 @@ def _crops(
         skip_bad=part.source.skip_bad,
         track=_with_progress,
     )
-
-
-def _source_seed(seed: int, name: str) -> int:
-    """Every source has random streams of its own, whatever its place in a mixture."""
-    return (seed + int(name_hash(name)[:7], 16)) % 2**31
 
 
 def _with_progress(items: Iterable[Any]) -> Iterable[Any]:

@@ -1,22 +1,27 @@
-"""The model file of a stage: its weights, and what was learnt."""
+"""The model file of a stage: its weights, what was learnt, and at last the failure head."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
 
 from torch import Tensor
 
 from luvli import __version__
+from luvli.calibration.failure_head import fit_failure_head
+from luvli.calibration.model_file import ModelFile
+from luvli.calibration.sampling import evenly
 from luvli.data.boxes import get_enlargement
-from luvli.errors import InputError
 from luvli.network import NetworkConfig, build, load_model, save_model
-from luvli.network.model_info import ModelInfo
+from luvli.progress import track
 from luvli.training.batch import TrainingFaces, has_covered_landmarks, has_hidden_landmarks
 from luvli.training.losses import LOSSES
 from luvli.training.recipe import Stage, TrainedHead
 from luvli.training.run import TrainingRun
 from luvli.training.sources import model_detector, model_file
+
+FAILURE_FACES = 8000
+"""training faces that are predicted where a failure stage does not say how many (`epoch_faces`)"""
 
 
 def write_stage_model(
@@ -26,10 +31,7 @@ def write_stage_model(
     recipe = run.recipe
     network = build(trained_config(run, name, faces))
     network.load_state_dict(weights)
-    # where locations and covariances stay what they were, so does their calibration
-    before = starting_model(run, name)[1] if keeps(recipe.stages[name], "cholesky") else {}
     info = {
-        **before,
         "name": recipe.name,
         "stage": name,
         "steps": steps,
@@ -50,48 +52,51 @@ def trained_config(run: TrainingRun, name: str, faces: TrainingFaces) -> Network
     stage = run.recipe.stages[name]
     loss = LOSSES[stage.loss]
     visible = loss.trains_visibility and stage.use_visibility and has_hidden_landmarks(faces)
+    covered = stage.occlusion_weight > 0 and has_covered_landmarks(faces)
     heads: dict[TrainedHead, tuple[str, bool]] = {
         "cholesky": ("covariance_trained", loss.trains_covariance),
         "visibility": ("visibility_trained", visible),
-        "occlusion": (
-            "occlusion_trained",
-            stage.occlusion_weight > 0 and has_covered_landmarks(faces),
-        ),
+        "occlusion": ("occlusion_trained", covered),
     }
     flags = {
-        flag: getattr(starting_model(run, name)[0], flag) if keeps(stage, head) else trained
+        flag: _flag_before(run, name, flag) if keeps(stage, head) else trained
         for head, (flag, trained) in heads.items()
     }
     return run.recipe.stage_network(stage).model_copy(update=flags)
 
 
-def starting_model(run: TrainingRun, name: str) -> tuple[NetworkConfig, dict[str, Any]]:
-    """Configuration and info of the file with the weights that the stage began with."""
-    names = list(run.recipe.stages)
-    place = names.index(name)
-    if place == 0 and run.recipe.init is None:
-        raise InputError(f"stage {name} begins with fresh weights: set init to a model file.")
-    path = run.model_path(names[place - 1]) if place else model_file(str(run.recipe.init))
-    network, info = load_model(path)
-    return network.config, info
-
-
-def check_start(run: TrainingRun, name: str) -> None:
-    """Refuse to add to a finished network that looks at other crops."""
-    recipe = run.recipe
-    if keeps(recipe.stages[name], "cholesky"):
-        config, info = starting_model(run, name)
-        known = ModelInfo.from_training(name, config, info)
-        ours = get_enlargement(recipe.data.enlarge)
-        if known.enlarge != ours or known.config.input_size != recipe.network.input_size:
-            raise InputError(
-                f"the network that stages.{name} adds to looks at crops of {config.input_size} "
-                f"pixels, {known.enlarge:g} times the box, the recipe at others: set "
-                "network.input_size and data.enlarge to its own."
-            )
+def _flag_before(run: TrainingRun, name: str, flag: str) -> bool:
+    """Whether an output was trained in the weights that a stage with `train_only` begins with."""
+    first = name == next(iter(run.recipe.stages))
+    path = model_file(str(run.recipe.init)) if first else run.path_before(name)
+    return bool(getattr(load_model(path)[0].config, flag))
 
 
 def keeps(stage: Stage, head: TrainedHead) -> bool:
     """Whether the stage leaves the outputs of a head as they were."""
     only = stage.train_only
     return bool(only) and "trunk" not in only and head not in only
+
+
+def train_failure_head(run: TrainingRun, name: str) -> None:
+    """A stage with `loss: failure`: the model of the stage before with a failure head.
+
+    Training faces are predicted as they are and corrupted, and two layers on the bottlenecks learn
+    which alignments failed (`luvli.calibration.failure_head`). The rest of the network stays as it
+    is. The stage has no steps and no checkpoints: a run that was stopped in it begins it anew.
+    """
+    if not run.fabric.is_global_zero:
+        return
+    recipe, stage = run.recipe, run.recipe.stages[name]
+    records = [record for part in recipe.sources_of(stage) for record in run.faces[part].train]
+    labelled = [record for record in records if record.labelled.any()]
+    trained = fit_failure_head(
+        ModelFile.read(run.path_before(name)),
+        evenly(labelled, stage.epoch_faces or FAILURE_FACES),
+        seed=recipe.seed,
+        progress=lambda items: track(items, f"stage {name}", unit="faces"),
+    )
+    path = run.model_path(name)
+    replace(trained, notes=trained.notes | {"stage": name}).write(path)
+    without = "" if trained.info.config.failure_head else ": too few alignments failed"
+    run.log.say(f"stage {name} is finished{without}: {path}")

@@ -8,41 +8,38 @@ from math import isfinite
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from luvli.arrays import Floats
 from luvli.data.dataset import CropDataset
 from luvli.data.record import Visibility
 from luvli.drawing.faces import draw_faces
 from luvli.drawing.sheet import contact_sheet
-from luvli.evaluation.accuracy import average_errors, landmark_errors, mean_nme, nme
+from luvli.evaluation.accuracy import mean_nme, nme
+from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.uncertainty import negative_log_likelihood, spread_root
 from luvli.evaluation.visibility import auroc, is_called_visible, labelled
 from luvli.faces import Faces
 from luvli.image import affine as affines
 from luvli.image.read import ImageArray
-from luvli.markup import get_markup, is_markup
 from luvli.network.backend import Backend, Windows
 
-TILE = 192
-COLUMNS = 6
-FACES = 12
-"""tiles of the validation sheet: side in pixels, how many in a row, how many in all"""
+TILE, COLUMNS, TILES = 192, 6, 12
+"""the validation sheet: side of a tile in pixels, how many in a row, how many in all"""
 
 
 class LabelledCrops(NamedTuple):
-    """Predictions and labels of n faces, in crop pixels."""
+    """n crops, and the predictions and labels in them."""
 
-    faces: Faces
-    truth: Floats
-    """(n, k, 2), NaN where there is no location"""
-    classes: NDArray[np.int8]
-    """(n, k) `Visibility`"""
+    labelled: LabelledFaces
+    """in crop pixels"""
     images: list[ImageArray]
     affines: Floats
     """(n, 2, 3) from image to crop pixels"""
-    in_image: Faces
-    """the predictions in image pixels"""
+
+    @property
+    def in_image(self) -> Faces:
+        """The predictions in image pixels."""
+        return self.labelled.faces.transform(affines.invert(self.affines))
 
 
 def predict_dataset(model: Backend, crops: CropDataset, batch_size: int = 32) -> LabelledCrops:
@@ -53,18 +50,13 @@ def predict_dataset(model: Backend, crops: CropDataset, batch_size: int = 32) ->
     windows = replace(Windows.of_crops(len(images), model.info), affines=to_crop)
     parts = [slice(i, i + batch_size) for i in range(0, len(images), batch_size)]
     faces = Faces.concatenate([model(np.stack(images[part]), windows[part]) for part in parts])
-    return LabelledCrops(
-        faces,
-        np.stack([sample["points"] for sample in samples]).astype(np.float64),
-        np.stack([sample["visibility"] for sample in samples]),
-        images,
-        to_crop,
-        faces.transform(affines.invert(to_crop)),
-    )
+    points = np.stack([sample["points"] for sample in samples]).astype(np.float64)
+    classes = np.stack([sample["visibility"] for sample in samples])
+    return LabelledCrops(LabelledFaces(faces, points, classes), images, to_crop)
 
 
 def validation_metrics(
-    crops: LabelledCrops, with_likelihood: bool, mean_shape: float | None = None
+    labelled_faces: LabelledFaces, with_likelihood: bool, mean_shape: float | None = None
 ) -> dict[str, float]:
     """Compare predictions with labels; lengths in percent of the named normaliser.
 
@@ -83,34 +75,33 @@ def validation_metrics(
     """
     from scipy.stats import spearmanr
 
-    faces, truth, visible = crops.faces, crops.truth, crops.classes > 0
-    markup, kinds = faces.markup, ["box"]
-    if is_markup(markup) and get_markup(markup).size == truth.shape[1]:
-        kinds.append("interocular")
+    faces, visible = labelled_faces.faces, labelled_faces.visible
+    truth, classes = labelled_faces.labels, labelled_faces.label_visibility
+    markup = labelled_faces.markup
+    has_eyes = markup is not None and markup.size == labelled_faces.landmarks
     metrics: dict[str, float | None] = {}
-    for kind in kinds:
-        errors = landmark_errors(faces.points, truth, kind, visible, markup=markup)
-        metrics[f"nme_{kind}"] = mean_nme(average_errors(errors))
-        metrics[f"nme_vis_{kind}"] = mean_nme(average_errors(errors, "visible"))
+    for kind in ("box", "interocular") if has_eyes else ("box",):
+        metrics[f"nme_{kind}"] = mean_nme(labelled_faces.nme(kind))
+        metrics[f"nme_vis_{kind}"] = mean_nme(labelled_faces.nme(kind, "visible"))
     metrics["mean_shape_nme_vis_box"] = mean_shape
     if with_likelihood:
-        density = faces.likelihood
-        nll = negative_log_likelihood(faces.points, faces.covariance, truth, density, visible)
+        nll = negative_log_likelihood(
+            faces.points, faces.covariance, truth, faces.likelihood, visible
+        )
         metrics["nll"] = float(np.nanmean(nll))
-        distances = landmark_errors(faces.points, truth, "box", visible)
-        known = np.isfinite(distances)
-        spread = spread_root(faces.covariance)
-        metrics["error_correlation"] = float(spearmanr(spread[known], distances[known]).statistic)
-        probability, visible_labels = labelled(faces.visibility, crops.classes)
-        if visible_labels.any() and not visible_labels.all():
+        errors = labelled_faces.landmark_errors("box")
+        known = np.isfinite(errors)
+        ranks = spearmanr(spread_root(faces.covariance)[known], errors[known])
+        metrics["error_correlation"] = float(ranks.statistic)
+        probability, seen = labelled(faces.visibility, classes)
+        if seen.any() and not seen.all():
             called = is_called_visible(probability)
-            metrics["visibility_accuracy"] = float((called == visible_labels).mean())
-            share = visible_labels.mean()
-            metrics["visibility_base_rate"] = float(max(share, 1 - share))
-            metrics["hidden_found"] = float((~called[~visible_labels]).mean())
-            metrics["visible_found"] = float(called[visible_labels].mean())
-    covered = crops.classes == Visibility.EXTERNALLY_OCCLUDED
-    if faces.occlusion_trained and covered.any() and (crops.classes == Visibility.UNOCCLUDED).any():
+            metrics["visibility_accuracy"] = float((called == seen).mean())
+            metrics["visibility_base_rate"] = float(max(seen.mean(), 1 - seen.mean()))
+            metrics["hidden_found"] = float((~called[~seen]).mean())
+            metrics["visible_found"] = float(called[seen].mean())
+    covered = classes == Visibility.EXTERNALLY_OCCLUDED
+    if faces.occlusion_trained and covered.any() and (classes == Visibility.UNOCCLUDED).any():
         metrics["occlusion_auroc"] = auroc(faces.occlusion[visible], covered[visible])
     return {name: value for name, value in metrics.items() if value is not None and isfinite(value)}
 
@@ -127,7 +118,7 @@ def mean_shape_nme(train: Sequence[CropDataset], watched: CropDataset) -> float:
 
 
 def validation_sheet(
-    sets: Sequence[LabelledCrops], visibility_trained: bool, faces: int = FACES
+    sets: Sequence[LabelledCrops], visibility_trained: bool, tiles: int = TILES
 ) -> ImageArray:
     """The first faces of each set in equal parts, `COLUMNS` in a row.
 
@@ -135,14 +126,14 @@ def validation_sheet(
     """
     import cv2
 
-    each = max(1, faces // len(sets))
-    tiles = []
+    each = max(1, tiles // len(sets))
+    drawn = []
     for crops in sets:
         scale = TILE / crops.images[0].shape[0]
         shift = scale / 2 - 0.5  # pixel centres: (x + 1/2) * scale - 1/2
-        shown = replace(crops.faces[:each], visibility_trained=visibility_trained)
+        shown = replace(crops.labelled.faces[:each], visibility_trained=visibility_trained)
         moved = shown.transform([[scale, 0, shift], [0, scale, shift]])
-        for face, image, truth in zip(moved, crops.images, crops.truth, strict=False):
+        for face, image, truth in zip(moved, crops.images, crops.labelled.labels, strict=False):
             tile = np.asarray(cv2.resize(image, (TILE, TILE)), np.uint8)
-            tiles.append(draw_faces(tile, [face], truth=truth * scale + shift))
-    return contact_sheet(tiles, COLUMNS, background=(0, 0, 0))
+            drawn.append(draw_faces(tile, [face], truth=truth * scale + shift))
+    return contact_sheet(drawn, COLUMNS, background=(0, 0, 0))
