@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from luvli.arrays import Floats
+from luvli.arrays import Bools, Floats
 from luvli.errors import InputError, check_range
 from luvli.likelihood import family
+from luvli.likelihood.covariance import spread
 from luvli.markup import get_markup, is_markup
+from luvli.markup.parts import landmark_names
+
+if TYPE_CHECKING:
+    from luvli.image.read import ImageArray
+    from luvli.image.source import AnyImage
 
 
 @dataclass(frozen=True)
@@ -83,6 +89,52 @@ SETTINGS = (
     "markup", "likelihood", "visibility_trained", "covariance_trained", "occlusion_trained",
 )  # fmt: skip
 """what all faces of a `Faces` have in common"""
+
+
+class LandmarkMethods:
+    """What one face with (k, ...) arrays and n faces with (n, k, ...) arrays have in common."""
+
+    points: Floats
+    covariance: Floats
+    visibility: Floats
+    occlusion: Floats
+    markup: str
+    image_size: Any
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """(k) what the landmarks are called, for instance "left eye outer corner"."""
+        return landmark_names(self.markup, self.points.shape[-2])
+
+    def visible(self, threshold: float = 0.5) -> Bools:
+        """(..., k) whether each landmark is visible with a probability above `threshold`."""
+        return self.visibility > threshold
+
+    def occluded(self, threshold: float = 0.5) -> Bools:
+        """(..., k) whether something covers each landmark with a probability above `threshold`;
+        nowhere, where the model does not estimate it."""
+        return self.occlusion > threshold
+
+    @property
+    def in_image(self) -> Bools | None:
+        """(..., k) whether each landmark lies inside its image; None where the size of the image is
+        not known."""
+        if self.image_size is None:
+            return None
+        size = np.asarray(self.image_size)[..., None, :]
+        return np.asarray(((self.points >= -0.5) & (self.points < size - 0.5)).all(axis=-1))
+
+    @property
+    def uncertainty(self) -> Floats:
+        """(..., k) standard deviation of each landmark in pixels: |Sigma|^(1/4), the geometric mean
+        of the half-axes of its ellipse at Mahalanobis distance 1."""
+        return np.asarray(spread(self.covariance), dtype=np.float64)
+
+    def draw(self, image: AnyImage, **options: Any) -> ImageArray:
+        """The landmarks on a copy of their image: `luvli.draw(image, faces, ...)`."""
+        from luvli.drawing.faces import draw
+
+        return draw(image, self, **options)  # type: ignore[arg-type]
 
 
 def read_only(name: str, values: ArrayLike, kind: Any = float) -> Any:

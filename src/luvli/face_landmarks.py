@@ -14,19 +14,25 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from luvli.arrays import Floats
 from luvli.errors import InputError, check_range
-from luvli.face_fields import FIELDS, SETTINGS, check_numbers, landmark_count, read_only
+from luvli.face_fields import (
+    FIELDS,
+    SETTINGS,
+    LandmarkMethods,
+    check_numbers,
+    landmark_count,
+    read_only,
+)
 from luvli.image import affine as affines
 from luvli.image.align import Template, align_affine
 from luvli.image.box import Box
 from luvli.likelihood import family
-from luvli.likelihood.covariance import spread
 from luvli.likelihood.ellipses import Ellipses, RegionRadii
 from luvli.markup import get_markup
-from luvli.markup.parts import Which, landmark_names, whole_markup
+from luvli.markup.parts import Which, whole_markup
 from luvli.measures.head_pose import HeadPose
 from luvli.measures.measure import Measures
 
@@ -54,7 +60,7 @@ def confidence_text(confidence: float | None) -> str:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FaceLandmarks:
+class FaceLandmarks(LandmarkMethods):
     """Where the k landmarks of one face are, how sure that is, and whether they can be seen.
 
     >>> face = FaceLandmarks(
@@ -182,30 +188,10 @@ class FaceLandmarks:
 
     # -- landmarks ---------------------------------------------------------------------------
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What the landmarks are called, for instance "left eye outer corner"."""
-        return landmark_names(self.markup, len(self))
-
     def __getitem__(self, which: Which) -> FaceLandmarks:
         """Some of the landmarks, as a face of their own: `face["left_eye"]`, `face[36:42]`,
         `face[["left_eye", "chin"]]`, `face[face.visible()]`; left and right are the person's."""
         return self._as_faces.part(which)[0]
-
-    def visible(self, threshold: float = 0.5) -> NDArray[np.bool_]:
-        """(k,) whether each landmark is visible with a probability above `threshold`."""
-        return self.visibility > threshold
-
-    def occluded(self, threshold: float = 0.5) -> NDArray[np.bool_]:
-        """(k,) whether something covers each landmark with a probability above `threshold`;
-        nowhere, where the model does not estimate it."""
-        return self.occlusion > threshold
-
-    @property
-    def in_image(self) -> NDArray[np.bool_] | None:
-        """(k,) whether each landmark lies inside the image; None where its size is not known."""
-        inside = self._as_faces.in_image
-        return None if inside is None else inside[0]
 
     @property
     def doubtful(self) -> bool:
@@ -213,12 +199,6 @@ class FaceLandmarks:
         if self.accepted is not None:
             return not self.accepted
         return self.confidence is not None and self.confidence < 0.5
-
-    @property
-    def uncertainty(self) -> Floats:
-        """(k,) standard deviation of each landmark in pixels: |Sigma|^(1/4), the geometric mean
-        of the half-axes of its ellipse at Mahalanobis distance 1."""
-        return np.asarray(spread(self.covariance), dtype=np.float64)
 
     def least_sure(self, count: int = 5) -> list[tuple[str, float]]:
         """Names and uncertainties, in pixels, of the least sure landmarks, the worst first."""
@@ -345,12 +325,6 @@ class FaceLandmarks:
 
         pixels = image_pixels(image, color)
         return warp_affine(pixels, self.align_affine(size, template), size)
-
-    def draw(self, image: AnyImage, **options: Any) -> ImageArray:
-        """The face on a copy of its image: `luvli.draw(image, [face], ...)`."""
-        from luvli.drawing.faces import draw
-
-        return draw(image, [self], **options)
 
     # -- tables and files --------------------------------------------------------------------
 

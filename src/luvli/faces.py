@@ -10,24 +10,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from luvli.arrays import Bools, Floats
 from luvli.errors import InputError, require
-from luvli.face_fields import FIELDS, LANDMARK_FIELDS, SETTINGS, check_numbers, landmark_count
+from luvli.face_fields import (
+    FIELDS,
+    LANDMARK_FIELDS,
+    SETTINGS,
+    LandmarkMethods,
+    check_numbers,
+    landmark_count,
+)
 from luvli.face_landmarks import FaceLandmarks, confidence_text
 from luvli.image import affine as affines
-from luvli.likelihood.covariance import spread
 from luvli.likelihood.ellipses import Ellipses, RegionRadii
 from luvli.markup import get_markup, is_markup
 from luvli.markup.parts import (
     Which,
     chosen_places,
     is_names,
-    landmark_names,
     landmark_numbers,
     select,
 )
@@ -35,15 +40,11 @@ from luvli.measures.correlation import ErrorModel
 from luvli.measures.head_pose import HeadPose, head_pose
 from luvli.measures.measure import Measures
 
-if TYPE_CHECKING:
-    from luvli.image.read import ImageArray
-    from luvli.image.source import AnyImage
-
 __all__ = ["Ellipses", "FaceLandmarks", "Faces", "RegionRadii"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Faces:
+class Faces(LandmarkMethods):
     """n faces with k landmarks each. Iterates and has a length like a list of `FaceLandmarks`.
 
     >>> faces = Faces.empty("ibug68")
@@ -204,33 +205,6 @@ class Faces:
     # -- what they say -----------------------------------------------------------------------
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """(k) what the landmarks are called."""
-        return landmark_names(self.markup, self.points.shape[1])
-
-    def visible(self, threshold: float = 0.5) -> Bools:
-        """(n, k) whether each landmark is visible with a probability above `threshold`."""
-        return self.visibility > threshold
-
-    @property
-    def in_image(self) -> Bools | None:
-        """(n, k) whether each landmark lies inside its image; None where the size of the image is
-        not known."""
-        if self.image_size is None:
-            return None
-        low = self.points >= -0.5
-        return np.asarray((low & (self.points < self.image_size[:, None] - 0.5)).all(axis=2))
-
-    def occluded(self, threshold: float = 0.5) -> Bools:
-        """(n, k) whether something covers each landmark, with a probability above `threshold`."""
-        return self.occlusion > threshold
-
-    @property
-    def uncertainty(self) -> Floats:
-        """(n, k) standard deviation of each landmark in pixels, |Sigma|^(1/4)."""
-        return np.asarray(spread(self.covariance), dtype=np.float64)
-
-    @property
     def errors(self) -> ErrorModel:
         """How the landmarks may be off, all of a face together."""
         return ErrorModel.of(self.covariance, self.error_factors, self.roll)
@@ -289,12 +263,6 @@ class Faces:
             boxes=affines.box_around(matrix, self.boxes),
             image_size=None,
         )
-
-    def draw(self, image: AnyImage, **options: Any) -> ImageArray:
-        """The faces on a copy of their image: `luvli.draw(image, faces, ...)`."""
-        from luvli.drawing.faces import draw
-
-        return draw(image, self, **options)
 
     # -- tables and files --------------------------------------------------------------------
 

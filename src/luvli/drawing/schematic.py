@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import numpy as np
-from numpy.typing import NDArray
 
+from luvli.arrays import Floats
 from luvli.image.read import ImageArray
 from luvli.markup import Markup
 
@@ -31,60 +31,32 @@ def draw_schematic(
     import cv2
 
     image = np.full((size, size, 3), 255, np.uint8)
-    places = _fit(markup.schematic, size)
     unit = size / 1200
     thick = max(1, round(2 * unit))
+    low, high = markup.schematic.min(axis=0), markup.schematic.max(axis=0)
+    places = (markup.schematic - (low + high) / 2) * (0.88 * size / (high - low).max()) + size / 2
+    fixed = np.rint(places * 2**_SHIFT).astype(int).tolist()
     for a, b in markup.edges:
-        cv2.line(image, _at(places[a]), _at(places[b]), _LINE, thick, cv2.LINE_AA, _SHIFT)
-    for j, place in enumerate(places):
-        if j in hidden:
-            radius = round(max(3.0, 13 * unit) * 2**_SHIFT)
-            cv2.circle(image, _at(place), radius, (0, 0, 0), -1, cv2.LINE_AA, _SHIFT)
-        elif numbers:
-            radius = round(max(1.5, 5 * unit) * 2**_SHIFT)
-            cv2.circle(image, _at(place), radius, _DOT, -1, cv2.LINE_AA, _SHIFT)
+        cv2.line(image, fixed[a], fixed[b], _LINE, thick, cv2.LINE_AA, _SHIFT)
+    for j, place in enumerate(fixed):
+        if j in hidden or numbers:
+            radius = max(3.0, 13 * unit) if j in hidden else max(1.5, 5 * unit)
+            colour = (0, 0, 0) if j in hidden else _DOT
+            cv2.circle(image, place, round(radius * 2**_SHIFT), colour, -1, cv2.LINE_AA, _SHIFT)
     if numbers:
-        for j, (x, y) in enumerate(_label_places(places, unit)):
-            text = str(j)
-            scale = 0.55 * unit
-            (width, height), _ = cv2.getTextSize(text, cv2.FONT_HERSHEY_SIMPLEX, scale, thick)
+        font, scale, weight = cv2.FONT_HERSHEY_SIMPLEX, 0.55 * unit, max(1, round(unit))
+        for j, (x, y) in enumerate(_beside(places, 22 * unit)):
+            (width, height), _ = cv2.getTextSize(str(j), font, scale, thick)
             corner = round(x - width / 2), round(y + height / 2)
-            cv2.putText(
-                image,
-                text,
-                corner,
-                cv2.FONT_HERSHEY_SIMPLEX,
-                scale,
-                _TEXT,
-                max(1, round(unit)),
-                cv2.LINE_AA,
-            )
+            cv2.putText(image, str(j), corner, font, scale, _TEXT, weight, cv2.LINE_AA)
     return image
 
 
-def _fit(schematic: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    """The drawing scaled to fill the square but for a margin."""
-    low, high = schematic.min(axis=0), schematic.max(axis=0)
-    scale = 0.88 * size / (high - low).max()
-    fitted: NDArray[np.float64] = (schematic - (low + high) / 2) * scale + size / 2
-    return fitted
-
-
-def _label_places(places: NDArray[np.float64], unit: float) -> NDArray[np.float64]:
-    """Where the numbers go: each pushed away from its nearest neighbours.
-
-    A label leaves its dot along the direction in which the other dots are fewest, so
-    numbers on an outline stand outside it and do not run into each other.
-    """
+def _beside(places: Floats, distance: float) -> Floats:
+    """(k, 2) where the numbers go: each leaves its dot along the direction in which the other dots
+    are fewest, so numbers on an outline stand outside it and do not run into each other."""
     apart = places[:, None] - places[None]
-    distance = np.linalg.norm(apart, axis=2) + 1e-9
-    push = (apart / distance[..., None] ** 3).sum(axis=1)
+    push = (apart / (np.linalg.norm(apart, axis=2, keepdims=True) + 1e-9) ** 3).sum(axis=1)
     push += 1e-7 * (places - places.mean(axis=0))
-    push /= np.linalg.norm(push, axis=1, keepdims=True) + 1e-12
-    moved: NDArray[np.float64] = places + push * 22 * unit
-    return moved
-
-
-def _at(place: NDArray[np.float64]) -> tuple[int, int]:
-    x, y = np.rint(place * 2**_SHIFT).astype(int)
-    return int(x), int(y)
+    length = np.linalg.norm(push, axis=1, keepdims=True) + 1e-12
+    return np.asarray(places + distance * push / length)
