@@ -7,7 +7,6 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 import luvli
@@ -53,13 +52,6 @@ def test_hooks_before_a_commit_are_those_of_lint() -> None:
     hooks = {hook["id"]: hook for hook in _yaml(".pre-commit-config.yaml")["repos"][0]["hooks"]}
     programs = [hook["entry"].split()[0] for hook in hooks.values()]
     assert programs == [command.split()[0] for command in _recipe("lint")]
-
-
-@pytest.mark.parametrize("form", ["bug", "idea"])
-def test_issue_forms_ask_something(form: str) -> None:
-    fields = _yaml(f".github/ISSUE_TEMPLATE/{form}.yml")["body"]
-    assert all({"type", "id", "attributes"} <= set(field) for field in fields)
-    assert len({field["id"] for field in fields}) == len(fields)
 
 
 def test_the_citation_is_of_this_version() -> None:

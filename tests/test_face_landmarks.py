@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from luvli import FaceLandmarks, InputError
 from luvli.markup import get_markup
@@ -26,14 +24,6 @@ def made_up(rng: np.random.Generator, **changes: Any) -> FaceLandmarks:
         "markup": "ibug68",
     }
     return FaceLandmarks(**(fields | changes))
-
-
-def test_it_is_frozen_and_its_arrays_too(rng: np.random.Generator) -> None:
-    face = made_up(rng)
-    with pytest.raises(AttributeError):
-        face.score = 1.0  # type: ignore[misc]
-    with pytest.raises(ValueError, match="read-only"):
-        face.points[0, 0] = 1.0
 
 
 @pytest.mark.parametrize(
@@ -86,35 +76,21 @@ def test_ellipses_have_the_wanted_mahalanobis_distance_everywhere(rng: np.random
         np.testing.assert_allclose(distance, 1.7, rtol=1e-9)
 
 
-def test_transform_moves_samples_and_ellipses_alike(rng: np.random.Generator) -> None:
-    """Covariances push forward as A S A^T: compared with the covariance of moved samples."""
-    face = made_up(rng)
-    affine = np.array([[1.5, -0.4, 7.0], [0.3, 0.8, -2.0]])
-    moved = face.transform(affine)
-    samples = rng.multivariate_normal(face.points[5], face.covariance[5], 200_000)
-    there = samples @ affine[:, :2].T + affine[:, 2]
-    np.testing.assert_allclose(np.cov(there.T), moved.covariance[5], rtol=0.03)
-    np.testing.assert_allclose(there.mean(axis=0), moved.points[5], atol=0.05)
-
-
 def test_transform_keeps_the_box_upright_around_the_moved_one(rng: np.random.Generator) -> None:
     face = made_up(rng)
     quarter_turn = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0]])
     assert face.transform(quarter_turn).box.tolist() == [-140.0, 10.0, -20.0, 110.0]
 
 
-def test_transform_refuses_what_is_not_affine(rng: np.random.Generator) -> None:
-    with pytest.raises(InputError, match=r"\(2, 3\)"):
-        made_up(rng).transform(np.eye(2))
-    with pytest.raises(InputError, match="third row"):
-        made_up(rng).transform(np.ones((3, 3)))
-
-
-@given(seed=st.integers(0, 2**32 - 1), trained=st.booleans())
-def test_json_is_lossless(seed: int, trained: bool) -> None:
-    face = made_up(np.random.default_rng(seed), visibility_trained=trained)
-    text = json.dumps(face.to_dict(), allow_nan=False)
-    assert FaceLandmarks.from_dict(json.loads(text)) == face
+@pytest.mark.parametrize("trained", [True, False])
+def test_json_is_lossless_and_leaves_out_what_is_not_known(
+    rng: np.random.Generator, trained: bool
+) -> None:
+    face = made_up(rng, visibility_trained=trained)
+    assert np.isnan(face.occlusion).all() and face.confidence is None and not face.occluded().any()
+    row = face.to_dict()
+    assert FaceLandmarks.from_dict(json.loads(json.dumps(row, allow_nan=False))) == face
+    assert not {"occlusion", "occlusion_trained", "confidence", "expected_error"} & set(row)
 
 
 @pytest.mark.parametrize("markup", ["ibug68", "wflw98", "cofw29", "aflw19"])
@@ -129,21 +105,9 @@ def test_empty_has_the_right_shape_and_survives_json(markup: str) -> None:
     assert np.isnan(empty.ellipses().half_axes).all()
 
 
-def test_what_the_model_does_not_tell_is_unknown_and_stays_out_of_files(
-    rng: np.random.Generator,
-) -> None:
-    face = made_up(rng)
-    assert np.isnan(face.occlusion).all() and not face.occlusion_trained
-    assert face.confidence is None and face.expected_error is None
-    assert not face.occluded().any()
-    assert not {"occlusion", "occlusion_trained", "confidence", "expected_error"} & set(
-        face.to_dict()
-    )
-
-
 def test_occlusion_confidence_and_expected_error_travel_along(rng: np.random.Generator) -> None:
     occlusion = np.linspace(0, 1, 68)
-    occlusion[3] = np.nan
+    occlusion[3] = np.nan  # not known
     face = made_up(
         rng, occlusion=occlusion, occlusion_trained=True, confidence=0.75, expected_error=3.5
     )

@@ -106,7 +106,7 @@ def test_one_run_at_a_time_writes_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-@pytest.mark.parametrize("suffix", [".jpg", ".png", ".webp", ".bmp", ".tif"])
+@pytest.mark.parametrize("suffix", [".jpg", ".png"])
 def test_a_full_disk_is_an_error_for_every_format(
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -134,8 +134,7 @@ def test_text_and_html(rng: np.random.Generator) -> None:
     [
         ({"points": np.zeros((3, 67, 2))}, "has 68 points, got 67"),
         ({"points": np.zeros((68, 2))}, r"shape \(n, k, 2\)"),
-        ({"visibility": np.full((3, 68), 1.5)}, "visibility must lie in 0..1"),
-        ({"covariance": -np.tile(np.eye(2), (3, 68, 1, 1))}, "not positive-definite"),
+        ({"visibility": np.full((3, 68), 1.5)}, "visibility must lie in 0..1, got 1.5"),
         ({"scores": np.ones(2)}, r"scores must have shape \(3,\)"),
         ({"boxes": np.full((3, 4), np.inf)}, "boxes must be finite"),
         ({"likelihood": "cauchy"}, "likelihood"),
@@ -146,6 +145,12 @@ def test_wrong_numbers_are_refused(
 ) -> None:
     with pytest.raises(InputError, match=sentence):
         some_faces(rng, **changes).check()
+
+
+def test_faces_are_not_one_array(rng: np.random.Generator) -> None:
+    for faces in (some_faces(rng), some_faces(rng)[0]):
+        with pytest.raises(InputError, match=r"not one array: use \.points"):
+            np.array(faces)
 
 
 def test_arrays_cannot_be_written_to(rng: np.random.Generator) -> None:

@@ -101,6 +101,10 @@ class LandmarkMethods:
     markup: str
     image_size: Any
 
+    def __array__(self, *arguments: Any, **options: Any) -> Any:
+        """Faces are several arrays: `points`, `covariance`, ..."""
+        raise InputError("faces are not one array: use .points, .covariance or .visibility.")
+
     @property
     def names(self) -> tuple[str, ...]:
         """(k) what the landmarks are called, for instance "left eye outer corner"."""

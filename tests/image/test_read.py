@@ -142,6 +142,9 @@ def test_bad_files_get_one_sentence(content: bytes | None, words: str, tmp_path:
         read_image(path)
     message = str(error.value)
     assert words in message and str(path) in message and "\n" not in message
+    with pytest.raises(InputError, match=r"is a video: model\.track"):
+        (tmp_path / "a.mp4").write_bytes(b"ftyp")
+        read_image(tmp_path / "a.mp4")
     with pytest.raises(InputError, match="is a folder"):
         read_image(tmp_path)
 

@@ -194,6 +194,8 @@ def test_sides_taken_for_a_corner_are_told_by_the_confidence(astronaut: NDArray[
 def test_what_is_no_model_gets_a_sentence() -> None:
     with pytest.raises(InputError, match=r"unknown model 'luvli-98': did you mean 'luvli-68'\?"):
         luvli.load("luvli-98")
+    with pytest.raises(InputError, match='no option .license.: write licence="open"'):
+        luvli.load("luvli-68", license="open")
     with pytest.raises(InputError, match=r"a model is a name .* not a NoneType"):
         luvli.load(None)  # type: ignore[arg-type]
     assert luvli.load("luvli-68", providers="cpu", threads=1).backend.threads == 1

@@ -149,6 +149,10 @@ def _decode(
                 f"{name} is a HEIC photograph, which needs the package pillow-heif: pip install "
                 "pillow-heif, or convert it to JPEG."
             ) from error
+        if name.lower().endswith((".mp4", ".mov", ".avi", ".mkv", ".webm")):
+            raise InputError(
+                f"{name} is a video: model.track gives its frames with faces."
+            ) from error
         raise InputError(
             f"{name} is not an image in a known format: check it, or convert it to JPEG or PNG."
         ) from error

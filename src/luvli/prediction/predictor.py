@@ -51,6 +51,7 @@ def load(
     providers: Sequence[str] | None = None,
     small_faces: bool = False,
     licence: Literal["open"] | None = None,
+    **unknown: Any,
 ) -> Predictor:
     """Load a model: a shipped one by name, or your own by path.
 
@@ -63,6 +64,10 @@ def load(
         small_faces: have the detector look closely at every large image, which takes longer.
         licence: "open" refuses weights that are for research only.
     """
+    for name in unknown:
+        meant = {"license": 'licence="open"', "device": 'providers="cuda"'}.get(name)
+        choose = f"write {meant}" if meant else "see help(luvli.load)"
+        raise InputError(f"load has no option {name!r}: {choose}.")
     if isinstance(providers, str):
         providers = [providers]
     if licence not in (None, "open"):
