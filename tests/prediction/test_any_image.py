@@ -194,7 +194,7 @@ def test_sides_taken_for_a_corner_are_told_by_the_confidence(astronaut: NDArray[
 def test_what_is_no_model_gets_a_sentence() -> None:
     with pytest.raises(InputError, match=r"unknown model 'luvli-98': did you mean 'luvli-68'\?"):
         luvli.load("luvli-98")
-    with pytest.raises(InputError, match='no option .license.: write licence="open"'):
+    with pytest.raises(InputError, match=r"no option 'license': write licence="):
         luvli.load("luvli-68", license="open")
     with pytest.raises(InputError, match=r"a model is a name .* not a NoneType"):
         luvli.load(None)  # type: ignore[arg-type]
