@@ -31,11 +31,11 @@ from luvli.image import read_image
 from luvli.image.read import ImageArray
 from luvli.image.write import write_image
 from luvli.models import find_model
-from luvli.prediction.executors import Processes
 from luvli.prediction.inputs import Inputs
 from luvli.prediction.job import PredictJob
 from luvli.prediction.predictor import load
-from luvli.prediction.video import VideoWriter
+from luvli.prediction.processes import Processes
+from luvli.prediction.video_writer import VideoWriter
 from luvli.prediction.worker import JobSettings, PackedModel
 
 PARTS = ("folder", "video")
@@ -93,9 +93,9 @@ def work(order: dict[str, Any]) -> dict[str, Any]:
     clock = time.perf_counter() - start
     busy = sum(os.times()[:4]) - spent  # of this process and of those that it started
     counts = summary.counts
-    assert counts.faces == (counts.images or counts.frames), summary
+    assert counts["faces"] == (counts["images"] or counts["frames"]), summary
     return {
-        "count": counts.images + counts.frames,
+        "count": counts["images"] + counts["frames"],
         "cores": len(cores),
         "clock": clock,
         "busy": busy,

@@ -177,7 +177,8 @@ def _video(suffix: str, codec: str, sound: bool) -> Reader:
 
     def read(path: Path) -> None:
         from luvli.files import whole_file
-        from luvli.prediction.video import VideoReader, VideoWriter, output_suffix
+        from luvli.prediction.video import VideoReader
+        from luvli.prediction.video_writer import VideoWriter, output_suffix
 
         reader = VideoReader(path)
         target = path.with_name(f"copy{output_suffix(path)}")

@@ -20,10 +20,10 @@ from typer.testing import Result as CliResult
 from luvli.data.formats import read_csv
 from luvli.errors import InputError
 from luvli.image.write import write_image
-from luvli.prediction.executors import InProcess
 from luvli.prediction.inputs import Inputs
 from luvli.prediction.job import PredictJob, Summary
 from luvli.prediction.predictor import Predictor
+from luvli.prediction.processes import InProcess
 from luvli.prediction.worker import WORK, JobSettings
 
 Command = Callable[..., CliResult]
@@ -85,7 +85,7 @@ def test_every_legal_name_is_done(
 ) -> None:
     out = tmp_path / "out"
     summary = in_time(lambda: run(discs, named, out, format=format, draw=True))
-    assert summary.counts.images == summary.counts.faces == len(NAMES)
+    assert summary.counts["images"] == summary.counts["faces"] == len(NAMES)
     assert sorted("damaged" in s or "pipe or a device" in s for s in summary.failed) == [True, True]
     assert len(list(out.glob("*-landmarks.png"))) == len(NAMES)
     told = (out / "failed.txt").read_text(encoding="utf-8").splitlines()
@@ -163,7 +163,7 @@ def test_a_folder_that_may_not_be_entered(
     monkeypatch.setattr(os, "scandir", refusing)
     for _ in range(2):
         summary = run(discs, tmp_path / "in", tmp_path / "out")
-        assert summary.counts.images == 1
+        assert summary.counts["images"] == 1
         (sentence,) = summary.failed
         assert "locked cannot be listed (Permission denied)" in sentence
 
@@ -190,7 +190,7 @@ def test_titles_that_are_not_utf8(discs: Predictor, tmp_path: Path, suffix: str)
     assert b"cafXQe" in content
     path.write_bytes(content.replace(b"cafXQe", b"caf\xe9\xffe"))
     summary = run(discs, path, tmp_path / "out", draw=True)
-    assert not summary.failed and summary.counts.frames == 12
+    assert not summary.failed and summary.counts["frames"] == 12
 
 
 def test_damaged_sound_does_not_cost_the_frames(discs: Predictor, tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_damaged_sound_does_not_cost_the_frames(discs: Predictor, tmp_path: Path
         lost += len(sound)
         if sound:
             assert (
-                summary.counts.frames == 30
+                summary.counts["frames"] == 30
                 and len(list((tmp_path / f"out-{seed}").glob("*.mp4"))) == 1
             )
     assert lost
@@ -239,7 +239,7 @@ from pathlib import Path
 from prediction.conftest import DiscBackend, DiscDetector
 from luvli.errors import OutputError
 from luvli.prediction.inputs import Inputs
-from luvli.prediction.executors import InProcess
+from luvli.prediction.processes import InProcess
 from luvli.prediction.job import PredictJob
 from luvli.prediction.predictor import Predictor
 from luvli.prediction.worker import JobSettings
@@ -267,4 +267,4 @@ except OutputError as error:
     summary = run(
         Predictor(DiscBackend(), DiscDetector()), tmp_path / "v.mp4", tmp_path / "out", draw=draw
     )
-    assert not summary.failed and summary.counts.frames == 40
+    assert not summary.failed and summary.counts["frames"] == 40

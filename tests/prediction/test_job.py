@@ -27,13 +27,12 @@ from luvli.image.box import Box
 from luvli.image.known_boxes import WholeImage
 from luvli.image.read import read_image
 from luvli.image.write import write_image
-from luvli.prediction.executors import InProcess, Processes
 from luvli.prediction.inputs import MAX_ENDINGS, Input, Inputs
-from luvli.prediction.isolated import IsolatedWorker
 from luvli.prediction.job import PredictJob, Summary
 from luvli.prediction.parts import Part, PartResult, significant
 from luvli.prediction.plan import FINISHED, OutputStems, open_plan
 from luvli.prediction.predictor import Predictor, load
+from luvli.prediction.processes import InProcess, IsolatedWorker, Processes
 from luvli.prediction.worker import WORK, JobSettings, PackedModel, PartWorker
 
 from .conftest import SHAPE, DiscBackend, DiscDetector, disc_image
@@ -86,7 +85,12 @@ def contents(out: Path) -> dict[str, bytes]:
 def test_folder_in_json(discs: Predictor, folder: Path, tmp_path: Path) -> None:
     summary = run(discs, folder, tmp_path / "out")
     counts = summary.counts
-    assert (counts.images, counts.faces, counts.without_face, counts.failed) == (6, 6, 2, 1)
+    assert (counts["images"], counts["faces"], counts["without_face"], counts["failed"]) == (
+        6,
+        6,
+        2,
+        1,
+    )
     (sentence,) = summary.failed
     assert "broken.png is damaged or truncated" in sentence
     rows = faces_in(tmp_path / "out/faces.json")
@@ -215,7 +219,7 @@ def test_a_run_that_could_read_nothing_does_not_block_its_folder(
     assert run(discs, tmp_path / "y.png", out).failed
     assert names(out) == ["failed.txt"]
     done = run(discs, tmp_path / "x.png", out)
-    assert done.counts.faces == 1 and not done.failed
+    assert done.counts["faces"] == 1 and not done.failed
     assert not (out / "failed.txt").exists()  # of the run before, which is replaced
     with pytest.raises(InputError, match="results of another run"):
         run(discs, tmp_path / "y.png", out)
@@ -243,7 +247,7 @@ def test_files_of_others_are_not_replaced(
         run(discs, tmp_path / "x.png", tmp_path, **settings)
     assert contents(tmp_path) == before
     done = run(discs, tmp_path / "x.png", tmp_path, overwrite=True, **settings)
-    assert done.counts.faces == 2 and not done.failed
+    assert done.counts["faces"] == 2 and not done.failed
 
 
 def test_drawings_in_the_folder_of_the_images_are_no_inputs(
@@ -251,7 +255,7 @@ def test_drawings_in_the_folder_of_the_images_are_no_inputs(
 ) -> None:
     write_image(tmp_path / "x.png", disc_image([(100, 80, 30)]))
     for _ in range(2):
-        assert run(discs, tmp_path, tmp_path, draw=True).counts.images == 1
+        assert run(discs, tmp_path, tmp_path, draw=True).counts["images"] == 1
 
 
 def test_two_runs_at_once_are_kept_apart(discs: Predictor, tmp_path: Path) -> None:
@@ -292,7 +296,11 @@ def test_an_interrupted_run_goes_on_and_gives_the_same_bytes(
     assert summary.resumed in (3, 4) and detector.calls == 6 - summary.resumed + (
         summary.resumed > 0  # broken.png, which no detector sees, was done before
     )
-    assert (summary.counts.images, summary.counts.faces, summary.counts.failed) == (6, 6, 1)
+    assert (summary.counts["images"], summary.counts["faces"], summary.counts["failed"]) == (
+        6,
+        6,
+        1,
+    )
     plain = {name: data for name, data in contents(out).items() if not name.startswith(WORK)}
     whole = contents(tmp_path / "whole")
     assert plain == {name: data for name, data in whole.items() if not name.startswith(WORK)}
@@ -469,7 +477,11 @@ def test_processes_write_the_same(
     for name, executor in (("one", InProcess(model.open())), ("many", Processes(model, 2))):
         settings = JobSettings(str(tmp_path / name), format, part_size=2)
         summary = PredictJob(Inputs([folder]), settings).run(executor)
-        assert (summary.counts.images, summary.counts.faces, summary.counts.failed) == (6, 6, 1)
+        assert (summary.counts["images"], summary.counts["faces"], summary.counts["failed"]) == (
+            6,
+            6,
+            1,
+        )
         assert {"read", "detect", "crop", "network", "write"} <= set(summary.seconds)
         results.append(contents(tmp_path / name))
     assert results[0] == results[1]
@@ -484,7 +496,9 @@ def test_an_image_that_ends_its_process_costs_one_row(
     sources = [folder if count == 7 else folder / "p1-deadly.png"]
     settings = JobSettings(str(tmp_path / "out"), part_size=4)
     summary = PredictJob(Inputs(sources), settings).run(Processes(packed(tiny, Deadly()), 2))
-    assert (summary.counts.images, summary.counts.failed) == ((6, 2) if count == 7 else (0, 1))
+    assert (summary.counts["images"], summary.counts["failed"]) == (
+        (6, 2) if count == 7 else (0, 1)
+    )
     (death,) = [text for text in summary.failed if "ended the process" in text]
     assert "p1-deadly.png" in death and "SIGKILL" in death
 
@@ -523,7 +537,7 @@ def test_a_process_ends_with_its_parent(tiny: dict[str, Path]) -> None:
     code = f"""
 import os, signal
 from pathlib import Path
-from luvli.prediction.isolated import IsolatedWorker
+from luvli.prediction.processes import IsolatedWorker
 from luvli.prediction.predictor import load
 from luvli.prediction.worker import JobSettings, PackedModel
 path = Path({str(tiny["onnx"])!r})
@@ -583,7 +597,7 @@ def test_unsure_faces_are_left_out(discs: Predictor, tmp_path: Path) -> None:
     write_image(tmp_path / "a.png", disc_image([(100, 80, 30)]))
     for limit, faces in ((0.0, 1), (0.01, 0)):  # an uncalibrated model has no confidence
         summary = run(discs, tmp_path / "a.png", tmp_path / f"o{faces}", min_confidence=limit)
-        assert (summary.counts.faces, summary.counts.filtered) == (faces, 1 - faces)
+        assert (summary.counts["faces"], summary.counts["filtered"]) == (faces, 1 - faces)
 
 
 # -- Parquet files and tars --------------------------------------------------------------------
@@ -606,7 +620,7 @@ def test_tars_are_read_in_pieces(discs: Predictor, folder: Path, tmp_path: Path)
     members = [(p.name, p.read_bytes()) for p in sorted(folder.rglob("*")) if p.is_file()]
     tar = tar_of(tmp_path / "shard.tar", [m for m in members if not m[0].startswith(".")])
     summary = run(discs, tar, tmp_path / "out", part_size=3)
-    assert (summary.parts, summary.counts.images, summary.counts.failed) == (3, 6, 1)
+    assert (summary.parts, summary.counts["images"], summary.counts["failed"]) == (3, 6, 1)
     run(discs, folder, tmp_path / "plain")
     assert points_of(tmp_path / "out") == points_of(tmp_path / "plain")
     assert f"{tar}#p1.png" in {row["image"] for row in faces_in(tmp_path / "out/faces.json")}
@@ -628,7 +642,7 @@ def test_a_tar_member_of_absurd_size_is_one_failed_row(
     first = one.read_bytes()[: 512 + -(-len(good) // 512) * 512]
     (tmp_path / "s.tar").write_bytes(first + bytes(header) + two.read_bytes())
     summary = run(discs, tmp_path / "s.tar", tmp_path / "out")
-    assert (summary.counts.images, summary.counts.failed) == (2, 1)
+    assert (summary.counts["images"], summary.counts["failed"]) == (2, 1)
     assert "s.tar#sparse.png is a sparse member" in next(iter(summary.failed))
 
 
@@ -651,7 +665,7 @@ def test_parquet_with_pictures_or_paths_carries_its_columns(
     pq.write_table(table, tmp_path / "in.parquet", row_group_size=4)
     out = tmp_path / "out"
     summary = run(discs, tmp_path / "in.parquet", out, format="parts", name_column="key")
-    assert (summary.parts, summary.counts.images, summary.counts.failed) == (2, 6, 1)
+    assert (summary.parts, summary.counts["images"], summary.counts["failed"]) == (2, 6, 1)
     rows = pyarrow.dataset.dataset(out, format="parquet", exclude_invalid_files=True)
     rows = rows.to_table().to_pylist()
     assert {row["image"]: row["year"] for row in rows} == dict(zip(keys, range(7), strict=True))
@@ -679,7 +693,7 @@ def test_devices_and_pipes_in_a_parquet_file_are_failures(
     work.start()
     work.join(60)
     assert answer, "it waits for ever"
-    assert (answer[0].counts.images, answer[0].counts.failed) == (1, 4)
+    assert (answer[0].counts["images"], answer[0].counts["failed"]) == (1, 4)
     assert all("pipe or a device" in sentence for sentence in answer[0].failed)
 
 
@@ -711,7 +725,7 @@ PREDICTING = """
 import gc, sys
 from prediction.conftest import DiscBackend, DiscDetector
 from luvli.prediction.inputs import Inputs
-from luvli.prediction.executors import InProcess, Processes
+from luvli.prediction.processes import InProcess, Processes
 from luvli.prediction.job import PredictJob
 from luvli.prediction.predictor import Predictor
 from luvli.prediction.worker import JobSettings

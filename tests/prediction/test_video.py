@@ -21,14 +21,15 @@ from luvli.errors import InputError
 from luvli.faces import Faces
 from luvli.image.read import read_image
 from luvli.prediction import tracking
-from luvli.prediction.executors import InProcess
 from luvli.prediction.inputs import Inputs
 from luvli.prediction.job import PredictJob, record_camera
 from luvli.prediction.parts import Row
 from luvli.prediction.predictor import Predictor
+from luvli.prediction.processes import InProcess
 from luvli.prediction.tracking import TrackedFrame, Tracker, smooth_tracks, track_frames
-from luvli.prediction.video import Frame, VideoReader, VideoWriter
+from luvli.prediction.video import Frame, VideoReader
 from luvli.prediction.video_output import TrackJoiner, draw_video
+from luvli.prediction.video_writer import VideoWriter
 from luvli.prediction.worker import WORK, JobSettings
 
 from .conftest import DiscBackend, DiscDetector, disc_image, write_video
@@ -116,8 +117,8 @@ def test_truncated_video_gives_what_it_has(discs: Predictor, tmp_path: Path) -> 
     summary = run(discs, cut, tmp_path / "out", draw=True)
     (sentence,) = summary.failed
     assert "cut.mp4 gives only" in sentence and "of 60 frames" in sentence
-    assert 5 < summary.counts.frames < 60
-    assert len(decoded(tmp_path / "out/cut-landmarks.mp4")) == summary.counts.frames
+    assert 5 < summary.counts["frames"] < 60
+    assert len(decoded(tmp_path / "out/cut-landmarks.mp4")) == summary.counts["frames"]
 
 
 @pytest.mark.parametrize("kind", ["noise", "empty", "no index", "text"])
@@ -156,7 +157,7 @@ def test_sound_only_and_missing_files(tmp_path: Path) -> None:
 def test_video_without_faces(discs: Predictor, tmp_path: Path) -> None:
     source = write_video(tmp_path / "empty.mp4", clip(10, faces=False))
     summary = run(discs, source, tmp_path / "out", draw=True)
-    assert (summary.failed, summary.counts.frames, summary.counts.faces) == ({}, 10, 0)
+    assert (summary.failed, summary.counts["frames"], summary.counts["faces"]) == ({}, 10, 0)
     assert json.loads((tmp_path / "out/empty.json").read_text())["faces"] == []
     assert len(decoded(tmp_path / "out/empty-landmarks.mp4")) == 10
 
@@ -279,7 +280,7 @@ def test_live_frames_are_smoothed_without_delay(tmp_path: Path) -> None:
     predictor = Predictor(DiscBackend(noise=0.8), DiscDetector())
     settings = JobSettings(str(tmp_path / "out"), draw=True, smooth=True)
     summary = record_camera(predictor, settings, frames(40, [(100, 100, 30)]), "camera-0", 30.0)
-    assert (summary.counts.frames, summary.counts.faces) == (40, 40)
+    assert (summary.counts["frames"], summary.counts["faces"]) == (40, 40)
     files = sorted(p.name for p in (tmp_path / "out").glob("[!.]*"))
     assert files == ["camera-0-landmarks.mp4", "camera-0.json"]
     assert len(decoded(tmp_path / "out/camera-0-landmarks.mp4")) == 40
@@ -346,7 +347,7 @@ def test_a_video_in_parts_gives_the_rows_of_a_whole_one(
     path = cut_clip(tmp_path / "a.mp4")
     run(discs, path, tmp_path / "whole", smooth=smooth)
     summary = run(discs, path, tmp_path / "cut", part_size=12, smooth=smooth)
-    assert (summary.parts, summary.counts.frames, summary.videos) == (4, 48, 1)
+    assert (summary.parts, summary.counts["frames"], summary.videos) == (4, 48, 1)
     whole, cut = (faces_in(tmp_path / name / "a.json") for name in ("whole", "cut"))
     for one, other in zip(whole, cut, strict=True):
         assert [one[key] for key in ("frame", "time", "track")] == [
@@ -360,7 +361,7 @@ def test_parts_of_a_video_are_files_with_joined_tracks(discs: Predictor, tmp_pat
     path = cut_clip(tmp_path / "a.mp4")
     for _ in range(2):  # the second run finds everything done
         summary = run(discs, path, tmp_path / "out", format="parts", part_size=12)
-        assert (summary.counts.frames, summary.counts.faces, summary.videos) == (48, 48, 1)
+        assert (summary.counts["frames"], summary.counts["faces"], summary.videos) == (48, 48, 1)
     files = sorted((tmp_path / "out").glob("part-*.parquet"))
     assert len(files) == 4
     rows = [row for file in files for row in parquet.read_table(file).to_pylist()]
@@ -392,7 +393,7 @@ def test_a_colon_in_a_name_is_no_address(
     monkeypatch.chdir(tmp_path)
     write_video(tmp_path / "w.mp4", clip(8)).rename("10:30.mp4")
     summary = run(discs, "10:30.mp4", Path("a:b"), draw=True)
-    assert not summary.failed and summary.counts.frames == 8
+    assert not summary.failed and summary.counts["frames"] == 8
     assert len(decoded(Path("a:b/10:30-landmarks.mp4"))) == 8
 
 
@@ -450,7 +451,7 @@ def test_a_long_video_in_constant_memory(tmp_path: Path) -> None:
     job = PredictJob(Inputs([source]), settings)
     summary = job.run(InProcess(predictor), watch)  # type: ignore[arg-type]
     look()  # after the second pass, which draws
-    assert summary.counts.frames == count and not summary.failed
+    assert summary.counts["frames"] == count and not summary.failed
     blocks, resident = np.array(memory).T - np.array(memory[0])[:, None]
     kept = sys.getallocatedblocks()
     one = predictor.predict(disc_image([(48, 48, 14)], (96, 96)))

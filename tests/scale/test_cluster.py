@@ -153,7 +153,9 @@ def _killed(cluster: Any, source: Path, out: Path) -> tuple[subprocess.Popen[str
         elif kind == "node":
             cluster.remove_node(cluster.worker_nodes.copy().pop(), allow_graceful=False)
             cluster.add_node(**NODE)
-        elif not _kill_one(WORKERS if kind == "worker" else ("luvli.prediction.isolated",), chance):
+        elif not _kill_one(
+            WORKERS if kind == "worker" else ("luvli.prediction.processes",), chance
+        ):
             time.sleep(0.2)
             continue
         kills.append(kind)

@@ -13,11 +13,11 @@ from typer.testing import Result as Ran
 
 from luvli.errors import InputError
 from luvli.prediction import places
-from luvli.prediction.executors import InProcess
 from luvli.prediction.inputs import Inputs
 from luvli.prediction.job import PredictJob
 from luvli.prediction.places import list_names, list_store, read_bytes, write_whole
 from luvli.prediction.predictor import load
+from luvli.prediction.processes import InProcess
 from luvli.prediction.worker import JobSettings
 
 from .conftest import rows_of
@@ -80,7 +80,7 @@ def test_a_job_from_s3_to_s3_is_that_of_a_folder(door: _Door, photos: Path, tmp_
         door.grumpy = False
     assert door.refused > 5, "the door let everything pass"
     counts = summary.counts
-    assert (summary.parts, counts.images, counts.faces, counts.failed) == (3, 6, 5, 1)
+    assert (summary.parts, counts["images"], counts["faces"], counts["failed"]) == (3, 6, 5, 1)
     assert again.resumed == 7 and again.counts == counts
     assert b"broken.jpg" in read_bytes(f"{bucket}/out/failed.txt")
     for place, inside, _ in list_store(f"{bucket}/out"):

@@ -23,9 +23,9 @@ from luvli.errors import InputError
 from luvli.progress import track
 
 if TYPE_CHECKING:
-    from luvli.prediction.executors import Executor
     from luvli.prediction.inputs import Inputs
     from luvli.prediction.predictor import Predictor
+    from luvli.prediction.processes import Executor
     from luvli.prediction.worker import JobSettings
 
 
@@ -186,7 +186,7 @@ def _load(
 
 
 def _executor(on_ray: bool, packed: Any, cores: int, threads: int | None) -> Executor:
-    from luvli.prediction.executors import Processes
+    from luvli.prediction.processes import Processes
 
     if not on_ray:
         return Processes(packed, cores)

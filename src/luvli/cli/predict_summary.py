@@ -20,7 +20,7 @@ _SHOWN_FAILURES = 20
 def print_summary(summary: Summary, settings: JobSettings) -> None:
     """The images if they are few, a summary, failures, and where everything is."""
     counts = summary.counts
-    if 0 < counts.images == len(summary.examples):
+    if 0 < counts["images"] == len(summary.examples):
         rows = [
             [row.image, f"{number}", f"{face.score:.2f}", trust_text(face), *_figures(face)]
             for row in summary.examples
@@ -29,26 +29,23 @@ def print_summary(summary: Summary, settings: JobSettings) -> None:
         rows += [[row.image, "none", *[""] * 4] for row in summary.examples if not len(row.faces)]
         print_table(["image", "face", "score", "confidence", "uncertainty", "hidden"], rows)
     lines = [
-        ("images", counts.images),
-        ("of these without a face", counts.without_face),
+        ("images", counts["images"]),
+        ("of these without a face", counts["without_face"]),
         ("videos", summary.videos),
-        ("frames", counts.frames),
+        ("frames", counts["frames"]),
         ("done by an earlier run", summary.resumed),
-        ("faces", counts.faces),
-        ("accepted by the triage", counts.accepted),
-        ("for review", counts.for_review),
-        ("faces left out as unsure", counts.filtered),
+        ("faces", counts["faces"]),
+        ("accepted by the triage", counts["accepted"]),
+        ("for review", counts["for_review"]),
+        ("faces left out as unsure", counts["filtered"]),
         (f"other files in the folders{_endings(summary.skipped)}", summary.skipped.total()),
-        ("failed", max(counts.failed, len(summary.failed))),
+        ("failed", max(counts["failed"], len(summary.failed))),
     ]
     shown = [[name, f"{count:,}"] for name, count in lines if count or name == "faces"]
     print_table(["", "count"], shown, title="summary")
     if summary.rows:
-        good = counts.images + counts.frames
-        typer.echo(f"images in {summary.rows:,} = done {good:,} + failed {counts.failed:,}")
-    if summary.seconds:
-        seconds = ", ".join(f"{name} {spent:.2f} s" for name, spent in summary.seconds.items())
-        typer.echo(f"time of all workers together: {seconds}")
+        good = counts["images"] + counts["frames"]
+        typer.echo(f"images in {summary.rows:,} = done {good:,} + failed {counts['failed']:,}")
     failed = list(summary.failed)
     for sentence in failed[:_SHOWN_FAILURES]:
         complain(sentence)

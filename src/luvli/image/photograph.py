@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 
 from luvli.image import affine
@@ -20,8 +22,10 @@ class Photograph:
     Other formats are read whole. Coordinates are always those of the whole image.
     """
 
-    def __init__(self, source: ImageSource, opener: Opener | None = None) -> None:
-        """`opener` as in `read_reduced`."""
+    def __init__(self, source: ImageSource, opener: Opener | None = None, name: str = "") -> None:
+        """`opener` as in `read_reduced`; `name` for detectors that look boxes up, a path's own by
+        default."""
+        self.name = name or (str(source) if isinstance(source, str | os.PathLike) else "")
         self._source = source
         self._opener = opener
         self._finest: Reduced | None = None

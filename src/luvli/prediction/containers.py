@@ -38,10 +38,12 @@ class ParquetFiles:
             groups = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
         if self._first is None:
             self._first, self.image = (place, schema), self._column(place, schema)
-        elif not schema.equals(self._first[1]):
+        first, expected = self._first
+        if not schema.equals(expected):
+            differ = [f"{f.name}: {f.type}" for f in schema if f not in set(expected)]
             raise InputError(
-                f"{place} has other columns than {self._first[0]} "
-                f"({_difference(schema, self._first[1])}): give files of one schema."
+                f"{place} has other columns than {first} ({', '.join(differ[:3]) or 'fewer'}): "
+                "give files of one schema."
             )
         first_row = 0
         for group, rows in enumerate(groups):
@@ -56,31 +58,17 @@ class ParquetFiles:
             if column is not None and column not in schema.names:
                 raise InputError(f"{place} has no column {column!r}: {has}.")
         chosen = self.image or next((n for n in IMAGE_COLUMNS if n in schema.names), None)
-        if chosen is None:
+        if chosen is None or not _holds_images(schema.field(chosen).type):
             raise InputError(f"{place}: name the column of the images, --columns; {has}.")
-        if _kind(schema.field(chosen).type) is None:
-            raise InputError(
-                f"{place}: the column {chosen!r} holds {schema.field(chosen).type}, neither "
-                f"images nor paths: name another with --columns; {has}."
-            )
         return chosen
 
 
-def _difference(schema: Any, other: Any) -> str:
-    ours, theirs = {f.name: f.type for f in schema}, {f.name: f.type for f in other}
-    names = [n for n in dict.fromkeys([*ours, *theirs]) if ours.get(n) != theirs.get(n)]
-    return ", ".join(f"{n}: {ours.get(n, 'none')} and {theirs.get(n, 'none')}" for n in names[:3])
-
-
-def _kind(type: Any) -> str | None:
-    """bytes, paths, or both in one, as data sets on the Hugging Face Hub have them."""
+def _holds_images(type: Any) -> bool:
+    """Bytes, paths, or both in one, as data sets on the Hugging Face Hub have them."""
     types = require("pyarrow.types", "scale")
-    if types.is_binary(type) or types.is_large_binary(type):
-        return "bytes"
-    if types.is_string(type) or types.is_large_string(type):
-        return "paths"
+    plain = (types.is_binary, types.is_large_binary, types.is_string, types.is_large_string)
     both = types.is_struct(type) and {"bytes", "path"} <= {field.name for field in type}
-    return "both" if both else None
+    return both or any(is_one(type) for is_one in plain)
 
 
 def _opened(place: str) -> Any:
@@ -97,17 +85,18 @@ def _opened(place: str) -> Any:
 
 def read_parquet_part(part: Part, start: int) -> Iterator[tuple[str, Content]]:
     """Name and bytes of each image from row `start` of the part on, a few in memory at a time."""
-    about = part.about
-    columns = [about["image"], *([about["name"]] if about["name"] else [])]
+    image, name_column = part.about["image"], part.about["name"]
+    columns = [image, *([name_column] if name_column else [])]
     with _opened(part.place) as file:
-        paths = _kind(file.schema_arrow.field(about["image"]).type) == "paths"
         row = 0
-        for batch in file.iter_batches(BATCH, row_groups=[about["row_group"]], columns=columns):
+        for batch in file.iter_batches(
+            BATCH, row_groups=[part.about["row_group"]], columns=columns
+        ):
             for values in batch.to_pylist():
                 if row >= start:
-                    value = values[about["image"]]
-                    default = value if paths and value else part.name_of(row)
-                    name = str((about["name"] and values[about["name"]]) or default)
+                    value = values[image]
+                    default = value if isinstance(value, str) and value else part.name_of(row)
+                    name = str((name_column and values[name_column]) or default)
                     yield name, _content(part.place, value, name)
                 row += 1
 
@@ -126,10 +115,8 @@ def _content(place: str, value: Any, name: str) -> Content:
 
 def _beside(place: str, path: str) -> str:
     """A path in a Parquet file counts from the file's own folder."""
-    if is_uri(path) or os.path.isabs(path):  # noqa: PTH117
-        return path
     folder = place.partition("?")[0].rpartition("/")[0]
-    return join(folder, path) if folder else path
+    return path if is_uri(path) or path.startswith("/") or not folder else join(folder, path)
 
 
 def carried_columns(part: Part) -> Any:
@@ -146,8 +133,7 @@ def tar_entries(place: str) -> list[tuple[str, int, int, str]]:
     """
     entries: list[tuple[str, int, int, str]] = []
     with open_input(place) as stream:
-        stream.seek(0, os.SEEK_END)
-        size = stream.tell()
+        size = stream.seek(0, os.SEEK_END)
         stream.seek(0)
         try:
             with tarfile.open(fileobj=stream, mode="r:", bufsize=1 << 20) as tar:

@@ -9,7 +9,6 @@ import glob
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,12 +17,8 @@ from luvli.files import PathLike
 from luvli.image.read import IMAGE_SUFFIXES
 from luvli.prediction.places import is_file, is_uri, list_store, local_path
 
-# fmt: off
-VIDEO_SUFFIXES = frozenset((
-    ".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".ts", ".mts", ".m2ts",
-    ".wmv", ".flv", ".3gp", ".ogv",
-))
-# fmt: on
+VIDEO_SUFFIXES = (".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".ts", ".mts",
+                  ".m2ts", ".wmv", ".flv", ".3gp", ".ogv")  # fmt: skip
 KINDS = {
     **dict.fromkeys(IMAGE_SUFFIXES, "files"),
     **dict.fromkeys(VIDEO_SUFFIXES, "video"),
@@ -34,7 +29,6 @@ KINDS = {
 PACKED = (".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst", ".zip")
 DRAWN, MEASURED = "-landmarks", "-measures"
 """what the names of drawings and plots end with; in the output folder they are no inputs"""
-SORTED_AT_A_TIME = 10_000
 MAX_ENDINGS = 50
 """endings of skipped files that are counted by themselves"""
 
@@ -58,13 +52,12 @@ class Inputs:
     """All inputs of one job, in order; iterate over it as often as you like.
 
     Of a folder, files with known suffixes count; files that are named themselves always count.
-    Small folders and patterns come sorted, large ones in sorted portions.
     """
 
     def __init__(self, paths: Iterable[PathLike], out: PathLike | None = None) -> None:
         """`out`: drawings in this folder are left out."""
         self.paths = [local_path(os.fspath(path)) for path in paths]
-        self._out = None if out is None else os.path.abspath(out) + os.sep  # noqa: PTH100
+        self._out = None if out is None else Path(out).absolute()
         self.skipped: Counter[str] = Counter()
         """files in the folders that are no inputs, counted by their ending"""
         self.problems: list[str] = []
@@ -77,7 +70,7 @@ class Inputs:
     @property
     def places(self) -> list[str]:
         """The paths, absolute where they are local."""
-        return [p if is_uri(p) else os.path.abspath(p) for p in self.paths]  # noqa: PTH100
+        return [path if is_uri(path) else str(Path(path).absolute()) for path in self.paths]
 
     @staticmethod
     def is_photograph(paths: Sequence[str]) -> bool:
@@ -99,54 +92,38 @@ class Inputs:
         if text.lower().endswith(PACKED):
             raise InputError(f"{text} is packed: unpack it, or make a plain .tar of it.")
         if is_uri(text):
-            yield from self._store(text)
-        elif os.path.isdir(text):  # noqa: PTH112  # a string may be a pattern, not a path
-            yield from self._folder(text, "")
-        elif os.path.exists(text) or not glob.has_magic(text):  # noqa: PTH110
+            if is_file(text):
+                yield Input(text, text.split("?")[0].rpartition("/")[2])
+                return
+            listed = (Input(*each) for each in list_store(text))
+            yield from (item for item in listed if self._is_input(item.name.rpartition("/")[2]))
+        elif Path(text).is_dir():
+            yield from self._folder(text)
+        elif os.path.lexists(text) or not glob.has_magic(text):
             # a file that is missing is found out, named and counted when it is read
             yield Input(text, _short(text), _stamp(text))
         else:
-            matches = glob.iglob(text, recursive=True)  # noqa: PTH207
-            while names := sorted(islice(matches, SORTED_AT_A_TIME)):
-                for name in names:
-                    if not os.path.isdir(name):  # noqa: PTH112
-                        yield Input(name, _short(name), _stamp(name))
+            for name in sorted(glob.iglob(text, recursive=True)):  # noqa: PTH207
+                if not Path(name).is_dir():
+                    yield Input(name, _short(name), _stamp(name))
 
-    def _store(self, text: str) -> Iterator[Input]:
-        if is_file(text):
-            yield Input(text, text.split("?")[0].rpartition("/")[2])
-            return
-        for place, inside, stamp in list_store(text):
-            if self._is_input(inside.rpartition("/")[2]):
-                yield Input(place, inside, stamp)
-
-    def _folder(self, folder: str, inside: str) -> Iterator[Input]:
+    def _folder(self, top: str) -> Iterator[Input]:
         """Inputs under a folder, files before subfolders; hidden ones are left out."""
-        deeper: list[str] = []
-        place = os.path.abspath(folder) + os.sep  # noqa: PTH100
-        drawings = self._out is not None and place.startswith(self._out)
-        try:
-            with os.scandir(folder) as entries:
-                while names := sorted(
-                    (e.name, e.is_dir(follow_symlinks=False))
-                    for e in islice(entries, SORTED_AT_A_TIME)
-                ):
-                    for name, is_folder in names:
-                        path = os.path.join(folder, name)  # noqa: PTH118
-                        if name.startswith("."):
-                            continue
-                        if is_folder:
-                            deeper.append(name)
-                        elif drawings and os.path.splitext(name)[0].endswith((DRAWN, MEASURED)):  # noqa: PTH122
-                            continue
-                        elif self._is_input(name):
-                            yield Input(path, os.path.join(inside, name), _stamp(path))  # noqa: PTH118
-        except OSError as error:
+
+        def problem(error: OSError) -> None:
             self.problems.append(
-                f"{folder} cannot be listed ({error.strerror}): check its permissions."
+                f"{error.filename} cannot be listed ({error.strerror}): check its permissions."
             )
-        for name in deeper:
-            yield from self._folder(os.path.join(folder, name), os.path.join(inside, name))  # noqa: PTH118
+
+        for folder, deeper, names in os.walk(top, onerror=problem):
+            deeper[:] = sorted(name for name in deeper if name[:1] != ".")
+            place = Path(folder).absolute()
+            is_out = self._out is not None and (place == self._out or self._out in place.parents)
+            for name in sorted(names):
+                drawn = is_out and os.path.splitext(name)[0].endswith((DRAWN, MEASURED))  # noqa: PTH122
+                if name[:1] != "." and not drawn and self._is_input(name):
+                    path = os.path.join(folder, name)  # noqa: PTH118
+                    yield Input(path, os.path.relpath(path, top), _stamp(path))
 
     def _is_input(self, name: str) -> bool:
         """Whether a file of a folder counts; others are counted, rare endings together."""

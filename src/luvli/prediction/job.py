@@ -1,7 +1,7 @@
 """`PredictJob`: many images and videos to one output folder, on one machine or on many.
 
 A job is a list of parts (`plan`), each of which is done by a worker (`worker`) and gives one file.
-An executor decides where workers run (`executors`, `luvli.scale.ray_predict`). When all parts are
+An executor decides where workers run (`processes`, `luvli.scale.ray_predict`). When all parts are
 done, the job turns their files into what was asked for. A run that is killed goes on with the parts
 that have no file.
 """
@@ -13,28 +13,28 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from itertools import chain, groupby, islice, repeat
+from itertools import chain, groupby, repeat
 from pathlib import Path
 
 from luvli.errors import InputError
 from luvli.files import folder_lock, one_line, write_text
-from luvli.prediction.executors import Executor
 from luvli.prediction.inputs import Inputs
-from luvli.prediction.parts import Counts, Part, PartResult, Row
+from luvli.prediction.parts import Part, PartResult, Row, count_rows
 from luvli.prediction.places import is_uri, join, open_input, read_bytes, write_whole
 from luvli.prediction.plan import FAILED, Plan, open_plan
 from luvli.prediction.predictor import Predictor
+from luvli.prediction.processes import Executor
 from luvli.prediction.tracking import Tracker
 from luvli.prediction.video import Frame, VideoReader
 from luvli.prediction.video_output import smooth_rows, video_rows, write_video
 from luvli.prediction.worker import JobSettings, tracked_rows
 from luvli.prediction.writers import (
     SUFFIXES,
+    WRITERS,
     drawing_name,
     parquet_bytes,
     read_counts,
     write_pts_files,
-    write_rows_of,
 )
 from luvli.progress import Watch
 
@@ -50,7 +50,8 @@ READERS = 16
 class Summary:
     """What came of a job, earlier runs of it included."""
 
-    counts: Counts = field(default_factory=Counts)
+    counts: Counter[str] = field(default_factory=Counter)
+    """as of `count_rows`"""
     videos: int = 0
     parts: int = 0
     rows: int = 0
@@ -65,11 +66,9 @@ class Summary:
     """files for the user to look at; of those made for each image, the first few"""
     examples: list[Row] = field(default_factory=list)
     """the first few rows, for a table"""
-    seconds: dict[str, float] = field(default_factory=dict)
-    """of this run, by stage, summed over all workers"""
 
     def add(self, row: Row) -> Row:
-        self.counts.add_row(row)
+        self.counts.update(count_rows([row]))
         if row.error:
             self.failed[row.error] = None
         elif row.frame is None and len(self.examples) < EXAMPLES:
@@ -98,26 +97,21 @@ class PredictJob:
 
     def rows(self, executor: Executor) -> Iterator[Row]:
         """Do the job and hand out its rows, which are not written: OUT is a temporary folder."""
-        return self._rows(self._do_parts(executor, _unwatched).read())
+        return self._rows(self._do_parts(executor, _unwatched).parts())
 
     def _do_parts(self, executor: Executor, watch: Watch) -> Plan:
-        summary, settings = self.summary, self.settings
-        plan = open_plan(self.inputs, settings, self.overwrite)
+        summary = self.summary
+        plan = open_plan(self.inputs, self.settings, self.overwrite)
         summary.failed |= dict.fromkeys(self.inputs.problems)
         summary.skipped = self.inputs.skipped
-        summary.parts, summary.rows = plan.parts, plan.rows
+        summary.parts, summary.rows = len(plan.lines), plan.rows
         left = sum(part.count for part in plan.todo()) if plan.resumed else plan.rows
         summary.resumed = plan.rows - left
-
-        def images() -> Iterator[None]:
-            for count, seconds in executor.run(plan.todo(), settings):
-                for stage, spent in seconds.items():
-                    summary.seconds[stage] = summary.seconds.get(stage, 0.0) + spent
-                yield from repeat(None, count)
-
         if left:
-            for _ in watch(images(), "frames" if plan.frames == plan.rows else "images", left):
-                pass
+            counts = executor.run(plan.todo(), self.settings)
+            images = chain.from_iterable(repeat(None, count) for count in counts)
+            what = "frames" if plan.frames == plan.rows else "images"
+            deque(watch(images, what, left), maxlen=0)
         return plan
 
     # -- the end ---------------------------------------------------------------------------
@@ -125,16 +119,15 @@ class PredictJob:
     def _finish(self, plan: Plan) -> None:
         """Write the results from the parts' files, which then disappear."""
         summary, settings = self.summary, self.settings
-        images = (part for part in plan.read() if part.kind != "video")
-        videos = (part for part in plan.read() if part.kind == "video")
+        images = (part for part in plan.parts() if part.kind != "video")
+        videos = (part for part in plan.parts() if part.kind == "video")
         if settings.format == "parts":
             self._count_parts(images)
         else:
             self._write_images(images)
         for stem, group in groupby(videos, lambda part: part.about["stem"]):
             self._write_video(stem, list(group))
-        counts = summary.counts
-        done = counts.images + counts.frames + counts.failed
+        done = sum(summary.counts[what] for what in ("images", "frames", "failed"))
         if done != plan.rows:
             raise InputError(
                 f"{settings.out} holds {done:,} of {plan.rows:,} images: was something in it "
@@ -142,7 +135,7 @@ class PredictJob:
             )
         self._write_failed()
         if settings.format != "parts":
-            plan.finish(results=done > counts.failed)
+            plan.finish(results=done > summary.counts["failed"])
 
     def _rows(self, parts: Iterable[Part]) -> Iterator[Row]:
         """All rows of some parts, counted."""
@@ -153,37 +146,27 @@ class PredictJob:
             yield from map(self.summary.add, rows)
 
     def _load(self, part: Part) -> list[Row]:
-        place = self.settings.place(part)
-        try:
-            result = PartResult.from_bytes(read_bytes(place), place)
-        except InputError as error:
-            if "does not exist" not in str(error):
-                raise
-            raise InputError(
-                f"{place} is gone: was {self.settings.out} emptied meanwhile? Give the same "
-                "command again."
-            ) from error
+        """The rows of a part; .pts files and drawings of images are looked after on the way."""
+        settings, written = self.settings, self.summary.written
+        place, out = settings.place(part), Path(settings.out)
+        result = PartResult.from_bytes(read_bytes(place), place)
         self.summary.failed |= dict.fromkeys(result.notes)
-        if part.items and part.kind == "files":
-            self._own_files(part, result.rows)
-        return result.rows
-
-    def _own_files(self, part: Part, rows: list[Row]) -> None:
-        """Write the .pts files of images, and name the first drawings."""
-        settings, out, written = self.settings, Path(self.settings.out), self.summary.written
-        for (path, stem, _), row in zip(part.items, rows, strict=True):
-            if settings.format == "pts":
+        for (path, stem, _), row in zip(part.items, result.rows, strict=False):
+            if part.kind == "files" and settings.format == "pts":
                 write_pts_files(out / stem, row.faces)
-            if settings.draw and len(row.faces) and len(written) < SHOWN:
+            if part.kind == "files" and settings.draw and row.faces and len(written) < SHOWN:
                 written.append(out / drawing_name(path, stem))
+        return result.rows
 
     def _write_images(self, parts: Iterable[Part]) -> None:
         """All images to one file, which is not made where none could be read."""
         settings, rows = self.settings, self._rows(parts)
         path = Path(settings.out) / f"faces{SUFFIXES.get(settings.format, '')}"
         early = _up_to_the_first_good(rows)
-        if early and not early[-1].error and settings.format in SUFFIXES:
-            rows = write_rows_of(path, chain(early, rows), settings.format, settings.measures)
+        if early and not early[-1].error and settings.format in WRITERS:
+            with WRITERS[settings.format](path, settings.measures) as write:
+                for row in chain(early, rows):
+                    write(row)
             self.summary.written.insert(0, path)
         deque(rows, maxlen=0)
 
@@ -226,16 +209,14 @@ class PredictJob:
     def _count_parts(self, parts: Iterator[Part]) -> None:
         """Format "parts": images are written already, and counted from the ends of their files."""
 
-        def look(part: Part) -> tuple[Counts, list[str]]:
-            place = self.settings.final_place(part)
+        def look(place: str) -> tuple[Counter[str], list[str]]:
             with open_input(place) as stream:
                 return read_counts(stream, place)
 
         with ThreadPoolExecutor(READERS) as pool:
-            while some := list(islice(parts, 8 * READERS)):
-                for counts, errors in pool.map(look, some):
-                    self.summary.counts.add(counts)
-                    self.summary.failed |= dict.fromkeys(errors)
+            for counts, errors in pool.map(look, map(self.settings.final_place, parts)):
+                self.summary.counts.update(counts)
+                self.summary.failed |= dict.fromkeys(errors)
 
     def _write_failed(self) -> None:
         place = join(self.settings.out, FAILED)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -15,32 +16,35 @@ from luvli.files import whole_file
 from luvli.measures.measure import Measure
 from luvli.prediction.events import MIN_CONFIDENCE
 from luvli.prediction.parts import Row
-from luvli.prediction.writers import face_dicts, measure_cells, text_file
+from luvli.prediction.writers import Write, face_dicts, measure_cells, text_file
 
 INTERVAL = 0.95
 """share of the true values that the plotted bands should hold"""
 
 
-def write_measures(table: Path, plot: Path, rows: Iterable[Row]) -> Iterator[Row]:
-    """The same rows, of whose faces the measures are meanwhile written: one line for each face of
-    each frame. The plot shows the face that was tracked longest."""
+@contextmanager
+def measures_writer(table: Path, plot: Path) -> Iterator[Write]:
+    """Writes one line for each face of each frame; the plot shows the face that was tracked
+    longest."""
     header: list[str] = []
     series: dict[int, dict[str, array[float]]] = {}
-    kinds: Mapping[str, Measure] = {}
+    kinds: dict[str, Measure] = {}
     with text_file(table) as stream:
-        for row in rows:
+
+        def write(row: Row) -> None:
             for face in face_dicts(row.faces, measures=True):
-                kinds = kinds or row.faces.measures
+                kinds.update(row.faces.measures)
                 about = {name: face.get(name) for name in ("track", "confidence", "eyes_closed")}
                 cells = {"frame": row.frame, "time": row.time} | about | measure_cells(face)
                 if not header:
-                    header = list(cells)
+                    header.extend(cells)
                     write_rows(stream, [header])
                 write_rows(stream, [["" if cell is None else cell for cell in cells.values()]])
                 one = series.setdefault(face.get("track", 0), {})
                 for name, value in cells.items():
                     one.setdefault(name, array("d")).append(np.nan if value is None else value)
-            yield row
+
+        yield write
     if series:
         longest = max(series.values(), key=lambda one: len(one["time"]))
         with whole_file(plot) as temporary:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -18,19 +19,13 @@ from luvli.arrays import Floats
 from luvli.errors import InputError
 from luvli.faces import Faces
 
-PartKind = Literal["files", "parquet", "tar", "video"]
-
 DIGITS = {"points": 3, "boxes": 3, "visibility": 4, "occlusion": 4, "scores": 4,
           "confidence": 4, "expected_error": 4, "eyes_closed": 4}  # fmt: skip
 """decimals that mean something: thousandths of a pixel, ten-thousandths of a probability"""
 SIGNIFICANT = 6
 """digits of a covariance, which may be tiny or huge and stays positive-definite"""
-_TEN = np.array([float(f"1e{power}") for power in range(301)])
-_ARRAYS = ("points", "covariance", "visibility", "boxes", "scores", "occlusion", "confidence",
-           "expected_error", "eyes_closed", "accepted", "track", "time",
-           "error_factors")  # fmt: skip
-_SETTINGS = ("markup", "likelihood", "visibility_trained", "covariance_trained",
-             "occlusion_trained", "measure_scale")  # fmt: skip
+NO_FACES = Faces.empty("ibug68")
+"""of an image that could not be read"""
 
 
 @dataclass(frozen=True)
@@ -39,7 +34,7 @@ class Part:
 
     number: int
     """place in the plan, from 0"""
-    kind: PartKind
+    kind: Literal["files", "parquet", "tar", "video"]
     place: str
     """the Parquet file, tar or video; of single files, the first one"""
     count: int
@@ -82,7 +77,7 @@ class Row(NamedTuple):
 
     image: str
     """path, URI, TAR#MEMBER or PARQUET#ROW"""
-    faces: Faces
+    faces: Faces = NO_FACES
     error: str = ""
     size: tuple[int, int] = (0, 0)
     """width and height in pixels; 0 where they are not known"""
@@ -93,47 +88,22 @@ class Row(NamedTuple):
     """faces left out because they are not sure enough"""
 
 
-@dataclass
-class Counts:
-    """What came of some images and frames."""
-
-    images: int = 0
-    """images that were read, with or without a face"""
-    frames: int = 0
-    without_face: int = 0
-    faces: int = 0
-    accepted: int = 0
-    for_review: int = 0
-    filtered: int = 0
-    failed: int = 0
-    """images and frames"""
-
-    def add(self, other: Counts) -> None:
-        for name, value in vars(other).items():
-            setattr(self, name, getattr(self, name) + value)
-
-    def add_row(self, row: Row) -> None:
+def count_rows(rows: Iterable[Row]) -> Counter[str]:
+    """What came of some rows: images, frames and without_face of those that were read; failed; and
+    faces, of these accepted and for_review by the triage; filtered, which were left out."""
+    counts: Counter[str] = Counter()
+    for row in rows:
         if row.error:
-            self.failed += 1
-            return
-        if row.frame is None:
-            self.images += 1
-            self.without_face += not len(row.faces)
-        else:
-            self.frames += 1
-        self.faces += len(row.faces)
-        self.filtered += row.filtered
+            counts["failed"] += 1
+            continue
+        counts["images" if row.frame is None else "frames"] += 1
+        counts["without_face"] += row.frame is None and not len(row.faces)
+        counts["faces"] += len(row.faces)
+        counts["filtered"] += row.filtered
         if row.faces.accepted is not None:
             accepted = int(row.faces.accepted.sum())
-            self.accepted += accepted
-            self.for_review += len(row.faces) - accepted
-
-    @classmethod
-    def of(cls, rows: Iterable[Row]) -> Counts:
-        counts = cls()
-        for row in rows:
-            counts.add_row(row)
-        return counts
+            counts.update(accepted=accepted, for_review=len(row.faces) - accepted)
+    return counts
 
 
 @dataclass
@@ -143,21 +113,20 @@ class PartResult:
     rows: list[Row]
     notes: list[str] = field(default_factory=list)
     """sentences about the part as a whole: where a video broke off"""
-    seconds: dict[str, float] = field(default_factory=dict)
-    """by stage"""
 
     def to_bytes(self) -> bytes:
         """As the content of an npz file."""
         faces = Faces.concatenate([row.faces for row in self.rows])
-        arrays = {name: getattr(faces, name) for name in _ARRAYS}
+        values = {each.name: getattr(faces, each.name) for each in fields(Faces)}
+        arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
         about = {
-            "rows": [(len(row.faces), *row._replace(faces=None)) for row in self.rows],  # type: ignore[arg-type]
+            "rows": [[len(row.faces), row.image, *row[2:]] for row in self.rows],
             "notes": self.notes,
-            "settings": {name: getattr(faces, name) for name in _SETTINGS},
+            "settings": {name: value for name, value in values.items() if name not in arrays},
         }
         content = io.BytesIO()
         text = np.frombuffer(json.dumps(about, default=dict).encode(), np.uint8)
-        np.savez(content, about=text, **{n: a for n, a in arrays.items() if a is not None})
+        np.savez(content, about=text, **arrays)
         return content.getvalue()
 
     @classmethod
@@ -168,13 +137,10 @@ class PartResult:
                 values: dict[str, Any] = {name: arrays[name] for name in arrays.files}
             about = json.loads(values.pop("about").tobytes())
             faces = Faces(**values, **about["settings"])
-            ends = np.cumsum([row[0] for row in about["rows"]]).tolist()
-            rows = [
-                Row(name, faces[end - count : end], error, tuple(size), *rest)
-                for (count, name, _, error, size, *rest), end in zip(
-                    about["rows"], ends, strict=True
-                )
-            ]
+            rows, end = [], 0
+            for count, image, error, size, *rest in about["rows"]:
+                rows.append(Row(image, faces[end : end + count], error, tuple(size), *rest))
+                end += count
             return cls(rows, about["notes"])
         except Exception as error:  # numpy, zipfile and json have a kind for each damage
             raise damaged(place, error) from error
@@ -190,9 +156,7 @@ def damaged(place: str, error: Exception) -> InputError:
 def rounded(faces: Faces, measures: bool = False) -> Faces:
     """The faces without the digits that say nothing, and, unless `measures` are wanted, without
     what only these need; a file is less than half as large."""
-    changes: Mapping[str, Any] = {
-        name: np.round(getattr(faces, name), digits) for name, digits in DIGITS.items()
-    }
+    changes: dict[str, Any] = {n: np.round(getattr(faces, n), d) for n, d in DIGITS.items()}
     factors = faces.error_factors if measures else None
     covariance = significant(faces.covariance)
     return replace(faces, **changes, covariance=covariance, regions=None, error_factors=factors)
@@ -205,9 +169,6 @@ def significant(values: Floats, digits: int = SIGNIFICANT) -> Floats:
     [123.457, -0.00123457, 0.0, nan]
     """
     size = np.abs(values)
-    usual = (size > 1e-280) & (size < 1e280)  # of others the powers below overflow
-    place = np.floor(np.log10(size, out=np.zeros_like(size), where=usual)).astype(np.int64)
-    power = digits - 1 - place
-    # an integer divided by, or times, an exact power of ten is the double next to the decimal
-    grow, shrink = _TEN[np.clip(power, 0, 300)], _TEN[np.clip(-power, 0, 300)]
-    return np.where(usual, np.rint(values * grow / shrink) / grow * shrink, values)
+    place = np.floor(np.log10(size, out=np.zeros_like(size), where=size > 0))
+    power = 10.0 ** np.clip(digits - 1 - place, -300, 300)
+    return np.asarray(np.rint(values * power) / power)

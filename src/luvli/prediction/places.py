@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, unquote
 
 from luvli.errors import InputError, OutputError, require
 from luvli.files import check_plain, unreadable, whole_file
@@ -19,8 +19,6 @@ ATTEMPTS = 8
 """how often pyarrow asks S3 before it gives up, with growing pauses"""
 _ARROW = ("s3", "gs", "gcs", "hdfs", "viewfs", "abfs", "abfss")
 """schemes that pyarrow opens; all others are fsspec's"""
-_QUERY = re.compile(r"(.*?)(\?\w+=.*)?", re.DOTALL)
-"""a path, and what is said about its file system"""
 _AT_ONCE = ("s3", "gcs", "abfs")
 """stores where an object appears whole when it is closed; elsewhere it is moved into place"""
 
@@ -61,53 +59,51 @@ def _open_place(place: str) -> tuple[Any, str]:
     path = local_path(place)
     if not is_uri(path):
         return None, path
-    scheme, _, rest = place.partition("://")
+    scheme, _, rest = path.partition("://")
     if scheme not in _ARROW:
-        return _open_root(place, "")
-    rest, query = _QUERY.fullmatch(rest).groups()  # type: ignore[union-attr]
-    host, _, path = rest.partition("/")
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
-    files, root = _open_root(f"{scheme}://{host}/{query or ''}", endpoint)
+        return _open_root(scheme, path, "")
+    bare, query = re.fullmatch(r"(.*?)(\?\w+=.*)?", rest, re.DOTALL).groups()  # type: ignore[union-attr]
+    host, _, path = bare.partition("/")
+    files, root = _open_root(scheme, host, query or "")
     return files, f"{root.rstrip('/')}/{path}".rstrip("/") or "/"
 
 
 @lru_cache(maxsize=64)
-def _open_root(place: str, endpoint: str) -> tuple[Any, str]:
-    """The file system of a bucket or host, which keeps its connections. `endpoint`: of S3."""
+def _open_root(scheme: str, host: str, query: str) -> tuple[Any, str]:
+    """The file system of a bucket or host, which keeps its connections."""
     fs = require("pyarrow.fs", "scale")
-    scheme = place.split("://")[0]
     try:
         if scheme == "s3":
-            return _open_s3(fs, place, endpoint)
+            return _open_s3(fs, host, query), host
         if scheme in _ARROW:
-            opened: tuple[Any, str] = fs.FileSystem.from_uri(place)
+            opened: tuple[Any, str] = fs.FileSystem.from_uri(f"{scheme}://{host}/{query}")
             return opened
-        files, path = require("fsspec", "scale").core.url_to_fs(place)
+        files, path = require("fsspec", "scale").core.url_to_fs(host)
         return fs.PyFileSystem(fs.FSSpecHandler(files)), path
     except InputError:
         raise
     except Exception as error:  # each file system has errors of its own
         raise InputError(
-            f"{place} cannot be opened ({_why(error)}): check the address, and whether the "
-            f"package for {scheme}:// is installed."
+            f"{scheme}://{host.removeprefix(f'{scheme}://')} cannot be opened ({_why(error)}): "
+            f"check the address, and whether the package for {scheme}:// is installed."
         ) from error
 
 
-def _open_s3(fs: Any, place: str, endpoint: str) -> tuple[Any, str]:
+def _open_s3(fs: Any, bucket: str, query: str) -> Any:
     """S3 with credentials, region and endpoint from the usual environment variables."""
-    parts = urlsplit(place)
-    query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
-    scheme, _, host = (query.get("endpoint_override") or endpoint).rpartition("://")
-    region = query.get("region") or os.environ.get("AWS_REGION")
-    if not host:
-        region = region or fs.resolve_s3_region(parts.netloc)
-    files = fs.S3FileSystem(
+    about = {key: values[-1] for key, values in parse_qs(query.removeprefix("?")).items()}
+    variables = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+    endpoint = next(filter(None, map(os.environ.get, variables)), "")
+    scheme, _, host = about.get("endpoint_override", endpoint).rpartition("://")
+    region = about.get("region") or os.environ.get("AWS_REGION")
+    if not host and not region:
+        region = fs.resolve_s3_region(bucket)
+    return fs.S3FileSystem(
         endpoint_override=host or None,
-        scheme=query.get("scheme") or scheme or "https",
+        scheme=about.get("scheme") or scheme or "https",
         region=region or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1",
         retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
     )
-    return files, parts.netloc
 
 
 def open_input(place: str) -> Any:
@@ -161,10 +157,7 @@ def _infos(place: str, which: Any) -> list[Any]:
 
 def list_store(folder: str) -> Iterator[tuple[str, str, str]]:
     """Place, path inside the folder, and size and time of all files below a folder of a store,
-    sorted folder by folder; hidden ones are left out.
-
-    One folder at a time is in memory, not the whole listing.
-    """
+    sorted folder by folder, one of which is in memory at a time; hidden files are left out."""
     fs = require("pyarrow.fs", "scale")
     start = _open_place(folder)[1].rstrip("/")
     deeper = [start]
@@ -182,7 +175,7 @@ def list_names(folder: str) -> set[str]:
     """Names of the files right in a folder; none where there is no folder."""
     files, path = _open_place(folder)
     if files is None:
-        return set(os.listdir(path)) if Path(path).is_dir() else set()  # noqa: PTH208
+        return {entry.name for entry in Path(path).iterdir()} if Path(path).is_dir() else set()
     selector = require("pyarrow.fs", "scale").FileSelector(path, allow_not_found=True)
     return {info.base_name for info in _infos(folder, selector) if info.is_file}
 

@@ -7,33 +7,27 @@ again and compares: the same plan goes on, another one is refused.
 
 from __future__ import annotations
 
-import filecmp
 import hashlib
-import io
 import json
-import os
 import re
 import shutil
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from luvli import __version__
 from luvli.errors import InputError, require
-from luvli.files import write_text, writing
+from luvli.files import write_text
 from luvli.prediction.containers import ParquetFiles, tar_entries
 from luvli.prediction.inputs import Input, Inputs
 from luvli.prediction.parts import Part
 from luvli.prediction.places import (
-    GO_ON,
     is_file,
     is_uri,
     join,
     list_names,
-    open_input,
     read_bytes,
     remove,
     write_whole,
@@ -48,29 +42,26 @@ FINISHED = ".luvli-finished.json"
 """the identity of the last finished run of a folder"""
 FAILED = "failed.txt"
 """one line for each file that could not be done"""
-MIN_SIZE, MAX_SIZE, MIN_PARTS = 32, 256, 32
-"""images in a part of single files, and how many parts a small source is cut into"""
-MAX_PARTS, HUGE = 4096, 1024
-"""beyond so many parts they become larger, up to so many images: what a cluster remembers grows
-with the number of parts"""
+MIN_SIZE, MAX_SIZE = 32, 1024
+"""images in a part of single files"""
+TAR_SIZE = 256
+"""images in a part of a tar"""
 SEGMENT = 1500
 """frames in a segment of a video, at least, where the video has more: a minute or so"""
 LONGEST = 220
 """bytes of a file's name; file systems allow 255, and outputs are called NAME.jpg (12)-landmarks"""
-NUMBERED = re.compile(r"~\d+$")
-"""how the files of a second and third face end: no input's stem may end so"""
-RESERVED = frozenset(("faces", "failed", "images"))
-"""results of all images, and reports"""
+RESERVED = re.compile(r"(.*/)?(faces|failed|images|.*~\d+)")
+"""no stem of an input: results of all images, reports, and the second face of STEM, STEM~2"""
 
 
-def part_size(count: int) -> int:
-    """Images in a part of so many single files.
+def part_size(number: int) -> int:
+    """Images in the part that begins with image `number`: parts grow with the job, so that small
+    jobs are shared out evenly and large ones have few parts.
 
-    >>> [part_size(count) for count in (10, 1600, 10**6, 10**8)]
-    [32, 50, 256, 1024]
+    >>> [part_size(number) for number in (0, 1600, 10**4, 10**8)]
+    [32, 50, 312, 1024]
     """
-    usual = max(MIN_SIZE, min(MAX_SIZE, -(-count // MIN_PARTS)))
-    return max(usual, min(HUGE, count // MAX_PARTS))
+    return max(MIN_SIZE, min(MAX_SIZE, number // 32))
 
 
 def plan_parts(inputs: Inputs, settings: JobSettings) -> Iterator[Part]:
@@ -80,37 +71,33 @@ def plan_parts(inputs: Inputs, settings: JobSettings) -> Iterator[Part]:
 
 
 def _parts(inputs: Inputs, settings: JobSettings) -> Iterator[Part]:
-    """Names of images wait in a file, so that a million take no more memory than a hundred."""
     stems = OutputStems()
     own_files = settings.draw or settings.format == "pts"
     others: dict[str, list[Input]] = {"parquet": [], "tar": [], "video": []}
-    count = 0
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as images:
+
+    def images() -> Iterator[list[str]]:
         for item in inputs:
-            if item.kind != "files":
+            if item.kind == "files":
+                yield [item.path, stems.stem(item) if own_files else "", item.stamp]
+            else:
                 others[item.kind].append(item)
-                continue
-            stem = stems.stem(item) if own_files else ""
-            images.write(json.dumps((item.path, stem, item.stamp)) + "\n")
-            count += 1
-        if own_files and (others["parquet"] or others["tar"]):
-            raise InputError("--draw and --format pts need image files: unpack Parquet and tars.")
-        if settings.measures and others["video"]:
-            require("matplotlib", "evaluate")  # for the plots
-        size = settings.part_size or part_size(count)
-        images.seek(0)
-        while some := [json.loads(line) for line in islice(images, size)]:
-            yield Part(0, "files", some[0][0], len(some), some)
+
+    left, count = images(), 0
+    while some := list(islice(left, settings.part_size or part_size(count))):
+        yield Part(0, "files", some[0][0], len(some), some)
+        count += len(some)
+    if own_files and (others["parquet"] or others["tar"]):
+        raise InputError("--draw and --format pts need image files: unpack Parquet and tars.")
+    if settings.measures and others["video"]:
+        require("matplotlib", "evaluate")  # for the plots
     tables = ParquetFiles(settings.image_column, settings.name_column)
     for item in others["parquet"]:
         for rows, about in tables.parts(item.path):
             yield Part(0, "parquet", item.path, rows, [], about | {"stamp": item.stamp})
-    size = settings.part_size or MAX_SIZE
     for item in others["tar"]:
-        entries = [list(entry) for entry in tar_entries(item.path)]
-        for start in range(0, len(entries), size):
-            some = entries[start : start + size]
-            yield Part(0, "tar", item.path, len(some), some, {"stamp": item.stamp})
+        entries = map(list, tar_entries(item.path))
+        while members := list(islice(entries, settings.part_size or TAR_SIZE)):
+            yield Part(0, "tar", item.path, len(members), members, {"stamp": item.stamp})
     for item in others["video"]:
         about = {"stamp": item.stamp, "stem": stems.stem(item)}
         try:
@@ -131,24 +118,17 @@ class OutputStems:
 
     def __init__(self) -> None:
         self._taken: set[int] = set()
-        self._folders: set[int] = set()
 
     def stem(self, item: Input) -> str:
         """Where outputs of one input go, without a suffix; no two inputs share it."""
         name = Path(*map(_shortened, Path(item.name).parts))
-        number = 0
-        while True:
+        stem, number = name.with_suffix(""), 1
+        while hash(str(stem)) in self._taken or RESERVED.fullmatch(str(stem)):
+            # a.png beside a.jpg, and a third one of the name
+            stem = name if number == 1 else name.with_name(f"{name.name} ({number})")
             number += 1
-            stem = name.with_suffix("") if number == 1 else name  # a.png beside a.jpg
-            stem = stem if number < 3 else name.with_name(f"{name.name} ({number - 1})")
-            key, parents = hash(str(stem)), {hash(str(parent)) for parent in stem.parents}
-            reserved = str(stem) in RESERVED or NUMBERED.search(stem.name)
-            # the frames of a video get a folder of the stem's name
-            inside = item.kind == "video" and key in self._folders
-            if not (key in self._taken or reserved or inside or parents & self._taken):
-                self._taken.add(key)
-                self._folders |= parents
-                return str(stem)
+        self._taken.add(hash(str(stem)))
+        return str(stem)
 
 
 def _shortened(part: str) -> str:
@@ -156,10 +136,8 @@ def _shortened(part: str) -> str:
     raw = part.encode("utf-8", "surrogatepass")
     if len(raw) <= LONGEST:
         return part
-    stem, suffix = os.path.splitext(part)  # noqa: PTH122
-    digest = hashlib.blake2b(raw, digest_size=6).hexdigest()
-    start = stem.encode("utf-8", "surrogatepass")[: LONGEST - 40].decode("utf-8", "ignore")
-    return f"{start}-{digest}{suffix[:16]}"
+    start = raw[: LONGEST - 40].decode("utf-8", "ignore")
+    return f"{start}-{hashlib.sha256(raw).hexdigest()[:12]}{Path(part).suffix[:16]}"
 
 
 @dataclass
@@ -168,10 +146,12 @@ class Plan:
 
     settings: JobSettings
     identity: dict[str, Any]
-    parts: int = 0
-    rows: int = 0
+    """everything that the results depend on"""
+    lines: list[bytes]
+    """a part each, as JSON: all of them are in memory, with some 100 bytes for each image"""
+    rows: int
     """images and frames"""
-    frames: int = 0
+    frames: int
     resumed: bool = False
     """whether an earlier run made the plan"""
 
@@ -179,18 +159,19 @@ class Plan:
     def place(self) -> str:
         return join(self.settings.out, WORK, PLAN)
 
-    def read(self) -> Iterator[Part]:
-        """The parts, one by one."""
-        with open_input(self.place) as stream:
-            lines = io.BufferedReader(stream)  # pyarrow's files have no lines
-            next(lines)
-            yield from map(Part.from_json, lines)
+    @property
+    def content(self) -> bytes:
+        """Of the file."""
+        return b"\n".join([json.dumps(self.identity, sort_keys=True).encode(), *self.lines])
+
+    def parts(self) -> Iterator[Part]:
+        return map(Part.from_json, self.lines)
 
     def todo(self) -> Iterator[Part]:
         """The parts that have no result yet."""
-        done = {name.rpartition(".")[0] for name in _results(self.settings.out)}
-        done |= {name.rpartition(".")[0] for name in _results(join(self.settings.out, WORK))}
-        return (part for part in self.read() if part.name not in done)
+        places = (self.settings.out, join(self.settings.out, WORK))
+        done = {name.partition(".")[0] for place in places for name in _results(place)}
+        return (part for part in self.parts() if part.name not in done)
 
     def finish(self, results: bool) -> None:
         """Note that the job is done, if it has `results`, and remove what it needed on the way."""
@@ -202,8 +183,7 @@ class Plan:
 
 def _results(folder: str) -> list[str]:
     """Names of the files of finished parts."""
-    names = (name for name in list_names(folder) if name.startswith("part-"))
-    return [name for name in names if name.endswith((".npz", ".parquet"))]
+    return [name for name in list_names(folder) if re.fullmatch(r"part-\d+\.(npz|parquet)", name)]
 
 
 def job_identity(inputs: Inputs, settings: JobSettings) -> dict[str, Any]:
@@ -216,43 +196,35 @@ def job_identity(inputs: Inputs, settings: JobSettings) -> dict[str, Any]:
 def open_plan(inputs: Inputs, settings: JobSettings, overwrite: bool = False) -> Plan:
     """The plan of this job: that of an earlier run, or a new one. Another job's folder is refused,
     and files of others are, unless `overwrite` says that they may be replaced."""
-    plan = Plan(settings, job_identity(inputs, settings))
-    with (
-        writing(tempfile.gettempdir(), GO_ON),
-        tempfile.NamedTemporaryFile("w+", suffix=".jsonl") as fresh,
-    ):
-        fresh.write(json.dumps(plan.identity, sort_keys=True) + "\n")
-        for part in plan_parts(inputs, settings):
-            fresh.write(part.to_json() + "\n")
-            plan.parts, plan.rows = plan.parts + 1, plan.rows + part.count
-            plan.frames += part.count if part.kind == "video" else 0
-        fresh.flush()
-        if is_file(plan.place):
-            difference = _difference(plan, fresh)
-            plan.resumed = not difference
-            if difference and not overwrite:
-                raise InputError(f"{settings.out} holds {difference}")
-        elif not overwrite:
-            _check_folder(plan, fresh)
-        if not plan.resumed:
-            for folder in (join(settings.out, WORK), *([settings.out] if overwrite else [])):
-                for name in _results(folder):
-                    remove(join(folder, name))
-            write_whole(plan.place, Path(fresh.name).read_bytes())
+    plan = Plan(settings, job_identity(inputs, settings), [], 0, 0)
+    begun = is_file(plan.place)
+    check = not (overwrite or begun or _is_free(plan))
+    if check:
+        _refuse_existing(settings, [f"faces{SUFFIXES.get(settings.format, '')}", FAILED])
+    for part in plan_parts(inputs, settings):
+        if check:
+            _refuse_existing(settings, _outputs(part, settings))
+        plan.lines.append(part.to_json().encode())
+        plan.rows += part.count
+        plan.frames += part.count if part.kind == "video" else 0
+    if begun:
+        before = read_bytes(plan.place)
+        plan.resumed = before == plan.content
+        if not plan.resumed and not overwrite:
+            raise InputError(f"{settings.out} holds {_difference(plan, before)}")
+    if not plan.resumed:
+        for folder in (join(settings.out, WORK), *([settings.out] if overwrite else [])):
+            for name in _results(folder):
+                remove(join(folder, name))
+        write_whole(plan.place, plan.content)
     return plan
 
 
-def _difference(plan: Plan, fresh: IO[str]) -> str:
-    """Empty where the plan in the folder is the same; otherwise what the folder holds."""
-    if not is_uri(plan.place):
-        if filecmp.cmp(plan.place, fresh.name, shallow=False):
-            return ""
-    elif read_bytes(plan.place) == Path(fresh.name).read_bytes():
-        return ""
+def _difference(plan: Plan, before: bytes) -> str:
+    """What a folder with another plan holds."""
     end = "give --overwrite to drop it, or choose another --out."
     try:
-        with open_input(plan.place) as stream:
-            identity = json.loads(io.BufferedReader(stream).readline())
+        identity = json.loads(before.partition(b"\n")[0])
         differ = [name for name in plan.identity if identity.get(name) != plan.identity[name]]
     except (ValueError, AttributeError):
         return f"a damaged plan ({PLAN} in {WORK}): {end}"
@@ -262,53 +234,42 @@ def _difference(plan: Plan, fresh: IO[str]) -> str:
     return f"an unfinished run whose inputs have changed since: {end}"
 
 
-def _check_folder(plan: Plan, fresh: IO[str]) -> None:
-    """Refuse a folder with results of another job, or with a file of somebody else that this one
-    would replace."""
-    settings, out = plan.settings, plan.settings.out
-    if settings.format == "parts" and any(n.endswith(".parquet") for n in list_names(out)):
+def _is_free(plan: Plan) -> bool:
+    """Whether a folder without a plan is empty or holds results of this very job, which may be
+    replaced; those of another job are refused."""
+    out = plan.settings.out
+    visible = {name for name in list_names(out) if name[:1] != "."}
+    if plan.settings.format == "parts" and any(name.endswith(".parquet") for name in visible):
         raise InputError(f"{out} holds Parquet files of somebody else: choose another --out.")
-    if is_uri(out):
-        return
-    there = {path.removesuffix(".pts") for path in _visible(Path(out))}
-    if there <= {FAILED}:
-        return  # a run that could read nothing
+    if is_uri(out) or visible <= {FAILED}:  # of a run that could read nothing
+        return True
     before = read_finished(Path(out))
-    if before == plan.identity:
-        return
-    if before is not None:
+    if before not in (None, plan.identity):
         raise InputError(
             f"{out} holds the results of another run: choose another --out, or give --overwrite to "
             "replace them."
         )
-    fresh.seek(0)
-    fresh.readline()
-    names = (name for line in fresh for name in _outputs(Part.from_json(line), settings))
-    for name in (f"faces{SUFFIXES.get(settings.format, '')}", FAILED, *names):
-        if name in there:
+    return before is not None
+
+
+def _refuse_existing(settings: JobSettings, names: Iterable[str]) -> None:
+    """Refuse to replace files of somebody else."""
+    for path in (Path(settings.out) / name for name in names):
+        if path.exists():
             raise InputError(
-                f"{Path(out) / name} was there before: choose another --out, or give --overwrite "
-                "to replace it."
+                f"{path} was there before: choose another --out, or give --overwrite to replace it."
             )
 
 
 def _outputs(part: Part, settings: JobSettings) -> Iterator[str]:
-    """Names of the files of one part's images, .pts without suffix and number, or video."""
+    """Names of the files of one part's images or video."""
     if part.kind == "video":
         yield from video_outputs(settings, part.about["stem"], part.place).values()
-    for path, stem, _ in part.items if part.kind == "files" and part.items[0][1] else ():
-        yield stem if settings.format == "pts" else FAILED
+    for path, stem, _ in part.items if part.kind == "files" else ():
+        if settings.format == "pts":
+            yield f"{stem}.pts"
         if settings.draw:
             yield drawing_name(path, stem)
-
-
-def _visible(folder: Path) -> Iterator[str]:
-    """Files of a folder, as they are called inside it, and the folders that they are in; of
-    STEM~2.pts it is STEM.pts."""
-    for path in folder.rglob("*"):
-        inside = path.relative_to(folder)
-        if not any(part.startswith(".") for part in inside.parts):
-            yield str(inside.with_stem(NUMBERED.sub("", inside.stem)) if inside.stem else inside)
 
 
 def read_finished(out: Path) -> dict[str, Any] | None:

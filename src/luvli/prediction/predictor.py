@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, TypeVar, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +80,18 @@ def load(
             f"{' or '.join(free) or 'a model of your own'}."
         )
     return Predictor(opened, small_faces=small_faces)
+
+
+class Options(TypedDict, total=False):
+    """Keyword arguments of `Predictor.predict`, where they are described."""
+
+    color: Color
+    box_format: BoxFormat
+    box_source: BoxSource
+    relative_boxes: bool
+    try_rotations: TryRotations
+    white_level: int | None
+    min_confidence: float
 
 
 class CroppedFaces(NamedTuple):
@@ -215,20 +227,12 @@ class Predictor:
     @overload
     def predict_batch(
         self, images: Sequence[AnyImage], boxes: Sequence[Boxes] | None = ...,
-        min_score: float = ..., *, color: Color = ..., box_format: BoxFormat = ...,
-        box_source: BoxSource = ...,
-        relative_boxes: bool = ..., try_rotations: TryRotations = ...,
-        white_level: int | None = ...,
-        min_confidence: float = ..., errors: Literal["raise"] = ...,
+        min_score: float = ..., *, errors: Literal["raise"] = ..., **options: Unpack[Options],
     ) -> list[Faces]: ...  # fmt: skip
     @overload
     def predict_batch(
         self, images: Sequence[AnyImage], boxes: Sequence[Boxes] | None = ...,
-        min_score: float = ..., *, color: Color = ..., box_format: BoxFormat = ...,
-        box_source: BoxSource = ...,
-        relative_boxes: bool = ..., try_rotations: TryRotations = ...,
-        white_level: int | None = ...,
-        min_confidence: float = ..., errors: Literal["return"],
+        min_score: float = ..., *, errors: Literal["return"], **options: Unpack[Options],
     ) -> list[Faces | InputError]: ...  # fmt: skip
     def predict_batch(
         self,
@@ -236,23 +240,18 @@ class Predictor:
         boxes: Sequence[Boxes] | None = None,
         min_score: float = MIN_SCORE,
         *,
-        color: Color = "rgb",
-        box_format: BoxFormat = "xyxy",
-        box_source: BoxSource = "tight",
-        relative_boxes: bool = False,
-        try_rotations: TryRotations = "auto",
-        white_level: int | None = None,
-        min_confidence: float = 0.0,
         errors: Literal["raise", "return"] = "raise",
+        **options: Unpack[Options],
     ) -> Any:
-        """`predict` for several images: they are read and searched in `threads` threads, and the
-        faces of all of them go through the network together.
+        """`predict`, whose options it takes too, for several images: they are read and searched in
+        `threads` threads, and the faces of all of them go through the network together.
 
         The faces are the same as from `predict` in a loop. With `errors="return"` an image that
         cannot be read gives its `InputError` in place of its faces, and the others are done. More
         cores make it faster; with `threads=1` there is little to gain. All results are held in
         memory; for folders of any size use the command `luvli predict`.
         """
+        min_confidence = options.get("min_confidence", 0.0)
         if isinstance(images, str | bytes | os.PathLike):
             raise InputError("predict_batch takes a list of images: use predict for one.")
         if errors not in ("raise", "return"):
@@ -265,53 +264,73 @@ class Predictor:
         if min_confidence and self.info.trust is None:
             raise InputError(f"{self.info.name} gives no confidence: leave min_confidence out.")
 
-        sources: dict[int, ImageSource] = {}
-
-        def preprocess(i: int, turns: Sequence[int]) -> CroppedFaces | InputError:
+        box_format = options.get("box_format", "xyxy")
+        sources: list[ImageSource | InputError] = []
+        tight: list[list[Box]] = []
+        for i, image in enumerate(images):
+            rows: list[Box] = []
             try:
-                if i not in sources:  # an open file can be read once
-                    sources[i] = plain_source(images[i], color, white_level)
-                source = sources[i]
-                rows = None if boxes is None else boxes[i]
-                if rows is not None:
-                    size = image_size(source)
-                    name = name_of(images[i])
-                    rows = as_boxes(rows, box_format, relative_boxes, size, name, box_source)
-                return self.preprocess(source, rows, min_score, "", turns)
+                source = plain_source(
+                    image, options.get("color", "rgb"), options.get("white_level")
+                )
+                if boxes is not None:
+                    rows = as_boxes(
+                        boxes[i], box_format, options.get("relative_boxes", False),
+                        image_size(source), name_of(image), options.get("box_source", "tight"),
+                    )  # fmt: skip
+                sources.append(source)
             except InputError as error:
                 if errors == "raise":
                     raise
-                return error
-
-        everything = list(range(len(images)))
-        turns = TURNS if try_rotations is True else (0,)
-        prepared = self._mapped(lambda i: preprocess(i, turns), everything)
-        cropped = [one for one in prepared if isinstance(one, CroppedFaces)]
-        predictions = iter(self.predict_cropped(cropped) if cropped else [])
-        results: list[Faces | InputError] = [
-            one if isinstance(one, InputError) else next(predictions) for one in prepared
-        ]
-        if boxes is None and try_rotations == "auto":
-            doubtful = [i for i in everything if rotations.is_doubtful(results[i])]
-            tried = self._mapped(lambda i: preprocess(i, TURNS[1:]), doubtful)
-            again = {
-                i: one
-                for i, one in zip(doubtful, tried, strict=True)
-                if isinstance(one, CroppedFaces) and one.boxes
-            }
-            turned = self.predict_cropped(list(again.values())) if again else []
-            for i, upright in zip(again, turned, strict=True):
-                results[i] = results[i] if rotations.is_doubtful(upright) else upright
+                sources.append(error)
+            tight.append(rows)
+        try_rotations = options.get("try_rotations", "auto")
+        known = None if boxes is None else tight
+        results = self.predict_sources(sources, known, min_score, try_rotations)
         for i, faces in enumerate(results):
             if isinstance(faces, InputError):
+                if errors == "raise":
+                    raise faces
                 continue
             # a `Box` knows its corners; rows of four numbers may be meant in another way
             if boxes is not None and len(faces) and not isinstance(boxes[i][0], Box):
-                rows = [Box(*box) for box in faces.boxes.tolist()]
                 name = name_of(images[i])
-                warn_of_misfits(rows, faces.points, faces.confidence, box_format, name)
+                warn_of_misfits(tight[i], faces.points, faces.confidence, box_format, name)
             if min_confidence:
                 results[i] = faces[faces.confidence >= min_confidence]
+        return results
+
+    def predict_sources(
+        self,
+        sources: Sequence[ImageSource | Photograph | InputError],
+        boxes: Sequence[Sequence[Box]] | None = None,
+        min_score: float = MIN_SCORE,
+        try_rotations: TryRotations = "auto",
+    ) -> list[Faces | InputError]:
+        """What `predict_batch` does for plain images: the faces of each, or why there are none."""
+
+        def preprocess(i: int, turns: Sequence[int]) -> CroppedFaces | InputError:
+            source = sources[i]
+            if isinstance(source, InputError):
+                return source
+            try:
+                rows = None if boxes is None else boxes[i]
+                return self.preprocess(source, rows, min_score, turns=turns)
+            except InputError as error:
+                return error
+
+        def predict(which: Sequence[int], turns: Sequence[int]) -> list[Faces | InputError]:
+            prepared = self._mapped(lambda i: preprocess(i, turns), which)
+            cropped = [one for one in prepared if isinstance(one, CroppedFaces)]
+            faces = iter(self.predict_cropped(cropped) if cropped else ())
+            return [one if isinstance(one, InputError) else next(faces) for one in prepared]
+
+        results = predict(range(len(sources)), TURNS if try_rotations is True else TURNS[:1])
+        if boxes is None and try_rotations == "auto":
+            doubtful = [i for i, faces in enumerate(results) if rotations.is_doubtful(faces)]
+            for i, upright in zip(doubtful, predict(doubtful, TURNS[1:]), strict=True):
+                if isinstance(upright, Faces) and not rotations.is_doubtful(upright):
+                    results[i] = upright
         return results
 
     def _mapped(self, function: Callable[[int], T], numbers: Sequence[int]) -> list[T]:
@@ -409,8 +428,8 @@ class Predictor:
         The detector looks at the image after each of the quarter `turns`. Of a large JPEG no more
         is decoded than the detector and the faces need.
         """
-        name = name or (str(source) if isinstance(source, str | os.PathLike) else "")
         photograph = source if isinstance(source, Photograph) else Photograph(source)
+        name = name or photograph.name
         if boxes is None and tuple(turns) != (0,):
             boxes, crops = detect_turned(self, photograph.whole(), name, min_score, turns)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,14 +16,15 @@ from luvli.files import PathLike, whole_file
 from luvli.image.box import Box
 from luvli.image.read import ImageArray
 from luvli.prediction.inputs import DRAWN, MEASURED
-from luvli.prediction.measures_output import write_measures
+from luvli.prediction.measures_output import measures_writer
 from luvli.prediction.parts import Row, rounded
 from luvli.prediction.places import is_uri
 from luvli.prediction.predictor import Predictor, load
 from luvli.prediction.tracking import TrackedFrame, smooth_tracks
-from luvli.prediction.video import Frame, VideoReader, VideoWriter, output_suffix
+from luvli.prediction.video import Frame, VideoReader
+from luvli.prediction.video_writer import VideoWriter, output_suffix
 from luvli.prediction.worker import JobSettings, draw_result
-from luvli.prediction.writers import SUFFIXES, write_pts_files, write_rows_of
+from luvli.prediction.writers import SUFFIXES, WRITERS, Write, write_pts_files
 from luvli.prefetch import prefetch
 
 MIN_OVERLAP = 0.3
@@ -140,41 +142,40 @@ def write_video(
     """
     files = {n: Path(settings.out) / f for n, f in video_outputs(settings, stem, source).items()}
     notes: list[str] = []
-    if settings.format in SUFFIXES:
-        rows = write_rows_of(files["faces"], rows, settings.format, settings.measures)
-    elif settings.format == "pts":
-        rows = _write_pts(files["faces"], rows)
-    if "drawing" in files:
-        rows = _draw_rows(files["drawing"], rows, images, rate, source, notes.append)
-    if "table" in files:
-        rows = write_measures(files["table"], files["plot"], rows)
-    for _ in rows:
-        pass
+    with ExitStack() as stack:
+        writers: list[Write] = []
+        if settings.format in SUFFIXES:
+            writer = WRITERS[settings.format](files["faces"], settings.measures)
+            writers.append(stack.enter_context(writer))
+        elif settings.format == "pts":
+            writers.append(
+                lambda row: write_pts_files(files["faces"] / f"{row.frame:06d}", row.faces)
+            )
+        if "drawing" in files:
+            drawing = _drawing(files["drawing"], images, rate, source, notes.append)
+            writers.append(stack.enter_context(drawing))
+        if "table" in files:
+            writers.append(stack.enter_context(measures_writer(files["table"], files["plot"])))
+        for row in rows:
+            for write in writers:
+                write(row)
     return [path for path in files.values() if path.exists()], notes
 
 
-def _write_pts(folder: Path, rows: Iterable[Row]) -> Iterator[Row]:
-    for row in rows:
-        if row.frame is not None:
-            write_pts_files(folder / f"{row.frame:06d}", row.faces)
-        yield row
-
-
-def _draw_rows(
-    path: Path,
-    rows: Iterable[Row],
-    images: Iterable[Frame],
-    rate: float,
-    source: str,
-    note: Callable[[str], None],
-) -> Iterator[Row]:
+@contextmanager
+def _drawing(
+    path: Path, images: Iterable[Frame], rate: float, source: str, note: Callable[[str], None]
+) -> Iterator[Write]:
+    """Writes a video of the images with the faces of the rows on them."""
     frames = iter(images)
     with whole_file(path) as temporary, VideoWriter(temporary, rate, source or None) as video:
-        for row in rows:
+
+        def write(row: Row) -> None:
             if row.frame is not None:
                 frame = next(frames)
                 video.write(draw_result(frame.image, row.faces), frame.time)
-            yield row
+
+        yield write
     if video.sound_lost:
         note(f"{source} {video.sound_lost}.")
 

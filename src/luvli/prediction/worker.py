@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -21,25 +20,25 @@ from luvli.image.detect import MIN_SCORE, Detector
 from luvli.image.photograph import Photograph
 from luvli.image.read import ImageArray, ImageSource
 from luvli.image.write import write_image
-from luvli.prediction.containers import Content, read_parquet_part, read_tar_part
+from luvli.prediction.containers import read_parquet_part, read_tar_part
 from luvli.prediction.parts import Part, PartResult, Row, rounded
 from luvli.prediction.places import GO_ON, is_uri, join, read_bytes, write_whole
-from luvli.prediction.predictor import CroppedFaces, Predictor, load
-from luvli.prediction.rotations import TURNS, TryRotations, is_doubtful
+from luvli.prediction.predictor import Predictor, load
+from luvli.prediction.rotations import TryRotations
 from luvli.prediction.tracking import Tracker, track_frames
 from luvli.prediction.video import Frame, Segment, VideoReader
 from luvli.prediction.writers import check_format, drawing_name, parquet_bytes
 from luvli.prefetch import prefetch
 
 TOGETHER = 16
-"""images that go through each stage together: code and weights are still in the processor's caches
+"""images that go through each step together: code and weights are still in the processor's caches
 for the next of them"""
 AHEAD = 8
 """files of a store that are asked for together"""
 WORK = ".luvli-job"
 """folder in OUT for the plan and for parts that are not yet in their final form"""
-Prepared = tuple[Photograph | None, CroppedFaces, Row]
-"""an image, None where it cannot be read, its crops, and its row without faces"""
+Content = ImageSource | InputError
+"""an image, or why there is none"""
 
 
 @dataclass(frozen=True)
@@ -97,6 +96,12 @@ class JobSettings:
             return self.final_place(part)
         return join(self.out, WORK, f"{part.name}.npz")
 
+    def save(self, part: Part, result: PartResult) -> None:
+        """Write the file of a part."""
+        final = self.place(part) == self.final_place(part)
+        content = parquet_bytes(part, result, self.measures) if final else result.to_bytes()
+        write_whole(self.place(part), content)
+
 
 @dataclass(frozen=True)
 class PackedModel:
@@ -145,143 +150,78 @@ class PartWorker:
 
     def __init__(self, predictor: Predictor, settings: JobSettings) -> None:
         self.predictor, self.settings = predictor, settings
-        self._no_face = predictor.forward(CroppedFaces([], [], [], []))
 
-    def __call__(self, part: Part) -> dict[str, float]:
-        """Do a part and write its file -> seconds by stage."""
-        return self.save(part, self.result(part))
-
-    def save(self, part: Part, result: PartResult) -> dict[str, float]:
-        """Write the file of a part -> seconds by stage."""
-        settings = self.settings
-        with _timed(result.seconds, "write"):
-            place = settings.place(part)
-            final = place == settings.final_place(part)
-            content = parquet_bytes(part, result, settings.measures) if final else result.to_bytes()
-            write_whole(place, content)
-        return result.seconds
+    def __call__(self, part: Part) -> None:
+        """Do a part and write its file."""
+        self.settings.save(part, self.result(part))
 
     def result(self, part: Part, start: int = 0, stop: int | None = None) -> PartResult:
         """What comes of a part, or of some of its images."""
         if part.kind == "video":
             return self._video(part)
-        result = PartResult([])
         together = 1 if self.settings.draw else TOGETHER  # all pixels are held for a drawing
-        group: list[tuple[str, ImageSource | InputError]] = []
-        for index, content in enumerate(_contents(part, start), start):
-            if index == stop:
-                break
-            group.append(content)
-            if len(group) == together:
-                self._images(part, group, result, start)
-                group = []
-        if group:
-            self._images(part, group, result, start)
-        return result
+        contents = islice(_contents(part, start), None if stop is None else stop - start)
+        rows: list[Row] = []
+        while group := list(islice(contents, together)):
+            photographs = [
+                content if isinstance(content, InputError) else Photograph(content, name=name)
+                for name, content in group
+            ]
+            names = [name for name, _ in group]
+            new = [self.settings.select(row) for row in self._predict(names, photographs)]
+            if self.settings.draw and len(new[0].faces) and isinstance(photographs[0], Photograph):
+                path, stem, _ = part.items[start + len(rows)]
+                drawn = draw_result(photographs[0].whole(), new[0].faces, enlarge=True)
+                write_image(Path(self.settings.out) / drawing_name(path, stem), drawn)
+            rows += new
+        return PartResult(rows)
 
-    def failed(self, name: str, why: str) -> Row:
-        """The row of an image that could not be done."""
-        return Row(name, self._no_face, why)
-
-    def _images(
-        self,
-        part: Part,
-        group: Sequence[tuple[str, ImageSource | InputError]],
-        result: PartResult,
-        start: int,
-    ) -> None:
-        always, seconds = self.settings.try_rotations is True, result.seconds
-        turns = TURNS if always else TURNS[:1]
-        prepared = [self._preprocess(name, content, seconds, turns) for name, content in group]
-        with _timed(seconds, "network"):
-            rows = self._predict(prepared)
-        if self.settings.try_rotations == "auto":
-            self._turn_doubtful(prepared, rows, seconds)
-        for (photograph, *_), row in zip(prepared, map(self.settings.select, rows), strict=True):
-            if self.settings.draw and len(row.faces) and photograph is not None:
-                with _timed(result.seconds, "draw"):
-                    item = part.items[start + len(result.rows)]
-                    image = draw_result(photograph.whole(), row.faces, enlarge=True)
-                    write_image(Path(self.settings.out) / drawing_name(*item[:2]), image)
-            result.rows.append(row)
-
-    def _turn_doubtful(
-        self, prepared: Sequence[Prepared], rows: list[Row], seconds: dict[str, float]
-    ) -> None:
-        """Look at images in which the model trusts no face in the other orientations too."""
-        for i, (photograph, _, row) in enumerate(prepared):
-            if photograph is None or not is_doubtful(rows[i].faces):
-                continue
-            turned = self._preprocess(row.image, photograph, seconds, TURNS[1:])
-            if turned[1].boxes:
-                with _timed(seconds, "network"):
-                    again = self._predict([turned])[0]
-                rows[i] = rows[i] if again.error or is_doubtful(again.faces) else again
-
-    def _preprocess(
-        self,
-        name: str,
-        content: ImageSource | Photograph | InputError,
-        seconds: dict[str, float],
-        turns: Sequence[int],
-    ) -> Prepared:
-        predictor, settings = self.predictor, self.settings
+    def _predict(
+        self, names: Sequence[str], photographs: Sequence[Photograph | InputError]
+    ) -> list[Row]:
+        """The rows of some images."""
+        settings = self.settings
         try:
-            if isinstance(content, InputError):
-                raise content
-            photograph = content if isinstance(content, Photograph) else Photograph(content)
-            with _timed(seconds, "read"):
-                size = predictor.detector_view(photograph).size
-            boxes = None
-            with _timed(seconds, "detect"):
-                if tuple(turns) == (0,):
-                    boxes = predictor.find(photograph, name, settings.min_score)
-            with _timed(seconds, "crop"):
-                crops = predictor.preprocess(photograph, boxes, settings.min_score, name, turns)
-            return photograph, crops, Row(name, self._no_face, size=size)
-        except InputError as error:
-            why = str(error).replace("the image data", name, 1)
+            answers = self.predictor.predict_sources(
+                photographs, None, settings.min_score, settings.try_rotations
+            )
         except Exception as error:  # one bad image among a million must not stop the rest
-            text = f"{type(error).__name__}: {error}".splitlines()[0]
-            why = f"{name} could not be processed ({text})."
-        return None, CroppedFaces([], [], [], []), self.failed(name, why)
-
-    def _predict(self, prepared: Sequence[Prepared]) -> list[Row]:
-        """The rows with their faces; where the network fails, the row says so."""
-        try:
-            predictions = self.predictor.predict_cropped([crops for _, crops, _ in prepared])
-        except InputError as error:
-            if len(prepared) > 1:  # because of one of them: which?
-                return [row for one in prepared for row in self._predict([one])]
-            name = prepared[0][2].image
-            return [self.failed(name, f"{name}: {error}")]
-        return [
-            row._replace(faces=rounded(faces, self.settings.measures))
-            for (*_, row), faces in zip(prepared, predictions, strict=True)
-        ]
+            if len(names) > 1:
+                singly = zip(names, photographs, strict=True)
+                return [row for name, one in singly for row in self._predict([name], [one])]
+            why = f"{type(error).__name__}: {error}".splitlines()[0]
+            answers = [InputError(f"{names[0]} could not be processed ({why}).")]
+        rows = []
+        for name, photograph, faces in zip(names, photographs, answers, strict=True):
+            if isinstance(faces, InputError) or isinstance(photograph, InputError):
+                why = str(faces).replace("the image data", name, 1)
+                rows.append(Row(name, error=why))
+            else:
+                faces = rounded(faces, settings.measures)
+                rows.append(Row(name, faces, size=photograph.size))
+        return rows
 
     def _video(self, part: Part) -> PartResult:
         """The faces of a segment, tracked; what cannot be decoded is accounted for at its end."""
         result = PartResult([])
         why = str(part.about.get("error", ""))  # it could not be opened when it was planned
-        with _timed(result.seconds, "video"):
-            try:
-                if not why:
-                    reader = VideoReader(part.place, Segment(*part.about["segment"]))
-                    tracker = Tracker(self.predictor, self.settings.min_score)
-                    measures = self.settings.measures
-                    for row in tracked_rows(part.place, prefetch(reader), tracker, measures):
-                        result.rows.append(row)
-                    if reader.ended_early:
-                        text = f"{part.place} {reader.ended_early}: results are for what could be"
-                        result.notes.append(f"{text} read.")
-            except OutputError:
-                raise
-            except InputError as error:
-                why = naming(part.place, error)
+        try:
+            if not why:
+                reader = VideoReader(part.place, Segment(*part.about["segment"]))
+                tracker = Tracker(self.predictor, self.settings.min_score)
+                measures = self.settings.measures
+                for row in tracked_rows(part.place, prefetch(reader), tracker, measures):
+                    result.rows.append(row)
+                if reader.ended_early:
+                    text = f"{part.place} {reader.ended_early}: results are for what could be read."
+                    result.notes.append(text)
+        except OutputError:
+            raise
+        except InputError as error:
+            why = naming(part.place, error)
         missing = part.count - len(result.rows)
         why = why or next(iter(result.notes), f"{part.place}: {missing} frames are missing.")
-        result.rows += [self.failed(part.place, why)] * missing
+        result.rows += [Row(part.place, error=why)] * missing
         return result
 
 
@@ -304,7 +244,8 @@ def draw_result(image: ImageArray, faces: Faces, enlarge: bool = False) -> Image
     return draw_faces(image, faces, enlarge="readable" if enlarge else 1.0)
 
 
-def _contents(part: Part, start: int) -> Iterator[tuple[str, ImageSource | InputError]]:
+def _contents(part: Part, start: int) -> Iterator[tuple[str, Content]]:
+    """Name and content of each image of a part from number `start` on."""
     if part.kind == "tar":
         return read_tar_part(part, start)
     if part.kind == "parquet":
@@ -327,12 +268,3 @@ def _ahead(places: Sequence[str]) -> Iterator[tuple[str, Content]]:
     with ThreadPoolExecutor(AHEAD) as pool:
         for start in range(0, len(places), AHEAD):
             yield from pool.map(read, places[start : start + AHEAD])
-
-
-@contextmanager
-def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
-    began = time.perf_counter()
-    try:
-        yield
-    finally:
-        seconds[stage] = seconds.get(stage, 0.0) + time.perf_counter() - began

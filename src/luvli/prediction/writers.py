@@ -1,5 +1,9 @@
-"""Result files, one function for each format. Each takes rows and hands them on as it writes them,
-so that a million need no more memory than one, and its file appears whole when they end.
+"""Result files: a writer for each format, fed with rows one by one, so that a million need no more
+memory than one; its file appears whole at the end.
+
+    with json_writer(path, measures=False) as write:
+        for row in rows:
+            write(row)
 
 json, csv and coco are the formats of `luvli.data.formats` and are read by the same readers, and by
 `luvli.read`; parquet has one row for each face, image without a face and failure; pts has one file
@@ -10,9 +14,9 @@ from __future__ import annotations
 
 import io
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import islice
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Literal, TextIO, get_args
 
@@ -30,7 +34,7 @@ from luvli.files import NOT_UTF8, PathLike, utf8, whole_file
 from luvli.measures.measure import Measures
 from luvli.prediction.containers import carried_columns
 from luvli.prediction.inputs import DRAWN
-from luvli.prediction.parts import Counts, Part, PartResult, Row, damaged, rounded
+from luvli.prediction.parts import Part, PartResult, Row, count_rows, damaged, rounded
 
 Format = Literal["json", "csv", "parquet", "pts", "coco", "parts"]
 FORMATS: tuple[str, ...] = get_args(Format)
@@ -38,12 +42,10 @@ SUFFIXES = {"json": ".json", "csv": ".csv", "parquet": ".parquet", "coco": ".jso
 WRITABLE = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
 COUNTS = b"luvli.counts"
 """metadata of a Parquet part: what is in it, so that a summary reads its end alone"""
-CARRIED = "source_"
-"""before the name of a carried column that has the name of one of ours"""
 AT_A_TIME = 1000
 """rows of a Parquet row group"""
-
-ResultRows = Iterable[Row]
+Write = Callable[[Row], None]
+"""takes the next row"""
 
 
 def check_format(name: str) -> None:
@@ -54,25 +56,21 @@ def check_format(name: str) -> None:
         require("pyarrow", "scale")
 
 
-def write_rows_of(
-    path: PathLike, rows: ResultRows, format: str, measures: bool = False
-) -> Iterator[Row]:
-    """The same rows, which are meanwhile written to a file of any format but pts and parts."""
-    return WRITERS[format](Path(path), rows, measures)
-
-
-def write_results(path: PathLike, rows: ResultRows, format: str, measures: bool = False) -> None:
+def write_results(path: PathLike, rows: Iterable[Row], format: str, measures: bool = False) -> None:
     """Write all rows to one file, rounded, whole or not at all."""
     check_format(format)
-    fewer_digits = (row._replace(faces=rounded(row.faces, measures)) for row in rows)
-    for _ in write_rows_of(path, fewer_digits, format, measures):
-        pass
+    with WRITERS[format](Path(path), measures) as write:
+        for row in rows:
+            write(row._replace(faces=rounded(row.faces, measures)))
 
 
 def drawing_name(path: str, stem: str) -> str:
     """What the drawing of an image is called, inside OUT."""
     suffix = Path(path).suffix.lower()
     return f"{stem}{DRAWN}{suffix if suffix in WRITABLE else '.png'}"
+
+
+# -- what is said of a face ------------------------------------------------------------------
 
 
 def face_dicts(faces: Faces, measures: bool = False) -> list[dict[str, Any]]:
@@ -94,6 +92,31 @@ def measure_cells(face: dict[str, Any]) -> dict[str, float | None]:
     return cells
 
 
+def record(face: FaceLandmarks, row: Row, measures: bool = False) -> FaceRecord:
+    """A predicted face as a labelled one; frame, time, track and trust become attributes."""
+    about = {
+        "frame": row.frame,
+        "time": row.time,
+        **{name: getattr(face, name) for name in
+           ("track", "confidence", "expected_error", "eyes_closed", "accepted")},
+        "likelihood": None if face.likelihood == "laplace" else face.likelihood,
+        "occlusion": face.occlusion.tolist() if face.occlusion_trained else None,
+        "measures": face_dicts(Faces.stack([face]), True)[0]["measures"] if measures else None,
+    }  # fmt: skip
+    attributes = {name: value for name, value in about.items() if value is not None}
+    return FaceRecord.from_landmarks(face, Path(row.image), attributes=attributes)
+
+
+def row_fields(row: Row) -> dict[str, Any]:
+    """Where a row is from, as columns; None for what is not known."""
+    width, height = (side or None for side in row.size)
+    return {"image": row.image, "frame": row.frame, "time": row.time, "width": width,
+            "height": height}  # fmt: skip
+
+
+# -- text ------------------------------------------------------------------------------------
+
+
 def json_record(row: Row, measures: bool = False) -> str:
     """A row as one JSON object: its name and its faces, or the sentence why not."""
     fields: dict[str, Any] = {"image": row.image}
@@ -109,6 +132,7 @@ def json_record(row: Row, measures: bool = False) -> str:
 
 @contextmanager
 def text_file(path: Path) -> Iterator[TextIO]:
+    """A file to write text to, which appears whole at the end."""
     with (
         whole_file(path) as temporary,
         temporary.open("w", encoding="utf-8", errors=NOT_UTF8, newline="") as stream,
@@ -116,16 +140,18 @@ def text_file(path: Path) -> Iterator[TextIO]:
         yield stream
 
 
-def json_file(path: Path, rows: ResultRows, measures: bool) -> Iterator[Row]:
+@contextmanager
+def json_writer(path: Path, measures: bool) -> Iterator[Write]:
     """Our JSON; images without a face are listed, and the sentences about those that failed."""
     from pydantic_core import to_json
 
-    without: list[str] = []
-    failed: dict[str, None] = {}
+    lists: dict[str, dict[str, None]] = {"without_face": {}, "failed": {}}
     separator = "\n "
     with text_file(path) as stream:
         stream.write('{"format":"luvli-faces","version":1,"faces":[')
-        for row in rows:
+
+        def write(row: Row) -> None:
+            nonlocal separator
             about: dict[str, Any] = {}
             if row.frame is not None:
                 about = {"frame": row.frame, "time": row.time}
@@ -137,32 +163,35 @@ def json_file(path: Path, rows: ResultRows, measures: bool) -> Iterator[Row]:
                 stream.write(f"{separator}{name},{rest}")
                 separator = ",\n "
             if row.error:
-                failed[row.error] = None
+                lists["failed"][row.error] = None
             elif not len(row.faces) and row.frame is None:  # a frame need not have a face
-                without.append(row.image)
-            yield row
-        end = {"without_face": without, "failed": list(failed)}
-        lists = {name: values for name, values in end.items() if values}
-        stream.write("\n]" + ("," + json.dumps(lists)[1:-1] if lists else "") + "}\n")
+                lists["without_face"][row.image] = None
+
+        yield write
+        end = {name: list(values) for name, values in lists.items() if values}
+        stream.write("\n]" + ("," + json.dumps(end)[1:-1] if end else "") + "}\n")
 
 
-def csv_file(path: Path, rows: ResultRows, measures: bool) -> Iterator[Row]:
+@contextmanager
+def csv_writer(path: Path, measures: bool) -> Iterator[Write]:
     """Our CSV. An image without a face has a row, at the end, with its name and nothing else."""
     without: list[str] = []
     header: list[str] = []
     with text_file(path) as stream:
-        for row in rows:
+
+        def write(row: Row) -> None:
             for face in face_dicts(row.faces, measures):
                 cells = _csv_cells(row, face)
                 if not header:
-                    header = list(cells)
+                    header.extend(cells)
                     write_rows(stream, [header])
                 write_rows(stream, [["" if cell is None else cell for cell in cells.values()]])
             if not len(row.faces) and row.frame is None and not row.error:
                 without.append(row.image)
-            yield row
+
+        yield write
         if not header:
-            header = [*LABEL_COLUMNS, "attributes"]
+            header.extend([*LABEL_COLUMNS, "attributes"])
             write_rows(stream, [header])
         empty = [""] * (len(header) - 1)
         write_rows(stream, ([image_cell(name), *empty] for name in without))
@@ -187,131 +216,33 @@ def _csv_cells(row: Row, face: dict[str, Any]) -> dict[str, Any]:
     return cells
 
 
-def row_fields(row: Row) -> dict[str, Any]:
-    """Where a row is from, as columns; None for what is not known."""
-    width, height = (side or None for side in row.size)
-    return {"image": row.image, "frame": row.frame, "time": row.time, "width": width,
-            "height": height}  # fmt: skip
-
-
-def coco_file(path: Path, rows: ResultRows, measures: bool) -> Iterator[Row]:
+@contextmanager
+def coco_writer(path: Path, measures: bool) -> Iterator[Write]:
     """COCO keypoints, of images with their width and height; images without a face are listed."""
     images: list[str] = []
     categories: list[dict[str, Any]] = []
     count = 0
     with text_file(path) as stream:
         stream.write('{"annotations":[')
-        for row in rows:
+
+        def write(row: Row) -> None:
+            nonlocal count
             if not row.error:
-                about: dict[str, Any] = {"id": len(images) + 1, "file_name": row.image}
-                if row.size[0]:
-                    about |= {"width": row.size[0], "height": row.size[1]}
-                if row.frame is not None:
-                    about |= {"frame": row.frame}
+                known = {n: v for n, v in row_fields(row).items() if v is not None and n != "time"}
+                about = {"id": len(images) + 1, "file_name": known.pop("image"), **known}
                 images.append(json.dumps(about))
             for face in row.faces:
-                categories = categories or [category(1, face.markup, len(face))]
+                categories[:] = categories or [category(1, face.markup, len(face))]
                 count += 1
                 ids = {"id": count, "image_id": len(images), "category_id": 1}
                 fields = annotation(record(face, row, measures), face.points)
                 text = json.dumps(ids | fields, allow_nan=False)
                 stream.write(f"{',' if count > 1 else ''}\n {text}")
-            yield row
+
+        yield write
         stream.write(f'\n],"categories":{json.dumps(categories)},"images":[\n ')
         stream.write(",\n ".join(images))
         stream.write("\n]}\n")
-
-
-def record(face: FaceLandmarks, row: Row, measures: bool = False) -> FaceRecord:
-    """A predicted face as a labelled one; frame, time, track and trust become attributes."""
-    about = {
-        "frame": row.frame,
-        "time": row.time,
-        "track": face.track,
-        "confidence": face.confidence,
-        "expected_error": face.expected_error,
-        "eyes_closed": face.eyes_closed,
-        "accepted": face.accepted,
-        "likelihood": None if face.likelihood == "laplace" else face.likelihood,
-        "occlusion": face.occlusion.tolist() if face.occlusion_trained else None,
-        "measures": face_dicts(Faces.stack([face]), True)[0]["measures"] if measures else None,
-    }
-    attributes = {name: value for name, value in about.items() if value is not None}
-    return FaceRecord.from_landmarks(face, Path(row.image), attributes=attributes)
-
-
-def parquet_file(path: Path, rows: ResultRows, measures: bool) -> Iterator[Row]:
-    """One Parquet file with all rows."""
-    parquet = require("pyarrow.parquet", "scale")
-    source = iter(rows)
-    with whole_file(path) as temporary:
-        some = list(islice(source, AT_A_TIME))
-        table = face_table(some, measures)[0] if some else face_schema().empty_table()
-        with parquet.ParquetWriter(temporary, table.schema, **_PACKED) as writer:
-            writer.write_table(table)
-            while some:
-                yield from some
-                some = list(islice(source, AT_A_TIME))
-                if some:
-                    writer.write_table(face_table(some, measures)[0])
-
-
-_PACKED: dict[str, Any] = {"compression": "zstd"}
-
-
-def face_table(rows: Sequence[Row], measures: bool = False) -> tuple[Any, list[int]]:
-    """The pyarrow table of `face_schema` for some rows, and the row that each of its rows is of.
-
-    One row for each face; one without numbers for an image that has none or that failed.
-    """
-    arrow = require("pyarrow", "scale")
-    schema = face_schema()
-    for name in rows[0].faces[:0].measures if measures else ():
-        for column in (name, f"{name}_std"):
-            schema = schema.append(arrow.field(column, arrow.float64()))
-    cells, origin = [], []
-    for i, row in enumerate(rows):
-        # names of files need not be words
-        about = row_fields(row) | {"image": utf8(row.image), "error": utf8(row.error) or None}
-        for face in face_dicts(row.faces, measures) or [{}]:
-            lists = {name: _flat(v) for name, v in face.items() if isinstance(v, list)}
-            status = "failed" if row.error else "face" if face else "no face"
-            cells.append(face | lists | measure_cells(face) | about | {"status": status})
-            origin.append(i)
-    return arrow.Table.from_pylist(cells, schema), origin
-
-
-def _flat(values: list[Any]) -> list[Any]:
-    if values and isinstance(values[0], list):
-        return [number for each in values for number in _flat(each)]
-    return values
-
-
-def parquet_bytes(part: Part, result: PartResult, measures: bool) -> bytes:
-    """The Parquet file of a part, with the other columns of a Parquet source."""
-    parquet = require("pyarrow.parquet", "scale")
-    table, origin = face_table(result.rows, measures)
-    if part.kind == "parquet":
-        carried = carried_columns(part).take(origin)
-        ours = set(table.column_names)
-        for name in carried.column_names:
-            table = table.append_column(f"{CARRIED}{name}" if name in ours else name, carried[name])
-    about = {**(table.schema.metadata or {}), COUNTS: json.dumps(vars(Counts.of(result.rows)))}
-    content = io.BytesIO()
-    parquet.write_table(table.replace_schema_metadata(about), content, **_PACKED)
-    return content.getvalue()
-
-
-def read_counts(stream: Any, place: str) -> tuple[Counts, list[str]]:
-    """What a Parquet part says about itself, and the sentences about its failures."""
-    parquet = require("pyarrow.parquet", "scale")
-    try:
-        with parquet.ParquetFile(stream) as file:
-            counts = Counts(**json.loads(file.schema_arrow.metadata[COUNTS]))
-            errors = file.read(columns=["error"])["error"].to_pylist() if counts.failed else []
-    except Exception as error:  # pyarrow raises many kinds on damaged files
-        raise damaged(place, error) from error
-    return counts, [text for text in errors if text]
 
 
 def write_pts_files(stem: Path, faces: Faces) -> None:
@@ -323,9 +254,92 @@ def write_pts_files(stem: Path, faces: Faces) -> None:
         write_pts(stem.with_name(f"{stem.name}{end}.pts"), face.points, classes)
 
 
-WRITERS: dict[str, Callable[[Path, ResultRows, bool], Iterator[Row]]] = {
-    "json": json_file,
-    "csv": csv_file,
-    "coco": coco_file,
-    "parquet": parquet_file,
+# -- Parquet ---------------------------------------------------------------------------------
+
+
+@contextmanager
+def parquet_writer(path: Path, measures: bool) -> Iterator[Write]:
+    """One Parquet file with all rows."""
+    parquet = require("pyarrow.parquet", "scale")
+    waiting: list[Row] = []
+    writer: Any = None
+    with whole_file(path) as temporary:
+
+        def flush() -> None:
+            nonlocal writer
+            table = face_table(waiting, measures)[0]
+            writer = writer or parquet.ParquetWriter(temporary, table.schema, compression="zstd")
+            writer.write_table(table)
+            waiting.clear()
+
+        def write(row: Row) -> None:
+            waiting.append(row)
+            if len(waiting) == AT_A_TIME:
+                flush()
+
+        try:
+            yield write
+            if waiting or writer is None:
+                flush()
+        finally:
+            if writer is not None:
+                writer.close()
+
+
+def face_table(rows: Sequence[Row], measures: bool = False) -> tuple[Any, list[int]]:
+    """The pyarrow table of `face_schema` for some rows, and the row that each of its rows is of.
+
+    One row for each face; one without numbers for an image that has none or that failed.
+    """
+    arrow = require("pyarrow", "scale")
+    schema = face_schema()
+    filled = [row.faces for row in rows if len(row.faces)] + [row.faces for row in rows[:1]]
+    for name in filled[0][:0].measures if measures and filled else ():
+        for column in (name, f"{name}_std"):
+            schema = schema.append(arrow.field(column, arrow.float64()))
+    cells, origin = [], []
+    for i, row in enumerate(rows):
+        # names of files need not be words
+        about = row_fields(row) | {"image": utf8(row.image), "error": utf8(row.error) or None}
+        for face in face_dicts(row.faces, measures) or [{}]:
+            lists = {n: np.ravel(v).tolist() for n, v in face.items() if isinstance(v, list)}
+            status = "failed" if row.error else "face" if face else "no face"
+            cells.append(face | lists | measure_cells(face) | about | {"status": status})
+            origin.append(i)
+    return arrow.Table.from_pylist(cells, schema), origin
+
+
+def parquet_bytes(part: Part, result: PartResult, measures: bool) -> bytes:
+    """The Parquet file of a part, with the other columns of a Parquet source, which are called
+    source_NAME where NAME is one of ours."""
+    parquet = require("pyarrow.parquet", "scale")
+    table, origin = face_table(result.rows, measures)
+    if part.kind == "parquet":
+        carried = carried_columns(part).take(origin)
+        ours = set(table.column_names)
+        for name in carried.column_names:
+            table = table.append_column(f"source_{name}" if name in ours else name, carried[name])
+    about = {**(table.schema.metadata or {}), COUNTS: json.dumps(count_rows(result.rows))}
+    content = io.BytesIO()
+    parquet.write_table(table.replace_schema_metadata(about), content, compression="zstd")
+    return content.getvalue()
+
+
+def read_counts(stream: Any, place: str) -> tuple[Counter[str], list[str]]:
+    """What a Parquet part says about itself, and the sentences about its failures."""
+    parquet = require("pyarrow.parquet", "scale")
+    try:
+        with parquet.ParquetFile(stream) as file:
+            counts = Counter(json.loads(file.schema_arrow.metadata[COUNTS]))
+            errors = file.read(columns=["error"])["error"].to_pylist() if counts["failed"] else []
+    except Exception as error:  # pyarrow raises many kinds on damaged files
+        raise damaged(place, error) from error
+    return counts, [text for text in errors if text]
+
+
+WRITERS: dict[str, Callable[[Path, bool], AbstractContextManager[Write]]] = {
+    "json": json_writer,
+    "csv": csv_writer,
+    "coco": coco_writer,
+    "parquet": parquet_writer,
 }

@@ -1,7 +1,7 @@
 """`luvli predict --engine ray`: the parts of a job on a Ray cluster.
 
 A part is one row of a Ray Data pipeline; an actor for each core does parts with a child process
-that cannot crash it (`luvli.prediction.isolated`) and writes their files. Ray schedules, retries
+that cannot crash it (`luvli.prediction.processes`) and writes their files. Ray schedules, retries
 and replaces actors; whatever is killed, parts that were written stay.
 """
 
@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from luvli.errors import InputError
-from luvli.prediction.executors import Done
-from luvli.prediction.isolated import IsolatedWorker
 from luvli.prediction.parts import Part
+from luvli.prediction.processes import IsolatedWorker
 from luvli.prediction.worker import JobSettings, PackedModel
 from luvli.scale.cluster import connected, cores, knock, own_error
 
@@ -41,7 +40,7 @@ class PartActor:
             answer: Any = self.worker(part)
         except InputError as error:
             answer = type(error)(str(error))
-        return {"answer": pickle.dumps((part.count, answer))}
+        return {"answer": pickle.dumps(answer)}
 
 
 class RayExecutor:
@@ -56,17 +55,17 @@ class RayExecutor:
         if address is not None:
             knock(address)
 
-    def run(self, parts: Iterator[Part], settings: JobSettings) -> Iterator[Done]:
-        """Do the parts; yields how many images each had, and seconds by stage."""
+    def run(self, parts: Iterator[Part], settings: JobSettings) -> Iterator[int]:
+        """Do the parts; yields how many images each had."""
         items = [{"part": part.to_json()} for part in parts]
         with connected(self.address, self.cpus) as ray:
             order = ray.put((self.model, settings))
             try:
                 for row in self._pipeline(ray, items, order).iter_rows():
-                    count, answer = pickle.loads(row["answer"])
+                    answer = pickle.loads(row["answer"])
                     if isinstance(answer, InputError):
                         raise answer
-                    yield count, answer
+                    yield answer
             except Exception as error:
                 known = own_error(error)
                 if known is None:

@@ -1,8 +1,9 @@
-"""A worker in a process of its own: an image that crashes its decoder costs one row.
+"""Where the parts of a job are done: in this process, or in processes of this machine. The Ray
+cluster is `luvli.scale.ray_predict`.
 
-Where the process dies or hangs, the part is done again image by image; an image that ends its
-process twice by itself is recorded as failed. A process also uses a core better than a thread:
-threads of one process take turns at Python's lock.
+Where a process dies or hangs, its part is done again image by image; an image that ends its process
+twice by itself is recorded as failed. A process also uses a core better than a thread: threads of
+one process take turns at Python's lock.
 """
 
 from __future__ import annotations
@@ -14,10 +15,16 @@ import signal
 import subprocess
 import sys
 import threading
-from typing import Any
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import Any, Protocol
 
 from luvli.errors import InputError
-from luvli.prediction.parts import Part, PartResult
+from luvli.prediction.parts import Part, PartResult, Row
+from luvli.prediction.predictor import Predictor
 from luvli.prediction.worker import JobSettings, PackedModel, PartWorker
 
 ATTEMPTS = 2
@@ -30,13 +37,70 @@ MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str
 each of their pages goes back to the system and is cleared when it is asked for again."""
 
 
+class Executor(Protocol):
+    """Does parts, in any order, and yields how many images each had."""
+
+    def run(self, parts: Iterator[Part], settings: JobSettings) -> Iterator[int]: ...
+
+
+@dataclass
+class InProcess:
+    """This process, part after part: for a predictor of one's own, which no other can load. A crash
+    of a decoder ends it."""
+
+    predictor: Predictor
+
+    def run(self, parts: Iterator[Part], settings: JobSettings) -> Iterator[int]:
+        worker = PartWorker(self.predictor, settings)
+        for part in parts:
+            worker(part)
+            yield part.count
+
+
+@dataclass
+class Processes:
+    """A process for each of `threads` cores; one that has them all where the model wants it so."""
+
+    model: PackedModel
+    threads: int
+
+    def run(self, parts: Iterator[Part], settings: JobSettings) -> Iterator[int]:
+        alone = self.model.keeps_to_one_core
+        count, threads = (self.threads, 1) if alone else (1, self.threads)
+        team = [IsolatedWorker(self.model, settings, threads) for _ in range(count)]
+        idle: SimpleQueue[IsolatedWorker] = SimpleQueue()
+        for worker in team:
+            idle.put(worker)
+
+        def work(part: Part) -> int:
+            worker = idle.get()
+            try:
+                return worker(part)
+            finally:
+                idle.put(worker)
+
+        waiting: deque[Future[int]] = deque()
+        pool = ThreadPoolExecutor(count)
+        try:
+            for part in parts:
+                waiting.append(pool.submit(work, part))
+                if len(waiting) > 2 * count:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for worker in team:
+                worker.close()
+
+
 class WorkerDied(Exception):
     """The process ended in the middle of its work; the message says how."""
 
 
 class IsolatedWorker:
-    """The parent's side: does parts like a `PartWorker`, for one thread at a time. The process is
-    started when it is first needed, and again after its death."""
+    """A `PartWorker` in a process of its own, for one thread at a time. The process is started when
+    it is first needed, and again after its death."""
 
     def __init__(
         self,
@@ -45,26 +109,24 @@ class IsolatedWorker:
         threads: int = 1,
         patience: float = PATIENCE,
     ) -> None:
+        self.settings = settings
         self._order = (model, settings, threads)
         self._patience = patience
         self._child: subprocess.Popen[bytes] | None = None
         self._closed = False
 
-    def __call__(self, part: Part) -> Any:
-        """Do a part and write its file -> seconds by stage."""
+    def __call__(self, part: Part) -> int:
+        """Do a part and write its file -> how many images it has."""
         try:
-            return self._ask("__call__", part, images=part.count)
+            self._ask("__call__", part, images=part.count)
         except WorkerDied:
-            return self._ask("save", part, self._again(part))
-
-    def _again(self, part: Part) -> PartResult:
-        """A part whose process died, image by image; of a video, whose frames depend on each
-        other, all or none."""
-        if part.kind == "video":
-            return self._attempt(part, 0, part.count)
-        singly = [self._attempt(part, index, index + 1) for index in range(part.count)]
-        notes = [note for result in singly for note in result.notes]
-        return PartResult([row for result in singly for row in result.rows], notes)
+            # of a video, whose frames depend on each other, all or none
+            step = part.count if part.kind == "video" else 1
+            pieces = [self._attempt(part, i, i + step) for i in range(0, part.count, step)]
+            rows = [row for piece in pieces for row in piece.rows]
+            notes = [note for piece in pieces for note in piece.notes]
+            self.settings.save(part, PartResult(rows, notes))
+        return part.count
 
     def _attempt(self, part: Part, start: int, stop: int) -> PartResult:
         how = ""
@@ -76,7 +138,23 @@ class IsolatedWorker:
                 how = str(death)
         name = part.name_of(start)
         why = f"{name} ended the process that worked on it ({how}): look at it, or leave it out."
-        return PartResult([self._ask("failed", name, why)] * (stop - start))
+        return PartResult([Row(name, error=why)] * (stop - start))
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """Let the process begin to load the model."""
+        if self._closed:
+            raise RuntimeError("the worker is closed")
+        if self._child is None:
+            self._child = subprocess.Popen(
+                [sys.executable, "-m", "luvli.prediction.processes"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=os.environ | MEMORY | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                start_new_session=True,  # Ctrl-C is for the parent, which ends its children
+            )
+            with contextlib.suppress(OSError):  # it has died; whoever asks it will know
+                pickle.dump(self._order, self._child.stdin)  # type: ignore[arg-type]
+        return self._child
 
     def close(self) -> None:
         """End the process, whatever it is doing; there will be no other."""
@@ -90,34 +168,20 @@ class IsolatedWorker:
             child.wait()
             for stream in (child.stdin, child.stdout):
                 with contextlib.suppress(OSError):
-                    _pipe(stream).close()
-
-    def start(self) -> subprocess.Popen[bytes]:
-        """Let the process begin to load the model."""
-        if self._closed:
-            raise RuntimeError("the worker is closed")
-        if self._child is None:
-            self._child = subprocess.Popen(
-                [sys.executable, "-m", "luvli.prediction.isolated"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env=os.environ | MEMORY | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-                start_new_session=True,  # Ctrl-C is for the parent, which ends its children
-            )
-            with contextlib.suppress(OSError):  # it has died; whoever asks it will know
-                pickle.dump(self._order, _pipe(self._child.stdin))
-        return self._child
+                    stream.close()  # type: ignore[union-attr]
 
     def _ask(self, method: str, *arguments: Any, images: int = 1) -> Any:
         """The answer of a method of the child's `PartWorker`; errors it met are raised here."""
         child = self.start()
+        requests: Any = child.stdin
+        answers: Any = child.stdout
         watchdog = threading.Timer(self._patience + images, child.kill)
         watchdog.daemon = True
         watchdog.start()
         try:
-            pickle.dump((method, *arguments), _pipe(child.stdin))
-            _pipe(child.stdin).flush()
-            answer = pickle.load(_pipe(child.stdout))
+            pickle.dump((method, *arguments), requests)
+            requests.flush()
+            answer = pickle.load(answers)
         except (OSError, EOFError, pickle.UnpicklingError) as error:
             hung = watchdog.finished.is_set()
             cause = f"no answer in {self._patience:.0f} seconds" if hung else _cause(child)
@@ -131,11 +195,6 @@ class IsolatedWorker:
         if isinstance(answer, Exception):
             raise answer
         return answer
-
-
-def _pipe(stream: Any) -> Any:
-    assert stream is not None
-    return stream
 
 
 def _cause(child: subprocess.Popen[bytes]) -> str:
