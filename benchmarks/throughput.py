@@ -50,7 +50,7 @@ JOBS: dict[str, dict[str, tuple[int, dict[str, Any]]]] = {
 """by part: name -> cores, settings of the job"""
 
 
-HEADER = ["", "rate", "to the first", "processor", "busy", "others", "most of it"]
+HEADER = ["", "rate", "to the first", "processor", "busy", "others"]
 
 
 def astronaut(width: int, height: int, shift: int = 0) -> ImageArray:
@@ -78,7 +78,7 @@ def make_video(path: Path, frames: int) -> None:
 
 
 def work(order: dict[str, Any]) -> dict[str, Any]:
-    """In the process of one job: run it and tell seconds, processor seconds and stages."""
+    """In the process of one job: run it and tell seconds and processor seconds."""
     cores = sorted(os.sched_getaffinity(0))[: order["cores"]]
     os.sched_setaffinity(0, cores)
     cv2.setNumThreads(1)
@@ -100,7 +100,6 @@ def work(order: dict[str, Any]) -> dict[str, Any]:
         "clock": clock,
         "busy": busy,
         "others": max(0.0, _machine_seconds() - before - busy),
-        "stages": summary.seconds,
     }
 
 
@@ -133,8 +132,7 @@ def measure(part: str, source: Path, place: Path, rounds: int) -> list[list[str]
     first = next(iter(best.values()))
     rows = []
     for name, found in best.items():
-        count, clock, stages = found["count"], found["clock"], found["stages"]
-        limit = max(stages, key=lambda stage: stages[stage]) if stages else ""
+        count, clock = found["count"], found["clock"]
         rows.append(
             [
                 name,
@@ -143,7 +141,6 @@ def measure(part: str, source: Path, place: Path, rounds: int) -> list[list[str]
                 f"{found['busy'] / count * 1e3:.1f} ms",
                 f"{found['busy'] / clock:.2f} of {found['cores']}",
                 f"{found['others'] / clock:.2f}",
-                f"{limit} {stages[limit] / sum(stages.values()):.0%}" if limit else "",
             ]
         )
     return rows

@@ -151,10 +151,11 @@ class PredictJob:
         place, out = settings.place(part), Path(settings.out)
         result = PartResult.from_bytes(read_bytes(place), place)
         self.summary.failed |= dict.fromkeys(result.notes)
-        for (path, stem, _), row in zip(part.items, result.rows, strict=False):
-            if part.kind == "files" and settings.format == "pts":
+        items = part.items if part.kind == "files" else []
+        for (path, stem, _), row in zip(items, result.rows, strict=False):
+            if settings.format == "pts":
                 write_pts_files(out / stem, row.faces)
-            if part.kind == "files" and settings.draw and row.faces and len(written) < SHOWN:
+            if settings.draw and row.faces and len(written) < SHOWN:
                 written.append(out / drawing_name(path, stem))
         return result.rows
 

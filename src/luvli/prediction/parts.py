@@ -118,7 +118,9 @@ class PartResult:
         """As the content of an npz file."""
         faces = Faces.concatenate([row.faces for row in self.rows])
         values = {each.name: getattr(faces, each.name) for each in fields(Faces)}
-        arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+        arrays: dict[str, Any] = {
+            name: value for name, value in values.items() if isinstance(value, np.ndarray)
+        }
         about = {
             "rows": [[len(row.faces), row.image, *row[2:]] for row in self.rows],
             "notes": self.notes,

@@ -118,7 +118,7 @@ def video_outputs(settings: JobSettings, stem: str, source: str = "") -> dict[st
     """What the files of one video are called, inside OUT."""
     names = {}
     if settings.format in (*SUFFIXES, "pts"):
-        names["faces"] = f"{stem}{SUFFIXES.get(settings.format, '')}"
+        names["faces"] = f"{stem}{SUFFIXES.get(settings.format, '-frames')}"
     if settings.draw:
         names["drawing"] = f"{stem}{DRAWN}{output_suffix(source or stem + '.mp4')}"
     if settings.measures and not is_uri(settings.out):  # a store has them in the parts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import heapq
+import os
 from collections.abc import Iterator
 from fractions import Fraction
 from operator import itemgetter
