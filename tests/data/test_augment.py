@@ -11,20 +11,22 @@ from PIL import Image
 from pydantic import ValidationError
 
 from luvli.data import Augmentation, CropDataset, FaceRecord, Visibility
-from luvli.data.augment import (
-    BoxJitter,
+from luvli.data.augment import BoxJitter, Rectangle, stream
+from luvli.data.augment.geometry import (
     Geometry,
-    Rectangle,
-    add_mask,
-    add_rectangle,
     draw_geometry,
     keep_inside,
-    mark_covered,
     place_crop,
-    stream,
+    turned_box_error,
 )
-from luvli.data.augment.geometry import turned_box_error
-from luvli.data.augment.occluders import draw_hair, draw_hand, draw_thing
+from luvli.data.augment.occluders import (
+    add_mask,
+    add_rectangle,
+    draw_hair,
+    draw_hand,
+    draw_thing,
+    mark_covered,
+)
 from luvli.data.augment.photometric import (
     compress,
     lower_resolution,

@@ -179,4 +179,4 @@ def test_losses_of_many_files_are_one_sentence(luvli: Luvli, tmp_path: Path) -> 
     done = luvli("data", "convert", tmp_path / "faces", tmp_path / "out", "--to", "labelme")
     assert done.exit_code == 0, done.output
     assert done.output.count("LabelMe cannot hold") == 1
-    assert "(3 files): " in done.output and "12 are left out" in done.output
+    assert "(3 files): " in done.output and "some are left out" in done.output

@@ -11,8 +11,8 @@ from dataclasses import replace
 import numpy as np
 
 from luvli.calibration.audit import Listed
-from luvli.data.formats.common import image_cell, word_cell
 from luvli.data.formats.label_parquet import image_at
+from luvli.data.formats.tables import image_cell, word_cell
 from luvli.drawing.faces import draw_faces
 from luvli.errors import InputError
 from luvli.files import NOT_UTF8, PathLike, whole_file, write_text

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.arrays import Floats
-from luvli.data.augment.masks import add_mask
-from luvli.data.augment.occluders import draw_hand, draw_occluder
+from luvli.data.augment.occluders import add_mask, draw_hand, draw_occluder
 from luvli.data.record import Visibility
 from luvli.image.box import Box
 from luvli.image.crop import Crop

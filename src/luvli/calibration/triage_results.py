@@ -19,8 +19,8 @@ import numpy as np
 
 from luvli.arrays import Floats
 from luvli.calibration.sampling import EvenSample
-from luvli.data.formats.common import image_cell
 from luvli.data.formats.parquet import face_files
+from luvli.data.formats.tables import image_cell
 from luvli.drawing.faces import draw_faces
 from luvli.drawing.sheet import captioned, contact_sheet
 from luvli.errors import InputError, brief, require

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from luvli.cli.output import face_progress, print_paths, print_table, warn
 
 if TYPE_CHECKING:
     from luvli.calibration.label_batches import LabelSource
-    from luvli.data.sets import FaceSet
+    from luvli.data.record import FaceRecord
 
 _SHOWN = 50
 """faces on the page"""
@@ -71,17 +72,17 @@ def audit(
         raise typer.Exit(1)
 
 
-def _predicted(faces: FaceSet, models: list[str]) -> list[LabelSource]:
+def _predicted(faces: Sequence[FaceRecord], models: list[str]) -> list[LabelSource]:
     """A set that fits into memory, predicted by models that were not trained on it."""
     from luvli.calibration.label_batches import LabelBatch, LabelSource, predict_unseen
     from luvli.prediction.predictor import load
 
-    watched = face_progress("faces")(faces.records)
+    watched = face_progress("faces")(faces)
     predictions = list(predict_unseen([load(name) for name in models], watched))
     if trained := sum(trained for _, trained in predictions):
         warn(
             f"{trained:,} faces are on photographs that the model was trained on: it may agree "
             "with wrong labels there; give models that were trained without them."
         )
-    batch = LabelBatch.of(faces.records, [face for face, _ in predictions])
+    batch = LabelBatch.of(faces, [face for face, _ in predictions])
     return [LabelSource(Path(), lambda: [batch])]

@@ -29,13 +29,13 @@ from luvli.measures.head_pose import PoseClass, pose_class
 
 _GREEN, _RED = (0, 210, 0), (235, 20, 20)
 _SHIFT = 4  # OpenCV draws at 1/16 of a pixel
-_COLOURS = {
-    Visibility.UNOCCLUDED: "#00b400",
-    Visibility.EXTERNALLY_OCCLUDED: "#eb1414",
-    Visibility.SELF_OCCLUDED: "black",
-    Visibility.UNLABELLED: "0.85",
+_CLASSES = {
+    Visibility.UNOCCLUDED: ("unoccluded", "#00b400"),
+    Visibility.EXTERNALLY_OCCLUDED: ("externally occluded", "#eb1414"),
+    Visibility.SELF_OCCLUDED: ("self-occluded", "black"),
+    Visibility.UNLABELLED: ("unlabelled", "0.85"),
 }
-"""of the statistics"""
+"""names and colours in the statistics"""
 
 
 def choose(count: int, wanted: int, seed: int) -> list[int]:
@@ -103,9 +103,6 @@ def _arrange(
     return contact_sheet(drawn, columns, gap=6)
 
 
-# --- statistics --------------------------------------------------------------------------
-
-
 def mean_shape(records: Sequence[FaceRecord]) -> Floats:
     """(k, 2) the mean of the located landmarks of faces that are turned, scaled and moved onto the
     markup's schematic; NaN for a landmark that nobody has labelled."""
@@ -143,9 +140,8 @@ def draw_statistics(records: Sequence[FaceRecord], title: str = "") -> ImageArra
     size.set(title="size of the tight box", xlabel="pixels", ylabel="faces")
     groups = {name: list(numbers) for name, numbers in markup.groups.items() if numbers}
     left = np.zeros(len(groups))
-    for kind, colour in _COLOURS.items():
+    for kind, (name, colour) in _CLASSES.items():
         shares = np.array([(classes[:, numbers] == kind).mean() for numbers in groups.values()])
-        name = kind.name.lower().replace("self_", "self-").replace("_", " ")
         label = f"{name} {(classes == kind).mean():.1%}"
         visibility.barh(list(groups), shares, left=left, color=colour, label=label)
         left += shares
@@ -167,7 +163,7 @@ def draw_statistics(records: Sequence[FaceRecord], title: str = "") -> ImageArra
 
 def _pose(record: FaceRecord) -> str:
     """The class that the data set names, or the one that follows from the 68 points."""
-    named = [name for name in get_args(PoseClass) if name in subsets_of(record)]
-    return (
-        named[0] if named else pose_class(record.points) if record.markup == "ibug68" else "unknown"
-    )
+    for name in get_args(PoseClass):
+        if name in subsets_of(record):
+            return str(name)
+    return pose_class(record.points) if record.markup == "ibug68" else "unknown"

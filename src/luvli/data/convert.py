@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,29 +17,28 @@ from luvli.errors import InputError, LossWarning
 from luvli.files import PathLike
 from luvli.markup import convert, sources
 
+_FROM_WORST = (
+    Visibility.UNLABELLED,
+    Visibility.SELF_OCCLUDED,
+    Visibility.EXTERNALLY_OCCLUDED,
+    Visibility.UNOCCLUDED,
+)
+
 
 def change_markup(record: FaceRecord, target: str) -> FaceRecord:
     """The record's points as another point set, with the visibility of what they are made of.
 
-    A landmark that is a mean of several takes the worst of their classes (unlabelled, then
-    self-occluded, then externally occluded). Covariances are left out: the covariance of a
-    mean needs correlations that nobody predicted.
+    A landmark that is a mean of several takes the worst of their classes. Covariances are left
+    out: the covariance of a mean needs correlations that nobody predicted.
     """
     if record.markup == target:
         return record
-    points = convert(record.points, record.markup, target)
-    rank = {
-        Visibility.UNLABELLED: 0,
-        Visibility.SELF_OCCLUDED: 1,
-        Visibility.EXTERNALLY_OCCLUDED: 2,
-        Visibility.UNOCCLUDED: 3,
-    }
     classes = [
-        min((Visibility(record.visibility[j]) for j in members), key=rank.__getitem__)
+        min((Visibility(record.visibility[j]) for j in members), key=_FROM_WORST.index)
         for members in sources(record.markup, target)
     ]
     return record.with_changes(
-        points=points,
+        points=convert(record.points, record.markup, target),
         visibility=np.array(classes, dtype=np.int8),
         markup=target,
         covariance=None,
@@ -60,12 +60,11 @@ def read_label_tree(source: PathLike, format: str | None = None) -> list[FaceRec
         raise InputError(f"{place} holds no label files ({', '.join(sorted(suffixes))}).")
     records = []
     for file in files:
-        inside = file.parent.relative_to(place).as_posix()
-        folder = "" if inside == "." else f"{inside}/"
-        records += [
-            record.with_changes(face_id=f"{folder}{record.face_id}") if record.face_id else record
-            for record in read_labels(file, format)
-        ]
+        folder = file.parent.relative_to(place).as_posix()
+        inside = "" if folder == "." else f"{folder}/"
+        for record in read_labels(file, format):
+            face_id = f"{inside}{record.face_id}" if record.face_id else ""
+            records.append(record.with_changes(face_id=face_id))
     return records
 
 
@@ -75,8 +74,8 @@ def write_label_tree(
     """A label file, or for pts and LabelMe a folder with one for each face or image.
 
     The files of a folder are called after the face (pts) or the image (LabelMe). A warning
-    that every file would repeat is given once, summed up, with the number of files. `parquet`
-    makes a folder of files with the images inside.
+    that several files would repeat is given once, with their number. `parquet` makes a folder
+    of files with the images inside.
     """
     place = Path(target)
     if format == "parquet":
@@ -97,31 +96,15 @@ def write_label_tree(
         while format == "pts" and name in groups:
             name = f"{name}-2"
         groups.setdefault(name, []).append(record)
-    written, losses = [], list[str]()
+    written, losses = [], Counter[str]()
     for name, faces in groups.items():
         path = place / f"{name}{get_format(format).suffix}"
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", LossWarning)
             write_labels(path, faces, format)
-        losses += [str(loss.message).removeprefix(f"{path}: ") for loss in caught]
+        sentences = (str(loss.message).removeprefix(f"{path}: ") for loss in caught)
+        losses.update(re.sub(r"\b\d+ are\b", "some are", sentence) for sentence in sentences)
         written.append(path)
-    for sentence, count in _summed(losses).items():
-        warnings.warn(f"{place} ({count:,} files): {sentence}", LossWarning, stacklevel=2)
+    for sentence, files in losses.items():
+        warnings.warn(f"{place} ({files:,} files): {sentence}", LossWarning, stacklevel=2)
     return written
-
-
-def _summed(sentences: Iterable[str]) -> dict[str, int]:
-    """Sentences that differ in their numbers alone as one with the sums, and how many they were.
-
-    >>> _summed(["25 hidden ones are left out.", "3 hidden ones are left out."])
-    {'28 hidden ones are left out.': 2}
-    """
-    kinds: dict[str, list[list[int]]] = {}
-    for sentence in sentences:
-        numbers = [int(word) for word in re.findall(r"\d+", sentence)]
-        kind = sentence.replace("{", "{{").replace("}", "}}")
-        kinds.setdefault(re.sub(r"\d+", "{}", kind), []).append(numbers)
-    return {
-        kind.format(*map(sum, zip(*numbers, strict=True))): len(numbers)
-        for kind, numbers in kinds.items()
-    }

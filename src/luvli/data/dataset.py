@@ -13,21 +13,15 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from luvli.data.augment import (
-    Augmentation,
-    Geometry,
-    add_mask,
-    add_occluder,
-    add_rectangle,
-    change_colours,
-    draw_geometry,
-    keep_inside,
-    place_crop,
-    stream,
-)
+from luvli.arrays import Floats
+from luvli.data.augment import Augmentation
+from luvli.data.augment.geometry import Geometry, draw_geometry, keep_inside, place_crop, stream
+from luvli.data.augment.occluders import add_mask, add_occluder, add_rectangle
+from luvli.data.augment.photometric import change_colours
 from luvli.data.boxes import BoxNoise, crop_box, get_enlargement
 from luvli.data.patches import Patches, load_patches, usable_image
 from luvli.data.record import FaceRecord
@@ -113,7 +107,7 @@ class CropDataset:
             good = np.array([problem is None for problem in problems])
             self._leave_out(good, [problem for problem in problems if problem], skip_bad)
 
-    def _label_noise(self) -> NDArray[np.float64] | None:
+    def _label_noise(self) -> Floats | None:
         """(k, 1) standard deviation of each landmark's label in crop pixels; None: no noise."""
         by_group, markup = self.augmentation.label_noise, get_markup(self.markup)
         if not by_group:
@@ -133,12 +127,11 @@ class CropDataset:
         if not good.any():
             raise InputError(f"no image could be used; the first: {problems[0]}")
         if problems:
-            warnings.warn(
+            sentence = (
                 f"{len(problems):,} faces are left out, their images cannot be used; the first: "
-                f"{problems[0]}",
-                DataWarning,
-                stacklevel=3,
+                f"{problems[0]}"
             )
+            warnings.warn(sentence, DataWarning, stacklevel=3)
         self._rows = np.flatnonzero(good)
         self.records = [self.records[i] for i in self._rows]
         self.boxes = [self.boxes[i] for i in self._rows]
@@ -153,16 +146,14 @@ class CropDataset:
         epoch, index = key if isinstance(key, tuple) else (0, key)
         if not 0 <= index < len(self):
             raise IndexError(f"face {index} of {len(self)}")
-        record, box = self.records[index], self.boxes[index]
-        config = self.augmentation
+        record, config = self.records[index], self.augmentation
         rng = stream(self.seed, epoch, index)
         geometry = draw_geometry(config, rng)
-        affine = place_crop(box, self.size, self.enlarge, geometry, self.convention)
+        affine = place_crop(self.boxes[index], self.size, self.enlarge, geometry, self.convention)
         if config.keep_inside:
             affine = keep_inside(affine, record.points[record.visible], self.size)
-        image, image_size = self._draw(index, affine)
-        points = affines.apply(affine, record.points)
-        visibility = record.visibility
+        image, image_size = self._crop(index, affine)
+        points, visibility = affines.apply(affine, record.points), record.visibility
         if geometry.mirrored and self.flip is not None:
             points, visibility = points[self.flip], visibility[self.flip]
         if config.mask and rng.random() < config.mask:
@@ -184,6 +175,23 @@ class CropDataset:
             "index": np.int64(index),
         }
 
+    def _crop(self, index: int, affine: Floats) -> tuple[ImageArray, tuple[int, int]]:
+        """The crop's pixels, and the width and height of the image it comes from."""
+        if self.patches is not None:
+            row = int(self._rows[index])
+            width, height = self.patches.image_size[row].tolist()
+            from_patch = affines.compose(affine, affines.invert(self.patches.affine[row]))
+            # plain bilinear: a patch is hardly finer than a crop, so nothing can alias much
+            crop = cv2.warpAffine(self.patches[row], from_patch, (self.size, self.size))
+            return np.asarray(crop, dtype=np.uint8), (width, height)
+        record = self.records[index]
+        if record.image is None:
+            raise InputError(f"{record.name} has no image to crop.")
+        image = read_image(record.image)
+        turn = float(np.degrees(np.arctan2(-affine[1, 0], affine[1, 1])))  # mirrored or not
+        warped = Crop(affine, self.size, turn, self.convention).warp(image)
+        return warped, (image.shape[1], image.shape[0])
+
     def label_classes(self) -> NDArray[np.int8]:
         """(n, k) `Visibility` classes of all labels."""
         return np.stack([record.visibility for record in self.records])
@@ -193,36 +201,14 @@ class CropDataset:
         """Whether any label tells how unsure it is."""
         return any(record.covariance is not None for record in self.records)
 
-    def plain_points(self) -> NDArray[np.float64]:
+    def plain_points(self) -> Floats:
         """(n, k, 2) labels in crop pixels without augmentation; no image is touched."""
-        moved = []
-        for record, box in zip(self.records, self.boxes, strict=True):
-            affine = place_crop(box, self.size, self.enlarge, Geometry(), self.convention)
-            moved.append(affines.apply(affine, record.points))
-        return np.stack(moved)
-
-    def _draw(self, index: int, affine: NDArray[np.float64]) -> tuple[ImageArray, tuple[int, int]]:
-        """The crop's pixels, and the width and height of the image it comes from."""
-        if self.patches is not None:
-            row = int(self._rows[index])
-            width, height = self.patches.image_size[row].tolist()
-            from_patch = affines.compose(affine, affines.invert(self.patches.affine[row]))
-            return _warp(self.patches[row], from_patch, self.size), (width, height)
-        record = self.records[index]
-        if record.image is None:
-            raise InputError(f"{record.name} has no image to crop.")
-        image = read_image(record.image)
-        size = (image.shape[1], image.shape[0])
-        turn = float(np.degrees(np.arctan2(-affine[1, 0], affine[1, 1])))  # mirrored or not
-        return Crop(affine, self.size, turn, self.convention).warp(image), size
-
-
-def _warp(patch: ImageArray, affine: NDArray[np.float64], size: int) -> ImageArray:
-    """Plain bilinear: a patch is hardly finer than a crop, so that nothing can alias much."""
-    import cv2
-
-    crop = cv2.warpAffine(patch, affine, (size, size), flags=cv2.INTER_LINEAR)
-    return np.asarray(crop, dtype=np.uint8)
+        return np.stack([
+            affines.apply(
+                place_crop(box, self.size, self.enlarge, Geometry(), self.convention), record.points
+            )
+            for record, box in zip(self.records, self.boxes, strict=True)
+        ])  # fmt: skip
 
 
 def collate(samples: Sequence[CropSample]) -> dict[str, torch.Tensor]:

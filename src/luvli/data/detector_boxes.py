@@ -28,35 +28,46 @@ def with_detector_boxes(
     are kept in the cache folder. `skip_bad`: leave out images that cannot be read, with a
     warning that names the first.
     """
-    boxes_of = _boxes_of_images(records, cache, detector, skip_bad)
-    records = [record for record in records if str(record.image) in boxes_of]
-    detected = []
+    images = list(dict.fromkeys(str(record.image) for record in records if record.image))
+    searched = dict(zip(images, _search(images, cache, detector, skip_bad), strict=True))
+    problems = [row for row in searched.values() if isinstance(row, str)]
+    if problems and not skip_bad:
+        raise InputError(f"{problems[0]} Or leave it out with --skip-bad.")
+    if problems:
+        _warn(f"{len(problems):,} images cannot be read and are left out; the first: {problems[0]}")
+    detected, missing = [], 0
     for record in records:
-        boxes = boxes_of[str(record.image)]
+        rows = searched.get(str(record.image), "")
+        if isinstance(rows, str):
+            continue
+        boxes = [Box(*map(float, edges)) for edges in rows]
         if record.visible.any():
             box = best_match(Box(*record.tight_box), boxes)
         else:
             whole = [] if record.labelled.any() else boxes
             box = max(whole, key=lambda box: box.width * box.height, default=None)
-        if box is not None:
+        if box is None:
+            missing += 1
+        else:
             fields = {"box": box.array, "box_kind": "detector", "score": box.score}
             detected.append(record.with_changes(**fields))
     if not detected:
         raise InputError(
             "the detector finds none of the training faces: set boxes: labels for this source."
         )
-    if missing := len(records) - len(detected):
-        _warn(
-            f"the detector does not find {missing:,} of {len(records):,} faces: they are left out."
-        )
+    if missing:
+        found_of = len(detected) + missing
+        _warn(f"the detector does not find {missing:,} of {found_of:,} faces: they are left out.")
     return detected
 
 
-def _boxes_of_images(
-    records: Sequence[FaceRecord], cache: Path, detector: str, skip_bad: bool
-) -> dict[str, list[Box]]:
-    """Image -> boxes, without images that cannot be read: for these the file has a sentence."""
-    images = list(dict.fromkeys(str(record.image) for record in records if record.image))
+def _search(
+    images: Sequence[str], cache: Path, detector: str, skip_bad: bool
+) -> list[list[list[float]] | str]:
+    """The boxes of each image, or the sentence that says why it cannot be read; kept in a file.
+
+    The file goes by the images' order, not their paths: they may be reached by another way.
+    """
     about = "\n".join(["2", DETECTORS[detector], *(file_state(Path(image)) for image in images)])
     path = cache / f"boxes-{hashlib.sha256(about.encode()).hexdigest()[:24]}.json"
     if not path.is_file():
@@ -70,18 +81,8 @@ def _boxes_of_images(
                     raise InputError(f"{error} Or leave it out with --skip-bad.") from error
                 rows.append(str(error))
         write_text(path, json.dumps(rows))
-    # by their order, not their paths: the same files may be reached by another way
-    by_image = dict(zip(images, json.loads(read_text(path)), strict=True))
-    problems = [row for row in by_image.values() if isinstance(row, str)]
-    if problems and not skip_bad:
-        raise InputError(f"{problems[0]} Or leave it out with --skip-bad.")
-    if problems:
-        _warn(f"{len(problems):,} images cannot be read and are left out; the first: {problems[0]}")
-    return {
-        image: [Box(*map(float, edges)) for edges in row]
-        for image, row in by_image.items()
-        if not isinstance(row, str)
-    }
+    kept: list[list[list[float]] | str] = json.loads(read_text(path))
+    return kept
 
 
 def _warn(sentence: str) -> None:

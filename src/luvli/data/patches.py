@@ -21,29 +21,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from luvli.arrays import Floats
 from luvli.data.cache import allocate, cache_root, file_state, whole_folder
 from luvli.data.record import FaceRecord
-from luvli.data.sets import Problem
-from luvli.data.sets.definition import implausible
+from luvli.data.sets.definition import Problem, implausible
 from luvli.errors import InputError
 from luvli.files import PathLike
 from luvli.image import Box, Crop, read_image
 from luvli.image.read import ImageArray
 from luvli.progress import Track
 
-VERSION = 1
+_VERSION = 1
 
 
 class Patches:
-    """One square piece of image for each face; cheap to copy to other processes.
-
-    Build or find them with `load_patches`.
-    """
+    """One square piece of image for each face; cheap to copy to other processes."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         with np.load(folder / "index.npz") as index:
-            self.affine: NDArray[np.float64] = index["affine"]
+            self.affine: Floats = index["affine"]
             """(n, 2, 3) image pixels -> patch pixels"""
             self.image_size: NDArray[np.int64] = index["image_size"]
             """(n, 2) width and height of the image, in pixels"""
@@ -52,9 +49,6 @@ class Patches:
         problems = json.loads((folder / "problems.json").read_text(encoding="utf-8"))
         self.problems = tuple(Problem(**fields) for fields in problems)
         self._pixels: NDArray[np.uint8] | None = None
-
-    def __len__(self) -> int:
-        return len(self.affine)
 
     def __getitem__(self, index: int) -> ImageArray:
         """(P, P, 3) uint8, a view of the file."""
@@ -94,7 +88,7 @@ def load_patches(
 def _is_whole(folder: Path, shape: tuple[int, ...]) -> bool:
     try:
         pixels = np.load(folder / "pixels.npy", mmap_mode="r")
-        return len(Patches(folder)) == shape[0] and pixels.shape == shape
+        return len(Patches(folder).good) == shape[0] and pixels.shape == shape
     except Exception:  # every way to be damaged has an exception of its own
         return False
 
@@ -107,11 +101,10 @@ def _build(
     pixels: int,
     track: Track,
 ) -> None:
-    count = len(records)
-    stack = np.lib.format.open_memmap(
-        folder / "pixels.npy", mode="w+", dtype=np.uint8, shape=(count, pixels, pixels, 3)
-    )
-    allocate(folder / "pixels.npy")
+    count, file = len(records), folder / "pixels.npy"
+    shape = (count, pixels, pixels, 3)
+    stack = np.lib.format.open_memmap(file, mode="w+", dtype=np.uint8, shape=shape)
+    allocate(file)
     affine, image_size = np.zeros((count, 2, 3)), np.zeros((count, 2), dtype=np.int64)
 
     def cut(i: int) -> Problem | None:
@@ -123,8 +116,7 @@ def _build(
         return problem
 
     def work() -> Iterator[Problem | None]:
-        """On all cores, for decoders let go of Python's lock; in parts, so that it can be
-        interrupted."""
+        """On all cores (decoders release Python's lock), in parts that can be interrupted."""
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             for start in range(0, count, 64):
                 yield from pool.map(cut, range(start, min(count, start + 64)))
@@ -140,8 +132,7 @@ def _build(
 def usable_image(record: FaceRecord) -> tuple[ImageArray | None, Problem | None]:
     """The face's image, or what is wrong with it or with its labels."""
     if record.image is None:
-        sentence = f"{record.name} has no image."
-        return None, Problem(record.name, "missing image", sentence)
+        return None, Problem(record.name, "missing image", f"{record.name} has no image.")
     try:
         image = read_image(record.image)
     except InputError as error:
@@ -151,7 +142,7 @@ def usable_image(record: FaceRecord) -> tuple[ImageArray | None, Problem | None]
 
 
 def _key(records: Sequence[FaceRecord], boxes: Sequence[Box], side: float, pixels: int) -> str:
-    digest = hashlib.sha256(f"{VERSION} {side!r} {pixels}".encode())
+    digest = hashlib.sha256(f"{_VERSION} {side!r} {pixels}".encode())
     for record, box in zip(records, boxes, strict=True):
         state = "" if record.image is None else file_state(record.image)
         digest.update(repr((*box, state)).encode())

@@ -19,7 +19,6 @@ from luvli.markup import get_markup, is_markup
 BoxKind = Literal["detector", "given", "tight"]
 """Where a record's box comes from: a face detector, the data set's own file, the landmarks."""
 
-
 IMAGE_NAME = "image_name"
 """attribute: what the label file calls an image that was not looked for"""
 
@@ -88,53 +87,37 @@ class FaceRecord:
         >>> FaceRecord(points=np.zeros((68, 2)), visibility=np.ones(68, np.int8), face_id="a")
         FaceRecord(a, 68 points of ibug68, 68 visible)
         """
-        words = [self.name] if self.name else []
-        words += [f"{len(self.points)} points of {self.markup}"]
-        words += [f"{int(self.visible.sum())} visible"]
+        words = [f"{len(self.points)} points of {self.markup}", f"{self.visible.sum()} visible"]
         words += [f"{key} {value}" for key, value in self.attributes.items()]
-        return f"FaceRecord({', '.join(words)})"
+        return f"FaceRecord({', '.join([self.name, *words] if self.name else words)})"
 
     def __post_init__(self) -> None:
-        points = np.array(self.points, dtype=np.float64)
-        visibility = np.array(self.visibility, dtype=np.int8)
-        where = f" ({self.name})" if self.name else ""
-        if points.ndim != 2 or points.shape[1] != 2:
-            raise InputError(f"points must have shape (k, 2), got {points.shape}{where}.")
-        if is_markup(self.markup) and len(points) != get_markup(self.markup).size:
-            size = get_markup(self.markup).size
-            raise InputError(f"markup {self.markup} has {size} points, got {len(points)}{where}.")
-        if visibility.shape != (len(points),):
-            raise InputError(
-                f"visibility must have shape ({len(points)},), got {visibility.shape}{where}."
-            )
-        hidden = visibility <= Visibility.SELF_OCCLUDED
-        points[hidden] = np.nan  # what has no location must not look as if it had one
-        lost = ~hidden & ~np.isfinite(points).all(axis=1)
-        if lost.any():
-            raise InputError(
-                f"landmark {int(np.argmax(lost))} is visible but has no location{where}."
-            )
-        object.__setattr__(self, "points", points)
-        object.__setattr__(self, "visibility", visibility)
-        for name, shape in (
-            ("box", (4,)),
-            ("covariance", (len(points), 2, 2)),
-            ("visibility_probability", (len(points),)),
-        ):
-            value = getattr(self, name)
-            if value is not None:
-                array = np.array(value, dtype=np.float64)
+        k = len(self.points)
+        if is_markup(self.markup) and k != (size := get_markup(self.markup).size):
+            raise self._error(f"markup {self.markup} has {size} points, got {k}")
+        shapes = {"points": (k, 2), "visibility": (k,), "box": (4,), "covariance": (k, 2, 2)}
+        for name, shape in {**shapes, "visibility_probability": (k,)}.items():
+            if getattr(self, name) is not None:
+                kind = np.int8 if name == "visibility" else np.float64
+                array = np.array(getattr(self, name), dtype=kind)
                 if array.shape != shape:
-                    raise InputError(f"{name} must have shape {shape}, got {array.shape}{where}.")
+                    raise self._error(f"{name} must have shape {shape}, got {array.shape}")
                 object.__setattr__(self, name, array)
+        self.points[~self.visible] = np.nan  # what has no location must not look as if it had one
+        lost = self.visible & ~np.isfinite(self.points).all(axis=1)
+        if lost.any():
+            raise self._error(f"landmark {int(np.argmax(lost))} is visible but has no location")
         if self.image is not None:
             check_file_name(str(self.image))
             object.__setattr__(self, "image", Path(self.image))
 
+    def _error(self, sentence: str) -> InputError:
+        return InputError(f"{sentence}{f' ({self.name})' if self.name else ''}.")
+
     @property
     def name(self) -> str:
         """A word for messages: the face id, or the image's file name."""
-        return self.face_id or (self.image.name if self.image else "")
+        return self.face_id or (Path(self.image).name if self.image else "")
 
     @property
     def visible(self) -> NDArray[np.bool_]:

@@ -37,11 +37,12 @@ from numpy.typing import NDArray
 from luvli.arrays import Floats
 from luvli.data.formats import guess_format, read_csv, read_labels, read_menpo_mat, read_pts
 from luvli.data.formats.coco import coco_first_pixels
-from luvli.data.formats.common import IMAGE_COLUMNS, face, image_name, load_arrays
+from luvli.data.formats.common import face, image_name, load_arrays
 from luvli.data.formats.json import POINT_KEYS, parse_faces
 from luvli.data.formats.mediapipe import MESH_SIZES
 from luvli.data.formats.parquet import read_face_table
 from luvli.data.formats.pts import FIRST_PIXEL
+from luvli.data.formats.tables import IMAGE_COLUMNS
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
 from luvli.evaluation.report_file import read_parquet, table_array, table_numbers, table_words

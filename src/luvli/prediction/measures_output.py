@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from luvli.arrays import Floats
-from luvli.data.formats.common import write_rows
+from luvli.data.formats.tables import write_rows
 from luvli.errors import require
 from luvli.files import whole_file
 from luvli.measures.measure import Measure

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from luvli.data.formats import read_pts
-from luvli.data.formats.common import default_markup, load_json, numbered_columns, read_word
+from luvli.data.formats.common import default_markup, load_json
 from luvli.data.formats.json import parse_faces
 from luvli.data.formats.parquet import read_face_table
+from luvli.data.formats.tables import numbered_columns, read_word
 from luvli.errors import InputError, brief
 from luvli.faces import Faces
 from luvli.files import PathLike, read_text

@@ -24,9 +24,9 @@ import numpy as np
 
 from luvli.data.formats import write_pts
 from luvli.data.formats.coco import annotation, category
-from luvli.data.formats.common import image_cell, write_rows
 from luvli.data.formats.csv import LABEL_COLUMNS, PREDICTED_COLUMNS
 from luvli.data.formats.parquet import face_schema
+from luvli.data.formats.tables import image_cell, write_rows
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import require, unknown_choice
 from luvli.faces import FaceLandmarks, Faces

@@ -25,10 +25,11 @@ def written(path: Path, packed: bool = False) -> bytes:
 @pytest.mark.parametrize("packed", [False, True])
 def test_good_files_are_what_scipy_reads(tmp_path: Path, packed: bool) -> None:
     written(tmp_path / "a.mat", packed)
-    ours, theirs = read_matlab(tmp_path / "a.mat"), io.loadmat(tmp_path / "a.mat")
-    assert list(ours) == list(theirs)
-    assert ours["faces"][1, 0]["name"][0, 0][0] == "face-1"
-    np.testing.assert_array_equal(ours["z"], theirs["z"])
+    faces, z, word = read_matlab(tmp_path / "a.mat", "faces", "z", "é")
+    assert faces[1, 0]["name"][0, 0][0] == "face-1" and word == ["wörter"]
+    np.testing.assert_array_equal(z, io.loadmat(tmp_path / "a.mat")["z"])
+    with pytest.raises(InputError, match=r"no variable 'y' \(it holds faces, z, é\)"):
+        read_matlab(tmp_path / "a.mat", "y")
 
 
 @pytest.mark.parametrize(
@@ -42,4 +43,4 @@ def test_one_byte_does_not_end_the_process(tmp_path: Path, place: int, value: in
     content[place] = value
     (tmp_path / "a.mat").write_bytes(content)
     with pytest.raises(InputError, match="is not a readable Matlab file"):
-        read_matlab(tmp_path / "a.mat")
+        read_matlab(tmp_path / "a.mat", "z")

@@ -22,8 +22,6 @@ Factor = Annotated[float, Field(gt=0.0)]
 Range = Annotated[tuple[float, float], AfterValidator(_ordered)]
 Factors = Annotated[tuple[Factor, Factor], AfterValidator(_ordered)]
 
-RECIPES = ("A", "B", "none")
-
 
 class _Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -115,8 +113,8 @@ class Augmentation(_Settings):
     @classmethod
     def recipe(cls, name: str, reference: bool = False) -> Augmentation:
         """Recipe `A`, `B` or `none`; with `reference`, as the published code does it."""
-        if name not in RECIPES:
-            raise unknown_choice("augmentation recipe", name, RECIPES)
+        if name not in ("A", "B", "none"):
+            raise unknown_choice("augmentation recipe", name, ("A", "B", "none"))
         changes: dict[str, object] = {}
         if name == "none":
             changes = {"scale": (1, 1), "rotation": (0, 0), "colour": (1, 1), "rectangle": None}
@@ -137,18 +135,12 @@ class Augmentation(_Settings):
         nothing that the images hold. Corners of faces that are `turned` farther may be black.
         """
         low, high = (math.radians(angle) for angle in self.rotation)
-        corner = _worst_turn(low, high)
+        quarter = math.pi / 2
+        corner = max(abs(math.cos(t)) + abs(math.sin(t)) for t in (low, high))
+        if math.floor(high / quarter - 0.5) >= math.ceil(low / quarter - 0.5):
+            corner = math.sqrt(2)  # an odd multiple of 45 degrees lies between
         jitter = self.box_jitter
         grown = math.exp(jitter.limit * jitter.size)
         moved = 2 * jitter.limit * jitter.centre
         margin = 1.15 if self.keep_inside else 1.0
         return margin * (enlarge * self.scale[1] * grown * corner + moved)
-
-
-def _worst_turn(low: float, high: float) -> float:
-    """Largest |cos t| + |sin t| for t in [low, high]."""
-    quarter = math.pi / 2
-    first = math.ceil((low - quarter / 2) / quarter)
-    if quarter / 2 + first * quarter <= high:
-        return math.sqrt(2)
-    return max(abs(math.cos(t)) + abs(math.sin(t)) for t in (low, high))

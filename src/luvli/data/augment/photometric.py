@@ -1,10 +1,8 @@
-"""Changes of the colours of a finished crop; no landmark moves.
-
-Every function takes and gives (H, W, 3) uint8 RGB.
-"""
+"""Changes of the colours of a finished crop, (H, W, 3) uint8 RGB; no landmark moves."""
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,15 +11,12 @@ from luvli.image.read import ImageArray
 
 
 def change_colours(image: ImageArray, config: Augmentation, rng: np.random.Generator) -> ImageArray:
-    """Colour factors, then the degradations that `config` asks for, in the order of a camera.
-
-    Light and colour first, then optics (blur), sensor (resolution), file (JPEG), and last
-    the contrast stretch of the published code.
-    """
+    """Colour factors, then the degradations that `config` asks for, in the order of a camera:
+    optics (blur), sensor (resolution), file (JPEG); last the published code's contrast stretch."""
     if config.colour != (1.0, 1.0):
         image = scale_channels(image, rng.uniform(*config.colour, size=3))
     if rng.random() < config.grey:
-        image = make_grey(image)
+        image = _uint8(cv2.cvtColor(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), cv2.COLOR_GRAY2RGB))
     if rng.random() < config.blur:
         image = blur(image, rng)
     if rng.random() < config.low_resolution:
@@ -35,32 +30,16 @@ def change_colours(image: ImageArray, config: Augmentation, rng: np.random.Gener
 
 def scale_channels(image: ImageArray, factors: NDArray[np.float64]) -> ImageArray:
     """Each channel times its factor, cut at 255."""
-    import cv2
-
-    levels = np.arange(256)[:, None] * factors
-    table = np.rint(levels).clip(0, 255).astype(np.uint8)
-    return np.asarray(cv2.LUT(image, table[None]), dtype=np.uint8)
-
-
-def make_grey(image: ImageArray) -> ImageArray:
-    """The luminance, in all three channels."""
-    import cv2
-
-    grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
-    return np.asarray(cv2.cvtColor(grey, cv2.COLOR_GRAY2RGB), dtype=np.uint8)
+    levels = np.rint(np.arange(256)[:, None] * factors).clip(0, 255).astype(np.uint8)
+    return _uint8(cv2.LUT(image, levels[None]))
 
 
 def blur(image: ImageArray, rng: np.random.Generator) -> ImageArray:
     """Out of focus (a Gaussian) or moved (a line), by up to 2 percent of the side."""
-    import cv2
-
-    side = image.shape[0]
-    spread = float(rng.uniform(0.004, 0.02)) * side
+    spread = float(rng.uniform(0.004, 0.02)) * image.shape[0]
     if rng.random() < 0.5:
-        return np.asarray(cv2.GaussianBlur(image, (0, 0), spread), dtype=np.uint8)
-    return np.asarray(
-        cv2.filter2D(image, -1, motion_kernel(3 * spread, rng.uniform(0, np.pi))), dtype=np.uint8
-    )
+        return _uint8(cv2.GaussianBlur(image, (0, 0), spread))
+    return _uint8(cv2.filter2D(image, -1, motion_kernel(3 * spread, rng.uniform(0, np.pi))))
 
 
 def motion_kernel(length: float, angle: float) -> NDArray[np.float32]:
@@ -75,23 +54,16 @@ def motion_kernel(length: float, angle: float) -> NDArray[np.float32]:
 
 def lower_resolution(image: ImageArray, factor: float) -> ImageArray:
     """Shrunk by `factor` and enlarged again; pixel centres stay where they were."""
-    import cv2
-
     height, width = image.shape[:2]
     small = (max(2, round(width / factor)), max(2, round(height / factor)))
     shrunk = cv2.resize(image, small, interpolation=cv2.INTER_AREA)
-    return np.asarray(
-        cv2.resize(shrunk, (width, height), interpolation=cv2.INTER_LINEAR), dtype=np.uint8
-    )
+    return _uint8(cv2.resize(shrunk, (width, height), interpolation=cv2.INTER_LINEAR))
 
 
 def compress(image: ImageArray, quality: int) -> ImageArray:
     """Through a JPEG file of this quality and back."""
-    import cv2
-
     _, data = cv2.imencode(".jpg", image[:, :, ::-1], [cv2.IMWRITE_JPEG_QUALITY, quality])
-    decoded = cv2.imdecode(data, cv2.IMREAD_COLOR)
-    return np.ascontiguousarray(np.asarray(decoded, dtype=np.uint8)[:, :, ::-1])
+    return np.ascontiguousarray(_uint8(cv2.imdecode(data, cv2.IMREAD_COLOR))[:, :, ::-1])
 
 
 def stretch_contrast(image: ImageArray) -> ImageArray:
@@ -100,4 +72,8 @@ def stretch_contrast(image: ImageArray) -> ImageArray:
     if low == high:
         return image
     table = np.rint((np.arange(256) - low) * (255.0 / (high - low))).clip(0, 255).astype(np.uint8)
-    return np.asarray(table[image], dtype=np.uint8)
+    return _uint8(table[image])
+
+
+def _uint8(image: object) -> ImageArray:
+    return np.asarray(image, dtype=np.uint8)

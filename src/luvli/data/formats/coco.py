@@ -31,7 +31,7 @@ from luvli.data.formats.common import (
     edges_of,
     face,
     image_name,
-    landmark_columns,
+    landmark_names,
     landmark_order,
     parse_json,
     row_name,
@@ -94,33 +94,33 @@ class _File(BaseModel):
     categories: list[_Category] = []
 
 
-def _parse(path: PathLike) -> _File:
-    return parse_json(path, _File, "a COCO keypoint file")
+def _labelled(path: PathLike) -> tuple[_File, list[_Annotation]]:
+    """The file, and those of its annotations that have keypoints: plain boxes are passed over."""
+    data = parse_json(path, _File, "a COCO keypoint file")
+    return data, [one for one in data.annotations if one.keypoints is not None]
 
 
 def coco_first_pixels(path: PathLike) -> list[float]:
     """What the coordinates of each annotation with keypoints count from: 0 or 1."""
-    return [a.first_pixel for a in _parse(path).annotations if a.keypoints is not None]
+    return [annotation.first_pixel for annotation in _labelled(path)[1]]
 
 
 def read_coco(path: PathLike) -> list[FaceRecord]:
-    """Read every annotation that has keypoints; plain boxes are passed over."""
-    data = _parse(path)
+    """Read every annotation that has keypoints."""
+    data, annotations = _labelled(path)
     images = {image.id: image.file_name for image in data.images}
     names = {category.id: category.keypoints for category in data.categories}
-    flags = {flag for a in data.annotations for flag in (a.keypoints or ())[2::3]}
+    flags = {flag for one in annotations for flag in (one.keypoints or ())[2::3]}
     classes = _CLASSES if 2 in flags else {**_CLASSES, 1: Visibility.UNOCCLUDED}
     records = []
-    for annotation in data.annotations:
-        if annotation.keypoints is None:
-            continue
+    for one in annotations:
         try:
-            if annotation.image_id not in images:
-                raise InputError(f"there is no image with id {annotation.image_id}.")
-            image, labels = images[annotation.image_id], names.get(annotation.category_id, [])
-            records.append(_record(annotation, image, labels, classes))
+            if one.image_id not in images:
+                raise InputError(f"there is no image with id {one.image_id}.")
+            labels = names.get(one.category_id, [])
+            records.append(_record(one, images[one.image_id], labels, classes))
         except InputError as error:
-            raise InputError(f"{path}, annotation {annotation.id}: {error}") from error
+            raise InputError(f"{path}, annotation {one.id}: {error}") from error
     return records
 
 
@@ -136,18 +136,17 @@ def _record(
     if len(classes) != len(rows) or not set(classes) <= set(Visibility):
         raise InputError("visibility_class does not fit the keypoints.")
     markup, order = landmark_order(names)
-    about = {"image_id": annotation.image_id, "first_pixel": first or None}
-    about["box_size"] = annotation.box_size
-    known = {name: value for name, value in about.items() if value is not None}
+    about = {"image_id": annotation.image_id, "box_size": annotation.box_size}
+    about["first_pixel"] = first or None
     return face(
         rows[:, :2] - first,
         image,
         np.array(classes, dtype=np.int8),
+        markup if order == list(names) else default_markup(len(rows)),
         box=None if annotation.bbox is None else edges_of(*annotation.bbox) - first,
         box_kind="given",
-        markup=markup if order == list(names) else default_markup(len(rows)),
         face_id=annotation.face_id or "",
-        attributes=annotation.attributes | known,
+        attributes=annotation.attributes | {k: v for k, v in about.items() if v is not None},
         score=annotation.score,
     )
 
@@ -174,18 +173,19 @@ def write_coco(path: PathLike, records: Sequence[FaceRecord]) -> None:
         for number, record in enumerate(records, 1)
     ]
     data = {
-        "images": [_image(path, i, name) for name, i in images.items()],
+        "images": [{"id": i, **_image(path, name)} for name, i in images.items()],
         "annotations": annotations,
         "categories": [category(i, *kind) for i, kind in enumerate(kinds, 1)],
     }
     write_text(path, json.dumps(data, allow_nan=False) + "\n")
 
 
-def _image(path: PathLike, number: int, name: str) -> dict[str, Any]:
-    places = (Path(path).parent / name, Path(name)) if name else ()
-    place = next((place for place in places if is_there(place)), None)
-    size = {} if place is None else dict(zip(("width", "height"), image_size(place), strict=True))
-    return {"id": number, "file_name": name, **size}
+def _image(path: PathLike, name: str) -> dict[str, Any]:
+    for place in (Path(path).parent / name, Path(name)):
+        if name and is_there(place):
+            width, height = image_size(place)
+            return {"file_name": name, "width": width, "height": height}
+    return {"file_name": name}
 
 
 def category(number: int, markup: str, count: int) -> dict[str, Any]:
@@ -194,7 +194,7 @@ def category(number: int, markup: str, count: int) -> dict[str, Any]:
         "id": number,
         "name": "face",
         "supercategory": "person",
-        "keypoints": landmark_columns(markup, count),
+        "keypoints": landmark_names(markup, count),
         "skeleton": get_markup(markup).skeleton if is_markup(markup) else [],
     }
 
@@ -212,9 +212,9 @@ def annotation(record: FaceRecord, points: Floats) -> dict[str, Any]:
         "face_id": record.face_id or None,
         "attributes": {k: v for k, v in record.attributes.items() if k not in _IDS} or None,
     }
-    x, y, width, height = corner_and_size(record)
-    if np.isfinite([x, y, width, height]).all():
-        fields |= {"bbox": [x, y, width, height], "area": width * height}
+    box = corner_and_size(record)
+    if np.isfinite(box).all():
+        fields |= {"bbox": box, "area": box[2] * box[3]}
     plain = (record.visibility == Visibility.UNOCCLUDED).any()
     if (record.visibility == Visibility.SELF_OCCLUDED).any() or not plain:
         fields["visibility_class"] = record.visibility.tolist()
@@ -244,12 +244,10 @@ def write_coco_results(path: PathLike, records: Sequence[FaceRecord]) -> None:
         scores = np.ones(len(record.points)) if probability is None else probability
         first = record.attributes.get("first_pixel", 0.0)
         rows = np.column_stack([np.nan_to_num(record.points + first), scores])
-        results.append(
-            {
-                "image_id": record.attributes.get("image_id", numbers[row_name(record)]),
-                "category_id": 1,
-                "keypoints": rows.ravel().tolist(),
-                "score": 1.0 if record.score is None else record.score,
-            }
-        )
+        results.append({
+            "image_id": record.attributes.get("image_id", numbers[row_name(record)]),
+            "category_id": 1,
+            "keypoints": rows.ravel().tolist(),
+            "score": 1.0 if record.score is None else record.score,
+        })  # fmt: skip
     write_text(path, json.dumps(results) + "\n")

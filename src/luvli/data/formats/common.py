@@ -1,16 +1,13 @@
-"""What the formats share: checked JSON, names of images and landmarks, tables, loss warnings."""
+"""What the formats share: checked JSON, YAML, XML and arrays, faces, names of images, losses."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
-import re
 import warnings
 import xml.etree.ElementTree as ET
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,8 +23,6 @@ from luvli.files import PathLike, check_plain, is_there, read_text, write_text
 from luvli.markup import get_markup, is_markup, markup_by_size, markup_names
 
 Parsed = TypeVar("Parsed")
-
-# --- text files ----------------------------------------------------------------------------
 
 
 def load_json(path: PathLike) -> Any:
@@ -82,21 +77,9 @@ def _count(value: Any, limit: int) -> int:
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     total = 1
     for item in inner:
-        total += _count(item, limit - total)
-        if total > limit:
-            break
+        if total <= limit:
+            total += _count(item, limit - total)
     return total
-
-
-def read_rows(path: PathLike, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
-    """Lines of a CSV with their numbers, from 1; empty lines are passed over."""
-    rows = csv.reader(io.StringIO(read_text(path, newline=""), newline=""), delimiter=delimiter)
-    try:
-        for row in rows:
-            if row:
-                yield rows.line_num, row
-    except csv.Error as error:
-        raise InputError(f"{path} is not a CSV file ({error}): export it again.") from error
 
 
 def load_arrays(path: PathLike) -> dict[str, NDArray[Any]]:
@@ -150,107 +133,15 @@ def write_xml(path: PathLike, root: ET.Element) -> None:
     write_text(path, ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n")
 
 
-# --- tables --------------------------------------------------------------------------------
-
-_FORMULA = re.compile(r"'*[=+\-@\s]")
-_QUOTED = re.compile(r"'+[=+\-@\s]")
-
-
-def write_rows(stream: Any, rows: Iterable[Sequence[Any]]) -> None:
-    """Lines of a CSV. Names that hold a carriage return, which Python's csv takes for the end of
-    a line but does not quote, are quoted."""
-    usual = csv.writer(stream, lineterminator="\n")
-    quoted = csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_ALL)
-    for row in rows:
-        strange = any(isinstance(cell, str) and "\r" in cell for cell in row)
-        (quoted if strange else usual).writerow(row)
-
-
-def image_cell(path: str) -> str:
-    """A path that is the same for every program, and that no spreadsheet takes for a formula: a
-    formula can start programs, and whoever names files names cells.
-
-    >>> image_cell("=1+1.jpg"), image_cell("a/b.jpg")
-    ('./=1+1.jpg', 'a/b.jpg')
-    """
-    return f"./{path}" if _FORMULA.match(path) else path
-
-
-def word_cell(word: str) -> str:
-    """Any other word: spreadsheets take what stands behind an apostrophe for text.
-
-    >>> word_cell("@home"), word_cell("face 3")
-    ("'@home", 'face 3')
-    """
-    return f"'{word}" if _FORMULA.match(word) else word
-
-
-def read_word(cell: str) -> str:
-    """The inverse of `word_cell`.
-
-    >>> [read_word(word_cell(word)) for word in ("@home", "'=x", "plain", "'")]
-    ['@home', "'=x", 'plain', "'"]
-    """
-    return cell[1:] if _QUOTED.match(cell) else cell
-
-
-IMAGE_COLUMNS = (
-    "image", "image_name", "image_path", "imgpath", "img_path", "img_paths", "image_file", "file",
-    "filename", "file_name", "path", "file_path",
-)  # fmt: skip
-"""what the column, or the key, of an image's name is called"""
-
-_AXES = "xx|xy|yy|x|y|visibility|occlusion|class|XX|XY|YY|X|Y"
-_STYLES = (
-    re.compile(rf"^(?P<prefix>(?:[A-Za-z]+_)*)(?P<axis>{_AXES})_?(?P<number>\d{{1,6}})$"),
-    re.compile(rf"^(?P<prefix>(?:[A-Za-z]+_)*)(?P<number>\d{{1,6}})_?(?P<axis>{_AXES})$"),
-)
-
-
-def numbered_columns(header: Sequence[str]) -> dict[str, list[str]]:
-    """Columns by what they hold (x, y, xx, xy, yy, visibility, occlusion, class), in the
-    landmarks' order, in whatever way people name them: `x_0`, `x0`, `point_x_0`, `landmark_0_x`,
-    `0_x`, counted from 0 or 1.
-
-    A file may hold several such families (OpenFace has eyes `eye_lmk_x_0`, 3-D points `X_0` and
-    gaze `gaze_0_x` beside the landmarks `x_0`): the one with most landmarks is taken, small
-    letters before capital ones, since capitals mean 3-D points wherever both stand in one file.
-
-    >>> numbered_columns(["gaze_0_x", " x_0", " x_1", " y_0", " y_1", " X_0", " Y_0"])
-    {'x': [' x_0', ' x_1'], 'y': [' y_0', ' y_1']}
-    >>> numbered_columns(["image", "score"])
-    {}
-    """
-    families: dict[tuple[int, str, bool], dict[str, dict[int, str]]] = {}
-    for column in header:
-        for style, pattern in enumerate(_STYLES):
-            match = pattern.match(column.strip())
-            if match:
-                axis = match["axis"]
-                family = (style, match["prefix"].lower(), axis.isupper())
-                axes = families.setdefault(family, {})
-                axes.setdefault(axis.lower(), {})[int(match["number"])] = column
-                break
-
-    def landmarks(family: tuple[int, str, bool]) -> int:
-        axes = families[family]
-        return len(axes.get("x", {}).keys() & axes.get("y", {}).keys())
-
-    whole = [family for family in families if landmarks(family)]
-    if not whole:
-        return {}
-    # most landmarks; then small letters, no prefix, number last
-    best = min(whole, key=lambda family: (-landmarks(family), family[2], family[1] != "", family))
-    return {
-        axis: [names[number] for number in sorted(names)] for axis, names in families[best].items()
-    }
-
-
 # --- faces ---------------------------------------------------------------------------------
 
 
 def face(
-    points: ArrayLike, image: str = "", classes: ArrayLike | None = None, **fields: Any
+    points: ArrayLike,
+    image: str = "",
+    classes: ArrayLike | None = None,
+    markup: str | None = None,
+    **fields: Any,
 ) -> FaceRecord:
     """A face of the built-in markup with as many points (k, 2), or of a name that says the count.
 
@@ -260,7 +151,7 @@ def face(
     if classes is None:
         located = np.isfinite(places).all(axis=1)
         classes = np.where(located, Visibility.UNOCCLUDED, Visibility.UNLABELLED)
-    fields.setdefault("markup", default_markup(len(places)))
+    fields["markup"] = markup or default_markup(len(places))
     return FaceRecord(places, np.asarray(classes), Path(image) if image else None, **fields)
 
 
@@ -270,7 +161,7 @@ def default_markup(count: int) -> str:
     return known.name if known else f"points{count}"
 
 
-def landmark_columns(markup: str, count: int) -> list[str]:
+def landmark_names(markup: str, count: int) -> list[str]:
     """Names of the landmarks, or their numbers where the markup is not known."""
     if is_markup(markup) and get_markup(markup).size == count:
         return list(get_markup(markup).names)

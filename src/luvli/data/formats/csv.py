@@ -1,15 +1,13 @@
 """Our CSV: one row for each face, everything a record holds.
 
 Columns: image, dataset, face_id, markup, box_x0, box_y0, box_x1, box_y1, box_kind, score; for
-predicted faces confidence, expected_error, accepted, likelihood, frame, time, track, width, height
-(of the image); attributes
-(JSON); then for each landmark j: x_j, y_j, class_j, and, when a model made the labels,
-visibility_j, occlusion_j, xx_j, xy_j, yy_j. An empty cell means "not known". All faces of a file
-have the same markup.
+predicted faces those of `PREDICTED_COLUMNS`; attributes (JSON); then for each landmark j: x_j, y_j,
+class_j, and, when a model made the labels, visibility_j, occlusion_j, xx_j, xy_j, yy_j. An empty
+cell means "not known". All faces of a file have the same markup.
 
-Tables of other programs are read too, as long as they have a header: see
-`luvli.data.formats.common.numbered_columns` for the names of columns. OpenFace's files are such
-tables; rows that it calls a failure (`success` 0) are faces without a location.
+Tables of other programs are read too, as long as they have a header: see `numbered_columns` for
+the names of columns. OpenFace's files are such tables; rows that it calls a failure (`success` 0)
+are faces without a location.
 """
 
 from __future__ import annotations
@@ -18,24 +16,22 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from luvli.arrays import Floats
-from luvli.data.formats.common import (
+from luvli.data.formats.common import face, image_name, is_predicted
+from luvli.data.formats.tables import (
     IMAGE_COLUMNS,
-    face,
     image_cell,
-    image_name,
-    is_predicted,
     numbered_columns,
     read_rows,
     read_word,
     word_cell,
     write_rows,
 )
-from luvli.data.record import FaceRecord, Visibility
+from luvli.data.record import BoxKind, FaceRecord, Visibility
 from luvli.errors import InputError
 from luvli.files import PathLike, write_text
 
@@ -64,10 +60,10 @@ def csv_text(records: Sequence[FaceRecord], name: str = "the table") -> str:
         raise InputError(f"{name} was not written: a CSV holds one markup, these are {names}.")
     rows = [_cells(record) for record in records]
     used = {column for row in rows for column in row}
-    axes = [axis for axis in _AXES if f"{axis}_0" in used]
     predicted = PREDICTED_COLUMNS if any(map(is_predicted, records)) else ()
     header = [*LABEL_COLUMNS, *predicted, "attributes"]
-    header += [f"{axis}_{j}" for _, count in kinds for j in range(count) for axis in axes]
+    numbered = (f"{axis}_{j}" for _, count in kinds for j in range(count) for axis in _AXES)
+    header += [column for column in numbered if column in used]
     text = io.StringIO()
     write_rows(text, [header, *([row.get(column, "") for column in header] for row in rows)])
     return text.getvalue()
@@ -82,8 +78,7 @@ def _cells(record: FaceRecord) -> dict[str, object]:
     columns["visibility"] = record.visibility_probability
     columns["occlusion"] = about.pop("occlusion", None)
     if record.covariance is not None:
-        xx, xy, _, yy = record.covariance.reshape(-1, 4).T
-        columns |= {"xx": xx, "xy": xy, "yy": yy}
+        columns["xx"], columns["xy"], _, columns["yy"] = record.covariance.reshape(-1, 4).T
     for axis, values in columns.items():
         if values is not None:
             row |= {f"{axis}_{j}": _cell(value) for j, value in enumerate(values)}
@@ -120,6 +115,8 @@ def read_csv(path: PathLike, hidden_points: bool = False) -> list[FaceRecord]:
         raise InputError(
             f"{path} has no columns x_0, y_0, x_1, y_1, ... in its first line: name its columns so."
         )
+    if hidden_points:
+        columns.pop("class", None)
     lower = {column.strip().lower(): column for column in reversed(header)}
     image = next((lower[name] for name in IMAGE_COLUMNS if name in lower), "image")
     face_id = next((lower[name] for name in ("face_id", "name") if name in lower), "face_id")
@@ -130,22 +127,18 @@ def read_csv(path: PathLike, hidden_points: bool = False) -> list[FaceRecord]:
         if not any(value for name, value in row.items() if name != "image"):
             continue  # an image without a face, as `luvli predict` notes it
         try:
-            records.append(_record(row, columns, hidden_points))
+            records.append(_record(row, columns))
         except (ValueError, TypeError) as error:  # InputError is a ValueError
             raise InputError(f"{path}, line {line}: {error}") from error
     return records
 
 
-def _record(
-    row: Mapping[str, str], columns: Mapping[str, Sequence[str]], hidden_points: bool
-) -> FaceRecord:
+def _record(row: Mapping[str, str], columns: Mapping[str, Sequence[str]]) -> FaceRecord:
     count = len(columns["x"])
 
     def column(axis: str) -> Floats:
         names = columns.get(axis, ())
-        if len(names) != count:
-            return np.full(count, np.nan)
-        return np.array([_number(row.get(name)) for name in names])
+        return _numbers(row, names) if len(names) == count else np.full(count, np.nan)
 
     def text(name: str) -> str:
         return read_word(row.get(name, "").strip())
@@ -154,27 +147,26 @@ def _record(
     if text("success") == "0":
         points[:] = np.nan
     located = np.isfinite(points).all(axis=1)
-    classes = np.full(count, np.nan) if hidden_points else column("class")
     default = np.where(located, Visibility.UNOCCLUDED, Visibility.SELF_OCCLUDED)
-    classes = np.where(np.isnan(classes), default, classes)
+    classes = np.where(np.isnan(column("class")), default, column("class"))
     if not np.isin(classes, list(Visibility)).all():
         raise InputError("a visibility class is not one of -1, 0, 1, 2.")
-    attributes = json.loads(text("attributes")) if text("attributes") else {}
+    attributes = json.loads(text("attributes") or "{}")
     if not isinstance(attributes, dict):
         raise InputError("the attributes are not a JSON object.")
     attributes |= {name: read(text(name)) for name, read in PREDICTED_COLUMNS.items() if text(name)}
-    occlusion = column("occlusion")
-    if np.isfinite(occlusion).any():
+    if (occlusion := _known(column("occlusion"))) is not None:
         attributes["occlusion"] = occlusion.tolist()
-    kind = text("box_kind") or "tight"
-    if kind not in ("tight", "given", "detector"):
-        raise InputError(f"unknown box_kind {kind!r}; choose one of tight, given, detector.")
+    kind, kinds = text("box_kind") or "tight", get_args(BoxKind)
+    if kind not in kinds:
+        raise InputError(f"unknown box_kind {kind!r}; choose one of {', '.join(kinds)}.")
     xx, xy, yy = column("xx"), column("xy"), column("yy")
     return face(
         points,
         text("image"),
         classes.astype(np.int8),
-        box=_known(np.array([_number(row.get(name)) for name in _BOX])),
+        text("markup"),
+        box=_known(_numbers(row, _BOX)),
         box_kind=kind,
         dataset=text("dataset"),
         face_id=text("face_id"),
@@ -182,13 +174,13 @@ def _record(
         covariance=_known(np.stack([xx, xy, xy, yy], axis=1).reshape(-1, 2, 2)),
         visibility_probability=_known(column("visibility")),
         score=float(text("score")) if text("score") else None,
-        **({"markup": text("markup")} if text("markup") else {}),
     )
+
+
+def _numbers(row: Mapping[str, str], names: Sequence[str]) -> Floats:
+    """NaN for empty cells."""
+    return np.array([float(row.get(name, "").strip() or "nan") for name in names])
 
 
 def _known(values: Floats) -> Floats | None:
     return None if np.isnan(values).all() else values
-
-
-def _number(cell: str | None) -> float:
-    return float(cell) if cell and cell.strip() else float("nan")

@@ -19,7 +19,7 @@ from luvli.data.formats.common import (
     by_image,
     face,
     is_predicted,
-    landmark_columns,
+    landmark_names,
     landmark_order,
     parse_xml,
     warn_losses,
@@ -39,52 +39,19 @@ def read_cvat(path: PathLike) -> list[FaceRecord]:
     root = parse_xml(path, "annotations", "a CVAT file: export as 'CVAT for images 1.1'.")
     records = []
     for image in root.iter("image"):
+        name = image.get("name", "")
         try:
-            records += list(_faces(image, image.get("name", "")))
+            records += [_read_skeleton(skeleton, name) for skeleton in image.findall("skeleton")]
+            records += [_read_points(shape, name) for shape in image.findall("points")]
         except ValueError as error:  # InputError is a ValueError
-            raise InputError(f"{path}, image {image.get('name', '')!r}: {error}") from error
+            raise InputError(f"{path}, image {name!r}: {error}") from error
     return records
 
 
-def write_cvat(path: PathLike, records: Sequence[FaceRecord]) -> None:
-    """Write faces, whole or not at all; the three visibility classes are kept."""
-    warn_losses(path, records, "CVAT")
-    root = ET.Element("annotations")
-    ET.SubElement(root, "version").text = "1.1"
-    for number, (name, faces) in enumerate(by_image(records).items()):
-        image = ET.SubElement(root, "image", id=str(number), name=name)
-        for record in faces:
-            _write_skeleton(image, record)
-    write_xml(path, root)
-
-
-def _write_skeleton(image: ET.Element, record: FaceRecord) -> None:
-    source = "auto" if is_predicted(record) else "manual"
-    skeleton = ET.SubElement(image, "skeleton", label=record.markup, source=source, z_order="0")
-    names = landmark_columns(record.markup, len(record.points))
-    places = np.nan_to_num(record.points + _FIRST_PIXEL).tolist()
-    for name, (x, y), kind in zip(names, places, record.visibility, strict=True):
-        if kind != Visibility.UNLABELLED:
-            fields = {
-                "label": name,
-                "occluded": str(int(kind == Visibility.EXTERNALLY_OCCLUDED)),
-                "outside": str(int(kind == Visibility.SELF_OCCLUDED)),
-                "points": f"{x!r},{y!r}",
-            }
-            ET.SubElement(skeleton, "points", fields)
-    if record.face_id:
-        ET.SubElement(skeleton, "attribute", name="face_id").text = record.face_id
-
-
-def _faces(element: ET.Element, image: str) -> Iterator[FaceRecord]:
-    for skeleton in element.findall("skeleton"):
-        yield _read_skeleton(skeleton, image)
-    for shape in element.findall("points"):
-        places, label = _places(shape.get("points", "")), shape.get("label", "")
-        fits = is_markup(label) and get_markup(label).size == len(places)
-        yield face(
-            places, image, [_class(shape)] * len(places), **({"markup": label} if fits else {})
-        )
+def _read_points(shape: ET.Element, image: str) -> FaceRecord:
+    places, label = _places(shape.get("points", "")), shape.get("label", "")
+    fits = is_markup(label) and get_markup(label).size == len(places)
+    return face(places, image, [_class(shape)] * len(places), label if fits else None)
 
 
 def _read_skeleton(skeleton: ET.Element, image: str) -> FaceRecord:
@@ -96,8 +63,7 @@ def _read_skeleton(skeleton: ET.Element, image: str) -> FaceRecord:
         order = list(get_markup(markup).names)
     else:
         markup, order = landmark_order(list(parts))
-    unknown = sorted(set(parts) - set(order))
-    if unknown:
+    if unknown := sorted(set(parts) - set(order)):
         raise InputError(f"point {unknown[0][:60]!r} is not a landmark of {markup[:60]}.")
     points = np.full((len(order), 2), np.nan)
     classes = np.full(len(order), Visibility.UNLABELLED, np.int8)
@@ -111,7 +77,7 @@ def _read_skeleton(skeleton: ET.Element, image: str) -> FaceRecord:
             raise InputError(f"{name!r} is not one point.")
         points[j], classes[j] = place[0], _class(part)
     ids = [a.text or "" for a in skeleton.findall("attribute") if a.get("name") == "face_id"]
-    return face(points, image, classes, markup=markup, face_id=ids[0] if ids else "")
+    return face(points, image, classes, markup, face_id=ids[0] if ids else "")
 
 
 def _class(shape: ET.Element) -> Visibility:
@@ -126,3 +92,34 @@ def _places(text: str) -> Floats:
     if not np.isfinite(pairs).all():
         raise InputError("a coordinate is NaN or infinite.")
     return np.array(pairs, dtype=np.float64) - _FIRST_PIXEL
+
+
+def write_cvat(path: PathLike, records: Sequence[FaceRecord]) -> None:
+    """Write faces, whole or not at all; the three visibility classes are kept."""
+    warn_losses(path, records, "CVAT")
+    root = ET.Element("annotations")
+    ET.SubElement(root, "version").text = "1.1"
+    for number, (name, faces) in enumerate(by_image(records).items()):
+        image = ET.SubElement(root, "image", id=str(number), name=name)
+        for record in faces:
+            source = "auto" if is_predicted(record) else "manual"
+            about = {"label": record.markup, "source": source, "z_order": "0"}
+            skeleton = ET.SubElement(image, "skeleton", about)
+            for point in _points(record):
+                ET.SubElement(skeleton, "points", point)
+            if record.face_id:
+                ET.SubElement(skeleton, "attribute", name="face_id").text = record.face_id
+    write_xml(path, root)
+
+
+def _points(record: FaceRecord) -> Iterator[dict[str, str]]:
+    names = landmark_names(record.markup, len(record.points))
+    places = np.nan_to_num(record.points + _FIRST_PIXEL).tolist()
+    for name, (x, y), kind in zip(names, places, record.visibility, strict=True):
+        if kind != Visibility.UNLABELLED:
+            yield {
+                "label": name,
+                "occluded": str(int(kind == Visibility.EXTERNALLY_OCCLUDED)),
+                "outside": str(int(kind == Visibility.SELF_OCCLUDED)),
+                "points": f"{x!r},{y!r}",
+            }

@@ -8,7 +8,7 @@
        "covariance": [[[xx, xy], [xy, yy]], ...], "box": [x0, y0, x1, y1], ...}]}
 
 Plain lists and objects of other programs are read as well: [{"image": "a.jpg", "points": [[x,
-y], ...]}, ...] (the names of keys are those of `luvli.data.formats.common`), [[[x, y], ...],
+y], ...]}, ...] (the names of keys are those of `luvli.data.formats.tables`), [[[x, y], ...],
 ...], or {"a.jpg": [[x, y], ...], ...}. The lists of the paper's published code (`pts`, `img_paths`,
 `pts_paths`, ...) hold the numbers of `.pts` files, signs and all, and mean what those mean.
 
@@ -26,8 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
-from luvli.data.formats.common import IMAGE_COLUMNS, face, image_name, load_json
+from luvli.data.formats.common import face, image_name, load_json
 from luvli.data.formats.pts import decode_pts
+from luvli.data.formats.tables import IMAGE_COLUMNS
 from luvli.data.record import BoxKind, FaceRecord, Visibility
 from luvli.errors import InputError
 from luvli.files import PathLike, write_text
@@ -42,7 +43,21 @@ _Number = float | None
 _Pair = tuple[_Number, _Number]
 
 
-class _Face(BaseModel):
+class _About(BaseModel):
+    """What a predicted face says besides, which becomes attributes."""
+
+    frame: int | None = None
+    time: float | None = None
+    track: int | None = None
+    confidence: float | None = None
+    expected_error: float | None = None
+    eyes_closed: float | None = None
+    accepted: bool | None = None
+    likelihood: str | None = None
+    occlusion: list[_Number] | None = None
+
+
+class _Face(_About):
     image: str | None = None
     points: list[_Pair | None]
     visibility_class: list[Literal[-1, 0, 1, 2]] | None = None
@@ -56,22 +71,6 @@ class _Face(BaseModel):
     attributes: dict[str, Any] = {}
     score: float | None = None
     visibility_trained: bool = True
-    frame: int | None = None
-    time: float | None = None
-    track: int | None = None
-    confidence: float | None = None
-    expected_error: float | None = None
-    eyes_closed: float | None = None
-    accepted: bool | None = None
-    likelihood: str | None = None
-    occlusion: list[_Number] | None = None
-
-
-_ABOUT = (
-    *("frame", "time", "track", "confidence", "expected_error", "eyes_closed", "accepted"),
-    *("likelihood", "occlusion"),
-)
-"""what a predicted face says besides, which becomes attributes"""
 
 
 def read_json(path: PathLike) -> list[FaceRecord]:
@@ -98,20 +97,20 @@ def _record(fields: _Face) -> FaceRecord:
                 raise InputError(f"{len(points)} points but {len(probability)} visibilities.")
             visible &= probability > 0.5
         classes = np.where(visible, Visibility.UNOCCLUDED, Visibility.SELF_OCCLUDED)
-    about = {name: getattr(fields, name) for name in _ABOUT}
     return face(
         points,
         fields.image or "",
         classes,
+        fields.markup,
         box=None if fields.box is None else _floats(fields.box),
         box_kind=fields.box_kind,
         dataset=fields.dataset,
         face_id=fields.face_id,
-        attributes=fields.attributes | {k: v for k, v in about.items() if v is not None},
+        attributes=fields.attributes
+        | fields.model_dump(include=set(_About.model_fields), exclude_none=True),
         covariance=None if fields.covariance is None else _floats(fields.covariance),
         visibility_probability=probability,
         score=fields.score,
-        **({} if fields.markup is None else {"markup": fields.markup}),
     )
 
 
@@ -131,11 +130,13 @@ def parse_faces(path: PathLike) -> list[dict[str, Any]]:
     [{'image': 'a.jpg', 'points': [[1, 2], [3, 4]]}]
     """
     content = load_json(path)
-    if isinstance(content, dict) and "faces" not in content:
+    ours = isinstance(content, dict) and "faces" in content
+    if ours:
+        faces = content["faces"]
+    elif isinstance(content, dict):
         faces = [{"image": name, "points": points} for name, points in content.items()]
     else:
-        faces = content["faces"] if isinstance(content, dict) else content
-    ours = isinstance(content, dict) and "faces" in content
+        faces = content
     if not isinstance(faces, list) or not (faces or ours):
         raise InputError(f"{path} is not a JSON of faces: it should be a list, or hold one.")
     return [_plain(face, path) for face in faces]
@@ -144,16 +145,16 @@ def parse_faces(path: PathLike) -> list[dict[str, Any]]:
 def _plain(face: Any, path: PathLike) -> dict[str, Any]:
     if isinstance(face, list):
         return {"points": face}
-    points = next((key for key in POINT_KEYS if isinstance(face, dict) and key in face), None)
-    if points is None:
+    key = next((key for key in POINT_KEYS if isinstance(face, dict) and key in face), None)
+    if key is None:
         raise InputError(
             f"{path} is not a JSON of faces: a face has none of the keys {', '.join(POINT_KEYS)}."
         )
-    image = next((str(face[key]) for key in IMAGE_COLUMNS if face.get(key)), None)
-    named = {"image": image} if image else {}
-    if points == "pts" and "pts_paths" in face:
-        return {**_of_pts(face[points], path), **named, "dataset": str(face.get("dataset") or "")}
-    return {**face, "points": face[points], **named}
+    fields = {**face, "points": face[key]}
+    if key == "pts" and "pts_paths" in face:
+        fields = {**_of_pts(face[key], path), "dataset": str(face.get("dataset") or "")}
+    image = next((str(face[name]) for name in IMAGE_COLUMNS if face.get(name)), None)
+    return {**fields, "image": image} if image else fields
 
 
 def _of_pts(numbers: Any, path: PathLike) -> dict[str, Any]:
@@ -164,11 +165,8 @@ def _of_pts(numbers: Any, path: PathLike) -> dict[str, Any]:
             raise ValueError("not pairs")
     except (ValueError, TypeError) as error:
         raise InputError(f"{path} has pts that are not pairs of numbers: mend it.") from error
-    face = decode_pts(raw, path)
-    return {
-        "points": [None if np.isnan(p[0]) else p for p in face.points.tolist()],
-        "visibility_class": face.visibility.tolist(),
-    }
+    points, visibility = decode_pts(raw, path)
+    return {"points": _listed(points), "visibility_class": visibility.tolist()}
 
 
 def write_json(path: PathLike, records: Sequence[FaceRecord]) -> None:
@@ -188,7 +186,7 @@ def _fields(record: FaceRecord) -> dict[str, Any]:
         "box_kind": record.box_kind,
         "score": record.score,
         "attributes": dict(record.attributes),
-        "points": [p if p[0] is not None else None for p in _listed(record.points)],
+        "points": [None if x is None else [x, y] for x, y in _listed(record.points)],
         "visibility_class": record.visibility.tolist(),
         "visibility": _listed(record.visibility_probability),
         "covariance": _listed(record.covariance),

@@ -18,7 +18,7 @@ from pydantic import BaseModel, FiniteFloat
 from luvli.data.formats.common import (
     face,
     image_name,
-    landmark_columns,
+    landmark_names,
     landmark_order,
     parse_json,
     warn_losses,
@@ -71,30 +71,26 @@ def _record(shapes: Sequence[_Shape], image: str) -> FaceRecord:
         points[j] = np.array(shape.points[0]) - _FIRST_PIXEL
         occluded = (shape.flags or {}).get("occluded", False)
         classes[j] = Visibility.EXTERNALLY_OCCLUDED if occluded else Visibility.UNOCCLUDED
-    return face(points, image, classes, markup=markup)
+    return face(points, image, classes, markup)
 
 
 def write_labelme(path: PathLike, records: Sequence[FaceRecord]) -> None:
     """Write the faces of one image, whole or not at all."""
     images = {image_name(record) for record in records}
-    if len(images) > 1:
+    if (count := len(images)) > 1:
         raise InputError(
-            f"{path} was not written: a LabelMe file holds one image, these are {len(images)}."
+            f"{path} was not written: a LabelMe file holds one image, these are {count}."
         )
     warn_losses(path, records, "LabelMe", self_occluded="left out and will read as unlabelled")
     shapes = [shape for number, record in enumerate(records) for shape in _shapes(number, record)]
-    data: dict[str, Any] = {
-        "version": "5.5.0",
-        "flags": {},
-        "shapes": shapes,
-        "imagePath": "".join(images),
-    }
-    data |= dict.fromkeys(("imageData", "imageHeight", "imageWidth"))
+    data: dict[str, Any] = {"version": "5.5.0", "flags": {}, "shapes": shapes}
+    data |= {"imagePath": "".join(images), "imageData": None}
+    data |= {"imageHeight": None, "imageWidth": None}
     write_text(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
 
 
 def _shapes(number: int, record: FaceRecord) -> list[dict[str, Any]]:
-    names = landmark_columns(record.markup, len(record.points))
+    names = landmark_names(record.markup, len(record.points))
     return [
         {
             "label": names[j],

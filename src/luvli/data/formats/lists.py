@@ -19,21 +19,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 import numpy as np
 
 from luvli.arrays import Floats
-from luvli.data.formats.common import (
-    corner_and_size,
-    face,
-    image_cell,
-    read_rows,
-    row_name,
-    warn_losses,
-    warn_lost,
-    write_rows,
-)
+from luvli.data.formats.common import corner_and_size, face, row_name, warn_losses, warn_lost
+from luvli.data.formats.tables import image_cell, read_rows, write_rows
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError, brief
 from luvli.files import PathLike, read_text, write_text
@@ -45,8 +37,8 @@ _BOX_UNIT = 200.0
 """pixels: side of HRNet's boxes / scale"""
 
 _Row = TypeVar("_Row")
-ListItem = FaceRecord | InputError
-"""a face, or what is wrong with its line; the attribute `line` counts from 1"""
+ListItem = tuple[int, FaceRecord | InputError]
+"""the number of a line, from 1, and its face or what is wrong with it"""
 
 
 def first_pixel(landmarks: int) -> float:
@@ -56,25 +48,27 @@ def first_pixel(landmarks: int) -> float:
     return 1.0 if landmarks in (68, 19) else 0.0
 
 
+# --- reading -------------------------------------------------------------------------------
+
+
 def iterate_hrnet(path: PathLike) -> Iterator[ListItem]:
     """The lines of HRNet's csv for 300-W, AFLW, WFLW (any number of landmarks)."""
     rows = read_rows(path)
     _, header = next(rows, (1, []))
     if "center_w" not in header:
         raise InputError(f"{path} has no column center_w: it is not a list of HRNet.")
-    extra = int("box_size" in header)
+    sized = "box_size" in header
 
     def parse(row: Sequence[str]) -> FaceRecord:
         if len(row) != len(header):
             raise ValueError(f"{len(row)} values instead of {len(header)}")
-        scale, *sizes = _numbers(row[1 : 2 + extra]).tolist()
-        values = _numbers(row[2 + extra :])
+        scale, *values = _numbers(row[1:])
+        attributes = {"box_size": float(values.pop(0))} if sized else {}
         if len(values) < 4 or len(values) % 2:
             raise ValueError("columns that are not pairs of x and y")
-        first = first_pixel(len(values) // 2 - 1)
-        attributes = {"box_size": sizes[0]} if sizes else {}
-        box = _square(scale, values[:2] - first)
-        return face(values[2:] - first, row[0], box=box, box_kind="given", attributes=attributes)
+        places = np.array(values) - first_pixel(len(values) // 2 - 1)
+        box = _square(scale, places[:2])
+        return face(places[2:], row[0], box=box, box_kind="given", attributes=attributes)
 
     return _parsed(path, rows, parse)
 
@@ -105,20 +99,17 @@ def iterate_wflw(path: PathLike) -> Iterator[ListItem]:
 
 def read_hrnet_csv(path: PathLike) -> list[FaceRecord]:
     """HRNet's csv; the first bad line raises."""
-    return _all(path, iterate_hrnet(path))
+    return _all(iterate_hrnet(path))
 
 
 def read_wflw_list(path: PathLike) -> list[FaceRecord]:
     """WFLW's text files; the first bad line raises."""
-    records = _all(path, iterate_wflw(path))
-    if not records:
-        raise InputError(f"{path} has no faces: is it the right file?")
-    return records
+    return _all(iterate_wflw(path)) or _no_faces(path)
 
 
 def read_star_tsv(path: PathLike) -> list[FaceRecord]:
     """ADNet's and STAR's tsv; tags, where there are six, are WFLW's subsets."""
-    lines = list(_lines(path))
+    lines = _lines(path)
     if not lines or lines[0][1].count("\t") < 5:
         raise InputError(f"{path} has no six columns: it is not a list of ADNet or STAR.")
 
@@ -135,14 +126,12 @@ def read_star_tsv(path: PathLike) -> list[FaceRecord]:
         )
 
     headed = "," not in lines[0][1].split("\t")[2]
-    return _all(path, _parsed(path, lines[headed:], parse))
+    return _all(_parsed(path, lines[headed:], parse))
 
 
 def read_cofw68_text(path: PathLike) -> list[FaceRecord]:
     """The COFW68 benchmark; ids are those of the data set `cofw68`: 0001, 0002, ..."""
-    lines = list(_lines(path))
-    if not lines:
-        raise InputError(f"{path} has no faces: is it a result of the COFW68 benchmark?")
+    lines = _lines(path)
 
     def parse(part: Sequence[tuple[int, str]]) -> FaceRecord:
         number, x, y, occluded = (_numbers(line.split()) for _, line in part)
@@ -154,71 +143,13 @@ def read_cofw68_text(path: PathLike) -> list[FaceRecord]:
         return face(np.stack([x, y], axis=1) - 1, "", classes, dataset="cofw68", face_id=face_id)
 
     parts = ((lines[i][0], lines[i : i + 4]) for i in range(0, len(lines), 4))
-    return _all(path, _parsed(path, parts, parse))
+    return _all(_parsed(path, parts, parse)) or _no_faces(path)
 
 
-def write_hrnet_csv(path: PathLike, records: Sequence[FaceRecord]) -> None:
-    """One markup, every landmark with a location."""
-    points = _same_size(path, records)
-    first = first_pixel(points.shape[1])
-    sized = any("box_size" in record.attributes for record in records)
-    head = ["image_name", "scale", *(["box_size"] if sized else []), "center_w", "center_h"]
-    head += [f"original_{j}_{axis}" for j in range(points.shape[1]) for axis in "xy"]
-    rows: list[list[str]] = [head]
-    for record, place in zip(records, points, strict=True):
-        scale, centre = _scale_and_centre(record)
-        size = [record.attributes.get("box_size", scale * _BOX_UNIT)] if sized else []
-        numbers = [scale, *size, *(centre + first), *(place + first).ravel()]
-        rows.append([image_cell(row_name(record)), *(repr(float(value)) for value in numbers)])
-    text = io.StringIO()
-    write_rows(text, rows)
-    write_text(path, text.getvalue())
-
-
-def write_star_tsv(path: PathLike, records: Sequence[FaceRecord]) -> None:
-    """The five points are pupils (means of the eyes), nose tip and mouth corners."""
-    lines = ["image_path\tlandmarks_5pts\tlandmarks\tscale\tcenter_w\tcenter_h"]
-    for record, place in zip(records, _same_size(path, records), strict=True):
-        scale, centre = _scale_and_centre(record)
-        joined = (",".join(map(repr, p.ravel().tolist())) for p in (_five(path, place), place))
-        lines.append("\t".join([row_name(record), *joined, *map(repr, [scale, *centre.tolist()])]))
-    write_text(path, "\n".join(lines) + "\n")
-
-
-def write_wflw_list(path: PathLike, records: Sequence[FaceRecord]) -> None:
-    """`list_98pt_test.txt`: coordinates, then the image."""
-    names = [row_name(record) for record in records]
-    if any(len(name.split()) > 1 for name in names):
-        warn_lost(path, "this list cannot hold names with spaces; they are written without.")
-    lines = [
-        f"{' '.join(map(repr, place.ravel().tolist()))} {''.join(name.split())}"
-        for name, place in zip(names, _same_size(path, records), strict=True)
-    ]
-    write_text(path, "\n".join(lines) + "\n")
-
-
-def write_cofw68_text(path: PathLike, records: Sequence[FaceRecord]) -> None:
-    """Faces whose id is the number of an image of COFW's test set."""
-    warn_losses(path, records, "the COFW68 benchmark")
-    lines = []
-    for record in records:
-        if not record.face_id.isdecimal():
-            raise InputError(
-                f"{path} was not written: face {record.name!r} is not the number of a COFW image."
-            )
-        if not np.isfinite(record.points).all():
-            raise InputError(f"{path} was not written: {record.name} has no place for a landmark.")
-        hidden = record.visibility == Visibility.EXTERNALLY_OCCLUDED
-        lines.append(str(int(record.face_id)))
-        lines += [" ".join(f"{value:.3f}" for value in axis) for axis in (record.points + 1).T]
-        lines.append(" ".join(str(int(flag)) for flag in hidden))
-    write_text(path, "\n".join(lines) + "\n")
-
-
-def _lines(path: PathLike) -> Iterator[tuple[int, str]]:
+def _lines(path: PathLike) -> list[tuple[int, str]]:
     """Lines of a text that hold something, with their numbers from 1."""
     lines = enumerate(read_text(path).splitlines(), start=1)
-    return ((number, line) for number, line in lines if line.strip())
+    return [(number, line) for number, line in lines if line.strip()]
 
 
 def _parsed(
@@ -226,20 +157,22 @@ def _parsed(
 ) -> Iterator[ListItem]:
     for number, row in rows:
         try:
-            record = parse(row)
-            yield record.with_changes(attributes={**record.attributes, "line": number})
+            yield number, parse(row)
         except (ValueError, IndexError, OverflowError) as error:  # InputError is a ValueError
-            yield InputError(f"{path}, line {number}: {brief(error)}: mend it.")
+            yield number, InputError(f"{path}, line {number}: {brief(error)}: mend it.")
 
 
-def _all(path: PathLike, items: Iterator[ListItem]) -> list[FaceRecord]:
+def _all(items: Iterator[ListItem]) -> list[FaceRecord]:
     records = []
-    for item in items:
+    for _, item in items:
         if isinstance(item, InputError):
             raise item
-        attributes = {name: v for name, v in item.attributes.items() if name != "line"}
-        records.append(item.with_changes(attributes=attributes))
+        records.append(item)
     return records
+
+
+def _no_faces(path: PathLike) -> NoReturn:
+    raise InputError(f"{path} has no faces: is it the right file?")
 
 
 def _is_number(word: str) -> bool:
@@ -266,12 +199,73 @@ def _square(scale: float | Floats, centre: Floats) -> Floats:
     return np.concatenate([centre - half, centre + half])
 
 
+# --- writing -------------------------------------------------------------------------------
+
+
+def write_hrnet_csv(path: PathLike, records: Sequence[FaceRecord]) -> None:
+    """One markup, every landmark with a location."""
+    points = _located(path, records)
+    first = first_pixel(points.shape[1])
+    sized = any("box_size" in record.attributes for record in records)
+    head = ["image_name", "scale", *(["box_size"] if sized else []), "center_w", "center_h"]
+    head += [f"original_{j}_{axis}" for j in range(points.shape[1]) for axis in "xy"]
+    rows: list[list[str]] = [head]
+    for record, place in zip(records, points, strict=True):
+        scale, centre = _scale_and_centre(record)
+        size = [record.attributes.get("box_size", scale * _BOX_UNIT)] if sized else []
+        numbers = [scale, *size, *(centre + first), *(place + first).ravel()]
+        rows.append([image_cell(row_name(record)), *(repr(float(value)) for value in numbers)])
+    text = io.StringIO()
+    write_rows(text, rows)
+    write_text(path, text.getvalue())
+
+
+def write_star_tsv(path: PathLike, records: Sequence[FaceRecord]) -> None:
+    """The five points are pupils (means of the eyes), nose tip and mouth corners."""
+    lines = ["image_path\tlandmarks_5pts\tlandmarks\tscale\tcenter_w\tcenter_h"]
+    for record, place in zip(records, _located(path, records), strict=True):
+        scale, centre = _scale_and_centre(record)
+        joined = (",".join(map(repr, p.ravel().tolist())) for p in (_five(path, place), place))
+        lines.append("\t".join([row_name(record), *joined, *map(repr, [scale, *centre.tolist()])]))
+    write_text(path, "\n".join(lines) + "\n")
+
+
+def write_wflw_list(path: PathLike, records: Sequence[FaceRecord]) -> None:
+    """`list_98pt_test.txt`: coordinates, then the image."""
+    names = [row_name(record) for record in records]
+    if any(len(name.split()) > 1 for name in names):
+        warn_lost(path, "this list cannot hold names with spaces; they are written without.")
+    lines = [
+        f"{' '.join(map(repr, place.ravel().tolist()))} {''.join(name.split())}"
+        for name, place in zip(names, _located(path, records), strict=True)
+    ]
+    write_text(path, "\n".join(lines) + "\n")
+
+
+def write_cofw68_text(path: PathLike, records: Sequence[FaceRecord]) -> None:
+    """Faces whose id is the number of an image of COFW's test set."""
+    warn_losses(path, records, "the COFW68 benchmark")
+    lines = []
+    for record in records:
+        if not record.face_id.isdecimal():
+            raise InputError(
+                f"{path} was not written: face {record.name!r} is not the number of a COFW image."
+            )
+        if not np.isfinite(record.points).all():
+            raise InputError(f"{path} was not written: {record.name} has no place for a landmark.")
+        hidden = record.visibility == Visibility.EXTERNALLY_OCCLUDED
+        lines.append(str(int(record.face_id)))
+        lines += [" ".join(f"{value:.3f}" for value in axis) for axis in (record.points + 1).T]
+        lines.append(" ".join(str(int(flag)) for flag in hidden))
+    write_text(path, "\n".join(lines) + "\n")
+
+
 def _scale_and_centre(record: FaceRecord) -> tuple[float, Floats]:
     x, y, width, height = corner_and_size(record)
     return max(width, height) / _BOX_UNIT, np.array([x + width / 2, y + height / 2])
 
 
-def _same_size(path: PathLike, records: Sequence[FaceRecord]) -> Floats:
+def _located(path: PathLike, records: Sequence[FaceRecord]) -> Floats:
     """(n, k, 2) landmarks of faces of one markup, 0 where there is no location."""
     sizes = {len(record.points) for record in records}
     if len(sizes) > 1:
@@ -280,9 +274,8 @@ def _same_size(path: PathLike, records: Sequence[FaceRecord]) -> Floats:
         )
     nowhere = dict.fromkeys(("self_occluded", "unlabelled"), "written at 0, 0")
     warn_losses(path, records, "this list", **nowhere, externally_occluded="written as any other")
-    count = sizes.pop() if sizes else 0
-    points = np.array([np.nan_to_num(record.points) for record in records], dtype=np.float64)
-    return points.reshape(len(records), count, 2)
+    points = [np.nan_to_num(record.points) for record in records]
+    return np.array(points, dtype=np.float64).reshape(len(records), sizes.pop() if sizes else 0, 2)
 
 
 def _five(path: PathLike, points: Floats) -> Floats:

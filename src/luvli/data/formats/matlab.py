@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from luvli.arrays import Floats
 from luvli.data.formats.common import face
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError, brief, require, unknown_choice
@@ -27,32 +27,41 @@ _WIDTHS = {1: 1, 2: 1, 3: 2, 4: 2, 5: 4, 6: 4, 7: 4, 9: 8, 12: 8, 13: 8, 16: 1, 
 _MATRIX, _COMPRESSED = 14, 15
 _CELL, _STRUCT, _CHARACTERS, _NUMBERS = 1, 2, 4, range(6, 16)
 """classes of matrices; others (sparse ones, objects, functions) hold no labels"""
-_MAX_BYTES = 1 << 30
-_MAX_DEPTH = 20
+_MAX_BYTES, _MAX_DEPTH = 1 << 30, 20
 
 
-def read_matlab(path: PathLike) -> dict[str, Any]:
-    """The variables of a file (before version 7.3), as `scipy.io.loadmat` gives them; without
-    those of other kinds than numbers, words, cells and structs."""
-    source = Path(path)
-    check_plain(source)
+def read_matlab(path: PathLike, *names: str) -> list[Any]:
+    """These variables of a file (before version 7.3), as `scipy.io.loadmat` gives them."""
+    content = _load(Path(path))
+    for name in names:
+        if name not in content:
+            known = ", ".join(content) or "nothing"
+            raise InputError(
+                f"{path} has no variable {name!r} (it holds {known}): is it the right file?"
+            )
+    return [content[name] for name in names]
+
+
+def read_matlab_floats(path: PathLike, name: str, shape: tuple[int, ...]) -> Floats:
+    """A variable of numbers; -1 in the shape stands for any."""
+    values = np.asarray(read_matlab(path, name)[0], dtype=np.float64)
+    wanted = [size if n == -1 else n for size, n in zip(values.shape, shape, strict=False)]
+    if values.ndim != len(shape) or list(values.shape) != wanted:
+        raise InputError(f"{path} has {name} of shape {values.shape} instead of {shape}.")
+    return values
+
+
+def _load(path: Path) -> dict[str, Any]:
+    """The variables of a file that are numbers, words, cells or structs."""
+    check_plain(path)
     reader = require("scipy.io", "evaluate")
     try:
-        return dict(reader.loadmat(source, variable_names=_check_file(source.read_bytes())))
+        content = reader.loadmat(path, variable_names=_check_file(path.read_bytes()))
     except Exception as error:  # scipy raises many kinds on damaged files
         raise InputError(
-            f"{source} is not a readable Matlab file ({brief(error)}): download it again."
+            f"{path} is not a readable Matlab file ({brief(error)}): download it again."
         ) from error
-
-
-def mat_field(path: Path, content: Mapping[str, Any], name: str) -> NDArray[Any]:
-    """One variable of a Matlab file, or one sentence that names it."""
-    if name not in content:
-        names = ", ".join(key for key in content if not key.startswith("__")) or "nothing"
-        raise InputError(
-            f"{path} has no variable {name!r} (it holds {names}): is it the right file?"
-        )
-    return np.asarray(content[name])
+    return {name: value for name, value in content.items() if not name.startswith("__")}
 
 
 def read_menpo_mat(path: PathLike, field: str = "gt") -> list[FaceRecord]:
@@ -61,7 +70,7 @@ def read_menpo_mat(path: PathLike, field: str = "gt") -> list[FaceRecord]:
 
     The curves that the project keeps beside them are no landmarks and are refused.
     """
-    faces = _menpo_faces(read_matlab(path))
+    faces = _menpo_faces(_load(Path(path)))
     if not faces:
         raise InputError(
             f"{path} holds no cell of faces with the fields name and gt: it is not one of "
@@ -70,14 +79,11 @@ def read_menpo_mat(path: PathLike, field: str = "gt") -> list[FaceRecord]:
     fields = [name for name in faces[0].dtype.names if name != "name"]
     if field not in fields:
         raise unknown_choice(f"field of {path}", field, fields)
-    return [
-        face(np.asarray(row[field], np.float64) - 1, dataset="menpo", face_id=_word(row["name"]))
-        for row in faces
-    ]
-
-
-def _word(value: Any) -> str:
-    return str(np.ravel(value)[0])
+    records = []
+    for row in faces:
+        points, name = np.asarray(row[field], np.float64) - 1, str(np.ravel(row["name"])[0])
+        records.append(face(points, dataset="menpo", face_id=name))
+    return records
 
 
 def _menpo_faces(content: Mapping[str, Any]) -> list[Any]:
@@ -89,6 +95,9 @@ def _menpo_faces(content: Mapping[str, Any]) -> list[Any]:
         if cells and all({"name", "gt"} <= set(names) for names in fields):
             return cells
     return []
+
+
+# --- the check -----------------------------------------------------------------------------
 
 
 def _check_file(content: bytes) -> list[str]:

@@ -32,15 +32,14 @@ from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
 from luvli.files import PathLike, write_text
 
+_COFW_IMAGE = re.compile(r"(?:.*/)?images/0(\d{4})\.jpg")
+
 
 class _Face(BaseModel):
     imgpath: str
     landmarks: list[tuple[float, float]]
     bbox: tuple[float, float, float, float] | None = None
     visible: list[float] | None = None
-
-
-_COFW_IMAGE = re.compile(r"(?:.*/)?images/0(\d{4})\.jpg")
 
 
 def _first_pixel(image: str) -> float:

@@ -18,9 +18,7 @@ import numpy as np
 from luvli.data.record import FaceRecord, Visibility
 from luvli.data.sets import (
     aflw19,
-    canada,
     cfp,
-    closed_eyes,
     cofw68,
     folder,
     london,
@@ -66,10 +64,11 @@ __all__ = [
 ]
 
 SETS: dict[str, SetInfo] = {
-    module.INFO.name: module.INFO
-    for module in (
-        *(w300, w300lp, menpo, cofw68, aflw19, wflw, merl_rav, multipie),
-        *(cfp, scut, closed_eyes, london, canada, portraits, folder, parquet),
+    info.name: info
+    for info in (
+        *(w300.INFO, w300lp.INFO, menpo.INFO, cofw68.INFO, aflw19.INFO, wflw.INFO, merl_rav.INFO),
+        *(multipie.INFO, cfp.INFO, scut.INFO, portraits.CLOSED_EYES, london.LONDON, london.CANADA),
+        *(portraits.PORTRAITS, folder.INFO, parquet.INFO),
     )
 }
 
@@ -82,8 +81,7 @@ cropped by with noise of 5 % (`luvli.data.boxes`)"""
 def get_set(name: str) -> SetInfo:
     """The data set called `name`; the error for an unknown one lists the choices."""
     name = name.partition("/")[0]
-    if name not in SETS:
-        raise unknown_choice("data set", name, SETS)
+    _check_choice("data set", name, SETS)
     return SETS[name]
 
 
@@ -106,12 +104,12 @@ def parse_part(name: str) -> SetPart:
     choices = {"split": info.splits, "protocol": info.protocols, "subset": info.subsets}
     chosen: dict[str, str] = {}
     for part in name.split("/")[1:]:
-        kind = next((k for k in choices if k not in chosen and part in choices[k]), None)
+        kinds = [kind for kind in choices if kind not in chosen]
+        kind = next((kind for kind in kinds if part in choices[kind]), None)
         if kind is None:
-            known = [
-                c for k in choices if k not in chosen for c in choices[k] if c != ONLY_PROTOCOL
-            ]
-            raise unknown_choice(f"part of {info.name}", part, dict.fromkeys(known))
+            known = dict.fromkeys(choice for kind in kinds for choice in choices[kind])
+            known.pop(ONLY_PROTOCOL, None)
+            raise unknown_choice(f"part of {info.name}", part, known)
         chosen[kind] = part
     return SetPart(info.name, *(chosen.get(kind) for kind in choices))
 
@@ -143,25 +141,25 @@ def load_set(
     _check_choice("treatment of landmarks off the image", off_image, get_args(OffImage))
     _check_choice("kind of boxes", boxes, get_args(_Boxes))
     faces = read_set(name, root, split, subset=subset, protocol=protocol, images=images)
-    name = faces.name
-    check_folder(name, root, len(faces), faces.problems)
+    part = f"{faces.name} {faces.split}"
+    check_folder(faces.name, root, len(faces), faces.problems)
     if faces.problems and not skip_bad:
-        raise refuse(faces.problems, f"{name} {faces.split}")
+        raise refuse(faces.problems, part)
     if off_image == "invisible":
         first_pixel = get_set(name).first_pixel
-        faces = faces.with_records(_hide_off_image(record, first_pixel) for record in faces)
+        faces[:] = [_hide_off_image(record, first_pixel) for record in faces]
     if boxes == "tight":
-        faces = faces.with_records(r.with_changes(box=None, box_kind="tight") for r in faces)
+        faces[:] = [record.with_changes(box=None, box_kind="tight") for record in faces]
     sentences = list(faces.notes)
     if faces.problems:
         sentences.append(
-            f"{name} {faces.split}: {len(faces.problems):,} problems skipped, "
-            f"{len(faces):,} faces are left; the first: {faces.problems[0]}"
+            f"{part}: {len(faces.problems):,} problems skipped, {len(faces):,} faces are left; the "
+            f"first: {faces.problems[0]}"
         )
     for sentence in sentences:
         warnings.warn(sentence, DataWarning, stacklevel=2)
-    if not len(faces):
-        raise InputError(f"{root} has no faces of {name} {faces.split}: check the folder.")
+    if not faces:
+        raise InputError(f"{root} has no faces of {part}: check the folder.")
     return faces
 
 
@@ -188,27 +186,26 @@ def read_set(
     images: bool = True,
 ) -> FaceSet:
     """As `load_set`, but problems are only listed, in the result's `problems`."""
-    info, part = get_set(name), parse_part(name)
-    name, split, protocol = part.name, split or part.split, protocol or part.protocol
-    subset = subset or part.subset
-    path = Path(root)
+    info, part, path = get_set(name), parse_part(name), Path(root)
     if not path.is_dir():
         raise InputError(f"{path} is not a folder: give the folder that holds {info.layout}.")
-    protocol, split = protocol or info.protocol_of(path), split or info.splits[0]
-    _check_choice(f"protocol of {name}", protocol, info.protocols)
-    _check_choice(f"split of {name}", split, info.splits)
-    _check_choice(f"subset of {name}", subset, info.subsets)
+    split = split or part.split or info.splits[0]
+    on_disk = info.detect(path) if info.detect else info.protocols[0]
+    protocol, subset = protocol or part.protocol or on_disk, subset or part.subset
+    _check_choice(f"protocol of {info.name}", protocol, info.protocols)
+    _check_choice(f"split of {info.name}", split, info.splits)
+    _check_choice(f"subset of {info.name}", subset, info.subsets)
     request = Request(path, split, protocol, subset, images)
     faces: list[FaceRecord] = []
     problems: list[Problem] = []
     notes: list[str] = []
-    missing_boxes: dict[str, list[bool]] = {}
+    boxless: dict[str, list[bool]] = {}
     try:
         for item in info.read(request):
-            face = item.load(request, name) if isinstance(item, Entry) else item
+            face = item.load(request, info.name) if isinstance(item, Entry) else item
             if isinstance(face, FaceRecord):
                 if isinstance(item, Entry) and item.box_file and images:
-                    missing_boxes.setdefault(item.box_file, []).append(face.box is None)
+                    boxless.setdefault(item.box_file, []).append(face.box is None)
                 face = implausible(face) or face
             if isinstance(face, FaceRecord):
                 faces.append(face)
@@ -221,10 +218,10 @@ def read_set(
     notes += [
         f"{sum(missing):,} of {len(missing):,} faces have no box in {file}: they are cropped by "
         "the tight box of their landmarks, with noise of 5 %."
-        for file, missing in missing_boxes.items()
+        for file, missing in boxless.items()
         if any(missing)
     ]
-    return FaceSet(tuple(faces), name, split, tuple(problems), tuple(notes))
+    return FaceSet(faces, info.name, split, problems, notes)
 
 
 def check_folder(name: str, root: PathLike, faces: int, problems: Iterable[Problem]) -> None:
@@ -236,8 +233,7 @@ def check_folder(name: str, root: PathLike, faces: int, problems: Iterable[Probl
 
 def refuse(problems: Iterable[Problem], where: str) -> InputError:
     """The error that names the first few problems and counts them all."""
-    sentences = [str(problem) for problem in problems]
-    shown = 5
+    sentences, shown = [str(problem) for problem in problems], 5
     more = f" And {len(sentences) - shown:,} more." if len(sentences) > shown else ""
     return InputError(
         f"{where} has {len(sentences):,} problems; mend them, or skip them with --skip-bad "
@@ -248,23 +244,11 @@ def refuse(problems: Iterable[Problem], where: str) -> InputError:
 def check_images(records: Iterable[FaceRecord], track: Track = iter) -> Iterator[Problem]:
     """Decode every image: those that do not, and landmarks far outside those that do.
 
-    `track` may wrap the records in a progress bar. The faces of one image that follow
-    each other share one decoding.
+    `track` may wrap the records in a progress bar.
     """
-    from luvli.image import read_image
+    from luvli.data.patches import usable_image
 
-    decoded, size, sentence = Path(), (0, 0), ""
     for record in track(records):
-        if record.image is None:
-            continue
-        if record.image != decoded:
-            decoded, sentence = record.image, ""
-            try:
-                height, width = read_image(record.image).shape[:2]
-                size = width, height
-            except InputError as error:
-                sentence = str(error)
-        if sentence:
-            yield Problem(str(record.image), "bad image", sentence)
-        elif (problem := implausible(record, size)) is not None:
+        problem = None if record.image is None else usable_image(record)[1]
+        if problem is not None:
             yield problem

@@ -15,7 +15,6 @@ means that there is no label.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from luvli.data.formats.common import face
-from luvli.data.formats.matlab import mat_field, read_matlab
+from luvli.data.formats.matlab import read_matlab
 from luvli.data.record import FaceRecord, Visibility
 from luvli.data.sets.definition import Entry, ReadItem, Request, SetInfo
 from luvli.data.sets.source_files import image_finder, read_hrnet_lists
@@ -49,7 +48,7 @@ def read_aflw19(request: Request) -> Iterator[ReadItem]:
     else:
         items = _read_mat(request)
     for item in items:
-        yield replace(item, read=partial(_unlabelled, item)) if isinstance(item, Entry) else item
+        yield item._replace(read=partial(_unlabelled, item)) if isinstance(item, Entry) else item
 
 
 def _unlabelled(entry: Entry) -> FaceRecord:
@@ -62,11 +61,8 @@ def _unlabelled(entry: Entry) -> FaceRecord:
 
 
 def _read_mat(request: Request) -> Iterator[ReadItem]:
-    path = request.root / _MAT
-    content = read_matlab(path)
-    names, order, points, boxes, masks = (
-        mat_field(path, content, name) for name in ("nameList", "ra", "data", "bbox", "mask_new")
-    )
+    variables = ("nameList", "ra", "data", "bbox", "mask_new")
+    names, order, points, boxes, masks = read_matlab(request.root / _MAT, *variables)
     find = image_finder(request.root, _IMAGE_FOLDERS)
     rows = np.ravel(order).astype(int) - 1
     for row in (rows[:TRAIN] if request.split == "train" else rows[TRAIN:]).tolist():

@@ -58,11 +58,10 @@ def landmarks_of_profile(fiducials: Floats) -> Floats:
     unit = np.linalg.norm(points[27] - points[8]) / 100
     towards_nose = unit if looks_right else -unit
     upper, lower = list(names[13:15]), list(names[16:18])
-    in_order = (points[upper, 1] < points[lower, 1]).all()
+    if not (points[upper, 1] < points[lower, 1]).all():
+        points[upper + lower] = np.nan
     for landmark, (forwards, down) in _ELSEWHERE.items():
         points[names[_RIGHT.index(landmark)]] -= forwards * towards_nose, down * unit
-    if not in_order:
-        points[upper + lower] = np.nan
     return points
 
 
@@ -71,7 +70,6 @@ def read_cfp(request: Request) -> Iterator[ReadItem]:
     people = request.root / "Data" / "Fiducials"
     if not people.is_dir():
         yield missing_folder(people, "a folder of labels for each person")
-        return
     for person in Folder(people).names:
         images = Folder(request.root / "Data" / "Images" / person / "profile")
         for label in Folder(people / person / "profile").ending(".txt"):

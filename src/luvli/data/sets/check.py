@@ -39,16 +39,14 @@ class CheckRow(NamedTuple):
         """The difference to the paper in words."""
         if self.paper is None:
             return ""
-        if self.images == self.paper:
-            return "as in the paper"
-        if self.labels == self.paper:
+        if self.labels == self.paper > self.images:
             return "images missing"
         more = self.images - self.paper
-        return f"{abs(more):,} {'more' if more > 0 else 'fewer'}"
+        return f"{abs(more):,} {'more' if more > 0 else 'fewer'}" if more else "as in the paper"
 
     def cells(self) -> list[str]:
         """For a table."""
-        return [self.title, *map(count_text, (self.labels, self.images, self.paper)), self.verdict]
+        return [self.title, *map(_count, (self.labels, self.images, self.paper)), self.verdict]
 
 
 @dataclass(frozen=True)
@@ -85,17 +83,14 @@ def check_set(name: str, root: PathLike, decode: bool = False, track: Track = it
     Images are only looked up; with `decode` each is decoded too, and landmarks are
     compared with its size. Raises `InputError` when nothing of the set is there.
     """
-    info, part = get_set(name), parse_part(name)
-    path = Path(root)
+    info, part, path = get_set(name), parse_part(name), Path(root)
     protocols = (info.detect(path),) if info.detect and path.is_dir() else info.protocols
-    protocols = (part.protocol,) if part.protocol else protocols
-    splits = (part.split,) if part.split else info.checked or info.splits
     rows: list[CheckRow] = []
     problems: dict[Problem, None] = {}
     notes: dict[str, None] = {}
     records: dict[str, FaceRecord] = {}
-    for protocol in protocols:
-        for split in splits:
+    for protocol in (part.protocol,) if part.protocol else protocols:
+        for split in (part.split,) if part.split else info.checked or info.splits:
             faces = read_set(info.name, path, split, protocol=protocol)
             problems |= dict.fromkeys(faces.problems)
             notes |= dict.fromkeys(faces.notes)
@@ -114,13 +109,12 @@ def _rows(info: SetInfo, root: Path, protocol: str, faces: FaceSet) -> list[Chec
         labelled = read_set(info.name, root, faces.split, protocol=protocol, images=False)
     labels, images = labelled.subset_counts(), faces.subset_counts()
     paper = info.expected.get(protocol, {})
-    size = paper.get(faces.split)
-    rows = [CheckRow(protocol, faces.split, "", len(labelled), len(faces), size)]
+    about = protocol, faces.split
+    rows = [CheckRow(*about, "", len(labelled), len(faces), paper.get(faces.split))]
     for subset in info.subsets:
         size = paper.get(f"{faces.split}/{subset}")
         if size is not None or (not paper and labels[subset]):
-            counts = labels[subset], images[subset], size
-            rows.append(CheckRow(protocol, faces.split, subset, *counts))
+            rows.append(CheckRow(*about, subset, labels[subset], images[subset], size))
     return rows
 
 
@@ -131,18 +125,17 @@ def overview() -> list[list[str]]:
     """Rows under `HEADINGS`: the sets this project reads, and the others of the paper's Table 1,
     which have no name here."""
     rows = [
-        (s.name, s.title, s.train, s.test, s.points, s.profile, s.self_occlusion,
-         s.external_occlusion)
+        [s.name, s.title, _count(s.train), _count(s.test), s.points, s.profile, s.self_occlusion,
+         s.external_occlusion]
         for s in SETS.values()
     ]  # fmt: skip
-    rows += [
-        ("-", "COFW", 1345, 507, "29", "no", "no", "yes"),
-        ("-", "AFLW", 20_000, 4386, "21", "yes", "yes", "no"),
-        ("-", "AFLW-68", 20_000, 4386, "68", "yes", "no", "no"),
+    return [
+        *rows,
+        ["-", "COFW", "1,345", "507", "29", "no", "no", "yes"],
+        ["-", "AFLW", "20,000", "4,386", "21", "yes", "yes", "no"],
+        ["-", "AFLW-68", "20,000", "4,386", "68", "yes", "no", "no"],
     ]
-    return [[count_text(v) if not isinstance(v, str) else v for v in row] for row in rows]
 
 
-def count_text(value: int | None) -> str:
-    """A count with separators, or a dash."""
+def _count(value: int | None) -> str:
     return "-" if value is None else f"{value:,}"

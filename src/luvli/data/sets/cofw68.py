@@ -13,7 +13,6 @@ by themselves and stay so; nothing is mirrored.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -25,7 +24,7 @@ from numpy.typing import NDArray
 from luvli.arrays import Floats
 from luvli.data.cache import cache_root, file_state, whole_folder
 from luvli.data.formats.common import face
-from luvli.data.formats.matlab import mat_field, read_matlab
+from luvli.data.formats.matlab import read_matlab, read_matlab_floats
 from luvli.data.record import FaceRecord, Visibility
 from luvli.data.sets.definition import (
     Entry,
@@ -45,18 +44,17 @@ _BOX_FILE = "cofw68_test_bboxes.mat"
 
 def read_cofw68(request: Request) -> Iterator[ReadItem]:
     """All 507 faces, test only."""
-    labels = sorted(request.root.rglob("*_points.mat"), key=lambda path: natural_key(path.name))
-    labels = [path for path in labels if re.fullmatch(r"\d+_points\.mat", path.name)]
+    labels = [p for p in request.root.rglob("*_points.mat") if p.name.split("_")[0].isdecimal()]
     if not labels:
         yield missing_folder(request.root / "test_annotations", "507 files N_points.mat")
         return
     boxes: dict[int, Floats] = {}
-    images = Folder(Path())
     for file in request.root.rglob(_BOX_FILE):
         try:
             boxes = _read_boxes(file)
         except InputError as error:
             yield bad_label(file, error)
+    images = Folder(Path())
     source = next((p for name in _IMAGE_FILES for p in request.root.rglob(name)), None)
     if request.images and source is None:
         yield missing_file(request.root / _IMAGE_FILES[0])
@@ -65,7 +63,7 @@ def read_cofw68(request: Request) -> Iterator[ReadItem]:
             images = Folder(extract_images(source))
         except InputError as error:
             yield bad_label(source, error)
-    for label in labels:
+    for label in sorted(labels, key=lambda path: natural_key(path.name)):
         number = int(label.name.split("_")[0])
         face_id, name = f"{number:04d}", f"image {number} of {_IMAGE_FILES[0]}"
         read = partial(_face, label, boxes.get(number))
@@ -92,7 +90,7 @@ def _images(source: Path) -> Iterator[NDArray[np.uint8]]:
     with source.open("rb") as stream:
         head = stream.read(128)
     if b"MATLAB 7.3" not in head and not head.startswith(b"\x89HDF"):
-        for cell in np.ravel(mat_field(source, read_matlab(source), "IsT")):
+        for cell in np.ravel(read_matlab(source, "IsT")[0]):
             yield np.asarray(cell, dtype=np.uint8)
         return
     h5py = require("h5py", "evaluate")
@@ -109,19 +107,22 @@ def _images(source: Path) -> Iterator[NDArray[np.uint8]]:
 
 
 def _read_boxes(path: Path) -> dict[int, Floats]:
-    rows = np.asarray(mat_field(path, read_matlab(path), "bboxes"), dtype=np.float64)
-    if rows.ndim != 2 or rows.shape[1] != 4:
-        raise InputError(f"{path} has bboxes of shape {rows.shape} instead of (507, 4).")
+    rows = read_matlab_floats(path, "bboxes", (-1, 4))
     corners = np.concatenate([rows[:, :2], rows[:, :2] + rows[:, 2:]], axis=1) - 1
     return dict(enumerate(corners, start=1))
 
 
 def _face(label: Path, box: Floats | None) -> FaceRecord:
-    content = read_matlab(label)
-    points = np.asarray(mat_field(label, content, "Points"), dtype=np.float64) - 1
-    occluded = np.ravel(np.asarray(mat_field(label, content, "Occ"))).astype(bool)
-    classes = np.where(occluded, Visibility.EXTERNALLY_OCCLUDED, Visibility.UNOCCLUDED)
-    return face(points, "", classes, box=box, box_kind="tight" if box is None else "detector")
+    points, occluded = read_matlab(label, "Points", "Occ")
+    hidden = np.ravel(occluded).astype(bool)
+    classes = np.where(hidden, Visibility.EXTERNALLY_OCCLUDED, Visibility.UNOCCLUDED)
+    return face(
+        np.asarray(points, np.float64) - 1,
+        "",
+        classes,
+        box=box,
+        box_kind="tight" if box is None else "detector",
+    )
 
 
 INFO = SetInfo(

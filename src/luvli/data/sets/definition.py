@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple, overload
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -50,8 +50,7 @@ class Note(NamedTuple):
     sentence: str
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(NamedTuple):
     """The part of a data set that is wanted."""
 
     root: Path
@@ -66,8 +65,7 @@ class Request:
         return self.subset is None or self.subset in subsets
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """A face that a data set names. It is read when it is known to be wanted."""
 
     label: Path | str
@@ -91,7 +89,8 @@ class Entry:
         if not request.wants(*self.subsets):
             return None
         if request.images and self.image is None:
-            return missing_image(self.label, self.image_name)
+            why = f"has no image: {self.image_name} is not there; put it back"
+            return Problem(str(self.label), "missing image", f"{self.label} {why}.")
         try:
             record = self.read()
         except InputError as error:
@@ -154,41 +153,35 @@ class SetInfo:
         """What to measure on where nobody says: all of a folder of one's own, else the test set."""
         return next((s for s in ("all", "test") if s in self.splits), self.splits[0])
 
-    def protocol_of(self, root: Path) -> str:
-        """The protocol that the files on disk are made for."""
-        return self.detect(root) if self.detect else self.protocols[0]
 
-
-@dataclass(frozen=True, eq=False)
-class FaceSet(Sequence[FaceRecord]):
+class FaceSet(list[FaceRecord]):
     """The faces of one part of a data set, with what was wrong on the way."""
 
-    records: tuple[FaceRecord, ...]
-    name: str = ""
-    split: str = ""
-    problems: tuple[Problem, ...] = ()
-    notes: tuple[str, ...] = ()
+    def __init__(
+        self,
+        records: Iterable[FaceRecord] = (),
+        name: str = "",
+        split: str = "",
+        problems: Iterable[Problem] = (),
+        notes: Iterable[str] = (),
+    ) -> None:
+        super().__init__(records)
+        self.name, self.split = name, split
+        self.problems, self.notes = tuple(problems), tuple(notes)
 
-    def __len__(self) -> int:
-        return len(self.records)
-
-    @overload
-    def __getitem__(self, index: int) -> FaceRecord: ...
-    @overload
-    def __getitem__(self, index: slice) -> FaceSet: ...
-    def __getitem__(self, index: int | slice) -> FaceRecord | FaceSet:
-        if isinstance(index, slice):
-            return self.with_records(self.records[index])
-        return self.records[index]
-
-    def with_records(self, records: Iterable[FaceRecord]) -> FaceSet:
-        """The same part of the data set with other records."""
-        return replace(self, records=tuple(records))
+    @property
+    def records(self) -> tuple[FaceRecord, ...]:
+        """The faces alone."""
+        return tuple(self)
 
     def __repr__(self) -> str:
-        return (
-            f"FaceSet({self.name} {self.split}: {len(self)} faces, {len(self.problems)} problems)"
-        )
+        """How many faces of what.
+
+        >>> FaceSet([], "w300", "train")
+        FaceSet(w300 train: 0 faces, 0 problems)
+        """
+        counts = f"{len(self)} faces, {len(self.problems)} problems"
+        return f"FaceSet({self.name} {self.split}: {counts})"
 
     def subset_counts(self) -> Counter[str]:
         """How many faces belong to each subset; a face may belong to several."""
@@ -206,16 +199,9 @@ def bad_label(path: Path | str, error: InputError) -> Problem:
     return Problem(str(path), "bad label", sentence if named else f"{path}: {sentence}")
 
 
-def missing_image(label: Path | str, wanted: str) -> Problem:
-    return Problem(
-        str(label), "missing image", f"{label} has no image: {wanted} is not there; put it back."
-    )
-
-
 def missing_folder(folder: Path, holds: str) -> Problem:
-    return Problem(
-        str(folder), "missing folder", f"{folder} is missing: it should hold {holds}; unpack it."
-    )
+    sentence = f"{folder} is missing: it should hold {holds}; unpack it."
+    return Problem(str(folder), "missing folder", sentence)
 
 
 def missing_file(path: Path, remedy: str = "download it") -> Problem:
@@ -229,15 +215,16 @@ def implausible(record: FaceRecord, size: tuple[int, int] | None = None) -> Prob
         return None
     located = record.points[record.visible]
     extent = float(np.ptp(located, axis=0).max()) if len(located) else 0.0
-    place = str(record.image or record.name)
+    limit = np.array(size or (20_000, 20_000)) + extent
     kind: ProblemKind = "bad label"
     if not len(located):
         why = "has no located landmark: leave it out"
     elif extent <= 0:
         why = "has all landmarks in one place: label it again"
-    elif (located < -extent).any() or (located > np.array(size or (20_000, 20_000)) + extent).any():
+    elif (located < -extent).any() or (located > limit).any():
         kind = "far outside"
         why = "has a landmark far outside its image: check that label and image belong together"
     else:
         return None
+    place = str(record.image or record.name)
     return Problem(place, kind, f"{record.name} ({place}) {why}.")

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from luvli.data.formats import read_labels, read_pts
-from luvli.data.formats.common import face, numbered_columns, parse_yaml
+from luvli.data.formats.common import face, parse_yaml
+from luvli.data.formats.tables import numbered_columns
 from luvli.data.record import IMAGE_NAME, FaceRecord
 from luvli.data.sets.definition import (
     Entry,
@@ -88,9 +89,8 @@ def _read_files(request: Request) -> Iterator[ReadItem]:
 
     def pair(label: Path, image: Path | None) -> Entry:
         face_id = str(label.relative_to(request.root).with_suffix(""))
-        return Entry(
-            label, face_id, partial(_face, label, markup), image, f"{label.stem}.jpg or .png"
-        )
+        read = partial(_face, label, markup)
+        return Entry(label, face_id, read, image, f"{label.stem}.jpg or .png")
 
     is_empty = True
     for folder, names in walk(start):
@@ -119,17 +119,17 @@ def is_label_file(path: Path) -> bool:
 
 def _face(label: Path, markup: Markup | None) -> FaceRecord:
     points, visibility = read_pts(label, points=markup.size if markup else None)
-    return face(points, "", visibility, markup=_markup_name(label, len(points), markup))
+    return _with_markup(label, face(points, "", visibility), markup)
 
 
-def _markup_name(path: Path, count: int, declared: Markup | None) -> str:
-    known = declared or markup_by_size(count)
+def _with_markup(path: Path, record: FaceRecord, declared: Markup | None) -> FaceRecord:
+    known = declared or markup_by_size(len(record.points))
     if known is None:
         raise InputError(
-            f"{path} has {count} points, which no built-in markup has: "
+            f"{path} has {len(record.points)} points, which no built-in markup has: "
             f"declare yours in a {_MARKUP_FILE} in the data folder."
         )
-    return known.name
+    return record.with_changes(markup=known.name)
 
 
 def _read_labels(path: Path, markup: Markup | None) -> Iterator[ReadItem]:
@@ -140,14 +140,10 @@ def _read_labels(path: Path, markup: Markup | None) -> Iterator[ReadItem]:
         return
     for number, record in enumerate(records):
         name, image = record.face_id or f"{path.stem}#{number}", record.image
-
-        def read(record: FaceRecord = record) -> FaceRecord:
-            return record.with_changes(markup=_markup_name(path, len(record.points), markup))
-
         yield Entry(
             f"{path}, face {name},",
             name,
-            read,
+            partial(_with_markup, path, record, markup),
             image if image is not None and is_there(image) else None,
             "" if image is None else image.as_posix(),
             names_image=image is not None,

@@ -1,14 +1,15 @@
-"""The Face Research Lab London Set: frontal portraits that anyone may use (CC BY 4.0).
+"""The London and Canada sets: frontal portraits that anyone may use (CC BY 4.0).
 
-`neutral_NNN_03.jpg` and `smiling_NNN_03.jpg` of 102 people, and `points189.json` with 189 points
-of a template of its own for the neutral ones. 63 of the 68 landmarks can be read from it; the
-others (tip and floor of the nose, inner corners of the mouth) and all landmarks of smiling faces
-stay unlabelled. DeBruine and Jones, 2017, doi 10.6084/m9.figshare.5047666.
+`points189.json` beside the images has 189 points of a template of its own, of which 63 of the 68
+landmarks can be read; the others (tip and floor of the nose, inner corners of the mouth) stay
+unlabelled. London (Face Research Lab): `neutral_NNN_03.jpg` and `smiling_NNN_03.jpg` of 102 people,
+only neutral ones have templates. Canada (a university): `NNNf.jpg` and `NNNm.jpg`, neutral.
+DeBruine and Jones, 2017, doi 10.6084/m9.figshare.5047666.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -104,27 +105,12 @@ def _at_column(line: Floats, across: Floats, column: float) -> Floats:
     return np.array([np.interp(column, places, line[:, axis]) for axis in (0, 1)])
 
 
-def read_london(request: Request) -> Iterator[ReadItem]:
-    """Portraits with the subsets `neutral` and `smiling`; a person is `london-NNN`."""
-    yield from template_entries(request, _name)
-
-
-def _name(stem: str) -> tuple[str, tuple[str, ...]] | None:
-    """The face's id and its subsets."""
-    mood, _, number = stem.partition("_")
-    if mood not in INFO.subsets:
-        return None
-    return f"london-{number.split('_')[0]}_{INFO.subsets.index(mood) + 1}", (mood,)
-
-
-def template_entries(
-    request: Request,
-    name: Callable[[str], tuple[str, tuple[str, ...]] | None],
-    labelled_only: bool = False,
+def _read(
+    name: Callable[[str, bool], tuple[str, Sequence[str]] | None], request: Request
 ) -> Iterator[ReadItem]:
     """Portraits with the landmarks of their templates; all are unlabelled where there is none.
 
-    `name`: stem of the image -> id and subsets, None for what is not of the set.
+    `name`: stem of an image, and whether it has a template -> id and subsets, or None.
     """
     path = request.root / _LABELS
     if not path.is_file():
@@ -132,11 +118,10 @@ def template_entries(
         return
     templates = load_json(path)
     images = {image.name: image for image in Folder(request.root).images}
-    for image in sorted({*templates, *({} if labelled_only else images)}, key=natural_key):
-        if known := name(Path(image).stem):
-            face_id, subsets = known
+    for image in sorted({*templates, *images}, key=natural_key):
+        if known := name(Path(image).stem, image in templates):
             read = partial(_face, path, templates.get(image))
-            yield Entry(path, face_id, read, images.get(image), image, subsets)
+            yield Entry(path, known[0], read, images.get(image), image, known[1])
 
 
 def _face(path: Path, template: Any) -> FaceRecord:
@@ -148,10 +133,21 @@ def _face(path: Path, template: Any) -> FaceRecord:
         raise InputError(f"{path} has a template without 189 points: copy it again.") from error
 
 
-INFO = SetInfo(
+def _london(stem: str, labelled: bool) -> tuple[str, Sequence[str]] | None:
+    mood, _, number = stem.partition("_")
+    if mood not in LONDON.subsets:
+        return None
+    return f"london-{number.split('_')[0]}_{LONDON.subsets.index(mood) + 1}", [mood]
+
+
+def _canada(stem: str, labelled: bool) -> tuple[str, Sequence[str]] | None:
+    return (f"canada-{stem}", ()) if labelled else None
+
+
+LONDON = SetInfo(
     name="london",
     title="London portraits",
-    read=read_london,
+    read=partial(_read, _london),
     points="68/63",
     train=204,
     splits=("train",),
@@ -159,4 +155,15 @@ INFO = SetInfo(
     licence="CC BY 4.0 (DeBruine and Jones 2017)",
     layout="neutral_*.jpg, smiling_*.jpg and points189.json",
     confirmed="204 portraits and the points of 102",
+)
+CANADA = SetInfo(
+    name="canada",
+    title="Canada portraits",
+    read=partial(_read, _canada),
+    points="68/63",
+    train=40,
+    splits=("train",),
+    licence="CC BY 4.0 (DeBruine and Jones 2017)",
+    layout="*.jpg and points189.json",
+    confirmed="40 portraits and their points",
 )

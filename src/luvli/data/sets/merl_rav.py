@@ -15,7 +15,7 @@ no face in test (to train for the full published test).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -25,22 +25,15 @@ from luvli.data.record import FaceRecord
 from luvli.data.sets.definition import Entry, Note, ReadItem, Request, SetInfo, missing_folder
 from luvli.data.sets.source_files import Folder, first_existing, image_finder
 
-_SIZES: Mapping[str, tuple[int, int]] = {
-    "frontal": (8778, 2195),
-    "lefthalf": (1180, 295),
-    "righthalf": (1221, 306),
-    "left": (2080, 521),
-    "right": (2190, 548),
+# Pose -> the subsets of its faces: itself, and a group.
+_POSES = {
+    "frontal": ("frontal",),
+    "lefthalf": ("lefthalf", "half-profile"),
+    "righthalf": ("righthalf", "half-profile"),
+    "left": ("left", "profile"),
+    "right": ("right", "profile"),
 }
-"""the paper's Table 2: train, test"""
-
-_POSE_GROUPS: Mapping[str, str] = {
-    "frontal": "frontal",
-    "lefthalf": "half-profile",
-    "righthalf": "half-profile",
-    "left": "profile",
-    "right": "profile",
-}
+_LABEL_FOLDERS = ("frontal", "merl_rav_labels/frontal", "merl_rav_organized/frontal")
 _IMAGE_FOLDERS = tuple(
     f"{place}/{number}"
     for place in ("aflw/flickr", "aflw/data/flickr", "flickr", "../aflw/flickr",
@@ -51,35 +44,37 @@ _IMAGE_FOLDERS = tuple(
 
 def read_merl_rav(request: Request) -> Iterator[ReadItem]:
     """One split; the subsets are the five poses, and half-profile and profile as groups."""
-    labels = _label_root(request.root)
-    if labels is None:
+    frontal = first_existing(request.root, _LABEL_FOLDERS)
+    if frontal is None:
         yield missing_folder(request.root / "merl_rav_labels", "the five pose folders")
         return
-    side = "trainset" if request.split.startswith("train") else "testset"
-    other = "testset" if side == "trainset" else "trainset"
-    files = {pose: _label_files(labels / pose / side) for pose in _SIZES}
-    elsewhere = {
-        photograph(path) for pose in _SIZES for path in _label_files(labels / pose / other)
-    }
-    here = {photograph(path) for paths in files.values() for path in paths}
-    shared = here & elsewhere
-    if shared and not request.split.endswith("disjoint"):
+    labels = frontal.parent
+    sides = {side: {pose: _label_files(labels / pose / side) for pose in _POSES}
+             for side in ("trainset", "testset")}  # fmt: skip
+    taken_of = [
+        {photograph(path) for paths in side.values() for path in paths} for side in sides.values()
+    ]
+    shared = taken_of[0] & taken_of[1]
+    disjoint = request.split.endswith("disjoint")
+    if shared and not disjoint:
         yield Note(
             f"MERL-RAV: {len(shared):,} photographs have faces in both train and test of the "
             'published split; split="disjoint" or "train_disjoint" leaves them out.'
         )
     find = image_finder(request.root, _IMAGE_FOLDERS)
-    for pose, paths in files.items():
-        subsets = tuple(dict.fromkeys((pose, _POSE_GROUPS[pose])))
-        if request.wants(*subsets) and not paths:
+    side = "trainset" if request.split.startswith("train") else "testset"
+    for pose, paths in sides[side].items():
+        if not request.wants(*_POSES[pose]):
+            continue
+        if not paths:
             yield missing_folder(labels / pose / side, "label files of this pose")
-        for label in paths if request.wants(*subsets) else ():
-            if request.split.endswith("disjoint") and photograph(label) in shared:
+        for label in paths:
+            if disjoint and photograph(label) in shared:
                 continue
             image = _image(label, find, request.root)
             read = partial(_face, _label_of(image, label), pose)
             name = f"aflw/flickr/{{0,2,3}}/{photograph(label)}.jpg"
-            yield Entry(label, label.stem, read, image, name, subsets)
+            yield Entry(label, label.stem, read, image, name, _POSES[pose])
 
 
 def photograph(label: Path) -> str:
@@ -89,13 +84,6 @@ def photograph(label: Path) -> str:
     'image00070'
     """
     return re.sub(r"_\d+$", "", label.stem)
-
-
-def _label_root(root: Path) -> Path | None:
-    frontal = first_existing(
-        root, [f"{place}frontal" for place in ("", "merl_rav_labels/", "merl_rav_organized/")]
-    )
-    return frontal.parent if frontal else None
 
 
 def _label_files(folder: Path) -> list[Path]:
@@ -127,16 +115,6 @@ def _face(label: Path, pose: str) -> FaceRecord:
     return face(points, "", visibility, attributes={"pose": pose, "photograph": photograph(label)})
 
 
-def _expected() -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for column, split in enumerate(("train", "test")):
-        counts[split] = sum(sizes[column] for sizes in _SIZES.values())
-        for subset in (*_SIZES, "half-profile", "profile"):
-            poses = [pose for pose in _SIZES if subset in (pose, _POSE_GROUPS[pose])]
-            counts[f"{split}/{subset}"] = sum(_SIZES[pose][column] for pose in poses)
-    return counts
-
-
 INFO = SetInfo(
     name="merl_rav",
     title="MERL-RAV",
@@ -147,9 +125,28 @@ INFO = SetInfo(
     self_occlusion="yes",
     external_occlusion="yes",
     splits=("train", "test", "disjoint", "train_disjoint"),
-    expected={"published": _expected()},
+    expected={
+        "published": {
+            "train": 15449,
+            "train/frontal": 8778,
+            "train/lefthalf": 1180,
+            "train/righthalf": 1221,
+            "train/left": 2080,
+            "train/right": 2190,
+            "train/half-profile": 2401,
+            "train/profile": 4270,
+            "test": 3865,
+            "test/frontal": 2195,
+            "test/lefthalf": 295,
+            "test/righthalf": 306,
+            "test/left": 521,
+            "test/right": 548,
+            "test/half-profile": 601,
+            "test/profile": 1069,
+        }
+    },
     checked=("train", "test"),
-    subsets=(*_SIZES, "half-profile", "profile"),
+    subsets=(*_POSES, "half-profile", "profile"),
     licence="labels for research use; AFLW images for research only, no redistribution",
     layout="merl_rav_labels/<pose>/<trainset|testset>/labels/*.pts and aflw/flickr/{0,2,3}/*.jpg",
     confirmed="all 19,314 labels, their classes and the counts of Table 2 on the real files; "

@@ -13,10 +13,8 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from luvli.data.formats.common import face
-from luvli.data.formats.matlab import mat_field, read_matlab
+from luvli.data.formats.matlab import read_matlab_floats
 from luvli.data.record import FaceRecord
 from luvli.data.sets.definition import Entry, Note, ReadItem, Request, SetInfo, missing_folder
 from luvli.data.sets.source_files import Folder, first_existing
@@ -32,21 +30,19 @@ def read_multipie(request: Request) -> Iterator[ReadItem]:
     labels = Folder(folder).ending("_lm.mat") if folder else []
     if not labels:
         yield missing_folder(request.root / _LABEL_FOLDERS[0], "the label files *_lm.mat")
-        return
     matches = [(label, match) for label in labels if (match := _LABEL.fullmatch(label.name))]
     for label, match in matches:
-        stem = label.name.removesuffix("_lm.mat")
-        tree = f"session{match['session']}/multiview/{match['subject']}/01/05_1/{stem}.png"
+        stem, session = label.name.removesuffix("_lm.mat"), f"session{match['session']}"
+        tree = f"{session}/multiview/{match['subject']}/01/05_1/{stem}.png"
         places = [f"{stem}.png", *(f"{place}/{tree}" for place in _IMAGE_FOLDERS)]
         image = first_existing(request.root, places) if request.images else None
-        subsets = [f"session{match['session']}"]
-        yield Entry(label, stem, partial(_face, label), image, f"{stem}.png", subsets)
+        yield Entry(label, stem, partial(_face, label), image, f"{stem}.png", [session])
     if others := len(labels) - len(matches):
         yield Note(f"{folder}: {others} labels of other recordings or sessions are left out.")
 
 
 def _face(label: Path) -> FaceRecord:
-    return face(np.asarray(mat_field(label, read_matlab(label), "pts"), dtype=np.float64) - 1)
+    return face(read_matlab_floats(label, "pts", (68, 2)) - 1)
 
 
 INFO = SetInfo(

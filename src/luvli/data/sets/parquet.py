@@ -27,18 +27,18 @@ def read_parquet_set(request: Request) -> Iterator[ReadItem]:
             try:
                 record = record_of_row(label, f"{file.stem}-{row}")
             except (ValueError, TypeError) as error:
-                sentence = f"{place} is no labelled face ({error}): write it again."
-                yield Problem(place, "bad label", sentence)
+                why = f"is no labelled face ({error}): write it again."
+                yield Problem(place, "bad label", f"{place} {why}")
                 continue
+            attributes = dict(record.attributes)
             if record.image is not None:  # the unpacked file has another name
-                attributes = {**record.attributes, IMAGE_NAME: record.image.as_posix()}
-                record = record.with_changes(attributes=attributes)
+                attributes[IMAGE_NAME] = record.image.as_posix()
             image = None if folder is None else folder / str(row)
             if image is None or image.is_file():
-                yield record.with_changes(image=image)
+                yield record.with_changes(image=image, attributes=attributes)
             else:
-                sentence = f"{place} has no image: fill it, or drop the row."
-                yield Problem(place, "missing image", sentence)
+                why = "has no image: fill it, or drop the row."
+                yield Problem(place, "missing image", f"{place} {why}")
 
 
 def _rows(file: Path, columns: Sequence[str]) -> Iterator[dict[str, Any]]:

@@ -59,7 +59,6 @@ def read_scut(request: Request) -> Iterator[ReadItem]:
     folder = request.root / "facial landmark"
     if not folder.is_dir():
         yield missing_folder(folder, "the .pts files of SCUT-FBP5500")
-        return
     images = Folder(request.root / "Images")
     for label in Folder(folder).ending(".pts"):
         stem = label.stem

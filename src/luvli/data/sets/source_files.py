@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from luvli.data.formats.lists import ListItem, iterate_hrnet
@@ -18,6 +18,7 @@ from luvli.data.sets.definition import (
     Request,
     SetInfo,
     missing_file,
+    subsets_of,
 )
 from luvli.errors import InputError
 from luvli.files import is_there
@@ -118,7 +119,7 @@ def read_hrnet_lists(
     for subset in subsets if request.split == "test" else ():
         path = request.root / csv.format(f"test_{subset}")
         if path.is_file():
-            faces = (face for face in iterate_hrnet(path) if isinstance(face, FaceRecord))
+            faces = (face for _, face in iterate_hrnet(path) if isinstance(face, FaceRecord))
             members[subset] = {_key(face) for face in faces}
         else:
             yield missing_file(path, f"without it no face belongs to the subset {subset}")
@@ -131,7 +132,7 @@ def read_hrnet_lists(
 
 def listed_faces(
     request: Request,
-    faces: Iterable[ListItem],
+    lines: Iterable[ListItem],
     path: Path,
     first_line: int,
     info: SetInfo,
@@ -139,28 +140,27 @@ def listed_faces(
     members: Mapping[str, set[tuple[str, bytes]]] | None = None,
 ) -> Iterator[ReadItem]:
     """Faces of a list whose images lie in one of several `folders`, with the subsets in whose own
-    lists they are (`members`). Ids are the image and the row, counted from 0 at `first_line`."""
+    lists they are (`members`), or else that their line names. Ids are the image and the row,
+    counted from 0 at `first_line`."""
     find = image_finder(request.root, folders)
     count = get_markup(info.markup).size
-    for face in faces:
+    for line, face in lines:
         if isinstance(face, InputError):
             yield Problem(str(path), "bad label", str(face))
             continue
-        attributes = dict(face.attributes)
-        line, subsets = attributes.pop("line"), attributes.pop("subsets", ())
         if len(face.points) != count:
             sentence = f"{path}, line {line} has {len(face.points)} points, not {count}: mend it."
             yield Problem(str(path), "bad label", sentence)
             continue
+        subsets = subsets_of(face)
         if members is not None:
-            subsets = [subset for subset, keys in members.items() if _key(face) in keys]
+            subsets = tuple(subset for subset, keys in members.items() if _key(face) in keys)
         name = str(face.image)
-        face_id = f"{name}#{line - first_line}"
-        record = face.with_changes(attributes=attributes)
+        attributes = {key: value for key, value in face.attributes.items() if key != "subsets"}
         yield Entry(
-            f"{info.title} face {face_id}",
-            face_id,
-            lambda record=record: record,  # type: ignore[misc]
+            f"{info.title} face {name}#{line - first_line}",
+            f"{name}#{line - first_line}",
+            partial(face.with_changes, attributes=attributes),
             find(name) if request.images else None,
             name,
             subsets,

@@ -11,90 +11,75 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from luvli.arrays import Floats
 from luvli.data.formats import read_pts
 from luvli.data.formats.common import face
-from luvli.data.formats.matlab import mat_field, read_matlab
+from luvli.data.formats.matlab import read_matlab
 from luvli.data.record import FaceRecord
 from luvli.data.sets.definition import Entry, ReadItem, Request, SetInfo, bad_label, missing_folder
 from luvli.data.sets.source_files import first_existing, read_pairs
 from luvli.errors import InputError
 
-
-class SourcePart(NamedTuple):
-    """One folder of 300-W."""
-
-    name: str
-    size: int
-    subsets: tuple[str, ...]
-    places: tuple[str, ...]
-    boxes: str | None = None
-
-
-def _ibug_part(name: str, size: int, *subsets: str) -> SourcePart:
-    head = name.split("/")[0]
-    places = (name, name.replace(head, head.upper()), f"300W/{name}", f"300w/{name}")
-    return SourcePart(
-        name, size, (head, *subsets), places, f"bounding_boxes_{name.replace('/', '_')}.mat"
-    )
-
-
-def _test_part(folder: str, subset: str) -> SourcePart:
-    parents = ("", "300W/", "300w/", "300W/300W/", "300w/300w/", "300W_test/")
-    return SourcePart(subset, 300, (subset,), tuple(parent + folder for parent in parents))
-
-
-_LFPW_TRAIN = _ibug_part("lfpw/trainset", 811)
-_LFPW_TEST = _ibug_part("lfpw/testset", 224, "common")
-_HELEN_TRAIN = _ibug_part("helen/trainset", 2000)
-_HELEN_TEST = _ibug_part("helen/testset", 330, "common")
-_AFW = _ibug_part("afw", 337)
-_IBUG = _ibug_part("ibug", 135, "challenge")
-_INDOOR = _test_part("01_Indoor", "indoor")
-_OUTDOOR = _test_part("02_Outdoor", "outdoor")
-
-_PARTS: Mapping[tuple[str, str], tuple[SourcePart, ...]] = {
-    ("split1", "train"): (_LFPW_TRAIN, _HELEN_TRAIN, _AFW),
-    ("split1", "test"): (_LFPW_TEST, _HELEN_TEST, _IBUG),
-    ("split2", "train"): (_LFPW_TRAIN, _HELEN_TRAIN, _AFW, _LFPW_TEST, _HELEN_TEST, _IBUG),
-    ("split2", "test"): (_INDOOR, _OUTDOOR),
+_Folders = Mapping[str, tuple[str, ...]]
+"""folder -> the subsets of its faces"""
+_TRAIN: _Folders = {"lfpw/trainset": ("lfpw",), "helen/trainset": ("helen",), "afw": ("afw",)}
+_TEST: _Folders = {
+    "lfpw/testset": ("lfpw", "common"),
+    "helen/testset": ("helen", "common"),
+    "ibug": ("ibug", "challenge"),
 }
-
+_COMPETITION: _Folders = {"01_Indoor": ("indoor",), "02_Outdoor": ("outdoor",)}
+_PARTS: Mapping[tuple[str, str], _Folders] = {
+    ("split1", "train"): _TRAIN,
+    ("split1", "test"): _TEST,
+    ("split2", "train"): {**_TRAIN, **_TEST},
+    ("split2", "test"): _COMPETITION,
+}
 _BOX_FOLDERS = ("Bounding Boxes", "Bounding_Boxes", "bounding_boxes", ".")
 
 
 def read_w300(request: Request) -> Iterator[ReadItem]:
     """The faces of one split; a face belongs to the subsets of its folder."""
-    for part in _PARTS[request.protocol, request.split]:
-        if not request.wants(*part.subsets):
+    for folder, subsets in _PARTS[request.protocol, request.split].items():
+        if not request.wants(*subsets):
             continue
-        folder = first_existing(request.root, part.places)
-        if folder is None:
-            yield missing_folder(request.root / part.places[0], f"{part.size:,} faces")
+        head, _, rest = folder.partition("/")
+        parents = ("", "300W/", "300w/", "300W/300W/", "300w/300w/", "300W_test/")
+        places = [f"{head.upper()}/{rest}", *(parent + folder for parent in parents)]
+        place = first_existing(request.root, [folder, *places])
+        if place is None:
+            yield missing_folder(request.root / folder, "images and .pts files")
             continue
-        boxes: Mapping[str, Floats] = {}
-        file = first_existing(request.root, [f"{place}/{part.boxes}" for place in _BOX_FOLDERS])
-        if part.boxes and file:
+        boxes: Mapping[str, Floats] | None = None
+        if folder not in _COMPETITION:  # whose 600 have no boxes
+            name, boxes = f"bounding_boxes_{folder.replace('/', '_')}.mat", {}
+            file = first_existing(request.root, [f"{parent}/{name}" for parent in _BOX_FOLDERS])
             try:
-                boxes = read_detector_boxes(file)
+                boxes = read_detector_boxes(file) if file else {}
             except InputError as error:
-                yield bad_label(file, error)
-        yield from read_pairs(folder, request, partial(_entry, part, boxes))
+                yield bad_label(file or name, error)
+        part = subsets[0] if folder in _COMPETITION else folder
+        yield from read_pairs(place, request, partial(_entry, part, subsets, boxes))
 
 
-def _entry(part: SourcePart, boxes: Mapping[str, Floats], label: Path, image: Path | None) -> Entry:
+def _entry(
+    part: str,
+    subsets: tuple[str, ...],
+    boxes: Mapping[str, Floats] | None,
+    label: Path,
+    image: Path | None,
+) -> Entry:
     return Entry(
         label,
-        f"{part.name}/{label.stem}",
-        partial(_face, label, boxes.get(_key(label.stem))),
+        f"{part}/{label.stem}",
+        partial(_face, label, boxes.get(_key(label.stem)) if boxes else None),
         image,
         f"{label.stem}.jpg or .png",
-        part.subsets,
-        box_file="Bounding Boxes/" if part.boxes else "",  # the 600 of the competition have none
+        subsets,
+        box_file="" if boxes is None else "Bounding Boxes/",
     )
 
 
@@ -111,7 +96,7 @@ def read_detector_boxes(path: Path) -> dict[str, Floats]:
     are matched by name.)
     """
     boxes: dict[str, Floats] = {}
-    for cell in np.ravel(mat_field(path, read_matlab(path), "bounding_boxes")):
+    for cell in np.ravel(read_matlab(path, "bounding_boxes")[0]):
         row = np.ravel(cell)[0]
         name = str(np.ravel(row["imgName"])[0])
         boxes[_key(Path(name).stem)] = np.ravel(row["bb_detector"]).astype(np.float64) - 1
@@ -120,14 +105,6 @@ def read_detector_boxes(path: Path) -> dict[str, Floats]:
 
 def _key(stem: str) -> str:
     return stem.replace(" ", "")  # a name or two of iBUG has a blank on one side only
-
-
-def _count(protocol: str, split: str, *subsets: str) -> dict[str, int]:
-    parts = _PARTS[protocol, split]
-    sizes = {split: sum(part.size for part in parts)}
-    for subset in subsets:
-        sizes[f"{split}/{subset}"] = sum(part.size for part in parts if subset in part.subsets)
-    return sizes
 
 
 INFO = SetInfo(
@@ -139,10 +116,15 @@ INFO = SetInfo(
     protocols=("split1", "split2"),
     expected={
         "split1": {
-            **_count("split1", "train", "lfpw", "helen", "afw"),
-            **_count("split1", "test", "common", "challenge"),
+            "train": 3148,
+            "train/lfpw": 811,
+            "train/helen": 2000,
+            "train/afw": 337,
+            "test": 689,
+            "test/common": 554,
+            "test/challenge": 135,
         },
-        "split2": {**_count("split2", "train"), **_count("split2", "test", "indoor", "outdoor")},
+        "split2": {"train": 3837, "test": 600, "test/indoor": 300, "test/outdoor": 300},
     },
     subsets=("common", "challenge", "indoor", "outdoor", "lfpw", "helen", "afw", "ibug"),
     licence="research only, no redistribution",
