@@ -16,6 +16,7 @@ from luvli.measures.measure import (
     Measure,
     Measures,
     definitions,
+    eye_openness,
     gradient,
     measure_points,
     pose_measures,
@@ -31,8 +32,7 @@ def measures_of(faces: Faces) -> Measures:
     known = definitions(faces.markup)
     if not known:
         raise InputError(f"measures need the 68 points of ibug68, these faces have {faces.markup}.")
-    visibility = faces.visibility if faces.visibility_trained else np.ones_like(faces.visibility)
-    errors = faces.errors
+    visibility, errors = _visibility(faces), faces.errors
     measures = {}
     for each in known:
         value, std = measure_points(each, faces.points, errors)
@@ -63,18 +63,22 @@ def with_measures(faces: Faces, calibration: MeasureCalibration) -> Faces:
 def eyes_openness(faces: Faces) -> tuple[Floats, Floats]:
     """(n,) openness of the eyes and its standard deviation: the mean of both, each weighted by its
     visibility and by how certain it is. The lids of both err together: two gain nothing."""
-    visibility = faces.visibility if faces.visibility_trained else np.ones_like(faces.visibility)
-    errors = faces.errors
-    values, stds, weights = [], [], []
-    for each in definitions(faces.markup)[:2]:
-        value, std = measure_points(each, faces.points, errors)
-        std = std * faces.measure_scale.get(each.name, 1.0)
-        values.append(value)
-        stds.append(std)
-        visible = smallest_visibility(visibility, each.landmarks)
-        weights.append(np.maximum(visible, 1e-6) / np.maximum(std, 1e-6) ** 2)
-    weight = np.stack(weights) / np.sum(weights, axis=0)
-    return (weight * values).sum(axis=0), (weight * stds).sum(axis=0)
+    right, left = definitions(faces.markup)[:2]
+    eyes = np.array([right.landmarks, left.landmarks])  # (2, 6)
+    points = faces.points[:, eyes]  # (n, 2, 6, 2)
+    errors = faces.errors.part(eyes)
+    slopes = gradient(eye_openness, points.reshape(-1, 6, 2))
+    std = np.sqrt(errors.variance(slopes[:, None])).reshape(-1, 2)
+    std = std * [faces.measure_scale.get(each.name, 1.0) for each in (right, left)]
+    visible = _visibility(faces)[:, eyes].min(axis=2)
+    weight = np.maximum(visible, 1e-6) / np.maximum(std, 1e-6) ** 2
+    weight /= weight.sum(axis=1, keepdims=True)
+    return (weight * eye_openness(points)).sum(axis=1), (weight * std).sum(axis=1)
+
+
+def _visibility(faces: Faces) -> Floats:
+    """(n, k) 1 where the model does not estimate it."""
+    return faces.visibility if faces.visibility_trained else np.ones_like(faces.visibility)
 
 
 def measure(face: FaceLandmarks, function: Callable[[Floats], float], unit: str = "") -> Measure:
@@ -97,6 +101,5 @@ def measure(face: FaceLandmarks, function: Callable[[Floats], float], unit: str 
     slopes = gradient(of_many, faces.points)
     std = float(np.sqrt(faces.errors.variance(slopes[:, None])[0, 0]))
     used = np.flatnonzero(np.abs(slopes[0]).max(axis=1) > 0)
-    visibility = face.visibility if face.visibility_trained else np.ones(len(face))
-    visible = float(visibility[used].min()) if len(used) else 1.0
+    visible = float(_visibility(faces)[0, used].min(initial=1.0))
     return Measure(float(function(face.points)), std, visible, unit, face.likelihood)

@@ -144,18 +144,7 @@ def _decode(
     except (InputError, Warning):
         raise
     except UnidentifiedImageError as error:
-        if name.lower().endswith((".heic", ".heif")):
-            raise InputError(
-                f"{name} is a HEIC photograph, which needs the package pillow-heif: pip install "
-                "pillow-heif, or convert it to JPEG."
-            ) from error
-        if name.lower().endswith((".mp4", ".mov", ".avi", ".mkv", ".webm")):
-            raise InputError(
-                f"{name} is a video: model.track gives its frames with faces."
-            ) from error
-        raise InputError(
-            f"{name} is not an image in a known format: check it, or convert it to JPEG or PNG."
-        ) from error
+        raise InputError(f"{name} {_unknown_format(Path(name).suffix.lower())}") from error
     except Image.DecompressionBombError as error:
         raise InputError(_too_large(name, "more pixels than can be counted safely")) from error
     except MemoryError as error:
@@ -164,6 +153,17 @@ def _decode(
         raise InputError(
             f"{name} is damaged or truncated ({brief(error)}): copy or download it again."
         ) from error
+
+
+def _unknown_format(suffix: str) -> str:
+    if suffix in (".heic", ".heif"):
+        return (
+            "is a HEIC photograph, which needs the package pillow-heif: pip install pillow-heif, "
+            "or convert it to JPEG."
+        )
+    if suffix in (".mp4", ".mov", ".avi", ".mkv", ".webm"):
+        return "is a video: model.track gives its frames with faces."
+    return "is not an image in a known format: check it, or convert it to JPEG or PNG."
 
 
 _silenced = warnings.catch_warnings()
