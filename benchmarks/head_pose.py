@@ -26,7 +26,6 @@ from luvli.prediction.predictor import load
 from luvli.progress import track
 from luvli.synthetic.render import label_face, load_head, render_face
 from luvli.synthetic.scene.pose import Pose
-from luvli.synthetic.scene.stage import neck_pivot
 
 Floats = NDArray[np.float64]
 FITTED, MEASURED = 991, 992  # seeds
@@ -57,7 +56,7 @@ def _of_the_head(pose: HeadPose) -> HeadPose:
 def fit(path: str, count: int) -> dict[str, list[float]]:
     """Mean, modes and rest of random heads, mirror-symmetric, in their own frame."""
     head = load_head(path)
-    pivot = neck_pivot(head)
+    pivot = head.pivot
     own: list[Floats] = []
     slid: list[Floats] = []
     for i in track(range(count), "heads"):

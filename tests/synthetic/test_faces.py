@@ -16,8 +16,8 @@ from luvli.data.record import Visibility
 from luvli.errors import InputError
 from luvli.synthetic import SyntheticFaces, label_face, load_head, render_face
 from luvli.synthetic import render as render_module
-from luvli.synthetic.photographs import photographs
-from luvli.synthetic.scene.stage import Worn
+from luvli.synthetic.scene import objects
+from luvli.synthetic.scene.stage import Scene, Worn
 
 # Self-occluded landmarks in MERL-RAV, per cent.
 MERL_RAV = {"frontal": 1.00, "lefthalf": 10.11, "righthalf": 9.37, "left": 38.94, "right": 37.54}
@@ -38,23 +38,15 @@ def test_a_sample_is_whole() -> None:
 
 
 def test_equal_seeds_give_equal_faces() -> None:
-    faces = SyntheticFaces(count=5, size=64, seed=8)
+    faces = SyntheticFaces(count=3, size=32, seed=8)
     again = pickle.loads(pickle.dumps(faces))
-    for i in (4, 0):  # in whatever order
+    for i in (2, 0):  # in whatever order
         assert (faces[i].image == again[i].image).all()
         assert np.array_equal(faces[i].record.points, again[i].record.points, equal_nan=True)
-    assert (faces[-1].image == faces[4].image).all()
+    assert (faces[-1].image == faces[2].image).all()
     assert (faces[0].image != faces[1].image).any()
-    assert (faces[0].image != SyntheticFaces(count=5, size=64, seed=9)[0].image).any()
-
-
-def test_a_set_is_a_sequence() -> None:
-    faces = SyntheticFaces(count=3, size=32)
-    assert len(faces) == 3
-    assert [sample.record.face_id for sample in faces] == ["0-0", "0-1", "0-2"]
-    assert len(faces[1:]) == 2
-    with pytest.raises(IndexError):
-        faces[3]
+    assert (faces[0].image != SyntheticFaces(count=3, size=32, seed=9)[0].image).any()
+    assert [sample.record.face_id for sample in faces] == ["8-0", "8-1", "8-2"]
 
 
 def test_the_convention_of_the_jaw_changes_labels_only() -> None:
@@ -64,9 +56,7 @@ def test_the_convention_of_the_jaw_changes_labels_only() -> None:
     assert (outline.all_points[17:] == bone.all_points[17:]).all()
 
 
-@pytest.mark.parametrize(
-    "pose", [(120, 0, 0), (-120, 20, 30), (0, 90, 0), (0, -90, 0), (60, 80, 90)]
-)
+@pytest.mark.parametrize("pose", [(-120, 20, 30), (0, 90, 0), (60, -80, 90)])
 def test_any_pose_renders(pose: tuple[float, float, float]) -> None:
     sample = render_face(2, size=48, pose=pose)
     assert sample.pose == pose
@@ -91,35 +81,35 @@ def test_bad_arguments_get_a_sentence(arguments: dict[str, object], words: str) 
             render_face(seed, size=32, **arguments)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("opacity", "expected"), [(0.05, False), (0.95, True)])
-def test_dark_glass_hides_eyes_and_clear_glass_does_not(
-    opacity: float, expected: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from luvli.synthetic.scene import worn_objects
-
-    def dress(head, person, posed, occluders, rng):  # type: ignore[no-untyped-def]
-        frame, lenses = worn_objects.glasses(posed.own[head.landmarks].astype(float), rng)
+def glasses(opacity: float) -> object:
+    def dress(scene: Scene, occluders: bool, rng: np.random.Generator) -> Worn:
+        points = scene.posed.own[scene.head.landmarks].astype(float)
+        frame, lenses = objects.glasses(points, rng)
         return Worn([frame], [], lenses, opacity, (0.01, 0.01, 0.01))
 
+    return dress
+
+
+def mask(scene: Scene, occluders: bool, rng: np.random.Generator) -> Worn:
+    own, skin = scene.posed.own, np.unique(scene.head.skin)
+    return Worn([objects.mask(own, skin, own[scene.head.landmarks].astype(float), rng)], [])
+
+
+EYES, MOUTH = [37, 38, 40, 41, 43, 44, 46, 47], list(range(48, 60))
+
+
+@pytest.mark.parametrize(
+    ("dress", "covered", "free"),
+    [(glasses(0.05), [], [*EYES, 57]), (glasses(0.95), EYES, [57]), (mask, MOUTH, [37, 44])],
+    ids=["clear glasses", "dark glasses", "mask"],
+)
+def test_what_objects_cover_is_externally_occluded(
+    dress: object, covered: list[int], free: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(render_module, "_dress", dress)
-    sample = render_face(21, size=128, pose=(0, 0, 0))
-    eyes = sample.record.visibility[[37, 38, 40, 41, 43, 44, 46, 47]]
-    assert (eyes == Visibility.EXTERNALLY_OCCLUDED).all() == expected
-    assert sample.record.visibility[57] == Visibility.UNOCCLUDED
-
-
-def test_a_mask_hides_the_mouth_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    from luvli.synthetic.scene import worn_objects
-
-    def dress(head, person, posed, occluders, rng):  # type: ignore[no-untyped-def]
-        skin = np.unique(head.triangles[head.part == 0])
-        points = posed.own[head.landmarks].astype(float)
-        return Worn([worn_objects.mask(posed.own, skin, points, rng)], [])
-
-    monkeypatch.setattr(render_module, "_dress", dress)
-    classes = render_face(22, size=128, pose=(0, 0, 0)).record.visibility
-    assert (classes[48:60] == Visibility.EXTERNALLY_OCCLUDED).all()
-    assert (classes[[37, 44]] == Visibility.UNOCCLUDED).all()
+    classes = render_face(21, size=128, pose=(0, 0, 0)).record.visibility
+    assert (classes[covered] == Visibility.EXTERNALLY_OCCLUDED).all()
+    assert (classes[free] == Visibility.UNOCCLUDED).all()
 
 
 def hidden_share(head: str, pose: str, count: int) -> float:
@@ -144,14 +134,3 @@ def test_numba_is_not_loaded_before_it_is_needed() -> None:
     code = "import sys, luvli.synthetic, luvli.cli.data_synthesize; "
     code += "sys.exit(any(name in sys.modules for name in ('numba', 'torch', 'scipy')))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_photographs_can_be_listed_in_a_file(tmp_path: Path) -> None:
-    (tmp_path / "one.jpg").touch()
-    (tmp_path / "two.jpg").touch()
-    listed = tmp_path / "some.txt"
-    listed.write_text("two.jpg\n")
-    assert photographs(str(listed)) == (tmp_path / "two.jpg",)
-    listed.write_text("two.jpg\nthree.jpg\n")
-    with pytest.raises(InputError, match=r"names .*three\.jpg, which does not exist"):
-        photographs(str(listed))

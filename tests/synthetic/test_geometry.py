@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -14,27 +14,36 @@ from luvli.markup import get_markup
 from luvli.synthetic import label_face, load_head
 from luvli.synthetic.heads.head import Head
 from luvli.synthetic.people.person import Person, random_person
-from luvli.synthetic.raster.rays import surface_depth
-from luvli.synthetic.raster.zbuffer import SAMPLES, draw_triangles, vertex_normals
-from luvli.synthetic.scene.labels import GRAZE, hidden_behind, outline, place_landmarks
-from luvli.synthetic.scene.light import random_lights
+from luvli.synthetic.raster.triangles import SAMPLES, draw_triangles, surface_depth, vertex_normals
+from luvli.synthetic.scene.labels import GRAZE, Labels, hidden_behind, outline, place_landmarks
 from luvli.synthetic.scene.pose import Camera, Pose, aim
-from luvli.synthetic.scene.stage import Posed, Shot, neck_pivot, pose_head
+from luvli.synthetic.scene.shapes import ball
+from luvli.synthetic.scene.stage import Posed, pose_head
 
 
-def stand(head: Head, yaw: float, pitch: float = 0.0, roll: float = 0.0, neutral: bool = False):
-    """A head before a camera: (posed, camera, samples of all vertices)."""
-    rng = np.random.default_rng(4)
-    person = random_person(head, rng)
+class Stand(NamedTuple):
+    """A head before a camera."""
+
+    head: Head
+    posed: Posed
+    camera: Camera
+    screen: Any
+    """(n, 3) samples and inverse depths of all vertices"""
+
+    def labels(self, jaw: Any = "3d") -> Labels:
+        posed = self.posed
+        return place_landmarks(self.head, posed.camera, posed.triangles, self.camera, jaw)
+
+
+def stand(head: Head, *angles: float, neutral: bool = False) -> Stand:
+    person = random_person(head, np.random.default_rng(4))
     if neutral:
-        person = Person(
-            person.identity * 0, person.expression * 0, (0, 0), person.skin, person.style, 0.3
-        )
-    pose = Pose(yaw, pitch, roll)
-    shot = Shot(pose, pose, 90.0, 0.6, (0.0, 0.0), random_lights(rng))
-    posed = pose_head(head, person, shot)
+        calm = person.identity * 0, person.expression * 0, (0, 0)
+        person = Person(*calm, person.skin, person.style, 0.3)
+    pose = Pose(*angles, *[0.0] * (3 - len(angles)))
+    posed = pose_head(head, person, pose, pose)
     camera = aim(posed.camera[head.landmarks].astype(np.float64), 90.0, 256, 0.6, (0.0, 0.0))
-    return posed, camera, camera.project(posed.camera, SAMPLES)
+    return Stand(head, posed, camera, camera.project(posed.camera, SAMPLES))
 
 
 @pytest.fixture(scope="module")
@@ -48,15 +57,11 @@ def test_camera_equals_homogeneous_coordinates(rng: np.random.Generator) -> None
     intrinsic = np.array([[900.0, 0, 120], [0, 900, 131], [0, 0, 1]])
     extrinsic = np.array([[1.0, 0, 0, 0], [0, -1, 0, 0], [0, 0, -1, 80]])
     flat = intrinsic @ extrinsic @ np.c_[points, np.ones(50)].T
-    assert np.allclose(camera.project(points)[:, :2], (flat[:2] / flat[2]).T)
-    assert np.allclose(camera.project(points)[:, 2], 1 / flat[2])
-
-
-def test_samples_are_spread_evenly_over_pixels() -> None:
-    camera = Camera(80.0, 900.0, 10.0, 20.0)
-    x, y, _ = camera.project(np.zeros((1, 3)), SAMPLES)[0]
-    # samples 20 and 21 of a row lie in pixel 10; its centre is between them
-    assert (x, y) == (20.5, 40.5)
+    projected = camera.project(points)
+    assert np.allclose(projected[:, :2], (flat[:2] / flat[2]).T)
+    assert np.allclose(projected[:, 2], 1 / flat[2])
+    # samples 2 x and 2 x + 1 of a row lie in pixel x; its centre is between them
+    assert np.allclose(camera.project(points, SAMPLES)[:, :2], 2 * projected[:, :2] + 0.5)
 
 
 @pytest.mark.parametrize(
@@ -69,8 +74,6 @@ def test_samples_are_spread_evenly_over_pixels() -> None:
 )
 def test_pose_turns_the_nose(pose: Pose, towards: tuple[float, float, float]) -> None:
     assert np.allclose(pose.matrix @ (0, 0, 1), towards)
-    assert np.allclose(pose.matrix @ pose.matrix.T, np.eye(3))
-    assert np.isclose(np.linalg.det(pose.matrix), 1)
 
 
 def test_z_buffer_equals_testing_every_sample(rng: np.random.Generator) -> None:
@@ -102,11 +105,8 @@ def test_z_buffer_equals_testing_every_sample(rng: np.random.Generator) -> None:
 
 
 def test_normals_of_a_sphere() -> None:
-    from luvli.synthetic.scene.shapes import ball
-
     mesh = ball((0, 0, 0), (2, 2, 2), (1, 1, 1))
-    normals = np.zeros_like(mesh.vertices)
-    vertex_normals(mesh.vertices, mesh.triangles, normals)
+    normals = vertex_normals(mesh.vertices, mesh.triangles)
     assert ((normals * mesh.vertices).sum(axis=1) / 2 > 0.97).all()
 
 
@@ -130,59 +130,49 @@ def cast_rays(points: Any, vertices: Any, triangles: Any, distance: float) -> An
     return depth
 
 
-@pytest.mark.parametrize(
-    "pose", [(0, 0, 0), (35, 5, 10), (-70, -10, 0), (100, 0, 0), (10, 60, -20)]
-)
+@pytest.mark.parametrize("pose", [(35, 5, 10), (-70, -10, 0), (10, 60, -20)])
 def test_self_occlusion_equals_ray_casting(head: Head, pose: tuple[float, float, float]) -> None:
-    posed, camera, screen = stand(head, *pose)
-    labels = place_landmarks(head, posed.camera, screen, posed.triangles, camera, "3d")
+    scene = stand(head, *pose)
+    posed, distance = scene.posed, scene.camera.distance
     places = posed.camera[head.landmarks].astype(np.float64)
-    first = cast_rays(places, posed.camera, posed.triangles, camera.distance)
-    gap = (camera.distance - places[:, 2]) - first
+    gap = (distance - places[:, 2]) - cast_rays(places, posed.camera, posed.triangles, distance)
     decided = np.abs(gap - GRAZE) > 1e-2
     assert decided.sum() >= 66
-    assert (labels.self_occluded[decided] == (gap > GRAZE)[decided]).all()
+    assert (scene.labels().self_occluded[decided] == (gap > GRAZE)[decided]).all()
 
 
 def test_exact_depth_does_not_miss_small_triangles(rng: np.random.Generator) -> None:
     screen = rng.uniform(0, 50, (90, 3)).astype(np.float32)
     triangles = np.arange(90, dtype=np.int32).reshape(30, 3)
     centre = screen[triangles].astype(np.float64).mean(axis=1)
-    found = np.zeros(30)
-    surface_depth(np.ascontiguousarray(centre[:, :2]), screen, triangles, found)
+    found = surface_depth(np.ascontiguousarray(centre[:, :2]), screen, triangles)
     assert (found >= centre[:, 2] - 1e-4).all()
 
 
 def test_landmarks_are_projected_vertices(head: Head) -> None:
-    posed, camera, screen = stand(head, 25, 10, 5)
-    labels = place_landmarks(head, posed.camera, screen, posed.triangles, camera, "3d")
-    turned = Pose(25, 10, 5).matrix @ (posed.own[head.landmarks] - neck_pivot(head)).T
-    place = turned.T + neck_pivot(head)
+    scene = stand(head, 25, 10, 5)
+    camera, labels = scene.camera, scene.labels()
+    turned = Pose(25, 10, 5).matrix @ (scene.posed.own[head.landmarks] - head.pivot).T
+    place = turned.T + head.pivot
     scale = camera.focal / (camera.distance - place[:, 2])
     expected = np.c_[camera.centre_x + scale * place[:, 0], camera.centre_y - scale * place[:, 1]]
     assert np.allclose(labels.points, expected, atol=1e-3)
     assert np.allclose(labels.points_3d, place, atol=1e-4)
 
 
-@pytest.mark.parametrize("yaw", [20, 55, 90])
+@pytest.mark.parametrize("yaw", [20, 90])
 def test_turning_left_mirrors_turning_right(head: Head, yaw: float) -> None:
     flip = get_markup("ibug68").flip
-    one = _labels(head, stand(head, yaw, neutral=True))
-    other = _labels(head, stand(head, -yaw, neutral=True))
+    one, other = (stand(head, angle, neutral=True).labels() for angle in (yaw, -yaw))
     mirrored = np.array([255.0, 0]) + other.points[flip] * (-1, 1)
     assert np.allclose(one.points, mirrored, atol=0.02)
     # the triangles between symmetric vertices need not be symmetric
     assert (one.self_occluded != other.self_occluded[flip]).sum() <= 2
 
 
-def _labels(head: Head, scene: tuple[Posed, Camera, Any], jaw: Any = "3d") -> Any:
-    posed, camera, screen = scene
-    return place_landmarks(head, posed.camera, screen, posed.triangles, camera, jaw)
-
-
 def test_outline_slides_the_far_jaw_to_the_contour(head: Head) -> None:
-    posed, _, screen = scene = stand(head, 38, neutral=True)
-    bone, contour = _labels(head, scene, "3d"), _labels(head, scene, "outline")
+    scene = stand(head, 38, neutral=True)
+    bone, contour = scene.labels("3d"), scene.labels("outline")
     assert (contour.points[17:] == bone.points[17:]).all()
     assert (contour.points[:7, 0] < bone.points[:7, 0] - 1).all()  # the near side moves back
     far = slice(12, 16)
@@ -190,16 +180,15 @@ def test_outline_slides_the_far_jaw_to_the_contour(head: Head) -> None:
     assert not contour.self_occluded[far].any()
     assert (contour.points[far, 0] > bone.points[far, 0] + 1).all()
     # on the contour: two pixels farther out, at the same height, the head has ended
-    index, gone, *_ = outline(head, posed.camera, screen)
-    outside = screen[index[far], :2].astype(np.float64) + np.array([2 * SAMPLES, 0])
-    nearness = screen[index[far], 2]
-    assert not hidden_behind(outside, nearness, screen, posed.triangles, 0.0).any()
+    index, gone, *_ = outline(head, scene.posed.camera, scene.screen)
+    outside = scene.screen[index[far]] + np.array([2 * SAMPLES, 0, 0])
+    assert not hidden_behind(outside, scene.screen, scene.posed.triangles, 0.0).any()
     assert not gone.any()
 
 
 def test_outline_of_a_frontal_face_is_its_jaw(head: Head) -> None:
     scene = stand(head, 0, neutral=True)
-    bone, contour = _labels(head, scene, "3d"), _labels(head, scene, "outline")
+    bone, contour = scene.labels("3d"), scene.labels("outline")
     assert (contour.points[17:] == bone.points[17:]).all()
     assert not contour.self_occluded[:17].any()
     fine = np.linspace(0, 16, 1601)
@@ -208,21 +197,17 @@ def test_outline_of_a_frontal_face_is_its_jaw(head: Head) -> None:
     assert away.max() < 3.0  # on the line of the jaw, shared out evenly on each side
     assert np.abs(contour.points[[0, 8, 16]] - bone.points[[0, 8, 16]]).max() < 3.0
     steps = np.linalg.norm(np.diff(contour.points[:17], axis=0), axis=1)
-    assert (
-        np.ptp(steps)
-        < 0.1 * steps.mean()
-        < 0.5 * np.ptp(np.linalg.norm(np.diff(bone.points[:17], axis=0), axis=1))
-    )
+    assert np.ptp(steps) < 0.1 * steps.mean()
 
 
-@pytest.mark.parametrize("pitch", [0, -10, -20])
+@pytest.mark.parametrize("pitch", [0, -20])
 def test_the_chin_is_where_the_face_ends_before_the_neck(shared: Path, pitch: float) -> None:
     path = shared / "data/ict_facekit.npz"
     if not path.exists():
         pytest.skip("needs the ICT FaceKit head, which is not here")
     ict = load_head(str(path))
-    _, _, screen = scene = stand(ict, 0, pitch, neutral=True)
-    bone, contour = _labels(ict, scene, "3d"), _labels(ict, scene, "outline")
+    scene = stand(ict, 0, pitch, neutral=True)
+    screen, contour = scene.screen, scene.labels("outline")
     nearness = np.zeros((256 * SAMPLES, 256 * SAMPLES), np.float32)
     draw_triangles(screen, ict.skin, 0, False, nearness, np.empty(nearness.shape, np.int32))
     # what the camera sees down the middle, from the chin: it ends where the neck lies far behind
@@ -232,18 +217,17 @@ def test_the_chin_is_where_the_face_ends_before_the_neck(shared: Path, pitch: fl
     end = (start + int(np.flatnonzero(depth > depth[0] + 2.0)[0]) - 0.5) / SAMPLES
     size = np.sqrt(np.prod(np.ptp(contour.points, axis=0)))
     assert abs(contour.points[8, 1] - end) < 0.012 * size
-    if pitch == 0:
-        assert bone.points[8, 1] < end - 0.025 * size  # the model's own is on the front of the chin
+    if pitch == 0:  # the model's own is on the front of the chin
+        assert scene.labels("3d").points[8, 1] < end - 0.025 * size
 
 
 def test_the_near_jaw_of_a_profile_ends_at_the_ear(head: Head) -> None:
-    posed, _, screen = scene = stand(head, 80, neutral=True)
-    near = _labels(head, scene, "outline")
-    assert not near.self_occluded[:9].any()
+    scene = stand(head, 80, neutral=True)
+    assert not scene.labels("outline").self_occluded[:9].any()
     # the ear is what stands out farther than the temples
     half = np.abs(head.neutral[head.landmarks[:17], 0]).max()
     ear = head.neutral[head.neutral[:, 0] < -1.08 * half, 2].max()
-    index, *_ = outline(head, posed.camera, screen)
+    index, *_ = outline(head, scene.posed.camera, scene.screen)
     bone, slid = head.neutral[head.landmarks[:3], 2], head.neutral[index[:3], 2]
     share = (bone - slid) / (bone - ear)  # of the way to the ear's front edge
     assert (share > 0.5).all() and (share < 1.05).all()
@@ -253,7 +237,7 @@ def test_the_near_jaw_of_a_profile_ends_at_the_ear(head: Head) -> None:
 
 
 def test_a_profile_hides_its_far_side(head: Head) -> None:
-    labels = _labels(head, stand(head, 90, neutral=True), "outline")
+    labels = stand(head, 90, neutral=True).labels("outline")
     assert labels.self_occluded[[9, 12, 15, 16, 25, 26, 45, 54]].all()
     assert not labels.self_occluded[[1, 4, 8, 17, 30, 36, 48]].any()
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 
@@ -19,7 +21,7 @@ from luvli.synthetic.heads.ict import load_ict
 from luvli.synthetic.people.textures import random_texture
 from luvli.synthetic.photographs import photographed_faces, write_faces
 from luvli.synthetic.raster.materials import BEARD, BROWS, LIPS, SCALP, Material
-from luvli.synthetic.scene.backdrop import _beside_face
+from luvli.synthetic.scene.picture import beside_face
 
 
 @pytest.fixture(scope="module")
@@ -88,19 +90,19 @@ def test_built_in_head_opens_its_mouth_and_shuts_its_eyes(head: Head) -> None:
 
 def test_eyes_turn_about_their_middle(head: Head) -> None:
     ball = head.eyeballs[0]
-    before = head.neutral[ball.vertices]
+    before = head.neutral[ball]
     turned, place = head.turn_eyes(head.neutral.copy(), 20.0, 0.0)
-    after = turned[ball.vertices]
+    after = turned[ball]
     middle = (before.min(axis=0) + before.max(axis=0)) / 2
     assert np.allclose(
         np.linalg.norm(before - middle, axis=1), np.linalg.norm(after - middle, axis=1), atol=1e-4
     )
-    pupil = np.linalg.norm(place[ball.vertices], axis=1).argmin()
+    pupil = np.linalg.norm(place[ball], axis=1).argmin()
     way = after[pupil] - middle
     assert np.isclose(np.degrees(np.arctan2(way[0], way[2])), 20, atol=3)
     others = np.ones(len(turned), bool)
     for eye in head.eyeballs:
-        others[eye.vertices] = False
+        others[eye] = False
     assert (turned[others] == head.neutral[others]).all()
 
 
@@ -141,39 +143,57 @@ def test_what_is_no_head_gets_a_sentence(tmp_path: Path) -> None:
         load_ict(tmp_path / "other.npz")
 
 
-def test_a_dot_on_a_photograph_lands_on_the_landmark(head: Head, tmp_path: Path) -> None:
-    """Unroll a rendered face that has a blue dot on its cheek beside the nose."""
-    import cv2
-
+def photographs(head: Head, folder: Path, colours: list[tuple[int, int, int]]) -> list[FaceRecord]:
+    """Rendered faces that can lend their skins, with spots of a colour on nose and brows."""
+    faces: list[FaceRecord] = []
     for seed in range(40):
-        sample = render_face(seed, size=512, pose=(8, 3, 5), occluders=False, effects=False)
-        image = sample.image[..., ::-1].copy()
-        centre = sample.all_points[30]
-        dot = (round(centre[0]), round(centre[1]))
-        cv2.circle(image, dot, 4, (255, 0, 0), -1)
-        folder = tmp_path / str(seed)
-        folder.mkdir()
-        cv2.imwrite(str(folder / "face.png"), image)
-        write_pts(folder / "face.pts", sample.all_points)
+        if len(faces) == len(colours):
+            break
+        sample = render_face(seed, size=384, pose=(0, 0, 0), occluders=False, effects=False)
+        image = sample.image.copy()
+        for x, y in np.round(sample.all_points[[30, *range(17, 27)]]).astype(int):
+            cv2.circle(image, (int(x), int(y)), 5, colours[len(faces)], -1)
+        path = folder / f"{seed}.png"
+        cv2.imwrite(str(path), image[..., ::-1])
+        face = sample.record.with_changes(
+            points=sample.all_points,
+            visibility=np.ones(68),
+            image=path,
+            covariance=np.tile(np.eye(2), (68, 1, 1)) if faces else None,
+        )
         try:
-            texture, tone = random_texture(head, str(folder), np.random.default_rng(0))
+            random_texture(head, write_faces([face], folder), np.random.default_rng(0))
         except InputError:  # this face is lit too hard, or too dark, to be used
             continue
-        break
-    blue = texture[..., 2].astype(int) - texture[..., 0]
-    blue[texture[..., 3] < 128] = -255
-    y, x = np.unravel_index(blue.argmax(), blue.shape)
-    expected = head.regions.texture[head.landmarks[30]]
-    assert blue.max() > 100
-    assert np.hypot(x - expected[0], y - expected[1]) < 8  # the dot's own size is 5 texels
-    assert (tone > 0).all()
+        faces.append(face)
+    return faces
+
+
+def strongest(head: Head, photo: Any, channel: int, landmarks: list[int]) -> int:
+    """How much stronger one colour is than the others, at these landmarks of a texture."""
+    flat = np.round(head.regions.texture[head.landmarks[landmarks]]).astype(int)
+    colours, weight = photo[..., :3].astype(int), photo[..., 3]
+    stronger = colours[..., channel] - np.delete(colours, channel, axis=2).max(axis=2)
+    return int(np.where(weight < 128, -255, stronger)[flat[:, 1], flat[:, 0]].max())
+
+
+def test_skin_lands_on_its_landmark_and_brows_come_from_people(head: Head, tmp_path: Path) -> None:
+    """What a model labels a little off must not be drawn as far beside the landmark."""
+    by_people, by_model = photographs(head, tmp_path, [(0, 0, 255), (0, 255, 0)])
+
+    def texture(faces: list[FaceRecord], seed: int) -> Any:
+        return random_texture(head, write_faces(faces, tmp_path), np.random.default_rng(seed)).photo
+
+    brows = list(range(17, 27))
+    assert strongest(head, texture([by_people], 0), 2, [30]) > 80
+    assert strongest(head, texture([by_model], 0), 1, brows) > 80
+    for seed in range(4):
+        assert strongest(head, texture([by_people, by_model], seed), 1, brows) < 20
 
 
 def test_faces_of_a_list_lend_what_files_beside_them_lend(head: Head, tmp_path: Path) -> None:
     """Points that a model has found do the same as a `.pts` file; without points none is lent."""
-    import cv2
-
-    sample = render_face(1, size=384, pose=(0, 0, 0), occluders=False, effects=False)
+    sample = render_face(1, size=128, pose=(0, 0, 0), occluders=False, effects=False)
     cv2.imwrite(str(tmp_path / "face.png"), sample.image[..., ::-1])
     known = sample.record.with_changes(
         points=sample.all_points, visibility=np.ones(68), image=tmp_path / "face.png"
@@ -189,47 +209,10 @@ def test_faces_of_a_list_lend_what_files_beside_them_lend(head: Head, tmp_path: 
     assert alone.points is None and alone.box is not None
     with pytest.raises(InputError, match="no photograph with 68 points"):
         random_texture(head, boxed, np.random.default_rng(0))
-
-
-def test_a_model_labelled_photograph_wears_the_brows_of_one_that_people_labelled(
-    head: Head, tmp_path: Path
-) -> None:
-    """What a model labels a little off must not be drawn as far beside the landmark."""
-    import cv2
-
-    faces = []
-    for seed in range(40):
-        sample = render_face(seed, size=384, pose=(0, 0, 0), occluders=False, effects=False)
-        image = sample.image.copy()
-        if faces:  # the second, a model's: its brows are green
-            for x, y in np.round(sample.all_points[17:27]).astype(int):
-                cv2.circle(image, (int(x), int(y)), 5, (0, 255, 0), -1)
-        path = tmp_path / f"{seed}.png"
-        cv2.imwrite(str(path), image[..., ::-1])
-        face = sample.record.with_changes(
-            points=sample.all_points,
-            visibility=np.ones(68),
-            image=path,
-            covariance=np.tile(np.eye(2), (68, 1, 1)) if faces else None,
-        )
-        try:
-            random_texture(head, write_faces([face], tmp_path), np.random.default_rng(0))
-        except InputError:  # this face is lit too hard, or too dark, to be used
-            continue
-        faces.append(face)
-        if len(faces) == 2:
-            break
-
-    def most_green(records: list[FaceRecord], seed: int) -> int:
-        source = write_faces(records, tmp_path)
-        photo = random_texture(head, source, np.random.default_rng(seed)).photo.astype(int)
-        flat = np.round(head.regions.texture[head.landmarks[17:27]]).astype(int)
-        green = photo[..., 1] - photo[..., [0, 2]].max(axis=2)
-        green[photo[..., 3] < 128] = -255
-        return int(green[flat[:, 1], flat[:, 0]].max())
-
-    assert most_green(faces[1:], 0) > 80
-    assert all(most_green(faces, seed) < 20 for seed in range(8))
+    (tmp_path / "face.png").unlink()
+    photographed_faces.cache_clear()
+    with pytest.raises(InputError, match=r"names .*face\.png, which does not exist"):
+        photographed_faces(listed)
 
 
 def test_backgrounds_leave_the_face_out() -> None:
@@ -238,12 +221,12 @@ def test_backgrounds_leave_the_face_out() -> None:
     image[60:160, 80:120] = 255  # the face
     box = np.array([80.0, 60.0, 120.0, 160.0])
     for _ in range(12):
-        patch = _beside_face(image, box, rng)
+        patch = beside_face(image, box, rng)
         assert patch is not None and patch.max() == 0
         assert 0.6 <= patch.shape[1] / patch.shape[0] <= 1 / 0.6
     filled = np.array([0.0, 0.0, 199.0, 199.0])
-    assert _beside_face(image, filled, rng) is None
-    assert _beside_face(image, None, rng) is image
+    assert beside_face(image, filled, rng) is None
+    assert beside_face(image, None, rng) is image
 
 
 def test_faces_wear_the_skin_of_photographs(lfpw: Path) -> None:

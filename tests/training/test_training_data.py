@@ -18,7 +18,7 @@ from luvli.errors import InputError
 from luvli.markup import get_markup
 from luvli.network import build, save_model
 from luvli.synthetic import SyntheticFaces
-from luvli.synthetic.photographs import photographs
+from luvli.synthetic.photographs import photographed_faces
 from luvli.training.batch import (
     TrainingFaces,
     has_hidden_landmarks,
@@ -205,7 +205,7 @@ def test_rendered_faces_wear_no_skin_of_held_out_photographs(
     monkeypatch.setattr("luvli.training.sources.synthesize", note)
     with pytest.raises(InputError, match="nothing is drawn"):
         load_source("drawn", recipe.data.sources["drawn"], recipe.data)
-    listed = {file.name for file in photographs(used[0])}
+    listed = {face.image.name for face in photographed_faces(used[0])}
     assert listed == {r.image.name for r in mine.train if r.image is not None}
     assert not listed & {r.image.name for r in mine.held_out if r.image is not None}
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from luvli._lazy import lazy
 
 if TYPE_CHECKING:
-    from luvli.synthetic.faces import SyntheticFaces
-    from luvli.synthetic.render import Sample, label_face, load_head, render_face
+    from luvli.synthetic.render import Sample, SyntheticFaces, label_face, load_head, render_face
     from luvli.synthetic.turned.faces import TurnedFaces
     from luvli.synthetic.write import synthesize
 
@@ -29,7 +28,7 @@ __getattr__ = lazy(
     __name__,
     {
         "Sample": "render",
-        "SyntheticFaces": "faces",
+        "SyntheticFaces": "render",
         "TurnedFaces": "turned.faces",
         "label_face": "render",
         "load_head": "render",

@@ -1,9 +1,12 @@
-"""`render_face`: a seed becomes an image with 68 points and three classes of visibility."""
+"""A seed becomes an image with 68 points and three classes of visibility: `render_face`.
+
+`SyntheticFaces` is an endless-looking, indexable, reproducible set of such faces.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import get_args
@@ -11,24 +14,21 @@ from typing import get_args
 import numpy as np
 
 from luvli.data.record import FaceRecord
-from luvli.errors import unknown_choice
+from luvli.errors import InputError, check_range, unknown_choice
 from luvli.files import PathLike
 from luvli.synthetic.arrays import Bytes, Doubles
 from luvli.synthetic.heads.head import Head
-from luvli.synthetic.heads.skull import Skull
+from luvli.synthetic.heads.scalp import skull_around
 from luvli.synthetic.people.person import CLOSED_EYES, Person, random_person
 from luvli.synthetic.people.textures import random_texture
 from luvli.synthetic.raster.materials import PHOTO, TONE
-from luvli.synthetic.raster.zbuffer import SAMPLES
-from luvli.synthetic.scene import held_objects, worn_objects
-from luvli.synthetic.scene.backdrop import backdrop
+from luvli.synthetic.scene import objects
 from luvli.synthetic.scene.draw import draw_scene
 from luvli.synthetic.scene.labels import JawConvention, Labels, place_landmarks, visibility
-from luvli.synthetic.scene.lens import develop
-from luvli.synthetic.scene.light import random_lights
-from luvli.synthetic.scene.pose import Camera, Pose, PoseChoice, aim, check_pose, random_pose
+from luvli.synthetic.scene.picture import backdrop, develop
+from luvli.synthetic.scene.pose import Pose, PoseChoice, aim, check_pose, random_pose
 from luvli.synthetic.scene.shapes import Mesh
-from luvli.synthetic.scene.stage import Posed, Scene, Shot, Worn, pose_head
+from luvli.synthetic.scene.stage import Scene, Worn, pose_head, random_lights
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +44,51 @@ class Sample:
     points_3d: Doubles
     """(68, 3) camera coordinates in centimetres: x right, y up, z to the camera"""
     pose: Pose
+
+
+@dataclass(frozen=True)
+class SyntheticFaces:
+    """`count` faces; face i depends on the arguments and i alone, in whatever process or order.
+
+    Holds no arrays, so it travels to worker processes at no cost; each process reads the head
+    once.
+
+    >>> faces = SyntheticFaces(count=1000, size=64, seed=3)
+    >>> len(faces), faces[41].record.face_id
+    (1000, '3-41')
+    """
+
+    head: str = "procedural"
+    """"procedural", or the path of an ICT FaceKit model"""
+    count: int = 1000
+    size: int = 256
+    """pixels along each side"""
+    seed: int = 0
+    jaw: JawConvention = "outline"
+    pose: PoseChoice = "mixed"
+    textures: str | None = None
+    """folder of photographs with `.pts` files, whose skin the faces wear"""
+    backgrounds: str | None = None
+    """folder of photographs to stand behind the faces"""
+    occluders: bool = True
+    effects: bool = True
+    closed_eyes: float = CLOSED_EYES
+    """share of people who shut their eyes"""
+
+    def __post_init__(self) -> None:
+        if self.count < 0 or self.seed < 0:
+            raise InputError("count and seed of synthetic faces must not be negative.")
+        check_range("the size of an image in pixels", self.size, 32, 2048)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, index: int) -> Sample:
+        if not -self.count <= index < self.count:
+            raise IndexError(f"face {index} of a set of {self.count}")
+        settings = {field.name: getattr(self, field.name) for field in fields(self)}
+        del settings["count"], settings["seed"]
+        return render_face((self.seed, index % self.count), **settings)
 
 
 def render_face(
@@ -70,33 +115,30 @@ def render_face(
     >>> sample.image.shape, sample.record.points.shape
     ((64, 64, 3), (68, 2))
     """
-    key, stream = _streams(seed)
-    model = head if isinstance(head, Head) else load_head(str(head))
-    person, shot, posed, camera = _stand(model, size, pose, jaw, stream, closed_eyes)
+    stream = _streams(seed)
+    scene = _stand(head, size, pose, jaw, stream, closed_eyes)
     if textures is not None:
-        person = _textured(model, person, str(textures), stream["texture"])
-    worn = _dress(model, person, posed, occluders, stream["worn"])
+        person = _textured(scene.head, scene.person, str(textures), stream["texture"])
+        scene = replace(scene, person=person)
+    scene = replace(scene, worn=_dress(scene, occluders, stream["worn"]))
     behind = backdrop(size, None if backgrounds is None else str(backgrounds), stream["background"])
-    scene = Scene(model, person, posed, shot, worn, camera)
-    drawn = draw_scene(scene, behind, jaw, stream["hair"])
-    image = develop(drawn.light, drawn.face, effects, stream["lens"])
-    classes = visibility(drawn.labels, drawn.externally)
+    light, face, labels, externally = draw_scene(scene, behind, jaw, stream["hair"])
+    angles = {name: round(angle, 3) for name, angle in scene.pose._asdict().items()}
     record = FaceRecord(
-        points=drawn.labels.points,
-        visibility=classes,
+        points=labels.points,
+        visibility=visibility(labels, externally),
         dataset="synthetic",
-        face_id="-".join(str(number) for number in key),
+        face_id=str(seed) if isinstance(seed, int) else "-".join(map(str, seed)),
         attributes={
-            "pose": shot.pose.pose_class,
-            "yaw": round(shot.pose.yaw, 3),
-            "pitch": round(shot.pose.pitch, 3),
-            "roll": round(shot.pose.roll, 3),
-            "head": model.name,
+            "pose": scene.pose.pose_class,
+            **angles,
+            "head": scene.head.name,
             "jaw": jaw,
         },
     )
     record = replace(record, box=record.tight_box)
-    return Sample(image, record, drawn.labels.points, drawn.labels.points_3d, shot.pose)
+    image = develop(light, face, effects, stream["lens"])
+    return Sample(image, record, labels.points, labels.points_3d, scene.pose)
 
 
 def label_face(
@@ -111,41 +153,9 @@ def label_face(
     >>> label_face(7, pose=(80, 0, 0)).self_occluded[45]
     np.True_
     """
-    _, stream = _streams(seed)
-    model = head if isinstance(head, Head) else load_head(str(head))
-    _, _, posed, camera = _stand(model, size, pose, jaw, stream)
-    screen = camera.project(posed.camera, SAMPLES)
-    return place_landmarks(model, posed.camera, screen, posed.triangles, camera, jaw)
-
-
-def _streams(seed: int | Sequence[int]) -> tuple[tuple[int, ...], dict[str, np.random.Generator]]:
-    """A random stream for each aspect: a change in one leaves the others as they were."""
-    key = (seed,) if isinstance(seed, int) else tuple(seed)
-    names = ("person", "shot", "pose", "worn", "hair", "background", "lens", "texture")
-    return key, {name: np.random.default_rng([*key, k]) for k, name in enumerate(names)}
-
-
-def _stand(
-    head: Head,
-    size: int,
-    pose: PoseChoice | Sequence[float] | None,
-    jaw: str,
-    stream: dict[str, np.random.Generator],
-    closed_eyes: float = CLOSED_EYES,
-) -> tuple[Person, Shot, Posed, Camera]:
-    """A person before a camera."""
-    if jaw not in get_args(JawConvention):
-        raise unknown_choice("jaw convention", jaw, get_args(JawConvention))
-    person = random_person(head, stream["person"], closed_eyes)
-    turned = (
-        random_pose(pose or "mixed", stream["pose"])
-        if pose is None or isinstance(pose, str)
-        else check_pose(pose)
-    )
-    shot = _shot(turned, size, stream["shot"])
-    posed = pose_head(head, person, shot)
-    points = posed.camera[head.landmarks].astype(np.float64)
-    return person, shot, posed, aim(points, shot.distance, size, shot.fill, shot.shift)
+    scene = _stand(head, size, pose, jaw, _streams(seed), CLOSED_EYES)
+    posed = scene.posed
+    return place_landmarks(scene.head, posed.camera, posed.triangles, scene.camera, jaw)
 
 
 @lru_cache(maxsize=4)
@@ -160,33 +170,56 @@ def load_head(name: str) -> Head:
     return load_ict(Path(name))
 
 
-def _shot(pose: Pose, size: int, rng: np.random.Generator) -> Shot:
+def _streams(seed: int | Sequence[int]) -> dict[str, np.random.Generator]:
+    """A random stream for each aspect: a change in one leaves the others as they were."""
+    key = (seed,) if isinstance(seed, int) else tuple(seed)
+    names = ("person", "shot", "pose", "worn", "hair", "background", "lens", "texture")
+    return {name: np.random.default_rng([*key, k]) for k, name in enumerate(names)}
+
+
+def _stand(
+    head: Head | PathLike,
+    size: int,
+    pose: PoseChoice | Sequence[float] | None,
+    jaw: str,
+    stream: dict[str, np.random.Generator],
+    closed_eyes: float,
+) -> Scene:
+    """A person before a camera, not dressed yet."""
+    if jaw not in get_args(JawConvention):
+        raise unknown_choice("jaw convention", jaw, get_args(JawConvention))
+    head = head if isinstance(head, Head) else load_head(str(head))
+    person = random_person(head, stream["person"], closed_eyes)
+    if pose is None or isinstance(pose, str):
+        turned = random_pose(pose or "mixed", stream["pose"])
+    else:
+        turned = check_pose(pose)
+    rng = stream["shot"]
     follow = rng.uniform(0.35, 0.95)
-    yaw = np.clip(pose.yaw * follow + rng.normal(0, 8), pose.yaw - 55, pose.yaw + 55)
-    body = Pose(float(yaw), float(0.15 * pose.pitch), float(0.3 * pose.roll))
-    return Shot(
-        pose=pose,
-        body=body,
-        distance=float(np.exp(rng.uniform(np.log(45), np.log(400)))),
-        fill=float(rng.uniform(0.40, 0.64)),
-        shift=(float(rng.normal(0, 0.025) * size), float(rng.normal(0.03, 0.025) * size)),
-        lights=random_lights(rng),
-    )
+    yaw = np.clip(turned.yaw * follow + rng.normal(0, 8), turned.yaw - 55, turned.yaw + 55)
+    body = Pose(float(yaw), 0.15 * turned.pitch, 0.3 * turned.roll)
+    distance = float(np.exp(rng.uniform(np.log(45), np.log(400))))
+    fill = float(rng.uniform(0.40, 0.64))
+    shift = (float(rng.normal(0, 0.025) * size), float(rng.normal(0.03, 0.025) * size))
+    lights = random_lights(rng)
+    posed = pose_head(head, person, turned, body)
+    camera = aim(posed.camera[head.landmarks].astype(np.float64), distance, size, fill, shift)
+    return Scene(head, person, turned, body, posed, lights, camera, Worn([], []))
 
 
 _HELD = (
-    (0.025, held_objects.microphone),
-    (0.02, held_objects.telephone),
-    (0.015, held_objects.block),
+    (0.025, objects.microphone),
+    (0.02, objects.telephone),
+    (0.015, objects.block),
 )
 """how often a thing comes before the face, and what makes it"""
 
 
-def _dress(
-    head: Head, person: Person, posed: Posed, occluders: bool, rng: np.random.Generator
-) -> Worn:
+def _dress(scene: Scene, occluders: bool, rng: np.random.Generator) -> Worn:
+    """Clothes, and with `occluders` what hides parts of some faces."""
+    head, posed = scene.head, scene.posed
     points = posed.own[head.landmarks].astype(np.float64)
-    on_body = [worn_objects.garment(posed.neck, rng)]
+    on_body = [objects.garment(posed.neck, rng)]
     on_head: list[Mesh] = []
     if not occluders:
         return Worn(on_head, on_body)
@@ -194,18 +227,18 @@ def _dress(
     hat = rng.random() < 0.10
     if hat:
         brow = float(points[17:27, 1].mean())
-        on_head.append(worn_objects.hat(Skull.around(head, posed.own), brow, rng))
+        on_head.append(objects.hat(skull_around(head.skull_cells, posed.own), brow, rng))
     if rng.random() < 0.20:
         sun = rng.random() < 0.25
-        frame, lenses = worn_objects.glasses(points, rng)
+        frame, lenses = objects.glasses(points, rng)
         on_head.append(frame)
         opacity = float(rng.uniform(0.90, 0.995) if sun else rng.uniform(0.0, 0.10))
-        level = rng.uniform(0.0, 0.06) if sun else rng.uniform(0.3, 0.8)
-        tint = (float(level), float(level), float(level))
+        level = float(rng.uniform(0.0, 0.06) if sun else rng.uniform(0.3, 0.8))
+        tint = (level, level, level)
     if rng.random() < 0.02:
-        on_head.append(worn_objects.mask(posed.own, np.unique(head.skin), points, rng))
+        on_head.append(objects.mask(posed.own, np.unique(head.skin), points, rng))
     if rng.random() < 0.045:
-        on_head.append(held_objects.hand(points, person.skin.palette[TONE], rng))
+        on_head.append(objects.hand(points, scene.person.skin.palette[TONE], rng))
     for chance, make in _HELD:
         if rng.random() < chance:
             on_head.append(make(points, rng))
@@ -213,9 +246,8 @@ def _dress(
 
 
 def _textured(head: Head, person: Person, folder: str, rng: np.random.Generator) -> Person:
+    """The person with the skin of a photograph."""
     photo, tone = random_texture(head, folder, rng)
     numbers, palette = person.skin.numbers.copy(), person.skin.palette.copy()
-    numbers[PHOTO] = 1.0
-    palette[TONE] = tone
-    skin = replace(person.skin, numbers=numbers, palette=palette, photo=photo)
-    return replace(person, skin=skin)
+    numbers[PHOTO], palette[TONE] = 1.0, tone
+    return replace(person, skin=person.skin._replace(numbers=numbers, palette=palette, photo=photo))

@@ -6,12 +6,12 @@ import dataclasses
 import json
 import multiprocessing
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from itertools import islice
+from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import cv2
 
@@ -19,9 +19,8 @@ from luvli.data.formats import write_pts
 from luvli.errors import InputError
 from luvli.files import PathLike, read_text, whole_file, write_text
 from luvli.progress import Watch
-from luvli.synthetic.faces import SyntheticFaces
-from luvli.synthetic.photographs import photographs
-from luvli.synthetic.render import load_head
+from luvli.synthetic.photographs import photographed_faces
+from luvli.synthetic.render import SyntheticFaces, load_head
 from luvli.synthetic.turned.faces import TurnedFaces
 
 _SETTINGS = "synthetic.json"
@@ -48,62 +47,32 @@ def synthesize(
     """
     folder = Path(out_dir)
     load_head(faces.head)  # what cannot be read is refused before anything is written
-    for photos in ("textures", "backgrounds", "photographs"):
-        if getattr(faces, photos, None) is not None:
-            photographs(getattr(faces, photos))
+    for what in ("textures", "backgrounds", "photographs"):
+        if getattr(faces, what, None) is not None:
+            photographed_faces(getattr(faces, what))
     _settle(folder, faces, image_format)
+    write = partial(_write, folder, faces, image_format)
     missing = [i for i in range(len(faces)) if not _label(folder, i).exists()]
     workers = min(workers or os.cpu_count() or 1, max(len(missing), 1))
-    done: Iterable[int]
-    if workers == 1:
-        done = (_write(folder, faces, i, image_format) for i in missing)
-        return _count(done, len(missing), track)
-    done = _by_processes(_Job(folder, faces, image_format), missing, workers)
-    return _count(done, len(missing), track)
+    done = map(write, missing) if workers == 1 else _by_processes(write, missing, workers)
+    for _ in track(done, "faces", len(missing)) if track else done:
+        pass
+    return len(missing)
 
 
-def _by_processes(job: _Job, missing: Sequence[int], workers: int) -> Iterator[int]:
+def _by_processes(write: partial[int], missing: Iterable[int], workers: int) -> Iterator[int]:
     """Draw faces in other processes. When one of these is killed, as the kernel does where memory
-    runs out, the rest is drawn by half as many."""
-    todo = dict.fromkeys(missing)
-    while todo:
-        before = len(todo)
-        try:
-            for index in _by_pool(job, list(todo), workers):
-                del todo[index]
-                yield index
-        except BrokenProcessPool as error:
-            # those that were written and not yet reported are there
-            for index in [i for i in todo if _label(job.folder, i).exists()]:
-                del todo[index]
-                yield index
-            if workers == 1 and len(todo) == before:
-                raise InputError(
-                    f"{job.folder}: the process that draws the faces was killed, perhaps because "
-                    "memory ran out: free some, choose a smaller size, and run it again; it goes "
-                    "on from here."
-                ) from error
-            workers = max(1, workers // 2)
-
-
-def _by_pool(job: _Job, missing: Iterable[int], workers: int) -> Iterator[int]:
+    runs out, this process draws the rest."""
     context = multiprocessing.get_context("spawn")
-    numbers = iter(missing)
-    with ProcessPoolExecutor(workers, context, _begin, (job,)) as pool:
-        try:
-            waiting = {pool.submit(_work, i) for i in islice(numbers, 4 * workers)}
-            while waiting:
-                ready, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                for future in ready:
-                    yield future.result()
-                    waiting |= {pool.submit(_work, i) for i in islice(numbers, 1)}
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _count(done: Iterable[int], total: int, track: Watch | None) -> int:
-    shown = track(done, "faces", total) if track else done
-    return sum(1 for _ in shown)
+    left = dict.fromkeys(missing)
+    try:
+        # one OpenCV thread each: the processes already use every core
+        with ProcessPoolExecutor(workers, context, cv2.setNumThreads, (1,)) as pool:
+            for index in pool.map(write, list(left), chunksize=4):
+                del left[index]
+                yield index
+    except BrokenProcessPool:
+        yield from map(write, left)
 
 
 def _label(folder: Path, index: int) -> Path:
@@ -115,24 +84,24 @@ def _settle(folder: Path, faces: SyntheticFaces | TurnedFaces, image_format: str
     settings: dict[str, object] = dataclasses.asdict(faces) | {"image_format": image_format}
     del settings["count"]  # a set may grow
     file = folder / _SETTINGS
-    if file.exists():
-        try:
-            before = json.loads(read_text(file))
-        except json.JSONDecodeError as error:
-            raise InputError(
-                f"{file} is not readable: remove it and the faces beside it."
-            ) from error
-        changed = sorted(name for name in settings if before.get(name) != settings[name])
-        if changed:
-            raise InputError(
-                f"{folder} holds faces made with another {changed[0]} "
-                f"({before.get(changed[0])!r}): choose another folder or the same settings."
-            )
+    if not file.exists():
+        write_text(file, json.dumps(settings, indent=2) + "\n")
         return
-    write_text(file, json.dumps(settings, indent=2) + "\n")
+    try:
+        before = json.loads(read_text(file))
+    except json.JSONDecodeError as error:
+        raise InputError(f"{file} is not readable: remove it and the faces beside it.") from error
+    changed = sorted(name for name in settings if before.get(name) != settings[name])
+    if changed:
+        raise InputError(
+            f"{folder} holds faces made with another {changed[0]} "
+            f"({before.get(changed[0])!r}): choose another folder or the same settings."
+        )
 
 
-def _write(folder: Path, faces: SyntheticFaces | TurnedFaces, index: int, image_format: str) -> int:
+def _write(folder: Path, faces: SyntheticFaces | TurnedFaces, image_format: str, index: int) -> int:
+    if _label(folder, index).exists():  # drawn by a process that was killed before it could say so
+        return index
     sample = faces[index]
     quality = [cv2.IMWRITE_JPEG_QUALITY, 95] if image_format == "jpg" else []
     with whole_file(folder / f"{index:06d}.{image_format}") as temporary:
@@ -140,23 +109,3 @@ def _write(folder: Path, faces: SyntheticFaces | TurnedFaces, index: int, image_
             raise OSError("the image could not be encoded")
     write_pts(_label(folder, index), sample.record.points, sample.record.visibility)
     return index
-
-
-class _Job(NamedTuple):
-    folder: Path
-    faces: SyntheticFaces | TurnedFaces
-    image_format: str
-
-
-_jobs: list[_Job] = []
-"""what this process was started for"""
-
-
-def _begin(job: _Job) -> None:
-    cv2.setNumThreads(1)  # the processes already use every core
-    _jobs[:] = [job]
-
-
-def _work(index: int) -> int:
-    (job,) = _jobs
-    return _write(job.folder, job.faces, index, job.image_format)

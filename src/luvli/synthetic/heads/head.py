@@ -14,22 +14,22 @@ from functools import cached_property
 
 import numpy as np
 
+from luvli.measures.rotation import rotation_matrix
 from luvli.synthetic.arrays import Bytes, Ints, Singles
-from luvli.synthetic.heads.hair_roots import HairRoots, scatter_roots
 from luvli.synthetic.heads.jaw import JawPaths, find_jaw_paths
-from luvli.synthetic.heads.regions import Regions, find_regions, smoothstep
-from luvli.synthetic.heads.skull import SkullCells, sort_by_direction
-from luvli.synthetic.heads.unrolled import UnrolledSkin, unroll_surface
+from luvli.synthetic.heads.regions import (
+    Regions,
+    UnrolledSkin,
+    find_regions,
+    smoothstep,
+    unroll_surface,
+)
+from luvli.synthetic.heads.scalp import HairRoots, SkullCells, scatter_roots, skull_cells
 from luvli.synthetic.raster.materials import Material
-from luvli.synthetic.raster.shadow import ambient_openness
+from luvli.synthetic.raster.triangles import ambient_openness
 
-
-@dataclass(frozen=True, eq=False)
-class Eyeball:
-    """One eye: which vertices turn with the gaze, and the two landmarks of its corners."""
-
-    vertices: slice
-    corners: tuple[int, int]
+LIPS_APART = 0.15
+"""centimetres between the lips from which the inside of the mouth is drawn"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,14 @@ class Head:
     """names of Apple's ARKit convention with _L and _R, as in ICT FaceKit"""
     landmarks: Ints
     """(68,) vertex of each ibug68 landmark"""
-    eyeballs: tuple[Eyeball, ...]
+    eyeballs: tuple[slice, ...]
+    """the vertices of each eye, which turn with the gaze"""
+
+    @cached_property
+    def pivot(self) -> Singles:
+        """(3,) the point about which a head turns: where the skull sits on the spine."""
+        chin = self.neutral[self.landmarks[8]]
+        return np.array([0.0, chin[1] - 1.0, chin[2] - 10.0], np.float32)
 
     @cached_property
     def closed(self) -> tuple[Ints, Bytes]:
@@ -71,14 +78,12 @@ class Head:
 
     @cached_property
     def openness(self) -> Singles:
-        """(n,) how much of the sky each vertex sees, 0 to 1 (ambient occlusion)."""
+        """(n,) how much of the sky each vertex sees, 0 to 1; inside the mouth with the jaw open."""
         closed = ambient_openness(self.neutral, self.triangles)
-        inside = np.unique(self.triangles[np.isin(self.part, _INSIDE)])
-        if len(inside) and "jawOpen" in self.expression_names:
-            weights = np.zeros(len(self.expression_names), np.float32)
-            weights[self.expression_names.index("jawOpen")] = 0.5
-            opened = ambient_openness(self.deform(expression=weights), self.triangles)
-            closed[inside] = opened[inside]
+        mouth = np.isin(self.part, (Material.TEETH, Material.GUMS, Material.MOUTH))
+        inside = np.unique(self.triangles[mouth])
+        opened = self.deform(expression=self.weights(jawOpen=0.5))
+        closed[inside] = ambient_openness(opened, self.triangles)[inside]
         return closed
 
     @cached_property
@@ -94,7 +99,7 @@ class Head:
     @cached_property
     def skull_cells(self) -> SkullCells:
         """Skin vertices sorted by their direction from the middle of the skull."""
-        return sort_by_direction(self.neutral, self.skin, self.landmarks)
+        return skull_cells(self.neutral, self.skin, self.landmarks)
 
     @cached_property
     def stiffness(self) -> Singles:
@@ -118,12 +123,17 @@ class Head:
         """(n, 3) the head with identity coefficients (i,) and expression weights (e,)."""
         flat = self.neutral.reshape(-1).copy()
         if identity is not None:
-            used = min(len(identity), len(self.identity))
-            flat += identity[:used].astype(np.float32) @ self.identity[:used]
+            flat += identity.astype(np.float32) @ self.identity
         if expression is not None:
             active = np.flatnonzero(expression)  # a face wears a few of the 53 at a time
             flat += expression[active].astype(np.float32) @ self.expression[active]
         return flat.reshape(-1, 3)
+
+    def shown(self, vertices: Singles) -> tuple[Ints, Bytes]:
+        """Triangles and parts to draw of a deformed head (n, 3): teeth only between open lips."""
+        upper, lower = vertices[self.landmarks[61:64]], vertices[self.landmarks[[67, 66, 65]]]
+        gap = np.linalg.norm(upper - lower, axis=1).max()
+        return (self.triangles, self.part) if gap > LIPS_APART else self.closed
 
     def weights(self, **strength: float) -> Singles:
         """Expression weights by name; a name without _L or _R sets both sides.
@@ -138,26 +148,19 @@ class Head:
         return values
 
     def turn_eyes(self, vertices: Singles, right_left: float, up: float) -> tuple[Singles, Singles]:
-        """Turn the eyeballs of `vertices` (n, 3) by two angles in degrees (both eyes alike).
+        """Turn the eyeballs of `vertices` (n, 3) in place by two angles in degrees (both alike).
 
         Returns the vertices and, for each vertex, its place on the ball (n, 2) seen from the
         front of the ball: |place| is 0 at the pupil, 1 at the equator, beyond 1 behind.
         """
+        turn = rotation_matrix(right_left, up, 0.0).T.astype(np.float32)
         place = np.full((len(vertices), 2), 9.0, np.float32)
         for ball in self.eyeballs:
-            points = vertices[ball.vertices]
+            points = vertices[ball]
             centre = (points.min(axis=0) + points.max(axis=0)) / 2
             offset = points - centre
-            radius = np.median(np.linalg.norm(offset, axis=1))
-            a, b = np.radians(right_left), np.radians(up)
-            yaw = np.array([[np.cos(a), 0, np.sin(a)], [0, 1, 0], [-np.sin(a), 0, np.cos(a)]])
-            nod = np.array([[1, 0, 0], [0, np.cos(b), np.sin(b)], [0, -np.sin(b), np.cos(b)]])
-            front = offset[:, :2] / radius
-            behind = offset[:, 2] < 0
-            front[behind] *= 9.0
-            place[ball.vertices] = front
-            vertices[ball.vertices] = centre + offset @ (yaw @ nod).T.astype(np.float32)
+            front = offset[:, :2] / np.median(np.linalg.norm(offset, axis=1))
+            front[offset[:, 2] < 0] *= 9.0
+            place[ball] = front
+            vertices[ball] = centre + offset @ turn
         return vertices, place
-
-
-_INSIDE = (Material.TEETH, Material.GUMS, Material.MOUTH)

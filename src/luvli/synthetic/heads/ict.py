@@ -12,8 +12,8 @@ from luvli.data.formats.common import load_arrays
 from luvli.errors import InputError, brief
 from luvli.files import PathLike, read_text
 from luvli.synthetic.arrays import Bytes, Doubles, Ints, Singles
-from luvli.synthetic.heads.head import Eyeball, Head
-from luvli.synthetic.heads.own_modes import USUAL_FULLNESS, own_modes
+from luvli.synthetic.heads.head import Head
+from luvli.synthetic.heads.regions import smoothstep
 from luvli.synthetic.raster.materials import Material
 
 # The 68 Multi-PIE landmarks as vertices of the ICT topology. Some are not the model's own, which
@@ -22,15 +22,15 @@ from luvli.synthetic.raster.materials import Material
 # the floor of the nose (31 to 35) is in the crease between nose and lip, 2 mm higher than on the
 # lip; the lids (37, 38, 41, 43, 44, 46) stand at thirds of their length; the lips (56, 58, 61, 63,
 # 65, 67) in the columns of the upper one's peaks (50, 52).
-_LANDMARKS = [
-    *(1884, 1888, 1052, 367, 1719, 1722, 2199, 1447, 966),
-    *(3661, 4390, 3927, 3924, 2608, 3272, 4088, 4084),
-    *(270, 1009, 1031, 2040, 2002, 4202, 4236, 3251, 3229, 2511),
-    *(978, 4527, 4942, 4857, 68, 2076, 4558, 4270, 2309),
-    *(1507, 1540, 1536, 1528, 1518, 1513, 3742, 3750, 3754, 3721, 3727, 3732),
-    *(5708, 5695, 2081, 0, 4275, 6200, 6213, 6346, 6508, 5518, 6004, 5841),
-    *(5702, 5736, 5533, 6241, 6207, 6485, 5517, 5981),
-]
+_LANDMARKS = np.array([
+    1884, 1888, 1052, 367, 1719, 1722, 2199, 1447, 966,
+    3661, 4390, 3927, 3924, 2608, 3272, 4088, 4084,
+    270, 1009, 1031, 2040, 2002, 4202, 4236, 3251, 3229, 2511,
+    978, 4527, 4942, 4857, 68, 2076, 4558, 4270, 2309,
+    1507, 1540, 1536, 1528, 1518, 1513, 3742, 3750, 3754, 3721, 3727, 3732,
+    5708, 5695, 2081, 0, 4275, 6200, 6213, 6346, 6508, 5518, 6004, 5841,
+    5702, 5736, 5533, 6241, 6207, 6485, 5517, 5981,
+])  # fmt: skip
 
 # Ranges of vertices in the fixed topology (first, one past the last).
 _SKIN = (0, 11248)
@@ -45,12 +45,23 @@ _IDENTITIES = 32
 _BEHIND = 7.0
 """teeth and gums with smaller z (cm) are out of sight in any open mouth"""
 
+# Scans of young people in a studio vary too little. Beside the labels of the London portraits,
+# rendered jaws were 2 mm slimmer on average, and both their breadth and the height of the brows
+# varied by half as much again among people. Centimetres of one standard deviation:
+_FULLNESS, _CHIN, _BROWS = 0.35, 0.30, 0.25
+_USUAL_FULLNESS = 0.6
+"""standard deviations by which people are fuller than the model's mean"""
+
 
 class _Raw(NamedTuple):
     neutral: Singles
+    """(n, 3)"""
     faces: Ints
+    """(f, 4), -1 in a triangle's last place"""
     identity: Singles
+    """(i, n, 3)"""
     expression: Singles
+    """(e, n, 3)"""
     names: tuple[str, ...]
 
 
@@ -67,24 +78,67 @@ def load_ict(path: PathLike) -> Head:
             f"{source} has {len(raw.neutral)} vertices where ICT FaceKit has {_VERTICES}: "
             "use the full (not the light) model."
         )
-    moves = raw.identity.shape[1:], raw.expression.shape[1:]
     if (
-        moves != (raw.neutral.shape,) * 2
+        raw.identity.shape[1:] != raw.neutral.shape
+        or raw.expression.shape != (len(raw.names), *raw.neutral.shape)
         or raw.faces.shape[1:] != (4,)
         or not ((raw.faces >= -1) & (raw.faces < _VERTICES)).all()
-        or len(raw.names) != len(raw.expression)
     ):
         raise InputError(f"{source} has arrays that do not fit each other: download it again.")
     return _assemble(raw)
 
 
 def _assemble(raw: _Raw) -> Head:
-    raw = _with_own_modes(raw)
-    quads = raw.faces
-    four = quads[:, 3] >= 0
-    triangles = np.concatenate([quads[:, :3], quads[four][:, [0, 2, 3]]])
-    part = np.full(len(triangles), 255, np.uint8)
-    first = triangles.max(axis=1)
+    modes = _own_modes(raw.neutral)
+    raw = raw._replace(
+        neutral=raw.neutral + np.float32(_USUAL_FULLNESS) * modes[0],
+        identity=np.concatenate([raw.identity, modes]),
+    )
+    four = raw.faces[raw.faces[:, 3] >= 0]
+    triangles = np.concatenate([raw.faces[:, :3], four[:, [0, 2, 3]]])
+    triangles, part = _coarsen(raw, *_visible(raw, triangles))
+    kept, renumbered = np.unique(triangles, return_inverse=True)
+
+    def flat(offsets: Singles) -> Singles:
+        return np.ascontiguousarray(offsets[:, kept].reshape(len(offsets), -1), np.float32)
+
+    return Head(
+        name="ict",
+        neutral=np.ascontiguousarray(raw.neutral[kept], np.float32),
+        triangles=renumbered.reshape(-1, 3).astype(np.int32),
+        part=part,
+        identity=flat(raw.identity),
+        expression=flat(raw.expression),
+        expression_names=raw.names,
+        landmarks=np.searchsorted(kept, _LANDMARKS).astype(np.int32),
+        eyeballs=tuple(slice(*np.searchsorted(kept, span)) for span in (_RIGHT_EYE, _LEFT_EYE)),
+    )
+
+
+def _own_modes(neutral: Singles) -> Singles:
+    """(3, n, 3) offsets of the vertices (n, 3): fuller jaw, longer chin, higher brows."""
+    place, points = neutral[: _SKIN[1]].astype(np.float64), neutral[_LANDMARKS].astype(np.float64)
+
+    def around(some: Doubles, width: float) -> Doubles:
+        square = ((place[:, None] - some[None]) ** 2).sum(axis=2).min(axis=1)
+        return np.asarray(np.exp(-0.5 * square / width**2))
+
+    modes: Singles = np.zeros((3, *neutral.shape), np.float32)
+    skin = modes[:, : _SKIN[1]]
+    outward = place[:, :2] - (0.0, points[48:68, 1].mean())
+    outward /= np.linalg.norm(outward, axis=1, keepdims=True) + 1.0
+    skin[0, :, :2] = _FULLNESS * around(points[2:15], 2.2)[:, None] * outward
+    lip, chin = points[57, 1], points[8, 1]
+    skin[1, :, 1] = -_CHIN * smoothstep(0.0, 1.0, (lip - place[:, 1]) / (lip - chin))
+    skin[2, :, 1] = _BROWS * around(points[17:27], 0.9)
+    return modes
+
+
+def _visible(raw: _Raw, triangles: Ints) -> tuple[Ints, Bytes]:
+    """The triangles that a camera can see, and the `Material` of each."""
+    nothing = 255
+    part = np.full(len(triangles), nothing, np.uint8)
+    last, front = triangles.max(axis=1), raw.neutral[triangles, 2].max(axis=1)
     for kind, (low, high) in (
         (Material.SKIN, _SKIN),
         (Material.MOUTH, _MOUTH),
@@ -93,47 +147,12 @@ def _assemble(raw: _Raw) -> Head:
         (Material.EYE, _LEFT_EYE),
         (Material.EYE, _RIGHT_EYE),
     ):
-        part[(first >= low) & (first < high)] = kind
-    inside = np.isin(part, (Material.TEETH, Material.GUMS))
-    part[inside & (raw.neutral[triangles, 2].max(axis=1) < _BEHIND)] = 255
-    for low, high in (_LEFT_EYE, _RIGHT_EYE):  # the back of the balls turns never to the front
-        middle = raw.neutral[low:high, 2].mean() - 0.4
-        behind = (first >= low) & (first < high)
-        part[behind & (raw.neutral[triangles, 2].max(axis=1) < middle)] = 255
-    triangles, part = triangles[part < 255], part[part < 255]
-    triangles, part = _coarsen(raw, triangles, part)
-    kept, renumbered = np.unique(triangles, return_inverse=True)
-    triangles = renumbered.reshape(-1, 3).astype(np.int32)
-    position = np.full(_VERTICES, -1, np.int64)
-    position[kept] = np.arange(len(kept))
-
-    def flat(offsets: Singles) -> Singles:
-        return np.ascontiguousarray(offsets[:, kept].reshape(len(offsets), -1), np.float32)
-
-    def ball(span: tuple[int, int], corners: tuple[int, int]) -> Eyeball:
-        inside = position[span[0] : span[1]]
-        inside = inside[inside >= 0]
-        return Eyeball(slice(int(inside.min()), int(inside.max()) + 1), corners)
-
-    return Head(
-        name="ict",
-        neutral=np.ascontiguousarray(raw.neutral[kept], np.float32),
-        triangles=triangles,
-        part=part,
-        identity=flat(raw.identity),
-        expression=flat(raw.expression),
-        expression_names=raw.names,
-        landmarks=position[_LANDMARKS].astype(np.int32),
-        eyeballs=(ball(_RIGHT_EYE, (36, 39)), ball(_LEFT_EYE, (45, 42))),
-    )
-
-
-def _with_own_modes(raw: _Raw) -> _Raw:
-    """The head with the shapes of `own_modes` among its identities, and of the usual fullness."""
-    modes = np.zeros((3, *raw.neutral.shape), np.float32)
-    modes[:, : _SKIN[1]] = own_modes(raw.neutral[: _SKIN[1]], np.array(_LANDMARKS, np.int32))
-    neutral = raw.neutral + np.float32(USUAL_FULLNESS) * modes[0]
-    return raw._replace(neutral=neutral, identity=np.concatenate([raw.identity, modes]))
+        part[(last >= low) & (last < high)] = kind
+        if kind == Material.EYE:  # the back of the balls turns never to the front
+            middle = raw.neutral[low:high, 2].mean() - 0.4
+            part[(last >= low) & (last < high) & (front < middle)] = nothing
+    part[np.isin(part, (Material.TEETH, Material.GUMS)) & (front < _BEHIND)] = nothing
+    return triangles[part < nothing], part[part < nothing]
 
 
 def _coarsen(raw: _Raw, triangles: Ints, part: Bytes) -> tuple[Ints, Bytes]:
@@ -146,11 +165,10 @@ def _coarsen(raw: _Raw, triangles: Ints, part: Bytes) -> tuple[Ints, Bytes]:
     place = raw.neutral
     index = np.arange(len(place))
     x, y, z = np.abs(place[:, 0]), place[:, 1], place[:, 2]
-    features = place[_LANDMARKS[27:]]
     skin = index < _SKIN[1]
+    features = place[_LANDMARKS[27:]]
     near = np.zeros(len(place), bool)
-    distance = np.linalg.norm(place[skin, None] - features[None], axis=2).min(axis=1)
-    near[skin] = distance < 1.2
+    near[skin] = np.linalg.norm(place[skin, None] - features, axis=2).min(axis=1) < 1.2
     cell = np.zeros(len(place))
     cell[skin & ~near] = 0.45
     cell[skin & ((z < 1.5) | (y < -9.5))] = 0.9
@@ -159,17 +177,15 @@ def _coarsen(raw: _Raw, triangles: Ints, part: Bytes) -> tuple[Ints, Bytes]:
         cell[low:high] = width
     cell[x < 1e-3] = 0  # the seam between the halves stays as it is
     cell[_LANDMARKS] = 0
-    jaw: Doubles = np.zeros(len(place))
+    jaw = np.zeros(len(place))
     if "jawOpen" in raw.names:
-        jaw = (raw.expression[raw.names.index("jawOpen"), :, 1] < -1.0).astype(np.float64)
-    merged = index.copy()
+        jaw = np.asarray(raw.expression[raw.names.index("jawOpen"), :, 1] < -1.0, np.float64)
     grid = np.flatnonzero(cell)
-    size = cell[grid]
-    row = np.floor(np.stack([x[grid], y[grid], z[grid]]) / size)
-    key = np.stack([np.sign(place[grid, 0]), *row, size, jaw[grid]], axis=1)
+    row = np.floor(np.stack([x, y, z])[:, grid] / cell[grid])
+    key = np.stack([np.sign(place[grid, 0]), *row, cell[grid], jaw[grid]], axis=1)
     _, first, inverse = np.unique(key, axis=0, return_index=True, return_inverse=True)
-    merged[grid] = grid[first[inverse.ravel()]]
-    corners = merged[triangles].astype(np.int32)
+    index[grid] = grid[first[inverse.ravel()]]
+    corners = index[triangles].astype(np.int32)
     a, b, c = corners.T
     whole = (a != b) & (b != c) & (c != a)
     return corners[whole], part[whole]
@@ -198,49 +214,41 @@ def _read_folder(folder: Path) -> _Raw:
         raise InputError(
             f"{folder} has no generic_neutral_mesh.obj: give the FaceXModel folder of ICT FaceKit."
         )
-    neutral, faces = _read_obj(base, with_faces=True)
-    identity_files = [folder / f"identity{i:03d}.obj" for i in range(_IDENTITIES)]
-    identity_files = [file for file in identity_files if file.exists()]
-    expression_files = sorted(
-        file
-        for file in folder.glob("*.obj")
-        if file != base and not re.fullmatch(r"identity\d+", file.stem)
-    )
+    neutral = _read_vertices(base)
+    files = sorted(file for file in folder.glob("*.obj") if file != base)
+    people = [file for file in files if re.fullmatch(r"identity\d+", file.stem)][:_IDENTITIES]
+    moods = [file for file in files if not re.fullmatch(r"identity\d+", file.stem)]
 
-    def offsets(files: list[Path]) -> Singles:
-        shapes = []
-        for file in files:
-            shape, _ = _read_obj(file, with_faces=False)
+    def offsets(shapes: list[Path]) -> Singles:
+        modes = np.zeros((len(shapes), *neutral.shape), np.float32)
+        for mode, file in zip(modes, shapes, strict=True):
+            shape = _read_vertices(file)
             if shape.shape != neutral.shape:
                 raise InputError(
                     f"{file} has {len(shape)} vertices, its neutral head {len(neutral)}: "
                     "download the model again."
                 )
-            shapes.append(shape - neutral)
-        return np.array(shapes, np.float32).reshape(len(files), len(neutral), 3)
+            mode[:] = shape - neutral
+        return modes
 
-    return _Raw(
-        neutral,
-        faces,
-        offsets(identity_files),
-        offsets(expression_files),
-        tuple(file.stem for file in expression_files),
-    )
+    names = tuple(file.stem for file in moods)
+    return _Raw(neutral, _read_faces(base), offsets(people), offsets(moods), names)
 
 
-def _read_obj(path: Path, with_faces: bool) -> tuple[Singles, Ints]:
-    """Vertices (n, 3) and, if asked for, faces (f, 4) with -1 in a triangle's last place."""
-    vertices: list[list[str]] = []
-    faces: list[list[int]] = []
-    for line in read_text(path).splitlines():
-        if line.startswith("v "):
-            vertices.append(line.split()[1:4])
-        elif with_faces and line.startswith("f "):
-            corner = [int(word.split("/")[0]) - 1 for word in line.split()[1:5]]
-            faces.append([*corner, -1][:4])
+def _read_vertices(path: Path) -> Singles:
+    """(n, 3) vertices of an OBJ file."""
+    rows = [line.split()[1:4] for line in read_text(path).splitlines() if line.startswith("v ")]
     try:
-        return np.array(vertices, np.float32).reshape(-1, 3), np.array(faces, np.int32).reshape(
-            -1, 4
-        )
+        return np.array(rows, np.float32).reshape(-1, 3)
+    except ValueError as error:
+        raise InputError(f"{path} is not a readable OBJ file ({error}).") from error
+
+
+def _read_faces(path: Path) -> Ints:
+    """(f, 4) faces of an OBJ file, with -1 in a triangle's last place."""
+    rows = [line.split()[1:5] for line in read_text(path).splitlines() if line.startswith("f ")]
+    try:
+        faces = [[*(int(word.split("/")[0]) - 1 for word in row), -1][:4] for row in rows]
+        return np.array(faces, np.int32).reshape(-1, 4)
     except ValueError as error:
         raise InputError(f"{path} is not a readable OBJ file ({error}).") from error

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
 
 from luvli.errors import require
 from luvli.markup import get_markup
-from luvli.synthetic.arrays import Bools, Doubles, Index
+from luvli.synthetic.arrays import Doubles, Index
 
 PLAIN, LID_EDGE, _LID, LIP_EDGE, MOUTH_RING, _MOUTH_DEEP = range(6)
 """what a point of the flat layout belongs to"""
@@ -14,6 +15,8 @@ _GIRTH = 7.5
 """radius with which the head is unrolled"""
 EYE = np.array([3.15, 3.4])
 EYE_RADIUS = 1.3
+EYE_DEPTH = 9.1 - 0.75 - EYE_RADIUS + 0.45
+"""z of the eyeballs' centres: the lids lie a little behind the bone around them"""
 MOUTH_LEVEL = -4.1
 PARTING = 0.4
 """half of the opening that the lips have in the flat layout; the neutral head closes it"""
@@ -89,87 +92,67 @@ def _loop(places: Doubles, between: int) -> Doubles:
     return np.concatenate(points)
 
 
+def _grown(line: Doubles, middle: Doubles, across: float, up: float) -> Doubles:
+    """A line (m, 2) stretched about its middle."""
+    return np.asarray(middle + (line - middle) * (across, up))
+
+
 def flat_points(layout: Doubles) -> tuple[Doubles, Index]:
-    groups: list[Doubles] = [layout]
-    kinds: list[Index] = [np.zeros(68, np.int64)]
-    kinds[0][36:48], kinds[0][60:68] = LID_EDGE, LIP_EDGE
-
-    def add(places: Doubles, kind: int) -> None:
-        groups.append(places)
-        kinds.append(np.full(len(places), kind))
-
+    """(n, 2) places of all points of the skin, the landmarks first, and what each belongs to."""
+    groups = [(layout[:36], PLAIN), (layout[36:48], LID_EDGE), (layout[48:60], PLAIN)]
+    groups.append((layout[60:68], LIP_EDGE))
     for eye in (layout[36:42], layout[42:48]):
         edge = _loop(eye, 3)
-        add(edge, LID_EDGE)
-        contour, middle = np.concatenate([eye, edge]), eye.mean(axis=0)
+        groups.append((edge, LID_EDGE))
         for scale in (1.14, 1.34, 1.62):
-            add(middle + (contour - middle) * (scale, scale * 1.12), _LID)
-    outer, inner = layout[48:60], layout[60:68]
-    middle = np.array([0, MOUTH_LEVEL])
-    outer_line = np.concatenate([outer, _loop(outer, 1)])
-    inner_line = np.concatenate([inner, _loop(inner, 2)])
-    add(outer_line[12:], PLAIN)
-    add(middle + (outer_line - middle) * (1.12, 1.25), PLAIN)
-    add(inner_line[8:], LIP_EDGE)
-    halfway = _loop(outer, 1)
-    add(middle + (halfway - middle) * (0.93, 0.72), PLAIN)
-    add(middle + (inner_line - middle) * (0.88, 0.5), MOUTH_RING)
-    add(middle + (inner - middle) * (0.6, 0.2), _MOUTH_DEEP)
+            contour = np.concatenate([eye, edge])
+            groups.append((_grown(contour, eye.mean(axis=0), scale, scale * 1.12), _LID))
+    outer, inner, middle = layout[48:60], layout[60:68], np.array([0, MOUTH_LEVEL])
+    halfway, between = _loop(outer, 1), _loop(inner, 2)
+    inner_line = np.concatenate([inner, between])
+    groups += [
+        (halfway, PLAIN),
+        (_grown(np.concatenate([outer, halfway]), middle, 1.12, 1.25), PLAIN),
+        (between, LIP_EDGE),
+        (_grown(halfway, middle, 0.93, 0.72), PLAIN),
+        (_grown(inner_line, middle, 0.88, 0.5), MOUTH_RING),
+        (_grown(inner, middle, 0.6, 0.2), _MOUTH_DEEP),
+    ]
     for brow in (layout[17:22], layout[22:27]):
-        add(
-            np.concatenate(
-                [
-                    brow[1:] * 0.5 + brow[:-1] * 0.5,
-                    brow - np.array([0, 0.45]),
-                    brow + np.array([0, 0.35]),
-                ]
-            ),
-            PLAIN,
-        )
-    fixed = np.concatenate(groups)
-    fixed_kind = np.concatenate(kinds)
-    flat = _unroll(fixed)
-    x, y = np.meshgrid(np.arange(-2.2, 2.21, 0.28), np.arange(-2.6, 4.6, 0.28))
-    filling = [_unroll(np.stack([x.ravel(), y.ravel()], axis=1))]
-    x, y = np.meshgrid(np.arange(-9.5, 9.51, 0.55), np.arange(-9.6, 8.6, 0.55))
-    filling.append(
-        np.stack([x.ravel() + 0.27 * (np.arange(x.size) // x.shape[1] % 2), y.ravel()], 1)
-    )
+        groups += [((brow[1:] + brow[:-1]) / 2, PLAIN)]
+        groups += [(brow - (0, 0.45), PLAIN), (brow - (0, -0.35), PLAIN)]
+    places = _unroll(np.concatenate([line for line, _ in groups]))
+    kinds = np.concatenate([np.full(len(line), kind) for line, kind in groups])
+    filled = _filled(places, layout)
+    return filled, np.concatenate([kinds, np.full(len(filled) - len(places), PLAIN)])
+
+
+def _filled(taken: Doubles, layout: Doubles) -> Doubles:
+    """The flat places and, where there is room between them, three ever wider grids."""
     seam = np.pi * _GIRTH
-    x, y = np.meshgrid(
-        np.linspace(-seam, seam, 49), np.r_[np.linspace(-19, 11, 27), 12, 12.7, 13.2, 13.45]
-    )
-    filling.append(np.stack([x.ravel(), y.ravel()], axis=1))
+
+    def grid(x: Doubles, y: Doubles) -> Doubles:
+        return np.stack([values.ravel() for values in np.meshgrid(x, y)], axis=1)
+
+    fine = _unroll(grid(np.arange(-2.2, 2.21, 0.28), np.arange(-2.6, 4.6, 0.28)))
+    x, y = np.arange(-9.5, 9.51, 0.55), np.arange(-9.6, 8.6, 0.55)
+    middling = grid(x, y)
+    middling[:, 0] += 0.27 * (np.arange(len(middling)) // len(x) % 2)  # every second row aside
+    heights = np.r_[np.linspace(-19, 11, 27), 12, 12.7, 13.2, 13.45]
+    coarse = grid(np.linspace(-seam, seam, 49), heights)
+    openings = [
+        _unroll(_grown(loop, loop.mean(axis=0), grow, grow)).astype(np.float32)
+        for loop, grow in ((layout[36:42], 1.5), (layout[42:48], 1.5), (layout[48:60], 1.1))
+    ]
     cKDTree = require("scipy.spatial", "train").cKDTree
-    taken = flat
-    for places, gap in zip(filling, (0.24, 0.42, 0.85), strict=True):
+    for places, gap in ((fine, 0.24), (middling, 0.42), (coarse, 0.85)):
         near, _ = cKDTree(taken).query(places)
-        on_seam = np.abs(np.abs(places[:, 0]) - seam) < 1e-6
-        good = (near > gap) | on_seam
-        good &= ~_inside_openings(places, layout)
+        good = (near > gap) | (np.abs(np.abs(places[:, 0]) - seam) < 1e-6)
+        # within an eye or the mouth only set points belong
+        for polygon in openings:
+            good &= [cv2.pointPolygonTest(polygon, (x, y), False) < 0 for x, y in places.tolist()]
         taken = np.concatenate([taken, places[good]])
-    kind = np.concatenate([fixed_kind, np.full(len(taken) - len(flat), PLAIN)])
-    return taken, kind
-
-
-def _inside_openings(places: Doubles, layout: Doubles) -> Bools:
-    """Whether flat places lie within an eye or the mouth, where only set points belong."""
-    within = np.zeros(len(places), bool)
-    for loop, grow in ((layout[36:42], 1.5), (layout[42:48], 1.5), (layout[48:60], 1.1)):
-        middle = loop.mean(axis=0)
-        polygon = _unroll(middle + (loop - middle) * grow)
-        within |= _in_polygon(places, polygon)
-    return within
-
-
-def _in_polygon(places: Doubles, polygon: Doubles) -> Bools:
-    """Even-odd rule."""
-    inside = np.zeros(len(places), bool)
-    for a, b in zip(polygon, np.roll(polygon, -1, axis=0), strict=True):
-        crosses = (a[1] > places[:, 1]) != (b[1] > places[:, 1])
-        slope = (b[0] - a[0]) / (b[1] - a[1] + 1e-12)
-        inside ^= crosses & (places[:, 0] < a[0] + slope * (places[:, 1] - a[1]))
-    return inside
+    return taken
 
 
 def _bump(
@@ -219,7 +202,7 @@ def lift_surface(flat: Doubles, kinds: Index) -> Doubles:
     y = y - shut * PARTING * np.sign(y - MOUTH_LEVEL) * (np.abs(y - MOUTH_LEVEL) > 1e-6)
     lid = (kinds == LID_EDGE) | (kinds == _LID)
     away = np.hypot(np.abs(x) - EYE[0], y - EYE[1])
-    ball = eye_depth() + np.sqrt(np.clip(EYE_RADIUS**2 - away**2, 0.12, None))
+    ball = EYE_DEPTH + np.sqrt(np.clip(EYE_RADIUS**2 - away**2, 0.12, None))
     hug = np.where(kinds == LID_EDGE, 1.0, np.exp(-((away / 1.5) ** 4)))
     z = np.where(lid, (1 - hug) * z + hug * (ball + 0.10), z)
     # nowhere may the ball show through the skin
@@ -230,20 +213,9 @@ def lift_surface(flat: Doubles, kinds: Index) -> Doubles:
     return np.stack([x, y, z], axis=1)
 
 
-def eye_depth() -> float:
-    """z of the eyeballs' centres: the lids lie a little behind the bone around them."""
-    return 9.1 - 0.75 - EYE_RADIUS + 0.45
-
-
-def lip_side_of(flat: Doubles, kinds: Index) -> Doubles:
-    """+1 above the line of the mouth, -1 below it, only where it matters: near the mouth."""
-    return np.sign(flat[:, 1] - MOUTH_LEVEL)
-
-
 def lid_side_of(flat: Doubles, kinds: Index) -> Doubles:
     """+1 on upper lids, -1 on lower ones, 0 elsewhere and at the corners of the eyes."""
     near = (kinds == LID_EDGE) | (kinds == _LID)
     x = np.abs(flat[:, 0]) - np.abs(_unroll(EYE[None])[0, 0])
-    corner_line = EYE[1] - 0.1
-    side = np.where(near, np.clip((flat[:, 1] - corner_line) / 0.25, -1, 1), 0.0)
+    side = np.where(near, np.clip((flat[:, 1] - (EYE[1] - 0.1)) / 0.25, -1, 1), 0.0)
     return np.asarray(side * np.exp(-((x / 1.6) ** 6)), np.float64)

@@ -6,13 +6,12 @@ The skin is unrolled onto a cylinder around the vertical axis of the head, a tex
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import cv2
 import numpy as np
 
-from luvli.synthetic.arrays import Bytes, Doubles, Ints, Real, Singles
+from luvli.synthetic.arrays import Bools, Bytes, Doubles, Ints, Real, Singles
 from luvli.synthetic.raster.materials import (
     BEARD,
     BROWS,
@@ -23,10 +22,20 @@ from luvli.synthetic.raster.materials import (
     SHINE,
     SOCKETS,
 )
+from luvli.synthetic.raster.shade import SEAM
+from luvli.synthetic.raster.triangles import (
+    NOTHING,
+    barycentric,
+    draw_triangles,
+    empty_buffers,
+    vertex_normals,
+)
 
 WIDTH, HEIGHT = 768, 512
 SPAN = 36.0
 """centimetres from the top to the bottom of the texture"""
+TEXEL = HEIGHT / SPAN
+"""texels per centimetre"""
 SCALP_STEP = 20.0
 """the scalp channel holds 128 + SCALP_STEP * (centimetres inside the hairline)"""
 
@@ -40,8 +49,7 @@ _HAIRLINE = np.array(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Regions:
+class Regions(NamedTuple):
     """The unrolled skin of one head."""
 
     texture: Singles
@@ -50,6 +58,17 @@ class Regions:
     """(HEIGHT, WIDTH, 8) strength of each region, 0 to 255; see the channel names"""
     top: float
     """height in centimetres of the first texel row"""
+
+
+class UnrolledSkin(NamedTuple):
+    """The outermost skin at each texel of a neutral head."""
+
+    place: Singles
+    """(HEIGHT, WIDTH, 3) centimetres"""
+    normal: Singles
+    """(HEIGHT, WIDTH, 3)"""
+    present: Bools
+    """(HEIGHT, WIDTH)"""
 
 
 def smoothstep(low: float, high: float, value: Real) -> Doubles:
@@ -66,26 +85,41 @@ def unroll(points: Real, top: float) -> Singles:
     return np.stack([u, v], axis=-1).astype(np.float32)
 
 
+def unroll_surface(neutral: Singles, triangles: Ints, texture: Singles) -> UnrolledSkin:
+    """Lay out the skin `triangles` of a head whose vertices have the texels `texture` (n, 2)."""
+    normals = vertex_normals(neutral, triangles)
+    depth = 1 + np.hypot(neutral[:, 0], neutral[:, 2])
+    flat = np.column_stack([texture, depth]).astype(np.float32)
+    triangles = np.ascontiguousarray(triangles[np.ptp(flat[triangles, 0], axis=1) < SEAM])
+    near, owner = empty_buffers(HEIGHT, WIDTH)
+    draw_triangles(flat, triangles, 0, True, near, owner)
+    y, x = np.nonzero(owner != NOTHING)
+    corners = triangles[owner[y, x]]
+    weights = barycentric(flat[corners, :2], x, y)
+    both: Singles = np.zeros((2, HEIGHT, WIDTH, 3), np.float32)
+    for layer, values in zip(both, (neutral, normals), strict=True):
+        layer[y, x] = np.einsum("mk,mkd->md", weights, values[corners])
+    return UnrolledSkin(both[0], both[1], owner != NOTHING)
+
+
 class _Painter:
     """Paints region maps; places in texels, lengths in centimetres."""
-
-    texel = HEIGHT / SPAN
 
     def __init__(self) -> None:
         self.maps: Bytes = np.zeros((HEIGHT, WIDTH, 8), np.uint8)
 
-    def fill(self, channel: int, shapes: Sequence[Real], blur: float) -> None:
+    def fill(self, channel: int, blur: float, *shapes: Real) -> None:
         """Polygons with soft edges."""
         layer = np.zeros((HEIGHT, WIDTH), np.uint8)
         for shape in shapes:
             cv2.fillPoly(layer, [np.round(shape * 16).astype(np.int32)], 255, cv2.LINE_AA, 4)
-        self._add(channel, cv2.GaussianBlur(layer, (0, 0), blur * self.texel))
+        self._add(channel, cv2.GaussianBlur(layer, (0, 0), blur * TEXEL))
 
     def spot(self, channel: int, centre: Real, radius: tuple[float, float], value: int) -> None:
         """A Gaussian spot."""
         x, y = np.meshgrid(np.arange(WIDTH), np.arange(HEIGHT))
-        square = ((x - centre[0]) / (radius[0] * self.texel)) ** 2
-        square += ((y - centre[1]) / (radius[1] * self.texel)) ** 2
+        square = ((x - centre[0]) / (radius[0] * TEXEL)) ** 2
+        square += ((y - centre[1]) / (radius[1] * TEXEL)) ** 2
         self._add(channel, (value * np.exp(-square / 2)).astype(np.uint8))
 
     def line(self, channel: int, places: Real) -> None:
@@ -104,15 +138,14 @@ def find_regions(neutral: Singles, landmarks: Ints) -> Regions:
     top = float(neutral[:, 1].max()) + 1.0
     points = neutral[landmarks].astype(np.float64)
     flat = unroll(points, top)
-    painter = _Painter()
-    texel = painter.texel
-    painter.fill(LIPS, [flat[48:60]], 0.09)
+    painter, texel = _Painter(), TEXEL
+    painter.fill(LIPS, 0.09, flat[48:60])
     for side in (flat[17:22], flat[22:27][::-1]):
         thick = np.interp(np.arange(5), [0, 1.5, 4], [0.10, 0.26, 0.30]) * texel
         # landmarks lie on the upper edge; hairs lean upwards and end above their roots
         above = side + np.c_[np.zeros(5), 0.25 * thick]
         below = side + np.c_[np.zeros(5), 2.0 * thick]
-        painter.fill(BROWS, [np.concatenate([above, below[::-1]])], 0.10)
+        painter.fill(BROWS, 0.10, np.concatenate([above, below[::-1]]))
     for outer, corner in ((2, 48), (14, 54)):
         cheek = 0.5 * flat[outer] + 0.5 * flat[corner] - (0, 2.0 * texel)
         painter.spot(CHEEKS, cheek, (1.6, 1.5), 200)
@@ -136,20 +169,18 @@ def find_regions(neutral: Singles, landmarks: Ints) -> Regions:
 
 def _paint_beard(painter: _Painter, flat: Singles) -> None:
     """Moustache, chin, cheeks up to a line from the sideburns to the corners of the mouth."""
-    texel, maps = painter.texel, painter.maps
+    maps, texel = painter.maps, TEXEL
 
     def between(a: int, b: int, t: float, drop: float = 0.0) -> Real:
-        place: Real = (1 - t) * flat[a] + t * flat[b] + (0, drop * texel)
-        return place
+        return np.asarray((1 - t) * flat[a] + t * flat[b] + (0, drop * texel))
 
     outline = [*flat[1:16], between(15, 54, 0.3, 1.4), between(15, 54, 0.8), between(54, 35, 0.55)]
     outline += [between(33, 51, 0.45), between(48, 31, 0.55), between(1, 48, 0.8)]
     outline += [between(1, 48, 0.3, 1.4)]
     below = [*flat[2:15], flat[14] + (0, 3.0 * texel), flat[8] + (0, 3.2 * texel)]
     below += [flat[2] + (0, 3.0 * texel)]
-    painter.fill(BEARD, [np.array(outline), np.array(below)], 0.35)
-    gap = maps[..., LIPS].astype(np.int32)
-    maps[..., BEARD] = np.clip(maps[..., BEARD].astype(np.int32) - 2 * gap, 0, 255)
+    painter.fill(BEARD, 0.35, np.array(outline), np.array(below))
+    maps[..., BEARD] = np.clip(maps[..., BEARD] - 2.0 * maps[..., LIPS], 0, 255)
 
 
 def _scalp_map(points: Doubles, top: float) -> Bytes:

@@ -10,12 +10,15 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
+from numba import njit
 
-from luvli.synthetic.arrays import Bools, Index, Real, Singles
+from luvli.synthetic.arrays import Bools, Index, Singles
 from luvli.synthetic.heads.head import Head
-from luvli.synthetic.heads.skull import Skull
-from luvli.synthetic.people.style import Style
-from luvli.synthetic.raster.grow import KNOT, Guides, Pull, grow
+from luvli.synthetic.heads.scalp import skull_around
+from luvli.synthetic.people.person import Style
+
+_KNOT = (0.0, 4.0, -9.0)
+"""where tied hair comes together, head coordinates"""
 
 
 def grow_scalp(
@@ -33,46 +36,103 @@ def grow_scalp(
     if style.length <= 0 or not len(chosen):
         return np.zeros((0, 2, 3), np.float32)
     chosen = some_roots(chosen, guides, rng)
-    place = roots.at(vertices, chosen)
     normal = roots.at(normals, chosen)
     normal /= np.linalg.norm(normal, axis=1, keepdims=True) + 1e-6
-    count = len(chosen)
+    count, place = len(chosen), roots.place[chosen]
     points = int(np.clip(3 + style.length * 0.55, 5, 17))
     length = style.length * rng.uniform(0.75, 1.1, count)
-    front = (roots.strength[chosen] < style.hairline + 2.2) & (roots.place[chosen, 2] > 3.0)
     if style.length < 12 and not style.tied:
-        # sides and nape are cut shorter than the top
-        top = np.clip((roots.place[chosen, 1] - 4.0) / 7.0, 0.25, 1.0)
-        length *= top
+        length *= np.clip((place[:, 1] - 4.0) / 7.0, 0.25, 1.0)  # sides and nape are cut shorter
+    front = (roots.strength[chosen] < style.hairline + 2.2) & (place[:, 2] > 3.0)
     fringed = front & (style.fringe > 0)
     length = np.where(fringed, style.fringe * rng.uniform(0.8, 1.15, count), length)
-    comb = _combing(style, roots.place[chosen], fringed)
+    comb = _combing(style, place, fringed)
     # combed hair leaves the skin at a slant; curly hair stands up
     direction = normal * (0.55 + 0.6 * style.curl) + comb * 0.8
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
-    skull = Skull.around(head, vertices)
-    path: Singles = np.empty((count, points, 3), np.float32)
-    path[:, 0] = place
-    jitter = 0.10 if style.length < 12 else 0.05
     lift = style.lift * rng.uniform(0.3, 1.2, count)
-    hairs = Guides(
-        direction=direction.astype(np.float32),
-        comb=comb,
-        step=(length / (points - 1)).astype(np.float32),
-        lift=lift.astype(np.float32),
-        fringed=fringed,
-        wander=rng.normal(0, jitter, (count, points, 3)).astype(np.float32),
-        wave=rng.uniform((0, 0.8), (2 * np.pi, 1.6), (count, 2)).astype(np.float32),
+    wander = rng.normal(0, 0.10 if style.length < 12 else 0.05, (count, points, 3))
+    phase, frequency = rng.uniform((0, 0.8), (2 * np.pi, 1.6), (count, 2)).T[:, :, None]
+    step = np.arange(points)
+    turn = phase + 2 * frequency * step
+    curl = np.stack([np.cos(turn), np.sin(2 * phase + step), np.sin(turn)], axis=-1)
+    heavy = np.where(fringed, 1.6, 1.0)[:, None] * (0.4 + 2.5 * step / (points - 1))
+    push = wander + 0.5 * style.curl * curl + style.gravity * heavy[..., None] * down
+    path: Singles = np.empty((count, points, 3), np.float32)
+    path[:, 0] = roots.at(vertices, chosen)
+    _grow(
+        path,
+        direction.astype(np.float32),
+        comb,
+        push.astype(np.float32),
+        (length / (points - 1)).astype(np.float32),
+        lift.astype(np.float32),
+        ~fringed & (not style.tied),
+        np.float32(0.3 * style.parting),
+        style.tied,
+        *skull_around(head.skull_cells, vertices),
     )
-    pull = Pull(
-        down=np.asarray(down, np.float32),
-        gravity=np.float32(style.gravity),
-        curl=np.float32(style.curl),
-        parting=np.float32(0.3 * style.parting),
-        tied=style.tied,
-    )
-    grow(path, hairs, pull, skull.centre, skull.radius)
     return path
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _grow(
+    path: Singles,
+    direction: Singles,
+    flow: Singles,
+    push: Singles,
+    step: Singles,
+    lift: Singles,
+    slides: Bools,
+    parting: np.float32,
+    tied: bool,
+    centre: Singles,
+    radius: Singles,
+) -> None:
+    """Fill `path` (g, p, 3) from its first points, one step of `step` (g,) centimetres at a time.
+
+    A hair leaves the skin in `direction` (g, 3), is drawn along `flow` (g, 3) and moved by `push`
+    (g, p, 3); it stays `lift` (g,) off the skull, which is `radius` (rings, sectors) around
+    `centre` (3,). Those that `slides` (g,) names keep off the face, on their side of the `parting`.
+    """
+    rings, sectors = radius.shape
+    outward = np.zeros(3, np.float32)
+    for g in range(path.shape[0]):
+        for p in range(1, path.shape[1]):
+            for i in range(3):
+                direction[g, i] = 0.75 * direction[g, i] + 0.3 * flow[g, i] + push[g, p, i]
+            if slides[g] and path[g, p - 1, 2] > 5.2 and path[g, p - 1, 1] < 10.5:
+                direction[g, 0] += 0.5 if path[g, p - 1, 0] > parting else -0.5
+                direction[g, 2] -= 0.2
+            x, y, z = direction[g, 0], direction[g, 1], direction[g, 2]
+            length = np.sqrt(x * x + y * y + z * z) + 1e-6
+            distance = 1e-6
+            for i in range(3):
+                direction[g, i] /= length
+                path[g, p, i] = path[g, p - 1, i] + step[g] * direction[g, i]
+                outward[i] = path[g, p, i] - centre[i]
+                distance += outward[i] ** 2
+            distance = np.sqrt(distance)
+            for i in range(3):
+                outward[i] /= distance
+            ring = min(max(int((1 - outward[1]) / 2 * rings), 0), rings - 1)
+            angle = np.arctan2(outward[0], outward[2])
+            sector = int((angle / (2 * np.pi) + 0.5) * sectors) % sectors
+            least = radius[ring, sector] + lift[g]
+            if distance < least:  # inside the skull: out again, and no farther inwards
+                inward = 0.0
+                for i in range(3):
+                    path[g, p, i] = centre[i] + outward[i] * least
+                    inward += direction[g, i] * outward[i]
+                for i in range(3):
+                    direction[g, i] -= min(inward, 0.0) * outward[i]
+            if tied:
+                squared = 1e-6
+                for i in range(3):
+                    flow[g, i] = _KNOT[i] - path[g, p, i]
+                    squared += flow[g, i] ** 2
+                for i in range(3):
+                    flow[g, i] /= np.sqrt(squared)
 
 
 def some_roots(roots: Index, count: int, rng: np.random.Generator) -> Index:
@@ -105,33 +165,13 @@ def _frizz() -> Singles:
     return np.random.default_rng(2).standard_normal(1 << 20, dtype=np.float32)
 
 
-def bristles(
-    head: Head,
-    region: str,
-    chosen: Index,
-    vertices: Singles,
-    normals: Singles,
-    lean: Real,
-    length: Real,
-    rise: float,
-) -> Singles:
-    """Short curved hairs (m, 4, 3), head coordinates: out of the skin by `rise`, along `lean`."""
-    roots = head.roots[region]
-    place = roots.at(vertices, chosen)
-    normal = roots.at(normals, chosen)
-    t = np.linspace(0, 1, 4, dtype=np.float32)[None, :, None]
-    size = np.asarray(length, np.float32).reshape(-1, 1, 1)
-    path = place[:, None] + normal[:, None] * (0.03 + rise * size * t * (1 - 0.5 * t))
-    return np.asarray(path + np.asarray(lean)[:, None] * size * t, np.float32)
-
-
 def _combing(style: Style, place: Singles, fringed: Bools) -> Singles:
     """(m, 3) direction in which the hair at each root is combed."""
     top = np.clip((place[:, 1] - 8.0) / 4.0, 0, 1)[:, None]
     from_parting = np.sign(place[:, 0] - style.parting)[:, None] * np.array([[1.0, -0.2, 0.0]])
     above = style.comb if style.length < 10 or style.tied else from_parting + 0.3 * style.comb
     if style.tied:
-        below = np.array(KNOT) - place
+        below = np.array(_KNOT) - place
         below /= np.linalg.norm(below, axis=1, keepdims=True)
     else:
         below = np.array([[0.0, -1.0, style.sides]])

@@ -1,4 +1,4 @@
-"""Who is in the image: shape, mood, gaze, skin and eyes, drawn from a random stream."""
+"""Who is in the image: shape, mood, gaze, skin, eyes and hair, drawn from a random stream."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike
 
 from luvli.synthetic.arrays import Doubles, Singles
 from luvli.synthetic.heads.head import Head
-from luvli.synthetic.people.style import Style, random_style
 from luvli.synthetic.raster import materials as m
-from luvli.synthetic.raster.noise import TILE
+from luvli.synthetic.raster.materials import TILE
 
 CLOSED_EYES = 0.07
 """share of people who shut their eyes"""
@@ -40,20 +39,69 @@ _MOODS: tuple[tuple[float, dict[str, float]], ...] = (
     (0.03, {"mouthRollLower": 0.5, "mouthRollUpper": 0.5, "mouthPress": 0.5}),
     (0.02, {"cheekPuff": 0.7, "mouthPucker": 0.3}),
 )
+_WIDE = ("jawOpen", "mouthClose", "jawForward", "eyeBlink", "eyeLook", "cheekPuff")
+"""what is not added a little to any mood"""
 
 # sRGB skin from light to dark
-_TONES = np.array(
-    [
-        *((0.95, 0.80, 0.73), (0.89, 0.72, 0.63), (0.79, 0.61, 0.505)),
-        *((0.65, 0.475, 0.375), (0.475, 0.335, 0.265), (0.30, 0.215, 0.18)),
-    ]
+_TONES = np.array([
+    (0.95, 0.80, 0.73), (0.89, 0.72, 0.63), (0.79, 0.61, 0.505),
+    (0.65, 0.475, 0.375), (0.475, 0.335, 0.265), (0.30, 0.215, 0.18),
+])  # fmt: skip
+_IRISES = np.array([  # linear RGB
+    (0.035, 0.018, 0.010), (0.06, 0.032, 0.015), (0.12, 0.07, 0.03),
+    (0.09, 0.10, 0.05), (0.10, 0.16, 0.22), (0.16, 0.19, 0.22),
+])  # fmt: skip
+_HAIR = (  # share of people, linear RGB
+    (0.26, (0.014, 0.011, 0.010)),  # black
+    (0.24, (0.034, 0.020, 0.012)),  # dark brown
+    (0.17, (0.085, 0.048, 0.026)),  # brown
+    (0.10, (0.21, 0.135, 0.065)),  # fair
+    (0.09, (0.42, 0.30, 0.16)),  # blond
+    (0.04, (0.18, 0.058, 0.022)),  # red
+    (0.06, (0.22, 0.21, 0.20)),  # grey
+    (0.03, (0.55, 0.53, 0.50)),  # white
+    (0.01, (0.15, 0.03, 0.10)),  # dyed
 )
-_IRISES = np.array(  # linear
-    [
-        *((0.035, 0.018, 0.010), (0.06, 0.032, 0.015), (0.12, 0.07, 0.03)),
-        *((0.09, 0.10, 0.05), (0.10, 0.16, 0.22), (0.16, 0.19, 0.22)),
-    ]
-)
+_CUTS = {  # share of people, and from which to which length in centimetres
+    "bald": (0.04, (0.0, 0.0)),
+    "buzz": (0.07, (0.3, 1.0)),
+    "short": (0.17, (1.5, 5.0)),
+    "swept": (0.12, (4.0, 9.0)),
+    "medium": (0.20, (10.0, 20.0)),
+    "long": (0.26, (22.0, 42.0)),
+    "tied": (0.07, (12.0, 18.0)),
+    "curly": (0.07, (3.0, 11.0)),
+}
+"""long and short hair about as often as in photographs of the press"""
+
+
+@dataclass(frozen=True, eq=False)
+class Style:
+    """How one person's hair is cut and combed. Lengths in centimetres."""
+
+    colour: Singles
+    """(3,) linear RGB"""
+    length: float
+    """0: bald"""
+    lift: float
+    """how far the hair stands off the skull"""
+    comb: Singles
+    """(3,) the direction in which the top is combed, head coordinates"""
+    parting: float
+    """x of the parting, centimetres"""
+    gravity: float
+    curl: float
+    sides: float
+    """z of the way down that the hair beside the face takes: > 0 over the cheeks, < 0 behind"""
+    fringe: float
+    """length of hair that falls over the forehead; 0: none"""
+    hairline: float
+    """centimetres by which the hairline has receded (negative: it comes forward)"""
+    tied: bool
+    """drawn to the back of the head"""
+    beard: float
+    """length of the beard; 0: shaved"""
+    moustache_only: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +122,8 @@ def random_person(head: Head, rng: np.random.Generator, closed_eyes: float = CLO
     """A person of random shape, mood and looks; a share of them has shut eyes."""
     identity = np.clip(rng.normal(0, 1.0, len(head.identity)), -2.5, 2.5).astype(np.float32)
     gaze = (float(np.clip(rng.normal(0, 8), -20, 20)), float(np.clip(rng.normal(-1, 5), -14, 12)))
-    expression = _mood(head, gaze, closed_eyes, rng)
-    style = random_style(rng)
+    expression = _mood(head, gaze[1], closed_eyes, rng)
+    style = _random_style(rng)
     made_up = style.length > 14 and rng.random() < 0.6
     return Person(
         identity=identity,
@@ -87,28 +135,58 @@ def random_person(head: Head, rng: np.random.Generator, closed_eyes: float = CLO
     )
 
 
-def _mood(
-    head: Head, gaze: tuple[float, float], closed_eyes: float, rng: np.random.Generator
-) -> Singles:
+def _mood(head: Head, gaze_up: float, closed_eyes: float, rng: np.random.Generator) -> Singles:
     share = np.array([chance for chance, _ in _MOODS])
     mood = _MOODS[rng.choice(len(_MOODS), p=share / share.sum())][1]
     weights = head.weights(**mood) * rng.uniform(0.4, 1.15)
     weights *= np.exp(rng.normal(0, 0.15, len(weights)))  # no face is quite symmetric
+    calm = np.array([not name.startswith(_WIDE) for name in head.expression_names], np.float32)
     count = len(weights)
-    weights += rng.gamma(0.25, 0.12, count) * (rng.random(count) < 0.35) * _calm(head)
+    weights += rng.gamma(0.25, 0.12, count) * (rng.random(count) < 0.35) * calm
     if rng.random() < closed_eyes:
         weights += head.weights(eyeBlink=rng.uniform(0.7, 1.1))
     else:
         weights += head.weights(eyeBlink=np.clip(rng.normal(0.06, 0.08), 0, 0.4))
-    _, up = gaze
-    weights += head.weights(eyeLookDown=max(-up, 0) / 30, eyeLookUp=max(up, 0) / 30)
+    weights += head.weights(eyeLookDown=max(-gaze_up, 0) / 30, eyeLookUp=max(gaze_up, 0) / 30)
     return np.asarray(np.clip(weights, 0, 1.1), np.float32)
 
 
-def _calm(head: Head) -> Singles:
-    """Expressions that may be added a little to any mood: all but the wide ones."""
-    wide = ("jawOpen", "mouthClose", "jawForward", "eyeBlink", "eyeLook", "cheekPuff")
-    return np.array([not name.startswith(wide) for name in head.expression_names], np.float32)
+def _random_style(rng: np.random.Generator) -> Style:
+    colour = np.array(_HAIR[rng.choice(len(_HAIR), p=[share for share, _ in _HAIR])][1])
+    colour = colour * np.exp(rng.normal(0, 0.22)) * np.exp(rng.normal(0, 0.03, 3))
+    kind = str(rng.choice(list(_CUTS), p=[share for share, _ in _CUTS.values()]))
+    side = rng.choice([-1, 1])
+    combs = {"swept": (0.5 * side, 0.2, -1.0), "tied": (0.0, 0.1, -1.0)}
+    comb = combs.get(kind, (rng.normal(0.6 * side, 0.4), 0.0, rng.normal(0.3, 0.7)))
+    # every length is drawn, so that a cut changes nothing else of a person
+    lengths = {name: rng.uniform(*span) for name, (_, span) in _CUTS.items() if name != "bald"}
+    wants_fringe = kind in ("medium", "long", "short", "tied") and rng.random() < 0.5
+    bearded = kind not in ("long", "tied") and rng.random() < 0.30
+    lift = rng.uniform(0.15, 0.5) + (kind in ("medium", "long")) * rng.uniform(0.2, 1.0)
+    parting = np.clip(rng.normal(0, 1.8), -4, 4)
+    light = {"buzz": 0.0, "short": 0.12, "swept": 0.08, "curly": 0.03, "tied": 0.0}
+    gravity = light.get(kind, rng.uniform(0.45, 0.8))
+    curl = rng.uniform(0.9, 1.5) if kind == "curly" else rng.gamma(1.2, 0.12)
+    sides = rng.uniform(-0.3, 0.45)
+    fringe = rng.uniform(4.0, 9.0) if wants_fringe else 0.0
+    hairline = np.clip(rng.normal(0, 0.5), -0.8, 1.2)
+    if kind in ("bald", "buzz", "short") and rng.random() < 0.2:
+        hairline += rng.uniform(1.0, 4.0)
+    return Style(
+        colour=colour.astype(np.float32),
+        length=float(lengths.get(kind, 0.0)),
+        lift=float(lift),
+        comb=np.array(comb, np.float32),
+        parting=float(parting),
+        gravity=float(gravity),
+        curl=float(curl),
+        sides=float(sides),
+        fringe=float(fringe),
+        hairline=float(hairline),
+        tied=kind == "tied",
+        beard=float(rng.gamma(1.3, 0.7)) if bearded else 0.0,
+        moustache_only=bool(rng.random() < 0.15),
+    )
 
 
 def linear(srgb: ArrayLike) -> Doubles:
@@ -120,32 +198,27 @@ def _skin(style: Style, made_up: bool, rng: np.random.Generator) -> m.Skin:
     dark = float(np.clip(rng.beta(1.1, 1.5) * 5, 0, 5))
     if style.colour.max() > 0.1 and style.colour.max() / style.colour.min() > 1.5:
         dark = min(dark, rng.uniform(0, 1.6))  # fair and red hair goes with fair skin
-    index = np.arange(len(_TONES))
-    tone = np.array([np.interp(dark, index, _TONES[:, k]) for k in range(3)])
+    tone = np.array([np.interp(dark, np.arange(6), _TONES[:, k]) for k in range(3)])
     tone = linear(np.clip(tone + rng.normal(0, 0.02) + rng.normal(0, 0.012, 3), 0.08, 0.97))
-    natural_lips = tone * np.array([0.82, 0.50, 0.52])
     if made_up:
         lips = linear([rng.uniform(0.45, 0.8), rng.uniform(0.1, 0.4), rng.uniform(0.15, 0.4)])
     else:
-        lips = natural_lips * np.exp(rng.normal(0, 0.1, 3))
+        lips = tone * np.array([0.82, 0.50, 0.52]) * np.exp(rng.normal(0, 0.1, 3))
     iris = _IRISES[rng.choice(2 if dark > 2.5 else len(_IRISES))] * np.exp(rng.normal(0, 0.2))
     brow = np.minimum(style.colour * rng.uniform(0.6, 1.2), 0.12) + rng.uniform(0.0, 0.12) * tone
-    stubble = 0.35 * tone + 0.4 * np.minimum(style.colour, 0.1)
     palette = np.zeros((8, 3))
-    palette[m.TONE], palette[m.LIP_COLOUR], palette[m.STUBBLE_COLOUR] = tone, lips, stubble
+    palette[m.TONE], palette[m.LIP_COLOUR], palette[m.IRIS] = tone, lips, iris
+    palette[m.STUBBLE_COLOUR] = 0.35 * tone + 0.4 * np.minimum(style.colour, 0.1)
     palette[m.BROW_COLOUR], palette[m.SCALP_COLOUR] = brow, 0.8 * style.colour
-    palette[m.IRIS] = iris
     palette[m.SCLERA] = np.array([0.58, 0.54, 0.51]) * rng.uniform(0.7, 1.05)
     palette[m.TEETH_COLOUR] = np.array([0.80, 0.75, 0.65]) * rng.uniform(0.7, 1.15)
     numbers = np.zeros(m.NUMBERS)
-    shaven = style.beard == 0 and style.length < 14
     numbers[m.LIP] = rng.uniform(0.5, 0.95) if made_up else rng.uniform(0.35, 0.8)
     numbers[m.BLUSH] = rng.uniform(0.3, 1.5)
-    numbers[m.STUBBLE] = (
-        min(1.0, 0.4 + 0.4 * style.beard)
-        if style.beard > 0
-        else (rng.beta(1.2, 3.0) * 0.6 if shaven else 0.0)
-    )
+    if style.beard > 0:
+        numbers[m.STUBBLE] = min(1.0, 0.4 + 0.4 * style.beard)
+    elif style.length < 14:
+        numbers[m.STUBBLE] = rng.beta(1.2, 3.0) * 0.6
     numbers[m.BROW] = rng.uniform(0.25, 0.75)
     numbers[m.SOCKET] = rng.uniform(0.05, 0.38)
     numbers[m.HAIR_COVER] = 0.0 if style.length <= 0 else min(1.0, 0.65 + 0.2 * style.length)
@@ -157,9 +230,6 @@ def _skin(style: Style, made_up: bool, rng: np.random.Generator) -> m.Skin:
     numbers[m.BUMP] = rng.uniform(0.01, 0.045)
     numbers[m.IRIS_SIZE] = rng.uniform(0.40, 0.47)
     numbers[m.PUPIL_SIZE] = rng.uniform(0.28, 0.55)
-    return m.Skin(
-        numbers.astype(np.float32),
-        palette.astype(np.float32),
-        rng.integers(0, TILE, 2).astype(np.int32),
-        np.zeros((1, 1, 4), np.uint8),
-    )
+    shift = rng.integers(0, TILE, 2).astype(np.int32)
+    photo = np.zeros((1, 1, 4), np.uint8)
+    return m.Skin(numbers.astype(np.float32), palette.astype(np.float32), shift, photo)

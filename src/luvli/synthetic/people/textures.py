@@ -1,7 +1,7 @@
 """Skin from photographs: a face with 68 labelled points is unrolled onto the head's texture.
 
 The head is posed to the photograph by its landmarks; what the pose leaves over is warped away,
-so that every landmark's skin lands on the landmark (`texture_fit`). Broad light and shadow are
+so that every landmark's skin lands on the landmark. Broad light and shadow are
 divided out (`texture_finish`). Where the camera did not see the skin, the other half of the
 face, and then plain skin of the same tone, takes its place.
 
@@ -14,13 +14,15 @@ the rule.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import cv2
 import numpy as np
 
-from luvli.errors import InputError
+from luvli.errors import InputError, require
 from luvli.image.polyline import points_along
-from luvli.synthetic.arrays import Bytes, Doubles, Index, Singles
+from luvli.image.read import ImageArray, read_image
+from luvli.synthetic.arrays import Bytes, Doubles, Index, Real, Singles
 from luvli.synthetic.heads.head import Head
 from luvli.synthetic.heads.regions import HEIGHT, WIDTH
 from luvli.synthetic.people.texture_finish import (
@@ -29,7 +31,6 @@ from luvli.synthetic.people.texture_finish import (
     features_window,
     finish_texture,
 )
-from luvli.synthetic.people.texture_fit import Fit, fit_head, residual_warp
 from luvli.synthetic.photographs import photographed_faces
 
 _LINEAR: Singles = ((np.arange(256) / 255) ** 2.2).astype(np.float32)
@@ -83,16 +84,14 @@ def _labelled(source: str) -> tuple[Index, Index]:
 @lru_cache(maxsize=96)
 def _texture(head: Head, source: str, number: int) -> Texture | None:
     """The skin of one photograph, or None if it is no good."""
-    file, labelled, *_ = photographed_faces(source)[number]
-    image = cv2.imread(str(file), cv2.IMREAD_COLOR)
-    if image is None:
-        raise InputError(f"{file} does not decode: take it out of the folder of textures.")
+    face = photographed_faces(source)[number]
+    labelled, image = face.points, read_image(face.image)
     if labelled is None or np.nanmax(labelled[:, 0]) - np.nanmin(labelled[:, 0]) < 60:
         return None
     fit = fit_head(head, labelled, max(image.shape[:2]))
     if fit is None:
         return None
-    colours, weight = _unrolled_photograph(head, fit, labelled, image[..., ::-1])
+    colours, weight = _unrolled_photograph(head, fit, labelled, image)
     return finish_texture(head, _LINEAR[colours], weight)
 
 
@@ -110,7 +109,7 @@ def _landmarks_of(head: Head, fit: Fit) -> Doubles:
 
 
 def _unrolled_photograph(
-    head: Head, fit: Fit, labelled: Doubles, image: cv2.typing.MatLike
+    head: Head, fit: Fit, labelled: Doubles, image: ImageArray
 ) -> tuple[Bytes, Singles]:
     """(HEIGHT, WIDTH, 3) colours of the skin and (HEIGHT, WIDTH) how far they can be trusted."""
     places, normals, seen = head.unrolled
@@ -132,3 +131,70 @@ def _unrolled_photograph(
     inside = (x >= 2) & (y >= 2) & (x < width - 3) & (y < height - 3)
     weight = facing * inside * face_window(head)
     return np.asarray(colours, np.uint8), weight.astype(np.float32)
+
+
+_INNER = np.arange(17, 68)
+_FOCAL = 3.0
+"""focal length assumed for photographs, in units of their longer side"""
+
+
+class Fit(NamedTuple):
+    """Where a head stands before the camera of a photograph."""
+
+    rotation: Doubles
+    """(3, 3) head to OpenCV's camera coordinates (x right, y down, z away)"""
+    shift: Doubles
+    """(3,)"""
+    focal: float
+    centre: Doubles
+    """(2,) image pixels"""
+
+    def project(self, places: Real) -> Doubles:
+        """(n, 3) head coordinates to (n, 2) image pixels."""
+        here = places @ self.rotation.T + self.shift
+        return np.asarray(self.focal * here[:, :2] / here[:, 2:] + self.centre, np.float64)
+
+
+def fit_head(head: Head, points: Doubles, extent: int) -> Fit | None:
+    """The pose that lays the neutral head on 68 points, or None if it is no frontal face.
+
+    Points without a location (NaN) do not count. `extent` is the longer side of the photograph
+    in pixels.
+    """
+    model = head.neutral[head.landmarks].astype(np.float64)
+    focal = _FOCAL * extent
+    middle = np.nanmean(points, axis=0)
+    inner = _INNER[np.isfinite(points[_INNER]).all(axis=1)]
+    camera = np.array([[focal, 0, middle[0]], [0, focal, middle[1]], [0, 0, 1]], np.float64)
+    # OpenCV looks along z with y down: turn the head's axes first
+    turned, seen = (model * (1, -1, -1))[inner], points[inner].astype(np.float64)
+    lens = np.zeros(4)
+    ok, turn, shift = cv2.solvePnP(turned, seen, camera, lens, flags=cv2.SOLVEPNP_EPNP)
+    if ok:
+        ok, turn, shift = cv2.solvePnP(
+            turned, seen, camera, lens, turn, shift, True, cv2.SOLVEPNP_ITERATIVE
+        )
+    if not ok:
+        return None
+    rotation = np.asarray(cv2.Rodrigues(turn)[0] @ np.diag([1.0, -1.0, -1.0]), np.float64)
+    fit = Fit(rotation, np.asarray(shift, np.float64).ravel(), focal, middle)
+    yaw = np.degrees(np.arcsin(np.clip(rotation[0, 2], -1, 1)))
+    pitch = np.degrees(np.arcsin(np.clip(rotation[1, 2], -1, 1)))
+    off = np.linalg.norm(fit.project(model)[inner] - points[inner], axis=1).mean()
+    width = np.nanmax(points[:, 0]) - np.nanmin(points[:, 0])
+    if abs(yaw) > 25 or abs(pitch) > 25 or off > 0.06 * width or fit.shift[2] < 0:
+        return None
+    return fit
+
+
+def residual_warp(anchor: Doubles, values: Doubles, at: Doubles) -> Doubles:
+    """Thin-plate spline through `values` (k, 2) at `anchor` (k, 2), evaluated at (m, 2).
+
+    Far from all anchors a spline runs away: there it fades to 0.
+    """
+    scale = np.ptp(anchor, axis=0).max()
+    spline = require("scipy.interpolate", "train").RBFInterpolator(
+        anchor / scale, values, kernel="thin_plate_spline", smoothing=5e-5
+    )
+    far, _ = require("scipy.spatial", "train").cKDTree(anchor).query(at)
+    return np.asarray(spline(at / scale) * np.exp(-((far / scale / 0.35) ** 4))[:, None])

@@ -1,11 +1,14 @@
-"""What surfaces are made of, as the shading loops read it: numbered parts, entries and columns."""
+"""What surfaces are made of and lit by, as the shading loops read it: numbered parts."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
+from functools import cache
+from typing import NamedTuple
 
-from luvli.synthetic.arrays import Bytes, Ints, Singles
+import numpy as np
+
+from luvli.synthetic.arrays import Bytes, Doubles, Ints, Singles
 
 
 class Material(IntEnum):
@@ -35,8 +38,7 @@ NUMBERS = 15
 (TONE, LIP_COLOUR, STUBBLE_COLOUR, BROW_COLOUR, SCALP_COLOUR, IRIS, SCLERA, TEETH_COLOUR) = range(8)
 
 
-@dataclass(frozen=True, eq=False)
-class Skin:
+class Skin(NamedTuple):
     """What one face is painted with."""
 
     numbers: Singles
@@ -48,3 +50,40 @@ class Skin:
     photo: Bytes
     """(HEIGHT, WIDTH, 4) square roots of colours and weight from a photograph, times 255;
     (1, 1, 4) when there is none"""
+
+
+class Lights(NamedTuple):
+    """Light on a scene, in camera coordinates (x right, y up, z to the camera), linear RGB."""
+
+    direction: Singles
+    """(2, 3) unit vectors to the key and the second lamp"""
+    colour: Singles
+    """(2, 3) their strength"""
+    ambient: Singles
+    """(4, 3) the sky: constant, and slopes along x, y, z (first-order spherical harmonics)"""
+
+
+TILE = 256
+"""side of the tile in texels"""
+
+
+@cache
+def noise_tile() -> Singles:
+    """(TILE, TILE, 4) periodic noise of unit variance: blotches, grain, pores, streaks."""
+    rng = np.random.default_rng(0)
+    fy, fx = np.meshgrid(np.fft.fftfreq(TILE), np.fft.fftfreq(TILE), indexing="ij")
+    radius = np.hypot(fx, fy)
+
+    def filtered(gain: Doubles) -> Doubles:
+        spectrum = np.fft.fft2(rng.standard_normal((TILE, TILE))) * gain
+        field = np.fft.ifft2(spectrum).real
+        unit: Doubles = (field - field.mean()) / field.std()
+        return unit
+
+    layers = [
+        filtered(np.exp(-((radius / 0.02) ** 2))),
+        filtered(1 / (radius + 0.02) * np.exp(-((radius / 0.15) ** 2))),
+        filtered(np.exp(-(((radius - 0.28) / 0.12) ** 2))),
+        filtered(np.exp(-((fx / 0.4) ** 2) - (fy / 0.02) ** 2)),
+    ]
+    return np.stack(layers, axis=-1).astype(np.float32)

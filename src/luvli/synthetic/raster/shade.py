@@ -13,12 +13,10 @@ from numba import njit
 
 from luvli.synthetic.arrays import Bytes, Ints, Singles
 from luvli.synthetic.raster import materials as m
-from luvli.synthetic.raster.lights import Lights
-from luvli.synthetic.raster.noise import TILE
-from luvli.synthetic.raster.skin_colour import Finish, Paint, skin_colour, smooth_step
-from luvli.synthetic.raster.zbuffer import FACE_HAIR, NOTHING, SAMPLES
+from luvli.synthetic.raster.materials import TILE
+from luvli.synthetic.raster.skin_colour import ONE, ZERO, Finish, skin_colour, smooth_step
+from luvli.synthetic.raster.triangles import FACE_HAIR, NOTHING, SAMPLES
 
-ONE, ZERO = np.float32(1), np.float32(0)
 SEAM = 300
 """texels; a triangle that is wider lies across the seam at the back of the head"""
 # how far light reaches round an edge of skin, and what skin lights skin with: red, green, blue
@@ -58,21 +56,31 @@ class Lens(NamedTuple):
 
 @njit(cache=True, nogil=True, fastmath=True)
 def shade(
-    samples: Samples, surface: Surface, paint: Paint, lights: Lights, lens: Lens, image: Singles
+    samples: Samples,
+    surface: Surface,
+    skin: m.Skin,
+    maps: Bytes,
+    tile: Singles,
+    lights: m.Lights,
+    lens: Lens,
+    image: Singles,
 ) -> None:
-    """Fill `image` (h, w, 3), which holds the background, from the sample buffers."""
-    height, width = image.shape[0], image.shape[1]
+    """Fill `image` (h, w, 3), which holds the background, from the sample buffers.
+
+    `maps` (h, w, 8) are the regions of the head's skin, 0 to 255, `tile` the noise.
+    """
     # arrays leave their tuples here, once: inside the loops each time would cost a reference count
     owner, nearness, painted = samples
     screen, triangles, part, attributes = surface
-    maps, photo, tile, numbers, palette, shift = paint
+    numbers, palette, shift, photo = skin
     direction, strength, ambient = lights
     value = np.zeros(m.ATTRIBUTES, np.float32)
     albedo = np.zeros(3, np.float32)
     colour = np.zeros(3, np.float32)
     region = np.zeros(8, np.float32)
-    for py in range(height):
-        for px in range(width):
+    share = np.float32(1.0 / (SAMPLES * SAMPLES))
+    for py in range(image.shape[0]):
+        for px in range(image.shape[1]):
             red, green, blue = ZERO, ZERO, ZERO
             last_part, last_near = -1, ZERO
             for sample in range(SAMPLES * SAMPLES):
@@ -101,22 +109,15 @@ def shade(
                         finish = _eye_colour(tile, numbers, palette, shift, value, albedo)
                     else:
                         finish = _plain_colour(kind, tile, palette, shift, value, albedo)
-                    view = _to_camera(lens, x, y)
+                    right, up = lens.x - np.float32(x), np.float32(y) - lens.y
+                    view = _unit(right / lens.focal, up / lens.focal, ONE)
+                    skin_lit = kind == _SKIN
                     _illuminate(
-                        kind == _SKIN,
-                        value,
-                        finish,
-                        albedo,
-                        direction,
-                        strength,
-                        ambient,
-                        view,
-                        colour,
+                        skin_lit, value, finish, albedo, direction, strength, ambient, view, colour
                     )
                 red += colour[0]
                 green += colour[1]
                 blue += colour[2]
-            share = np.float32(1.0 / (SAMPLES * SAMPLES))
             image[py, px, 0] = red * share
             image[py, px, 1] = green * share
             image[py, px, 2] = blue * share
@@ -215,11 +216,10 @@ def _eye_colour(
 
 
 @njit(cache=True, nogil=True, fastmath=True, inline="always")
-def _to_camera(lens: Lens, x: int, y: int) -> tuple[np.float32, np.float32, np.float32]:
-    """The direction from sample (x, y) to the camera."""
-    vx, vy = (lens.x - np.float32(x)) / lens.focal, (np.float32(y) - lens.y) / lens.focal
-    length = np.sqrt(vx * vx + vy * vy + ONE)
-    return vx / length, vy / length, ONE / length
+def _unit(x: np.float32, y: np.float32, z: np.float32) -> tuple[np.float32, np.float32, np.float32]:
+    """A vector of length 1."""
+    length = np.sqrt(x * x + y * y + z * z) + np.float32(1e-6)
+    return x / length, y / length, z / length
 
 
 @njit(cache=True, nogil=True, fastmath=True, inline="always")
@@ -238,9 +238,7 @@ def _illuminate(
     wrap, bleed = _WRAP, _BLEED
     opened = value[m.OPEN]
     vx, vy, vz = view
-    nx, ny, nz = value[0] + finish.tilt_x, value[1] + finish.tilt_y, value[2]
-    length = np.sqrt(nx * nx + ny * ny + nz * nz) + np.float32(1e-6)
-    nx, ny, nz = nx / length, ny / length, nz / length
+    nx, ny, nz = _unit(value[0] + finish.tilt_x, value[1] + finish.tilt_y, value[2])
     fresnel = (ONE - max(nx * vx + ny * vy + nz * vz, ZERO)) ** 4
     mirror = min(finish.gloss, np.float32(0.5)) * np.float32(0.25) * fresnel
     for i in range(3):
@@ -254,9 +252,8 @@ def _illuminate(
             continue
         lx, ly, lz = direction[lamp, 0], direction[lamp, 1], direction[lamp, 2]
         cosine = nx * lx + ny * ly + nz * lz
-        hx, hy, hz = lx + vx, ly + vy, lz + vz
-        length = np.sqrt(hx * hx + hy * hy + hz * hz) + np.float32(1e-6)
-        shine = max((nx * hx + ny * hy + nz * hz) / length, ZERO)
+        hx, hy, hz = _unit(lx + vx, ly + vy, lz + vz)
+        shine = max(nx * hx + ny * hy + nz * hz, ZERO)
         for _ in range(finish.sharp):
             shine *= shine
         shine *= finish.gloss * (np.float32(0.35) + np.float32(2) * fresnel)

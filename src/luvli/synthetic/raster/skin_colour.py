@@ -9,23 +9,9 @@ from numba import njit
 
 from luvli.synthetic.arrays import Bytes, Ints, Singles
 from luvli.synthetic.raster import materials as m
-from luvli.synthetic.raster.noise import TILE
+from luvli.synthetic.raster.materials import TILE
 
 ONE, ZERO = np.float32(1), np.float32(0)
-
-
-class Paint(NamedTuple):
-    """What a head is painted with, as the compiled loops read it."""
-
-    maps: Bytes
-    """(h, w, 8) the regions of the skin, 0 to 255"""
-    photo: Bytes
-    """(h, w, 4) as `Skin.photo`"""
-    tile: Singles
-    """(TILE, TILE, 4) noise"""
-    numbers: Singles
-    palette: Singles
-    shift: Ints
 
 
 class Finish(NamedTuple):
@@ -80,8 +66,8 @@ def skin_colour(
 ) -> Finish:
     """Albedo (3,) of the skin at the texel that `value` names; `region` (8,) is scratch.
 
-    The first six are the fields of `Paint`, one by one: taking an array out of a tuple for every
-    sample costs more than the shading.
+    The others are those of `shade`, one by one: taking an array out of a tuple for every sample
+    costs more than the shading.
     """
     tu, tv = value[m.PLACE], value[m.PLACE + 1]
     _look_up(maps, 8, tu, tv, region)

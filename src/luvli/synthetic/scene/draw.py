@@ -1,37 +1,33 @@
-"""Puts a person, clothes, hair and objects before the camera and draws them."""
+"""Draws a scene: the head and its hair, clothes and objects, light and shadow."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
-from luvli.synthetic.arrays import Bools, Bytes, Ints, Singles
-from luvli.synthetic.heads.head import Head
+from luvli.synthetic.arrays import Bools, Singles
 from luvli.synthetic.raster import materials as m
-from luvli.synthetic.raster.lights import Lights
-from luvli.synthetic.raster.noise import noise_tile
+from luvli.synthetic.raster.materials import noise_tile
 from luvli.synthetic.raster.shade import Lens, Samples, Surface, shade
-from luvli.synthetic.raster.shadow import lit_fraction, shadow_map
-from luvli.synthetic.raster.skin_colour import Paint
-from luvli.synthetic.raster.zbuffer import (
+from luvli.synthetic.raster.triangles import (
     FACE_HAIR,
-    NOTHING,
     SAMPLES,
     SCALP_HAIR,
-    draw_strands,
     draw_triangles,
+    empty_buffers,
+    lit_fraction,
     vertex_normals,
 )
-from luvli.synthetic.scene.hair_strands import Strands, all_hair
+from luvli.synthetic.scene.hair_strands import Strands, all_hair, draw_strands
 from luvli.synthetic.scene.labels import JawConvention, Labels, covered, place_landmarks
 from luvli.synthetic.scene.pose import Camera
-from luvli.synthetic.scene.shapes import Mesh
-from luvli.synthetic.scene.stage import Posed, Scene, Turn, Worn, neck_pivot
+from luvli.synthetic.scene.stage import Scene
 
 
-@dataclass(frozen=True, eq=False)
-class Drawn:
+class Drawn(NamedTuple):
     """What the camera saw."""
 
     light: Singles
@@ -47,40 +43,41 @@ def draw_scene(
     scene: Scene, background: Singles, jaw: JawConvention, hair_rng: np.random.Generator
 ) -> Drawn:
     """Draw everything; `background` (size, size, 3) linear RGB is drawn over in place."""
-    head, posed, shot, camera = scene.head, scene.posed, scene.shot, scene.camera
-    grid = background.shape[0] * SAMPLES
-    samples = Samples(
-        owner=np.full((grid, grid), NOTHING, np.int32),
-        nearness=np.zeros((grid, grid), np.float32),
-        painted=np.empty((grid, grid, 3), np.float32),  # read only where a strand was drawn
-    )
-    to_camera = Turn(shot.pose, neck_pivot(head))
+    head, posed, camera, worn = scene.head, scene.posed, scene.camera, scene.worn
+    size = len(background)
+    nearness, owner = empty_buffers(size * SAMPLES, size * SAMPLES)
+    painted: Singles = np.empty((*owner.shape, 3), np.float32)  # read only where a strand is drawn
+    samples = Samples(owner, nearness, painted)
     screen = camera.project(posed.camera, SAMPLES)
-    draw_triangles(screen, posed.triangles, 0, False, samples.nearness, samples.owner)
-    labels = place_landmarks(head, posed.camera, screen, posed.triangles, camera, jaw)
-    seen = samples.owner[:: 4 * SAMPLES, :: 4 * SAMPLES]
+    draw_triangles(screen, posed.triangles, 0, False, nearness, owner)
+    labels = place_landmarks(head, posed.camera, posed.triangles, camera, jaw)
+    seen = owner[:: 4 * SAMPLES, :: 4 * SAMPLES]
     face = (seen >= 0) & (posed.part[np.maximum(seen, 0)] == m.Material.SKIN)
-    own_hair, scalp_hair = all_hair(scene, to_camera, hair_rng)
+    own_hair, scalp_hair = all_hair(scene, hair_rng)
     _draw_hair(own_hair, camera, FACE_HAIR, samples)
-    surface = _assemble(scene, screen, to_camera)
+    surface = _assemble(scene, screen)
     first = len(posed.triangles)
-    around = surface.triangles[first:]
-    draw_triangles(surface.screen, around, first, True, samples.nearness, samples.owner)
+    draw_triangles(surface.screen, surface.triangles[first:], first, True, nearness, owner)
     _draw_hair(scalp_hair, camera, SCALP_HAIR, samples)
     depth = camera.distance - labels.points_3d[:, 2]
-    radius = max(1.5, 0.008 * background.shape[0])
-    covering = covered(labels.points, depth, samples.nearness, samples.owner, first, radius)
-    skin = scene.person.skin
-    paint = Paint(
-        head.regions.maps, skin.photo, noise_tile(), skin.numbers, skin.palette, skin.shift
-    )
-    shade(samples, surface, paint, shot.lights, _lens(camera), background)
-    if scene.worn.lenses is not None:
-        glass = _glass(scene.worn.lenses, to_camera, camera, samples.nearness)
-        _look_through(glass, scene.worn, background)
-        if scene.worn.lens_opacity > 0.6:
-            near = np.where(glass, np.float32(1e3), np.float32(0))
-            covering |= covered(labels.points, depth, near, glass.astype(np.int32), 1, radius)
+    radius = max(1.5, 0.008 * size)
+    covering = covered(labels.points, depth, nearness, owner, first, radius)
+    shift = (SAMPLES - 1) / 2
+    centre = (camera.centre_x * SAMPLES + shift, camera.centre_y * SAMPLES + shift)
+    lens = Lens(*(np.float32(value) for value in (*centre, camera.focal * SAMPLES)))
+    maps, skin = head.regions.maps, scene.person.skin
+    shade(samples, surface, skin, maps, noise_tile(), scene.lights, lens, background)
+    if worn.lenses is not None:
+        glass_near, glass = empty_buffers(*nearness.shape)
+        on_screen = camera.project(scene.to_camera(worn.lenses.vertices), SAMPLES)
+        draw_triangles(on_screen, worn.lenses.triangles, 0, True, glass_near, glass)
+        shown = glass_near > nearness
+        share = shown.reshape(size, SAMPLES, size, SAMPLES).mean((1, 3)) * worn.lens_opacity
+        tint = np.array(worn.lens_colour, np.float32)
+        background += share[..., None].astype(np.float32) * (tint - background)
+        if worn.lens_opacity > 0.6:
+            near = np.where(shown, np.float32(1e3), np.float32(0))
+            covering |= covered(labels.points, depth, near, shown.astype(np.int32), 1, radius)
     return Drawn(background, face, labels, covering)
 
 
@@ -91,87 +88,39 @@ def _draw_hair(hair: list[Strands], camera: Camera, label: int, samples: Samples
         draw_strands(flat, colour, wide, label, samples.nearness, samples.owner, samples.painted)
 
 
-def _lens(camera: Camera) -> Lens:
-    shift = (SAMPLES - 1) / 2
-    return Lens(
-        np.float32(camera.centre_x * SAMPLES + shift),
-        np.float32(camera.centre_y * SAMPLES + shift),
-        np.float32(camera.focal * SAMPLES),
-    )
-
-
-def _moved(mesh: Mesh, turn: Turn) -> Mesh:
-    return replace(mesh, vertices=turn(mesh.vertices).astype(np.float32))
-
-
-def _glass(lenses: Mesh, turn: Turn, camera: Camera, nearness: Singles) -> Bools:
-    """(h, w) samples that are seen through a lens."""
-    near = np.zeros_like(nearness)
-    owner = np.empty(nearness.shape, np.int32)
-    screen = camera.project(turn(lenses.vertices).astype(np.float32), SAMPLES)
-    draw_triangles(screen, lenses.triangles, 0, True, near, owner)
-    return near > nearness
-
-
-def _look_through(glass: Bools, worn: Worn, image: Singles) -> None:
-    """Tint what is seen through the glasses, in place."""
-    size = image.shape[0]
-    share = glass.reshape(size, SAMPLES, size, SAMPLES).mean((1, 3)) * worn.lens_opacity
-    tint = np.array(worn.lens_colour, np.float32)
-    image += share[..., None].astype(np.float32) * (tint - image)
-
-
-def _assemble(scene: Scene, screen: Singles, to_camera: Turn) -> Surface:
+def _assemble(scene: Scene, screen: Singles) -> Surface:
     """One mesh of the head, whose vertices are on the `screen` already, and all objects."""
     head, posed, worn = scene.head, scene.posed, scene.worn
-    body_to_camera = Turn(scene.shot.body, neck_pivot(head))
-    meshes = [_moved(mesh, to_camera) for mesh in worn.on_head]
-    meshes += [_moved(mesh, body_to_camera) for mesh in worn.on_body]
-    start = np.cumsum([len(posed.camera)] + [len(mesh.vertices) for mesh in meshes])
+    meshes = [replace(mesh, vertices=scene.to_camera(mesh.vertices)) for mesh in worn.on_head]
+    meshes += [replace(mesh, vertices=scene.body_to_camera(mesh.vertices)) for mesh in worn.on_body]
+    count = len(posed.camera)
+    ends = count + np.cumsum([0, *(len(mesh.vertices) for mesh in meshes)])
+    spans = [slice(a, b) for a, b in pairwise(ends)]
     vertices = np.concatenate([posed.camera, *(mesh.vertices for mesh in meshes)])
-    triangles = np.concatenate(
-        [posed.triangles, *(o.triangles + s for o, s in zip(meshes, start[:-1], strict=True))]
+    around = np.concatenate(
+        [mesh.triangles + span.start for mesh, span in zip(meshes, spans, strict=True)]
     ).astype(np.int32)
-    part: Bytes = np.concatenate(
-        [posed.part, *(np.full(len(o.triangles), o.part, np.uint8) for o in meshes)]
-    )
-    around = scene.camera.project(vertices[len(screen) :], SAMPLES)
-    casting = np.concatenate([head.skin, triangles[len(posed.triangles) :]])
-    attributes = _attributes(head, posed, vertices, triangles)
-    _cast_shadow(vertices, casting, scene.shot.lights, attributes)
-    for mesh, begin in zip(meshes, start[:-1], strict=True):
-        span = slice(begin, begin + len(mesh.vertices))
-        attributes[span, m.COLOUR :] = mesh.colour
-        attributes[span, m.PLACE] = mesh.gloss
-        if mesh.texture is not None:
-            attributes[span, m.PLACE : m.PLACE + 2] = mesh.texture
-    # objects are drawn from both sides: their normals must look at the camera
-    count = len(posed.camera)
-    back = attributes[count:, 2] < -0.05
-    attributes[count:, :3][back] *= -1
-    return Surface(np.concatenate([screen, around]), triangles, part, attributes)
+    triangles = np.concatenate([posed.triangles, around])
+    parts = [np.full(len(mesh.triangles), mesh.part, np.uint8) for mesh in meshes]
 
-
-def _attributes(head: Head, posed: Posed, vertices: Singles, triangles: Ints) -> Singles:
-    """(n, ATTRIBUTES) normals, places on textures and ambient occlusion of all vertices."""
-    count = len(posed.camera)
-    normals = np.zeros_like(vertices)
-    vertex_normals(vertices, triangles, normals)
     attributes = np.zeros((len(vertices), m.ATTRIBUTES), np.float32)
+    normals = vertex_normals(vertices, triangles)
+    casting = np.concatenate([head.skin, around])
+    attributes[:, m.LIT] = lit_fraction(
+        vertices, normals, casting, scene.lights.direction[0], bias=0.3
+    )
+    # objects are drawn from both sides: their normals must look at the camera
+    normals[count:][normals[count:, 2] < -0.05] *= -1
     attributes[:, :3] = normals
     place = attributes[:, m.PLACE : m.PLACE + 2]
     place[:count] = head.regions.texture
     for ball in head.eyeballs:
-        place[ball.vertices] = posed.eye_place[ball.vertices]
-    attributes[:count, m.OPEN] = head.openness
-    attributes[count:, m.OPEN] = 0.85
-    return attributes
-
-
-def _cast_shadow(vertices: Singles, casting: Ints, lights: Lights, attributes: Singles) -> None:
-    """How much of the key lamp each vertex sees, into its attributes."""
-    lit = np.empty(len(vertices), np.float32)
-    normals = np.ascontiguousarray(attributes[:, :3])
-    depth, transform = shadow_map(vertices, casting, lights.direction[0])
-    lit_fraction(vertices, normals, depth, transform, 0.3, lit)
-    attributes[:, m.LIT] = lit
+        place[ball] = posed.eye_place[ball]
+    attributes[:count, m.OPEN], attributes[count:, m.OPEN] = head.openness, 0.85
+    for mesh, span in zip(meshes, spans, strict=True):
+        attributes[span, m.COLOUR :] = mesh.colour
+        attributes[span, m.PLACE] = mesh.gloss
+        if mesh.texture is not None:
+            place[span] = mesh.texture
+    shown = np.concatenate([screen, scene.camera.project(vertices[count:], SAMPLES)])
+    return Surface(shown, triangles, np.concatenate([posed.part, *parts]), attributes)

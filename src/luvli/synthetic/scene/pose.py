@@ -22,6 +22,8 @@ PoseChoice = Literal[
 
 _SHARES = {"frontal": 0.45, "half-profile": 0.22, "profile": 0.33}
 """share of each kind in `mixed`: more turned faces than MERL-RAV's 57 / 16 / 28 %"""
+_HALF_FROM, _PROFILE_FROM = 26.0, 48.0
+"""degrees of yaw"""
 
 
 class Pose(NamedTuple):
@@ -46,9 +48,6 @@ class Pose(NamedTuple):
         return "left" if self.yaw > 0 else "right"
 
 
-_HALF_FROM, _PROFILE_FROM = 26.0, 48.0
-
-
 def random_pose(choice: PoseChoice, rng: np.random.Generator) -> Pose:
     """A pose of the class asked for; yaw to 95, pitch to 35 degrees."""
     if choice not in get_args(PoseChoice):
@@ -64,23 +63,16 @@ def random_pose(choice: PoseChoice, rng: np.random.Generator) -> Pose:
     else:
         yaw = _within(rng, 70, 14, _PROFILE_FROM, 95)
     wild = rng.random() < 0.06
-    pitch = _within(rng, 0, 25 if wild else 12, -35, 35, both=True)
-    roll = _within(rng, 0, 35 if wild else 10, -120, 120, both=True)
+    pitch = _within(rng, 0, 25 if wild else 12, -35, 35)
+    roll = _within(rng, 0, 35 if wild else 10, -120, 120)
     return Pose(float(side * yaw), float(pitch), float(roll))
 
 
-def _within(
-    rng: np.random.Generator,
-    mean: float,
-    spread: float,
-    low: float,
-    high: float,
-    both: bool = False,
-) -> float:
-    """A normal number, drawn again until it lies in range; without `both`, its size."""
+def _within(rng: np.random.Generator, mean: float, spread: float, low: float, high: float) -> float:
+    """A normal number (its size unless `low` is negative), drawn again until it is in range."""
     while True:
         value = rng.normal(mean, spread)
-        value = value if both else abs(value)
+        value = value if low < 0 else abs(value)
         if low <= value <= high:
             return float(value)
 

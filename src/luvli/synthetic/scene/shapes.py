@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from luvli.synthetic.arrays import Ints, Real, Singles
 from luvli.synthetic.raster.materials import Material
+from luvli.synthetic.raster.triangles import grid_triangles
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,15 +39,9 @@ def join_meshes(meshes: list[Mesh]) -> Mesh:
 def sheet(points: Real, colour: ArrayLike, closed: bool = False, gloss: float = 0.1) -> Mesh:
     """A grid of points (r, c, 3) as a surface; `closed` joins the last column to the first."""
     rows, columns = points.shape[:2]
-    index = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
-    if closed:
-        index = np.concatenate([index, index[:, :1]], axis=1)
-    a, b = index[:-1, :-1].ravel(), index[:-1, 1:].ravel()
-    c, d = index[1:, 1:].ravel(), index[1:, :-1].ravel()
-    triangles = np.concatenate([np.stack([a, d, c], 1), np.stack([a, c, b], 1)])
     flat = np.asarray(points, np.float32).reshape(-1, 3)
-    colours = np.broadcast_to(np.asarray(colour, np.float32), (rows, columns, 3)).reshape(-1, 3)
-    return Mesh(flat, triangles.astype(np.int32), np.ascontiguousarray(colours), gloss)
+    colours = np.broadcast_to(np.asarray(colour, np.float32), points.shape).reshape(-1, 3)
+    return Mesh(flat, grid_triangles(rows, columns, closed), colours, gloss)
 
 
 def tube(
@@ -55,31 +50,20 @@ def tube(
     """A round bar along `path` (p, 3) with the radius at each point; its ends are rounded."""
     path = np.asarray(path, np.float64)
     radius = np.broadcast_to(np.asarray(radius, np.float64), len(path))
-    first, last = path[0], path[-1]
     start, stop = path[1] - path[0], path[-1] - path[-2]
     start, stop = start / np.linalg.norm(start), stop / np.linalg.norm(stop)
-    caps = np.array([1.0, 0.7])
-    path = np.concatenate(
-        [
-            first - start * radius[0] * caps[:, None],
-            path,
-            last + stop * radius[-1] * caps[::-1, None],
-        ]
-    )
-    radius = np.concatenate(
-        [radius[0] * np.array([0.02, 0.7]), radius, radius[-1] * np.array([0.7, 0.02])]
-    )
+    caps = np.array([[1.0], [0.7]])
+    first, last = path[0] - start * radius[0] * caps, path[-1] + stop * radius[-1] * caps[::-1]
+    path = np.concatenate([first, path, last])
+    ends = np.array([0.02, 0.7])
+    radius = np.concatenate([radius[0] * ends, radius, radius[-1] * ends[::-1]])
     along = np.gradient(path, axis=0)
     along /= np.linalg.norm(along, axis=1, keepdims=True)
-    helper = np.array([0.31, 0.86, 0.41])
-    across = np.cross(along, helper)
+    across = np.cross(along, (0.31, 0.86, 0.41))
     across /= np.linalg.norm(across, axis=1, keepdims=True)
     other = np.cross(along, across)
-    angle = np.linspace(0, 2 * np.pi, sides, endpoint=False)
-    ring = (
-        across[:, None] * np.cos(angle)[None, :, None]
-        + other[:, None] * np.sin(angle)[None, :, None]
-    )
+    angle = np.linspace(0, 2 * np.pi, sides, endpoint=False)[:, None]
+    ring = across[:, None] * np.cos(angle) + other[:, None] * np.sin(angle)
     return sheet(path[:, None] + radius[:, None, None] * ring, colour, closed=True, gloss=gloss)
 
 
@@ -87,14 +71,8 @@ def ball(centre: Real, axes: ArrayLike, colour: ArrayLike, gloss: float = 0.1) -
     """An ellipsoid with half-axes `axes` (3,) along x, y, z."""
     latitude = np.linspace(0.02, np.pi - 0.02, 10)[:, None]
     longitude = np.linspace(0, 2 * np.pi, 16, endpoint=False)[None]
-    unit = np.stack(
-        [
-            np.sin(latitude) * np.sin(longitude),
-            np.cos(latitude) * np.ones_like(longitude),
-            np.sin(latitude) * np.cos(longitude),
-        ],
-        axis=-1,
-    )
+    x, z = np.sin(latitude) * np.sin(longitude), np.sin(latitude) * np.cos(longitude)
+    unit = np.stack([x, np.cos(latitude) + 0 * longitude, z], axis=-1)
     return sheet(np.asarray(centre) + unit * np.asarray(axes), colour, closed=True, gloss=gloss)
 
 

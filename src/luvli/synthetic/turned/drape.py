@@ -8,6 +8,7 @@ photograph with the head painted out.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -15,16 +16,22 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from luvli.data.record import Visibility
+from luvli.errors import require
 from luvli.image.read import ImageArray
 from luvli.synthetic.arrays import Bools, Doubles, Index, Ints, Singles
 from luvli.synthetic.heads.head import Head
 from luvli.synthetic.heads.regions import smoothstep
-from luvli.synthetic.people.texture_fit import residual_warp
-from luvli.synthetic.raster.zbuffer import NOTHING, SAMPLES, draw_triangles, vertex_normals
-from luvli.synthetic.scene.labels import place_landmarks
+from luvli.synthetic.people.textures import residual_warp
+from luvli.synthetic.raster.triangles import (
+    NOTHING,
+    SAMPLES,
+    barycentric,
+    draw_triangles,
+    empty_buffers,
+    vertex_normals,
+)
+from luvli.synthetic.scene.labels import place_landmarks, visibility
 from luvli.synthetic.scene.pose import Camera
-from luvli.synthetic.scene.stage import neck_pivot
 from luvli.synthetic.turned.fit import FittedHead, to_camera
 
 HAIR = 1.2
@@ -71,19 +78,15 @@ def turn_face(
     background = _without_head(image, head, fit, thick)
     screen = camera.project(drawn, SAMPLES)
     picture = _draw(head, fit.triangles, screen, draped, image, background)
-    labels = place_landmarks(
-        head, turned, camera.project(turned, SAMPLES), fit.triangles, camera, "outline"
-    )
-    classes = np.where(externally, Visibility.EXTERNALLY_OCCLUDED, Visibility.UNOCCLUDED)
-    classes = np.where(labels.self_occluded, Visibility.SELF_OCCLUDED, classes)
-    return TurnedFace(picture, labels.points, classes.astype(np.int8), fit.yaw + yaw)
+    labels = place_landmarks(head, turned, fit.triangles, camera, "outline")
+    return TurnedFace(picture, labels.points, visibility(labels, externally), fit.yaw + yaw)
 
 
 def _turn(head: Head, vertices: Singles, rotation: Doubles, yaw: float, pitch: float) -> Singles:
     """Camera coordinates after the head has turned on its neck; the shoulders stay."""
     share = head.stiffness.astype(np.float64)
     a, b = np.radians(yaw) * share, np.radians(pitch) * share
-    x, y, z = (vertices - neck_pivot(head)).astype(np.float64).T
+    x, y, z = (vertices - head.pivot).astype(np.float64).T
     y, z = np.cos(b) * y + np.sin(b) * z, -np.sin(b) * y + np.cos(b) * z
     x, z = np.cos(a) * x + np.sin(a) * z, -np.sin(a) * x + np.cos(a) * z
     return np.asarray(np.stack([x, y, z], axis=1) @ rotation.T, np.float32)
@@ -94,10 +97,11 @@ def _recentred(head: Head, fit: FittedHead, turned: Singles) -> Camera:
     before = fit.camera.project(to_camera(head, fit.own, fit.rotation)[head.landmarks])[:, :2]
     after = fit.camera.project(turned[head.landmarks])[:, :2]
     x, y = before.mean(axis=0) - after.mean(axis=0)
-    camera = fit.camera
-    return Camera(
-        camera.distance, camera.focal, camera.centre_x + float(x), camera.centre_y + float(y)
-    )
+    centre = {
+        "centre_x": fit.camera.centre_x + float(x),
+        "centre_y": fit.camera.centre_y + float(y),
+    }
+    return replace(fit.camera, **centre)
 
 
 def _with_hair(head: Head, vertices: Singles) -> Singles:
@@ -186,8 +190,7 @@ def _within_outline(places: Doubles, jaw: Doubles) -> Doubles:
 def _seen(head: Head, fit: FittedHead, vertices: Singles, size: tuple[int, int]) -> Singles:
     """(n,) how well the photograph shows each vertex, 0 to 1."""
     place = to_camera(head, vertices, fit.rotation)
-    normals = np.zeros_like(place)
-    vertex_normals(place, fit.triangles, normals)
+    normals = vertex_normals(place, fit.triangles)
     view = np.array([0, 0, fit.camera.distance], np.float32) - place
     cosine = np.einsum("ni,ni->n", normals, view) / np.linalg.norm(view, axis=1)
     screen = fit.camera.project(place)
@@ -202,8 +205,7 @@ def _seen(head: Head, fit: FittedHead, vertices: Singles, size: tuple[int, int])
 
 
 def _buffers(screen: Singles, triangles: Ints, size: tuple[int, int]) -> tuple[Singles, Ints]:
-    nearness = np.zeros(size, np.float32)
-    owner = np.full(size, NOTHING, np.int32)
+    nearness, owner = empty_buffers(*size)
     draw_triangles(screen, triangles, 0, False, nearness, owner)
     return nearness, owner
 
@@ -221,7 +223,7 @@ def _draw(
     _, owner = _buffers(screen, triangles, (height * SAMPLES, width * SAMPLES))
     rows, columns = np.nonzero(owner != NOTHING)
     corners = triangles[owner[rows, columns]]
-    share = _barycentric(screen[corners, :2].astype(np.float64), columns, rows)
+    share = barycentric(screen[corners, :2], columns, rows).astype(np.float32)
     own = np.column_stack([draped.places, draped.moved, draped.seen])
     both = np.concatenate([own, own[_mirror_images(head)]], axis=1)  # (n, 8)
     mixed = sum(share[:, k, None] * both[corners[:, k]] for k in range(3))
@@ -239,18 +241,6 @@ def _draw(
 def _coloured(image: ImageArray, blurred: ImageArray, at: Singles) -> Singles:
     """(p, 3) colours at x, y; as far as the third column of `at` says, of the blurred image."""
     return _sampled(image, at[:, :2]) * (1 - at[:, 2:]) + _sampled(blurred, at[:, :2]) * at[:, 2:]
-
-
-def _barycentric(corners: Doubles, x: Index, y: Index) -> Singles:
-    """(p, 3) shares of the corners (p, 3, 2) at each place."""
-    a, b, c = corners.transpose(1, 0, 2)
-    ab, ac, ap = b - a, c - a, np.stack([x, y], axis=1) - a
-    area = ab[:, 0] * ac[:, 1] - ab[:, 1] * ac[:, 0]
-    area = np.where(np.abs(area) < 1e-9, 1e-9, area)
-    second = (ap[:, 0] * ac[:, 1] - ap[:, 1] * ac[:, 0]) / area
-    third = (ab[:, 0] * ap[:, 1] - ab[:, 1] * ap[:, 0]) / area
-    shares = np.clip(np.stack([1 - second - third, second, third], axis=1), 0, 1)
-    return np.asarray(shares / shares.sum(axis=1, keepdims=True), np.float32)
 
 
 def _sampled(image: ImageArray, places: Singles) -> Singles:
@@ -289,10 +279,6 @@ def _without_head(image: ImageArray, head: Head, fit: FittedHead, vertices: Sing
 @lru_cache(maxsize=2)
 def _mirror_images(head: Head) -> Index:
     """(n,) the vertex on the other half of the head that is nearest to each one's mirror image."""
-    place = head.neutral
-    partner = np.empty(len(place), np.intp)
-    squares = np.einsum("ni,ni->n", place, place)
-    for first in range(0, len(place), 512):
-        mirrored = place[first : first + 512] * np.array([-1, 1, 1], np.float32)
-        partner[first : first + 512] = (squares - 2 * mirrored @ place.T).argmin(axis=1)
-    return partner
+    place = head.neutral.astype(np.float64)
+    tree = require("scipy.spatial", "train").cKDTree(place)
+    return np.asarray(tree.query(place * (-1, 1, 1))[1], np.intp)

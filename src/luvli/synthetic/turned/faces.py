@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -27,8 +28,7 @@ PITCH = 6.0
 _TRIES = 40
 
 
-@dataclass(frozen=True, eq=False)
-class TurnedSample:
+class TurnedSample(NamedTuple):
     """A turned face and its label."""
 
     image: ImageArray
@@ -90,8 +90,7 @@ class TurnedFaces:
             fit = fit_photograph(head, points)
             if fit is None:
                 return None
-        covered = photograph.covered
-        externally = np.zeros(68, bool) if covered is None else covered
+        externally = np.isin(np.arange(68), photograph.covered)
         yaw = target_yaw(fit, rng) - fit.yaw
         face = turn_face(head, fit, image, points, externally, yaw, float(rng.normal(0, PITCH)))
         shown = face.points[face.visibility > Visibility.SELF_OCCLUDED]

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from luvli.measures.rotation import rotation_of_vector
 from luvli.synthetic.arrays import Bools, Doubles, Ints, Singles
 from luvli.synthetic.heads.head import Head
-from luvli.synthetic.raster.zbuffer import SAMPLES
+from luvli.synthetic.raster.triangles import SAMPLES
 from luvli.synthetic.scene.labels import Labels, outline, place_landmarks
 from luvli.synthetic.scene.pose import Camera
-from luvli.synthetic.scene.stage import LIPS_APART, neck_pivot
 
 DISTANCE = 110.0
 """centimetres from the camera to the neck; photographs do not say"""
@@ -78,8 +78,7 @@ def _start(head: Head, points: Doubles, located: Bools) -> FittedHead | None:
     inner[:17] = False  # the outline wanders over the head as it turns
     if inner.sum() < 20:
         return None
-    pivot = neck_pivot(head)
-    model = (head.neutral[head.landmarks] - pivot).astype(np.float64)
+    model = (head.neutral[head.landmarks] - head.pivot).astype(np.float64)
     design = np.column_stack([model[inner], np.ones(int(inner.sum()))])
     solution = np.linalg.lstsq(design, points[inner] * (1, -1), rcond=None)[0]  # (4, 2), y up
     rows = solution[:3].T
@@ -101,17 +100,15 @@ def _placed(
     head: Head, rotation: Doubles, camera: Camera, identity: Singles, expression: Singles
 ) -> FittedHead:
     own = head.deform(identity, expression)
-    gap = np.linalg.norm(own[head.landmarks[61:64]] - own[head.landmarks[[67, 66, 65]]], axis=1)
-    triangles = head.triangles if gap.max() > LIPS_APART else head.closed[0]
+    triangles, _ = head.shown(own)
     vertices = to_camera(head, own, rotation)
-    screen = camera.project(vertices, SAMPLES)
-    labels = place_landmarks(head, vertices, screen, triangles, camera, "outline")
+    labels = place_landmarks(head, vertices, triangles, camera, "outline")
     return FittedHead(rotation, camera, identity, expression, own, triangles, labels, np.inf)
 
 
 def to_camera(head: Head, vertices: Singles, rotation: Doubles) -> Singles:
     """(n, 3) head to camera coordinates."""
-    return np.asarray((vertices - neck_pivot(head)) @ rotation.T.astype(np.float32), np.float32)
+    return np.asarray((vertices - head.pivot) @ rotation.T.astype(np.float32), np.float32)
 
 
 def _improved(
@@ -139,12 +136,10 @@ def _improved(
         fit.camera.centre_x + float(step[4]),
         fit.camera.centre_y + float(step[5]),
     )
-    identity = np.clip(fit.identity + step[_POSE : _POSE + faces], -2.5, 2.5)
-    expression = np.clip(fit.expression + step[_POSE + faces :], 0.0, 1.0)
-    rotation = _turned(step[:3]) @ fit.rotation
-    return _placed(
-        head, rotation, camera, identity.astype(np.float32), expression.astype(np.float32)
-    )
+    identity = np.clip(fit.identity + step[_POSE : _POSE + faces], -2.5, 2.5).astype(np.float32)
+    expression = np.clip(fit.expression + step[_POSE + faces :], 0.0, 1.0).astype(np.float32)
+    turn = step[None, :3] * min(1.0, 0.5 / max(float(np.linalg.norm(step[:3])), 1e-9))
+    return _placed(head, rotation_of_vector(turn)[0] @ fit.rotation, camera, identity, expression)
 
 
 def _slopes(head: Head, fit: FittedHead, place: Doubles, index: Ints) -> Doubles:
@@ -168,16 +163,3 @@ def _slopes(head: Head, fit: FittedHead, place: Doubles, index: Ints) -> Doubles
     slopes[:, :, 3] = fit.labels.points - middle
     slopes[:, 0, 4] = slopes[:, 1, 5] = 1
     return np.asarray(slopes, np.float64)
-
-
-def _turned(vector: Doubles) -> Doubles:
-    """(3, 3) rotation about `vector` by its length in radians, at most 0.5 (Rodrigues)."""
-    angle = float(np.linalg.norm(vector))
-    if angle < 1e-12:
-        return np.eye(3)
-    x, y, z = vector / angle
-    angle = min(angle, 0.5)
-    across = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-    return np.asarray(
-        np.eye(3) + np.sin(angle) * across + (1 - np.cos(angle)) * across @ across, np.float64
-    )

@@ -1,9 +1,9 @@
-"""Places on the skin from which hair grows."""
+"""Where hair grows on a head, and the skull that hair and hats stay outside of."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,8 +12,7 @@ from luvli.synthetic.heads.regions import HEIGHT, SCALP_STEP, WIDTH, Regions, un
 from luvli.synthetic.raster.materials import BEARD, BROWS, SCALP
 
 
-@dataclass(frozen=True, eq=False)
-class HairRoots:
+class HairRoots(NamedTuple):
     """m places on the mesh: corners of a triangle and weights that sum to 1."""
 
     corners: Ints
@@ -27,16 +26,15 @@ class HairRoots:
 
     def at(self, values: Singles, chosen: Index) -> Singles:
         """Interpolate `values` (n, d) of the vertices at the chosen roots: (len(chosen), d)."""
-        corners, weights = self.corners[chosen], self.weights[chosen]
-        mixed: Singles = np.einsum("mk,mkd->md", weights, values[corners])
-        return mixed
+        return _mixed(self.weights[chosen], values[self.corners[chosen]])
+
+
+def _mixed(weights: Singles, values: Singles) -> Singles:
+    return np.asarray(np.einsum("mk,mkd->md", weights, values), np.float32)
 
 
 def scatter_roots(
-    neutral: Singles,
-    triangles: Ints,
-    landmarks: Ints,
-    regions: Regions,
+    neutral: Singles, triangles: Ints, landmarks: Ints, regions: Regions
 ) -> Mapping[str, HairRoots]:
     """Many fixed places for hair in each region, evenly spread over the surface."""
     rng = np.random.default_rng(68)  # a property of the head, not of a face
@@ -56,13 +54,12 @@ def scatter_roots(
     ) -> HairRoots:
         chance = area * density
         if chance.sum() == 0:
-            count = 0
-            chance = np.ones_like(chance)
+            count, chance = 0, np.ones_like(chance)
         index = rng.choice(len(triangles), 3 * count, p=chance / chance.sum())
         split = np.sort(rng.random((len(index), 2)), axis=1)
         weights = np.c_[split[:, 0], split[:, 1] - split[:, 0], 1 - split[:, 1]].astype(np.float32)
         chosen = triangles[index]
-        place = np.einsum("mk,mkd->md", weights, neutral[chosen]).astype(np.float32)
+        place = _mixed(weights, neutral[chosen])
         # large triangles reach out of the region: what counts is the place itself
         at = np.clip(unroll(place, regions.top), 0, (WIDTH - 1, HEIGHT - 1)).astype(int)
         strength = measure(regions.maps[at[:, 1], at[:, 0], channel].astype(np.float32))
@@ -71,8 +68,11 @@ def scatter_roots(
             chosen[good], weights[good], strength[good].astype(np.float32), place[good]
         )
 
+    # triangles near a landmark of the brows have a little chance whatever their own value
+    middle, brow_points = corners.mean(axis=1), neutral[landmarks[17:27]]
+    near = np.linalg.norm(middle[:, None] - brow_points, axis=2).min(axis=1) < 1.2
     scalp = ((inside > -2.5) & ~ear).astype(np.float32)
-    brows = _spread(value[:, BROWS], corners, neutral[landmarks[17:27]])
+    brows = np.where(near, np.maximum(value[:, BROWS], 60), 0)
     beard = np.where((value[:, BEARD] > 40) & above_neck & ~ear, value[:, BEARD], 0)
     return {
         "scalp": scatter(scalp, 12000, SCALP, lambda v: (v - 128) / SCALP_STEP, -1.2),
@@ -80,13 +80,6 @@ def scatter_roots(
         "beard": scatter(beard, 6000, BEARD, lambda v: v / 255, 0.15),
         "lashes": _lash_roots(neutral, landmarks),
     }
-
-
-def _spread(value: Singles, corners: Singles, points: Singles) -> Singles:
-    """Chance of triangles: their own value, or a little when they lie near one of `points`."""
-    middle = corners.mean(axis=1)
-    near = np.linalg.norm(middle[:, None] - points[None], axis=2).min(axis=1) < 1.2
-    return np.where(near, np.maximum(value, 60), 0)
 
 
 def _lash_roots(neutral: Singles, landmarks: Ints) -> HairRoots:
@@ -97,6 +90,57 @@ def _lash_roots(neutral: Singles, landmarks: Ints) -> HairRoots:
     t = (np.arange(len(pairs)) * 0.618034 % 1).astype(np.float32)
     weights = np.stack([1 - t, t, np.zeros_like(t)], axis=1)
     corners = np.c_[ends, ends[:, 1]].astype(np.int32)
-    upper = np.arange(len(pairs)) < 72
-    place = np.einsum("mk,mkd->md", weights, neutral[corners]).astype(np.float32)
-    return HairRoots(corners, weights, np.where(upper, 1.0, 0.3).astype(np.float32), place)
+    strength = np.where(np.arange(len(pairs)) < 72, 1.0, 0.3).astype(np.float32)
+    return HairRoots(corners, weights, strength, _mixed(weights, neutral[corners]))
+
+
+RINGS, SECTORS = 24, 48
+
+
+class SkullCells(NamedTuple):
+    """Vertices of the skin above the chin, and in which direction from the middle they lie."""
+
+    centre: Singles
+    """(3,)"""
+    vertices: Index
+    cells: Index
+    """the cell of each, see `cell_of`"""
+
+
+class Skull(NamedTuple):
+    """How far the surface of a head lies from its middle, in every direction."""
+
+    centre: Singles
+    """(3,)"""
+    radius: Singles
+    """(RINGS, SECTORS) centimetres"""
+
+
+def cell_of(outward: Real) -> Index:
+    """Number of the cell of `Skull.radius` that each unit vector (..., 3) points to."""
+    ring = ((1 - outward[..., 1]) / 2 * RINGS).astype(int).clip(0, RINGS - 1)
+    angle = np.arctan2(outward[..., 0], outward[..., 2])
+    sector = ((angle / (2 * np.pi) + 0.5) * SECTORS).astype(int) % SECTORS
+    return np.asarray(ring * SECTORS + sector)
+
+
+def skull_cells(neutral: Singles, skin: Ints, landmarks: Ints) -> SkullCells:
+    """The cells of a neutral head (n, 3) with these triangles of skin."""
+    centre = np.array([0, neutral[landmarks[27]][1], 0.5], np.float32)
+    vertices = np.unique(skin).astype(np.intp)
+    vertices = vertices[neutral[vertices, 1] > neutral[landmarks[8], 1] - 1]
+    outward = neutral[vertices] - centre
+    outward /= np.linalg.norm(outward, axis=1, keepdims=True)
+    return SkullCells(centre, vertices, cell_of(outward))
+
+
+def skull_around(cells: SkullCells, vertices: Singles) -> Skull:
+    """The skull of a deformed head (n, 3)."""
+    distance = np.linalg.norm(vertices[cells.vertices] - cells.centre, axis=1)
+    radius = np.zeros(RINGS * SECTORS, np.float32)
+    np.maximum.at(radius, cells.cells, distance)
+    grid = radius.reshape(RINGS, SECTORS)
+    # an empty cell takes the largest of its neighbours
+    around = np.max([np.roll(grid, k, axis=1) for k in (-2, -1, 1, 2)], axis=0)
+    grid = np.where(grid == 0, around, grid)
+    return Skull(cells.centre, np.where(grid == 0, np.median(grid[grid > 0]), grid))

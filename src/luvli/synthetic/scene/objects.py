@@ -1,4 +1,4 @@
-"""What people wear: clothes, hats, glasses, masks.
+"""What people wear (clothes, hats, glasses, masks) and hold before their faces.
 
 All are small meshes in head (or body) coordinates. They hide landmarks from outside, so a
 landmark behind one is externally occluded: it keeps its place and counts as visible.
@@ -8,30 +8,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import cv2
 import numpy as np
 
-from luvli.synthetic.arrays import Doubles, Ints, Singles
-from luvli.synthetic.heads.skull import Skull
+from luvli.synthetic.arrays import Doubles, Ints, Real, Singles
+from luvli.synthetic.heads.scalp import Skull, cell_of
 from luvli.synthetic.raster.materials import Material
-from luvli.synthetic.scene.shapes import Mesh, join_meshes, random_colour, sheet, tube
+from luvli.synthetic.scene.shapes import Mesh, ball, join_meshes, random_colour, sheet, tube
 
 
 def garment(neck: Singles, rng: np.random.Generator) -> Mesh:
     """Shoulders and chest below the neck point (3,), in body coordinates."""
     high = rng.choice([0.0, 1.5, 4.0], p=[0.45, 0.35, 0.2])
     #        height, half-width, half-depth, forward
-    profile = np.array(
-        [
-            (1.2 + high, 6.3, 6.2, 0.3),
-            (0.0 + 0.5 * high, 7.4, 7.2, 0.0),
-            (-1.8, 10.5, 8.0, -0.8),
-            (-3.6, 15.5, 8.8, -1.2),
-            (-5.6, 19.0, 9.6, -1.2),
-            (-9.0, 21.5, 11.0, -0.6),
-            (-16.0, 22.5, 12.0, 0.5),
-            (-45.0, 21.5, 12.5, 0.5),
-        ]
-    )
+    profile = np.array([
+        (1.2 + high, 6.3, 6.2, 0.3), (0.5 * high, 7.4, 7.2, 0.0), (-1.8, 10.5, 8.0, -0.8),
+        (-3.6, 15.5, 8.8, -1.2), (-5.6, 19.0, 9.6, -1.2), (-9.0, 21.5, 11.0, -0.6),
+        (-16.0, 22.5, 12.0, 0.5), (-45.0, 21.5, 12.5, 0.5),
+    ])  # fmt: skip
     fine = np.linspace(0, len(profile) - 1, 22)
     height, wide, deep, forward = (
         np.interp(fine, np.arange(len(profile)), profile[:, k]) for k in range(4)
@@ -78,9 +72,7 @@ def hat(skull: Skull, brow: float, rng: np.random.Generator) -> Mesh:
     vertical = 1 - polar * (1 - lift[None])
     flat = np.sqrt(np.clip(1 - vertical**2, 0, 1))
     unit = np.stack([flat * np.sin(angle), vertical, flat * np.cos(angle)], axis=-1)
-    ring = ((1 - unit[..., 1]) / 2 * skull.radius.shape[0]).astype(int)
-    sector = ((angle / (2 * np.pi) + 0.5) * skull.radius.shape[1]).astype(int)
-    radius = skull.radius[ring.clip(0, skull.radius.shape[0] - 1), sector[None]]
+    radius: Real = skull.radius.ravel()[cell_of(unit)]
     for _ in range(2):
         radius = (np.roll(radius, 1, 1) + radius + np.roll(radius, -1, 1)) / 3
         radius[1:-1] = (radius[:-2] + radius[1:-1] + radius[2:]) / 3
@@ -92,10 +84,8 @@ def hat(skull: Skull, brow: float, rng: np.random.Generator) -> Mesh:
         span = angle if kind == "brim" else np.linspace(-1.0, 1.0, 16)
         rim = np.stack([np.interp(span, angle, points[-1, :, k]) for k in range(3)], axis=-1)
         out = rng.uniform(4.0, 7.5) * (np.cos(span * 1.45) ** 0.7 if kind == "cap" else 1.0)
-        far = rim + np.stack(
-            [np.sin(span) * out, np.full(len(span), -0.8) * rng.uniform(0, 2), np.cos(span) * out],
-            -1,
-        )
+        droop = np.full(len(span), -0.8) * rng.uniform(0, 2)
+        far = rim + np.stack([np.sin(span) * out, droop, np.cos(span) * out], axis=-1)
         grid = np.stack([rim, (rim + far) / 2, far])
         parts.append(sheet(grid, 0.8 * colour, closed=kind == "brim", gloss=0.0))
     return join_meshes(parts)
@@ -160,13 +150,7 @@ def mask(vertices: Singles, skin: Ints, points: Doubles, rng: np.random.Generato
     radius = np.zeros((rows, columns))
     np.maximum.at(radius, (row[good], column[good]), radius_of[good])
     for _ in range(3):  # empty cells, then the tension of the cloth
-        padded = np.pad(radius, 1, mode="edge")
-        shifted = [
-            padded[1 + i : 1 + i + rows, 1 + j : 1 + j + columns]
-            for i in (-1, 0, 1)
-            for j in (-1, 0, 1)
-        ]
-        radius = np.maximum(np.mean(shifted, axis=0), radius)
+        radius = np.maximum(cv2.blur(radius, (3, 3), borderType=cv2.BORDER_REPLICATE), radius)
     radius += 0.35 + 0.12 * np.sin(down * rng.uniform(9, 16)) * rng.integers(0, 2)
     grid = np.stack([radius * np.sin(angle), y, radius * np.cos(angle)], axis=-1)
     surgical = np.array([0.35, 0.55, 0.75]) if rng.random() < 0.5 else np.array([0.75, 0.75, 0.75])
@@ -177,3 +161,66 @@ def mask(vertices: Singles, skin: Ints, points: Doubles, rng: np.random.Generato
         for at in (0, rows - 1):
             parts.append(tube(np.stack([grid[at, edge], ear]), 0.08, 0.9 * colour, 5, gloss=0.0))
     return join_meshes(parts)
+
+
+def hand(points: Doubles, tone: Singles, rng: np.random.Generator) -> Mesh:
+    """Fingers and a palm before some part of the face, the arm coming from below."""
+    target = points[rng.choice([3, 4, 6, 8, 10, 12, 13, 51, 57, 30, 48, 54])]
+    out = target - np.array([0.0, target[1] * 0.3, -2.0])
+    out = out / np.linalg.norm(out)
+    knuckle = target + out * rng.uniform(1.0, 2.0) - np.array([0, rng.uniform(1, 4), 0])
+    up = np.array([rng.normal(0, 0.5), 1.0, rng.normal(0, 0.2)])
+    up /= np.linalg.norm(up)
+    across = np.cross(up, out)
+    across /= np.linalg.norm(across)
+    parts = []
+    bend = rng.uniform(-0.1, 0.6)
+    for k in range(4):
+        base = knuckle + across * (k - 1.5) * 1.75
+        reach = (5.5, 6.6, 6.2, 4.8)[k] * rng.uniform(0.85, 1.0)
+        spread = across * (k - 1.5) * rng.uniform(0.0, 0.25)
+        middle = base + (up + spread) * reach * 0.5
+        tip = middle + (up + spread - bend * out) * reach * 0.5
+        parts.append(tube(np.stack([base, middle, tip]), (0.95, 0.85, 0.68), tone, 10, gloss=0.05))
+    wrist = knuckle - up * 8.0 + out * 1.0
+    for side in (across, -across):
+        palm = np.stack([knuckle + side, wrist + side])
+        parts.append(tube(palm, (2.2, 2.0), tone, 10, gloss=0.05))
+    thumb = np.stack(
+        [wrist + across * 2, knuckle + across * 4.2, knuckle + across * 4.4 + up * 2.5]
+    )
+    parts.append(tube(thumb, (1.2, 1.0, 0.8), tone, 10, gloss=0.05))
+    sleeve = random_colour(rng)
+    colour = tone if rng.random() < 0.5 else sleeve
+    parts.append(tube(np.stack([wrist, wrist - up * 14]), (3.0, 4.2), colour, 12))
+    return join_meshes(parts)
+
+
+def microphone(points: Doubles, rng: np.random.Generator) -> Mesh:
+    """A microphone before mouth or chin, held from below."""
+    head = points[57] + np.array([rng.normal(0, 2.0), rng.uniform(-4, 0.5), rng.uniform(3.0, 6.0)])
+    colour = random_colour(rng) * 0.5
+    away = np.array([rng.normal(0, 0.6), -1.0, rng.uniform(0.0, 0.8)])
+    size = rng.uniform(1.8, 2.8)
+    stick = np.stack([head + away * size * 0.8, head + away * 22])
+    handle = tube(stick, 0.55 * size, 0.5 * colour, 12)
+    return join_meshes([ball(head, (size, size, size), colour), handle])
+
+
+def telephone(points: Doubles, rng: np.random.Generator) -> Mesh:
+    """A telephone held to one ear, or before the face."""
+    colour = random_colour(rng) * 0.4
+    side = rng.choice([-1, 1])
+    centre = np.array([side * (abs(points[0][0]) + 1.2), points[2][1] + rng.normal(0, 1), 1.5])
+    ends = centre + np.array([(0, 4.5, -1.5), (0, -6.0, 3.5)])
+    return tube(ends, rng.uniform(1.4, 2.0), colour, 6)
+
+
+def block(points: Doubles, rng: np.random.Generator) -> Mesh:
+    """A plain thing (cup, book, somebody's shoulder) that stands before a part of the face."""
+    target = points[rng.integers(0, 68)] + np.array([0, rng.uniform(-5, 1), rng.uniform(4, 10)])
+    axes = rng.uniform(1.5, 5.5, 3)
+    colour = random_colour(rng)
+    if rng.random() < 0.5:
+        return ball(target, axes, colour)
+    return tube(np.stack([target, target - (rng.normal(0, 4), 10, 0)]), axes[0] * 0.8, colour, 14)
