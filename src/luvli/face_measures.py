@@ -68,7 +68,7 @@ def eyes_openness(faces: Faces) -> tuple[Floats, Floats]:
     points = faces.points[:, eyes]  # (n, 2, 6, 2)
     errors = faces.errors.part(eyes)
     slopes = gradient(eye_openness, points.reshape(-1, 6, 2))
-    std = np.sqrt(errors.variance(slopes[:, None])).reshape(-1, 2)
+    std = np.sqrt(errors.variance(slopes[:, None])).reshape(len(faces), 2)
     std = std * [faces.measure_scale.get(each.name, 1.0) for each in (right, left)]
     visible = _visibility(faces)[:, eyes].min(axis=2)
     weight = np.maximum(visible, 1e-6) / np.maximum(std, 1e-6) ** 2

@@ -51,9 +51,10 @@ class ErrorModel:
 
     def part(self, landmarks: NDArray[np.intp]) -> ErrorModel:
         """Of every face m groups of landmarks (m, k), as n * m faces of k landmarks."""
-        k, rank = landmarks.shape[1], self.factors.shape[-1]
-        roots = self.roots[:, landmarks].reshape(-1, k, 2, 2)
-        return ErrorModel(roots, self.factors[:, landmarks].reshape(-1, k, 2, rank))
+        k, count = landmarks.shape[1], len(self.roots) * len(landmarks)
+        rank = self.factors.shape[-1]
+        roots = self.roots[:, landmarks].reshape(count, k, 2, 2)
+        return ErrorModel(roots, self.factors[:, landmarks].reshape(count, k, 2, rank))
 
     def variance(self, gradient: Floats) -> Floats:
         """(n, m) variances of m functions of the landmarks with gradients (n, m, k, 2)."""
