@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hostile.reader import Reader, photograph
+from hostile.reader import Reader, encoded
 
 NAMES = ("a.png", "$x_{$.png", "nul\0.png", "lone \ud800.png", "10:30.png", "file:a.png", "=1+1",
          "http://a/b.png", "a\nb.png", "../../up.png", "~2.png", "x" * 300, "", "con", "[red].png",
@@ -24,24 +24,16 @@ SCRIPTS = ("ffconcat version 1.0\nfile {}\n", "#EXTM3U\n#EXTINF:9,\n{}\n", "conc
            "[playlist]\nFile1={}\n", "RIFF{}", "subfile,,start,0,end,9,,:{}")  # fmt: skip
 
 
-def _png() -> bytes:
-    from PIL import Image
-
-    stream = io.BytesIO()
-    Image.fromarray(photograph()).save(stream, "PNG")
-    return stream.getvalue()
-
-
 def parquet_of_any_types(rng: random.Random, _: bytes) -> bytes:
     """Columns with the names that are looked for, each of any type."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    rows = rng.choice((0, 1, 3))
+    rows, image = rng.choice((0, 1, 3)), encoded("PNG")
     values: list[Any] = [
-        pa.array(["/dev/zero", "..", "\0"][:rows]), pa.array([_png(), b"", b"x"][:rows]),
+        pa.array(["/dev/zero", "..", "\0"][:rows]), pa.array([image, b"", b"x"][:rows]),
         pa.array([1, 2**62, None][:rows]), pa.array([float("nan"), 1e308, -1.0][:rows]),
-        pa.array([{"bytes": _png(), "path": "p"}, {"bytes": None, "path": None}, None][:rows]),
+        pa.array([{"bytes": image, "path": "p"}, {"bytes": None, "path": None}, None][:rows]),
         pa.array([[("a", 1)], [], None][:rows], pa.map_(pa.string(), pa.int64())),
         pa.array([[[1.0], None], [], None][:rows]), pa.array([[1.0] * 136, [None] * 4, []][:rows]),
         pa.array([[2.0] * 272] * rows), pa.array([True, None, False][:rows]), pa.nulls(rows),
@@ -61,10 +53,10 @@ def lying_tar(rng: random.Random, _: bytes) -> bytes:
     with tarfile.open(fileobj=stream, mode="w") as out:
         for number in range(3):
             about = tarfile.TarInfo(f"{number}.png")
-            about.size = len(_png())
-            out.addfile(about, io.BytesIO(_png()))
+            about.size = len(encoded("PNG"))
+            out.addfile(about, io.BytesIO(encoded("PNG")))
     content = bytearray(stream.getvalue())
-    step = 512 + -(-len(_png()) // 512) * 512
+    step = 512 + -(-len(encoded("PNG")) // 512) * 512
     start = step * rng.choice((0, 1, 2))
     header = content[start : start + 512]
     header[156:157] = rng.choice((b"S", b"0", b"1", b"2", b"3", b"x", b"g", b"L", b"K", b"7"))
@@ -161,7 +153,7 @@ def crafted_readers() -> list[Reader]:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        pq.write_table(pa.table({"image": [_png()], "key": ["a"]}), path)
+        pq.write_table(pa.table({"image": [encoded("PNG")], "key": ["a"]}), path)
 
     def read_film(path: Path) -> None:
         if path.read_bytes()[:4] != b"\x1aE\xdf\xa3":  # not Matroska

@@ -12,19 +12,15 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
-import queue
 import resource
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 import traceback
 import warnings
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -33,12 +29,10 @@ from hostile.readers import Reader, all_readers
 
 SECONDS = 20
 """of the processor, for one input"""
+SILENCE = 300
+"""seconds on the clock, for one input"""
 MEMORY = 2 << 30
 """bytes of address space above what a good file needs"""
-MARK = "@"
-"""begins the lines that a child writes for its parent"""
-SILENCE = 300
-"""seconds on the clock after which a process that says nothing has failed"""
 
 
 class TooLong(BaseException):
@@ -70,9 +64,9 @@ def attack(reader: Reader, good: bytes, folder: Path, seed: int) -> Outcome:
         return Outcome(seed, "refused")
     except (Exception, TooLong) as error:
         place = traceback.extract_tb(error.__traceback__)
-        ours = [frame for frame in place if "/luvli/" in frame.filename] or place
-        last = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else "?"
-        return Outcome(seed, "failed", f"{type(error).__name__} at {last}: {str(error)[:150]!r}")
+        last = ([frame for frame in place if "/luvli/" in frame.filename] or place)[-1]
+        where = f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno}"
+        return Outcome(seed, "failed", f"{where}: {str(error)[:150]!r}")
     return Outcome(seed, "read")
 
 
@@ -86,103 +80,53 @@ def good_file(reader: Reader, folder: Path) -> bytes:
     return path.read_bytes()
 
 
-# -- a process for each reader -----------------------------------------------------------------
+def child(name: str, results: Path, first: int, last: int) -> None:
+    """Attack one reader; a line for each input: that it begins, and what came of it."""
 
+    def expired(*_: object) -> None:
+        raise TooLong(f"more than {SECONDS} seconds")
 
-def _expired(*_: object) -> None:
-    raise TooLong(f"more than {SECONDS} seconds")
-
-
-def child(name: str, first: int, count: int) -> None:
-    """Attack one reader; a line of JSON for each input."""
     reader = all_readers()[name]
-    signal.signal(signal.SIGPROF, _expired)
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        good = good_file(reader, folder)
+    signal.signal(signal.SIGPROF, expired)
+    with tempfile.TemporaryDirectory() as place, results.open("a") as report:
+        good = good_file(reader, Path(place))
         status = Path("/proc/self/statm")
         if status.exists():
             used = int(status.read_text().split()[0]) * resource.getpagesize()
             resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
-        for seed in range(first, first + count):
-            print(MARK + json.dumps({"begins": seed}), flush=True)
-            began = time.process_time()
+        for seed in range(first, last):
+            report.write(f"{seed}\tfailed\tthe process died\n")
+            report.flush()
+            signal.alarm(SILENCE)  # ends a process that waits
             signal.setitimer(signal.ITIMER_PROF, SECONDS)
             try:
-                outcome = attack(reader, good, folder, seed)
-            except TooLong:
-                outcome = Outcome(seed, "failed", f"TooLong: more than {SECONDS} seconds")
-            finally:
-                signal.setitimer(signal.ITIMER_PROF, 0)
-            taken = time.process_time() - began
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-            line = {**outcome._asdict(), "seconds": taken, "peak": peak}
-            print(MARK + json.dumps(line), flush=True)
+                outcome = attack(reader, good, Path(place), seed)
+            except TooLong as error:
+                outcome = Outcome(seed, "failed", f"TooLong: {error}")
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            report.write(f"{seed}\t{outcome.kind}\t{outcome.about!r}\n")
+            report.flush()
             if seed % 50 == 0:
                 gc.collect()
 
 
-class Tally:
-    """What came of all inputs of one reader."""
-
-    def __init__(self) -> None:
-        self.counts = {"read": 0, "refused": 0, "failed": 0}
-        self.failures: list[Outcome] = []
-        self.slowest = self.peak = 0.0
-
-    def add(self, line: dict[str, Any]) -> None:
-        self.counts[line["kind"]] += 1
-        self.slowest = max(self.slowest, line["seconds"])
-        self.peak = max(self.peak, line["peak"])
-        if line["kind"] == "failed":
-            self.failures.append(Outcome(line["seed"], line["kind"], line["about"]))
-
-
-def attack_reader(name: str, first: int, count: int) -> Tally:
-    """Run the child, and another from the next input when it dies."""
-    tally, end = Tally(), first + count
-    while first < end:
-        command = [sys.executable, __file__, "--child", name, str(first), str(end - first)]
-        with tempfile.TemporaryFile() as errors:
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors)
-            said: queue.Queue[bytes] = queue.Queue()
-            stream = process.stdout
-            assert stream is not None
-            threading.Thread(target=_listen, args=(stream, said), daemon=True).start()
-            current = None
-            while True:
-                try:
-                    text = said.get(timeout=SILENCE)
-                except queue.Empty:
-                    process.kill()
-                    break
-                if not text:
-                    break
-                if not text.startswith(MARK.encode()):
-                    continue  # something that the reader prints
-                line = json.loads(text.removeprefix(MARK.encode()))
-                if "begins" in line:
-                    current = line["begins"]
-                else:
-                    tally.add(line)
-                    first, current = line["seed"] + 1, None
-            process.wait()
-            if current is None:
-                if first < end:
-                    errors.seek(0)
-                    why = errors.read().decode()[-2000:]
-                    raise RuntimeError(f"{name} did not begin:\n{why}")
-                continue
-            about = f"the process ended with {process.returncode}"
-            tally.add({"seed": current, "kind": "failed", "about": about, "seconds": 0, "peak": 0})
-            first = current + 1
-    return tally
-
-
-def _listen(stream: Any, said: queue.Queue[bytes]) -> None:
-    for line in stream:
-        said.put(line)
-    said.put(b"")
+def attack_reader(name: str, first: int, count: int) -> dict[int, Outcome]:
+    """Run the child, and another from the next input when it dies -> outcomes by seed."""
+    outcomes: dict[int, Outcome] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        results = Path(folder) / "results"
+        while len(outcomes) < count:
+            place = [str(results), str(first + len(outcomes)), str(first + count)]
+            done = subprocess.run(
+                [sys.executable, __file__, "--child", name, *place], capture_output=True, text=True
+            )
+            before = len(outcomes)
+            for line in results.read_text().splitlines() if results.exists() else ():
+                seed, kind, about = line.split("\t", 2)
+                outcomes[int(seed)] = Outcome(int(seed), kind, about)  # the later line counts
+            if len(outcomes) == before:
+                raise RuntimeError(f"{name} did not begin:\n{done.stderr[-2000:]}")
+    return outcomes
 
 
 def main() -> None:
@@ -190,34 +134,27 @@ def main() -> None:
     parser.add_argument("--inputs", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="part of a reader's name")
-    parser.add_argument("--child", nargs=3, metavar=("NAME", "FIRST", "COUNT"))
+    parser.add_argument("--child", nargs=4, metavar=("NAME", "RESULTS", "FIRST", "LAST"))
     given = parser.parse_args()
     if given.child:
-        child(given.child[0], int(given.child[1]), int(given.child[2]))
+        name, results, first, last = given.child
+        child(name, Path(results), int(first), int(last))
         return
     names = [name for name in all_readers() if given.only in name]
     each = -(-given.inputs // len(names))
-    print(
-        f"{'reader':22}{'tries':>7}{'read':>7}{'refused':>9}{'failed':>8}{'slowest':>10}{'peak':>9}"
-    )
-    total, failed = 0, 0
+    print(f"{'reader':22}{'read':>7}{'refused':>9}{'failed':>8}")
+    failed = 0
     for name in names:
-        try:
-            tally = attack_reader(name, given.seed, each)
-        except RuntimeError as error:
-            print(error, flush=True)
-            failed += 1
-            continue
-        tries = sum(tally.counts.values())
-        total, failed = total + tries, failed + tally.counts["failed"]
+        outcomes = attack_reader(name, given.seed, each).values()
+        kinds = [outcome.kind for outcome in outcomes]
+        counts = {kind: kinds.count(kind) for kind in ("read", "refused", "failed")}
+        failed += counts["failed"]
         print(
-            f"{name:22}{tries:7,}{tally.counts['read']:7,}{tally.counts['refused']:9,}"
-            f"{tally.counts['failed']:8,}{tally.slowest:8.2f} s{tally.peak:6.0f} MB",
-            flush=True,
+            f"{name:22}{counts['read']:7,}{counts['refused']:9,}{counts['failed']:8,}", flush=True
         )
-        for outcome in tally.failures[:12]:
+        for outcome in [each for each in outcomes if each.kind == "failed"][:12]:
             print(f"    seed {outcome.seed}: {outcome.about}", flush=True)
-    print(f"{'all':22}{total:7,}{'':16}{failed:8,}")
+    print(f"{each * len(names):,} inputs, {failed:,} failed")
     sys.exit(1 if failed else 0)
 
 

@@ -66,8 +66,9 @@ def prepare(folder: Path) -> None:
     (folder / "small.yaml").write_text(yaml.safe_dump(recipe))
 
 
-def all_commands(folder: Path) -> dict[str, list[Command]]:
-    """By verb; those of one verb are killed in turn."""
+def all_commands(folder: Path) -> list[Command]:
+    """The commands, with the files that `prepare` made in a folder."""
+    from luvli.prediction.plan import FINISHED
 
     def predict(*way: str) -> Command:
         def arguments(out: Path) -> list[str]:
@@ -90,14 +91,14 @@ def all_commands(folder: Path) -> dict[str, list[Command]]:
     def export(out: Path) -> list[str]:
         return ["export", str(folder / "tiny.safetensors"), "--onnx", str(out / "tiny.onnx")]
 
-    from luvli.prediction.plan import FINISHED
+    def timed(path: str) -> bool:
+        """The log says how long things took, and there is a file of events for each start."""
+        return path.startswith("tensorboard") or path == "metrics.jsonl"
 
     ways = (("json",), ("csv", "--draw"), ("pts", "--draw"), ("parquet",), ("coco",))
-    return {
-        "predict": [predict(*way) for way in ways],
-        # the log says how long things took, and there is a file of events for each start
-        "train": [Command("train", train, ignored=lambda p: p.startswith("tensorboard")
-                          or p == "metrics.jsonl")],
-        "synthesize": [Command("synthesize", synthesize)],
-        "export": [Command("export", export)],
-    }  # fmt: skip
+    return [
+        *(predict(*way) for way in ways),
+        Command("train", train, ignored=timed),
+        Command("synthesize", synthesize),
+        Command("export", export),
+    ]

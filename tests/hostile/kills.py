@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import os
 import random
 import shutil
@@ -32,83 +33,65 @@ from hostile.killed_commands import Command, all_commands, load_everything, prep
 
 AT_ONCE = 6
 """kills of one run at most, before it may end"""
-SHARE = {"predict": 0.4, "train": 0.2, "synthesize": 0.2, "export": 0.2}
-"""of the kills"""
 
 
 class Ended(NamedTuple):
-    """How a run came to its end."""
+    """How a run came to its end: its exit code, or minus the signal, and processor seconds."""
 
     code: int
-    """exit code, or minus the signal"""
     errors: str
     seconds: float
-    """of the processor"""
 
 
-class Run:
-    """A command of ours in a fork."""
+def fork(work: Callable[[], object], errors: int = 2) -> int:
+    """The process number of a fork that does some work and exits with its code."""
+    if pid := os.fork():
+        return pid
+    code = 70
+    try:
+        os.dup2(errors, 2)
+        code = 0 if work() is None else 1
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    sys.stderr.flush()
+    os._exit(code)
 
-    def __init__(self, arguments: list[str]) -> None:
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
-        self.ended: Ended | None = None
-        self.pid = os.fork()
-        if self.pid == 0:
-            self._be(arguments)
 
-    def _be(self, arguments: list[str]) -> None:
-        code = 70
-        try:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            os.dup2(self._errors.fileno(), 2)
-            from luvli.cli import main
+def run(arguments: list[str], kill_after: float | None = None, delay: float = 0.0) -> Ended:
+    """A command of ours in a fork, killed when it has had so many seconds of the processor."""
 
-            sys.argv = ["luvli", *arguments]
-            try:
-                main()
-            except SystemExit as end:
-                code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            sys.stderr.flush()
-            os._exit(code)
+    def command() -> None:
+        from luvli.cli import main
 
-    def seconds(self) -> float:
-        """Of the processor, until now."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.argv = ["luvli", *arguments]
+        main()
 
-    def has_ended(self) -> bool:
-        return self._wait(os.WNOHANG)
-
-    def kill(self) -> None:
-        os.kill(self.pid, signal.SIGKILL)
-
-    def wait(self) -> Ended:
-        self._wait(0)
-        assert self.ended is not None
-        return self.ended
-
-    def _wait(self, options: int) -> bool:
-        if self.ended is None:
-            pid, status, used = os.wait4(self.pid, options)
-            if pid:
-                self._errors.seek(0)
-                errors = self._errors.read().decode(errors="replace")
-                self._errors.close()
-                code = os.waitstatus_to_exitcode(status)
-                self.ended = Ended(code, errors, used.ru_utime + used.ru_stime)
-        return self.ended is not None
+    with tempfile.TemporaryFile() as errors:
+        pid = fork(command, errors.fileno())
+        ended = 0
+        while kill_after is not None and not ended:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            if (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") >= kill_after:
+                time.sleep(delay)  # ticks of the processor's clock are coarse
+                os.kill(pid, signal.SIGKILL)
+                break
+            time.sleep(0.001)
+            ended, status, used = os.wait4(pid, os.WNOHANG)
+        if not ended:
+            _, status, used = os.wait4(pid, 0)
+        errors.seek(0)
+        code, text = os.waitstatus_to_exitcode(status), errors.read().decode(errors="replace")
+        return Ended(code, text, used.ru_utime + used.ru_stime)
 
 
 def contents(out: Path, ignored: Callable[[str], bool]) -> dict[str, str]:
     """Digest of every file that a run left, hidden ones too."""
-    return {
-        str(path.relative_to(out)): digest(path)
-        for path in sorted(out.rglob("*"))
-        if path.is_file() and not ignored(str(path.relative_to(out)))
-    }
+    paths = [path for path in sorted(out.rglob("*")) if path.is_file()]
+    named = {str(path.relative_to(out)): path for path in paths}
+    return {name: digest(path) for name, path in named.items() if not ignored(name)}
 
 
 def digest(path: Path) -> str:
@@ -142,125 +125,69 @@ def _digest(value: object) -> str:
     return hashlib.sha256(f"{type(value).__name__} {text}".encode()).hexdigest()
 
 
-def killed_run(command: Command, out: Path, whole: float, rng: random.Random, most: int) -> int:
-    """Kill and resume until the run ends; -> how often it was killed.
-
-    `whole`: seconds of the processor that an untouched run takes.
-    """
-    shutil.rmtree(out, ignore_errors=True)
-    kills = 0
-    while True:
-        run = Run(command.arguments(out))
-        if kills < most:
-            wanted = rng.random() * whole
-            while not run.has_ended() and run.seconds() < wanted:
-                time.sleep(0.001)
-            time.sleep(rng.random() * 0.01)  # ticks of the processor's clock are coarse
-            if not run.has_ended():
-                run.kill()
-        ended = run.wait()
-        if ended.code == -signal.SIGKILL:
-            kills += 1
-            continue
-        if ended.code != command.code or "Traceback" in ended.errors:
-            raise AssertionError(f"ended with {ended.code}: {ended.errors[-800:]}")
-        return kills
-
-
 class Attack:
     """All runs of one command."""
 
     def __init__(self, command: Command, folder: Path, rng: random.Random) -> None:
-        self.command, self.folder, self.rng = command, folder, rng
+        self.command, self.out, self.rng = command, folder / command.name, rng
         self.kills = self.runs = self.wrong = 0
-        out = folder / "untouched"
-        shutil.rmtree(out, ignore_errors=True)
-        Run(command.arguments(folder / "first")).wait()  # compiles what is compiled once
-        untouched = Run(command.arguments(out)).wait()
-        assert contents(folder / "first", command.ignored) == contents(out, command.ignored)
-        if untouched.code != command.code:
-            raise RuntimeError(f"{command.name} fails by itself: {untouched.errors[-2000:]}")
-        self.whole = untouched.seconds
-        self.expected = contents(out, command.ignored)
+        for _ in range(2):  # the first compiles what is compiled once
+            shutil.rmtree(self.out, ignore_errors=True)
+            untouched = run(command.arguments(self.out))
+            if untouched.code != command.code:
+                raise RuntimeError(f"{command.name} fails by itself: {untouched.errors[-2000:]}")
+        self.seconds = untouched.seconds
+        self.expected = contents(self.out, command.ignored)
         assert self.expected, "the untouched run wrote nothing"
-        shutil.rmtree(folder / "first")
 
-    def run_once(self, left: int) -> None:
-        out = self.folder / "killed"
+    def run_once(self) -> None:
+        """Kill and resume until the run ends, and look at what it left."""
+        shutil.rmtree(self.out, ignore_errors=True)
         self.runs += 1
-        try:
-            self.kills += killed_run(self.command, out, self.whole, self.rng, min(left, AT_ONCE))
-        except AssertionError as error:
-            self.wrong += 1
-            print(f"{self.command.name}: {error}", flush=True)
+        for kill in itertools.count():
+            moment = self.rng.random() * self.seconds if kill < AT_ONCE else None
+            ended = run(self.command.arguments(self.out), moment, self.rng.random() * 0.01)
+            if ended.code != -signal.SIGKILL:
+                break
+            self.kills += 1
+        found = contents(self.out, self.command.ignored)
+        if ended.code != self.command.code or "Traceback" in ended.errors:
+            print(f"{self.command.name} ended with {ended.code}: {ended.errors[-800:]}", flush=True)
+        elif found == self.expected:
             return
-        found = contents(out, self.command.ignored)
-        if found != self.expected:
-            self.wrong += 1
-            names = found.keys() | self.expected.keys()
-            other = sorted(name for name in names if found.get(name) != self.expected.get(name))
-            print(f"{self.command.name}: differs in {', '.join(other[:5])}", flush=True)
-
-
-def attack(verb: str, commands: list[Command], kills: int, rng: random.Random) -> tuple[int, int]:
-    """Kill the commands of one verb in turn -> kills and wrong runs."""
-    with tempfile.TemporaryDirectory() as place:
-        attacks: list[Attack] = []
-        done = number = 0
-        while done < kills:
-            if len(attacks) < len(commands):
-                folder = Path(place) / str(len(attacks))
-                folder.mkdir()
-                attacks.append(Attack(commands[len(attacks)], folder, rng))
-            chosen = attacks[number % len(attacks)]
-            chosen.run_once(kills - done)
-            done, number = sum(a.kills for a in attacks), number + 1
-            if number > 20 * kills + 20:
-                raise RuntimeError(f"{verb} ends before it can be killed")
-    wrong = sum(a.wrong for a in attacks)
-    print(
-        f"{verb:12}{done:6} kills in {number:4} runs{wrong:6} runs with other results", flush=True
-    )
-    return done, wrong
+        self.wrong += 1
+        names = found.keys() | self.expected.keys()
+        other = sorted(name for name in names if found.get(name) != self.expected.get(name))
+        print(f"{self.command.name}: differs in {', '.join(other[:5])}", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", choices=list(SHARE), help="one verb alone")
+    parser.add_argument("--only", default="", help="commands whose name begins so")
     given = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     rng = random.Random(given.seed)
-    verbs = [given.only] if given.only else list(SHARE)
     kills = wrong = 0
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        in_a_fork(lambda: prepare(folder))  # what computes starts threads, which no fork survives
+        # what computes starts threads, which no fork survives
+        if os.waitpid(fork(lambda: prepare(folder)), 0)[1]:
+            sys.exit("the files for the attack could not be made")
         load_everything()
-        commands = all_commands(folder)
-        for verb in verbs:
-            share = given.kills if given.only else round(SHARE[verb] * given.kills)
-            done, bad = attack(verb, commands[verb], share, rng)
-            kills, wrong = kills + done, wrong + bad
-    print(f"{'all':12}{kills:6} kills{'':13}{wrong:6} runs with other results")
+        commands = [c for c in all_commands(folder) if c.name.startswith(given.only)]
+        wanted = -(-given.kills // len(commands))
+        for command in commands:
+            attack = Attack(command, folder, rng)
+            while attack.kills < wanted and attack.runs < 20 * wanted + 20:
+                attack.run_once()
+            print(
+                f"{command.name:22}{attack.kills:6} kills, {attack.wrong} runs with other results"
+            )
+            kills, wrong = kills + attack.kills, wrong + attack.wrong
+    print(f"{kills} kills, {wrong} runs with other results")
     sys.exit(1 if wrong else 0)
-
-
-def in_a_fork(work: Callable[[], None]) -> None:
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            work()
-            code = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            sys.stdout.flush()
-            os._exit(code)
-    if os.waitpid(pid, 0)[1]:
-        sys.exit("the files for the attack could not be made")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -115,36 +114,21 @@ def _write_predicted(format: str) -> Callable[[Path], None]:
     return write
 
 
-def _write_report(path: Path) -> None:
+def _matched(path: Path) -> Any:
+    """Predicted faces beside their labels, from files in the folder of `path`."""
     from luvli.data.formats import write_labels
     from luvli.evaluation.match import read_faces
+
+    predicted, truth = path.with_name("predicted.json"), path.with_name("labels.json")
+    _write_predicted("json")(predicted)
+    write_labels(truth, records(), "json")
+    return read_faces(predicted, truth)
+
+
+def _write_report(path: Path) -> None:
     from luvli.evaluation.report_file import write_predictions
 
-    _write_predicted("json")(path.with_name("for-report.json"))
-    write_labels(path.with_name("for-report-truth.json"), records(), "json")
-    faces = read_faces(path.with_name("for-report.json"), path.with_name("for-report-truth.json"))
-    write_predictions(path, faces)
-
-
-def _write_published_list(path: Path) -> None:
-    """The lists of the paper's code, which hold the numbers of .pts files."""
-    faces = [
-        {"img_paths": f"./image-{i}.jpg", "pts_paths": f"./image-{i}.pts", "dataset": "300W",
-         "pts": (face.points + 1).tolist(), "objpos_det": [50.0, 60.0]}
-        for i, face in enumerate(records())
-    ]  # fmt: skip
-    path.write_text(json.dumps(faces))
-
-
-def _write_mmpose(path: Path) -> None:
-    """Annotations with HRNet's centre and scale beside them."""
-    from luvli.data.formats import write_labels
-
-    write_labels(path, records(), "coco")
-    content = json.loads(path.read_text())
-    for annotation in content["annotations"]:
-        annotation |= {"center": [50.0, 60.0], "scale": 0.5, "box_size": 100.0}
-    path.write_text(json.dumps(content))
+    write_predictions(path, _matched(path))
 
 
 def _scores() -> list[Reader]:
@@ -156,8 +140,6 @@ def _scores() -> list[Reader]:
         _scored("report", ".parquet", _write_report, mutate.BINARY),
         _scored("json", ".json", _write_predicted("json"), mutate.JSON),
         _scored("coco", ".json", _write_predicted("coco"), mutate.JSON),
-        _scored("published list", ".json", _write_published_list, mutate.JSON),
-        _scored("mmpose", ".json", _write_mmpose, mutate.JSON),
         _scored("csv", ".csv", _write_predicted("csv"), mutate.TEXT),
     ]
 
@@ -174,15 +156,9 @@ def _triage() -> Reader:
 
 def _metrics() -> Reader:
     def make(path: Path) -> None:
-        from luvli.data.formats import write_labels
-        from luvli.evaluation.match import read_faces
         from luvli.evaluation.metrics import compute_metrics
 
-        _write_predicted("json")(path.with_name("for-metrics.json"))
-        write_labels(path.with_name("for-metrics-truth.json"), records(), "json")
-        faces = read_faces(path.with_name("for-metrics.json"),
-                           path.with_name("for-metrics-truth.json"))  # fmt: skip
-        path.write_text(compute_metrics(faces, resamples=2).to_json())
+        path.write_text(compute_metrics(_matched(path), resamples=2).to_json())
 
     def read(path: Path) -> None:
         from luvli.evaluation.metrics import Evaluation

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -51,3 +52,12 @@ def photograph() -> Any:
     rng = np.random.default_rng(0)
     y, x = np.mgrid[:48, :64]
     return np.stack([x * 4, y * 5, rng.integers(0, 99, x.shape)], axis=2).astype(np.uint8)
+
+
+def encoded(format: str) -> bytes:
+    """The photograph as the bytes of a file."""
+    from PIL import Image
+
+    stream = io.BytesIO()
+    Image.fromarray(photograph()).save(stream, format)
+    return stream.getvalue()

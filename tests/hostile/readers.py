@@ -14,7 +14,7 @@ import numpy as np
 
 from hostile import mutate
 from hostile.label_readers import label_readers
-from hostile.reader import FACES, Reader, photograph
+from hostile.reader import FACES, Reader, encoded, photograph
 from hostile.server_requests import request_reader
 
 # -- images ------------------------------------------------------------------------------------
@@ -195,14 +195,10 @@ def _upload() -> Reader:
     """What a client sends to the server: a form with two images and boxes."""
 
     def make(path: Path) -> None:
-        from PIL import Image
-
         body = b""
         for number, format in enumerate(("JPEG", "PNG")):
-            stream = io.BytesIO()
-            Image.fromarray(photograph()).save(stream, format)
             head = f'Content-Disposition: form-data; name="f{number}"; filename="{number}.jpg"'
-            body += b"--cut\r\n" + head.encode() + b"\r\n\r\n" + stream.getvalue() + b"\r\n"
+            body += b"--cut\r\n" + head.encode() + b"\r\n\r\n" + encoded(format) + b"\r\n"
         boxes = b'Content-Disposition: form-data; name="boxes"\r\n\r\n[[[1, 2, 30, 40]], []]\r\n'
         path.write_bytes(body + b"--cut\r\n" + boxes + b"--cut--\r\n")
 
@@ -211,11 +207,11 @@ def _upload() -> Reader:
 
         from luvli.serving.schema import parse_boxes
         from luvli.serving.settings import Limits
-        from luvli.serving.upload import decode, read_form
+        from luvli.serving.upload import decode, read_upload
 
         limits = Limits()
         kind = Headers({"content-type": "multipart/form-data; boundary=cut"})
-        upload = read_form(kind, path.read_bytes(), limits)
+        upload = read_upload(kind, path.read_bytes(), limits)
         if upload.boxes:
             parse_boxes(upload.boxes, len(upload.images))
         for name, data in upload.images:
@@ -230,15 +226,11 @@ def _shard() -> Reader:
     def make(path: Path) -> None:
         import tarfile
 
-        from PIL import Image
-
         with tarfile.open(path, "w") as tar:
             for number in range(FACES):
-                stream = io.BytesIO()
-                Image.fromarray(photograph()).save(stream, "PNG")
                 about = tarfile.TarInfo(f"{number}.png")
-                about.size = len(stream.getvalue())
-                tar.addfile(about, io.BytesIO(stream.getvalue()))
+                about.size = len(encoded("PNG"))
+                tar.addfile(about, io.BytesIO(encoded("PNG")))
 
     def read(path: Path) -> None:
         from luvli.errors import InputError

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import io
 import json
 import random
 from pathlib import Path
 from typing import Any
 
-from hostile.reader import Reader, photograph
+from hostile.reader import Reader, encoded
 
 OPTIONS = ("boxes", "min_score", "coverage", "model", "regions", "measures", "x", "boxes[]", "")
 NUMBERS = ("1e-300", "2e-300", "1e300", "-1e999", "NaN", "Infinity", "1e5", "-0", "0", "9" * 400)
@@ -86,21 +85,10 @@ def form(rng: random.Random, request: dict[str, Any]) -> None:
 def bombs(rng: random.Random, request: dict[str, Any]) -> None:
     """What once kept the server busy for a minute, 9 MB of it."""
     field = f'{CUT}{DISPOSITION}"x"\r\n\r\nx\r\n'
-    units = (
-        "--cut\r\n\r\n\r\n",
-        field,
-        "\r\n--cut-",
-        "[1,2,3,4],",
-        "\r\n",
-        "--cut\r\n",
-        "X: y\r\n",
-    )
+    units = ("--cut\r\n\r\n\r\n", field, "\r\n--cut-", "[1,2,3,4],", "\r\n", CUT, "X: y\r\n")
     unit = rng.choice(units)
-    begins = (
-        "",
-        f'--cut\r\n{DISPOSITION}"boxes"\r\n',
-        f'--cut\r\n{DISPOSITION}"a"; filename="a"\r\n',
-    )
+    names = ("boxes", 'a"; filename="a')
+    begins = ("", *(f'{CUT}{DISPOSITION}"{name}"\r\n' for name in names))
     begin = rng.choice(begins) + rng.choice(("\r\n", ""))
     request["body"] = begin + unit * (9_000_000 // len(unit)) + "--cut--\r\n"
     request["headers"].append(["content-type", f"{FORM}cut"])
@@ -172,12 +160,8 @@ def request_reader() -> Reader:
     """`POST /v1/predict` and the handshake of the stream."""
 
     def make(path: Path) -> None:
-        from PIL import Image
-
-        stream = io.BytesIO()
-        Image.fromarray(photograph()).save(stream, "JPEG")
         request = {"socket": False, "token": False, "query": "boxes=[[1,2,30,40]]"}
-        body = stream.getvalue().decode("latin-1")
+        body = encoded("JPEG").decode("latin-1")
         request |= {"headers": [["host", "localhost"]], "body": body}
         path.write_text(json.dumps(request))
 

@@ -19,7 +19,7 @@ from starlette.datastructures import Headers
 from luvli.errors import InputError
 from luvli.serving.errors import Refused
 from luvli.serving.settings import Limits, check_exposure, is_loopback, read_tokens
-from luvli.serving.upload import Upload, decode, read_body, read_form
+from luvli.serving.upload import Upload, decode, read_body, read_upload
 
 LIMITS = Limits(max_images=2, max_pixels=1_000_000)
 FORM = "multipart/form-data; boundary=cut"
@@ -50,7 +50,7 @@ def form(*parts: tuple[str, str | None, bytes]) -> bytes:
 
 
 def read(body: bytes, kind: str = FORM) -> Upload:
-    return read_form(Headers({"content-type": kind}), body, LIMITS)
+    return read_upload(Headers({"content-type": kind}), body, LIMITS)
 
 
 def test_a_form_has_several_images_and_boxes() -> None:

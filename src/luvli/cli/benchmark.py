@@ -18,9 +18,7 @@ def benchmark(
         "mediapipe:face_landmarker.task, face-alignment, or a plug-in module:function; may be "
         "repeated.",
     ),
-    dataset: str = Option(
-        "folder", help="The folder is this data set, or a part; by default its test split."
-    ),
+    dataset: str = Option("folder", help="The folder is this data set, or a part of one."),
     out: Path | None = Option(None, help="Folder for benchmark.html, .md, .json and plots."),
 ) -> None:
     """Accuracy, failures and time of several methods on one folder of labelled faces, in one run.

@@ -29,11 +29,9 @@ def calibrate(
     recipe: Path | None = Option(None, help="Recipe of the model: its held-out faces are used."),
     change: list[str] = CHANGES,
     closed_eyes: Path | None = Option(
-        None, help="Folder of faces with shut eyes, without labels, for face.eyes_closed."
+        None, help="Folder of faces with shut eyes, for face.eyes_closed."
     ),
-    success: float = Option(
-        5.0, help="An alignment succeeded below this mean error, % of the box."
-    ),
+    success: float = Option(5.0, help="Mean error of a success is below it, % of the box."),
     skip_bad: bool = SKIP_BAD,
 ) -> None:
     """Calibrate a model on your own labelled faces, and keep the result in a model of its own.

@@ -48,9 +48,7 @@ def list_sets() -> None:
 def check(
     name: str = SET_NAME,
     root: Path = SET_FOLDER,
-    split: str | None = Option(
-        None, help="Split of the set, as if named with it: train, test, ..."
-    ),
+    split: str | None = Option(None, help="Split, as if named with the set: train, test, ..."),
     decode: bool = Option(False, "--decode", help="Also decode every image (slow, thorough)."),
     json: bool = JSON,
 ) -> None:
@@ -90,10 +88,10 @@ def show(
     root: Path = SET_FOLDER,
     out: Path = Option("sheet.png", help="Image to write."),
     faces: int = Option(16, min=1, help="How many faces."),
-    augment: str | None = Option(None, help="Show them as training sees them: recipe A or B."),
+    augment: str | None = Option(None, help="As training sees them: recipe A or B."),
     labels_only: bool = Option(False, "--labels-only", help="Draw the labels without images."),
     statistics: bool = Option(
-        False, "--statistics", help="Draw pose, size, visibility and mean shape."
+        False, "--statistics", help="Draw pose, size, visibility, mean shape."
     ),
 ) -> None:
     """Draw a contact sheet of labelled faces.
@@ -127,23 +125,21 @@ def show(
 
 @data.command()
 def convert(
-    source: Path = Argument(help="Label file or folder of them; with --set the data set's folder."),
+    source: Path = Argument(help="Label file or folder of them; with --set the set's folder."),
     target: Path = Argument(
         help="Label file to write; its suffix chooses the format. A folder for formats with a "
         "file for each face or image (pts, labelme) and for parquet."
     ),
     data_set: str | None = Option(None, "--set", help="Read this data set, or a part: wflw/test."),
     skip_bad: bool = SKIP_BAD,
-    from_format: str | None = Option(
-        None, "--from", help="Format of the source, when it cannot be guessed."
-    ),
+    from_format: str | None = Option(None, "--from", help="Format of the source, if not plain."),
     to_format: str | None = Option(
         None,
         "--to",
         help="pts, json, csv, coco, cvat, labelme, spiga, dlib, hrnet, star, wflw, cofw68, or "
         "parquet (images inside).",
     ),
-    markup: str | None = Option(None, help="Also change the point set, e.g. wflw98 to ibug68."),
+    markup: str | None = Option(None, help="Also change the point set: wflw98 to ibug68."),
 ) -> None:
     """Convert landmark labels, of files or of a whole data set.
 

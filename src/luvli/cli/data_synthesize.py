@@ -20,16 +20,12 @@ def synthesize(
     faces: int = Option(5000, min=1, help="How many faces the set shall have."),
     size: int = Option(256, min=32, max=2048, help="Pixels along each side."),
     seed: int = Option(0, min=0, help="Equal seeds make equal faces."),
-    head: str = Option(
-        "procedural", help="`procedural`, or the path of an ICT FaceKit model (folder or npz)."
-    ),
+    head: str = Option("procedural", help="`procedural`, or an ICT FaceKit model (folder or npz)."),
     pose: Literal["mixed", "frontal", "half-profile", "profile"] = Option(
         "mixed", help="Which poses."
     ),
     workers: int = WORKERS,
-    textures: Path | None = Option(
-        None, help="Photographs with 68-point .pts files, whose skin the faces wear."
-    ),
+    textures: Path | None = Option(None, help="Photographs with .pts, whose skin the faces wear."),
     backgrounds: Path | None = Option(None, help="Photographs to stand behind the faces."),
 ) -> None:
     """Render faces with exact landmarks and three classes of visibility.

@@ -32,23 +32,15 @@ def evaluate(
         "refined where they do not fit, as predict does).",
     ),
     boxes: Literal["set", "tight"] = Option(
-        "set",
-        help="set: the data set's own boxes, where it has them; tight: those of the landmarks "
-        "instead (the paper's COFW-68).",
+        "set", help="set: the data set's own; tight: around the landmarks."
     ),
-    given_boxes: bool = Option(
-        False, "--given-boxes", help="Normalise by the data set's boxes, not tight ones."
-    ),
+    given_boxes: bool = Option(False, "--given-boxes", help="Normalise by the data set's boxes."),
     annotators: Path | None = Option(
-        None,
-        help="JSON of labels by several people: their disagreement beside the model's ellipses "
-        "(human.png, human.md).",
+        None, help="JSON of labels by several people, to compare with."
     ),
     skip_bad: bool = SKIP_BAD,
     mean_estimator: str | None = Option(
-        None,
-        help="Read locations off a .safetensors network's heat maps in another way: relu, "
-        "softmax, tau-softmax or argmax (the paper's DU-Net rows).",
+        None, help="How to read heat maps: relu, softmax, tau-softmax or argmax."
     ),
 ) -> None:
     """Run a model over a test set; write report.html, report.md, metrics.json, predictions.

@@ -15,13 +15,8 @@ from luvli.errors import require
 def export(
     model: Path = Argument(help="A .safetensors model."),
     onnx: Path = Option(help="The ONNX file to write."),
-    int8: Path | None = Option(
-        None,
-        help="8-bit convolutions; their ranges are set with the images of faces in this folder.",
-    ),
-    labels: Path | None = Option(
-        None, help="Folder with labelled faces: what 8 bits cost is measured on it."
-    ),
+    int8: Path | None = Option(None, help="8 bits; ranges are set with the faces in this folder."),
+    labels: Path | None = Option(None, help="Labelled faces: what 8 bits cost is measured on it."),
     modules: list[str] = MODULES,
 ) -> None:
     """Write a model as ONNX, checked against PyTorch before it appears.

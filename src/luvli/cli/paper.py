@@ -26,16 +26,10 @@ def table(
     which: str | None = Argument(
         None, help="Number in the paper (1 to 13) or name, e.g. split2; none lists all."
     ),
-    reports: list[Path] = Option(
-        [], help="Report folder, searched at any depth; may be given several times."
-    ),
+    reports: list[Path] = Option([], help="Report folder, searched at any depth; repeatable."),
     polyline: bool = Option(False, "--polyline", help="Our AUC as the published code computes it."),
-    model: list[str] = Option(
-        [], help="Evaluate this model on --data first; may be given several times."
-    ),
-    data: list[str] = Option(
-        [], metavar="NAME=FOLDER", help="Data set for --model; may be repeated."
-    ),
+    model: list[str] = Option([], help="Evaluate this model on --data first; may be repeated."),
+    data: list[str] = Option([], metavar="NAME=FOLDER", help="Data set for --model; repeatable."),
     json: bool = JSON,
 ) -> None:
     """Print a table of the paper or its supplement, with our rows below the quoted ones.
@@ -100,12 +94,8 @@ def figure(
         "several for ced, coverage, rank and risk-coverage.",
     ),
     out: Path | None = Option(None, help="Image to write: .png, .pdf or .svg."),
-    per_bin: int = Option(
-        734, min=1, help="Landmarks in one bin of figure 4 (734 or 36 in the paper)."
-    ),
-    published: bool = Option(
-        False, "--published", help="Figure 4 as published: without the largest tenth."
-    ),
+    per_bin: int = Option(734, min=1, help="Landmarks in a bin of figure 4 (paper: 734 or 36)."),
+    published: bool = Option(False, "--published", help="As the published code draws it."),
     annotators: Path | None = Option(None, help="Labels by several people, for the figure human."),
     images: Path | None = Option(None, help="Folder with the images, for faces and labels."),
 ) -> None:

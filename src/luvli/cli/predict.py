@@ -35,40 +35,19 @@ def predict(
         "tars, URIs (s3://, gs://, hdfs://), camera:0, or - for standard input."
     ),
     out: str | None = Option(
-        None,
-        "--out",
-        "-o",
-        help="Folder for everything that is written; predictions, or predictions-2 where that "
-        "holds other results.",
+        None, "--out", "-o", help="Folder to write to; predictions by default."
     ),
     format: str | None = Option(
-        None,
-        help="json (default), csv, parquet, pts, coco, or parts: a folder of Parquet files, the "
-        "default of --engine ray.",
+        None, help="json, csv, parquet, pts, coco, or parts (Ray's default)."
     ),
-    draw: bool | None = Option(
-        None,
-        help="Also write images and videos with the faces and their 90 % ellipses drawn; the "
-        "default for a single photograph.",
-    ),
+    draw: bool | None = Option(None, help="Draw the faces; default for a single photograph."),
     json: bool = Option(False, "--json", help="Print the results and write no file."),
-    measures: bool = Option(
-        False,
-        "--measures",
-        help="Also measure eyes, mouth, brows and head pose, with standard deviations; of videos "
-        "as a table and a plot over time.",
-    ),
+    measures: bool = Option(False, "--measures", help="Also measure eyes, mouth, brows and pose."),
     model: str = MODEL,
-    boxes: Path | None = Option(
-        None, help="CSV or JSON with tight face boxes; replaces the face detector."
-    ),
-    small_faces: bool = Option(
-        False, "--small-faces", help="Look closely at every large image; takes longer."
-    ),
+    boxes: Path | None = Option(None, help="CSV or JSON with face boxes, instead of the detector."),
+    small_faces: bool = Option(False, "--small-faces", help="Look closely at large images; slow."),
     try_rotations: bool | None = Option(
-        None,
-        help="Detect faces in all four orientations of every image, or in its own alone; by "
-        "default in all where there is no face with a confidence of 0.5.",
+        None, help="Look for faces in four orientations; by default where none is sure."
     ),
     min_score: float = Option(
         0.6, min=0, max=1, help="Leave out faces below this detection score."
@@ -77,13 +56,9 @@ def predict(
         None, min=0, max=1, help="Leave out faces with less confidence."
     ),
     max_failure_rate: float | None = Option(
-        None,
-        help="Mark faces as accepted or for review, so that at most this share of the accepted "
-        "failed, with 95 % confidence.",
+        None, help="Mark faces as accepted so that at most this share of them failed."
     ),
-    smooth: bool = Option(
-        False, "--smooth", help="Videos: smooth each point in time, by how sure it is."
-    ),
+    smooth: bool = Option(False, "--smooth", help="Videos: smooth the points in time."),
     overwrite: bool = Option(False, "--overwrite", help="Replace results of another run in OUT."),
     threads: int | None = Option(None, help="Processor threads; all by default."),
     device: Literal["cpu", "cuda"] = Option("cpu", help="What the network runs on."),

@@ -34,18 +34,12 @@ def score(
         help="Data set of the labels, or a part: w300/common, merl_rav/frontal. The paper's "
         "tables of w300, menpo, cofw68, aflw19, wflw and merl_rav then stand in the report.",
     ),
-    given_boxes: bool = Option(
-        False, "--given-boxes", help="Normalise by the label file's boxes, not tight ones."
-    ),
+    given_boxes: bool = Option(False, "--given-boxes", help="Normalise by the labels' boxes."),
     one_based: bool = Option(
-        False, "--one-based", help="The predictions count pixels from 1 (.pts always do)."
+        False, "--one-based", help="Predictions count pixels from 1 (.pts do)."
     ),
-    truth_one_based: bool = Option(
-        False, "--truth-one-based", help="The labels of --truth count pixels from 1."
-    ),
-    by_order: bool = Option(
-        False, "--by-order", help="Match faces by their order even if it looks wrong."
-    ),
+    truth_one_based: bool = Option(False, "--truth-one-based", help="Labels count pixels from 1."),
+    by_order: bool = Option(False, "--by-order", help="Match by order even if it looks wrong."),
     json: bool = JSON,
 ) -> None:
     """Score predicted landmarks against labels, with everything that applies.

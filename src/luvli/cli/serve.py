@@ -15,20 +15,14 @@ from luvli.errors import require
 def serve(
     host: str = Option("127.0.0.1", help="Address to listen on."),
     port: int = Option(8000, help="Port; 0 takes any free one."),
-    model: list[str] = Option(
-        ["luvli-68"], help="A shipped model's name or a file; may be repeated."
-    ),
+    model: list[str] = Option(["luvli-68"], help="A shipped model or a file; may be repeated."),
     workers: int = Option(1, help="Processes that share the port.", min=1),
-    threads: int | None = Option(
-        None, help="Processor threads of each process; the cores by default."
-    ),
+    threads: int | None = Option(None, help="Processor threads of each process; all by default."),
     token_file: Path | None = Option(None, help="File with bearer tokens, one on each line."),
     open_to_all: bool = Option(False, "--open", help="Listen beyond this machine without a token."),
     limit: list[str] = Option([], help="name=value, see docs/serving.md; may be repeated."),
     engine: Engine = ENGINE,
-    replicas: str | None = Option(
-        None, help="ray: how many copies of the server; 2:8 for 2 to 8, by the load."
-    ),
+    replicas: str | None = Option(None, help="ray: copies of the server; 2:8 for 2 to 8, by load."),
 ) -> None:
     """Serve predictions over HTTP, and a page to look at them in a browser.
 

@@ -13,23 +13,19 @@ from luvli.errors import require
 
 
 def train(
-    recipe: Path = Argument(help="Recipe to run: a name (luvli recipes list) or a file."),
+    recipe: Path = Argument(help="A name (luvli recipes list) or a file."),
     out: Path | None = Option(None, help="Folder of the run; runs/NAME of the recipe by default."),
-    data: Path | None = Option(None, help="The folder of the faces: the same as --set data.root=."),
+    data: Path | None = Option(None, help="The folder of the faces: --set data.root=."),
     change: list[str] = CHANGES,
     resume: bool = Option(False, "--resume", help="Go on from the last checkpoint in the folder."),
     skip_bad: bool = SKIP_BAD,
     modules: list[str] = MODULES,
     log: str | None = Option(None, help="Also log to wandb or mlflow, which must be installed."),
-    threads: int = Option(
-        1, help="CPU threads of each process, at most as many as cores are idle."
-    ),
+    threads: int = Option(1, help="CPU threads of each process, as many as cores are idle."),
     workers: int = Option(0, help="Processes that prepare data; 0 uses a thread."),
-    devices: str = Option("1", help="How many devices of this machine, or which: 1, 2, auto, 0,1."),
+    devices: str = Option("1", help="How many devices of this machine, or which: 1, auto, 0,1."),
     accelerator: str = Option("auto", help="auto, cpu, cuda or mps."),
-    precision: str = Option(
-        "32-true", help="32-true, or bf16-mixed or 16-mixed where the hardware has it."
-    ),
+    precision: str = Option("32-true", help="32-true, or bf16-mixed or 16-mixed where supported."),
 ) -> None:
     """Train a model as a recipe says.
 

@@ -70,9 +70,9 @@ async def answer(engine: Engine, upload: Upload, query: PredictQuery, kind: str)
         return await engine.in_thread(_write_json, answers, query)
     if kind == CSV:
         return await engine.in_thread(_write_csv, answers)
-    image = engine.in_thread(decode, images[0][1], engine.settings.limits, images[0][0])
     # decoded a second time, so that no decoded image waits in memory for the network
-    return await engine.in_thread(_draw, await image, answers[0], query.coverage)
+    image = await engine.in_thread(decode, images[0][1], engine.settings.limits, images[0][0])
+    return await engine.in_thread(_draw, image, answers[0], query.coverage)
 
 
 def _write_json(answers: list[Answer | Refused], query: PredictQuery) -> bytes:

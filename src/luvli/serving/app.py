@@ -22,7 +22,7 @@ from luvli.serving.guard import Guard
 from luvli.serving.schema import ErrorBody, ImageBody, ModelsBody, PredictQuery, first_problem
 from luvli.serving.settings import PAGE
 from luvli.serving.stream import serve_stream
-from luvli.serving.upload import Admission, Hold, Upload, is_form, read_body, read_form
+from luvli.serving.upload import Admission, Hold, read_body, read_upload
 
 _FILE = {"type": "string", "format": "binary"}
 _FORM = {
@@ -102,9 +102,7 @@ def _add_api(app: FastAPI, engine: Engine) -> None:
         try:
             with admission.place():
                 async with asyncio.timeout(limits.request_seconds):
-                    upload = Upload([("the file", body)])
-                    if is_form(request.headers):  # parsing one can take seconds
-                        upload = await engine.in_thread(read_form, request.headers, body, limits)
+                    upload = await engine.in_thread(read_upload, request.headers, body, limits)
                     content = await answer(engine, upload, query, kind)
         except TimeoutError:
             seconds = f"{limits.request_seconds:g} seconds"

@@ -1,32 +1,29 @@
-"""`Client` and `AsyncClient`: a server's predictions as the library's own types."""
+"""`AsyncClient` and `Client`: a server's predictions as the library's own types."""
 
 from __future__ import annotations
 
 import asyncio
 import io
 import random
-import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+import threading
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import httpx
 import numpy as np
-import pydantic_core
 from PIL import Image
+from pydantic_core import from_json, to_json
 
-from luvli.errors import InputError
 from luvli.faces import Faces
 from luvli.files import unreadable
 from luvli.image.read import from_array
 from luvli.image.source import AnyImage, plain_source
 from luvli.measures.measure import Measure, Measures
 
-Read = Callable[[httpx.Response], Any]
-AGAIN = (0, 408, 429, 502, 503, 504)
+T = TypeVar("T")
+AGAIN = (0, 408, 429, 500, 502, 503, 504)
 """statuses after which a request is sent again, because it changes nothing; 0: no answer"""
-MAX_PAUSE = 10.0
-"""seconds between two attempts"""
 
 
 class ServerError(RuntimeError):
@@ -38,7 +35,9 @@ class ServerError(RuntimeError):
 
 
 class Prediction(NamedTuple):
-    """The faces of one image, and what the server says about them; `timings` in milliseconds."""
+    """The faces of one image, their measures if asked for, and `timings` in milliseconds; of a
+    stream also the number of the frame, numbers that stay with the faces, and how many frames so
+    far were `dropped` for a newer one."""
 
     faces: Faces
     width: int
@@ -48,22 +47,15 @@ class Prediction(NamedTuple):
     version: str = ""
     faces_left_out: int = 0
     measures: list[Measures] | None = None
-    """with measures=True: those of each face"""
     frame: int = 0
-    """of a stream: the number of the frame, from 0; frames that a newer one replaced have none"""
     tracks: list[int] | None = None
-    """of a stream: a number for each face that stays with it"""
     dropped: int = 0
-    """of a stream: frames so far that a newer one replaced"""
 
 
-def parse(fields: Any, errors: str = "raise") -> Any:
-    """A `Prediction` from the JSON of an answer, or the `ServerError` that stands in its place."""
+def parse(fields: Any) -> Any:
+    """A `Prediction` from the JSON of an answer, or the `ServerError` in its place."""
     if "error" in fields:
-        error = ServerError(422, **fields["error"])
-        if errors == "raise":
-            raise error
-        return error
+        return ServerError(422, **fields["error"])
     parts = [face["measures"] for face in fields["faces"] if "measures" in face]
     measures = [Measures({name: Measure(**m) for name, m in part.items()}) for part in parts]
     faces = Faces.from_dicts(fields["faces"])
@@ -73,160 +65,134 @@ def parse(fields: Any, errors: str = "raise") -> Any:
 def encode(image: AnyImage) -> bytes:
     """The bytes of an image file; of arrays a PNG, which loses nothing."""
     source = plain_source(image)
-    if isinstance(source, bytes):
-        return source
     if isinstance(source, np.ndarray):
         stream = io.BytesIO()
         Image.fromarray(from_array(source)).save(stream, "PNG", compress_level=1)
         return stream.getvalue()
     try:
-        return Path(source).read_bytes()
+        return source if isinstance(source, bytes) else Path(source).read_bytes()
     except OSError as error:
-        raise unreadable(source, error) from error
+        raise unreadable(str(source), error) from error
 
 
-class _Calls:
-    """The calls of both clients: each is a request, and a function that reads its answer."""
-
-    _open: Callable[..., Any]
-    _send: Callable[[dict[str, Any], Read], Any]
+class AsyncClient:
+    """Talks to one server. An image is what `luvli.predict` takes; options are those of the server:
+    `boxes`, `model`, `min_score`, `measures`."""
 
     def __init__(
-        self,
-        url: str = "http://127.0.0.1:8000",
-        token: str | None = None,
-        timeout: float = 60.0,
-        retries: int = 5,
-    ) -> None:
+        self, url: str = "http://127.0.0.1:8000", token: str | None = None,
+        timeout: float = 60.0, retries: int = 5,
+    ) -> None:  # fmt: skip
         """`timeout` in seconds for each attempt; `retries` after the first attempt."""
-        if not url.startswith(("http://", "https://")):
-            raise InputError(f"{url!r} is not the address of a server: write http://host:port.")
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._retries = retries
-        self._http = self._open(base_url=url, headers=headers, timeout=timeout, trust_env=False)
-        stream = url.replace("http", "ws", 1).rstrip("/") + "/v1/stream"
-        self._stream: dict[str, Any] = {
-            "uri": stream,
-            "additional_headers": headers,
-            "max_size": None,
-        }
+        self._url, self._retries = url.rstrip("/"), retries
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._http = httpx.AsyncClient(headers=self._headers, timeout=timeout, trust_env=False)
 
-    def predict(self, image: AnyImage, **options: Any) -> Any:
-        """The `Prediction` of one image. Options: `boxes`, `model`, `min_score`, `measures`."""
-        return self._send(_request([image], options), lambda answer: parse(answer.json()))
+    async def predict(self, image: AnyImage, **options: Any) -> Prediction:
+        """The faces of one image."""
+        if options.get("boxes") is not None:
+            options["boxes"] = [options["boxes"]]
+        (prediction,) = await self.predict_many([image], **options)
+        return prediction  # type: ignore[no-any-return]
 
-    def predict_many(
-        self, images: Sequence[AnyImage], errors: str = "raise", **options: Any
-    ) -> Any:
-        """A list of `Prediction`, from one request; `boxes` has a list for each image. An image
+    async def predict_many(
+        self, images: Sequence[AnyImage], errors: str = "raise", boxes: Any = None, **options: Any
+    ) -> list[Any]:
+        """A `Prediction` of each image, from one request; `boxes` has a list for each. An image
         that cannot be used raises `ServerError`, or, with errors="return", has it in its place."""
+        files, one = [encode(image) for image in images], len(images) == 1
+        if boxes is not None:
+            options["boxes"] = to_json(boxes[0] if one else boxes, fallback=list).decode()
+        body: Any = {"content": files[0]} if one else {"files": [("image", f) for f in files]}
+        answer = await self._send("POST", "/v1/predict", params=options, **body)
+        predictions = [parse(each) for each in ([answer] if one else answer)]
+        for each in predictions:
+            if errors == "raise" and isinstance(each, ServerError):
+                raise each
+        return predictions
 
-        several = len(images) > 1
-        if not several and options.get("boxes") is not None:
-            options["boxes"] = options["boxes"][0]
-
-        def read(answer: httpx.Response) -> list[Any]:
-            return [parse(one, errors) for one in (answer.json() if several else [answer.json()])]
-
-        return self._send(_request(images, options), read)
-
-    def models(self) -> Any:
-        """The served models: dicts with name, landmarks, licence and more."""
-        request = {"method": "GET", "url": "/v1/models"}
-        return self._send(request, lambda answer: answer.json()["models"])
-
-    def _pause(self, failure: httpx.Response | Exception, attempt: int) -> float:
-        """Seconds until the next attempt; raises `ServerError` if there is none."""
-        if isinstance(failure, Exception):
-            error = ServerError(0, "unreachable", f"no answer from the server: {failure}.")
-        else:
-            status = failure.status_code
-            try:
-                error = ServerError(status, **failure.json()["error"])
-            except (ValueError, KeyError, TypeError):  # of a proxy before the server
-                error = ServerError(status, "unknown", f"the server answered with status {status}.")
-        # a 500 without our code comes from a proxy in front of a process that died
-        again = error.status in AGAIN or (error.status, error.code) == (500, "unknown")
-        if attempt >= self._retries or not again:
-            raise error
-        # not all clients at the same time
-        return min(0.2 * 2.0**attempt, MAX_PAUSE) * random.uniform(0.75, 1.25)
-
-
-def _request(images: Sequence[AnyImage], options: dict[str, Any]) -> dict[str, Any]:
-    query = {name: value for name, value in options.items() if value is not None}
-    if "boxes" in query:
-        query["boxes"] = pydantic_core.to_json(query["boxes"], fallback=list).decode()
-    files = [encode(image) for image in images]
-    body = {"content": files[0]} if len(files) == 1 else {"files": [("image", f) for f in files]}
-    return {"method": "POST", "url": "/v1/predict", "params": query, **body}
-
-
-class Client(_Calls):
-    """Talks to one server; safe to share between threads. An image is what `luvli.predict` takes.
-
-    with Client("http://127.0.0.1:8000") as client:
-        faces = client.predict("photo.jpg").faces
-    """
-
-    _open = httpx.Client
-
-    def stream(self, frames: Iterable[AnyImage], **options: Any) -> Iterator[Prediction]:
-        """A `Prediction` for each frame, tracked and smoothed. Options: `StreamOptions`."""
-        from websockets.sync.client import connect
-
-        with connect(**self._stream) as socket:
-            socket.send(pydantic_core.to_json(options).decode())
-            for frame in frames:
-                socket.send(encode(frame))
-                yield parse(pydantic_core.from_json(socket.recv()))
-
-    def _send(self, request: dict[str, Any], read: Read) -> Any:
-        for attempt in range(self._retries + 1):
-            try:
-                answer = self._http.request(**request)
-                if answer.is_success:
-                    return read(answer)
-            except httpx.TransportError as error:
-                answer = error
-            time.sleep(self._pause(answer, attempt))  # raises after the last attempt
-        return None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._http.close()
-
-
-class AsyncClient(_Calls):
-    """`Client` for asyncio: the same methods, to be awaited."""
-
-    _open = httpx.AsyncClient
+    async def models(self) -> list[dict[str, Any]]:
+        """The served models, with name, landmarks, licence and more."""
+        return list((await self._send("GET", "/v1/models"))["models"])
 
     async def stream(self, frames: Iterable[AnyImage], **options: Any) -> AsyncIterator[Prediction]:
-        """As `Client.stream`: `async for prediction in client.stream(frames)`."""
+        """A `Prediction` of each frame, tracked and smoothed. Options: `StreamOptions`."""
         from websockets.asyncio.client import connect
 
-        async with connect(**self._stream) as socket:
-            await socket.send(pydantic_core.to_json(options).decode())
+        address = f"{self._url.replace('http', 'ws', 1)}/v1/stream"
+        async with connect(address, additional_headers=self._headers, max_size=None) as socket:
+            await socket.send(to_json(options).decode())
             for frame in frames:
                 await socket.send(encode(frame))
-                yield parse(pydantic_core.from_json(await socket.recv()))
+                answer = parse(from_json(await socket.recv()))
+                if isinstance(answer, ServerError):
+                    raise answer
+                yield answer
 
-    async def _send(self, request: dict[str, Any], read: Read) -> Any:
-        for attempt in range(self._retries + 1):
+    async def _send(self, method: str, path: str, **request: Any) -> Any:
+        """The answer's JSON; asked for again where the server is busy or the connection lost."""
+        attempt = 0
+        while True:
+            status, code, message = 0, "unreachable", "no answer from the server"
             try:
-                answer = await self._http.request(**request)
+                answer = await self._http.request(method, self._url + path, **request)
                 if answer.is_success:
-                    return read(answer)
+                    return answer.json()
+                status, code = answer.status_code, "unknown"
+                message = f"the server answered with status {status}."
+                code, message = answer.json()["error"].values()
             except httpx.TransportError as error:
-                answer = error
-            await asyncio.sleep(self._pause(answer, attempt))
-        return None
+                message = f"{message}: {error}."
+            except (ValueError, LookupError, TypeError, AttributeError):
+                pass  # of a proxy before the server
+            if attempt == self._retries or status not in AGAIN or code == "internal":
+                raise ServerError(status, code, message)
+            # not all clients at the same time
+            await asyncio.sleep(min(0.2 * 2**attempt, 10) * random.uniform(0.75, 1.25))
+            attempt += 1
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._http.aclose()
+
+
+class Client:
+    """The same without asyncio: an `AsyncClient` in a thread of its own. Threads can share it.
+
+    with Client("http://127.0.0.1:8000") as client:
+        faces = client.predict("photo.jpg").faces
+    """
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        self._client, self._loop = AsyncClient(*arguments, **named), asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, daemon=True).start()
+
+    def _run(self, call: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(call, self._loop).result()
+
+    def predict(self, image: AnyImage, **options: Any) -> Prediction:
+        return self._run(self._client.predict(image, **options))
+
+    def predict_many(self, images: Sequence[AnyImage], *args: Any, **options: Any) -> list[Any]:
+        return self._run(self._client.predict_many(images, *args, **options))
+
+    def models(self) -> list[dict[str, Any]]:
+        return self._run(self._client.models())
+
+    def stream(self, frames: Iterable[AnyImage], **options: Any) -> Iterator[Prediction]:
+        answers = self._client.stream(frames, **options)
+        while (answer := self._run(_next(answers))) is not None:
+            yield answer
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._run(self._client.__aexit__())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
+
+async def _next(answers: AsyncIterator[Prediction]) -> Prediction | None:
+    return await anext(answers, None)

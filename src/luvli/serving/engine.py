@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -48,12 +47,11 @@ class Engine:
         self.streams = 0
         """open streams"""
         self.threads = ThreadPoolExecutor(settings.threads, "prepare")
-        self.models: dict[str, ServedModel] = {}
-        for name in settings.models:
-            model = ServedModel(load(name, threads=settings.threads), self)
-            if model.name in self.models:
-                raise InputError(f"two of the models are called {model.name}: serve one of them.")
-            self.models[model.name] = model
+        models = [ServedModel(load(m, threads=settings.threads), self) for m in settings.models]
+        self.models = {model.name: model for model in models}
+        if len(self.models) < len(models):
+            names = ", ".join(model.name for model in models)
+            raise InputError(f"two of the models have one name ({names}): serve one of them.")
 
     def model(self, name: str | None) -> ServedModel:
         """A model by its name; the first one by default."""
@@ -99,8 +97,7 @@ class ServedModel:
         """The faces of one image; takes what `_prepare` takes."""
         start = time.monotonic()
         answer = await self._batcher(self._engine.in_thread(self._prepare, *image))
-        total = (time.monotonic() - start) * 1e3
-        timings = answer.about["timings"]
+        total, timings = (time.monotonic() - start) * 1e3, answer.about["timings"]
         timings["network"] = round(total - sum(timings.values()), 3)
         timings["total"] = round(total, 3)
         self._engine.metrics.images.inc()
@@ -111,22 +108,23 @@ class ServedModel:
         """Decode, detect and crop; runs in a thread."""
         limit, predictor = self._limits.max_faces, self.predictor
         photograph = Photograph(data, checked_opener(data, self._limits, name))
-        times = [time.monotonic()]
+        start = time.monotonic()
         with refused_input(name):
             if rows is None:
                 predictor.detector_view(photograph)  # decodes as much as the detector needs
-                times.append(time.monotonic())
+            decoded = time.monotonic()
+            if rows is None:
                 boxes = predictor.find(photograph, min_score=min_score)
             else:
-                times.append(time.monotonic())
                 boxes = _boxes(rows, limit)
-            times.append(time.monotonic())
+            timings = {
+                "decode": round((decoded - start) * 1e3, 3),
+                "detect": round((time.monotonic() - decoded) * 1e3, 3),
+            }
             cropped = predictor.preprocess(photograph, boxes[:limit])
-            width, height = predictor.detector_view(photograph).size
-        decode, detect = (round((b - a) * 1e3, 3) for a, b in itertools.pairwise(times))
-        about = {"width": width, "height": height, "model": self.name}
-        about["faces_left_out"] = max(0, len(boxes) - limit)
-        return cropped, {**about, "timings": {"decode": decode, "detect": detect}}
+            width, height = photograph.size
+        about = {"width": width, "height": height, "model": self.name, "timings": timings}
+        return cropped, {**about, "faces_left_out": max(0, len(boxes) - limit)}
 
     def _forward(self, images: list[_Prepared]) -> list[Answer]:
         """The faces of several images through the network; runs in the model's thread."""

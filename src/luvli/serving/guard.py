@@ -1,4 +1,4 @@
-"""The middleware: tokens, Host and Origin checks, security headers, one log line per request."""
+"""The middleware: tokens, Host and Origin checks, security headers, counts of requests."""
 
 from __future__ import annotations
 
@@ -53,8 +53,7 @@ class Guard:
             await self.app(scope, receive, send)
 
     async def _http(self, scope: Any, receive: Any, send: Any) -> None:
-        start = time.monotonic()
-        status = 0
+        start, status = time.monotonic(), 0
 
         async def send_guarded(message: Any) -> None:
             nonlocal status
@@ -64,11 +63,11 @@ class Guard:
                 headers.update(HEADERS)
                 # files of the page have an ETag: the browser asks again and gets 304
                 headers.setdefault("Cache-Control", "no-cache" if "etag" in headers else "no-store")
-            elif len(body := message.get("body", b"")) > PIECE:
-                for i in range(0, len(body) - PIECE, PIECE):
-                    await send({**message, "body": body[i : i + PIECE], "more_body": True})
-                message = {**message, "body": body[i + PIECE :]}
-            await send(message)
+            body = message.get("body", b"")
+            while len(body) > PIECE:
+                await send({**message, "body": body[:PIECE], "more_body": True})
+                body = body[PIECE:]
+            await send({**message, "body": body} if body else message)
 
         try:
             refused = self._refusal(scope)
@@ -80,12 +79,10 @@ class Guard:
             if not status:
                 error = Refused(500, "internal", "something went wrong on the server.")
                 await error.response()(scope, receive, send_guarded)
-        seconds, status = time.monotonic() - start, status or 499
         path = scope["path"] if scope["path"] in ("/v1/predict", "/v1/models") else "other"
-        self._metrics.requests.labels(path, status).inc()
+        self._metrics.requests.labels(path, status or 499).inc()
         if path == "/v1/predict" and status == 200:
-            self._metrics.request_seconds.observe(seconds)
-        log.info("%s %s %d %.1f ms", scope["method"], path, status, seconds * 1e3)
+            self._metrics.request_seconds.observe(time.monotonic() - start)
 
     def _refusal(self, scope: Any) -> Refused | None:
         """Why this server must not answer a request; None: it may."""
@@ -117,12 +114,12 @@ class Guard:
         return Refused(401, "token_wrong", "the bearer token is wrong: ask for a valid one.")
 
 
-def _authority(origin: str) -> str | None:
-    """Host and port of an Origin header; None for one that is no address."""
+def _authority(origin: str) -> str:
+    """Host and port of an Origin header; nothing of one that is no address."""
     try:
         return urlsplit(origin).netloc
     except ValueError:
-        return None
+        return ""
 
 
 def _host_name(host: str) -> str:

@@ -46,11 +46,10 @@ def serve(settings: ServerSettings, listening: socket.socket, workers: int = 1) 
     for number in (signal.SIGTERM, signal.SIGINT):
         # uvicorn raises the signal again when it is done: the exit code is 0
         signal.signal(number, lambda *_: sys.exit(0))
-    _configure_logging(settings)
-    engine = Engine(settings)  # also before workers start: a bad model is refused once, here
+    app = build(settings)  # also before workers start: a bad model is refused once, here
     limits = settings.limits
     config = uvicorn.Config(
-        partial(_build, settings) if workers > 1 else create_app(engine),
+        partial(build, settings) if workers > 1 else app,
         factory=workers > 1,
         workers=workers,
         loop="asyncio",
@@ -73,7 +72,7 @@ def serve(settings: ServerSettings, listening: socket.socket, workers: int = 1) 
     if workers == 1:
         uvicorn.Server(config).run(sockets=[listening])
         return
-    del engine
+    del app
     with tempfile.TemporaryDirectory() as folder:
         os.environ[METRICS_FOLDER] = folder
         supervisor = Multiprocess(config, [listening])
@@ -82,14 +81,10 @@ def serve(settings: ServerSettings, listening: socket.socket, workers: int = 1) 
         sys.exit(1)  # the worker has said why
 
 
-def _build(settings: ServerSettings) -> FastAPI:
-    _configure_logging(settings)
-    return create_app(Engine(settings))
-
-
-def _configure_logging(settings: ServerSettings) -> None:
+def build(settings: ServerSettings) -> FastAPI:
+    """The application of one process."""
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
-    logging.getLogger("luvli.serving").setLevel("INFO" if settings.verbose else "WARNING")
+    return create_app(Engine(settings))
 
 
 class Connection(H11Protocol):
@@ -106,22 +101,21 @@ class Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._expect("head", self._limits.receive_seconds / 2)
+        self._allow("head", self._limits.receive_seconds / 2)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self._answering or self.transport.get_protocol() is not self:  # or a WebSocket now
-            self._arrived("head")
-        else:  # the rest of a head, or of a body that was refused
-            self._expect("head", self._limits.receive_seconds / 2)
+        waiting = not self._answering and self.transport.get_protocol() is self  # no WebSocket yet
+        # for the rest of a head, or of a body that was refused
+        self._allow("head", self._limits.receive_seconds / 2 if waiting else None)
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._expect("reader", self._limits.send_seconds)
+        self._allow("reader", self._limits.send_seconds)
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._arrived("reader")
+        self._allow("reader", None)
 
     def eof_received(self) -> bool:  # type: ignore[override]
         """Whether the connection stays open: until a complete request is answered."""
@@ -134,18 +128,18 @@ class Connection(H11Protocol):
         self.transport.abort()  # close() would wait for the client to read its answer
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._arrived("head")
-        self._arrived("reader")
+        self._allow("head", None)
+        self._allow("reader", None)
         super().connection_lost(exc)
 
     @property
     def _answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
-    def _expect(self, event: str, seconds: float) -> None:
-        if event not in self._timers:
+    def _allow(self, event: str, seconds: float | None) -> None:
+        """Cut the connection off unless the event comes within so many seconds; None: it came."""
+        if seconds is None:
+            if event in self._timers:
+                self._timers.pop(event).cancel()
+        elif event not in self._timers:
             self._timers[event] = self.loop.call_later(seconds, self.transport.abort)
-
-    def _arrived(self, event: str) -> None:
-        if event in self._timers:
-            self._timers.pop(event).cancel()

@@ -11,22 +11,19 @@ from luvli.image.detect import MIN_SCORE
 from luvli.serving.errors import unusable
 from luvli.serving.settings import Limits, about
 
-ModelName = Annotated[str | None, about("Name of a served model; the first one by default.")]
-Score = Annotated[float, about("Leave out faces that the detector scores below this.", ge=0, le=1)]
-Flag = Annotated[bool, about("Whether the model was trained to predict it.")]
-Version = Annotated[str, about("Version of the software.")]
 BOXES = (
     "JSON, [[x0, y0, x1, y1], ...]: tight landmark boxes in pixels, instead of the detector's. For "
     "several images a list of such lists. Also accepted as a form field."
 )
-RADII = "(L, k) Mahalanobis radii of those ellipses; null where no finite radius is known."
 
 
 class FaceOptions(BaseModel, extra="forbid"):
     """What is said about each face."""
 
-    model: ModelName = None
-    min_score: Score = MIN_SCORE
+    model: str | None = about("Name of a served model; the first one by default.", default=None)
+    min_score: float = about(
+        "Leave out faces that the detector scores below this.", default=MIN_SCORE, ge=0, le=1
+    )
     regions: bool = about("Also give `guaranteed`, if the model has it.", default=False)
     measures: bool = about("Also give `measures`; the model must have 68 points.", default=False)
 
@@ -56,7 +53,7 @@ class RegionsBody(BaseModel):
     """Ellipses with a guarantee: they hold a visible landmark at least so often."""
 
     levels: list[float] = about("(L,) coverages.")
-    radii: list[list[float | None]] = about(RADII)
+    radii: list[list[float | None]] = about("(L, k) Mahalanobis radii; null: none is known.")
 
 
 class FaceBody(BaseModel):
@@ -68,12 +65,12 @@ class FaceBody(BaseModel):
     points: list[list[float | None]] = about("(k, 2) landmarks.")
     covariance: list[list[list[float | None]]] = about("(k, 2, 2) in pixels squared.")
     visibility: list[float] = about("(k,) probability that the head does not hide a landmark.")
-    visibility_trained: Flag
-    covariance_trained: Flag
+    visibility_trained: bool = about("Whether the model was trained to predict it.")
+    covariance_trained: bool = about("Whether the model was trained to predict it.")
     occlusion: list[float | None] | None = about(
         "(k,) probability that something covers a landmark.", default=None
     )
-    occlusion_trained: Flag = False
+    occlusion_trained: bool = about("Whether the model was trained to predict it.", default=False)
     confidence: float | None = about("Probability of a good alignment.", default=None)
     expected_error: float | None = about("Mean error in percent of the box size.", default=None)
     eyes_closed: float | None = about("Probability that the eyes are closed.", default=None)
@@ -90,7 +87,7 @@ class ImageBody(BaseModel):
     width: int = about("Of the image, in pixels.")
     height: int = about("Of the image, in pixels.")
     model: str = about("Name of the model.")
-    version: Version
+    version: str = about("Version of the software.")
     faces_left_out: int = about("Faces beyond the limit of one image.")
     timings: dict[str, float] = about("Milliseconds: decode, detect, network, total.")
 
@@ -117,7 +114,7 @@ class ModelBody(BaseModel):
     landmarks: int = about("Number of landmarks.")
     markup: str = about("Name of the point set.")
     likelihood: str = about("Distribution of a landmark.")
-    visibility_trained: Flag
+    visibility_trained: bool = about("Whether the model was trained to predict it.")
     calibrated: bool = about("Whether the covariances are calibrated.")
     radius: dict[str, float] = about("Percent -> Mahalanobis radius of the ellipse that holds it.")
     measures: dict[str, str] = about("Name of each measure -> its unit.")
@@ -134,12 +131,11 @@ class ModelsBody(BaseModel):
 
     models: list[ModelBody] = about("The first one is the default.")
     limits: Limits = about("What it accepts.")
-    version: Version
+    version: str = about("Version of the software.")
 
 
 _Edge = Annotated[float, Field(gt=-1e6, lt=1e6, strict=True)]
 _Boxes = list[tuple[_Edge, _Edge, _Edge, _Edge]]
-_SEVERAL_IMAGES = TypeAdapter(list[_Boxes])
 
 
 def parse_boxes(text: str, images: int) -> list[_Boxes]:
@@ -149,14 +145,14 @@ def parse_boxes(text: str, images: int) -> list[_Boxes]:
     [[(0.0, 0.0, 10.0, 20.0)]]
     """
     try:
-        boxes = _SEVERAL_IMAGES.validate_json(text if images > 1 else f"[{text}]")
+        boxes = TypeAdapter(list[_Boxes]).validate_json(text if images > 1 else f"[{text}]")
     except ValidationError:
         boxes = []
-    if len(boxes) != images:
-        raise unusable(
-            "the boxes must be JSON: [[x0, y0, x1, y1], ...]; for several images a list of lists."
-        )
-    return boxes
+    if len(boxes) == images:
+        return boxes
+    raise unusable(
+        "the boxes must be JSON: [[x0, y0, x1, y1], ...]; for several images a list of lists."
+    )
 
 
 def first_problem(errors: Sequence[Any], options: type[BaseModel]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -79,10 +78,8 @@ class ServerSettings(BaseModel):
     tokens: tuple[str, ...] = ()  # accepted bearer tokens; none: no token is asked for
     threads: int = Field(default=1, ge=1)  # for images, and of each network
     limits: Limits = Limits()
-    verbose: bool = False  # a log line for each request
 
 
-@lru_cache(64)  # called for every request
 def is_loopback(host: str) -> bool:
     """Whether a host name or address means this machine alone.
 

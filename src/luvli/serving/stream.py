@@ -122,9 +122,8 @@ async def serve_stream(websocket: WebSocket, engine: Engine) -> None:
         await websocket.close(TRY_LATER, "all streams are taken: try again later.")
         return
     engine.streams += 1
-    engine.metrics.streams.inc()
     try:
-        await StreamSession(websocket, engine).run()
+        with engine.metrics.streams.track_inprogress():
+            await StreamSession(websocket, engine).run()
     finally:
         engine.streams -= 1
-        engine.metrics.streams.dec()

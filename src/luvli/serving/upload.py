@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from fastapi import Request
 from PIL import Image
-from starlette.datastructures import FormData, Headers, UploadFile
+from starlette.datastructures import Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from luvli.errors import InputError
@@ -35,8 +35,7 @@ class Admission:
     """Counts the predictions of one process, and the bytes of bodies and answers."""
 
     def __init__(self, limits: Limits, metrics: Metrics) -> None:
-        self._limits = limits
-        self._metrics = metrics
+        self._limits, self._metrics = limits, metrics
         self._predictions = self._bytes = 0
 
     @contextmanager
@@ -74,12 +73,10 @@ class Admission:
 
 
 class Upload(NamedTuple):
-    """The images of one request."""
+    """The images of one request: names for messages, and bytes; and the form field `boxes`."""
 
     images: list[tuple[str, bytes]]
-    """name for messages, and bytes"""
     boxes: str | None = None
-    """the form field of this name"""
 
 
 async def read_body(request: Request, hold: Hold, limits: Limits) -> bytes:
@@ -104,16 +101,20 @@ async def read_body(request: Request, hold: Hold, limits: Limits) -> bytes:
     return bytes(body)
 
 
-def is_form(headers: Headers) -> bool:
-    """Whether the body is multipart/form-data."""
+def read_upload(headers: Headers, body: bytes, limits: Limits) -> Upload:
+    """The images and boxes of a body; runs in a thread, because a form can take seconds."""
     kind = headers.get("content-type", "").partition(";")[0]
-    return kind.strip().lower() == "multipart/form-data"
+    if kind.strip().lower() != "multipart/form-data":
+        return Upload([("the file", body)])
 
+    async def whole() -> Any:
+        yield body
 
-def read_form(headers: Headers, body: bytes, limits: Limits) -> Upload:
-    """The images and boxes of multipart/form-data; runs in a thread."""
+    most: Any = {"max_files": limits.max_images, "max_fields": MAX_FIELDS}
+    parser = MultiPartParser(headers, whole(), max_part_size=MAX_FIELD_BYTES, **most)
+    parser.spool_max_size = len(body) + 1  # larger files would be written to disk
     try:
-        parts = asyncio.run(_parse_form(headers, body, limits)).multi_items()
+        parts = asyncio.run(parser.parse()).multi_items()
     except MultiPartException as error:
         if "files" in error.message:
             raise too_large(f"the request has more than {limits.max_images} images.") from None
@@ -124,55 +125,35 @@ def read_form(headers: Headers, body: bytes, limits: Limits) -> Upload:
     files = [value.file for _, value in parts if isinstance(value, UploadFile)]
     if not files:
         raise unusable("the form has no image: send at least one file.")
-    images = [(f"image {i}", file.read()) for i, file in enumerate(files, 1)]
-    return Upload(images, fields.get("boxes"))
-
-
-class _InMemoryParser(MultiPartParser):
-    spool_max_size = 1 << 40  # Starlette writes larger files to disk; bodies are limited anyway
-
-
-async def _parse_form(headers: Headers, body: bytes, limits: Limits) -> FormData:
-    async def whole() -> Any:
-        yield body
-
-    most = {"max_files": limits.max_images, "max_fields": MAX_FIELDS}
-    return await _InMemoryParser(headers, whole(), max_part_size=MAX_FIELD_BYTES, **most).parse()
+    return Upload(
+        [(f"image {i}", file.read()) for i, file in enumerate(files, 1)], fields.get("boxes")
+    )
 
 
 def checked_opener(data: bytes, limits: Limits, name: str) -> Opener:
     """Opens the image of a request; refuses by its header what must not be decoded."""
-
-    def too_many(pixels: str) -> Refused:
-        most = limits.max_pixels / 1e6
-        return too_large(f"{name} has {pixels} pixels, the limit is {most:g} million: shrink it.")
+    is_heic = data[4:8] == b"ftyp" and data[8:12] in HEIC_BRANDS
+    allowed = f"the limit is {limits.max_pixels / 1e6:g} million: shrink it."
 
     def opener(stream: Any) -> Image.Image:
         try:
-            image = Image.open(stream, formats=_formats(data))
+            if is_heic:
+                importlib.import_module("pillow_heif").register_heif_opener()
+            image = Image.open(stream, formats=("HEIF",) if is_heic else FORMATS)
         except Image.DecompressionBombError:
-            raise too_many("too many") from None
-        except Exception as error:  # unknown format, or a damaged header
-            words = f"{name} is not an image of a known kind"
-            if isinstance(error, ImportError):
-                words = f"{name} is a HEIC photograph, which this server does not read"
-            words += ": send JPEG, PNG, WebP, GIF or BMP."
+            raise too_large(f"{name} has too many pixels, {allowed}") from None
+        except Exception:  # unknown format, or a damaged header
+            kind = "a HEIC photograph, which this server does not read"
+            kind = kind if is_heic else "not an image of a known kind"
+            words = f"{name} is {kind}: send JPEG, PNG, WebP, GIF or BMP."
             raise Refused(415, "not_an_image", words) from None
         if image.width * image.height > limits.max_pixels:
-            raise too_many(f"{image.width} x {image.height}")
+            raise too_large(f"{name} has {image.width} x {image.height} pixels, {allowed}")
         if image.format in ("JPEG", "MPO") and data.count(b"\xff\xda") > MAX_SCANS:
             raise unusable(f"{name} is a JPEG of more than {MAX_SCANS} scans: save it again.")
         return image
 
     return opener
-
-
-def _formats(data: bytes) -> tuple[str, ...]:
-    if data[4:8] != b"ftyp" or data[8:12] not in HEIC_BRANDS:
-        return FORMATS
-    heif: Any = importlib.import_module("pillow_heif")
-    heif.register_heif_opener()
-    return ("HEIF",)
 
 
 def decode(data: bytes, limits: Limits, name: str) -> ImageArray:
