@@ -88,45 +88,31 @@ def test_bad_forms_are_refused_early(body: bytes, kind: str, status: int) -> Non
     assert time.thread_time() - start < 5  # seconds of the processor; all parts take 30 or more
 
 
-class Arriving:
-    """A request whose body arrives in chunks."""
-
-    def __init__(self, *chunks: bytes, length: str = "", ends: bool = True) -> None:
-        self._chunks, self._ends = [*chunks], ends
-        headers = [(b"content-length", length.encode())] if length else []
-        self.request = Request({"type": "http", "headers": headers}, self.receive)
-        self.held = 0
-
-    async def receive(self) -> dict[str, Any]:
-        if not self._chunks and not self._ends:
-            await asyncio.Event().wait()
-        body = self._chunks.pop(0) if self._chunks else b""
-        return {
-            "type": "http.request",
-            "body": body,
-            "more_body": bool(self._chunks) or not self._ends,
-        }
-
-    def hold(self, size: int) -> None:
-        self.held += size
-
-    def read(self, limits: Limits) -> bytes:
-        return asyncio.run(read_body(self.request, self.hold, limits))
-
-
 def test_a_body_is_read_as_far_as_the_limits_allow() -> None:
-    whole = Arriving(b"abc", b"def")
-    assert whole.read(Limits(max_bytes=6)) == b"abcdef" and whole.held == 6
+    def read(limits: Limits, *chunks: bytes, length: str = "", ends: bool = True) -> Any:
+        """What is read of a body that arrives so, and the sizes that were counted."""
+        arriving = [{"type": "http.request", "body": c, "more_body": True} for c in chunks]
+        if ends:
+            arriving.append({"type": "http.request", "body": b"", "more_body": False})
+
+        async def receive() -> dict[str, Any]:
+            if not arriving:
+                await asyncio.Event().wait()
+            return arriving.pop(0)
+
+        headers = [(b"content-length", length.encode())] if length else []
+        request, held = Request({"type": "http", "headers": headers}, receive), []
+        try:
+            return asyncio.run(read_body(request, held.append, limits)), sum(held)
+        except Refused as error:
+            return error.status, sum(held)
+
+    assert read(Limits(max_bytes=6), b"abc", b"def") == (b"abcdef", 6)
     limits = Limits(max_bytes=5, receive_seconds=0.05)
-    for arriving, status, held in (
-        (Arriving(b"abc", b"def"), 413, 3),
-        (Arriving(b"abc", length="6"), 413, 0),
-        (Arriving(b"abc", ends=False), 408, 3),
-        (Arriving(), 422, 0),
-    ):
-        with pytest.raises(Refused) as caught:
-            arriving.read(limits)
-        assert (caught.value.status, arriving.held) == (status, held)
+    assert read(limits, b"abc", b"def") == (413, 3)
+    assert read(limits, b"abc", length="6") == (413, 0)
+    assert read(limits, b"abc", ends=False) == (408, 3)
+    assert read(limits) == (422, 0)
 
 
 def test_a_bomb_is_refused_by_its_header_alone() -> None:

@@ -141,7 +141,9 @@ class LabelledFaces:
         sizes = all_or_none(record.attributes.get("box_size") for record in records)
         sets = {record.dataset for record in records}
         fields: dict[str, Any] = {"dataset": sets.pop() if len(sets) == 1 else ""}
-        fields |= {name: value for name, value in about.items() if value}
+        fields |= {
+            name: value for name, value in about.items() if isinstance(value, np.ndarray) or value
+        }
         names = fields.pop("names", [record.name for record in records])
         images = fields.pop("images", [record.image for record in records])
         fields.setdefault("paper_pixel", paper_pixels(crop_boxes(records), fields["dataset"]))
