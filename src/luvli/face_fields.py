@@ -172,11 +172,10 @@ def check_numbers(faces: Any, boxes: Floats) -> None:
         if np.isinf(values).any():
             raise InputError(f"{name} must be finite, or NaN where there is no location.")
     check_positive_definite(faces.covariance)
-    if np.isnan(faces.visibility).any():
-        raise InputError("visibility must lie in 0..1, got nan.")
-    for name in ("visibility", "occlusion"):
-        values = getattr(faces, name)
-        wrong = (values < 0) | (values > 1)
+    for name, values in {"visibility": faces.visibility, "occlusion": faces.occlusion}.items():
+        wrong = ~((values >= 0) & (values <= 1))
+        if name == "occlusion":
+            wrong &= ~np.isnan(values)
         if wrong.any():
             check_range(name, values[wrong][0], 0, 1)
     family(faces.likelihood)  # refuses an unknown name

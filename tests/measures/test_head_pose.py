@@ -8,7 +8,7 @@ import pytest
 from luvli.errors import InputError
 from luvli.markup import get_markup
 from luvli.measures.head_fit import mean_head, part_factors
-from luvli.measures.head_pose import FRONTAL_PITCH, head_pose, pose_class
+from luvli.measures.head_pose import FRONTAL_PITCH, head_pose, pose_classes
 from luvli.measures.rotation import (
     angle_jacobian,
     euler_angles,
@@ -135,5 +135,6 @@ def test_pose_classes() -> None:
     for yaw, kind in {0: "frontal", 12: "frontal", 32: "half-profile", 60: "profile"}.items():
         for side in (yaw, -yaw):
             turned = (mean_head().mean @ rotation_matrix(side, 0, 0).T)[:, :2] * (1, -1)
-            assert pose_class(turned) == pose_class(turned @ tilt.T + 100) == kind
-    assert pose_class(np.full((68, 2), np.nan)) == "unknown"
+            both = pose_classes(np.stack([turned, turned @ tilt.T + 100]))
+            assert both.tolist() == [kind, kind]
+    assert pose_classes(np.full((68, 2), np.nan)) == "unknown"

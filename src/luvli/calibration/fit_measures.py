@@ -11,7 +11,7 @@ from luvli.faces import Faces
 from luvli.likelihood.covariance import inverse, square_root
 from luvli.measures.calibration import EyesClosed, MeasureCalibration
 from luvli.measures.correlation import fit_factors
-from luvli.measures.head_pose import pose_class
+from luvli.measures.head_pose import pose_classes
 from luvli.measures.measure import Measure, definitions, eye_openness
 
 MIN_POSE = 150
@@ -37,7 +37,7 @@ def fit_measures(faces: Faces, labels: Floats, rank: int = RANK) -> MeasureCalib
     `labels` (n, k, 2) in the pixels of the n faces, NaN where a landmark is not visible.
     """
     errors = upright_errors(faces, labels)
-    poses = np.array([pose_class(points) for points in faces.points])
+    poses = pose_classes(faces.points)
     factors = {"all": fit_factors(errors, rank)}
     for pose in ("frontal", "half-profile", "profile"):
         if (poses == pose).sum() >= MIN_POSE:

@@ -25,7 +25,7 @@ from luvli.image import Crop, read_image
 from luvli.image.align import similarity
 from luvli.image.read import ImageArray
 from luvli.markup import get_markup, is_markup
-from luvli.measures.head_pose import PoseClass, pose_class
+from luvli.measures.head_pose import PoseClass, pose_classes
 
 _GREEN, _RED = (0, 210, 0), (235, 20, 20)
 _SHIFT = 4  # OpenCV draws at 1/16 of a pixel
@@ -166,4 +166,4 @@ def _pose(record: FaceRecord) -> str:
     for name in get_args(PoseClass):
         if name in subsets_of(record):
             return str(name)
-    return pose_class(record.points) if record.markup == "ibug68" else "unknown"
+    return str(pose_classes(record.points)) if record.markup == "ibug68" else "unknown"

@@ -126,31 +126,22 @@ POSE_OFFSETS = (0.47, 0.95)
 """nose offsets at which the classes part"""
 
 
-def pose_class(points: ArrayLike) -> PoseClass:
-    """The class of pose of 68 points (68, 2), by the place of the nose tip between the outer eye
-    corners, where the classes of MERL-RAV part: at about 21 and 43 degrees.
+def pose_classes(points: ArrayLike) -> NDArray[np.str_]:
+    """(...) the `PoseClass` of each face with 68 points (..., 68, 2), where the classes of MERL-RAV
+    part: at about 21 and 43 degrees.
+
+    They part by how far the nose tip lies from the middle of the outer eye corners, along their
+    line: 0 in the middle, 1 at a corner. That grows by about 0.022 for each degree that a head is
+    turned (measured on rendered heads).
 
     >>> from luvli.markup import get_markup
-    >>> pose_class(get_markup("ibug68").schematic)
+    >>> str(pose_classes(get_markup("ibug68").schematic))
     'frontal'
     """
-    name: PoseClass = pose_classes(np.asarray(points, dtype=np.float64)[None])[0].item()
-    return name
-
-
-def pose_classes(points: Floats) -> NDArray[np.str_]:
-    """(n,) the `pose_class` of each of n faces with points (n, 68, 2)."""
-    offset = _nose_offset(points)
-    number = np.searchsorted(POSE_OFFSETS, offset, side="right")
-    return _POSE_CLASSES[np.where(np.isnan(offset), 3, number)]
-
-
-def _nose_offset(points: Floats) -> Floats:
-    """(n,) how far the nose tip lies from the middle of the outer eye corners, along their line: 0
-    in the middle, 1 at a corner. It grows by about 0.022 for each degree that a head is turned
-    (measured on rendered heads)."""
-    right, left, nose = points[:, 36], points[:, 45], points[:, 30]
+    places = np.asarray(points, dtype=np.float64)
+    right, left, nose = (places[..., j, :] for j in (36, 45, 30))
     across = left - right
-    share = ((nose - right) * across).sum(axis=1)
-    share = share / np.maximum((across * across).sum(axis=1), 1e-12)
-    return np.asarray(np.abs(2 * share - 1))
+    share = ((nose - right) * across).sum(axis=-1)
+    offset = np.abs(2 * share / np.maximum((across * across).sum(axis=-1), 1e-12) - 1)
+    number = np.searchsorted(POSE_OFFSETS, offset, side="right")
+    return np.asarray(_POSE_CLASSES[np.where(np.isnan(offset), 3, number)])

@@ -16,7 +16,7 @@ from luvli.data.record import Visibility
 from luvli.faces import FaceLandmarks
 from luvli.image import affine as affines
 from luvli.markup import get_markup
-from luvli.measures.head_pose import pose_class
+from luvli.measures.head_pose import pose_classes
 from luvli.prefetch import prefetch
 from luvli.training.order import StageOrder
 from luvli.training.recipe_data import OcclusionUse, Source, VisibilityUse
@@ -79,7 +79,7 @@ class TrainingFaces:
         sample["occlusion_labelled"] = occlusion_labels(before, after, use.occlusion)
         visibility: VisibilityUse = use.visibility
         if visibility == "frontal":
-            visibility = "labelled" if pose_class(record.points) == "frontal" else "ignore"
+            visibility = "labelled" if pose_classes(record.points) == "frontal" else "ignore"
         sample["visibility"], sample["visibility_labelled"] = visibility_labels(after, visibility)
         if self.weighted:
             exact = np.zeros((len(record.points), 2, 2))

@@ -87,7 +87,7 @@ class Source(Config):
     visibility: VisibilityUse = "labelled"
     """what the labels teach about visibility. `labelled`: what they say; unlabelled landmarks
     teach nothing. `paper`: unlabelled ones are v = 0 (supplement A1). `ignore`: locations
-    only. `frontal`: v = 1 for frontal faces (`pose_class`), locations only for the others: for sets
+    only. `frontal`: v = 1 for frontal faces (`pose_classes`), locations only for others: for sets
     of frontal photographs without visibility labels, beside faces that have them."""
     occlusion: OcclusionUse = "ignore"
     """what the labels teach about things in front of the face, for stages with an

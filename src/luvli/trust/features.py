@@ -184,7 +184,7 @@ def _score_logit(scores: Floats) -> Floats:
 def predicted_poses(faces: Faces) -> NDArray[np.str_]:
     """(n,) the `PoseClass` of each face, by its own prediction.
 
-    With 68 points by `luvli.measures.head_pose.pose_class`, with others by the share of hidden
+    With 68 points by `luvli.measures.head_pose`, with others by the share of hidden
     landmarks; "all" where neither is known.
     """
     if faces.markup == "ibug68":
