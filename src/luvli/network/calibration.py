@@ -7,7 +7,6 @@ covariances: an ONNX file by its last nodes (`luvli.network.onnx_outputs`), a ne
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Annotated
 
 import numpy as np
@@ -86,18 +85,7 @@ class Calibration(BaseModel):
                 f"this calibration is for covariances of shape (..., {len(self.scale)}, 2, 2), "
                 f"got {array.shape}."
             )
-        scaled: Floats = array * np.asarray(self.scale)[:, None, None]
-        return self.in_image(scaled, occlusion, points)
-
-    def in_image(
-        self,
-        covariance: Floats,
-        occlusion: ArrayLike | None = None,
-        points: ArrayLike | None = None,
-    ) -> Floats:
-        """The part of `apply` that comes after the network, whose last step has the factors
-        inside."""
-        return covariance * self._growth(occlusion) + self._added(points)
+        return np.asarray(array * self._factor(occlusion) + self._added(points))
 
     def undo(
         self,
@@ -111,29 +99,23 @@ class Calibration(BaseModel):
         [[[1.0, 0.0], [0.0, 1.0]]]
         """
         scaled = np.asarray(covariance, dtype=np.float64) - self._added(points)
-        factor = np.asarray(self.scale)[:, None, None] * self._growth(occlusion)
-        return np.asarray(scaled / factor)
+        return np.asarray(scaled / self._factor(occlusion))
 
-    def _growth(self, occlusion: ArrayLike | None) -> Floats:
-        """(..., k, 1, 1), or (1,)"""
-        if not self.occlusion or occlusion is None:
-            return np.ones(1)
-        probability = np.nan_to_num(np.asarray(occlusion, np.float64))
-        return np.asarray(np.exp(probability * self.occlusion)[..., None, None])
+    def _factor(self, occlusion: ArrayLike | None) -> Floats:
+        """(..., k, 1, 1)"""
+        factor = np.asarray(self.scale)
+        if self.occlusion and occlusion is not None:
+            probability = np.nan_to_num(np.asarray(occlusion, np.float64))
+            factor = factor * np.exp(probability * self.occlusion)
+        return factor[..., None, None]
 
     def _added(self, points: ArrayLike | None) -> Floats:
         """(..., k, 2, 2) or (k, 2, 2): added to each covariance, in square pixels."""
-        pixel, convention = self._variances
-        variance = pixel
+        none = [0.0] * len(self.scale)
+        variance = np.array(self.pixel_variance or none)
         if self.convention_variance and points is not None:
-            variance = pixel + face_area(points)[..., None] * convention
+            variance = variance + face_area(points)[..., None] * np.array(self.convention_variance)
         return np.asarray(variance[..., None, None] * np.eye(2), dtype=np.float64)
-
-    @cached_property
-    def _variances(self) -> tuple[Floats, Floats]:
-        """(k,) pixel and convention variances: converted once, not for every face."""
-        none = np.zeros(len(self.scale))
-        return np.array(self.pixel_variance or none), np.array(self.convention_variance or none)
 
 
 def face_area(points: ArrayLike) -> Floats:

@@ -57,7 +57,6 @@ class CropPredictor:
                 f"the information of {self.info.name} is about another network: save it again."
             )
         self._process = os.getpid()
-        self._factors = torch.from_numpy(self.info.cholesky_factors)[:, None]
 
     @classmethod
     def load(cls, path: PathLike, threads: int | None = None, device: str = "cpu") -> CropPredictor:
@@ -123,15 +122,12 @@ class CropPredictor:
 
     def predict(self, crops: Tensor) -> dict[str, Tensor]:
         """uint8 crops (B, S, S, 3) -> the `network_outputs` in crop pixels and in the network's
-        precision, the factors of the calibration included. The last U-net's prediction counts.
-        """
+        precision, not calibrated. The last U-net's prediction counts."""
         config = self.network.config
         dtype = next(self.network.parameters()).dtype
         output = self.network(network_input(crops.permute(0, 3, 1, 2), config, dtype))[-1]
         points = heatmap_to_crop(output.mean, config.pixel_grid)
-        # calibrated as lengths: L L^T is then exactly symmetric
-        factors = self._factors.to(output.cholesky)
-        covariance = from_cholesky(cholesky_to_crop(output.cholesky) * factors)
+        covariance = from_cholesky(cholesky_to_crop(output.cholesky))
         outputs = [points, covariance, output.visibility]
         if output.occlusion_logit is not None:
             outputs.append(output.occlusion_logit.sigmoid())
@@ -141,13 +137,13 @@ class CropPredictor:
 
 
 def finish(faces: Faces, info: ModelInfo, windows: Windows) -> Faces:
-    """What the last part of an ONNX file does (`luvli.network.onnx_outputs`): the added variances
-    of the calibration, confidence and expected error. `faces` are in crop pixels."""
+    """What the last part of an ONNX file does (`luvli.network.onnx_outputs`): calibration,
+    confidence and expected error. `faces` are in crop pixels."""
     calibration, trust = info.calibration, info.trust
     in_image = faces.transform(affine.invert(windows.affines))
     if calibration is not None:
         occlusion = faces.occlusion if info.occlusion_trained else None
-        covariance = calibration.in_image(in_image.covariance, occlusion, in_image.points)
+        covariance = calibration.apply(in_image.covariance, occlusion, in_image.points)
         in_image = replace(in_image, covariance=covariance)
         in_crop = affine.push_covariance(windows.affines, covariance)
         faces = replace(faces, covariance=in_crop)

@@ -6,9 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from luvli.errors import InputError
 from luvli.image.box import Box
@@ -69,40 +67,25 @@ class ModelInfo(BaseModel):
         size = self.config.input_size
         return Crop.from_box(box, size, self.enlarge, convention=self.crop_convention)
 
-    @property
-    def cholesky_factors(self) -> NDArray[np.float64]:
-        """(k,) what the calibration multiplies lengths by, as Cholesky entries; 1 without one."""
-        k = self.config.landmarks
-        if self.calibration is None:
-            return np.ones(k)
-        if len(self.calibration.scale) != k:
-            raise InputError(
+    @model_validator(mode="after")
+    def _same_landmarks(self) -> ModelInfo:
+        if self.calibration and len(self.calibration.scale) != self.config.landmarks:
+            raise ValueError(
                 f"the calibration of {self.name} is for {len(self.calibration.scale)} landmarks, "
-                f"the network has {k}: calibrate it again."
+                f"the network has {self.config.landmarks}"
             )
-        return np.sqrt(self.calibration.scale)
+        return self
 
     @classmethod
     def from_training(cls, name: str, config: NetworkConfig, info: Mapping[str, Any]) -> ModelInfo:
-        """From a safetensors file's configuration and free-form info.
-
-        Known keys: `enlarge`, `detector`, `calibration`, `trust`, `measures`, `licence`,
-        `version`, `name`.
-        """
-        calibration, trust = info.get("calibration"), info.get("trust")
-        measures = info.get("measures")
-        enlarge = info.get("enlarge", DEFAULT_ENLARGE)
+        """From a safetensors file's configuration and free-form info."""
+        known = ("licence", "enlarge", "detector", "calibration", "trust", "measures")
         try:
             return cls(
                 name=str(info.get("name") or name),
                 version=str(info.get("version", "0")),
-                licence=str(info.get("licence", "unknown")),
                 config=config,
-                enlarge=float(enlarge),
-                detector=info.get("detector", "yunet"),
-                calibration=None if calibration is None else Calibration(**calibration),
-                trust=None if trust is None else Trust.model_validate(trust),
-                measures=None if measures is None else MeasureCalibration.model_validate(measures),
+                **{key: info[key] for key in known if key in info},
             )
         except (ValidationError, TypeError, ValueError) as error:
             raise InputError(

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from luvli.network.backend import SCORE
+from luvli.arrays import Floats
+from luvli.network.onnx_nodes import Node
 from luvli.trust.failure_model import FailureModel, Hinges
 from luvli.trust.features import (
     FAILURE,
@@ -27,58 +28,40 @@ from luvli.trust.features import (
 )
 
 if TYPE_CHECKING:
-    from luvli.network.onnx_graph import Graph
     from luvli.network.onnx_outputs import Landmarks
 
 
-def confidence_nodes(
-    graph: Graph, model: FailureModel, markup: str, landmarks: Landmarks
-) -> tuple[str, str]:
-    """Names of the confidence (n,), 0..1, and of the expected error (n,), percent of the box."""
-    table = _feature_table(graph, model.shape, markup, landmarks)
-    variants = (model.detected, model.given)
-    has_failure = bool(landmarks.failure_logit)
-    logs = []
-    for variant in variants:
-        sums = _sums(graph, table, variant.pair if has_failure else _without_failure(variant.pair))
-        log = graph.column(sums, 0)
+def confidence_nodes(model: FailureModel, markup: str, landmarks: Landmarks) -> tuple[Node, Node]:
+    """The confidence (n,), 0..1, and the expected error (n,), percent of the box."""
+    table = _feature_table(model.shape, markup, landmarks)
+    log_errors, logits = [], []
+    for variant in (model.detected, model.given):
+        pair = variant.pair
+        if landmarks.failure_logit is None:
+            pair = _without_failure(pair)
+        sums = _sums(table, pair)
+        log = sums.column(0)
         if variant.failure is not None:
-            log = _mixture(graph, model, log, graph.column(sums, 1))
-        logs.append(log)
-    log_errors = graph.join(logs)
-    logits = graph.join(
-        [
-            _sums(graph, log, Hinges.of([variant.success], [0]))
-            for log, variant in zip(logs, variants, strict=True)
-        ]
-    )
-    detected = graph.node("Less", [graph.reshape(SCORE, -1, 1), graph.constant(1.0)])
-    log_error, logit = (
-        graph.reshape(
-            graph.node("Where", [detected, graph.column(both, 0), graph.column(both, 1)]), -1
-        )
-        for both in (log_errors, logits)
-    )
-    error = graph.node("Exp", [graph.clip(log_error, -3.0, math.log(model.max_error))])
-    return graph.node("Sigmoid", [graph.clip(logit, -30.0, 30.0)]), error
+            log = _mixture(model, log, sums.column(1))
+        log_errors.append(log)
+        logits.append(_sums(log, Hinges.of([variant.success], [0])))
+    detected = landmarks.score.apply("Less", 1.0)
+    log_error, logit = (detected.apply("Where", *both).reshape(-1) for both in (log_errors, logits))
+    error = log_error.clip(-3.0, math.log(model.max_error)).exp()
+    return logit.clip(-30.0, 30.0).sigmoid(), error
 
 
-def _mixture(graph: Graph, model: FailureModel, near: str, failure: str) -> str:
+def _mixture(model: FailureModel, near: Node, failure: Node) -> Node:
     """`luvli.trust.failure_model.expected_log_error`"""
-    probability = graph.node("Sigmoid", [graph.clip(failure, -30.0, 30.0)])
-    limit = graph.constant(math.log(model.failure_from))
-    close = graph.node("Exp", [graph.node("Min", [near, limit])])
-    difference = graph.node("Sub", [graph.constant(model.failure_error), close])
-    return graph.node("Log", [graph.add(close, graph.times(probability, difference))])
+    probability = failure.clip(-30.0, 30.0).sigmoid()
+    close = near.minimum(math.log(model.failure_from)).exp()
+    return (close + probability * (model.failure_error - close)).log()
 
 
-def _sums(graph: Graph, table: str, hinges: Hinges) -> str:
+def _sums(table: Node, hinges: Hinges) -> Node:
     """(n, m) the sums of m additive models of a table (n, columns): `Hinges`."""
-    x = graph.node("Gather", [table, graph.constant(hinges.columns)], axis=1)
-    x = graph.node("Min", [x, graph.constant(hinges.limits)])
-    x = graph.node("Relu", [graph.node("Sub", [x, graph.constant(hinges.knots)])])
-    total = graph.node("MatMul", [x, graph.constant(hinges.weights)])
-    return graph.add(total, graph.constant(hinges.constants))
+    x = table.apply("Gather", hinges.columns, axis=1).minimum(hinges.limits)
+    return (x - hinges.knots).relu() @ hinges.weights + hinges.constants
 
 
 def _without_failure(hinges: Hinges) -> Hinges:
@@ -89,94 +72,67 @@ def _without_failure(hinges: Hinges) -> Hinges:
     return hinges._replace(weights=hinges.weights - weights, constants=ordinary)
 
 
-def _feature_table(graph: Graph, shape: ShapeModel, markup: str, landmarks: Landmarks) -> str:
+def _feature_table(shape: ShapeModel, markup: str, landmarks: Landmarks) -> Node:
     """(n, 13) the `FEATURE_COLUMNS`, by name."""
-    points, box = landmarks.in_image, landmarks.box
-    count = len(shape.mean)
-    low, high = (
-        graph.node(kind, [points], axes=[1], keepdims=0) for kind in ("ReduceMin", "ReduceMax")
-    )
-    first, last = graph.column(box, 0, 2), graph.column(box, 2, 4)
-    size = graph.root(graph.product(graph.node("Sub", [last, first])))
-    size = graph.node("Max", [size, graph.constant(1e-9)])
-    extent = graph.root(
-        graph.node("Max", [graph.product(graph.node("Sub", [high, low])), graph.constant(TINY)])
-    )
-    ends = graph.node("Sub", [graph.add(low, high), graph.add(first, last)])
-    offset = graph.times(graph.node("ReduceL2", [ends], axes=[1]), 0.5)
-    residual, distance, tilt = _shape(graph, shape, points)
-    spreads, unevenness = _spreads(graph, landmarks, size, group_members(markup, count))
-    groups = group_members(markup, count).shape[1]
-    worst = graph.node("ReduceMax", [graph.column(spreads, 1, groups)], axes=[1])
-    visible = landmarks.visible
-    hidden = graph.node("ReduceMean", [graph.node("Sub", [graph.constant(1.0), visible])], axes=[1])
-    both = graph.times(visible, graph.node("Sub", [graph.constant(1.0), visible]))
-    score = graph.clip(graph.reshape(SCORE, -1, 1), *SCORE_LIMITS)
-    odds = graph.node("Div", [score, graph.node("Sub", [graph.constant(1.0), score])])
+    points, visible = landmarks.in_image, landmarks.visible
+    members = group_members(markup, len(shape.mean))
+    low, high = (points.reduced(how, 1, keep=False) for how in ("Min", "Max"))
+    first, last = landmarks.box.columns(0, 2), landmarks.box.columns(2, 4)
+    size = (last - first).reduced("Prod", 1).root().maximum(1e-9)
+    extent = (high - low).reduced("Prod", 1).maximum(TINY).root()
+    offset = (low + high - first - last).reduced("L2", 1) * 0.5
+    residual, distance, tilt = _shape(shape, points)
+    spreads, unevenness = _spreads(landmarks, size, members)
+    hidden = (1.0 - visible).reduced("Mean", 1)
+    score = landmarks.score.clip(*SCORE_LIMITS)
     columns = {
-        "spread": graph.log(graph.column(spreads, 0)),
-        "spread jaw": graph.log(graph.column(spreads, 1)),
-        "worst spread": graph.log(worst),
+        "spread": spreads.column(0).log(),
+        "spread jaw": spreads.column(1).log(),
+        "worst spread": spreads.columns(1, members.shape[1]).reduced("Max", 1).log(),
         "unevenness": unevenness,
-        "box size": graph.log(graph.node("Div", [extent, size])),
-        "box place": graph.log(graph.add(graph.node("Div", [offset, size]), MIN_OFFSET)),
-        "shape residual": graph.log(graph.add(residual, float(MIN_MISFIT[0]))),
-        "shape distance": graph.log(graph.add(distance, float(MIN_MISFIT[1]))),
+        "box size": (extent / size).log(),
+        "box place": (offset / size + MIN_OFFSET).log(),
+        "shape residual": (residual + float(MIN_MISFIT[0])).log(),
+        "shape distance": (distance + float(MIN_MISFIT[1])).log(),
         "tilt": tilt,
         "hidden": hidden,
-        "undecided": graph.times(graph.node("ReduceMean", [both], axes=[1]), 4.0),
-        FAILURE: graph.reshape(landmarks.failure_logit, -1, 1)
-        if landmarks.failure_logit
-        else graph.times(hidden, 0.0),
-        "score": graph.log(odds),
+        "undecided": (visible * (1.0 - visible)).reduced("Mean", 1) * 4.0,
+        FAILURE: landmarks.failure_logit or hidden * 0.0,
+        "score": (score / (1.0 - score)).log(),
     }
-    return graph.join([columns[name] for name in FEATURE_COLUMNS])
+    return points.graph.join([columns[name] for name in FEATURE_COLUMNS])
 
 
-def _spreads(graph: Graph, landmarks: Landmarks, size: str, members: np.ndarray) -> tuple[str, str]:
+def _spreads(landmarks: Landmarks, size: Node, members: Floats) -> tuple[Node, Node]:
     """(n, 1 + groups) weighted mean standard deviations, in box sizes, of all landmarks and of each
     group; and (n, 1) the standard deviation of their logarithms."""
-    floor = graph.constant(TINY**4)
-    area = graph.root(graph.root(graph.node("Max", [landmarks.determinant, floor])))
-    sigma = graph.node("Div", [area, size])
-    weight = graph.add(landmarks.visible, MIN_VISIBILITY)
-    chosen = graph.constant(members)
-    sums = graph.node("MatMul", [graph.times(weight, sigma), chosen])
-    means = graph.node("Div", [sums, graph.node("MatMul", [weight, chosen])])
-    off = graph.node("Sub", [graph.log(sigma), graph.log(graph.column(means, 0))])
-    square = graph.node("ReduceSum", [graph.times(weight, graph.times(off, off)), graph.axis(1)])
-    total = graph.node("ReduceSum", [weight, graph.axis(1)])
-    return means, graph.root(graph.node("Div", [square, total]))
+    sigma = landmarks.determinant.maximum(TINY**4).root().root() / size
+    weight = landmarks.visible + MIN_VISIBILITY
+    means = (weight * sigma) @ members / (weight @ members)
+    off = sigma.log() - means.column(0).log()
+    square = (weight * off * off).reduced("Sum", 1)
+    return means, (square / weight.reduced("Sum", 1)).root()
 
 
-def _shape(graph: Graph, shape: ShapeModel, points: str) -> tuple[str, str, str]:
+def _shape(shape: ShapeModel, points: Node) -> tuple[Node, Node, Node]:
     """Residual, distance and absolute rotation, each (n, 1): `ShapeModel.compare`."""
     mean, deviations = np.array(shape.mean), np.array(shape.deviations)
     modes = np.array(shape.modes).reshape(len(deviations), -1)
-    centred = graph.node("Sub", [points, graph.node("ReduceMean", [points], axes=[1])])
-    flat = graph.node("Flatten", [centred], axis=1)
-    length = graph.node("ReduceL2", [flat], axes=[1])
-    radius = graph.node("Max", [graph.times(length, len(mean) ** -0.5), graph.constant(1e-9)])
+    centred = points - points.reduced("Mean", 1)
+    flat = centred.apply("Flatten", axis=1)
+    radius = (flat.reduced("L2", 1) * len(mean) ** -0.5).maximum(1e-9)
     # the mean as a matrix that gives both parts of the complex product with its conjugate
     turned = np.stack([mean, np.stack([-mean[:, 1], mean[:, 0]], axis=1)]).reshape(2, -1)
-    parts = graph.node("MatMul", [flat, graph.constant(turned.T)])  # real, imaginary
-    modulus = graph.node("Max", [graph.node("ReduceL2", [parts], axes=[1]), graph.constant(1e-20)])
-    unit = graph.node("Div", [parts, graph.times(modulus, radius)])
-    rotate = graph.constant(np.array([[1.0, 0.0, 0.0, 1.0], [0.0, -1.0, 1.0, 0.0]]))
-    matrix = graph.reshape(graph.node("MatMul", [unit, rotate]), -1, 2, 2)
-    aligned = graph.node("Flatten", [graph.node("MatMul", [centred, matrix])], axis=1)
-    difference = graph.node("Sub", [aligned, graph.constant(mean.reshape(-1))])
-    coefficients = graph.node("MatMul", [difference, graph.constant(modes.T)])
-    explained = graph.node("MatMul", [coefficients, graph.constant(modes)])
-    rest = graph.node("ReduceL2", [graph.node("Sub", [difference, explained])], axes=[1])
-    standardised = graph.node("Div", [coefficients, graph.constant(deviations)])
-    distance = graph.node("ReduceL2", [standardised], axes=[1])
+    parts = flat @ turned.T  # real, imaginary
+    modulus = parts.reduced("L2", 1).maximum(1e-20)
+    rotate = np.array([[1.0, 0.0, 0.0, 1.0], [0.0, -1.0, 1.0, 0.0]])
+    matrix = (parts / (modulus * radius) @ rotate).reshape(-1, 2, 2)
+    difference = (centred @ matrix).apply("Flatten", axis=1) - mean.reshape(-1)
+    coefficients = difference @ modes.T
+    rest = (difference - coefficients @ modes).reduced("L2", 1)
+    distance = (coefficients / deviations).reduced("L2", 1)
     # |atan2(y, x)| = 2 atan(|y| / (r + x)), the floors for the negative axis
-    above = graph.node("Max", [graph.node("Abs", [graph.column(parts, 1)]), graph.constant(1e-12)])
-    below = graph.node("Max", [graph.add(modulus, graph.column(parts, 0)), graph.constant(1e-20)])
-    tilt = graph.times(graph.node("Atan", [graph.node("Div", [above, below])]), 2.0)
-    return (
-        graph.times(rest, len(mean) ** -0.5),
-        graph.times(distance, len(deviations) ** -0.5),
-        tilt,
-    )
+    above = parts.column(1).apply("Abs").maximum(1e-12)
+    below = (modulus + parts.column(0)).maximum(1e-20)
+    tilt = (above / below).apply("Atan") * 2.0
+    return rest * len(mean) ** -0.5, distance * len(deviations) ** -0.5, tilt

@@ -15,15 +15,16 @@ from torch import Tensor, nn
 
 from luvli.network.backend import CROPS, network_outputs
 from luvli.network.inference import CropPredictor
-from luvli.network.onnx_graph import OPSET, Graph, finish_graph
+from luvli.network.onnx_graph import OPSET, finish_graph
+from luvli.network.onnx_nodes import Graph, Node
 
 
 def trace_graph(model: CropPredictor) -> Any:
     """The `onnx.ModelProto` of a network in eval mode, calibration and metadata included."""
     import onnx
 
-    raw = {name: f"network_{name}" for name in network_outputs(model.info.config)}
-    names = list(raw.values())
+    outputs = list(network_outputs(model.info.config))
+    names = [f"network_{name}" for name in outputs]
     side = model.info.config.input_size
     content = io.BytesIO()
     with warnings.catch_warnings():
@@ -39,7 +40,9 @@ def trace_graph(model: CropPredictor) -> Any:
             dynamo=False,  # the other exporter needs one more package
         )
     proto = onnx.load_from_string(content.getvalue())
-    finish_graph(proto, Graph({}), model.info, raw)
+    graph = Graph()
+    raw = {output: Node(graph, name) for output, name in zip(outputs, names, strict=True)}
+    finish_graph(proto, graph, model.info, raw)
     return proto
 
 
