@@ -27,8 +27,6 @@ from luvli.network import (
 
 GOLDEN = Path(__file__).parent.parent / "data_golden" / "tiny_k3_o1_c5.pth.tar"
 
-# -- our own files -----------------------------------------------------------------------------
-
 
 def test_model_file_there_and_back(tmp_path: Path) -> None:
     network = build(small(mean_estimator="tau-softmax", tau=0.1, likelihood="gauss"))
@@ -43,30 +41,16 @@ def test_model_file_there_and_back(tmp_path: Path) -> None:
         assert NetworkConfig.model_validate_json(file.metadata()["config"]) == network.config
 
 
-def test_info_must_be_plain(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="plain finite values"):
-        save_model(tmp_path / "m.safetensors", build(small()), {"nme": float("nan")})
-    assert not list(tmp_path.iterdir())
-
-
-def test_unknown_option_is_refused() -> None:
-    with pytest.raises(ValueError, match="unetz"):
-        NetworkConfig.model_validate({"unetz": 3})
-
-
-@pytest.mark.parametrize("content", [b"", b"{}", b"\x10\0\0\0\0\0\0\0{broken", b"PK\x03\x04 no"])
-def test_broken_model_file(tmp_path: Path, content: bytes) -> None:
+@pytest.mark.parametrize(
+    "content", [b"", b"{}", b"\x10\0\0\0\0\0\0\0{broken", b"PK\x03\x04 no", None]
+)
+def test_broken_model_file(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "broken.safetensors"
+    if content is None:
+        save_model(path, build(small()))
+        content = path.read_bytes()[:-100]
     path.write_bytes(content)
     with pytest.raises(InputError, match=r"broken\.safetensors"):
-        load_model(path)
-
-
-def test_truncated_model_file(tmp_path: Path) -> None:
-    path = tmp_path / "cut.safetensors"
-    save_model(path, build(small()))
-    path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(InputError, match=r"cut\.safetensors is not a whole model file"):
         load_model(path)
 
 
@@ -76,21 +60,14 @@ def test_missing_files(tmp_path: Path) -> None:
             load(tmp_path / "nothing")
 
 
-# -- published checkpoints ---------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "changes",
     [
         {},
         {"unets": 1, "order": 0},
-        {"unets": 3, "order": 2},
-        {"unets": 4, "order": 0},
         {"unets": 4, "order": 3},
-        {"channels": 12, "growth": 3, "bn_size": 1},
         {"channels": 6, "growth": 7, "bn_size": 5, "landmarks": 19, "markup": "aflw19"},
         {"landmarks": 98, "markup": "wflw98"},
-        {"input_size": 128},
         {"input_size": 256},
         {"mean_estimator": "direct"},
     ],
@@ -106,15 +83,6 @@ def test_any_architecture_is_recognised(
     assert same_weights(again, network)
     assert info["kind"] == "LUVLi"
     assert info["epoch"] == 49
-
-
-def test_published_architecture(tmp_path: Path) -> None:
-    network = build(NetworkConfig(reference=True, visibility_trained=False))
-    path = write_official(tmp_path / "big.pth.tar", network, zipped=False)
-    again, info = load_official(path)
-    assert again.config == network.config
-    assert (info["parameters"], info["entries"]) == (8_620_560, 1_324)
-    assert same_weights(again, network)
 
 
 def test_names_of_the_published_code() -> None:
@@ -225,23 +193,12 @@ def test_other_files_are_refused(tmp_path: Path, spoil: Any, message: str) -> No
     assert "other.pth.tar" in str(caught.value)
 
 
-@pytest.mark.parametrize("content", [b"", b"not a checkpoint", b"\x80\x02}q\x00."])
+@pytest.mark.parametrize("content", [b"", b"\x80\x02}q\x00.", GOLDEN.read_bytes()[:9999]])
 def test_files_of_another_kind_are_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "thing.pth.tar"
     path.write_bytes(content)
     with pytest.raises(InputError, match=r"thing\.pth\.tar"):
         load_official(path)
-
-
-def test_truncated_checkpoint(tmp_path: Path) -> None:
-    whole = GOLDEN.read_bytes()
-    path = tmp_path / "cut.pth.tar"
-    path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError, match=r"cut\.pth\.tar"):
-        load_official(path)
-
-
-# -- the verb ----------------------------------------------------------------------------------
 
 
 def test_import_official_command(tmp_path: Path, luvli: Any) -> None:
@@ -255,8 +212,7 @@ def test_import_official_command(tmp_path: Path, luvli: Any) -> None:
     assert same_weights(converted, direct)
     assert info["source"] == GOLDEN.name
 
-    bad = luvli("models", "import", out, "--out", tmp_path / "x")
-    assert bad.exit_code == 2
+    assert luvli("models", "import", out, "--out", tmp_path / "x").exit_code == 2
     assert not (tmp_path / "x").exists()
 
 

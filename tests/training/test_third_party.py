@@ -98,7 +98,7 @@ def test_features_of_a_wrong_shape_are_refused(unets: int, monkeypatch: pytest.M
     from luvli.network.dunet import DUNet
 
     def narrow(config: NetworkConfig) -> nn.Module:
-        return DUNet.from_config(config.model_copy(update={"channels": 4, "unets": 1}))
+        return DUNet(config.model_copy(update={"channels": 4, "unets": 1}))
 
     monkeypatch.setitem(TRUNKS, "narrow", narrow)
     config = NetworkConfig(trunk="narrow", unets=unets, channels=8, input_size=64)

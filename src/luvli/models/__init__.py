@@ -73,19 +73,17 @@ class ModelCard(BaseModel):
 
     def markdown(self) -> str:
         """The card as a page."""
-        lists = {"Data": self.data, "Limits": self.limits}
+        sections = {
+            "Licence of the weights": self.licence,
+            "Intended use": self.intended_use,
+            "Limits": "\n".join(f"- {item}" for item in self.limits),
+            "Data": "\n".join(f"- {item}" for item in self.data),
+            "Training": self.recipe,
+            "Network": self.architecture,
+            "Calibration": self.calibration,
+        }
         parts = [f"# {self.name} {self.version}", self.summary]
-        for title, text in (
-            ("Licence of the weights", self.licence),
-            ("Intended use", self.intended_use),
-            ("Limits", ""),
-            ("Data", ""),
-            ("Training", self.recipe),
-            ("Network", self.architecture),
-            ("Calibration", self.calibration),
-        ):
-            body = "\n".join(f"- {item}" for item in lists[title]) if title in lists else text
-            parts.append(f"## {title}\n\n{body}")
+        parts += [f"## {title}\n\n{text}" for title, text in sections.items()]
         parts += [_table(table) for table in self.tables]
         return "\n\n".join(parts) + "\n"
 
@@ -111,16 +109,29 @@ def find_model(name_or_path: PathLike, backend: str | None = None) -> Path:
     path = Path(name_or_path)
     if path.suffix in SUFFIXES.values() or path.exists():
         return _check_kind(path, backend)
-    wanted = SUFFIXES.values() if backend is None else [SUFFIXES[backend]]
-    for suffix in wanted:
+    for suffix in SUFFIXES.values() if backend is None else [SUFFIXES[backend]]:
         shipped = FOLDER / f"{path}{suffix}"
         if path.name == str(name_or_path) and shipped.is_file():
             return shipped
-    names = model_names()
     files = f"the path of a model file ({' or '.join(SUFFIXES.values())})"
-    if not names:
-        raise InputError(f"there is no model {str(path)!r}: none is shipped here; give {files}.")
-    raise InputError(f"{unknown_choice('model', str(path), names)} Or give {files}.")
+    raise InputError(f"{unknown_choice('model', str(path), model_names())} Or give {files}.")
+
+
+def _check_kind(path: Path, backend: str | None) -> Path:
+    if not path.is_file():
+        raise unreadable(path)
+    if path.suffix not in SUFFIXES.values():
+        raise InputError(
+            f"{path} is not a model file ({' or '.join(SUFFIXES.values())}): published checkpoints "
+            "are converted with luvli models import."
+        )
+    if backend is not None and path.suffix != SUFFIXES[backend]:
+        runtime, advice = "ONNX Runtime", "give the .safetensors file"
+        if backend == "onnx":
+            runtime = "PyTorch"
+            advice = f"write an ONNX file with luvli export {path} --onnx {path.stem}.onnx"
+        raise InputError(f"{path} is for {runtime}: leave the backend to the file, or {advice}.")
+    return path
 
 
 def known_digests() -> dict[str, dict[str, str]]:
@@ -133,37 +144,14 @@ def read_card(name: str) -> ModelCard:
     """The card of a shipped model."""
     path = FOLDER / f"{name}.json"
     if not path.is_file():
-        raise unknown_choice("model", name, [n for n in model_names() if _card(n).is_file()])
+        cards = [each for each in model_names() if (FOLDER / f"{each}.json").is_file()]
+        raise unknown_choice("model", name, cards)
     try:
         return ModelCard.model_validate_json(read_text(path))
     except ValidationError as error:
         first: Any = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         raise InputError(f"{path} is not a model card: at {place}, {first['msg']}.") from error
-
-
-def _card(name: str) -> Path:
-    return FOLDER / f"{name}.json"
-
-
-def _check_kind(path: Path, backend: str | None) -> Path:
-    if not path.is_file():
-        raise unreadable(path)
-    if path.suffix not in SUFFIXES.values():
-        raise InputError(
-            f"{path} is not a model file ({' or '.join(SUFFIXES.values())}): published checkpoints "
-            "are converted with luvli models import."
-        )
-    if backend is None or path.suffix == SUFFIXES[backend]:
-        return path
-    if backend == "onnx":
-        raise InputError(
-            f"{path} is for PyTorch: leave the backend to the file, or write an ONNX file of it "
-            f"with luvli export {path} --onnx {path.with_suffix('.onnx').name}."
-        )
-    raise InputError(
-        f"{path} is for ONNX Runtime: leave the backend to the file, or give the .safetensors file."
-    )
 
 
 def _table(table: CardTable) -> str:

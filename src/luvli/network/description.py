@@ -5,7 +5,7 @@ its schema.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -97,12 +97,12 @@ class Description(_Part):
 
 def describe(info: ModelInfo) -> Description:
     """The description of a model."""
-    config, calibration = info.config, info.calibration
+    config, fitted = info.config, info.calibration
     inputs = {
-        name: ("float32" if kind == "float" else kind, shape)
+        name: _tensor(name, "float32" if kind == "float" else kind, shape)
         for name, (kind, shape) in input_types(config).items()
     }
-    outputs = {name: ("float32", shape) for name, shape in output_shapes(info).items()}
+    shapes = output_shapes(info).items()
     quantile = family(info.likelihood).radius_quantile
     return Description(
         name=info.name,
@@ -110,8 +110,8 @@ def describe(info: ModelInfo) -> Description:
         licence=info.licence,
         markup=config.markup,
         landmarks=config.landmarks,
-        inputs={name: _tensor(name, *about) for name, about in inputs.items()},
-        outputs={name: _tensor(name, *about) for name, about in outputs.items()},
+        inputs=inputs,
+        outputs={name: _tensor(name, "float32", shape) for name, shape in shapes},
         crop=CropRule(size=config.input_size, enlarge=info.enlarge, convention=config.crop),
         detector=DetectorUsed(name=info.detector, box_map=box_map(info.detector).tolist()),
         likelihood=info.likelihood,
@@ -119,19 +119,16 @@ def describe(info: ModelInfo) -> Description:
         covariance_trained=config.covariance_trained,
         visibility_trained=config.visibility_trained,
         occlusion_trained=info.occlusion_trained,
-        calibration=None
-        if calibration is None
-        else Coverage(faces=calibration.faces, before=calibration.before, after=calibration.after),
+        calibration=fitted
+        and Coverage(faces=fitted.faces, before=fitted.before, after=fitted.after),
     )
+
+
+def _tensor(name: str, kind: Any, shape: tuple[int, ...]) -> Tensor:
+    return Tensor(type=kind, shape=["faces", *shape], meaning=MEANING[name])
 
 
 def metadata(info: ModelInfo) -> dict[str, str]:
     """Strings for ONNX `metadata_props`: the description for every program, and what luvli reads
     back (`ModelInfo.from_metadata`)."""
     return info.to_metadata() | {"description": describe(info).model_dump_json()}
-
-
-def _tensor(name: str, kind: str, shape: tuple[int, ...]) -> Tensor:
-    return Tensor.model_validate(
-        {"type": kind, "shape": ["faces", *shape], "meaning": MEANING[name]}
-    )

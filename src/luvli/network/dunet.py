@@ -17,8 +17,7 @@ and VEN to this trunk.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
+from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -27,7 +26,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from luvli.errors import InputError
-from luvli.network.config import POOLINGS, Bottleneck, NetworkConfig
+from luvli.network.config import POOLINGS, NetworkConfig
 
 
 class UNetFeatures(NamedTuple):
@@ -51,13 +50,6 @@ class NormReluConv(nn.Module):
         return cast(Tensor, self.conv(F.relu(self.norm(x), inplace=True)))
 
 
-class Join(NormReluConv):
-    """The same over several tensors, concatenated: makes the input of the next U-net."""
-
-    def forward(self, x: Sequence[Tensor]) -> Tensor:  # type: ignore[override]
-        return super().forward(torch.cat([*x], dim=1))
-
-
 class DenseLayer(nn.Module):
     """1x1 down to bn_size * growth channels, then 3x3 to `growth` new ones."""
 
@@ -78,206 +70,34 @@ class Block(nn.Module):
     oldest first; those of this U-net come back for the next ones.
     """
 
-    def __init__(
-        self, inputs: int, channels: int, bn_size: int, growth: int, remembered: int, skip: bool
-    ) -> None:
+    recompute = False
+    """compute activations a second time in the backward pass instead of keeping them: more time,
+    less memory, the same numbers"""
+
+    def __init__(self, config: NetworkConfig, inputs: int, remembered: int, skip: bool) -> None:
         super().__init__()
-        seen = inputs + remembered * growth
-        self.layer = DenseLayer(seen, bn_size, growth)
-        self.ahead = NormReluConv(seen + growth, channels)
-        self.skip = NormReluConv(seen + growth, channels) if skip else None
+        seen = inputs + remembered * config.growth
+        self.layer = DenseLayer(seen, config.bn_size, config.growth)
+        self.ahead = NormReluConv(seen + config.growth, config.channels)
+        self.skip = NormReluConv(seen + config.growth, config.channels) if skip else None
 
     def forward(self, x: Sequence[Tensor], memory: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Inputs of one resolution -> (dense features, ahead) or (dense features, ahead, skip)."""
+        if self.recompute and self.training and torch.is_grad_enabled():
+            contexts: Any = {"context_fn": lambda: (nullcontext(), _frozen_statistics(self))}
+            return cast(
+                tuple[Tensor, ...],
+                checkpoint(self.features, x, memory, use_reentrant=False, **contexts),
+            )
+        return self.features(x, memory)
+
+    def features(self, x: Sequence[Tensor], memory: Sequence[Tensor]) -> tuple[Tensor, ...]:
         seen = torch.cat([*x, *memory], dim=1)
         new = self.layer(seen)
         everything = torch.cat([seen, new], dim=1)  # once, for both adapters
         if self.skip is None:
             return new, self.ahead(everything)
         return new, self.ahead(everything), self.skip(everything)
-
-
-class DownBlock(Block):
-    """A block whose way ahead is halved by max-pooling."""
-
-    def forward(self, x: Sequence[Tensor], memory: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        new, ahead, skip = super().forward(x, memory)
-        return new, F.max_pool2d(ahead, 2), skip
-
-
-class UpBlock(Block):
-    """A block whose first input is doubled before the second, the skip, joins it."""
-
-    def forward(self, x: Sequence[Tensor], memory: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        below, skip = x
-        return super().forward([F.interpolate(below, scale_factor=2.0), skip], memory)
-
-
-class UNet(nn.Module):
-    """One U-net: four blocks down, the bottleneck block (`neck`), four blocks up."""
-
-    def __init__(
-        self,
-        channels: int,
-        bn_size: int,
-        growth: int,
-        remembered: int,
-        activation_checkpointing: bool,
-    ) -> None:
-        super().__init__()
-        sizes = {
-            "channels": channels,
-            "bn_size": bn_size,
-            "growth": growth,
-            "remembered": remembered,
-        }
-        self.down = nn.ModuleList(DownBlock(channels, **sizes, skip=True) for _ in range(POOLINGS))
-        self.neck = Block(channels, **sizes, skip=False)
-        self.up = nn.ModuleList(UpBlock(2 * channels, **sizes, skip=False) for _ in range(POOLINGS))
-        self.activation_checkpointing = activation_checkpointing
-
-    def forward(
-        self, x: Tensor, memory: Sequence[Sequence[Tensor]]
-    ) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:
-        """Input (B, C, H, H) -> output, features before and after the neck, dense features.
-
-        Dense features and memory are ordered down 0..3, neck, up 0..3.
-        """
-        features: list[Tensor] = []
-        skips: list[Tensor] = []
-        for j, block in enumerate(self.down):
-            new, x, skip = run(
-                block, [x], memory[j], activation_checkpointing=self.activation_checkpointing
-            )
-            features.append(new)
-            skips.append(skip)
-        before = x
-        new, x = run(
-            self.neck, [x], memory[POOLINGS], activation_checkpointing=self.activation_checkpointing
-        )
-        features.append(new)
-        after = x
-        up_features: list[Tensor] = []
-        for j in reversed(range(POOLINGS)):
-            above = memory[POOLINGS + 1 + j]
-            new, x = run(
-                self.up[j],
-                [x, skips[j]],
-                above,
-                activation_checkpointing=self.activation_checkpointing,
-            )
-            up_features.insert(0, new)
-        return x, before, after, features + up_features
-
-
-class DUNet(nn.Module):
-    """The trunk: images (B, 3, S, S), RGB in 0..1 -> one `UNetFeatures` for each U-net.
-
-    `bottleneck` chooses what is given as bottleneck: the features after the neck (paper)
-    or before it (published code). With `activation_checkpointing`, activations inside blocks are
-    computed a second time in the backward pass instead of being kept: up to half as much time
-    again, a fraction of the memory, the same numbers.
-
-    >>> trunk = DUNet(unets=2, channels=8, bn_size=1, growth=4, landmarks=5, input_size=64).eval()
-    >>> [tuple(f.shape) for f in trunk(torch.zeros(1, 3, 64, 64))[-1]]
-    [(1, 5, 16, 16), (1, 8, 1, 1)]
-    """
-
-    def __init__(
-        self,
-        unets: int = 8,
-        order: int = 1,
-        channels: int = 128,
-        bn_size: int = 4,
-        growth: int = 32,
-        landmarks: int = 68,
-        input_size: int = 256,
-        *,
-        bottleneck: Bottleneck = "after",
-        activation_checkpointing: bool = False,
-    ) -> None:
-        super().__init__()
-        if input_size < 64 or input_size % 64:
-            raise InputError(f"input_size must be a multiple of 64 pixels, got {input_size}.")
-        self.order, self.input_size, self.bottleneck = order, input_size, bottleneck
-        self.activation_checkpointing = activation_checkpointing
-        self.stem = nn.Sequential(
-            nn.Conv2d(3, channels, 7, stride=2, padding=3, bias=False),
-            nn.BatchNorm2d(channels),
-            nn.ReLU(inplace=True),
-            nn.MaxPool2d(2),
-        )
-        self.unets = nn.ModuleList(
-            UNet(channels, bn_size, growth, min(i, order), activation_checkpointing)
-            for i in range(unets)
-        )
-        self.between = nn.ModuleList(
-            Join(channels + min(i, order) * channels, channels) for i in range(1, unets)
-        )
-        self.heads = nn.ModuleList(NormReluConv(channels, landmarks) for _ in range(unets))
-
-    @classmethod
-    def from_config(cls, config: NetworkConfig, *, activation_checkpointing: bool = False) -> DUNet:
-        """The trunk that a configuration describes."""
-        return cls(
-            config.unets,
-            config.order,
-            config.channels,
-            config.bn_size,
-            config.growth,
-            config.landmarks,
-            config.input_size,
-            bottleneck=config.bottleneck,
-            activation_checkpointing=activation_checkpointing,
-        )
-
-    def forward(self, images: Tensor) -> list[UNetFeatures]:
-        size = self.input_size
-        if images.ndim != 4 or images.shape[1] != 3 or images.shape[2:] != (size, size):
-            raise InputError(
-                f"this network reads images of shape (B, 3, {size}, {size}), "
-                f"got {tuple(images.shape)}."
-            )
-        x = self.stem(images)
-        inputs: list[Tensor] = []
-        history: list[list[Tensor]] = []
-        outputs: list[UNetFeatures] = []
-        for i, (unet, head) in enumerate(zip(self.unets, self.heads, strict=True)):
-            if i > 0:
-                joined = [x, *_last(inputs, self.order)]
-                x = run(
-                    self.between[i - 1],
-                    joined,
-                    activation_checkpointing=self.activation_checkpointing,
-                )
-            inputs.append(x)
-            remembered = _last(history, self.order)
-            memory = [[then[b] for then in remembered] for b in range(2 * POOLINGS + 1)]
-            x, before, after, features = unet(x, memory)
-            history.append(features)
-            bottleneck = before if self.bottleneck == "before" else after
-            heatmaps = run(head, x, activation_checkpointing=self.activation_checkpointing)
-            outputs.append(UNetFeatures(heatmaps, bottleneck))
-        return outputs
-
-
-def _last(items: list[Any], n: int) -> list[Any]:
-    return items[-n:] if n else []
-
-
-def run(block: nn.Module, *inputs: Any, activation_checkpointing: bool) -> Any:
-    """block(*inputs); with `activation_checkpointing`, in training, what is inside is not kept."""
-    if activation_checkpointing and block.training and torch.is_grad_enabled():
-        contexts = partial(_recomputation, block)
-        return checkpoint(block, *inputs, use_reentrant=False, context_fn=contexts)
-    return block(*inputs)
-
-
-Contexts = tuple[AbstractContextManager[None], AbstractContextManager[None]]
-
-
-def _recomputation(block: nn.Module) -> Contexts:
-    return nullcontext(), _frozen_statistics(block)
 
 
 @contextmanager
@@ -294,3 +114,103 @@ def _frozen_statistics(block: nn.Module) -> Iterator[None]:
             norm.momentum = momentum
             if norm.num_batches_tracked is not None:
                 norm.num_batches_tracked -= 1
+
+
+class DownBlock(Block):
+    """A block whose way ahead is halved by max-pooling."""
+
+    def features(self, x: Sequence[Tensor], memory: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        new, ahead, skip = super().features(x, memory)
+        return new, F.max_pool2d(ahead, 2), skip
+
+
+class UpBlock(Block):
+    """A block whose first input is doubled before the second, the skip, joins it."""
+
+    def features(self, x: Sequence[Tensor], memory: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        below, skip = x
+        return super().features([F.interpolate(below, scale_factor=2.0), skip], memory)
+
+
+class UNet(nn.Module):
+    """One U-net: four blocks down, the bottleneck block (`neck`), four blocks up."""
+
+    def __init__(self, config: NetworkConfig, remembered: int) -> None:
+        super().__init__()
+        c = config.channels
+        levels = range(POOLINGS)
+        self.down = nn.ModuleList(DownBlock(config, c, remembered, skip=True) for _ in levels)
+        self.neck = Block(config, c, remembered, skip=False)
+        self.up = nn.ModuleList(UpBlock(config, 2 * c, remembered, skip=False) for _ in levels)
+
+    def forward(
+        self, x: Tensor, memory: Sequence[Sequence[Tensor]]
+    ) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:
+        """Input (B, C, H, H) -> output, features before and after the neck, dense features.
+
+        Dense features and memory are ordered as they are computed: down 0..3, neck, up 3..0.
+        """
+        features: list[Tensor] = []
+        skips: list[Tensor] = []
+        for j, block in enumerate(self.down):
+            new, x, skip = block([x], memory[j])
+            features.append(new)
+            skips.append(skip)
+        before = x
+        new, x = self.neck([x], memory[POOLINGS])
+        features.append(new)
+        after = x
+        for j in reversed(range(POOLINGS)):
+            new, x = self.up[j]([x, skips[j]], memory[len(features)])
+            features.append(new)
+        return x, before, after, features
+
+
+class DUNet(nn.Module):
+    """The trunk: images (B, 3, S, S), RGB in 0..1 -> one `UNetFeatures` for each U-net.
+
+    >>> config = NetworkConfig(unets=2, channels=8, bn_size=1, growth=4, input_size=64)
+    >>> [tuple(f.shape) for f in DUNet(config).eval()(torch.zeros(1, 3, 64, 64))[-1]]
+    [(1, 68, 16, 16), (1, 8, 1, 1)]
+    """
+
+    def __init__(self, config: NetworkConfig) -> None:
+        super().__init__()
+        self.config = config
+        c, seen = config.channels, [min(i, config.order) for i in range(config.unets)]
+        self.stem = nn.Sequential(
+            nn.Conv2d(3, c, 7, stride=2, padding=3, bias=False),
+            nn.BatchNorm2d(c),
+            nn.ReLU(inplace=True),
+            nn.MaxPool2d(2),
+        )
+        self.unets = nn.ModuleList(UNet(config, remembered) for remembered in seen)
+        self.between = nn.ModuleList(NormReluConv(c + n * c, c) for n in seen[1:])
+        self.heads = nn.ModuleList(NormReluConv(c, config.landmarks) for _ in seen)
+
+    def forward(self, images: Tensor) -> list[UNetFeatures]:
+        config, size = self.config, self.config.input_size
+        if images.ndim != 4 or images.shape[1] != 3 or images.shape[2:] != (size, size):
+            raise InputError(
+                f"this network reads images of shape (B, 3, {size}, {size}), "
+                f"got {tuple(images.shape)}."
+            )
+        x = self.stem(images)
+        inputs: list[Tensor] = []
+        history: list[list[Tensor]] = []
+        outputs: list[UNetFeatures] = []
+        for i, (unet, head) in enumerate(zip(self.unets, self.heads, strict=True)):
+            if i > 0:
+                x = self.between[i - 1](torch.cat([x, *_last(inputs, config.order)], dim=1))
+            inputs.append(x)
+            remembered = _last(history, config.order)
+            memory = [[then[b] for then in remembered] for b in range(2 * POOLINGS + 1)]
+            x, before, after, features = unet(x, memory)
+            history.append(features)
+            bottleneck = before if config.bottleneck == "before" else after
+            outputs.append(UNetFeatures(head(x), bottleneck))
+        return outputs
+
+
+def _last(items: list[Any], n: int) -> list[Any]:
+    return items[-n:] if n else []

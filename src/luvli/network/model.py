@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from luvli.network.config import NetworkConfig
+from luvli.network.dunet import Block
 from luvli.network.heads import (
     CholeskyEstimator,
     FailureEstimator,
@@ -53,25 +54,19 @@ class LUVLi(nn.Module):
     ((1, 5, 2), (1, 5, 3), (1, 5))
     """
 
-    def __init__(self, config: NetworkConfig, *, activation_checkpointing: bool = False) -> None:
+    def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
         self.config = config
-        self.trunk = make_trunk(config, activation_checkpointing)
+        self.trunk = make_trunk(config)
+        inputs, landmarks = config.bottleneck_size, config.landmarks
         self.cholesky = CholeskyEstimator(
-            config.bottleneck_size,
-            config.landmarks,
-            config.heatmap_size,
-            direct=config.mean_estimator == "direct",
+            inputs, landmarks, config.heatmap_size, direct=config.mean_estimator == "direct"
         )
-        self.visibility = VisibilityEstimator(config.bottleneck_size, config.landmarks)
+        self.visibility = VisibilityEstimator(inputs, landmarks)
         # drawn last: without them, a seed gives the same network as ever
-        self.occlusion = (
-            VisibilityEstimator(config.bottleneck_size, config.landmarks)
-            if config.occlusion
-            else None
-        )
+        self.occlusion = VisibilityEstimator(inputs, landmarks) if config.occlusion else None
         self.failure = (
-            FailureEstimator(config.unets * config.bottleneck_size, config.failure_head)
+            FailureEstimator(config.unets * inputs, config.failure_head)
             if config.failure_head
             else None
         )
@@ -107,7 +102,11 @@ class LUVLi(nn.Module):
 def build(config: NetworkConfig, *, activation_checkpointing: bool = False) -> LUVLi:
     """A network with fresh weights.
 
-    `activation_checkpointing` trades time for memory in training (see `DUNet`); it is a property
-    of the run, not of the model, and is not stored in model files.
+    `activation_checkpointing` trades time for memory in training (`Block.recompute`); it is a
+    property of the run, not of the model, and is not stored in model files.
     """
-    return LUVLi(config, activation_checkpointing=activation_checkpointing)
+    network = LUVLi(config)
+    for module in network.modules():
+        if isinstance(module, Block):
+            module.recompute = activation_checkpointing
+    return network

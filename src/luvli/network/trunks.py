@@ -27,7 +27,7 @@ from luvli.errors import InputError
 from luvli.network.config import POOLINGS, NetworkConfig
 from luvli.network.dunet import DUNet
 
-TRUNKS: dict[str, Callable[[NetworkConfig], nn.Module]] = {"dunet": DUNet.from_config}
+TRUNKS: dict[str, Callable[[NetworkConfig], nn.Module]] = {"dunet": DUNet}
 """by the names that recipes and model files use"""
 
 
@@ -49,17 +49,16 @@ def import_modules(names: Sequence[str]) -> None:
             ) from error
 
 
-def make_trunk(config: NetworkConfig, activation_checkpointing: bool = False) -> nn.Module:
+def make_trunk(config: NetworkConfig) -> nn.Module:
     """The trunk of a configuration, with fresh weights."""
-    if config.trunk == "dunet":
-        return DUNet.from_config(config, activation_checkpointing=activation_checkpointing)
     if config.trunk not in TRUNKS:
         raise InputError(
             f"unknown trunk {config.trunk!r} (there are {', '.join(TRUNKS)}): name the module that "
             "registers it with --import MODULE, or import it."
         )
     trunk = TRUNKS[config.trunk](config)
-    _check_shapes(trunk, config)
+    if config.trunk != "dunet":
+        _check_shapes(trunk, config)
     return trunk
 
 

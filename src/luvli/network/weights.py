@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from pydantic import ValidationError
 from safetensors import SafetensorError, safe_open
@@ -112,30 +114,28 @@ def load_weights_into(network: LUVLi, path: PathLike) -> list[str]:
 
     Whatever fits is taken (`fitting_weights`); the trunk must fit. Parts that the file lacks
     (CEN and VEN of a plain DU-Net) or that have another size (heads for another number of
-    landmarks) keep their fresh values. Their names come back, for the caller to say aloud. A
-    network with fewer U-nets takes the first ones: no U-net depends on later ones. One with more
-    begins the others as copies of the last.
+    landmarks) keep their fresh values; their names come back, for the caller to say aloud. A
+    network with fewer U-nets takes the first ones: no U-net depends on later ones.
     """
-    from luvli.network.grow import fitting_weights
     from luvli.network.official import is_model_file, read_official
 
     source = Path(path)
     given = _read(source)[2] if is_model_file(source) else read_official(source).tensors
     fitting = fitting_weights(given, network)
-    fresh = [
-        name
-        for name in network.state_dict()
-        if name not in fitting and not name.endswith("_tracked")
-    ]
-    misfit = [name for name in fresh if not name.startswith(("trunk.heads.", *_HEADS))]
-    if misfit:
-        raise InputError(
-            f"{source} belongs to another architecture ({misfit[0]} does not fit): "
-            "use the same order, channels, bn_size and growth, and no more U-nets unless the "
-            "file has more than `order` of them."
-        )
+    fresh: set[str] = set()
+    for name in network.state_dict().keys() - fitting.keys():
+        if name.endswith("_tracked"):  # a counter of batches
+            continue
+        part = next((part for prefix, part in _HEADS.items() if name.startswith(prefix)), None)
+        if part is None:
+            raise InputError(
+                f"{source} belongs to another architecture ({name} does not fit): "
+                "use the same order, channels, bn_size and growth, and no more U-nets unless the "
+                "file has more than `order` of them."
+            )
+        fresh.add(part)
     network.load_state_dict(fitting, strict=False)
-    return sorted({_part(name) for name in fresh})
+    return sorted(fresh)
 
 
 _HEADS = {
@@ -145,7 +145,44 @@ _HEADS = {
     "failure.": "failure head",
     "trunk.heads.": "heat-map heads",
 }
+_PLACE = re.compile(r"^(trunk\.(?:unets|between|heads)\.)(\d+)(\..+)$")
 
 
-def _part(name: str) -> str:
-    return next(part for prefix, part in _HEADS.items() if name.startswith(prefix))
+def fitting_weights(given: Mapping[str, Tensor], network: LUVLi) -> dict[str, Tensor]:
+    """Those of `given` weights that `network` can start from, by its own names and shapes.
+
+    U-nets after the last one of `given` begin as copies of that one, as far as its shapes allow.
+    CEN and VEN of another crop size are resized: they read the bottleneck as a map of C channels,
+    so their weights are a map, too; its sum stays.
+    """
+    channels = network.config.channels
+    found = {}
+    for name, wanted in network.state_dict().items():
+        tensor = given.get(name)
+        if tensor is None:
+            tensor = _of_last_unet(name, given)
+        if tensor is not None and tensor.ndim == 2 and wanted.ndim == 2:
+            tensor = _resized(tensor, channels, wanted.shape[1])
+        if tensor is not None and tensor.shape == wanted.shape:
+            found[name] = tensor
+    return found
+
+
+def _of_last_unet(name: str, given: Mapping[str, Tensor]) -> Tensor | None:
+    place = _PLACE.match(name)
+    if place is None:
+        return None
+    before, number, after = place[1], int(place[2]), place[3]
+    candidates = (given.get(f"{before}{i}{after}") for i in reversed(range(number)))
+    return next((tensor for tensor in candidates if tensor is not None), None)
+
+
+def _resized(weight: Tensor, channels: int, inputs: int) -> Tensor:
+    """A linear layer's weight (out, C h h) for a bottleneck of `inputs` = C h' h' numbers."""
+    old, new = (round((n / channels) ** 0.5) for n in (weight.shape[1], inputs))
+    if old == new or channels * old * old != weight.shape[1] or channels * new * new != inputs:
+        return weight
+    maps = weight.reshape(len(weight), channels, old, old)
+    resized = F.interpolate(maps, size=(new, new), mode="bilinear", align_corners=False)
+    share: float = (old / new) ** 2
+    return resized.flatten(1) * share

@@ -26,8 +26,8 @@ from torch.optim.swa_utils import AveragedModel
 from luvli.errors import InputError
 from luvli.files import write_text
 from luvli.network import LUVLi, build, load_weights_into
-from luvli.network.grow import fitting_weights
 from luvli.network.inference import network_input
+from luvli.network.weights import fitting_weights
 from luvli.progress import track
 from luvli.training.batch import Batch, load_batches
 from luvli.training.callbacks import EMA, Callback, Checkpoint, StepResult, Stop, Validate
