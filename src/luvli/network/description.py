@@ -119,8 +119,9 @@ def describe(info: ModelInfo) -> Description:
         covariance_trained=config.covariance_trained,
         visibility_trained=config.visibility_trained,
         occlusion_trained=info.occlusion_trained,
-        calibration=fitted
-        and Coverage(faces=fitted.faces, before=fitted.before, after=fitted.after),
+        calibration=None
+        if fitted is None
+        else Coverage(faces=fitted.faces, before=fitted.before, after=fitted.after),
     )
 
 
