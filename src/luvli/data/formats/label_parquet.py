@@ -1,8 +1,8 @@
 """Labelled faces as Parquet, images inside.
 
-`luvli data convert FOLDER SHARDS --set SET --to parquet` writes the columns that docs/data.md lists;
-the data set `parquet` and `luvli predict SHARDS --engine ray` read them, whoever wrote them. Only
-`image` and `points` must be there.
+`luvli data convert FOLDER SHARDS --set SET --to parquet` writes the columns that docs/data.md
+lists; the data set `parquet` and `luvli predict SHARDS --engine ray` read them, whoever wrote them.
+Only `image` and `points` must be there.
 """
 
 from __future__ import annotations
