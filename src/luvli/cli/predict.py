@@ -227,8 +227,8 @@ def _print_json(executor: Executor, paths: list[str], settings: JobSettings) -> 
 
 
 def _record(predictor: Predictor, settings: JobSettings, camera: int) -> Summary:
-    from luvli.prediction.camera import camera_frames
     from luvli.prediction.job import record_camera
+    from luvli.prediction.streams import camera_frames
 
     typer.echo("Ctrl-C ends the recording.", err=True)
     frames = _watch(camera_frames(camera), "frames", None)
