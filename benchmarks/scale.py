@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
-from luvli.cli.tables import print_table
+from luvli.cli.output import print_table
 
 from luvli.cli.demo import PHOTOGRAPH
 from luvli.errors import require
