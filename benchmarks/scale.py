@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
-from luvli.cli.output import print_table
 
 from luvli.cli.demo import PHOTOGRAPH
+from luvli.cli.output import print_table
 from luvli.errors import require
 from luvli.image.read import read_image
 from luvli.image.write import write_image
