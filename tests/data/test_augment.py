@@ -19,15 +19,8 @@ from luvli.data.augment.geometry import (
     place_crop,
     turned_box_error,
 )
-from luvli.data.augment.occluders import (
-    add_mask,
-    add_rectangle,
-    draw_hair,
-    draw_hand,
-    draw_thing,
-    mark_covered,
-)
-from luvli.data.augment.photometric import motion_kernel, scale_channels, stretch_contrast
+from luvli.data.augment.occluders import add_mask, add_rectangle, mark_covered
+from luvli.data.augment.photometric import scale_channels, stretch_contrast
 from luvli.errors import InputError
 from luvli.image import Box
 from luvli.image import affine as affines
@@ -219,14 +212,6 @@ def test_colour_factors_and_stretch(rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(stretch_contrast(flat), flat)
 
 
-@pytest.mark.parametrize("angle", np.linspace(0, np.pi, 7))
-def test_motion_moves_no_mass(angle: float) -> None:
-    kernel = motion_kernel(7.3, angle)
-    y, x = np.mgrid[: len(kernel), : len(kernel)] - len(kernel) // 2
-    assert kernel.sum() == pytest.approx(1)
-    assert max(abs((kernel * x).sum()), abs((kernel * y).sum())) < 1e-6
-
-
 # --- occlusion -------------------------------------------------------------------------
 
 
@@ -280,19 +265,6 @@ def test_rectangle_on_the_crop_covers_what_it_says() -> None:
         assert 0 < painted.any(axis=0).sum() <= 0.5 * 64 + 2
 
 
-@pytest.mark.parametrize("draw", [draw_hand, draw_hair, draw_thing])
-def test_drawn_occluders_cover_a_part_and_are_reproducible(draw: object) -> None:
-    image = np.random.default_rng(1).integers(40, 220, (96, 96, 3), dtype=np.uint8)
-    covered = []
-    for seed in range(40):
-        texture, cover = draw(image, stream(seed, 0, 0))  # type: ignore[operator]
-        again, _ = draw(image, stream(seed, 0, 0))  # type: ignore[operator]
-        np.testing.assert_array_equal(texture, again)
-        assert texture.shape == image.shape and cover.min() >= 0 and cover.max() <= 1
-        covered.append(float((cover > 0.5).mean()))
-    assert 0.02 < np.mean(covered) < 0.4 and max(covered) < 0.6
-
-
 def test_mask_covers_mouth_and_chin_and_leaves_the_eyes() -> None:
     points = face_points(size=128)
     visibility = np.full(68, Visibility.UNOCCLUDED, np.int8)
@@ -313,7 +285,7 @@ def test_mask_covers_mouth_and_chin_and_leaves_the_eyes() -> None:
 def test_occluder_marks_landmarks(tmp_path: Path) -> None:
     record = dotted_face(tmp_path)
     dataset = CropDataset([record], 96, augmentation=changed(occluder=1.0))
-    classes = np.stack([dataset[epoch, 0]["visibility"] for epoch in range(30)])
-    assert 0.02 < (classes == 2).mean() < 0.6
+    classes = np.stack([dataset[epoch, 0]["visibility"] for epoch in range(60)])
+    assert 0.02 < (classes == 2).mean() < 0.4 and (classes == 2).mean(axis=1).max() < 0.8
     assert (classes > 0).all()  # v = 1 throughout
     assert (record.visibility == 1).all()  # the record itself is untouched
