@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -67,11 +68,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: -seconds[item.path])
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """How to run what was skipped for want of a package; other reasons name their command."""
-    reports = terminalreporter.stats.get("skipped", [])
-    if any("could not import" in str(report.longrepr) for report in reports):
-        terminalreporter.write_line("tests that need a package run after: make test")
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """The reason of a skip names the command that enables it; packages come by `make test`."""
+    _name_command(report)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    _name_command(report)
+
+
+def _name_command(report: Any) -> None:
+    if report.skipped and isinstance(report.longrepr, tuple):
+        path, line, reason = report.longrepr
+        if re.match(r"Skipped: (could not import|needs [^:]*$)", reason):
+            report.longrepr = path, line, f"{reason}: make test"
 
 
 @pytest.fixture(scope="session")

@@ -37,7 +37,7 @@ def test_lfpw_as_part_of_300w(shared: Path, lfpw: Path) -> None:
 def test_all_merl_rav_labels(shared: Path, tmp_path: Path) -> None:
     archive = shared / "data/merl_rav_labels.tar.gz"
     if not archive.is_file():
-        pytest.skip("needs the MERL-RAV labels, which are not here")
+        pytest.skip("needs MERL-RAV in research data: LUVLI_SHARED=FOLDER make test")
     with tarfile.open(archive) as tar:
         tar.extractall(tmp_path, filter="data")
     train, test, disjoint = (

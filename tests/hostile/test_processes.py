@@ -29,7 +29,7 @@ def children(process: int) -> list[int]:
 def test_a_killed_worker_does_not_stop_the_drawing(tmp_path: Path) -> None:
     """What the kernel does where memory runs out."""
     out = tmp_path / "faces"
-    command = [sys.executable, "-m", "luvli", "data", "synthesize", "--faces", "24", "--size", "64"]
+    command = [sys.executable, "-m", "luvli", "data", "synthesize", "--faces", "16", "--size", "64"]
     process = subprocess.Popen(
         [*command, "--workers", "2", "--out", str(out)], stderr=subprocess.PIPE, text=True
     )
@@ -41,10 +41,10 @@ def test_a_killed_worker_does_not_stop_the_drawing(tmp_path: Path) -> None:
     assert killed
     for number in killed:
         os.kill(number, signal.SIGKILL)
-    _, errors = process.communicate(timeout=240)
+    _, errors = process.communicate()
     assert process.returncode == 0, errors
     assert "Traceback" not in errors
-    for i in range(24):
+    for i in range(16):
         assert len(read_pts(out / f"{i:06d}.pts").points) == 68
         assert read_image(out / f"{i:06d}.jpg").shape == (64, 64, 3)
 
@@ -55,7 +55,7 @@ import numpy as np
 import luvli
 model = luvli.load(sys.argv[1], threads=2)
 image = np.random.default_rng(0).integers(0, 255, (1500, 1500, 3), dtype=np.uint8)
-boxes = [[100.0 * i, 100, 100.0 * i + 300, 400] for i in range(12)]
+boxes = [[100.0 * i, 100, 100.0 * i + 300, 400] for i in range(4)]
 
 def faces(_=0):
     found = [model.predict(image), model.predict(image, boxes)]
@@ -65,7 +65,7 @@ if __name__ == "__main__":
     for _ in range(3):
         before = faces()  # until every thread has been started
     with multiprocessing.get_context("fork").Pool(2) as pool:
-        for after in pool.map(faces, range(4)):
+        for after in pool.map(faces, range(2)):
             # fewer threads add in another order
             np.testing.assert_allclose(after, before, atol=1e-2)
 """
@@ -76,6 +76,6 @@ def test_fork_after_prediction(tiny: dict[str, Path], kind: str) -> None:
     """Threads do not survive a fork, and whoever waits for them waits for ever."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", FORKED, str(tiny[kind])],
-        capture_output=True, text=True, timeout=90, check=False,
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -121,7 +121,7 @@ def test_published_checkpoints_are_cropped_once() -> None:
 @pytest.mark.slow
 def test_profiles_that_were_held_out_gain_by_it(shipped: Predictor, shared: Path) -> None:
     if not (shared / "data/merl_rav_organized").is_dir():
-        pytest.skip("needs MERL-RAV's images")
+        pytest.skip("needs MERL-RAV in research data: LUVLI_SHARED=FOLDER make test")
     pytest.importorskip("torch", reason="recipes are read with the extra train")
     from luvli.evaluation.labelled_faces import predict_records
     from luvli.training.recipe_files import read_recipe

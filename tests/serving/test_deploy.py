@@ -76,7 +76,7 @@ def nginx(server: Server, tmp_path: Path) -> Iterator[int]:
     """The nginx of docs/serving.md in front of a server; the port of its TLS."""
     program = shutil.which("nginx") or "/usr/sbin/nginx"
     if not Path(program).exists() or shutil.which("openssl") is None:
-        pytest.skip("needs nginx and openssl")
+        pytest.skip("needs nginx and openssl: apt-get install nginx openssl")
     key, certificate = tmp_path / "faces.key", tmp_path / "faces.crt"
     new = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1"]
     names = ["-subj", "/CN=localhost", "-keyout", str(key), "-out", str(certificate)]

@@ -39,7 +39,7 @@ def run(command: list[str], place: Path) -> str:
 
 def test_shell(server: Server, place: Path) -> None:
     if shutil.which("curl") is None:
-        pytest.skip("needs curl")
+        pytest.skip("needs curl: apt-get install curl")
     script = examples("sh").replace(ADDRESS, server.url).replace("curl", "curl -sSf")
     shown = run(["bash", "-ec", script], place)
     assert shown.count('"faces":') == 3 and "box_x0" in shown
@@ -54,7 +54,7 @@ def test_python(server: Server, place: Path) -> None:
 def test_javascript(server: Server, place: Path) -> None:
     node = shutil.which("node")
     if node is None:
-        pytest.skip("needs node")
+        pytest.skip("needs node: apt-get install nodejs")
     code = examples("js").replace(ADDRESS, server.url)
     read = 'const blob = new Blob([(await import("fs")).readFileSync("photo.jpg")]);'
     shown = run([node, "--input-type=module", "-e", f"{read}\n{code}"], place)

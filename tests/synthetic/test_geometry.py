@@ -204,7 +204,7 @@ def test_outline_of_a_frontal_face_is_its_jaw(head: Head) -> None:
 def test_the_chin_is_where_the_face_ends_before_the_neck(shared: Path, pitch: float) -> None:
     path = shared / "data/ict_facekit.npz"
     if not path.exists():
-        pytest.skip("needs the ICT FaceKit head, which is not here")
+        pytest.skip("needs ICT FaceKit in research data: LUVLI_SHARED=FOLDER make test")
     ict = load_head(str(path))
     scene = stand(ict, 0, pitch, neutral=True)
     screen, contour = scene.screen, scene.labels("outline")

@@ -28,7 +28,7 @@ from luvli.synthetic.scene.picture import beside_face
 def ict_path(shared: Path) -> Path:
     path = shared / "data/ict_facekit.npz"
     if not path.exists():
-        pytest.skip("needs the ICT FaceKit head, which is not here")
+        pytest.skip("needs ICT FaceKit in research data: LUVLI_SHARED=FOLDER make test")
     return path
 
 

@@ -109,7 +109,7 @@ def test_the_procedural_head_is_refused(tmp_path: Path) -> None:
 def test_the_command_turns_a_folder(shared: Path, tmp_path: Path) -> None:
     model = shared / "data/ict_facekit.npz"
     if not model.is_file():
-        pytest.skip("needs the ICT FaceKit head, which is not here")
+        pytest.skip("needs ICT FaceKit in research data: LUVLI_SHARED=FOLDER make test")
     folder = tmp_path / "faces"
     folder.mkdir()
     for seed in range(2):

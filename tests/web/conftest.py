@@ -26,7 +26,7 @@ def node() -> str:
     """The program node, with the packages of web/ installed."""
     program = shutil.which("node")
     if program is None:
-        pytest.skip("needs node")
+        pytest.skip("needs node: apt-get install nodejs")
     if not RUNTIME.is_dir():
         pytest.skip(
             "needs the packages of web/: npm install --no-save --ignore-scripts --prefix web"
