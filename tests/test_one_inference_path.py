@@ -84,7 +84,7 @@ def _close(found: NDArray, expected: NDArray, covariance: NDArray, wanted: NDArr
 def test_all_ways_crop_and_calibrate_alike(
     model: Path, records: list[FaceRecord], tmp_path: Path
 ) -> None:
-    from luvli.evaluation.labelled_faces import predict_records
+    from luvli.evaluation.evaluate_model import predict_records
     from luvli.network.inference import CropPredictor
     from luvli.prediction.export import export_onnx
     from luvli.prediction.predictor import Predictor, load

@@ -22,7 +22,7 @@ from luvli.calibration.covariance import LEVELS, fit_covariance
 from luvli.data.record import FaceRecord, Visibility
 from luvli.data.sets import subsets_of
 from luvli.evaluation import LabelledFaces, bootstrap, failure_rate, nme
-from luvli.evaluation.labelled_faces import CropBy, predict_records
+from luvli.evaluation.evaluate_model import CropBy, predict_records
 from luvli.evaluation.uncertainty import radii
 from luvli.evaluation.visibility import auroc
 from luvli.faces import Faces

@@ -1,8 +1,10 @@
-"""What tests of scored files share: the error that is expected, and one layout of several uses."""
+"""What tests of evaluated faces share: changed faces, the expected error, files to score."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -17,22 +19,6 @@ def expected(few) -> float:
     return float(nme(*few).mean())
 
 
-def mmpose_annotations(points) -> dict:
-    return {
-        "categories": [{"supercategory": "person", "id": 1, "name": "face", "keypoints": [],
-                        "skeleton": []}],
-        "images": [{"id": 3 + i, "file_name": f"image{i}.jpg", "height": 500, "width": 500}
-                   for i in range(len(points))],
-        "annotations": [
-            {"image_id": 3 + i, "id": 3 + i, "num_keypoints": 68, "bbox": [1.0, 1.0, 9.0, 9.0],
-             "keypoints": np.column_stack([p, np.ones(68)]).ravel().tolist(), "iscrowd": 0,
-             "area": 81.0, "category_id": 1, "center": [5.0, 5.0], "scale": 1.81,
-             "box_size": 362.0}
-            for i, p in enumerate(points)
-        ],
-    }  # fmt: skip
-
-
 def changed(faces, **changes):
     """The same faces with other predictions (None: not predicted) or labels."""
     for part in ("covariance", "visibility"):
@@ -45,3 +31,25 @@ def changed(faces, **changes):
     )  # fmt: skip
     predictions = {name: changes.pop(name) for name in names if name in changes}
     return replace(faces, faces=replace(faces.faces, **predictions), **changes)
+
+
+def listed(path: Path, points, names=None) -> Path:
+    """A plain JSON list of faces with the names of their images."""
+    names = names or [f"{i}.jpg" for i in range(len(points))]
+    faces = [{"image": n, "points": p.tolist()} for n, p in zip(names, points, strict=True)]
+    path.write_text(json.dumps(faces))
+    return path
+
+
+def mmpose_annotations(points, **about) -> dict:
+    """COCO as mmpose writes it for faces; `about`: its copies of HRNet's columns."""
+    return {
+        "categories": [],
+        "images": [{"id": 3 + i, "file_name": f"image{i}.jpg"} for i in range(len(points))],
+        "annotations": [
+            {"image_id": 3 + i, "id": 3 + i, "category_id": 1, "bbox": [1.0, 1.0, 9.0, 9.0],
+             "keypoints": np.column_stack([p, np.ones(len(p))]).ravel().tolist(),
+             "box_size": 362.0} | about
+            for i, p in enumerate(points)
+        ],
+    }  # fmt: skip

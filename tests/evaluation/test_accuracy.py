@@ -75,22 +75,15 @@ def test_nme_equals_the_written_out_sum(faces, kind, average):
     assert nme(predicted, truth, np.array(length), visible, average) == pytest.approx(expected)
 
 
-def test_missing_labels_are_invisible_without_being_told(faces):
-    predicted, truth, visible = faces
-    holes = np.where(visible[..., None], truth, np.nan)
-    for average in ("all", "visible"):
-        assert nme(predicted, holes, "box", average=average) == pytest.approx(
-            nme(predicted, truth, "box", visible, average)
-        )
-
-
-def test_visibility_classes_count_as_visible(faces):
+def test_missing_labels_are_invisible_and_classes_above_0_visible(faces):
     """0 self-occluded, 1 unoccluded, 2 externally occluded: the last two are v = 1."""
     predicted, truth, visible = faces
+    holes = np.where(visible[..., None], truth, np.nan)
     classes = np.where(visible, np.where(np.arange(68) % 2, 1, 2), 0)
-    assert nme(predicted, truth, "box", classes) == pytest.approx(
-        nme(predicted, truth, "box", visible)
-    )
+    for average in ("all", "visible"):
+        expected = nme(predicted, truth, "box", visible, average)
+        assert nme(predicted, holes, "box", average=average) == pytest.approx(expected)
+        assert nme(predicted, truth, "box", classes, average) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("k", [19, 29, 68, 98])
@@ -112,40 +105,21 @@ def test_given_boxes_take_the_place_of_tight_ones(faces):
     assert normalizers(truth, "diagonal", boxes=boxes) == pytest.approx(math.hypot(50, 200))
 
 
-def test_labels_outside_the_image_are_ordinary_labels(faces):
+def test_a_face_with_nothing_to_measure_leaves_the_others_alone(faces):
     predicted, truth, visible = faces
-    shift = np.array([-500.0, -300.0])
-    assert nme(predicted + shift, truth + shift, "box", visible) == pytest.approx(
-        nme(predicted, truth, "box", visible)
-    )
-
-
-def test_a_face_with_nothing_visible_is_unmeasurable_and_leaves_the_others_alone(faces):
-    predicted, truth, visible = faces
-    visible = visible.copy()
     before = nme(predicted, truth, "box", visible)
+    visible = visible.copy()
     visible[4] = False
+    visible[6] = np.arange(68) == 3  # one landmark has no box
     after = nme(predicted, truth, "box", visible)
-    assert np.isnan(after[4])
-    assert np.isnan(nme(predicted, truth, "box", visible, "visible")[4])
-    assert np.delete(after, 4) == pytest.approx(np.delete(before, 4))
-    kept = np.delete(after, 4)
+    assert np.isnan(after[[4, 6]]).all() and np.isnan(tight_boxes(truth, visible)[4]).all()
+    kept = np.delete(before, [4, 6])
+    assert np.delete(after, [4, 6]) == pytest.approx(kept)
     assert mean_nme(after) == pytest.approx(kept.mean())
     assert auc(after, 7) == pytest.approx(auc(kept, 7))
     assert failure_rate(after, 3) == pytest.approx(failure_rate(kept, 3))
-    assert np.isnan(tight_boxes(truth, visible)[4]).all()
-
-
-def test_one_visible_landmark_has_no_box():
-    truth = np.full((1, 68, 2), np.nan)
-    truth[0, 3] = 5.0
-    assert np.isnan(nme(truth + 1, truth, "box")).all()
-
-
-def test_a_missing_eye_corner_leaves_no_interocular_distance(faces):
-    predicted, truth, _ = faces
     truth = truth.copy()
-    truth[2, 36] = np.nan
+    truth[2, 36] = np.nan  # no eye corner, no inter-ocular distance
     values = nme(predicted, truth, "interocular")
     assert np.isnan(values[2]) and np.isfinite(np.delete(values, 2)).all()
 
@@ -166,16 +140,14 @@ def test_nan_predictions_are_failures_not_gaps(faces):
     assert ced(values).y[-1] == pytest.approx(10 / 12)
 
 
-def test_one_image():
+def test_one_image_and_none():
     truth = np.arange(136.0).reshape(1, 68, 2) ** 1.1
-    values = nme(truth + 1.0, truth, "box")
-    assert values.shape == (1,)
-    assert auc(values, 7) == pytest.approx(max(0, 7 - values[0]) / 7 * 100)
-    assert auc(values, 7, "polyline") == pytest.approx((7 - values[0]) / 7 * 100)
-
-
-def test_no_images_give_nan_not_an_error():
-    assert math.isnan(auc([], 7)) and math.isnan(failure_rate([], 7)) and math.isnan(mean_nme([]))
+    (value,) = nme(truth + 1.0, truth, "box")
+    for method in ("step", "polyline"):
+        assert auc([value], 7, method) == pytest.approx((7 - value) / 7 * 100)
+        assert math.isnan(auc([], 7, method))
+    assert math.isnan(failure_rate([], 7)) and math.isnan(mean_nme([]))
+    assert failure_rate([10.0, 10.0 + 1e-9, 9.0, 12.0], 10) == 50.0  # strictly above
 
 
 errors_lists = arrays(
@@ -207,17 +179,6 @@ def test_polyline_auc_follows_the_published_recipe(values, cutoff):
     assert auc(x, cutoff, "polyline") == pytest.approx(expected, abs=0.02)
 
 
-def test_the_two_areas_differ_as_they_should_at_the_size_of_a_test_set():
-    """About half a step: the polyline is higher by roughly 50/n times the share covered."""
-    values = np.random.default_rng(0).gamma(6, 0.45, 507)
-    gap = auc(values, 7, "polyline") - auc(values, 7)
-    assert 0.03 < gap < 0.1
-
-
-def test_failure_is_strictly_above_the_threshold():
-    assert failure_rate([10.0, 10.0 + 1e-9, 9.0, 12.0], 10) == 50.0
-
-
 def test_errors_by_landmark_and_part_are_pooled_over_faces(faces):
     predicted, truth, visible = faces
     visible = visible.copy()
@@ -239,7 +200,7 @@ def test_errors_by_landmark_and_part_are_pooled_over_faces(faces):
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda p, t: nme(p[:3], t), "shape of truth"),
+        (lambda p, t: nme(p[:3], t), "predicted must have shape"),
         (lambda p, t: nme(p, t, "iod"), "unknown normalizer 'iod'"),
         (lambda p, t: nme(p, t, "box", average="some"), "unknown average"),
         (lambda p, t: nme(p, t, "box", np.ones((12, 3))), "visible must have shape"),

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from scored_files import changed
 
 from luvli.errors import InputError
 from luvli.evaluation.annotators import compare_with_annotators, human_table, read_annotators
@@ -56,7 +57,7 @@ def scene(tmp_path):
 
 def test_pooled_disagreement_is_that_of_the_people(tmp_path, scene):
     found = read_annotators(tmp_path / "people.json")
-    assert found.landmarks == LANDMARKS and found.people == 3 and min(found.faces) == 400
+    assert found.landmarks == list(LANDMARKS) and found.people == 3 and min(found.faces) == 400
     assert found.covariance[2] == pytest.approx(np.diag([1e-4, 9e-4]), rel=0.2, abs=3e-5)
     assert found.covariance[3] == pytest.approx(np.diag([4e-4, 1e-4]), rel=0.2, abs=3e-5)
 
@@ -67,7 +68,7 @@ def test_a_model_that_knows_them_agrees(tmp_path, scene):
     # people's own eye corners turn the faces, so theirs spread less than they were drawn
     assert found.ratio[2:] == pytest.approx(1, abs=0.06)
     assert (found.angle[2:] < 5).all() and (found.divergence[2:] < 0.01).all()
-    wide = faces.with_predictions(covariance=4 * faces.covariance)
+    wide = changed(faces, covariance=4 * faces.covariance)
     doubled = compare_with_annotators(wide, found.annotators)
     assert doubled.ratio == pytest.approx(2 * found.ratio)
     assert "Ratio of deviations" in human_table(found).text()
@@ -79,7 +80,7 @@ def test_slips_and_hidden_points_are_left_out(tmp_path, scene):
     first["w1"]["points"][2][0] += 1000
     second["w2"]["visibility"][2] = 1
     (tmp_path / "people.json").write_text(json.dumps(content))
-    assert read_annotators(tmp_path / "people.json").faces == (400, 400, 398, 400)
+    assert read_annotators(tmp_path / "people.json").faces == [400, 400, 398, 400]
 
 
 @pytest.mark.parametrize(

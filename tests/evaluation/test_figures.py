@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from matplotlib.collections import PathCollection
+from PIL import Image
 from scored_files import changed
 
 from luvli.errors import InputError
 from luvli.evaluation import plots, uncertainty
 from luvli.evaluation.accuracy import nme
-from luvli.evaluation.plot_style import PlotOptions, ellipse_outlines
+from luvli.evaluation.plot_style import PlotOptions
 
 
 def test_every_figure_of_the_report_is_drawn(faces):
@@ -59,32 +61,32 @@ def test_histograms_are_densities(faces):
     assert sum(b.get_width() * b.get_height() for b in top.patches) == pytest.approx(inside)
 
 
-def test_ellipses_have_the_wanted_mahalanobis_distance(faces):
-    lines = ellipse_outlines(faces.points[0], faces.covariance[0], 2.0)
-    d = lines - faces.points[0][:, None]
-    q = np.einsum("ksi,kij,ksj->ks", d, np.linalg.inv(faces.covariance[0]), d)
-    assert np.sqrt(q) == pytest.approx(2.0)
-
-
 @pytest.mark.parametrize("name", ["mean-ellipses", "individual-ellipses"])
-def test_no_ellipse_is_cut_off_at_the_edge(faces, name):
+def test_ellipses_are_as_large_as_the_covariances_and_inside_the_axis(faces, name):
     wide = changed(faces, covariance=faces.covariance * 100)
     axis = plots.draw_plot(name, [wide]).axes[0]
-    drawn = np.concatenate([s for c in axis.collections for s in _segments(c)])
-    for values, limits in zip(drawn.T, (axis.get_xlim(), axis.get_ylim()), strict=True):
-        assert min(limits) < values.min() and values.max() < max(limits)
-
-
-def _segments(collection):
-    return collection.get_segments() if hasattr(collection, "get_segments") else []
+    ellipses = axis.collections[0]
+    sizes = np.stack([ellipses.get_widths(), ellipses.get_heights()], axis=1) / 4  # 2 sigma
+    _, spread = uncertainty.normalized_faces(*wide.distribution[:2])
+    if name == "mean-ellipses":
+        spread = uncertainty.mean_ellipses(*wide.distribution[:2])[1]
+    else:
+        spread = spread[0, list(range(27))]
+    expected = np.sqrt(np.linalg.eigvalsh(spread)[:, ::-1])
+    assert sizes == pytest.approx(expected)
+    reach = 2 * np.sqrt(np.diagonal(spread, axis1=1, axis2=2))
+    for i, limits in enumerate((axis.get_xlim(), axis.get_ylim())):
+        places = ellipses.get_offsets()[:, i]
+        assert min(limits) < (places - reach[:, i]).min()
+        assert (places + reach[:, i]).max() < max(limits)
 
 
 def test_several_methods_in_one_figure_where_that_makes_sense(faces):
-    other = changed(faces, method="other")
+    other = changed(faces, points=faces.points + 1)  # of the same name
     for name in ("ced", "coverage", "rank", "risk-coverage"):
         axis = plots.draw_plot(name, [faces, other]).axes[0]
         labels = axis.get_legend_handles_labels()[1]
-        assert [label.split(":")[0] for label in labels] == ["made up", "other"]
+        assert [label.split(":")[0] for label in labels] == ["made up (1)", "made up (2)"]
     with pytest.raises(InputError, match="shows one method"):
         plots.draw_plot("residuals", [faces, other])
 
@@ -96,14 +98,7 @@ def test_missing_parts_are_named(faces):
         plots.draw_plot("faces", [faces])
 
 
-def test_rank_figure_of_one_face_is_one_dot(make_faces):
-    (line,) = plots.draw_plot("rank", [make_faces(1)]).axes[0].lines
-    assert np.unique(line.get_xdata()).tolist() == [1.0] and line.get_marker() == "o"
-
-
 def test_pictures_with_landmarks(tmp_path, make_faces):
-    from PIL import Image
-
     Image.fromarray(np.full((500, 500, 3), 128, np.uint8)).save(tmp_path / "a.png")
     faces = changed(make_faces(5), images=("sub/a.png", "", "a.png", "a.png", "a.png"))
     options = PlotOptions(images=tmp_path, count=3)
@@ -114,13 +109,11 @@ def test_pictures_with_landmarks(tmp_path, make_faces):
 def dots(axis) -> int:
     """How many landmarks an axis shows."""
     places = [np.ma.filled(c.get_offsets(), np.nan) for c in axis.collections
-              if not _segments(c)]  # fmt: skip
+              if isinstance(c, PathCollection)]  # fmt: skip
     return sum(int(np.isfinite(place).all(axis=1).sum()) for place in places)
 
 
 def test_faces_without_any_prediction_or_label_show_the_image_alone(tmp_path, make_faces):
-    from PIL import Image
-
     Image.fromarray(np.zeros((50, 50, 3), np.uint8)).save(tmp_path / "a.png")
     faces = changed(make_faces(1), images=("a.png",), visibility=None)
     options = PlotOptions(images=tmp_path)
@@ -139,20 +132,6 @@ def test_faces_without_any_prediction_or_label_show_the_image_alone(tmp_path, ma
         photo, schematic = plots.draw_plot("labels", [changed(faces, **changes)], options).axes
         located = 68 if changes["label_visibility"].any() else 0
         assert dots(photo) == located and dots(schematic) == 68
-
-
-def test_visibility_needs_labels_of_both_kinds(faces):
-    seen = changed(faces, label_visibility=np.ones_like(faces.label_visibility))
-    with pytest.raises(InputError, match="both visible and self-occluded labels"):
-        plots.draw_plot("visibility", [seen])
-
-
-def test_methods_of_one_name_keep_their_own_curves(faces):
-    worse = changed(faces, points=faces.points + 1)
-    for name in ("ced", "coverage", "rank", "risk-coverage"):
-        axis = plots.draw_plot(name, [faces, worse]).axes[0]
-        labels = axis.get_legend_handles_labels()[1]
-        assert [label.split(":")[0] for label in labels] == ["made up (1)", "made up (2)"]
 
 
 def test_one_style_and_no_global_state(faces):

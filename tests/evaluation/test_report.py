@@ -14,7 +14,6 @@ from luvli.errors import InputError
 from luvli.evaluation import compare
 from luvli.evaluation.metrics import Evaluation
 from luvli.evaluation.report import write_report
-from luvli.evaluation.report_file import read_parquet
 from luvli.evaluation.table import interval
 
 FILES = ["metrics.json", "predictions.parquet", "report.html", "report.md"]
@@ -39,7 +38,7 @@ def test_the_page_needs_no_other_file(report):
     page = (report[0] / "report.html").read_text()
     assert not re.search(r'(?:src|href)="(?!data:|#)', page)
     assert "<script" not in page and "@import" not in page and "url(" not in page
-    assert page.count("data:image/png;base64,") == 11
+    assert page.count("data:image/png;base64,") == 10
     assert "A note &lt;here&gt;." in page
 
 
@@ -58,24 +57,11 @@ def test_both_texts_say_the_same_numbers(report):
         assert value in text and value in page
 
 
-def test_predictions_come_back(report, faces):
-    back = read_parquet(report[0] / "predictions.parquet")
-    assert np.array_equal(back.points, faces.points) and back.dataset == "merl_rav"
-
-
 @pytest.mark.parametrize(
-    "case",
-    [
-        "points only",
-        "no prediction",
-        "no label",
-        "one place",
-        pytest.param("one", marks=pytest.mark.slow),
-        pytest.param("own markup", marks=pytest.mark.slow),
-    ],
+    "case", ["points only", "no prediction", "no label", "one place", "own markup"]
 )
 def test_a_report_of_hardly_anything(tmp_path, make_faces, case):
-    faces = make_faces(1 if case == "one" else 4)
+    faces = make_faces(4)
     gap = np.full_like(faces.points, np.nan)
     if case == "points only":
         faces = changed(faces, covariance=None, visibility=None, paper_pixel=None)
@@ -89,7 +75,7 @@ def test_a_report_of_hardly_anything(tmp_path, make_faces, case):
         faces = changed(
             faces, points=faces.points[:, :5], labels=faces.labels[:, :5], markup="mine5",
             label_visibility=faces.label_visibility[:, :5], covariance=faces.covariance[:, :5],
-            visibility=faces.visibility[:, :5], occlusion=None,
+            visibility=faces.visibility[:, :5], occlusion=None, method=r"a$b_{ $x^ \\frac",
         )  # fmt: skip
     metrics = write_report(tmp_path / "r", faces, resamples=20)
     assert sorted(p.name for p in (tmp_path / "r").iterdir()) == FILES
@@ -121,7 +107,7 @@ def two(tmp_path_factory, faces):
 
 def test_differences_are_paired_by_name(two, faces):
     reports = [compare.read_report(folder) for folder in two]
-    rows = {row.metric: row for row in compare.paired_differences(reports)}
+    rows = {row.metric.name: row for row in compare.paired_differences(reports)}
     nme_row, auc_row = rows["nme_box"], rows["auc7_box"]
     from luvli.evaluation import auc, nme
 
@@ -145,17 +131,16 @@ def test_faces_that_share_nothing_but_a_number_are_not_paired(two):
     lying = changed(second.faces, labels=second.faces.labels[..., ::-1])  # faces on their side
     strangers = [first, compare.StoredReport(second.metrics, lying)]
     assert compare.paired_differences(strangers) == []
-    halved = changed(second.faces, labels=second.faces.labels / 2, points=second.faces.points / 2)
-    same = [first, compare.StoredReport(second.metrics, halved)]  # in pixels of a crop, say
-    assert compare.paired_differences(same)[0].faces == 30
 
 
 def test_methods_of_one_name_are_told_apart_by_folder(two):
     report = compare.read_report(two[0])
-    twins = compare.distinct([report, report], ["first/run", "second/run"])
-    assert [r.metrics.method for r in twins] == ["good (run) (1)", "good (run) (2)"]
-    names = [r.metrics.method for r in compare.distinct([report, report], ["runs/a", "runs/b"])]
-    assert names == ["good (a)", "good (b)"]
+    for folders, names in (
+        (["first/run", "second/run"], ["good (run) (1)", "good (run) (2)"]),
+        (["runs/a", "runs/b"], ["good (a)", "good (b)"]),
+    ):
+        twins = compare.distinct([report, report], folders)
+        assert [twin.metrics.method for twin in twins] == names
 
 
 # --- command line ------------------------------------------------------------------------
@@ -199,14 +184,6 @@ def test_score_prints_json(luvli, tmp_path, faces):
     assert json.loads(done.stdout)["faces"] == len(faces)
 
 
-def test_lists_of_tables_and_figures(luvli):
-    assert (
-        "split2" in luvli("paper", "table").output
-        and "residuals" in luvli("paper", "figure").output
-    )
-    assert "2.10" in luvli("paper", "table", "4").output
-
-
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -243,9 +220,3 @@ def test_score_prints_what_papers_quote(luvli, tmp_path, faces):
     for name in ("NME_inter-ocular (eq. 15)", "AUC8", "FR8", "AUC10", "FR10", "NME_box (eq. 15)",
                  "NME_vis, box (eq. 20)"):  # fmt: skip
         assert name in done.output, name
-
-
-def test_names_with_dollars_do_not_end_a_report(tmp_path, make_faces):
-    faces = changed(make_faces(4), method=r"a$b_{ $x^ \\frac", dataset="$")
-    write_report(tmp_path / "r", faces, resamples=2)
-    assert (tmp_path / "r/report.html").is_file()

@@ -12,13 +12,10 @@ from luvli.evaluation.uncertainty import (
     coverage_curve,
     mean_ellipses,
     negative_log_likelihood,
-    normalized_faces,
-    pearson,
     radii,
     residual_bins,
     smallest_deviation,
     spread_root,
-    usable_landmarks,
     whitened,
     whitened_kl,
 )
@@ -76,16 +73,6 @@ def test_mean_nll_is_the_entropy_when_the_prediction_is_right(scene):
         assert nll.mean() == pytest.approx(log_root + entropy, abs=0.04)
 
 
-def test_the_right_likelihood_explains_the_labels_better(scene):
-    for kind, other in (("laplace", "gauss"), ("gauss", "laplace")):
-        truth = labels(scene, kind)
-        right, wrong = (
-            negative_log_likelihood(scene["predicted"], scene["covariance"], truth, name).mean()
-            for name in (kind, other)
-        )
-        assert right < wrong - 0.05
-
-
 def test_units_of_the_likelihood(scene):
     """Scaling pixels by s adds log s^2; the paper counts heat-map pixels and no log 2 pi."""
     mu, sigma, truth = scene["predicted"], scene["covariance"], labels(scene)
@@ -126,17 +113,6 @@ def test_coverage_is_right_for_the_density_the_labels_come_from(scene, kind):
     assert (result.y[0], result.y[-1]) == (0.0, 1.0)
 
 
-def test_coverage_of_gaussian_labels_under_a_laplacian_follows_both_laws(scene):
-    """Exact: P(r <= q_p) with q_p the Gamma(2) quantile and r^2 / 2 exponential."""
-    r = radii(scene["predicted"], scene["covariance"], labels(scene, "gauss"))
-    result = coverage_curve(r, "laplace")
-    quantile = stats.gamma(2).ppf(result.x) / np.sqrt(3)
-    expected = 1 - np.exp(-(quantile**2) / 2)
-    assert np.abs(result.y - expected).max() < 1.95 / np.sqrt(N * K)
-    gap = np.abs(expected - result.x)
-    assert result.value == pytest.approx(gap.mean(), abs=0.01) and result.value > 0.03
-
-
 @pytest.mark.parametrize(("widen", "sign"), [(np.sqrt(2), -1), (np.sqrt(0.5), 1)])
 def test_coverage_sees_wrong_sizes(scene, widen, sign):
     r = radii(scene["predicted"], scene["covariance"], labels(scene, widen=widen))
@@ -167,15 +143,6 @@ def test_divergence_is_zero_for_the_truth_and_exact_for_others(scene):
     law = stats.gamma(2)
     assert double == pytest.approx(cell_kl(lambda r: law.cdf(np.sqrt(1.5) * r)), abs=0.01)
     assert double > 0.05
-
-
-def test_cells_approach_the_true_divergence(scene):
-    """D(Laplace with covariance 2 I || standard) has a closed form: log(1/2) - 2 + 2 sqrt(2)."""
-    law = stats.gamma(2)
-    exact = -np.log(2) - 2 + 2 * np.sqrt(2)
-    coarse, fine = (cell_kl(lambda r: law.cdf(np.sqrt(1.5) * r), rings) for rings in (32, 4096))
-    assert coarse < fine < exact and fine == pytest.approx(exact, abs=0.005)
-    assert coarse == pytest.approx(exact, abs=0.02)
 
 
 def test_divergence_sees_a_direction():
@@ -226,12 +193,6 @@ def test_right_covariances_lie_on_the_diagonal_and_doubled_ones_do_not(scene):
             assert slope == pytest.approx(1 / factor, rel=0.15)
 
 
-def test_fewer_landmarks_in_a_bin_correlate_less(scene):
-    mu, sigma, truth = scene["predicted"], scene["covariance"], labels(scene)
-    many, few = (residual_bins(mu, sigma, truth, per_bin=n)["xx"].value for n in (734, 36))
-    assert few < many
-
-
 def test_the_published_bins_drop_the_largest_tenth_and_the_remainder():
     rng = np.random.default_rng(0)
     mu = np.zeros((600, 68, 2))
@@ -244,30 +205,22 @@ def test_the_published_bins_drop_the_largest_tenth_and_the_remainder():
     assert np.abs(bins["xy"].x).max() <= kept.max()
 
 
-def test_pearson_of_too_little_is_nan():
-    assert np.isnan(pearson([1.0], [2.0])) and np.isnan(pearson([1, 1], [1, 2]))
-
-
 def test_gaps_do_not_enter(scene):
     mu, sigma, truth = scene["predicted"].copy(), scene["covariance"].copy(), labels(scene)
     visible = np.ones((N, K), bool)
     mu[0, 0], sigma[1, 1], truth[2, 2], visible[3, 3] = np.nan, np.nan, np.nan, False
     sigma[4, 4] = [[1.0, 1.0], [1.0, 1.0]]  # singular: no density
-    mask = usable_landmarks(mu, sigma, truth, visible)
-    assert (~mask).sum() == 5
     nll = negative_log_likelihood(mu, sigma, truth, visible=visible)
-    assert np.isnan(nll).sum() == 5 and np.isfinite(nll[mask]).all()
+    gaps = [(j, j) for j in range(5)]
+    assert np.argwhere(np.isnan(nll)).tolist() == [list(gap) for gap in gaps]
+    assert np.array_equal(np.isnan(radii(mu, sigma, truth, visible)), np.isnan(nll))
     assert len(whitened(mu, sigma, truth, visible)) == N * K - 5
-    assert np.isnan(radii(mu, sigma, truth, visible)).sum() == 5
-
-
-def test_nothing_usable_gives_nan_everywhere():
-    gap = np.full((2, 68, 2), np.nan)
+    nothing = np.full((2, 68, 2), np.nan)
     sigma = np.tile(np.eye(2), (2, 68, 1, 1))
-    assert np.isnan(negative_log_likelihood(gap, sigma, gap)).all()
-    assert np.isnan(whitened_kl(whitened(gap, sigma, gap)))
-    assert np.isnan(coverage_curve(radii(gap, sigma, gap)).value)
-    assert np.isnan(residual_bins(gap, sigma, gap)["xx"].value)
+    assert np.isnan(negative_log_likelihood(nothing, sigma, nothing)).all()
+    assert np.isnan(whitened_kl(whitened(nothing, sigma, nothing)))
+    assert np.isnan(coverage_curve(radii(nothing, sigma, nothing)).value)
+    assert np.isnan(residual_bins(nothing, sigma, nothing)["xx"].value)
 
 
 def test_spread_and_smallest_deviation(scene):
@@ -275,7 +228,7 @@ def test_spread_and_smallest_deviation(scene):
     assert spread_root(sigma) == pytest.approx(np.sqrt(np.linalg.det(sigma)))
     smallest = np.sqrt(np.linalg.eigvalsh(sigma)[..., 0])
     assert smallest_deviation(sigma) == pytest.approx(smallest.ravel())
-    assert smallest_deviation(sigma, [1.0, 2.0, 4.0]) == pytest.approx(
+    assert smallest_deviation(sigma, np.array([1.0, 2.0, 4.0])) == pytest.approx(
         (smallest / np.array([1, 2, 4])[:, None]).ravel()
     )
 
@@ -285,20 +238,13 @@ def test_mean_ellipses_by_scipy(scene):
     shape = rng.uniform(0, 100, (68, 2))
     faces = shape + rng.normal(0, 2, (6, 68, 2))
     sigma = scene["covariance"][:6]
-    points, covariance, count = mean_ellipses(faces, sigma)
+    points, covariance, count = mean_ellipses(faces * 3 + 40, sigma * 9)  # elsewhere, larger
     distance = np.linalg.norm(faces[:, 36] - faces[:, 45], axis=1)
     logs = [linalg.logm(sigma[i, 20] / distance[i] ** 2) for i in range(6)]
     assert covariance[20] == pytest.approx(linalg.expm(np.mean(logs, axis=0)))
     middle = (faces[:, 36] + faces[:, 45]) / 2
     expected = ((faces[:, 20] - middle) / distance[:, None]).mean(0)
     assert points[20] == pytest.approx(expected) and count == 6
-
-
-def test_mean_ellipses_ignore_place_and_size_of_the_face(scene):
-    faces, sigma = scene["predicted"][:5], scene["covariance"][:5]
-    moved, spread = normalized_faces(faces * 3 + 40, sigma * 9)
-    points, original = normalized_faces(faces, sigma)
-    assert moved == pytest.approx(points) and spread == pytest.approx(original)
 
 
 def test_faces_with_gaps_are_not_averaged(scene):

@@ -98,7 +98,7 @@ def test_a_perfect_published_network_has_no_bias(
         dot(data / f"{number}.png", place)
         write_pts(data / f"{number}.pts", shape + place)
     predictor = Predictor(Oracle(info, shape, first))
-    monkeypatch.setattr(evaluate_model, "_open", lambda *ignored: predictor)
+    monkeypatch.setattr(evaluate_model, "load", lambda model: predictor)
     evaluated = evaluate_set("imported", "folder", data, crop_by="tight")
     bias = (evaluated.faces.points - evaluated.labels).mean(axis=(0, 1))
     np.testing.assert_allclose(bias, 0, atol=0.1)

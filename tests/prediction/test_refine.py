@@ -123,7 +123,7 @@ def test_profiles_that_were_held_out_gain_by_it(shipped: Predictor, shared: Path
     if not (shared / "data/merl_rav_organized").is_dir():
         pytest.skip("needs MERL-RAV in research data: LUVLI_SHARED=FOLDER make test")
     pytest.importorskip("torch", reason="recipes are read with the extra train")
-    from luvli.evaluation.labelled_faces import predict_records
+    from luvli.evaluation.evaluate_model import predict_records
     from luvli.training.recipe_files import read_recipe
     from luvli.training.sources import load_source
 

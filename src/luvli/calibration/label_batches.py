@@ -19,7 +19,7 @@ from luvli.data.formats.label_parquet import LABEL_COLUMNS, record_of_row
 from luvli.data.formats.parquet import face_files
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError
-from luvli.evaluation.labelled_faces import predict_records
+from luvli.evaluation.evaluate_model import predict_records
 from luvli.faces import FaceLandmarks, Faces
 from luvli.files import PathLike
 from luvli.image.box import Box, best_match

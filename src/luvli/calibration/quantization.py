@@ -13,7 +13,7 @@ from luvli.calibration.covariance import coverage
 from luvli.data.sets import load_set
 from luvli.errors import InputError
 from luvli.evaluation.accuracy import mean_nme, nme
-from luvli.evaluation.labelled_faces import predict_records
+from luvli.evaluation.evaluate_model import predict_records
 from luvli.evaluation.uncertainty import radii
 from luvli.files import PathLike
 from luvli.prediction.predictor import Predictor, load

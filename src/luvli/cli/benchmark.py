@@ -19,7 +19,7 @@ def benchmark(
         "repeated.",
     ),
     dataset: str = Option("folder", help="The folder is this data set, or a part of one."),
-    out: Path | None = Option(None, help="Folder for benchmark.html, .md, .json and plots."),
+    out: Path | None = Option(None, help="Folder for benchmark.html, .md and .json."),
 ) -> None:
     """Accuracy, failures and time of several methods on one folder of labelled faces, in one run.
 
@@ -29,13 +29,15 @@ def benchmark(
     Example: `luvli benchmark faces/ --method luvli-68 --method mine:predict --out comparison`
     """
     from luvli.evaluation import benchmark as running
+    from luvli.evaluation.compare import comparison_tables, write_comparison
     from luvli.evaluation.methods import open_method
 
     methods = [open_method(name) for name in method]
     records = running.labelled_faces(folder, dataset)
     results = running.run_methods(methods, records, progress=face_progress)
     if out is not None:
-        running.write_benchmark(out, results, "interocular")
-    show(running.benchmark_table(results, "interocular"))
+        write_comparison(out, results, "benchmark")
+    for table in comparison_tables(results):
+        show(table)
     if out is not None:
         typer.echo(f"benchmark written to {out / 'benchmark.html'}")

@@ -11,7 +11,7 @@ return, so that nothing disappears silently:
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,7 +24,7 @@ from luvli.markup import markup_for
 Normalizer = Literal["box", "interocular", "interpupil", "diagonal"]
 Average = Literal["all", "visible"]
 
-NORMALIZERS: tuple[Normalizer, ...] = ("box", "interocular", "interpupil", "diagonal")
+NORMALIZERS: tuple[Normalizer, ...] = get_args(Normalizer)
 FAILED_NME = 100.0
 """percent that a face without a prediction counts in a mean: an error as large as the face"""
 
@@ -55,6 +55,11 @@ def tight_boxes(truth: ArrayLike, visible: ArrayLike | None = None) -> Floats:
     return boxes
 
 
+def box_sizes(boxes: Floats) -> Floats:
+    """(n,) sqrt(w h) of boxes (n, 4)."""
+    return np.asarray(np.sqrt(np.prod(boxes[:, 2:] - boxes[:, :2], axis=1)))
+
+
 def normalizers(
     truth: ArrayLike,
     kind: Normalizer,
@@ -69,13 +74,12 @@ def normalizers(
     "interpupil" the means of the two eyes' landmarks.
     """
     points = np.asarray(truth, dtype=np.float64)
-    if kind in ("box", "diagonal"):
+    if normalizer_name(kind) in ("box", "diagonal"):
         around = tight_boxes(points, visible) if boxes is None else boxes
         around = _shaped("boxes", around, (len(points), 4))
-        width, height = (around[:, 2:] - around[:, :2]).T
-        length = np.sqrt(width * height) if kind == "box" else np.hypot(width, height)
+        sides = around[:, 2:] - around[:, :2]
+        length = box_sizes(around) if kind == "box" else np.hypot(*sides.T)
     else:
-        normalizer_name(kind)
         chosen = markup_for(points.shape[1], markup)
         corners = [[j] for j in chosen.outer_eye_corners]
         located = np.where(measured(points, visible)[..., None], points, np.nan)
@@ -140,8 +144,8 @@ def nme(
 
 def average_errors(errors: ArrayLike, average: Average = "all") -> Floats:
     """(n,) from `landmark_errors` (n, k) to NME: eq. 15 ("all") or eq. 20 ("visible")."""
-    if average not in ("all", "visible"):
-        raise unknown_choice("average", average, ("all", "visible"))
+    if average not in get_args(Average):
+        raise unknown_choice("average", average, get_args(Average))
     values = np.asarray(errors, dtype=np.float64)
     known = ~np.isnan(values)
     visible = known.sum(axis=1)
@@ -167,9 +171,10 @@ def mean_nme(errors: ArrayLike, failed: float = FAILED_NME) -> float:
 def ced(nme: ArrayLike) -> Curve:
     """Cumulative error distribution, a step curve from (0, 0): a fraction y of the faces has an
     NME of at most x. Faces without a prediction never enter, so that it then ends below 1."""
-    values = _measurable(nme)
+    values = np.asarray(nme, dtype=np.float64)
     finite = np.sort(values[np.isfinite(values)])
-    return Curve(np.append(0.0, finite), np.arange(len(finite) + 1) / max(len(values), 1))
+    count = (~np.isnan(values)).sum()
+    return Curve(np.append(0.0, finite), np.arange(len(finite) + 1) / max(count, 1))
 
 
 def auc(nme: ArrayLike, cutoff: float = 7.0, method: Literal["step", "polyline"] = "step") -> float:
@@ -182,12 +187,12 @@ def auc(nme: ArrayLike, cutoff: float = 7.0, method: Literal["step", "polyline"]
     >>> auc([1.0, 3.0], cutoff=4.0)
     50.0
     """
-    values = _measurable(nme)
-    if method == "step" or not len(values):
-        return float(known_mean(area_of_each(values, cutoff)))
-    if method != "polyline":
+    if method not in ("step", "polyline"):
         raise unknown_choice("method", method, ("step", "polyline"))
-    x = np.sort(values)
+    values = np.asarray(nme, dtype=np.float64)
+    x = np.sort(values[~np.isnan(values)])
+    if method == "step" or not len(x):
+        return float(known_mean(area_of_each(x, cutoff)))
     y = np.arange(1, len(x) + 1) / len(x)
     last = int((x <= cutoff).sum())
     if last == 0:
@@ -204,13 +209,19 @@ def area_of_each(errors: ArrayLike, cutoff: float) -> Floats:
     return np.maximum(0.0, cutoff - np.asarray(errors, dtype=np.float64)) / cutoff * 100.0
 
 
+def failures(errors: ArrayLike, threshold: float) -> Floats:
+    """(n,) 100 where a face's NME is above `threshold` percent, else 0; NaN if unmeasurable."""
+    values = np.asarray(errors, dtype=np.float64)
+    return np.where(np.isnan(values), np.nan, (values > threshold) * 100.0)
+
+
 def failure_rate(nme: ArrayLike, threshold: float = 10.0) -> float:
     """Percent of the measurable faces with NME > `threshold`, unpredicted faces among them.
 
     >>> failure_rate([2.0, 10.0, 11.0, np.inf])
     50.0
     """
-    return float(known_mean((_measurable(nme) > threshold) * 100.0))
+    return float(known_mean(failures(nme, threshold)))
 
 
 def pck(errors: ArrayLike, threshold: float = 5.0) -> Floats:
@@ -221,9 +232,8 @@ def pck(errors: ArrayLike, threshold: float = 5.0) -> Floats:
     array([66.67])
     """
     values = np.asarray(errors, dtype=np.float64)
-    known = ~np.isnan(values)
-    share = (known & (values <= threshold)).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
-    return np.where(known.any(axis=1), share * 100.0, np.nan)
+    within = np.where(np.isnan(values), np.nan, (values <= threshold) * 100.0)
+    return np.asarray(known_mean(within, axis=1))
 
 
 def _shaped(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Floats:
@@ -231,8 +241,3 @@ def _shaped(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Floats:
     if array.shape != shape:
         raise InputError(f"{name} must have shape {shape}, got {array.shape}.")
     return array
-
-
-def _measurable(errors: ArrayLike) -> Floats:
-    values = np.asarray(errors, dtype=np.float64)
-    return values[~np.isnan(values)]

@@ -35,6 +35,7 @@ from luvli.evaluation.table import Table, number
 from luvli.files import PathLike, read_text, whole_file, write_text
 from luvli.likelihood import Gauss
 from luvli.likelihood import covariance as algebra
+from luvli.likelihood.ellipses import Ellipses
 from luvli.markup import get_markup
 
 if TYPE_CHECKING:
@@ -51,11 +52,11 @@ MIN_FACES = 10
 class Annotators(NamedTuple):
     """The landmarks of a markup that several people placed on the same faces."""
 
-    landmarks: tuple[int, ...]
+    landmarks: list[int]
     """(m) numbers in the markup"""
     covariance: Floats
     """(m, 2, 2) pooled between annotators, upright, inter-ocular distances squared"""
-    faces: tuple[int, ...]
+    faces: list[int]
     """(m) how many faces each landmark is pooled over"""
     people: int
     """annotators of a face, at most"""
@@ -82,9 +83,9 @@ class HumanComparison(NamedTuple):
     @property
     def angle(self) -> Floats:
         """(m,) degrees between the long axes, 0 to 90; NaN where people's ellipse is round."""
-        turns = [_direction(side) for side in (self.annotators.covariance, self.model)]
-        gap = np.abs(turns[0] - turns[1]) % 180.0
-        directed = _elongation(self.annotators.covariance) > ELONGATED
+        human, model = _ellipses(self.annotators.covariance), _ellipses(self.model)
+        gap = np.abs(human.angle - model.angle)
+        directed = elongation(human) > ELONGATED
         return np.where(directed, np.minimum(gap, 180.0 - gap), np.nan)
 
     @property
@@ -104,39 +105,50 @@ def read_annotators(path: PathLike, markup: str = "ibug68") -> Annotators:
     """
     try:
         content = json.loads(read_text(path))
-        index = {
-            int(point[markup]): int(point["index"])
-            for point in content["points"]
-            if point.get(markup) is not None
-        }
-        corners = [index[j] for j in get_markup(markup).outer_eye_corners]
-        sums = np.zeros((len(index), 2, 2))
-        freedom, faces = np.zeros(len(index)), np.zeros(len(index), dtype=int)
-        people = 0
-        for face in content["faces"].values():
-            upright, visible = _votes(face, corners)
-            people = max(people, len(upright))
-            for m, place in enumerate(index.values()):
-                votes = upright[:, place]
-                off = np.linalg.norm(votes - np.median(votes, axis=0), axis=1)
-                if len(votes) > 1 and visible[:, place].all() and (off <= OUTLIER).all():
-                    gap = votes - votes.mean(axis=0)
-                    sums[m] += gap.T @ gap
-                    freedom[m] += len(votes) - 1
-                    faces[m] += 1
+        return _pooled(content["points"], content["faces"].values(), markup)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError(
             f"{path} is not a file of annotators of {markup} ({type(error).__name__}: {error}): it "
             "needs points with their map to the markup, and faces with workers."
         ) from error
-    enough = faces >= MIN_FACES
+
+
+def _pooled(points: Any, faces: Any, markup: str) -> Annotators:
+    place = {int(p[markup]): int(p["index"]) for p in points if p.get(markup) is not None}
+    corners = [place[j] for j in get_markup(markup).outer_eye_corners]
+    columns = list(place.values())
+    sums, freedom = np.zeros((len(place), 2, 2)), np.zeros(len(place))
+    count, people = np.zeros(len(place), dtype=int), 0
+    for face in faces:
+        workers = list(face["workers"].values())
+        votes = np.array([worker["points"] for worker in workers], dtype=np.float64)
+        hidden = [worker.get("visibility", [0] * votes.shape[1]) for worker in workers]
+        votes = (votes @ _upright(votes[:, corners].mean(axis=0)).T)[:, columns]  # (a, m, 2)
+        visible = (np.array(hidden, dtype=np.float64)[:, columns] == 0).all(axis=0)
+        away = np.linalg.norm(votes - np.median(votes, axis=0), axis=2).max(axis=0)
+        used = visible & (away <= OUTLIER) & (len(votes) > 1)
+        gap = (votes - votes.mean(axis=0))[:, used]
+        sums[used] += np.einsum("ami,amj->mij", gap, gap)
+        freedom[used] += len(votes) - 1
+        count[used] += 1
+        people = max(people, len(votes))
+    enough = count >= MIN_FACES
     if not enough.any():
-        raise InputError(f"{path} has no landmark that several people placed on {MIN_FACES} faces.")
-    covariance = sums[enough] / freedom[enough, None, None]
-    numbers = tuple(int(j) for j in np.array(list(index))[enough])
-    return Annotators(numbers, covariance, tuple(faces[enough].tolist()), people)
+        raise InputError(f"no landmark was placed by several people on {MIN_FACES} faces.")
+    numbers = np.array(list(place))[enough].tolist()
+    pooled = sums[enough] / freedom[enough, None, None]
+    return Annotators(numbers, pooled, count[enough].tolist(), people)
+
+
+def _upright(corners: Floats) -> Floats:
+    """(2, 2) that takes the line from the right to the left eye corner (2, 2) to (1, 0)."""
+    x, y = corners[1] - corners[0]
+    square = x * x + y * y
+    if not square > 0:
+        raise InputError("a face whose outer eye corners lie in one place has no size.")
+    return np.asarray(np.array([[x, y], [-y, x]]) / square)
 
 
 def compare_with_annotators(faces: LabelledFaces, annotators: Annotators) -> HumanComparison:
@@ -151,56 +163,14 @@ def compare_with_annotators(faces: LabelledFaces, annotators: Annotators) -> Hum
     if not whole.any():
         raise InputError(f"{faces.method} has no face with all its landmarks: nothing to average.")
     points, spread = faces.points[whole], faces.covariance[whole]
-    corners = list(faces.markup.outer_eye_corners)
-    turns = np.stack([_similarity(face[corners]) for face in points])
-    middle = points[:, corners].mean(axis=1, keepdims=True)
-    upright = np.einsum("nij,nkj->nki", turns, points - middle)
+    eyes = points[:, list(faces.markup.outer_eye_corners)]
+    turns = np.stack([_upright(each) for each in eyes])
+    upright = np.einsum("nij,nkj->nki", turns, points - eyes.mean(axis=1, keepdims=True))
     covariance = np.einsum("nij,nkjl,nml->nkim", turns, spread, turns)
+    mean = np.asarray(algebra.log_euclidean_mean(covariance[:, annotators.landmarks]))
     return HumanComparison(
-        annotators,
-        np.asarray(algebra.log_euclidean_mean(covariance[:, list(annotators.landmarks)])),
-        upright.mean(axis=0),
-        len(points),
-        faces.markup.name,
-        faces.method,
+        annotators, mean, upright.mean(axis=0), len(points), faces.markup.name, faces.method
     )
-
-
-def human_table(compared: HumanComparison) -> Table:
-    """Both deviations, elongation, angle and KL of each landmark, and what they come to."""
-    names = get_markup(compared.markup).names
-    human = compared.annotators.covariance
-    deviations = [np.asarray(algebra.spread(side)) for side in (human, compared.model)]
-    columns = (
-        (deviations[0] * 100, 2), (deviations[1] * 100, 2), (compared.ratio, 2),
-        (_elongation(human), 2), (_elongation(compared.model), 2), (compared.angle, 0),
-        (compared.divergence, 3),
-    )  # fmt: skip
-    rows = [
-        [f"{j} {names[j].replace('_', ' ')}", f"{compared.annotators.faces[m]:,}",
-         *(number(float(values[m]), digits) for values, digits in columns)]
-        for m, j in enumerate(compared.annotators.landmarks)
-    ]  # fmt: skip
-    stats = require("scipy.stats", "evaluate")
-    rank = float(stats.spearmanr(*deviations).statistic) if len(rows) > 2 else float("nan")
-    turn, directed = number(known_mean(compared.angle), 0), np.isfinite(compared.angle).sum()
-    notes = [
-        f"{compared.method} on {compared.faces:,} faces, upright; up to "
-        f"{compared.annotators.people} annotators of each face. Deviations |Σ|^¼ in % of the "
-        "inter-ocular distance.",
-        f"Ratio of deviations, mean: {np.mean(compared.ratio):.2f}; angle between the long axes of "
-        f"{directed} elongated points, mean: {turn} degrees (chance: 45); KL(human || model), "
-        f"mean: {np.mean(compared.divergence):.2f} nats; rank correlation of areas: "
-        f"{number(rank)}.",
-    ]
-    return Table(
-        "People and model",
-        ["landmark", "faces", "human", "model", "ratio", "human elongation", "model elongation",
-         "angle", "KL"],
-        rows,
-        ["", "", "%", "%", "", "", "", "degrees", "nats"],
-        notes,
-    )  # fmt: skip
 
 
 def comparison(faces: LabelledFaces, path: PathLike | None) -> HumanComparison:
@@ -208,6 +178,38 @@ def comparison(faces: LabelledFaces, path: PathLike | None) -> HumanComparison:
     if path is None:
         raise InputError("the figure human needs --annotators FILE.")
     return compare_with_annotators(faces, read_annotators(path, faces.faces.markup))
+
+
+def human_table(compared: HumanComparison) -> Table:
+    """Both deviations, elongation, angle and KL of each landmark, and what they come to."""
+    names = get_markup(compared.markup).names
+    people, model = compared.annotators, compared.model
+    deviations = [np.asarray(algebra.spread(side)) for side in (people.covariance, model)]
+    columns = (
+        (deviations[0] * 100, 2), (deviations[1] * 100, 2), (compared.ratio, 2),
+        (elongation(_ellipses(people.covariance)), 2), (elongation(_ellipses(model)), 2),
+        (compared.angle, 0), (compared.divergence, 3),
+    )  # fmt: skip
+    rows = [
+        [f"{j} {names[j].replace('_', ' ')}", f"{people.faces[m]:,}",
+         *(number(float(values[m]), digits) for values, digits in columns)]
+        for m, j in enumerate(people.landmarks)
+    ]  # fmt: skip
+    spearmanr = require("scipy.stats", "evaluate").spearmanr
+    rank = float(spearmanr(*deviations).statistic) if len(rows) > 2 else float("nan")
+    notes = [
+        f"{compared.method} on {compared.faces:,} faces, upright; up to {people.people} annotators "
+        "of each face. Deviations |Σ|^¼ in % of the inter-ocular distance.",
+        f"Ratio of deviations, mean: {np.mean(compared.ratio):.2f}; angle between the long axes of "
+        f"{np.isfinite(compared.angle).sum()} elongated points, mean: "
+        f"{number(known_mean(compared.angle), 0)} degrees (chance: 45); KL(human || model), "
+        f"mean: {np.mean(compared.divergence):.2f} nats; rank correlation of areas: "
+        f"{number(rank)}.",
+    ]
+    heads = ["landmark", "faces", "human", "model", "ratio", "human elongation",
+             "model elongation", "angle", "KL"]  # fmt: skip
+    units = ["", "", "%", "%", "", "", "", "degrees", "nats"]
+    return Table("People and model", heads, rows, units, notes)
 
 
 def write_human(folder: PathLike, faces: LabelledFaces, path: PathLike) -> Table:
@@ -223,7 +225,7 @@ def write_human(folder: PathLike, faces: LabelledFaces, path: PathLike) -> Table
 def plot_human(compared: HumanComparison, sigma: float = 2.0) -> Figure:
     """Human ellipses (orange) and the model's mean ellipses (blue) on the mean face."""
     people, points = compared.annotators, compared.points
-    places = points[list(people.landmarks)]
+    places = points[people.landmarks]
     sides = (
         (people.covariance, ORANGE, f"{people.people} people"),
         (compared.model, BLUE, f"the model, mean of {compared.faces:,} faces"),
@@ -232,40 +234,19 @@ def plot_human(compared: HumanComparison, sigma: float = 2.0) -> Figure:
         draw_edges(axis, points, get_markup(compared.markup).edges)
         axis.scatter(*places.T, s=6, color="black", zorder=3)
         shown = [points]
-        for covariance, colour, label in sides:
-            shown.append(draw_ellipses(axis, places, covariance, sigma, colour, 1.8))
-            axis.plot([], [], color=colour, label=label)
+        for covariance, shade, label in sides:
+            shown.append(draw_ellipses(axis, places, covariance, sigma, shade, 1.8))
+            axis.plot([], [], color=shade, label=label)
         face_axis(axis, np.concatenate(shown))
         axis.legend(loc="lower center", bbox_to_anchor=(0.5, -0.08), ncols=2)
         axis.set_title(f"where people put landmarks, and where the model expects them ({sigma:g}σ)")
     return figure
 
 
-def _votes(face: Any, corners: list[int]) -> tuple[Floats, Any]:
-    """A face's labels (a, p, 2) by a people, turned and scaled by the mean outer eye corners of
-    all, and which are visible (a, p)."""
-    workers = list(face["workers"].values())
-    points = np.array([worker["points"] for worker in workers], dtype=np.float64)
-    hidden = [worker.get("visibility", np.zeros(points.shape[1])) for worker in workers]
-    upright = points @ _similarity(points[:, corners].mean(axis=0)).T
-    return upright, np.array(hidden, dtype=np.float64) == 0
+def _ellipses(covariance: Floats) -> Ellipses:
+    return Ellipses.of(np.zeros((len(covariance), 2)), covariance, np.ones(len(covariance)))
 
 
-def _similarity(corners: Floats) -> Floats:
-    """(2, 2) that takes the line from the right to the left eye corner (2, 2) to (1, 0)."""
-    x, y = corners[1] - corners[0]
-    square = x * x + y * y
-    if not square > 0:
-        raise InputError("a face whose outer eye corners lie in one place has no size.")
-    return np.asarray(np.array([[x, y], [-y, x]]) / square)
-
-
-def _elongation(covariance: Floats) -> Floats:
-    values = np.asarray(algebra.eigenvalues(covariance))
-    return np.asarray(np.sqrt(values[..., 0] / values[..., 1]))
-
-
-def _direction(covariance: Floats) -> Floats:
-    """Degrees of the long axis, -90 to 90."""
-    xx, xy, yy = covariance[..., 0, 0], covariance[..., 0, 1], covariance[..., 1, 1]
-    return np.asarray(np.degrees(0.5 * np.arctan2(2 * xy, xx - yy)))
+def elongation(ellipses: Ellipses) -> Floats:
+    """(m,) the longer half-axis over the shorter one."""
+    return np.asarray(ellipses.half_axes[:, 0] / ellipses.half_axes[:, 1])

@@ -6,7 +6,6 @@ a ratio of two sums over faces (pooled landmarks), so one matrix product resampl
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -15,11 +14,12 @@ from numpy.typing import ArrayLike
 from luvli.arrays import Floats
 from luvli.errors import InputError, require
 
-_DRAWS_AT_ONCE = 2_000_000  # faces drawn in one go: bounds the memory, not the result
+TAILS = (0.025, 0.975)
+"""quantiles between which an interval of 95 % lies"""
 
 
 class Interval(NamedTuple):
-    """A value with its confidence interval; the ends are NaN where there is none."""
+    """A value with its 95 % confidence interval; the ends are NaN where there is none."""
 
     value: float
     low: float = float("nan")
@@ -30,21 +30,16 @@ class PairedDifference(NamedTuple):
     """Mean of A - B over the same faces, its interval, and two-sided p-values."""
 
     difference: float
-    low: float
-    high: float
-    p_value: float
+    low: float = float("nan")
+    high: float = float("nan")
+    p_value: float = float("nan")
     """of the mean, from the resamples"""
-    signed_rank: float
+    signed_rank: float = float("nan")
     """Wilcoxon's: whether differences are as often and as far on one side as on the other"""
 
 
 def bootstrap(
-    values: ArrayLike,
-    weights: ArrayLike | None = None,
-    *,
-    resamples: int = 2000,
-    level: float = 0.95,
-    seed: int = 0,
+    values: ArrayLike, weights: ArrayLike | None = None, *, resamples: int = 2000, seed: int = 0
 ) -> Interval:
     """Mean of `values` (n,), one per face, with its percentile interval.
 
@@ -58,45 +53,30 @@ def bootstrap(
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.ndim != 1:
         raise InputError(f"values must have shape (n,), got {numbers.shape}.")
-    counts = None if weights is None else np.asarray(weights, dtype=np.float64)[:, None]
-    return bootstrap_columns(numbers[:, None], counts, resamples=resamples, level=level, seed=seed)[
-        0
-    ]
+    counts = np.ones_like(numbers) if weights is None else np.asarray(weights, dtype=np.float64)
+    columns = numbers[:, None], counts[:, None]
+    return bootstrap_columns(*columns, resamples=resamples, seed=seed)[0]
 
 
 def bootstrap_columns(
-    values: ArrayLike,
-    weights: ArrayLike | None = None,
-    *,
-    resamples: int = 2000,
-    level: float = 0.95,
-    seed: int = 0,
+    values: Floats, weights: Floats, *, resamples: int = 2000, seed: int = 0
 ) -> list[Interval]:
-    """`bootstrap` for each column of `values` (n, m), drawing the faces once for all of them."""
-    numbers = np.asarray(values, dtype=np.float64)
-    counts = np.ones_like(numbers) if weights is None else np.asarray(weights, dtype=np.float64)
-    if numbers.ndim != 2 or counts.shape != numbers.shape:
-        raise InputError(
-            f"values and weights must both be (n, m), got {numbers.shape} and {counts.shape}."
-        )
-    known = ~np.isnan(numbers) & (counts > 0)
-    numbers, counts = np.where(known, numbers, 0.0), np.where(known, counts, 0.0)
+    """`bootstrap` for each column of `values` and `weights` (n, m), drawing the faces once for
+    all of them."""
+    known = ~np.isnan(values) & (weights > 0)
+    sums, counts = np.where(known, values, 0.0), np.where(known, weights, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        means = numbers.sum(axis=0) / counts.sum(axis=0)
-    low, high = np.full((2, numbers.shape[1]), np.nan)
+        means = sums.sum(axis=0) / counts.sum(axis=0)
+    low, high = np.full((2, len(means)), np.nan)
     enough = known.sum(axis=0) >= 2
     if enough.any():
-        drawn = _statistics(numbers[:, enough], counts[:, enough], resamples, seed)
-        tail = (1.0 - level) / 2.0
-        low[enough], high[enough] = np.nanquantile(drawn, (tail, 1.0 - tail), axis=0)
-    return [
-        Interval(float(mean), float(lowest), float(highest))
-        for mean, lowest, highest in zip(means, low, high, strict=True)
-    ]
+        drawn = _resampled(sums[:, enough], counts[:, enough], resamples, seed)
+        low[enough], high[enough] = np.nanquantile(drawn, TAILS, axis=0)
+    return [Interval(*map(float, each)) for each in zip(means, low, high, strict=True)]
 
 
 def paired_bootstrap(
-    a: ArrayLike, b: ArrayLike, *, resamples: int = 2000, level: float = 0.95, seed: int = 0
+    a: ArrayLike, b: ArrayLike, *, resamples: int = 2000, seed: int = 0
 ) -> PairedDifference:
     """Compare two methods on the same faces: `a` and `b` are (n,), one value per face.
 
@@ -108,45 +88,28 @@ def paired_bootstrap(
         raise InputError(
             f"a paired comparison needs the same faces: got {first.shape} and {second.shape}."
         )
-    both = ~(np.isnan(first) | np.isnan(second))
-    difference = first[both] - second[both]
+    difference = (first - second)[~(np.isnan(first) | np.isnan(second))]
     if not len(difference):
-        return PairedDifference(*(float("nan"),) * 5)
+        return PairedDifference(float("nan"))
     value = float(difference.mean())
     if len(difference) < 2:
-        return PairedDifference(value, *(float("nan"),) * 4)
-    drawn = _statistics(difference[:, None], np.ones((len(difference), 1)), resamples, seed)[:, 0]
-    tail = (1.0 - level) / 2.0
-    low, high = np.quantile(drawn, (tail, 1.0 - tail))
-    below, above = (drawn <= 0).sum(), (drawn >= 0).sum()
-    p_value = min(1.0, 2.0 * (min(below, above) + 1) / (resamples + 1))
-    return PairedDifference(
-        value, float(low), float(high), float(p_value), _signed_rank(difference)
-    )
+        return PairedDifference(value)
+    column = difference[:, None]
+    drawn = _resampled(column, np.ones_like(column), resamples, seed)[:, 0]
+    low, high = np.quantile(drawn, TAILS)
+    fewer = min((drawn <= 0).sum(), (drawn >= 0).sum())
+    p_value = min(1.0, 2.0 * (fewer + 1) / (resamples + 1))
+    wilcoxon = require("scipy.stats", "evaluate").wilcoxon
+    signed_rank = float(wilcoxon(difference).pvalue) if difference.any() else 1.0
+    return PairedDifference(value, float(low), float(high), float(p_value), signed_rank)
 
 
-def _signed_rank(difference: Floats) -> float:
-    if not np.any(difference):
-        return 1.0
-    return float(require("scipy.stats", "evaluate").wilcoxon(difference).pvalue)
-
-
-def _statistics(numbers: Floats, counts: Floats, resamples: int, seed: int) -> Floats:
-    """(resamples, m) ratios of the columns' sums in each resample of the rows."""
-    columns = np.concatenate([numbers, counts], axis=1)
-    parts = [drawn @ columns for drawn in _resampled_counts(len(columns), resamples, seed)]
-    sums, totals = np.split(np.concatenate(parts), 2, axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(sums / totals)
-
-
-def _resampled_counts(faces: int, resamples: int, seed: int) -> Iterator[Floats]:
-    """Blocks (b, n): how often each face stands in each resample."""
+def _resampled(sums: Floats, counts: Floats, resamples: int, seed: int) -> Floats:
+    """(resamples, m) ratios of the columns' sums when the n rows are drawn again."""
+    faces = len(sums)
     generator = np.random.default_rng(seed)
-    block = max(1, _DRAWS_AT_ONCE // faces)
-    for start in range(0, resamples, block):
-        rows = min(block, resamples - start)
-        drawn = generator.integers(faces, size=(rows, faces), dtype=np.int64)
-        drawn += np.arange(rows)[:, None] * faces
-        counts = np.bincount(drawn.ravel(), minlength=rows * faces)
-        yield counts.reshape(rows, faces).astype(np.float64)
+    times = np.empty((resamples, faces))  # how often each face stands in each resample
+    for row in times:
+        row[:] = np.bincount(generator.integers(faces, size=faces), minlength=faces)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((times @ sums) / (times @ counts))

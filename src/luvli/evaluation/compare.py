@@ -10,37 +10,37 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from luvli.arrays import Floats
 from luvli.errors import InputError
 from luvli.evaluation import accuracy
 from luvli.evaluation.bootstrap import Interval, PairedDifference, paired_bootstrap
-from luvli.evaluation.curve import known_mean
 from luvli.evaluation.labelled_faces import LabelledFaces
-from luvli.evaluation.metrics import Evaluation, columns_of, metric_values
+from luvli.evaluation.metrics import Evaluation, columns_of, metric_values, plain_numbers
 from luvli.evaluation.page import write_page
 from luvli.evaluation.plot_style import PlotOptions
-from luvli.evaluation.registry import METRICS, get_metric, quoted
+from luvli.evaluation.registry import METRICS, Metric, quoted
 from luvli.evaluation.report import pictures
 from luvli.evaluation.report_file import read_parquet
 from luvli.evaluation.table import ARROWS, Table, interval, numbered, probability
 from luvli.files import PathLike, write_text
 
-_APART = 0.08
-"""box sizes, median over faces: two labellers of one face are 0.03 apart, two faces 0.16"""
+SAME_LABELS = 8.0
+"""percent of the box, median over faces: two labellers of one face are 3 apart, two faces more"""
 
 
 class StoredReport(NamedTuple):
-    """A report folder read back."""
+    """A report folder read back, or one method of a benchmark."""
 
     metrics: Evaluation
     faces: LabelledFaces
+    milliseconds: Interval | None = None
+    """of a benchmark: time of one face, median and quartiles"""
 
 
 class MethodDifference(NamedTuple):
     """A metric of a method less that of the first method, over the faces both have."""
 
     method: str
-    metric: str
+    metric: Metric
     faces: int
     paired: PairedDifference
 
@@ -64,148 +64,124 @@ def distinct(reports: Sequence[StoredReport], folders: Sequence[PathLike]) -> li
         for name, folder in zip(names, folders, strict=True)
     ]
     return [
-        StoredReport(replace(report.metrics, method=name), replace(report.faces, method=name))
-        for report, name in zip(reports, numbered(apart), strict=True)
+        StoredReport(replace(metrics, method=name), replace(faces, method=name))
+        for (metrics, faces, _), name in zip(reports, numbered(apart), strict=True)
     ]
 
 
-def compared_metrics(reports: Sequence[StoredReport], normalizer: str = "") -> list[str]:
-    """The metrics to compare: those that papers quote of the data set, or all under `normalizer`,
-    and all that have none."""
+def compared_metrics(reports: Sequence[StoredReport]) -> list[Metric]:
+    """The metrics to compare: those that papers quote of the data set, then all that have no
+    normaliser."""
     usual = quoted(reports[0].metrics.dataset)
-    names = [
-        metric.name
+    chosen = [
+        metric
         for metric in METRICS
         if any(metric.name in report.metrics.metrics for report in reports)
-        and (metric.normalizer in ("", normalizer) or (not normalizer and metric.name in usual))
+        and (not metric.normalizer or metric.name in usual)
     ]
-    return sorted(names, key=lambda name: usual.index(name) if name in usual else len(usual))
+    return sorted(chosen, key=lambda m: usual.index(m.name) if m.name in usual else len(usual))
 
 
-def paired_differences(
-    reports: Sequence[StoredReport], normalizer: str = "", *, resamples: int = 2000, seed: int = 0
-) -> list[MethodDifference]:
+def paired_differences(reports: Sequence[StoredReport]) -> list[MethodDifference]:
     """Metrics of each method less those of the first, paired by face name: those metrics that have
     a value for each face. Methods that share no face with the first are left out."""
     result = []
-    names = compared_metrics(reports, normalizer)
-    for _, other in reports[1:]:
+    for other in (report.faces for report in reports[1:]):
         mine, theirs = _common(other, reports[0].faces)
         if not len(mine):
             continue
-        left, right = (dict(metric_values(faces)) for faces in (mine, theirs))
-        for name in names:
-            pairs = [columns_of(side[name]) for side in (left, right) if name in side]
+        left, right = metric_values(mine)[0], metric_values(theirs)[0]
+        for metric in compared_metrics(reports):
+            pairs = [columns_of(s[metric.name]) for s in (left, right) if metric.name in s]
             if len(pairs) == 2 and pairs[0] is not None and pairs[1] is not None:
                 with np.errstate(invalid="ignore", divide="ignore"):
-                    x, y = (sums / counts for sums, counts in (pairs[0], pairs[1]))
-                paired = paired_bootstrap(x, y, resamples=resamples, seed=seed)
-                result.append(MethodDifference(other.method, name, len(mine), paired))
+                    paired = paired_bootstrap(np.divide(*pairs[0]), np.divide(*pairs[1]))
+                result.append(MethodDifference(other.method, metric, len(mine), paired))
     return result
 
 
-def comparison_tables(reports: Sequence[StoredReport], normalizer: str = "") -> list[Table]:
+def comparison_tables(reports: Sequence[StoredReport]) -> list[Table]:
     """Two tables: every method with intervals, and differences from the first."""
+    evaluations = [report.metrics for report in reports]
     rows = [
-        ["faces", *(f"{metrics.faces:,}" for metrics, _ in reports)],
-        ["without prediction", *(str(len(metrics.failed)) for metrics, _ in reports)],
+        ["faces", *(f"{each.faces:,}" for each in evaluations)],
+        ["without prediction", *(str(len(each.failed)) for each in evaluations)],
     ]
-    for metric in map(get_metric, compared_metrics(reports, normalizer)):
-        cells = [
-            interval(metrics.metrics.get(metric.name), metric.digits) for metrics, _ in reports
-        ]
+    if any(report.milliseconds for report in reports):
+        rows.append(["time of a face (ms) ↓", *(interval(r.milliseconds, 1) for r in reports)])
+    for metric in compared_metrics(reports):
+        cells = [interval(each.metrics.get(metric.name), metric.digits) for each in evaluations]
         rows.append([metric.heading + ARROWS[metric.better], *cells])
     notes = ["95 % bootstrap intervals over faces."]
-    differences = paired_differences(reports, normalizer)
-    first = reports[0].metrics.method
-    unpaired = {r.metrics.method for r in reports[1:]} - {d.method for d in differences}
+    differences = paired_differences(reports)
+    first, *others = (each.method for each in evaluations)
+    unpaired = sorted(set(others) - {each.method for each in differences})
     if unpaired:
-        names = ", ".join(sorted(unpaired))
+        names = ", ".join(unpaired)
         notes.append(f"No face in common with {first}, so no paired test: {names}.")
-    tables = [Table("Methods", ["", *(m.method for m, _ in reports)], rows, notes=notes)]
-    if differences:
-        listed = []
-        for method, name, faces, (value, low, high, p_value, signed_rank) in differences:
-            metric = get_metric(name)
-            listed.append([method, metric.heading, f"{faces:,}",
-                          interval(Interval(value, low, high), metric.digits),
-                          probability(p_value), probability(signed_rank)])  # fmt: skip
-        tables.append(
-            Table(
-                f"Difference from {first}",
-                ["method", "metric", "faces in both", "difference", "p (mean)", "p (signed ranks)"],
-                listed,
-                notes=[
-                    "Paired bootstrap over the faces that both methods were scored on, and "
-                    "Wilcoxon's signed-rank test."
-                ],
-            )
+    said = [note for report in reports if report.milliseconds for note in report.metrics.notes]
+    notes += dict.fromkeys(said)
+    tables = [Table("Methods", ["", first, *others], rows, notes=notes)]
+    listed = [
+        [method, metric.heading, f"{faces:,}",
+         interval(Interval(paired.difference, paired.low, paired.high), metric.digits),
+         probability(paired.p_value), probability(paired.signed_rank)]
+        for method, metric, faces, paired in differences
+    ]  # fmt: skip
+    if listed:
+        heads = ["method", "metric", "faces in both", "difference", "p (mean)", "p (signed ranks)"]
+        note = (
+            "Paired bootstrap over the faces that both methods were scored on, and Wilcoxon's "
+            "signed-rank test."
         )
+        tables.append(Table(f"Difference from {first}", heads, listed, notes=[note]))
     return tables
 
 
 def write_comparison(
-    folder: PathLike, reports: Sequence[StoredReport], normalizer: str = ""
+    folder: PathLike, reports: Sequence[StoredReport], name: str = "compare"
 ) -> None:
-    """`compare.html`, `compare.md` and `compare.json` in `folder`."""
-    options = PlotOptions(accuracy.normalizer_name(normalizer or "box"), cutoff=10.0)
+    """`compare.html`, `compare.md` and `compare.json` in `folder`, or of another `name`."""
+    options = PlotOptions(cutoff=10.0)
     sets = [report.faces for report in reports]
-    with_spread = [faces for faces in sets if faces.covariance is not None]
     images = pictures(["ced"], sets, options)
-    if with_spread:
+    if with_spread := [faces for faces in sets if faces.covariance is not None]:
         images += pictures(["coverage", "risk-coverage", "rank"], with_spread, options)
-    write_page(folder, "compare", "Comparison", [*comparison_tables(reports, normalizer), *images])
-    content = json.dumps(comparison_json(reports, normalizer), indent=1)
-    write_text(Path(folder) / "compare.json", content)
+    tables = comparison_tables(reports)
+    write_page(folder, name, name.capitalize(), [*tables, *images])
+    content = json.dumps(comparison_json(reports), indent=1)
+    write_text(Path(folder) / f"{name}.json", f"{content}\n")
 
 
-def comparison_json(reports: Sequence[StoredReport], normalizer: str = "") -> dict[str, Any]:
+def comparison_json(reports: Sequence[StoredReport]) -> dict[str, Any]:
     """For JSON: each method's metrics, and the differences from the first."""
-    names = compared_metrics(reports, normalizer)
-    return {
-        "methods": [
-            {
-                "method": metrics.method,
-                "faces": metrics.faces,
-                "failed": len(metrics.failed),
-                "metrics": {
-                    name: _known(metrics.metrics[name]._asdict())
-                    for name in names
-                    if name in metrics.metrics
-                },
-            }
-            for metrics, _ in reports
-        ],
-        "differences": [
-            {"method": d.method, "metric": d.metric, "faces": d.faces, **_known(d.paired._asdict())}
-            for d in paired_differences(reports, normalizer)
-        ],
-    }
+    names = [metric.name for metric in compared_metrics(reports)]
+    methods = [
+        {
+            "method": each.method,
+            "faces": each.faces,
+            "failed": len(each.failed),
+            "metrics": plain_numbers({n: each.metrics[n] for n in names if n in each.metrics}),
+            "milliseconds": milliseconds and milliseconds.value,
+        }
+        for each, _, milliseconds in reports
+    ]
+    differences = [
+        {"method": d.method, "metric": d.metric.name, "faces": d.faces}
+        | {key: v if np.isfinite(v) else None for key, v in d.paired._asdict().items()}
+        for d in paired_differences(reports)
+    ]
+    return {"methods": methods, "differences": differences}
 
 
 def _common(a: LabelledFaces, b: LabelledFaces) -> tuple[LabelledFaces, LabelledFaces]:
     """The faces of the same name in both, in the same order; none if their labels say that only
     the names are the same, as of two sets that number their faces."""
-    where = {name: i for i, name in enumerate(b.names)}
-    pairs = [(i, where[name]) for i, name in enumerate(a.names) if name in where]
-    index = np.array(pairs, dtype=np.intp).reshape(-1, 2)
-    mine, theirs = a[index[:, 0]], b[index[:, 1]]
-    if mine.labels.shape == theirs.labels.shape:  # of one point set: they can be compared
-        gap = np.linalg.norm(_in_box(mine.labels) - _in_box(theirs.labels), axis=2)
-        apart = known_mean(gap, axis=1)
-        if not np.isnan(apart).all() and float(np.nanmedian(apart)) >= _APART:
-            return mine[[]], theirs[[]]
-    return mine, theirs
-
-
-def _in_box(points: Floats) -> Floats:
-    boxes = accuracy.tight_boxes(points)
-    size = np.sqrt(np.prod(boxes[:, 2:] - boxes[:, :2], axis=1))
-    return np.asarray((points - boxes[:, None, :2]) / size[:, None, None])
-
-
-def _known(values: dict[str, Any]) -> dict[str, Any]:
-    return {
-        key: None if isinstance(value, float) and not np.isfinite(value) else value
-        for key, value in values.items()
-    }
+    _, mine, theirs = np.intersect1d(a.names, b.names, return_indices=True)
+    order = np.argsort(mine)
+    left, right = a[mine[order]], b[theirs[order]]
+    if left.labels.shape == right.labels.shape:  # of one point set: they can be compared
+        apart = accuracy.nme(left.labels, right.labels, average="visible")
+        if np.nanmedian(np.append(apart, 0.0)) >= SAME_LABELS:
+            return left[[]], right[[]]
+    return left, right

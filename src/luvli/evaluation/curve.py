@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,8 +42,6 @@ def reliability(probability: ArrayLike, outcome: ArrayLike, bins: int = 10) -> C
     0.25
     """
     p, happened = np.asarray(probability, dtype=np.float64), np.asarray(outcome, dtype=bool)
-    if p.shape != happened.shape:
-        raise InputError(f"{p.size} probabilities and {happened.size} outcomes do not fit.")
     if not p.size:
         return NO_CURVE
     place = np.minimum((p * bins).astype(np.int64), bins - 1)
@@ -62,13 +59,6 @@ def known_mean(values: Any, axis: int | None = None) -> Any:
     """
     array = np.asarray(values, dtype=np.float64)
     known = ~np.isnan(array)
-    count = known.sum(axis=axis)
-    total = np.where(known, array, 0.0).sum(axis=axis)
-    mean = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    with np.errstate(invalid="ignore"):
+        mean = np.where(known, array, 0.0).sum(axis=axis) / known.sum(axis=axis)
     return float(mean) if mean.ndim == 0 else mean
-
-
-def all_or_none(values: Iterable[Any]) -> Floats | None:
-    """Values as one array; None where one is missing."""
-    listed = list(values)
-    return None if any(v is None for v in listed) else np.array(listed, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Scores of whole predicted distributions: energy score, CRPS, sharpness, width.
+"""Scores of whole predicted distributions: energy score, CRPS and width.
 
 Proper scores ask for calibration and sharpness at once and, unlike the likelihood, do not
 explode where a landmark falls far out. All are lengths: lower is better, 0 is a sure and exact
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from luvli.arrays import Floats
-from luvli.evaluation.uncertainty import LikelihoodName, full_array, spread_root, usable_arrays
+from luvli.evaluation.uncertainty import LikelihoodName, residuals
 from luvli.likelihood import Elliptical, family
 
 DIRECTIONS = 16
@@ -29,8 +29,6 @@ def energy_score(
     truth: ArrayLike,
     likelihood: LikelihoodName = "laplace",
     visible: ArrayLike | None = None,
-    *,
-    directions: int = DIRECTIONS,
 ) -> Floats:
     """(n, k) energy score E|X - p| - E|X - X'| / 2 of each label p, in pixels; NaN where unusable.
 
@@ -38,13 +36,10 @@ def energy_score(
     values, so that the score is pi/2 times the mean CRPS of the projections, each of which is
     the density's own marginal.
     """
-    mask, mean, spread, point = usable_arrays(predicted, covariance, truth, visible)
-    total = np.zeros(len(mean))
-    for angle in np.arange(directions) * np.pi / directions:
-        u = np.array([np.cos(angle), np.sin(angle)])
-        deviation = np.sqrt(np.einsum("i,mij,j->m", u, spread, u))
-        total += deviation * standard_crps((point - mean) @ u / deviation, likelihood)
-    return full_array(mask, np.pi / 2 * total / directions)
+    angles = np.arange(DIRECTIONS) * np.pi / DIRECTIONS
+    directions = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    projected = _projected_crps(predicted, covariance, truth, likelihood, visible, directions)
+    return np.pi / 2 * projected
 
 
 def crps(
@@ -55,10 +50,20 @@ def crps(
     visible: ArrayLike | None = None,
 ) -> Floats:
     """(n, k) mean of the CRPS of x and of y, in pixels; NaN where unusable."""
-    mask, mean, spread, point = usable_arrays(predicted, covariance, truth, visible)
-    deviation = np.sqrt(np.stack([spread[:, 0, 0], spread[:, 1, 1]], axis=1))
-    values = deviation * standard_crps((point - mean) / deviation, likelihood)
-    return full_array(mask, values.mean(axis=1))
+    return _projected_crps(predicted, covariance, truth, likelihood, visible, np.eye(2))
+
+
+def _projected_crps(
+    predicted: ArrayLike, covariance: ArrayLike, truth: ArrayLike, likelihood: LikelihoodName,
+    visible: ArrayLike | None, directions: Floats,
+) -> Floats:  # fmt: skip
+    """(n, k) mean CRPS of the projections onto the directions (d, 2)."""
+    gap, spread = residuals(predicted, covariance, truth, visible)
+    total = np.zeros(gap.shape[:-1])
+    for u in directions:
+        deviation = np.sqrt(np.einsum("i,...ij,j->...", u, spread, u))
+        total += deviation * standard_crps(gap @ u / deviation, likelihood)
+    return total / len(directions)
 
 
 def standard_crps(z: ArrayLike, likelihood: LikelihoodName = "laplace") -> Floats:
@@ -88,29 +93,18 @@ def _integral(values: Floats, x: Floats) -> Floats:
     return np.append(0.0, np.cumsum((values[1:] + values[:-1]) / 2.0 * np.diff(x)))
 
 
-def sharpness(covariance: ArrayLike, scale: ArrayLike | None = None) -> Floats:
-    """(n, k) |Sigma|^(1/4), the radius of the circle as large as the ellipse at distance 1.
-
-    In pixels, or in units of `scale` (n,). It says how sure predictions are, not whether
-    they are right: compare it at equal coverage (`width_at_coverage`).
-    """
-    length = np.sqrt(spread_root(covariance))
-    return length if scale is None else length / np.asarray(scale, dtype=np.float64)[:, None]
-
-
-def width_at_coverage(radius: ArrayLike, length: ArrayLike, level: float = 0.9) -> float:
+def width_at_coverage(radius: Floats, length: Floats, level: float = 0.9) -> float:
     """Mean radius of the regions that do hold a share `level` of the labels, in `length`'s unit.
 
     `radius` are Mahalanobis distances (`uncertainty.radii`), `length` |Sigma|^(1/4) of the same
     landmarks. All ellipses are scaled by one factor until they hold `level`, so
     that methods are compared at equal coverage: the smaller, the more useful.
 
-    >>> width_at_coverage([1.0, 2.0, 3.0, 4.0], [0.5, 0.5, 0.5, 0.5], 0.5)
+    >>> width_at_coverage(np.array([1.0, 2.0, 3.0, 4.0]), np.full(4, 0.5), 0.5)
     1.0
     """
-    distance, size = (np.asarray(a, dtype=np.float64).ravel() for a in (radius, length))
-    known = ~np.isnan(distance) & np.isfinite(size)
+    known = ~np.isnan(radius) & np.isfinite(length)
     if not known.any():
         return float("nan")
-    reach = np.quantile(distance[known], level, method="inverted_cdf")
-    return float(reach * size[known].mean())
+    reach = np.quantile(radius[known], level, method="inverted_cdf")
+    return float(reach * length[known].mean())

@@ -1,23 +1,165 @@
-"""From a model and a data set on disk to evaluated faces."""
+"""The one loop that runs a model over labelled faces, and the same for a data set on disk."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields, replace
+from itertools import islice
 from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args
 
+import numpy as np
+
+from luvli.data.boxes import crop_box
 from luvli.data.record import FaceRecord
 from luvli.data.sets import get_set, load_set, parse_part
-from luvli.evaluation.labelled_faces import LabelledFaces, Progress, predict_records
+from luvli.errors import InputError, unknown_choice
+from luvli.evaluation.labelled_faces import LabelledFaces
+from luvli.evaluation.table import listed_names
+from luvli.faces import Faces, RegionRadii
 from luvli.files import PathLike
+from luvli.image.box import Box, best_match
+from luvli.image.read import read_image
 from luvli.models import find_model
-from luvli.prediction.predictor import Predictor, load
+from luvli.prediction.predictor import BATCH, CroppedFaces, Predictor, load
 
-_WHOLE = {("w300", "split1"): "full", ("w300", "split2"): "test", ("menpo", ""): "frontal"}
+CropBy = Literal["paper", "reference", "tight", "detector", "detector-or-tight"]
+"""Boxes to crop by. `paper`: the data set's, else the tight one with 5 % noise; `reference`: the
+noise of the published code; `tight`: no noise; `detector`: what our own detector finds at the face,
+no prediction where it finds none; `detector-or-tight`: the tight box there."""
+
+T = TypeVar("T")
+
+Progress = Callable[[Iterable[FaceRecord]], Iterable[FaceRecord]]
+"""hands records on while it shows how far they are"""
+
+WHOLE_SETS = {("w300", "split1"): "full", ("w300", "split2"): "test", ("menpo", ""): "frontal"}
 """what the paper calls the whole test set, where it is not simply all of it"""
-
-
 SPLIT2_TESTS = ("cofw68", "menpo")
 """beside 300-W's own, the test sets of its second split (Table 4 of the paper)"""
+
+
+def predict_records(
+    predictor: Predictor,
+    records: Iterable[FaceRecord],
+    crop_by: str = "paper",
+    *,
+    refine_boxes: bool = False,
+    skip_bad: bool = False,
+    progress: Progress = iter,
+    batch_size: int = BATCH,
+    **about: Any,
+) -> LabelledFaces:
+    """Run a model over labelled faces. Those that the detector misses, or that have no label, have
+    NaN points.
+
+    Args:
+        predictor: the model.
+        records: labelled faces with images, all of the model's point set.
+        crop_by: one of `CropBy`.
+        refine_boxes: crop faces again where the landmarks do not fit a detector's box, as
+            prediction does. Off: published protocols crop once.
+        skip_bad: leave out faces whose image or box cannot be used, with a note that names each;
+            otherwise the first of them raises `InputError`.
+        progress: may wrap the records in a progress bar.
+        batch_size: images in memory, and faces that go through the network together.
+        about: fields of `LabelledFaces`: method, dataset, subset, notes.
+    """
+    if crop_by not in get_args(CropBy):
+        raise unknown_choice("kind of crop", crop_by, get_args(CropBy))
+    usable: list[FaceRecord] = []
+    predictions: list[Faces] = []
+    problems: list[str] = []
+
+    def crop(record: FaceRecord) -> CroppedFaces | InputError:
+        try:
+            return _crop(predictor, record, crop_by, refine_boxes)
+        except InputError as error:
+            return error
+
+    for record, result in predict_each(predictor, progress(records), crop, batch_size):
+        if isinstance(result, Faces):
+            usable.append(record)
+            predictions.append(result)
+        elif skip_bad:
+            problems.append(str(result))
+        else:
+            raise result
+    if not usable:
+        raise InputError(problems[0] if problems else "there are no labelled faces to predict.")
+    template = next((faces for faces in predictions if len(faces)), predictions[0])
+    faces = Faces.concatenate([p if len(p) else _no_face(template) for p in predictions])
+    notes = about.pop("notes", ())
+    if problems:
+        notes = (*notes, f"{len(problems)} bad faces were left out: {listed_names(problems)}")
+    about = {"method": predictor.info.name, "notes": notes} | about
+    return LabelledFaces.from_records(usable, faces, **about)
+
+
+def predict_each(
+    predictor: Predictor,
+    items: Iterable[T],
+    crop: Callable[[T], CroppedFaces | InputError],
+    batch_size: int = BATCH,
+) -> Iterator[tuple[T, Faces | InputError]]:
+    """Each item with the faces predicted on what `crop` makes of it, or with its error.
+
+    `crop` runs in as many threads as the model has; the faces of `batch_size` items go through the
+    network together.
+    """
+    with ThreadPoolExecutor(max(1, predictor.backend.threads)) as pool:
+        waiting = iter(items)
+        while batch := list(islice(waiting, batch_size)):
+            crops = list(pool.map(crop, batch))
+            good = [one for one in crops if isinstance(one, CroppedFaces)]
+            predictions = iter(predictor.predict_cropped(good) if good else [])
+            for item, one in zip(batch, crops, strict=True):
+                yield item, one if isinstance(one, InputError) else next(predictions)
+
+
+def _crop(
+    predictor: Predictor, record: FaceRecord, crop_by: str, refine_boxes: bool
+) -> CroppedFaces:
+    """The face cut out of its image; no box where nothing is labelled or detected."""
+    markup = predictor.info.config.markup
+    if record.markup != markup:
+        raise InputError(
+            f"the model finds {markup} points and {record.name} is labelled with "
+            f"{record.markup}: choose a data set or a model of the same markup."
+        )
+    if record.image is None:
+        raise InputError(f"{record.name or 'a face'} has no image: a model cannot be run on it.")
+    image, box = read_image(record.image), None
+    try:
+        if crop_by in ("paper", "reference") and (record.visible.any() or record.box is not None):
+            box = crop_box(record, "reference" if crop_by == "reference" else "paper")
+        elif record.visible.any():
+            box = Box(*record.tight_box)
+            if crop_by != "tight":
+                detected = best_match(box, predictor.detect(image, str(record.image)))
+                box = box if detected is None and crop_by == "detector-or-tight" else detected
+    except InputError as error:
+        raise InputError(f"{record.image}: {error}") from error
+    if box is not None and box.detected and not refine_boxes:
+        box = replace(box, detected=False)
+    return predictor.preprocess(image, [] if box is None else [box], name=str(record.image))
+
+
+def _no_face(like: Faces) -> Faces:
+    """One face without locations, of the same model."""
+    missing: dict[type, Any] = {np.bool_: False, np.int64: -1}
+    changes: dict[str, Any] = {
+        item.name: np.full((1, *values.shape[1:]), missing.get(values.dtype.type, np.nan))
+        for item in fields(like)
+        if isinstance(values := getattr(like, item.name), np.ndarray)
+    }
+    changes |= {"visibility": np.zeros_like(changes["visibility"]), "scores": np.zeros(1)}
+    if like.regions is not None:
+        levels, radii, joint = like.regions
+        gaps = (np.full((1, *side.shape[1:]), np.nan) for side in (radii, joint))
+        changes["regions"] = RegionRadii(levels, *gaps)
+    return replace(like, **changes)
 
 
 def evaluate_set(
@@ -25,86 +167,64 @@ def evaluate_set(
     dataset: str,
     root: PathLike,
     *,
-    subset: str | None = None,
-    split: str | None = None,
-    protocol: str | None = None,
     skip_bad: bool = False,
-    limit: int | None = None,
-    device: str = "cpu",
     crop_by: str = "paper",
-    boxes: str = "set",
+    boxes: Literal["set", "tight"] = "set",
     refine_boxes: bool = False,
     method: str | None = None,
     given_boxes: bool = False,
     mean_estimator: str | None = None,
-    covariance_estimator: str | None = None,
     progress: Progress = iter,
 ) -> LabelledFaces:
     """Run `model` over one part of a data set, which its name can say: `w300/split2/indoor`.
 
-    `split` defaults to "test" where the set has one, and to "all" for a folder of your own.
-    `crop_by` is one of `CropBy`, `boxes` as in `load_set`. `given_boxes` normalises by the data
-    set's own boxes, not the tight ones. `mean_estimator` and `covariance_estimator` read a
-    `.safetensors` network's heat maps in another way than it was saved with (`argmax`: the paper's
-    DU-Net rows). `progress` may wrap the records in a progress bar, `refine_boxes` as of
-    `predict_records`.
+    The split is "test" where the set has one and the name says no other, and "all" for a folder of
+    your own. `crop_by` is one of `CropBy`, `boxes` as in `load_set`. `given_boxes` normalises by
+    the data set's own boxes, not the tight ones. `mean_estimator` reads a `.safetensors` network's
+    heat maps in another way than it was saved with (`argmax`: the paper's DU-Net rows). `progress`
+    may wrap the records in a progress bar, `refine_boxes` as of `predict_records`.
     """
     info, part = get_set(dataset), parse_part(dataset)
-    dataset, subset, protocol = part.name, subset or part.subset, protocol or part.protocol
-    split = split or part.split or info.test_split
-    if protocol == "split2" and dataset in SPLIT2_TESTS:
+    protocol = part.protocol
+    if protocol == "split2" and part.name in SPLIT2_TESTS:
         protocol = None  # of the training set: these are test sets of it, and have one protocol
     if protocol is None:
-        folder = Path(root)
-        known = info.detect is not None and folder.is_dir()
-        protocol = info.detect(folder) if known and info.detect else info.protocols[0]
-    predictor = _open(model, device, mean_estimator, covariance_estimator)
+        known = info.detect if Path(root).is_dir() else None
+        protocol = known(Path(root)) if known else info.protocols[0]
+    if mean_estimator is None:
+        predictor = load(model)
+    else:
+        from luvli.network.inference import CropPredictor
+
+        opened = CropPredictor.load(find_model(model, "torch"))  # ONNX files are fixed
+        predictor = Predictor(opened.with_changes(mean_estimator=mean_estimator))
     faces = load_set(
-        dataset, root, split, subset=subset, protocol=protocol, skip_bad=skip_bad,
-        boxes=boxes,  # type: ignore[arg-type]  # checked there
+        part.name, root, part.split or info.test_split, subset=part.subset, protocol=protocol,
+        skip_bad=skip_bad, boxes=boxes,
     )  # fmt: skip
-    records: Sequence[FaceRecord] = faces.records[:limit]
-    notes = [f"Faces were cropped by: {crop_by}.", *faces.notes]
-    if boxes == "tight":
-        notes[0] = f"Faces were cropped by: {crop_by}, tight boxes instead of the data set's."
+    tight = ", tight boxes instead of the data set's" if boxes == "tight" else ""
+    notes = [f"Faces were cropped by: {crop_by}{tight}.", *faces.notes]
     if refine_boxes:
         notes.append("Boxes were refined: faces were cropped again by their landmarks.")
-    for what, chosen in (("Locations", mean_estimator), ("Covariances", covariance_estimator)):
-        if chosen is not None:
-            notes.append(f"{what} were read from the network by: {chosen}.")
+    if mean_estimator is not None:
+        notes.append(f"Locations were read from the network by: {mean_estimator}.")
     if faces.problems:
         notes.append(f"{len(faces.problems)} bad faces of the data set were skipped.")
-    if limit is not None and limit < len(faces):
-        notes.append(f"Only the first {limit:,} of {len(faces):,} faces were evaluated.")
     labelled = predict_records(
         predictor,
-        records,
+        faces.records,
         crop_by,
         refine_boxes=refine_boxes,
         skip_bad=skip_bad,
         progress=progress,
         method=method or predictor.info.name,
-        dataset=dataset,
-        subset=subset or whole_name(dataset, protocol),
+        dataset=part.name,
+        subset=part.subset or whole_name(part.name, protocol),
         notes=tuple(notes),
     )
     return labelled if given_boxes else labelled.with_tight_boxes()
 
 
-def _open(
-    model: PathLike, device: str, mean_estimator: str | None, covariance_estimator: str | None
-) -> Predictor:
-    """The model, its heat maps read in another way where that is asked for."""
-    changes = {"mean_estimator": mean_estimator, "covariance_estimator": covariance_estimator}
-    changes = {name: value for name, value in changes.items() if value is not None}
-    if not changes:
-        return load(model, providers=[device])
-    from luvli.network.inference import CropPredictor
-
-    opened = CropPredictor.load(find_model(model, "torch"), device=device)  # ONNX is fixed
-    return Predictor(opened.with_changes(**changes))
-
-
 def whole_name(dataset: str, protocol: str = "") -> str:
     """What the whole of a test set is called in tables."""
-    return _WHOLE.get((dataset, protocol)) or _WHOLE.get((dataset, "")) or "all"
+    return WHOLE_SETS.get((dataset, protocol)) or WHOLE_SETS.get((dataset, "")) or "all"

@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.arrays import Bools, Floats
-from luvli.evaluation import accuracy, distribution_scores, selective, uncertainty, visibility
+from luvli.evaluation import accuracy, selective, uncertainty, visibility
 from luvli.evaluation.curve import Curve, NotMeasured
 from luvli.evaluation.labelled_faces import LabelledFaces
+from luvli.likelihood import covariance as algebra
 from luvli.likelihood import family
 
-CUTOFFS = (7, 8, 10)
-"""percent: NME box, 300-W inter-ocular, WFLW"""
 PER_BIN = (734, 36)
 """landmarks in one bin of Figure 4 of the paper, and of the remark below it"""
 
@@ -29,10 +28,10 @@ class Pooled(NamedTuple):
     """(n,)"""
 
     @classmethod
-    def of(cls, values: Floats, factor: float = 1.0) -> Pooled:
+    def of(cls, values: Floats) -> Pooled:
         """Of one value for each landmark (n, k), NaN where there is none."""
         known = ~np.isnan(values)
-        return cls(np.where(known, values, 0.0).sum(axis=1) * factor, known.sum(axis=1) * 1.0)
+        return cls(np.where(known, values, 0.0).sum(axis=1), known.sum(axis=1) * 1.0)
 
 
 # --- groups of landmarks -----------------------------------------------------------------
@@ -40,13 +39,13 @@ class Pooled(NamedTuple):
 
 def _landmark_masks(faces: LabelledFaces) -> dict[str, Bools]:
     numbers = np.arange(faces.landmarks)
-    names = faces.markup.names if faces.markup else [str(j) for j in numbers]
-    return {name if name == str(j) else f"{j} {name}": numbers == j for j, name in enumerate(names)}
+    names = [f"{j} {name}" for j, name in enumerate(faces.markup.names)] if faces.markup else []
+    return {name: numbers == j for j, name in enumerate(names or map(str, numbers))}
 
 
 def _part_masks(faces: LabelledFaces) -> dict[str, Bools]:
     groups = faces.markup.groups if faces.markup else {}
-    return {name: np.isin(np.arange(faces.landmarks), group) for name, group in groups.items()}
+    return {name: np.isin(np.arange(faces.landmarks), g) for name, g in groups.items()}
 
 
 def class_masks(faces: LabelledFaces) -> dict[str, Bools]:
@@ -78,12 +77,11 @@ MASKS: dict[str, Callable[[LabelledFaces], dict[str, Bools]]] = {
 
 
 def pooled_by(
-    faces: LabelledFaces, values: Floats, by: str = "visibility class", factor: float = 1.0
+    faces: LabelledFaces, values: Floats, by: str = "visibility class"
 ) -> dict[str, Pooled]:
-    """Of values (n, k) those under each mask, pooled; masks without a value are left out."""
+    """Of values (n, k) those under each of `MASKS`, pooled; masks without a value are left out."""
     pooled = {
-        name: Pooled.of(np.where(np.broadcast_to(mask, values.shape), values, np.nan), factor)
-        for name, mask in MASKS[by](faces).items()
+        name: Pooled.of(np.where(mask, values, np.nan)) for name, mask in MASKS[by](faces).items()
     }
     return {name: value for name, value in pooled.items() if value.counts.any()}
 
@@ -129,9 +127,9 @@ def nll(faces: LabelledFaces, scale: Floats | None, constant: bool = True) -> Po
 
 
 def published_nll(faces: LabelledFaces) -> Pooled:
-    """In the paper's heat-map pixels, without log 2 pi; nothing where those are not known."""
+    """In the paper's heat-map pixels, without log 2 pi."""
     if faces.paper_heatmap_pixel is None:
-        return Pooled(np.zeros(len(faces)), np.zeros(len(faces)))
+        raise NotMeasured("the crops of the paper are not known.")
     return nll(faces, faces.paper_heatmap_pixel, constant=False)
 
 
@@ -160,14 +158,13 @@ def score(faces: LabelledFaces, function: Callable[..., Floats]) -> Pooled:
     """A score of `distribution_scores` in percent of the box."""
     mean, spread, label, visible = faces.distribution
     pixels = function(mean, spread, label, faces.likelihood, visible)
-    return Pooled.of(pixels / faces.box_size[:, None], 100.0)
+    return Pooled.of(pixels / faces.box_size[:, None] * 100.0)
 
 
 def lengths(faces: LabelledFaces) -> Floats:
     """(n, k) |Sigma|^(1/4) of usable landmarks in percent of the box."""
-    usable = uncertainty.usable_landmarks(*faces.distribution)
-    length = distribution_scores.sharpness(faces.faces.covariance, faces.box_size)
-    return np.where(usable, length * 100, np.nan)
+    _, spread = uncertainty.residuals(*faces.distribution)
+    return np.asarray(algebra.spread(spread) / faces.box_size[:, None] * 100)
 
 
 def spread_by_class(faces: LabelledFaces, scale: Floats | None, factor: float) -> dict[str, Pooled]:
@@ -176,7 +173,7 @@ def spread_by_class(faces: LabelledFaces, scale: Floats | None, factor: float) -
     area = uncertainty.spread_root(faces.distribution[1])
     if scale is None:
         return {}
-    values = pooled_by(faces, area / scale[:, None] ** 2, factor=factor)
+    values = pooled_by(faces, area / scale[:, None] ** 2 * factor)
     return {name: value for name, value in values.items() if name != "self_occluded"}
 
 
@@ -191,22 +188,14 @@ def face_spread(faces: LabelledFaces) -> Floats:
     return selective.face_uncertainty(root, size, faces.visibility)
 
 
-def risk(faces: LabelledFaces, of: str) -> tuple[Floats, Floats]:
-    """What a wrong prediction costs and how uncertain it is, of each "face" or "landmark"."""
-    if of == "face":
-        return faces.nme("box"), face_spread(faces)
-    size = accuracy.normalizers(faces.points, "box")
-    return faces.landmark_errors("box"), distribution_scores.sharpness(faces.distribution[1], size)
-
-
 def confidence(faces: LabelledFaces, key: str) -> float:
     """One of `selective.confidence_metrics`; NaN where the predictions do not have it."""
     p, expected = faces.faces.confidence, faces.faces.expected_error
-    known = None if np.isnan(expected).all() else expected
     if np.isnan(p).all():
-        return float("nan")
-    found = selective.confidence_metrics(p, faces.nme("box"), expected=known)
-    return found.get(key, float("nan"))
+        raise NotMeasured(f"{faces.method} has no confidence.")
+    known = None if np.isnan(expected).all() else expected
+    measured = selective.confidence_metrics(p, faces.nme("box"), expected=known)
+    return measured.get(key, float("nan"))
 
 
 def two_classes(faces: LabelledFaces) -> tuple[Floats, NDArray[np.int8]]:

@@ -1,16 +1,14 @@
 """Predictions and labels of any origin, matched face by face.
 
 By name wherever both sides have names: by face id, by COCO's image numbers, by image path, or
-by the last parts of the path, whichever has most in common; or by number, where both sides are
-numbered without a gap and only from different numbers. Several faces of one image are told apart
-by where they are. Without names the order decides, which is said aloud; an order that gives absurd
-errors is refused.
+by the last parts of the path, whichever has most in common. Several faces of one image are told
+apart by where they are. Without names the order decides, which is said aloud; an order that gives
+absurd errors is refused.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +23,7 @@ from luvli.data.formats.mediapipe import CAVEAT, MESH_SIZES, mesh_to_ibug68
 from luvli.data.formats.parquet import read_face_table
 from luvli.data.sets import get_set, load_set, parse_part
 from luvli.errors import InputError, brief, require
-from luvli.evaluation.accuracy import nme, tight_boxes
+from luvli.evaluation.accuracy import box_sizes, nme, tight_boxes
 from luvli.evaluation.curve import known_mean
 from luvli.evaluation.labelled_faces import LabelledFaces, predicted_faces
 from luvli.evaluation.pixel_origin import origin_notes
@@ -49,7 +47,6 @@ def read_faces(
     data: tuple[str, PathLike] | None = None,
     one_based: bool = False,
     truth_one_based: bool = False,
-    signs: bool = True,
     given_boxes: bool = False,
     by_order: bool = False,
     **about: Any,
@@ -59,21 +56,19 @@ def read_faces(
     `truth` is a file or folder, `data` a data set's name and folder instead; both may be left
     out when the predictions hold the labels too. `one_based` says that the predictions (other
     than .pts, which always do) count pixels from 1, `truth_one_based` that the labels do.
-    `signs` reads a pair of negative
-    coordinates in .pts as occlusion (MERL-RAV). `given_boxes` normalises by the boxes in the
-    label file instead of tight ones. `by_order` allows an order that looks wrong. `about`:
-    method, dataset, subset, markup, likelihood.
+    `given_boxes` normalises by the boxes in the label file instead of tight ones. `by_order` allows
+    an order that looks wrong. `about`: method, dataset, subset, markup, likelihood.
     """
     given = {name: value for name, value in about.items() if value is not None}
     family(given.get("likelihood", "laplace"))  # refuses an unknown name
     source = Path(predictions)
     if truth is None and data is None and _is_report(source):
-        faces = read_parquet(source)
+        stored = read_parquet(source)
         settings = {name: given.pop(name) for name in ("markup", "likelihood") if name in given}
-        return replace(faces.with_predictions(**settings), **given)
+        return replace(stored, faces=replace(stored.faces, **settings), **given)
     try:
-        guess, held = read_predictions(source, signs)
-        labels = held if truth is None else read_truth(Path(truth), signs)
+        guess, labels = read_predictions(source)
+        labels = labels if truth is None else read_truth(Path(truth))
     except InputError:
         raise
     except (AttributeError, LookupError, TypeError, ValueError) as error:
@@ -81,7 +76,7 @@ def read_faces(
             f"{predictions} or {truth} cannot be read as faces ({brief(error)}): write it again."
         ) from error
     if data is not None:
-        labels = read_data_truth(*data, given.get("subset"))
+        labels = _read_set(*data, given.get("subset"))
         given = {"dataset": data[0]} | given
     if labels is None:
         raise InputError(f"{predictions} holds no labels: give them with --truth or --data.")
@@ -92,10 +87,11 @@ def read_faces(
     guess = _moved(guess, first)
     if truth_one_based and (truth is None or Path(truth).is_file()):
         labels = _moved(labels, 1.0)
-    return match_faces(guess, labels, given, given_boxes=given_boxes, by_order=by_order)
+    faces = match_faces(guess, labels, given, by_order)
+    return faces if given_boxes else faces.with_tight_boxes()
 
 
-def read_data_truth(name: str, root: PathLike, subset: str | None = None) -> FaceFile:
+def _read_set(name: str, root: PathLike, subset: str | None = None) -> FaceFile:
     """The labels of a data set, by default its `test_split`; images need not be there."""
     info = get_set(name)
     split = parse_part(name).split or info.test_split
@@ -121,22 +117,11 @@ def _moved(side: FaceFile, by: float) -> FaceFile:
 
 
 def match_faces(
-    guess: FaceFile,
-    labels: FaceFile,
-    about: Mapping[str, Any],
-    *,
-    given_boxes: bool = False,
-    by_order: bool = False,
+    guess: FaceFile, labels: FaceFile, about: Mapping[str, Any], by_order: bool = False
 ) -> LabelledFaces:
     """Both sides as one set: a row for each labelled face, NaN where it has no prediction."""
-    caveat: tuple[str, ...] = ()
     if guess.points.shape[1] in MESH_SIZES:
-        points = mesh_to_ibug68(guess.points)
-        records = [
-            replace(r, points=p, visibility=np.isfinite(p).all(axis=1), markup="ibug68")
-            for r, p in zip(guess.records, points, strict=True)
-        ]
-        guess, caveat = replace(guess, records=records), (CAVEAT,)
+        guess = _without_mesh(guess)
     if guess.points.shape[1] != labels.points.shape[1]:
         raise InputError(
             f"{guess.source} has {guess.points.shape[1]} landmarks and {labels.source} has "
@@ -144,29 +129,27 @@ def match_faces(
         )
     index, notes = match_rows(guess, labels, by_order)
 
-    def taken(name: str) -> Any:
-        """A field of the predictions by rows of the labels; None where one does not have it."""
-        values = [getattr(record, name) for record in guess.records]
+    def by_label(values: Sequence[Any]) -> Any:
+        """Values of the predictions by rows of the labels; None where one has none."""
         if any(value is None for value in values):
             return None
         rows = np.array(values, dtype=np.float64)[index]
         rows[index < 0] = np.nan
         return rows
 
-    def one(name: str) -> str | None:
-        named = {str(record.attributes.get(name) or "") for record in guess.records}
-        return named.pop() or None if len(named) == 1 else None
-
+    stored = {str(r.attributes.get("likelihood") or "") for r in guess.records}
     fields = dict(about)
-    markup = fields.pop("markup", None) or labels.records[0].markup
-    likelihood = fields.pop("likelihood", None) or one("likelihood") or "laplace"
+    markup = fields.pop("markup", labels.records[0].markup)
+    likelihood = fields.pop("likelihood", "".join(stored) if len(stored) == 1 else "")
+    likelihood = likelihood or "laplace"
     family(likelihood)  # refuses an unknown name
     predicted = predicted_faces(
-        taken("points"), taken("covariance"), taken("visibility_probability"), markup, likelihood
+        by_label([record.points for record in guess.records]),
+        by_label([record.covariance for record in guess.records]),
+        by_label([record.visibility_probability for record in guess.records]),
+        markup,
+        likelihood,
     )
-    pixels = [record.attributes.get("paper_pixel") for record in guess.records]
-    if None not in pixels:
-        fields["paper_pixel"] = np.where(index < 0, np.nan, np.array(pixels)[index])
     faces = LabelledFaces.from_records(
         labels.records,
         predicted,
@@ -174,9 +157,20 @@ def match_faces(
         images=labels.images or guess.images,
         **fields,
     )
-    said = (*guess.notes, *caveat, *labels.notes, *notes)
-    faces = replace(faces, notes=(*said, *origin_notes(faces.points, faces.labels)))
-    return faces if given_boxes else faces.with_tight_boxes()
+    pixels = by_label([record.attributes.get("paper_pixel") for record in guess.records])
+    said = (*guess.notes, *labels.notes, *notes, *origin_notes(faces.points, faces.labels))
+    return replace(faces, notes=said, paper_pixel=faces.paper_pixel if pixels is None else pixels)
+
+
+def _without_mesh(side: FaceFile) -> FaceFile:
+    """The 68 points of MediaPipe's mesh."""
+    records = [
+        record.with_changes(
+            points=points, visibility=np.isfinite(points).all(axis=1), markup="ibug68"
+        )
+        for record, points in zip(side.records, mesh_to_ibug68(side.points), strict=True)
+    ]
+    return replace(side, records=records, notes=(*side.notes, CAVEAT))
 
 
 # --- which prediction belongs to which label ---------------------------------------------
@@ -189,13 +183,17 @@ def match_rows(
     n, m = len(labels), len(guess)
     if guess.source == labels.source and n == m:  # one file with both, row by row
         return np.arange(n), []
-    pairs = [(key(labels), key(guess)) for key in _KEYS]
-    shared = [len(set(left) & set(right)) for left, right in pairs]
-    if max(shared):
-        return _by_name(guess, labels, *pairs[int(np.argmax(shared))])
-    named = all(any(key(side) for key in _KEYS) for side in (guess, labels))
+    keys = list(zip(_keys(labels), _keys(guess), strict=True))
+    wanted, there = max(keys, key=lambda pair: len(set(pair[0]) & set(pair[1])))
+    if set(wanted) & set(there):
+        return _by_name(guess, labels, wanted, there)
+    named = all(any(side) for side in zip(*keys, strict=True))
     if named and not by_order:
-        return _by_number(guess, labels)
+        raise InputError(
+            f"no face of {guess.source} has the name of a face of {labels.source} "
+            f"({_display_names(guess)[:1]} and {_display_names(labels)[:1]}, for instance): name "
+            "them alike (or say --by-order if both are in the same order)."
+        )
     if n != m:
         raise InputError(
             f"{guess.source} has {m} faces and {labels.source} has {n}: without names on both "
@@ -215,33 +213,47 @@ def match_rows(
     ]
 
 
-def _by_number(guess: FaceFile, labels: FaceFile) -> tuple[Indices, list[str]]:
-    """Faces that both sides number without a gap, from different numbers: 1345 to 1851, as SPIGA
-    calls the test faces of COFW, are 1 to 507."""
-    left, right = _numbers(labels), _numbers(guess)
-    if len(left) and len(left) == len(right):
-        index = np.empty(len(left), dtype=np.intp)
-        index[np.argsort(left)] = np.argsort(right)
-        if _median_error(guess.points[index], labels) <= ABSURD:
-            return index, [
-                f"Faces were matched by their numbers: {right.min()} to {right.max()} of the "
-                f"predictions are {left.min()} to {left.max()} of the labels."
-            ]
-    raise InputError(
-        f"no face of {guess.source} has the name of a face of {labels.source} "
-        f"({_display_names(guess)[:1]} and {_display_names(labels)[:1]}, for instance): name them "
-        "alike (or say --by-order if both are in the same order)."
-    )
+def _by_name(
+    guess: FaceFile, labels: FaceFile, wanted: Sequence[str], there: Sequence[str]
+) -> tuple[Indices, list[str]]:
+    index = np.full(len(wanted), -1, dtype=np.intp)
+    rows, held = _rows_of(wanted), _rows_of(there)
+    for name in rows.keys() & held.keys():
+        if len(rows[name]) == len(held[name]) == 1:
+            index[rows[name]] = held[name]
+        else:
+            near = _nearest(labels.points[rows[name]], guess.points[held[name]])
+            index[rows[name]] = np.where(near < 0, -1, np.array(held[name])[near])
+    missing = np.flatnonzero(index < 0)
+    unused = len(there) - int((index >= 0).sum())
+    notes = []
+    if len(missing):
+        notes.append(
+            f"{len(missing)} of {len(wanted)} faces have no prediction and count as failures "
+            f"(the first is {wanted[missing[0]]})."
+        )
+    if unused:
+        notes.append(f"{unused} predictions have no label and are left out.")
+    return index, notes
 
 
-def _numbers(side: FaceFile) -> NDArray[np.int64]:
-    """(n,) what a side's faces are called, where that is a row of numbers without a gap."""
-    names = _last_parts(1)(side)
-    if not names or not all(name.isdecimal() and len(name) < 10 for name in names):
-        return np.empty(0, dtype=np.int64)
-    numbers = np.array([int(name) for name in names])
-    whole = len(set(names)) == len(names) == np.ptp(numbers) + 1
-    return numbers if whole else numbers[:0]
+def _rows_of(names: Sequence[str]) -> dict[str, list[int]]:
+    rows: dict[str, list[int]] = {}
+    for row, name in enumerate(names):
+        rows.setdefault(name, []).append(row)
+    return rows
+
+
+def _nearest(labels: Floats, guesses: Floats) -> Indices:
+    """Faces of one image: each label its own prediction, the nearest ones of all together."""
+    optimize = require("scipy.optimize", "evaluate")
+    gap = np.linalg.norm(labels[:, None] - guesses[None], axis=3)
+    size = box_sizes(tight_boxes(labels))
+    cost = np.nan_to_num(known_mean(gap, axis=2) / size[:, None], nan=1e6, posinf=1e6)
+    left, right = optimize.linear_sum_assignment(cost)
+    result = np.full(len(labels), -1, dtype=np.intp)
+    result[left] = np.where(cost[left, right] < _NEAR, right, -1)
+    return result
 
 
 def _median_error(points: Floats, labels: FaceFile) -> float:
@@ -250,72 +262,24 @@ def _median_error(points: Floats, labels: FaceFile) -> float:
     return float(np.median(known)) if len(known) else 0.0
 
 
-def _by_name(
-    guess: FaceFile, labels: FaceFile, left: Sequence[str], right: Sequence[str]
-) -> tuple[Indices, list[str]]:
-    held: dict[str, list[int]] = defaultdict(list)
-    wanted: dict[str, list[int]] = defaultdict(list)
-    for rows, names in ((held, right), (wanted, left)):
-        for row, name in enumerate(names):
-            rows[name].append(row)
-    index = np.full(len(left), -1, dtype=np.intp)
-    for name, faces in wanted.items():
-        there = held.get(name, [])
-        if len(faces) == len(there) == 1:
-            index[faces] = there
-        elif there:
-            index[faces] = _nearest(labels.points[faces], guess.points[there], np.array(there))
-    missing = np.flatnonzero(index < 0)
-    unused = len(right) - int((index >= 0).sum())
-    notes = []
-    if len(missing):
-        notes.append(
-            f"{len(missing)} of {len(left)} faces have no prediction and count as failures "
-            f"(the first is {left[missing[0]]})."
-        )
-    if unused:
-        notes.append(f"{unused} predictions have no label and are left out.")
-    return index, notes
+def _keys(side: FaceFile) -> list[tuple[str, ...]]:
+    """What the faces may be called, () where that is not known of all."""
+    parts = [_last_parts(side, count) for count in (3, 2, 1)]
+    return [side.names, side.images, *parts, side.image_ids]
 
 
-def _nearest(labels: Floats, guesses: Floats, rows: Indices) -> Indices:
-    """Faces of one image: each label its own prediction, the nearest ones of all together."""
-    optimize = require("scipy.optimize", "evaluate")
-    boxes = tight_boxes(labels)
-    size = np.sqrt(np.prod(boxes[:, 2:] - boxes[:, :2], axis=1))
-    gap = np.linalg.norm(labels[:, None] - guesses[None], axis=3)
-    cost = np.nan_to_num(known_mean(gap, axis=2) / size[:, None], nan=1e6, posinf=1e6)
-    left, right = optimize.linear_sum_assignment(cost)
-    result = np.full(len(labels), -1, dtype=np.intp)
-    result[left] = np.where(cost[left, right] < _NEAR, rows[right], -1)
-    return result
+def _last_parts(side: FaceFile, count: int) -> tuple[str, ...]:
+    """The last folders and the name without suffix, where they tell the images apart; without
+    spaces and padding of numbers, which copies of a data set change (ibug's "image_092 _01")."""
+    paths = side.images or side.names
 
+    def plain(name: str) -> str:
+        tight = "".join(name.split())
+        return str(int(tight)) if tight.isdecimal() and len(tight) < 20 else tight
 
-def _plain(name: str) -> str:
-    """Without what copies of a data set change: spaces (ibug's "image_092 _01"), padding of
-    numbers."""
-    tight = "".join(name.split())
-    return str(int(tight)) if tight.isdecimal() and len(tight) < 20 else tight
-
-
-def _last_parts(count: int) -> Callable[[FaceFile], tuple[str, ...]]:
-    """The last folders and the name without suffix, where they tell the images apart."""
-
-    def key(side: FaceFile) -> tuple[str, ...]:
-        paths = side.images or side.names
-        short = tuple(
-            "/".join(map(_plain, Path(path).with_suffix("").parts[-count:])) for path in paths
-        )
-        return short if len(set(short)) == len(set(paths)) else ()
-
-    return key
-
-
-_KEYS: tuple[Callable[[FaceFile], tuple[str, ...]], ...] = (
-    lambda side: side.names, lambda side: side.images, _last_parts(3), _last_parts(2),
-    _last_parts(1), lambda side: side.image_ids,
-)  # fmt: skip
+    short = tuple("/".join(map(plain, Path(path).with_suffix("").parts[-count:])) for path in paths)
+    return short if len(set(short)) == len(set(paths)) else ()
 
 
 def _display_names(side: FaceFile) -> tuple[str, ...]:
-    return side.names or unique_names(_last_parts(1)(side)) or unique_names(side.images)
+    return side.names or unique_names(_last_parts(side, 1)) or unique_names(side.images)

@@ -15,21 +15,28 @@ from __future__ import annotations
 import importlib
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from luvli.arrays import Floats
 from luvli.data.formats.mediapipe import CAVEAT, mesh_to_ibug68
 from luvli.errors import InputError, brief
 from luvli.faces import FaceLandmarks
+from luvli.image.read import ImageArray
 
-MethodPrediction = FaceLandmarks | Floats | None
-Method = Callable[[NDArray[np.uint8], Floats], MethodPrediction]
-Started = TypeVar("Started")
+Method = Callable[[ImageArray, Floats], FaceLandmarks | Floats | None]
+
+_DLIB_BOXES = (
+    "dlib was given squares as its own detector draws them, from the boxes that all were given; "
+    "with that detector itself it is better and slower."
+)
+_MEDIAPIPE_TIME = (
+    "MediaPipe looks for the face itself, in a window around the box: its time includes that."
+)
 
 
 class NamedMethod(NamedTuple):
@@ -47,72 +54,52 @@ def open_method(what: str) -> NamedMethod:
     `face-alignment`, a plug-in `module:function`, or one of our models by name or path.
     """
     kind, _, rest = what.partition(":")
-    if kind == "dlib":
-        return _dlib(rest)
-    if kind == "mediapipe":
-        return _mediapipe(rest)
+    if kind in ("dlib", "mediapipe"):
+        return _dlib(Path(rest)) if kind == "dlib" else _mediapipe(Path(rest))
     if what == "face-alignment":
         return _face_alignment()
     if rest and not Path(what).exists() and kind.replace(".", "").isidentifier():
         return _plug_in(kind, rest)
-    return _model(what)
-
-
-def _model(what: str) -> NamedMethod:
     from luvli.prediction.predictor import load
 
     predictor = load(what)
+    return NamedMethod(
+        predictor.info.name,
+        lambda image, box: predictor.predict(image, boxes=[list(map(float, box))])[0],
+    )
 
-    def run(image: NDArray[np.uint8], box: Floats) -> MethodPrediction:
-        return predictor.predict(image, boxes=[list(map(float, box))])[0]
 
-    return NamedMethod(predictor.info.name, run)
+@contextmanager
+def _one_sentence(what: str, fix: str) -> Iterator[None]:
+    """Whatever another program raises becomes one sentence that says where."""
+    try:
+        yield
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        said = f"{type(error).__name__}: {brief(error)}"
+        raise InputError(
+            f"{what} ({said}, {Path(place.filename).name} line {place.lineno}): {fix}."
+        ) from error
+
+
+def _guarded(name: str, run: Method, *notes: str, shown: str = "") -> NamedMethod:
+    """The method, with one sentence for whatever it raises."""
+
+    def guarded(image: ImageArray, box: Floats) -> FaceLandmarks | Floats | None:
+        with _one_sentence(f"{name} failed", "mend it, or return None where it finds no face"):
+            return run(image, box)
+
+    return NamedMethod(shown or name, guarded, notes)
 
 
 def _plug_in(module: str, function: str) -> NamedMethod:
-    here = str(Path.cwd())
+    name, here = f"{module}:{function}", str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
-    try:
-        found = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError) as error:
-        raise InputError(
-            f"the plug-in {module}:{function} cannot be imported ({error}): keep {module}.py in "
-            "this folder, or install it."
-        ) from error
-    except Exception as error:  # whatever a stranger's module does when it is imported
-        raise InputError(
-            f"the plug-in {module}:{function} cannot be imported ({_raised(error)}): mend it."
-        ) from error
-    return NamedMethod(function, _guarded(f"{module}:{function}", found))
-
-
-def _guarded(name: str, run: Method) -> Method:
-    """The method, with one sentence for whatever another program raises."""
-
-    def guarded(image: NDArray[np.uint8], box: Floats) -> MethodPrediction:
-        try:
-            return run(image, box)
-        except Exception as error:
-            raise InputError(
-                f"{name} failed ({_raised(error)}): mend it, or return None where it finds no face."
-            ) from error
-
-    return guarded
-
-
-def _raised(error: Exception) -> str:
-    """What was raised, and where."""
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    said = f"{type(error).__name__}: {brief(error)}"
-    return f"{said}, {Path(place.filename).name} line {place.lineno}"
-
-
-def _started(package: str, start: Callable[[], Started], fix: str) -> Started:
-    try:
-        return start()
-    except Exception as error:
-        raise InputError(f"{package} cannot be started ({brief(error)}): {fix}.") from error
+    fix = f"keep {module}.py in this folder, or install it"
+    with _one_sentence(f"the plug-in {name} cannot be imported", fix):
+        run = getattr(importlib.import_module(module), function)
+    return _guarded(name, run, shown=function)
 
 
 def _installed(module: str, package: str) -> Any:
@@ -122,24 +109,18 @@ def _installed(module: str, package: str) -> Any:
         raise InputError(f"{package} is not installed: pip install {package}.") from error
 
 
-def _dlib(path: str) -> NamedMethod:
+def _dlib(path: Path) -> NamedMethod:
     dlib = _installed("dlib", "dlib")
-    if not Path(path).is_file():
+    if not path.is_file():
         raise InputError("name dlib's shape predictor: dlib:shape_predictor_68_face_landmarks.dat")
-    predictor = _started("dlib", lambda: dlib.shape_predictor(path), f"{path} is no model of it")
+    with _one_sentence("dlib cannot be started", f"{path} is no model of it"):
+        predictor = dlib.shape_predictor(str(path))
 
-    def run(image: NDArray[np.uint8], box: Floats) -> MethodPrediction:
-        x0, y0, x1, y1 = (round(float(edge)) for edge in _detector_like(box))
-        shape = predictor(image, dlib.rectangle(x0, y0, x1, y1))
+    def run(image: ImageArray, box: Floats) -> Floats:
+        shape = predictor(image, dlib.rectangle(*map(round, _detector_like(box).tolist())))
         return np.array([(part.x, part.y) for part in shape.parts()], dtype=np.float64)
 
-    return NamedMethod("dlib", _guarded("dlib", run), (_DLIB_BOXES,))
-
-
-_DLIB_BOXES = (
-    "dlib was given squares as its own detector draws them, from the boxes that all were given; "
-    "with that detector itself it is better and slower."
-)
+    return _guarded("dlib", run, _DLIB_BOXES)
 
 
 def _detector_like(box: Floats) -> Floats:
@@ -148,67 +129,48 @@ def _detector_like(box: Floats) -> Floats:
     Fitted on 568 faces of LFPW that dlib 20.0 finds: the centre lies 0.096 of the box's longer
     side higher (deviation 0.05), the side is 1.04 of it (0.09).
     """
-    x0, y0, x1, y1 = (float(edge) for edge in box)
-    longer = max(x1 - x0, y1 - y0)
-    x, y, half = (x0 + x1) / 2, (y0 + y1) / 2 - 0.096 * longer, 0.52 * longer
-    return np.array([x - half, y - half, x + half, y + half])
+    low, high = box[:2], box[2:]
+    longer = (high - low).max()
+    centre = (low + high) / 2 - (0.0, 0.096 * longer)
+    return np.concatenate([centre - 0.52 * longer, centre + 0.52 * longer])
 
 
-def _mediapipe(path: str) -> NamedMethod:
+def _mediapipe(path: Path) -> NamedMethod:
     mediapipe = _installed("mediapipe", "mediapipe")
-    if not Path(path).is_file():
+    if not path.is_file():
         raise InputError("name MediaPipe's face landmarker: mediapipe:face_landmarker.task")
-    vision = mediapipe.tasks.vision
-    options = vision.FaceLandmarkerOptions(
-        base_options=mediapipe.tasks.BaseOptions(model_asset_path=str(path))
-    )
-    landmarker = _started(
-        "MediaPipe",
-        lambda: vision.FaceLandmarker.create_from_options(options),
-        f"{path} is no model of it",
-    )
+    vision, base = mediapipe.tasks.vision, mediapipe.tasks.BaseOptions
+    with _one_sentence("MediaPipe cannot be started", f"{path} is no model of it"):
+        options = vision.FaceLandmarkerOptions(base_options=base(model_asset_path=str(path)))
+        landmarker = vision.FaceLandmarker.create_from_options(options)
 
-    def run(image: NDArray[np.uint8], box: Floats) -> MethodPrediction:
-        left, top, part = _window(image, box, 1.8)
-        frame = mediapipe.Image(
-            image_format=mediapipe.ImageFormat.SRGB, data=np.ascontiguousarray(part)
-        )
-        found = landmarker.detect(frame).face_landmarks
-        if not found:
+    def run(image: ImageArray, box: Floats) -> Floats | None:
+        """The face in a window of 1.8 times the box around it."""
+        half, centre = 0.9 * (box[2:] - box[:2]).max(), (box[:2] + box[2:]) / 2
+        left, top = np.maximum(centre - half, 0).astype(int)
+        right, bottom = (centre + half).astype(int) + 1
+        part = np.ascontiguousarray(image[top:bottom, left:right])
+        frame = mediapipe.Image(image_format=mediapipe.ImageFormat.SRGB, data=part)
+        faces = landmarker.detect(frame).face_landmarks
+        if not faces:
             return None
-        height, width = part.shape[:2]
-        points = np.array([(p.x * width - 0.5, p.y * height - 0.5) for p in found[0]])
+        size = np.array([part.shape[1], part.shape[0]])
+        points = np.array([(p.x, p.y) for p in faces[0]]) * size - 0.5
         return np.asarray(mesh_to_ibug68(points) + np.array([left, top]))
 
-    timed = (
-        "MediaPipe looks for the face itself, in a window around the box: its time includes that."
-    )
-    return NamedMethod("mediapipe", _guarded("mediapipe", run), (CAVEAT, timed))
-
-
-def _window(
-    image: NDArray[np.uint8], box: Floats, enlarge: float
-) -> tuple[int, int, NDArray[np.uint8]]:
-    """The part of an image around a box: its left and top edge, and its pixels."""
-    x0, y0, x1, y1 = box
-    half = max(x1 - x0, y1 - y0) * enlarge / 2
-    cx, cy = (x0 + x1) / 2, (y0 + y1) / 2
-    left, top = max(0, int(cx - half)), max(0, int(cy - half))
-    return left, top, image[top : int(cy + half) + 1, left : int(cx + half) + 1]
+    return _guarded("mediapipe", run, CAVEAT, _MEDIAPIPE_TIME)
 
 
 def _face_alignment() -> NamedMethod:
     package = _installed("face_alignment", "face-alignment")
     kinds = package.LandmarksType
     flat = getattr(kinds, "TWO_D", None) or kinds._2D
-    network = _started(
-        "face-alignment",
-        lambda: package.FaceAlignment(flat, device="cpu", flip_input=False),
-        "it downloads its weights when it is first used",
-    )
+    fix = "it downloads its weights when it is first used"
+    with _one_sentence("face-alignment cannot be started", fix):
+        network = package.FaceAlignment(flat, device="cpu", flip_input=False)
 
-    def run(image: NDArray[np.uint8], box: Floats) -> MethodPrediction:
-        found = network.get_landmarks(image, detected_faces=[[*map(float, box), 1.0]])
-        return None if not found else np.asarray(found[0], dtype=np.float64)
+    def run(image: ImageArray, box: Floats) -> Floats | None:
+        faces = network.get_landmarks(image, detected_faces=[[*map(float, box), 1.0]])
+        return np.asarray(faces[0], dtype=np.float64) if faces else None
 
-    return NamedMethod("face-alignment", _guarded("face-alignment", run))
+    return _guarded("face-alignment", run)

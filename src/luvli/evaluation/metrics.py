@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
-from luvli.arrays import Floats
+from luvli.arrays import Bools, Floats
 from luvli.errors import InputError, brief
 from luvli.evaluation.bootstrap import Interval, bootstrap_columns
 from luvli.evaluation.curve import NotMeasured
@@ -69,9 +68,9 @@ class Evaluation:
     def to_json(self) -> str:
         """For `metrics.json`; NaN is null."""
         content: dict[str, Any] = {"format": _FORMAT, **asdict(self)}
-        content["metrics"] = _plain(self.metrics)
+        content["metrics"] = plain_numbers(self.metrics)
         content["subsets"] = {
-            name: {"faces": part.faces, "metrics": _plain(part.metrics)}
+            name: {"faces": part.faces, "metrics": plain_numbers(part.metrics)}
             for name, part in self.subsets.items()
         }
         return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
@@ -82,28 +81,25 @@ class Evaluation:
         text = read_text(path)
         try:
             content = json.loads(text, object_hook=_nan_for_null)
-            if content.pop("format", "") != _FORMAT:
-                raise InputError(
-                    f"{path} is not a luvli report of this version: name a metrics.json or its "
-                    "folder, or evaluate again."
-                )
-            return TypeAdapter(cls).validate_python(content)
-        except InputError:
-            raise
+            if content.pop("format", "") == _FORMAT:
+                return TypeAdapter(cls).validate_python(content)
         except (AttributeError, TypeError, ValueError, RecursionError) as error:
             raise InputError(
                 f"{path} is not a luvli report ({type(error).__name__}: {brief(error)}): "
                 "write the report again."
             ) from error
+        raise InputError(
+            f"{path} is not a luvli report of this version: name a metrics.json or its folder, or "
+            "evaluate again."
+        )
 
 
 def compute_metrics(faces: LabelledFaces, *, resamples: int = 1000, seed: int = 0) -> Evaluation:
     """All metrics that apply, with intervals from `resamples` draws of the faces."""
     if not len(faces):
         raise InputError("there are no faces to evaluate: check the data set and subset.")
-    problems: list[str] = []
-    values = dict(metric_values(faces, problems))
-    predicted = faces.faces
+    values, problems = metric_values(faces)
+    predicted, names = faces.faces, np.array(faces.names)
     trained = {
         "covariance": predicted.covariance_trained,
         "visibility": predicted.visibility_trained,
@@ -117,8 +113,8 @@ def compute_metrics(faces: LabelledFaces, *, resamples: int = 1000, seed: int = 
         faces=len(faces),
         landmarks=faces.landmarks,
         visible_landmarks=int(faces.visible.sum()),
-        failed=tuple(np.array(faces.names)[faces.failed].tolist()),
-        unmeasurable=tuple(np.array(faces.names)[np.isnan(faces.nme("box"))].tolist()),
+        failed=tuple(names[faces.failed].tolist()),
+        unmeasurable=tuple(names[np.isnan(faces.nme("box"))].tolist()),
         missing=tuple(name for name, known in trained.items() if not known),
         notes=(*faces.notes, *(f"Not measured: {why}" for why in problems)),
         metrics=_summaries(values, np.ones(len(faces), dtype=bool), resamples, seed),
@@ -130,11 +126,11 @@ def compute_metrics(faces: LabelledFaces, *, resamples: int = 1000, seed: int = 
     )
 
 
-def metric_values(
-    faces: LabelledFaces, problems: list[str] | None = None
-) -> Iterator[tuple[str, Value]]:
-    """Name and value of every metric that applies, mappings taken apart. Those that the likelihood
-    has no method for are left out; `problems` then names them."""
+def metric_values(faces: LabelledFaces) -> tuple[dict[str, Value], list[str]]:
+    """Every metric that applies, mappings taken apart; and a sentence about each that the
+    likelihood has no method for."""
+    values: dict[str, Value] = {}
+    problems = []
     for metric in METRICS:
         try:
             with np.errstate(invalid="ignore", divide="ignore"):
@@ -142,13 +138,13 @@ def metric_values(
         except NotMeasured:
             continue
         except MissingMethod as error:
-            if problems is not None:
-                problems.append(f"{metric.title}: {error}")
+            problems.append(f"{metric.title}: {error}")
             continue
         if isinstance(value, Mapping):
-            yield from ((f"{metric.name}.{key}", part) for key, part in value.items())
+            values |= {f"{metric.name}.{key}": part for key, part in value.items()}
         else:
-            yield metric.name, value
+            values[metric.name] = value
+    return values, problems
 
 
 def columns_of(value: Value) -> tuple[Floats, Floats] | None:
@@ -161,23 +157,23 @@ def columns_of(value: Value) -> tuple[Floats, Floats] | None:
 
 
 def _summaries(
-    values: Mapping[str, Value], mask: NDArray[np.bool_], resamples: int, seed: int
+    values: Mapping[str, Value], mask: Bools, resamples: int, seed: int
 ) -> dict[str, Interval]:
     """Every metric over the chosen faces; those without values of faces only over all of them."""
     columns = {name: pair for name, value in values.items() if (pair := columns_of(value))}
-    pairs = [[side[mask] for side in pair] for pair in columns.values()]
-    sums, counts = (np.stack(side, axis=1) for side in zip(*pairs, strict=True))
-    intervals = iter(bootstrap_columns(sums, counts, resamples=resamples, seed=seed))
-    result = {}
-    for name, value in values.items():
-        if name in columns:
-            result[name] = next(intervals)
-        elif mask.all():
-            result[name] = Interval(float(np.asarray(value)))
-    return {name: each for name, each in result.items() if not math.isnan(each.value)}
+    sums, counts = (np.stack(side, axis=1)[mask] for side in zip(*columns.values(), strict=True))
+    intervals = bootstrap_columns(sums, counts, resamples=resamples, seed=seed)
+    by_face = dict(zip(columns, intervals, strict=True))
+    summaries = {
+        name: by_face[name] if name in by_face else Interval(float(np.asarray(value)))
+        for name, value in values.items()
+        if name in by_face or mask.all()
+    }
+    return {name: each for name, each in summaries.items() if not math.isnan(each.value)}
 
 
-def _plain(metrics: Mapping[str, Interval]) -> dict[str, dict[str, float | None]]:
+def plain_numbers(metrics: Mapping[str, Interval]) -> dict[str, dict[str, float | None]]:
+    """For JSON: None for what is not a number."""
     return {
         name: {key: v if math.isfinite(v) else None for key, v in each._asdict().items()}
         for name, each in metrics.items()

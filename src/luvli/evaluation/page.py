@@ -29,15 +29,14 @@ PagePart = str | Table | Picture
 _CSS = """
 body{font:15px/1.5 system-ui,sans-serif;color:#1a1a1a;
  max-width:1320px;margin:2em auto;padding:0 1em}
-h1{font-size:1.7em;margin-bottom:.1em}h2{border-bottom:1px solid #ccc;margin-top:2em}
-h3{font-size:1.05em;margin:1.4em 0 .3em}p{margin:.4em 0}.note{color:#555;font-size:.9em}
+h2{border-bottom:1px solid #ccc;margin-top:2em}h3{margin:1.4em 0 .3em}
+.note,figcaption{color:#555;font-size:.9em}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.88em}
 .wide{overflow-x:auto}
 th,td{padding:.25em .7em;text-align:right;border-bottom:1px solid #e5e5e5;white-space:nowrap}
-th:first-child,td:first-child{text-align:left}thead th{border-bottom:2px solid #888}
-figure{display:inline-block;margin:1em 1em 0 0;vertical-align:top;max-width:100%}
-figure img{max-width:100%;height:auto}figcaption{color:#555;font-size:.9em}
-nav a{margin-right:1em}
+th:first-child,td:first-child{text-align:left}
+figure{display:inline-block;margin:1em 1em 0 0;vertical-align:top}
+figure img{max-width:100%;height:auto}nav a{margin-right:1em}
 """
 
 

@@ -27,6 +27,11 @@ from luvli.files import PathLike
 AucMethod = Literal["step", "polyline"]
 Cell = float | int | str | None
 
+QUOTED = "Quoted from the paper, except rows marked † (measured) and ‡ (published since)."
+_OTHER = "not the same test"
+MAX_COLUMNS = 8
+"""wider tables are printed group by group"""
+
 
 @dataclass(frozen=True)
 class TableColumn:
@@ -63,6 +68,12 @@ class TableRow:
     source: str = ""
     """where a later method's values are from, and whether its protocol is the same"""
 
+    @property
+    def name(self) -> str:
+        """The method with the mark of where its values are from."""
+        mark = ("‡" if self.source else "") if self.quoted else "†"
+        return f"{self.method} {mark}".strip()
+
 
 @dataclass(frozen=True)
 class PublishedTable:
@@ -76,20 +87,23 @@ class PublishedTable:
     rows: tuple[TableRow, ...]
     note: str = ""
 
-    @property
-    def blocks(self) -> list[tuple[str, list[int]]]:
-        """Column groups in order, each with the numbers of its columns."""
-        found: dict[str, list[int]] = {}
-        for i, column in enumerate(self.columns):
-            found.setdefault(column.group, []).append(i)
-        return list(found.items())
+    def groups(self) -> dict[str, list[int]]:
+        """Numbers of the columns to print together: all, or of a wide table each group."""
+        if len(self.columns) <= MAX_COLUMNS:
+            return {"": list(range(len(self.columns)))}
+        names = dict.fromkeys(column.group for column in self.columns)
+        return {g: [i for i, c in enumerate(self.columns) if c.group == g] for g in names}
+
+
+def _resource(name: str) -> Any:
+    return json.loads(resources.files("luvli.evaluation").joinpath(name).read_text("utf-8"))
 
 
 @cache
 def published_tables() -> tuple[PublishedTable, ...]:
     """Every table, quoted rows only, in the order of the paper."""
-    text = resources.files("luvli.evaluation").joinpath("published.json").read_text("utf-8")
-    return TypeAdapter(tuple[PublishedTable, ...]).validate_python(json.loads(text)["tables"])
+    content = _resource("published.json")["tables"]
+    return TypeAdapter(tuple[PublishedTable, ...]).validate_python(content)
 
 
 def published_table(which: str | int) -> PublishedTable:
@@ -100,11 +114,11 @@ def published_table(which: str | int) -> PublishedTable:
     >>> published_table("split2").rows[-1].method
     'LUVLi* (paper)'
     """
-    for table in published_tables():
-        if str(which).lower() in (str(table.number), table.name):
-            return table
-    names = [f"{table.number}" for table in published_tables()]
-    raise unknown_choice("table", which, names + [table.name for table in published_tables()])
+    tables = {str(table.number): table for table in published_tables()}
+    tables |= {table.name: table for table in published_tables()}
+    if str(which).lower() not in tables:
+        raise unknown_choice("table", which, tables)
+    return tables[str(which).lower()]
 
 
 def with_reports(
@@ -118,41 +132,58 @@ def with_reports(
     """
     rows: list[tuple[str, dict[int, tuple[float, int]]]] = []
     for report in reports:
-        measured = [_measured(column, report, auc) for column in table.columns]
-        found = {i: cell for i, cell in enumerate(measured) if cell is not None}
-        mine = (row for name, row in rows if name == report.method)
-        agreeing = (row for row in mine if all(row.get(i, found[i]) == found[i] for i in found))
-        row = next(agreeing, None)
-        if row is not None:
-            row |= found
-        elif found:
-            rows.append((report.method, found))
-    count = len(table.columns)
+        cells = _cells(table, report, auc)
+        for name, row in rows:
+            if name == report.method and all(row.get(i, cells[i]) == cells[i] for i in cells):
+                row |= cells
+                break
+        else:
+            if cells:
+                rows.append((report.method, cells))
+    columns = range(len(table.columns))
     ours = tuple(
         TableRow(
             name,
-            tuple(row[i][0] if i in row else None for i in range(count)),
+            tuple(row[i][0] if i in row else None for i in columns),
             quoted=False,
-            faces=tuple(row[i][1] if i in row else None for i in range(count)),
+            faces=tuple(row[i][1] if i in row else None for i in columns),
         )
         for name, (_, row) in zip(numbered([name for name, _ in rows]), rows, strict=True)
     )
     return replace(table, rows=table.rows + ours)
 
 
+def _cells(
+    table: PublishedTable, report: Evaluation, auc: AucMethod = "step"
+) -> dict[int, tuple[float, int]]:
+    """By column: the report's value, and the number of faces that it is the mean of."""
+    cells = {}
+    for i, column in enumerate(table.columns):
+        if column.metric is None or report.dataset != column.dataset:
+            continue
+        path = column.metric
+        if auc == "polyline":
+            path = re.sub(r"\bauc(\d+)_", r"auc\1_polyline_", path)
+        names = (column.subset, *column.also)
+        whole = report.subset in names
+        subset = "" if whole else next((name for name in report.subsets if name in names), None)
+        value = None if subset is None else report.value(path, subset)
+        if value is not None:
+            faces = report.subsets[subset].faces if subset else report.faces
+            cells[i] = (value * column.scale, faces)
+    return cells
+
+
 def with_later_methods(table: PublishedTable) -> PublishedTable:
     """The table with methods published since, each with its source."""
-    text = resources.files("luvli.evaluation").joinpath("later_methods.json").read_text("utf-8")
     later = []
-    for entry in json.loads(text)["methods"]:
-        values = entry["values"].get(str(table.number))
-        if values:
+    for entry in _resource("later_methods.json")["methods"]:
+        if values := entry["values"].get(str(table.number)):
             padded = (*values, *[None] * (len(table.columns) - len(values)))
             source = f"{entry['source']}; {entry['protocol']}"
             later.append(TableRow(entry["method"], padded, source=source))
-    measured = tuple(row for row in table.rows if not row.quoted)
-    quoted = tuple(row for row in table.rows if row.quoted)
-    return replace(table, rows=(*quoted, *later, *measured))
+    rows = [*(r for r in table.rows if r.quoted), *later, *(r for r in table.rows if not r.quoted)]
+    return replace(table, rows=tuple(rows))
 
 
 def without_column(table: PublishedTable, reports: Sequence[Evaluation]) -> str:
@@ -160,7 +191,7 @@ def without_column(table: PublishedTable, reports: Sequence[Evaluation]) -> str:
     other = [
         f"{report.method} on {report.dataset or 'no named data set'} {report.subset}"
         for report in reports
-        if all(_measured(column, report, "step") is None for column in table.columns)
+        if not _cells(table, report)
     ]
     if not other:
         return ""
@@ -198,52 +229,11 @@ def paper_faces(dataset: str, subset: str) -> int | None:
     return None
 
 
-def footnotes(table: PublishedTable) -> list[str]:
-    """What must be said below a table: how many faces ours were measured on, and sources."""
-    notes = [QUOTED + (f" {table.note}." if table.note else "")]
-    for row in table.rows:
-        if row.quoted:
-            continue
-        counts: dict[str, str] = {}
-        for column, faces in zip(table.columns, row.faces, strict=True):
-            if faces is not None and column.dataset and column.subset:
-                theirs = paper_faces(column.dataset, column.subset)
-                text = f"n = {faces:,}"
-                if theirs not in (None, faces):
-                    text += f" (the paper: {theirs:,}: not the same test)"
-                counts[f"{column.dataset} {column.subset}"] = text
-        listed = "; ".join(f"{name} {text}" for name, text in counts.items())
-        notes.append(f"† {row.method}: {listed}.")
-    notes += [f"‡ {row.method}: {row.source}." for row in table.rows if row.source]
-    return notes
-
-
-def _measured(column: TableColumn, report: Evaluation, auc: AucMethod) -> tuple[float, int] | None:
-    """The value, and the number of faces that it is the mean of."""
-    if column.metric is None or report.dataset != column.dataset:
-        return None
-    path = column.metric
-    if auc == "polyline":
-        path = re.sub(r"\bauc(\d+)_", r"auc\1_polyline_", path)
-    names = (column.subset, *column.also)
-    if report.subset in names:
-        value, faces = report.value(path), report.faces
-    else:
-        subset = next((name for name in report.subsets if name in names), None)
-        if subset is None:
-            return None
-        value, faces = report.value(path, subset), report.subsets[subset].faces
-    return None if value is None else (value * column.scale, faces)
-
-
 def read_reports(places: Sequence[PathLike]) -> list[Evaluation]:
     """Every `metrics.json` in the folders given, at any depth; a file may be named itself."""
     files: list[Path] = []
     for place in map(Path, places):
-        if place.is_dir():
-            files += sorted(place.rglob("metrics.json"))
-        else:
-            files.append(place)
+        files += sorted(place.rglob("metrics.json")) if place.is_dir() else [place]
     return [Evaluation.read(file) for file in files]
 
 
@@ -253,76 +243,67 @@ def read_reports(places: Sequence[PathLike]) -> list[Evaluation]:
 def published_json(table: PublishedTable) -> dict[str, Any]:
     """For JSON: everything, with the quoted rows marked."""
     return {
-        "number": table.number,
-        "name": table.name,
-        "part": table.part,
-        "title": table.title,
-        "note": table.note,
+        **{name: getattr(table, name) for name in ("number", "name", "part", "title", "note")},
         "columns": [f"{c.group}: {c.label}" if c.group else c.label for c in table.columns],
         "rows": [
-            {
-                "method": row.method,
-                "quoted": row.quoted,
-                "values": list(row.values),
-                **({"faces": list(row.faces)} if row.faces else {}),
-                **({"source": row.source} if row.source else {}),
-            }
+            {"method": row.method, "quoted": row.quoted, "values": list(row.values)}
+            | ({"faces": list(row.faces)} if row.faces else {})
+            | ({"source": row.source} if row.source else {})
             for row in table.rows
         ],
     }
 
 
-QUOTED = "Quoted from the paper, except rows marked † (measured) and ‡ (published since)."
-
-
-def printed_tables(table: PublishedTable, widest: int = 8) -> list[Table]:
-    """What to print: one table, or one for each group of columns if there are more than `widest`;
-    best and second-best values are marked, footnotes stand below the last."""
-    whole = [("", list(range(len(table.columns))))]
-    blocks = whole if len(table.columns) <= widest else table.blocks
+def printed_tables(table: PublishedTable) -> list[Table]:
+    """What to print: one table, or one for each group of columns of a wide one; best and
+    second-best values are marked, footnotes stand below the last."""
     result = []
-    for group, indices in blocks:
+    groups = table.groups()
+    for group, indices in groups.items():
         columns = [table.columns[i] for i in indices]
         rows = [row for row in table.rows if any(row.values[i] is not None for i in indices)]
         values = [[_number(row.values[i]) for i in indices] for row in rows]
         marks = best_marks(values, [column.better for column in columns])
-        heads = [
-            f"{f'{c.group}: ' if c.group and not group else ''}{c.label}{ARROWS[c.better]}"
-            for c in columns
-        ]
-        cells = [
-            [
-                _row_name(row),
-                *(c.text(row.values[i]) for c, i in zip(columns, indices, strict=True)),
-            ]
-            for row in rows
-        ]
+        above = [f"{c.group}: " if c.group and not group else "" for c in columns]
+        heads = [f"{a}{c.label}{ARROWS[c.better]}" for a, c in zip(above, columns, strict=True)]
         title = f"Table {table.number} ({table.part}): {table.title}"
         result.append(
             Table(
                 f"{title}, {group}" if group else title,
                 ["method", *heads],
-                cells,
-                notes=footnotes(table) if group == blocks[-1][0] else (),
+                [[r.name, *(table.columns[i].text(r.values[i]) for i in indices)] for r in rows],
+                notes=footnotes(table) if group == list(groups)[-1] else (),
                 marks={(i, j + 1): mark for (i, j), mark in marks.items()},
             )
         )
     return result
 
 
-def _row_name(row: TableRow) -> str:
-    return f"{row.method} {'‡' if row.source else ''}".strip() if row.quoted else f"{row.method} †"
-
-
 def _number(value: Cell) -> float | None:
     return None if value is None or isinstance(value, str) else float(value)
+
+
+def footnotes(table: PublishedTable) -> list[str]:
+    """What must be said below a table: how many faces ours were measured on, and sources."""
+    notes = [QUOTED + (f" {table.note}." if table.note else "")]
+    for row in table.rows:
+        counts: dict[str, str] = {}
+        for column, faces in zip(table.columns, row.faces, strict=False):
+            if faces is not None and column.dataset and column.subset:
+                theirs = paper_faces(column.dataset, column.subset)
+                other = "" if theirs in (None, faces) else f" (the paper: {theirs:,}: {_OTHER})"
+                counts[f"{column.dataset} {column.subset}"] = f"n = {faces:,}{other}"
+        if not row.quoted:
+            listed = "; ".join(f"{name} {text}" for name, text in counts.items())
+            notes.append(f"† {row.method}: {listed}.")
+    notes += [f"‡ {row.method}: {row.source}." for row in table.rows if row.source]
+    return notes
 
 
 def tables_beside_paper(evaluation: Evaluation) -> list[Table]:
     """The paper's tables that this report has a column of, with its row."""
     tables = []
     for table in published_tables():
-        mine = with_reports(table, [evaluation])
-        if len(mine.rows) > len(table.rows):
-            tables += printed_tables(with_later_methods(mine))
+        if _cells(table, evaluation):
+            tables += printed_tables(with_later_methods(with_reports(table, [evaluation])))
     return tables

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from luvli.arrays import Floats
 from luvli.errors import InputError
@@ -15,8 +14,10 @@ from luvli.evaluation.curve import NotMeasured, known_mean
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.plot_style import (
     BLUE,
+    ERRORS,
     GREEN,
     ORANGE,
+    PAPER,
     PURPLE,
     SKY,
     PlotOptions,
@@ -28,7 +29,7 @@ from luvli.evaluation.plot_style import (
 )
 from luvli.evaluation.uncertainty import mean_ellipses, normalized_faces
 from luvli.files import is_there
-from luvli.image.read import read_image
+from luvli.image.read import ImageArray, read_image
 from luvli.markup import Markup
 
 if TYPE_CHECKING:
@@ -46,16 +47,16 @@ def spaced(total: int, wanted: int) -> list[int]:
 
 def with_images(
     faces: LabelledFaces, options: PlotOptions
-) -> tuple[LabelledFaces, list[NDArray[np.uint8]]]:
+) -> tuple[LabelledFaces, list[ImageArray]]:
     """Some faces, evenly spaced over the set, that have images: where the predictions say, or in
     the folder of the options."""
     places: dict[int, Path] = {}
+    folder = options.images
     for i, name in enumerate(faces.images):
-        folder = options.images
         named = [Path(name)] if folder is None else [folder / name, folder / Path(name).name]
-        for place in named if name else []:
-            if is_there(place) and place.is_file():
-                places.setdefault(i, place)
+        present = [place for place in named if name and is_there(place) and place.is_file()]
+        if present:
+            places[i] = present[0]
     if not places:
         raise InputError("no image of these faces was found: name their folder with --images.")
     chosen = [list(places)[i] for i in spaced(len(places), options.count)]
@@ -72,16 +73,17 @@ def plot_faces(labelled: LabelledFaces, options: PlotOptions, columns: int = 4) 
     with new_figure(rows, min(columns, len(images)), (2.8, 2.8)) as (figure, axes):
         for axis in axes:
             axis.axis("off")
-        for i, image in enumerate(images):
+        for i, (axis, image) in enumerate(zip(axes, images, strict=False)):
             known = np.isfinite(faces.points[i]).all(axis=1)
             points, label = faces.points[i][known], faces.labels[i]
-            alpha = np.ones(len(points)) if faces.visibility is None else faces.visibility[i][known]
-            _show(axes[i], image, np.concatenate([points, label]))
-            axes[i].scatter(*label.T, s=8, color=TRUTH, linewidth=0)
+            _show(axis, image, np.concatenate([points, label]))
+            axis.scatter(*label.T, s=8, color=TRUTH, linewidth=0)
+            if not known.any():
+                continue
+            alpha = 1.0 if faces.visibility is None else faces.visibility[i][known]
             if faces.covariance is not None:
-                spread = faces.covariance[i][known]
-                draw_ellipses(axes[i], points, spread, 1.0, ELLIPSE, 1.0, alpha)
-            axes[i].scatter(*points.T, s=8, color=PREDICTED, alpha=alpha, linewidth=0)
+                draw_ellipses(axis, points, faces.covariance[i][known], 1.0, ELLIPSE, 1.0, alpha)
+            axis.scatter(*points.T, s=8, color=PREDICTED, alpha=alpha, linewidth=0)
     return figure
 
 
@@ -108,22 +110,19 @@ def plot_labels(labelled: LabelledFaces, options: PlotOptions, pairs: int = 3) -
             drawing.scatter(*drawn[classes <= 0].T, s=12, **hidden)
             face_axis(drawing, drawn)
         figure.suptitle(
-            "green: visible; red: covered by something; black circle: hidden by the head",
-            fontsize=10,
+            "green: visible; red: covered by something; black circle: hidden by the head"
         )
     return figure
 
 
-def _show(axis: Any, image: NDArray[np.uint8], points: Floats) -> None:
+def _show(axis: Any, image: ImageArray, points: Floats) -> None:
     """The image around the points, with a margin of a fifth of the face."""
     axis.imshow(image)
     located = points[np.isfinite(points).all(axis=1)]
-    if not len(located):
-        return
-    low, high = located.min(axis=0), located.max(axis=0)
-    middle, reach = (low + high) / 2, 0.7 * float((high - low).max())
-    axis.set_xlim(middle[0] - reach, middle[0] + reach)
-    axis.set_ylim(middle[1] + reach, middle[1] - reach)
+    if len(located):
+        low, high = located.min(axis=0), located.max(axis=0)
+        (x, y), reach = (low + high) / 2, 0.7 * float((high - low).max())
+        axis.set(xlim=(x - reach, x + reach), ylim=(y + reach, y - reach))
 
 
 # --- a drawn face ------------------------------------------------------------------------
@@ -131,16 +130,16 @@ def _show(axis: Any, image: NDArray[np.uint8], points: Floats) -> None:
 
 def plot_landmarks(faces: LabelledFaces, options: PlotOptions) -> Figure:
     """Mean error of each landmark on a drawn face."""
-    errors = with_failures(faces.landmark_errors(options.normalizer))
-    chosen = _markup(faces)
+    errors = with_failures(faces.landmark_errors())
+    drawn, edges = _markup(faces).schematic, _markup(faces).edges
     if not faces.visible.any():
         raise NotMeasured(f"{faces.method} has no visible label.")
     with new_figure(size=(5.4, 4.8)) as (figure, (axis,)):
-        draw_edges(axis, chosen.schematic, chosen.edges)
-        dots = axis.scatter(*chosen.schematic.T, c=known_mean(errors, axis=0), s=70, cmap="viridis",
+        draw_edges(axis, drawn, edges)
+        dots = axis.scatter(*drawn.T, c=known_mean(errors, axis=0), s=70, cmap="viridis",
                             edgecolor="black", linewidth=0.4, vmin=0, zorder=2)  # fmt: skip
-        figure.colorbar(dots, ax=axis, label=f"mean {options.label}", shrink=0.85)
-        face_axis(axis, chosen.schematic)
+        figure.colorbar(dots, ax=axis, label=f"mean {ERRORS}", shrink=0.85)
+        face_axis(axis, drawn)
     return figure
 
 
@@ -184,42 +183,27 @@ def plot_overview() -> Figure:
 
     Boxes are computations, the words beside the arrows are what passes along them.
     """
-    from matplotlib.patches import FancyBboxPatch
-
     boxes = [
-        (2, 21, 12, 10, "face crop\n256 x 256", "#dddddd"),
-        (24, 19, 16, 14, "U-net i\nof 8", SKY),
-        (54, 36, 16, 8, "mean estimator", ORANGE),
-        (54, 21, 16, 8, "CEN", GREEN),
-        (54, 6, 16, 8, "VEN", PURPLE),
-        (84, 19, 14, 14, "LUVLi loss", BLUE),
-    ]
+        ((8, 26), "face crop\n256 x 256", "#dddddd"), ((32, 26), "U-net i\nof 8", SKY),
+        ((62, 40), "mean estimator", ORANGE), ((62, 25), "CEN", GREEN), ((62, 10), "VEN", PURPLE),
+        ((91, 26), "LUVLi loss", BLUE), ((91, 44), r"label $p_j$, $v_j$", "white"),
+    ]  # fmt: skip
     arrows = [
-        ((14, 26), (24, 26), ""),
-        ((40, 30), (54, 40), "heat maps"),
-        ((40, 26), (54, 25), "bottleneck"),
-        ((40, 23), (54, 10), "bottleneck"),
-        ((70, 40), (84, 31), r"location $\mu_{ij}$"),
-        ((70, 25), (84, 26), r"covariance $\Sigma_{ij}$"),
-        ((70, 10), (84, 21), r"visibility $\hat v_{ij}$"),
-        ((91, 40), (91, 33), ""),
-    ]
+        ((13, 26), (27, 26), ""), ((37, 28), (53, 40), "heat maps"),
+        ((37, 26), (58, 25), "bottleneck"), ((37, 24), (58, 11), "bottleneck"),
+        ((71, 40), (85, 29), r"location $\mu_{ij}$"),
+        ((66, 25), (85, 26), r"covariance $\Sigma_{ij}$"),
+        ((66, 10), (85, 23), r"visibility $\hat v_{ij}$"), ((91, 41), (91, 29), ""),
+    ]  # fmt: skip
     with new_figure(size=(9.5, 4.6)) as (figure, (axis,)):
         axis.set(xlim=(0, 100), ylim=(0, 50))
         axis.axis("off")
-        for x, y, width, height, text, fill in boxes:
-            axis.add_patch(
-                FancyBboxPatch(
-                    (x, y), width, height, boxstyle="round,pad=0.3", fc=fill, ec="#444444"
-                )
-            )
-            ink = "white" if fill == BLUE else "black"
-            axis.text(x + width / 2, y + height / 2, text, ha="center", va="center", color=ink)
-        paper = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
+        for place, text, fill in boxes:
+            frame = {"boxstyle": "round,pad=0.8", "fc": fill, "ec": "#444444"}
+            axis.text(*place, text, ha="center", va="center", bbox=frame)
         for start, end, text in arrows:
             axis.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": "#444444"})
             middle = np.mean([start, end], axis=0)
-            axis.text(*middle, text, ha="center", va="center", fontsize=9, bbox=paper)
-        axis.text(91, 41, r"label $p_j$, $v_j$", ha="center")
+            axis.text(*middle, text, ha="center", va="center", fontsize=9, bbox=PAPER)
         axis.text(32, 8, "CEN and VEN are shared\nby all U-nets", ha="center", fontsize=9)
     return figure

@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike
 
 from luvli.arrays import Floats
 from luvli.errors import require
-from luvli.evaluation.accuracy import Normalizer
-from luvli.likelihood import covariance as algebra
+from luvli.likelihood.ellipses import Ellipses
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,16 +32,18 @@ STYLE: dict[str, Any] = {
     "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
     "axes.axisbelow": True, "grid.color": "#dddddd", "grid.linewidth": 0.6,
     "lines.linewidth": 1.8, "legend.edgecolor": "none", "legend.framealpha": 0.8,
-    "figure.facecolor": "white", "figure.dpi": 110, "savefig.dpi": 150,
+    "figure.facecolor": "white", "figure.titlesize": 10, "figure.dpi": 110, "savefig.dpi": 150,
 }  # fmt: skip
-_PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
+ERRORS = "NME box (%)"
+"""what an axis of errors is called"""
+PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
+"""behind words in a figure"""
 
 
 @dataclass(frozen=True)
 class PlotOptions:
     """What can be chosen about a figure."""
 
-    normalizer: Normalizer = "box"
     cutoff: float = 7.0
     per_bin: int = 734
     published: bool = False
@@ -53,11 +54,6 @@ class PlotOptions:
     """file of several people's labels (`luvli.evaluation.annotators`), for the figure human"""
     images: Path | None = None
     """folder to look for images in, if not where the predictions say"""
-
-    @property
-    def label(self) -> str:
-        """Of an axis of errors."""
-        return f"NME {self.normalizer} (%)"
 
 
 @contextmanager
@@ -86,27 +82,25 @@ def colour(number: int) -> str:
 def corner_text(axis: Axes, text: str, x: float = 0.97, y: float = 0.95) -> None:
     """Words in a corner of an axis (shares of its sides), on white."""
     side = "right" if x > 0.5 else "left"
-    axis.text(x, y, text, transform=axis.transAxes, va="top", ha=side, bbox=_PAPER)
-
-
-def ellipse_outlines(points: Floats, covariance: Floats, sigma: float, steps: int = 40) -> Floats:
-    """(k, steps, 2) curves of Mahalanobis distance `sigma` around the points."""
-    turn = np.linspace(0, 2 * np.pi, steps)
-    circle = np.stack([np.cos(turn), np.sin(turn)])
-    root = np.asarray(algebra.square_root(covariance))
-    return np.asarray(points[:, None] + sigma * (root @ circle).transpose(0, 2, 1))
+    axis.text(x, y, text, transform=axis.transAxes, va="top", ha=side, bbox=PAPER)
 
 
 def draw_ellipses(
     axis: Axes, points: Floats, covariance: Floats, sigma: float, colour: str, width: float,
     alpha: ArrayLike | None = None,
 ) -> Floats:  # fmt: skip
-    """Ellipses of Mahalanobis distance `sigma`; returns their points (m, 2)."""
-    from matplotlib.collections import LineCollection
+    """Ellipses of Mahalanobis distance `sigma`; returns corners (2k, 2) of boxes around them."""
+    from matplotlib.collections import EllipseCollection
 
-    lines = ellipse_outlines(points, covariance, sigma)
-    axis.add_collection(LineCollection(list(lines), colors=colour, linewidths=width, alpha=alpha))
-    return lines.reshape(-1, 2)
+    centres, half_axes, angle = Ellipses.of(points, covariance, np.full(len(points), sigma))
+    outlines = EllipseCollection(
+        2 * half_axes[:, 0], 2 * half_axes[:, 1], angle, units="xy", offsets=centres,
+        offset_transform=axis.transData, facecolors="none", edgecolors=colour, linewidths=width,
+        alpha=alpha,
+    )  # fmt: skip
+    axis.add_collection(outlines)
+    reach = sigma * np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
+    return np.concatenate([points - reach, points + reach])
 
 
 def draw_edges(axis: Axes, points: Floats, edges: Any) -> None:
@@ -119,6 +113,6 @@ def face_axis(axis: Axes, points: Floats) -> None:
     """No axis, only what is drawn, with these points (m, 2) inside; y points down."""
     low, high = points.min(axis=0), points.max(axis=0)
     pad = 0.08 * (high - low).max()
-    axis.set(xlim=(low[0] - pad, high[0] + pad), ylim=(high[1] + pad, low[1] - pad),
-             aspect="equal")  # fmt: skip
+    limits = {"xlim": (low[0] - pad, high[0] + pad), "ylim": (high[1] + pad, low[1] - pad)}
+    axis.set(aspect="equal", **limits)
     axis.axis("off")

@@ -5,21 +5,9 @@ location, and it counts if the label says that the landmark is visible. That is 
 JSON, CSV, COCO and parquet files are read here as they stand when they hold predictions.
 Every other layout is one of `luvli.data.formats` and is read there, for both sides.
 
-Arrays may come under these names (the first found counts; case does not matter):
-
-| what | names |
-|---|---|
-| points (n, k, 2) or (n, 2k) | points, predicted, predictions, landmarks, means, mean, pred,
-|  | preds, pts, keypoints |
-| covariance (n, k, 2, 2) | covariance, covariances, cov, sigma |
-| its Cholesky factor (n, k, 3) as L11, L21, L22, or (n, k, 2, 2) | cholesky |
-| probability of visibility (n, k) | visibility, visibilities, vis_estimated, vis |
-| labels (n, k, 2) | truth, ground_truth, gt |
-| visibility class of the labels (n, k) | classes, visibility_class, vis_gt |
-| names (n) | names, name, face_id, and those of images: image, images, imgpath, ... |
-
-`ground_truth`, `means`, `cholesky`, `vis_gt` and `vis_estimated` are the arrays that the
-published evaluation saves, in pixels of the 256 x 256 crop: one file holds both sides then.
+Arrays are found by the names that people give them (below; case does not matter). `ground_truth`,
+`means`, `cholesky`, `vis_gt` and `vis_estimated` are those that the published evaluation saves, in
+pixels of the 256 x 256 crop: one file holds predictions and labels then.
 """
 
 from __future__ import annotations
@@ -40,12 +28,10 @@ from luvli.data.formats.coco import coco_first_pixels
 from luvli.data.formats.common import face, image_name, load_arrays
 from luvli.data.formats.json import POINT_KEYS, parse_faces
 from luvli.data.formats.mediapipe import MESH_SIZES
-from luvli.data.formats.parquet import read_face_table
-from luvli.data.formats.pts import FIRST_PIXEL
 from luvli.data.formats.tables import IMAGE_COLUMNS
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
-from luvli.evaluation.report_file import read_parquet, table_array, table_numbers, table_words
+from luvli.evaluation.report_file import read_columns, read_parquet
 from luvli.files import read_text, unreadable
 from luvli.image.read import IMAGE_SUFFIXES
 from luvli.likelihood import covariance as algebra
@@ -55,8 +41,6 @@ _VISIBILITY = ("visibility", "visibilities", "vis_estimated", "vis")
 _TRUTH = ("truth", "ground_truth", "gt")
 _CLASSES = ("classes", "visibility_class", "vis_gt")
 _NAMES = ("names", "name", "face_id", "images", *IMAGE_COLUMNS)
-_NOWHERE = -1.0 - FIRST_PIXEL
-"""-1 in a .pts file, both coordinates: a landmark without a location"""
 
 
 @dataclass(frozen=True)
@@ -93,16 +77,14 @@ class FaceFile:
     @cached_property
     def images(self) -> tuple[str, ...]:
         """Paths of the images; () where one is missing."""
-        return self._all([image_name(record) for record in self.records])
+        names = tuple(map(image_name, self.records))
+        return names if all(names) else ()
 
     @cached_property
     def image_ids(self) -> tuple[str, ...]:
         """COCO's numbers of images; () where one is missing."""
-        return self._all([str(r.attributes.get("image_id", "")) for r in self.records])
-
-    @staticmethod
-    def _all(words: list[str]) -> tuple[str, ...]:
-        return tuple(words) if all(words) else ()
+        numbers = tuple(str(record.attributes.get("image_id", "")) for record in self.records)
+        return numbers if all(numbers) else ()
 
 
 def unique_names(names: Sequence[str]) -> tuple[str, ...]:
@@ -113,21 +95,20 @@ def unique_names(names: Sequence[str]) -> tuple[str, ...]:
 # --- files and folders -------------------------------------------------------------------
 
 
-def read_predictions(path: Path, signs: bool) -> tuple[FaceFile, FaceFile | None]:
+def read_predictions(path: Path) -> tuple[FaceFile, FaceFile | None]:
     """Predictions of any format, and the labels if the same file holds them.
 
-    `signs`: whether negative pairs in .pts mean occlusion. A participant of MenpoBenchmark's
-    `.mat` is named behind the file: `semifrontal.mat#yang`.
+    A participant of MenpoBenchmark's `.mat` is named behind the file: `semifrontal.mat#yang`.
     """
-    file, _, field = str(path).partition("#")
-    if field and file.endswith(".mat"):
-        return FaceFile(str(path), read_menpo_mat(file, field)), FaceFile(
-            file, read_menpo_mat(file)
-        )
+    name = str(path)
+    file, _, participant = name.partition("#")
+    if participant and file.endswith(".mat"):
+        labels = FaceFile(file, read_menpo_mat(file))
+        return FaceFile(name, read_menpo_mat(file, participant)), labels
     if not path.exists():
         raise unreadable(path)
     if path.is_dir():
-        return _read_folder(path, signs)
+        return _read_folder(path)
     suffix = path.suffix.lower()
     if suffix in (".npz", ".npy"):
         return _from_named_arrays(load_arrays(path), path)
@@ -137,7 +118,7 @@ def read_predictions(path: Path, signs: bool) -> tuple[FaceFile, FaceFile | None
     if kind in _READERS:
         return _READERS[kind](path), None
     try:
-        return FaceFile(str(path), read_labels(path)), None
+        return FaceFile(name, read_labels(path)), None
     except InputError as error:
         if "no known label suffix" not in str(error):
             raise
@@ -147,7 +128,7 @@ def read_predictions(path: Path, signs: bool) -> tuple[FaceFile, FaceFile | None
         ) from error
 
 
-def read_truth(path: Path, signs: bool) -> FaceFile:
+def read_truth(path: Path) -> FaceFile:
     """Labels of any format that predictions come in, and of every label format."""
     if not path.exists():
         raise unreadable(path)
@@ -155,17 +136,17 @@ def read_truth(path: Path, signs: bool) -> FaceFile:
     if suffix == ".parquet":
         return FaceFile(str(path), read_parquet(path).records())
     if path.is_dir() or suffix in (".npz", ".npy"):
-        side, labels = read_predictions(path, signs)
+        side, labels = read_predictions(path)
         return labels or side
     return FaceFile(str(path), read_labels(path))
 
 
-def _read_folder(folder: Path, signs: bool) -> tuple[FaceFile, FaceFile | None]:
+def _read_folder(folder: Path) -> tuple[FaceFile, FaceFile | None]:
     name = str(folder)
     if arrays := sorted(folder.glob("*.npy")):
         return _from_named_arrays({a.stem: load_arrays(a)["points"] for a in arrays}, folder)
     if files := sorted(folder.rglob("*.pts")):
-        return _read_pts(files, folder, signs), None
+        return _read_pts(files, folder), None
     if next(folder.rglob("*.parquet"), None) is not None:  # of luvli predict --engine ray
         return _read_parquet(folder), None
     if tables := sorted(folder.rglob("*.csv")):  # OpenFace writes one for each image
@@ -179,12 +160,10 @@ def _read_folder(folder: Path, signs: bool) -> tuple[FaceFile, FaceFile | None]:
     )
 
 
-def _read_pts(files: Sequence[Path], folder: Path, signs: bool) -> FaceFile:
+def _read_pts(files: Sequence[Path], folder: Path) -> FaceFile:
     records, hidden = [], 0
     for file in files:
-        points, classes = read_pts(file, signed=signs)
-        # -1, -1 is no place, even where signs are places
-        classes[(points == _NOWHERE).all(axis=1)] = Visibility.SELF_OCCLUDED
+        points, classes = read_pts(file)
         hidden += int((classes == Visibility.SELF_OCCLUDED).sum())
         beside = (file.with_suffix(suffix) for suffix in IMAGE_SUFFIXES)
         image = next((image.as_posix() for image in beside if image.is_file()), "")
@@ -221,11 +200,13 @@ def _read_coco(path: Path) -> FaceFile:
 def _read_json(path: Path) -> FaceFile:
     """Our JSON of faces, also as `luvli predict` writes it, or a plain list or mapping."""
     faces = parse_faces(path)
-
-    def trained(name: str) -> Any:
-        untrained = any(each.get(f"{name}_trained") is False for each in faces)
-        return None if untrained else [each.get(name) for each in faces]
-
+    columns: dict[str, Any] = {
+        name: [each.get(name) for each in faces]
+        for name in ("covariance", "visibility", "covariance_trained", "visibility_trained",
+                     "likelihood")
+    }  # fmt: skip
+    columns |= {name: [str(f.get(name) or "") for f in faces] for name in ("face_id", "image")}
+    columns["markup"] = [each.get("markup") or None for each in faces]
     try:
         points = np.array(
             [[(None, None) if p is None else p for p in f["points"]] for f in faces], dtype=float
@@ -235,35 +216,18 @@ def _read_json(path: Path) -> FaceFile:
             f"{path} is not a JSON of faces with equally many points ({error}): "
             "write it with luvli predict, or convert it to csv or npz."
         ) from error
-    return _from_arrays(
-        path, points, trained("covariance"), trained("visibility"),
-        names=[str(each.get("face_id") or "") for each in faces],
-        images=[str(each.get("image") or "") for each in faces],
-        markups=[each.get("markup") for each in faces],
-        likelihood=[each.get("likelihood") for each in faces],
-    )  # fmt: skip
-
-
-_READERS = {"coco": _read_coco, "json": _read_json, "csv": _read_csv}
+    return _from_columns(path, points, columns)
 
 
 def _read_parquet(path: Path) -> FaceFile:
-    table = read_face_table(path)
+    columns, _ = read_columns(path)
+    frames, images = columns.get("frame", [None]), columns.get("image", [])
+    if None not in frames:  # faces of a video: its name does not tell them apart
+        images = [f"{image}#{frame}" for image, frame in zip(images, frames, strict=True)]
+    return _from_columns(path, columns.get("points"), columns | {"image": images})
 
-    def trained(name: str) -> Floats | None:
-        flag = f"{name}_trained"
-        untrained = flag in table.column_names and False in table[flag].to_pylist()
-        return None if untrained else table_array(table, name, path)
 
-    frames, images = (table_words(table, name) for name in ("frame", "image"))
-    if frames and all(frames):  # faces of a video: its name does not tell them apart
-        images = tuple(f"{image}#{frame}" for image, frame in zip(images, frames, strict=True))
-    return _from_arrays(
-        path, table_array(table, "points", path), trained("covariance"), trained("visibility"),
-        names=table_words(table, "face_id"), images=images, markups=table_words(table, "markup"),
-        likelihood=table_words(table, "likelihood"),
-        paper_pixel=table_numbers(table, "paper_pixel"),
-    )  # fmt: skip
+_READERS = {"coco": _read_coco, "json": _read_json, "csv": _read_csv}
 
 
 def _from_named_arrays(
@@ -287,22 +251,19 @@ def _from_named_arrays(
         factor = np.asarray(lower["cholesky"], dtype=np.float64)
         three = factor[..., [0, 1, 1], [0, 0, 1]] if factor.shape[-2:] == (2, 2) else factor
         covariance = np.asarray(algebra.from_cholesky(three))
-    names = [] if listed is None else [str(name) for name in listed]
-    published = "vis_estimated" in lower and "means" in lower
-    pixel = np.ones(len(points)) if published else None
-    side = _from_arrays(path, points, covariance, pick(_VISIBILITY), names=names, paper_pixel=pixel)
+    names = {} if listed is None else {"face_id": [str(name) for name in listed]}
+    columns = names | {"covariance": covariance, "visibility": pick(_VISIBILITY)}
+    if "vis_estimated" in lower and "means" in lower:  # of the published evaluation
+        columns["paper_pixel"] = np.ones(len(points))
+    side = _from_columns(path, points, columns)
     if labels is None:
         return side, None
-    return side, _from_arrays(path, labels, names=names, classes=pick(_CLASSES))
+    return side, _from_columns(path, labels, names | {"classes": pick(_CLASSES)})
 
 
-def _from_arrays(
-    path: Path, points: Any, covariance: Any = None, visibility: Any = None, *, classes: Any = None,
-    names: Sequence[str] = (), images: Sequence[str] = (), markups: Sequence[Any] = (),
-    likelihood: Sequence[Any] = (), paper_pixel: Floats | None = None,
-) -> FaceFile:  # fmt: skip
-    """Records of points (n, k, 2), a mesh (n, 478, 3) or flat (n, 2k), and what is known of each
-    face besides; None and () for what is not."""
+def _from_columns(path: Path, points: Any, columns: Mapping[str, Any]) -> FaceFile:
+    """Faces of points (n, k, 2), a mesh (n, 478, 3) or flat (n, 2k), and of columns with one entry
+    for each face, as our own files have them; None for what is not known."""
     places = np.asarray(points, dtype=np.float64)
     if places.ndim == 2 and places.shape[1] % 2 == 0:  # x0, y0, x1, y1, ...
         places = places.reshape(len(places), -1, 2)
@@ -311,28 +272,30 @@ def _from_arrays(
     if places.ndim != 3 or places.shape[2] != 2 or not len(places):
         raise InputError(f"{path}: points must have shape (n, k, 2), got {np.shape(points)}.")
     n, k = places.shape[:2]
-    shapes: dict[str, tuple[Any, tuple[int, ...]]] = {
-        "covariance": (covariance, (n, k, 2, 2)),
-        "visibility_probability": (visibility, (n, k)),
-        "classes": (classes, (n, k)),
+
+    def array(name: str, *shape: int) -> Any:
+        values = columns.get(name)
+        if values is None or any(v is None for v in values):
+            return [None] * n
+        if False in columns.get(f"{name}_trained", ()):
+            return [None] * n
+        numbers = np.asarray(values, dtype=np.float64)
+        if numbers.size != n * k * np.prod(shape) or numbers.shape[:2] != (n, k):
+            raise InputError(
+                f"{path}: {name} must have shape {(n, k, *shape)}, got {numbers.shape}."
+            )
+        return numbers.reshape(n, k, *shape)
+
+    fields = {
+        "covariance": array("covariance", 2, 2),
+        "visibility_probability": array("visibility"),
+        "classes": array("classes"),
     }
-    columns: dict[str, Any] = {}
-    for name, (values, shape) in shapes.items():
-        if values is None or any(value is None for value in values):
-            continue
-        array = np.asarray(values, dtype=np.float64)
-        if array.size != np.prod(shape) or array.shape[:2] != shape[:2]:
-            raise InputError(f"{path}: {name} must have shape {shape}, got {array.shape}.")
-        columns[name] = array.reshape(shape)
-    columns |= {name: list(words) for name, words in (("face_id", names), ("image", images),
-                ("markup", markups)) if len(words)}  # fmt: skip
+    fields |= {name: columns[name] for name in ("face_id", "image", "markup") if name in columns}
+    about = {name: columns[name] for name in ("likelihood", "paper_pixel") if name in columns}
     records = []
     for i, place in enumerate(places):
-        fields = {name: values[i] for name, values in columns.items() if values[i] is not None}
-        if not fields.get("markup"):
-            fields.pop("markup", None)
-        about = {"likelihood": likelihood[i]} if len(likelihood) and likelihood[i] else {}
-        if paper_pixel is not None:
-            about["paper_pixel"] = paper_pixel[i]
-        records.append(face(place, attributes=about, **fields))
+        known = {name: v[i] for name, v in fields.items() if v[i] is not None}
+        attributes = {name: v[i] for name, v in about.items() if v[i]}
+        records.append(face(place, attributes=attributes, **known))
     return FaceFile(str(path), records)

@@ -12,7 +12,7 @@ from luvli.evaluation.accuracy import FAILED_NME
 from luvli.evaluation.bootstrap import Interval
 from luvli.evaluation.curve import NotMeasured
 from luvli.evaluation.labelled_faces import LabelledFaces
-from luvli.evaluation.metrics import Evaluation, compute_metrics
+from luvli.evaluation.metrics import Evaluation, SubsetMetrics, compute_metrics
 from luvli.evaluation.page import PagePart, Picture, png, write_page
 from luvli.evaluation.paper_tables import tables_beside_paper
 from luvli.evaluation.plot_style import PlotOptions
@@ -27,7 +27,6 @@ _PLOTS = {
     "Uncertainty": ("coverage", "residuals", "whitened", "smallest-eigenvalue", "mean-ellipses",
                     "individual-ellipses"),
     "Trust": ("risk-coverage", "rank"),
-    "Visibility": ("visibility",),
 }  # fmt: skip
 _PEARSON = (
     "The paper (figure 4) prints 0.98 and 0.99 for 734 landmarks in a bin, and 0.84, 0.80 and 0.72 "
@@ -35,14 +34,12 @@ _PEARSON = (
 )
 
 
-def write_report(
-    folder: PathLike, faces: LabelledFaces, *, resamples: int = 1000, seed: int = 0
-) -> Evaluation:
+def write_report(folder: PathLike, faces: LabelledFaces, *, resamples: int = 1000) -> Evaluation:
     """Measure everything, write the four files into `folder`, and return the metrics."""
     target = Path(folder)
     if target.exists() and not target.is_dir():
         raise InputError(f"{target} is a file: name a folder for the report.")
-    evaluation = compute_metrics(faces, resamples=resamples, seed=seed)
+    evaluation = compute_metrics(faces, resamples=resamples)
     parts: list[PagePart] = [summary(evaluation), *evaluation.notes]
     for title, tables in report_sections(evaluation).items():
         parts += [f"## {title}", *tables, *pictures(_PLOTS.get(title, ()), [faces])]
@@ -102,9 +99,8 @@ def summary(evaluation: Evaluation) -> str:
 
 def quoted_table(evaluation: Evaluation, intervals: bool = True) -> Table:
     """What papers quote of this data set: the whole set and its parts."""
-    names = [name for name in quoted(evaluation.dataset) if name in evaluation.metrics]
-    parts = {evaluation.subset: (evaluation.faces, evaluation.metrics)}
-    parts |= {name: (part.faces, part.metrics) for name, part in evaluation.subsets.items()}
+    columns = [get_metric(n) for n in quoted(evaluation.dataset) if n in evaluation.metrics]
+    whole = SubsetMetrics(evaluation.faces, evaluation.metrics)
 
     def cell(values: Interval | None) -> str:
         return interval(values if intervals or values is None else Interval(values.value))
@@ -124,13 +120,12 @@ def quoted_table(evaluation: Evaluation, intervals: bool = True) -> Table:
             f"{len(evaluation.unmeasurable)} faces have no measurable label and stand in no mean: "
             f"{listed_names(evaluation.unmeasurable)}."
         )
-    columns = [get_metric(name) for name in names]
     return Table(
         "As papers quote it",
         ["", "faces", *(metric.title for metric in columns)],
         [
-            [part, f"{faces:,}", *(cell(metrics.get(name)) for name in names)]
-            for part, (faces, metrics) in parts.items()
+            [name, f"{part.faces:,}", *(cell(part.metrics.get(each.name)) for each in columns)]
+            for name, part in ({evaluation.subset: whole} | evaluation.subsets).items()
         ],
         ["", "", *(metric.unit for metric in columns)],
         notes,
@@ -152,9 +147,15 @@ def value_table(evaluation: Evaluation, section: str = "") -> Table:
 
 def report_sections(evaluation: Evaluation) -> dict[str, list[Table]]:
     """The tables of a report, by section."""
-    whole = {"All normalisers": evaluation.metrics}
-    whole |= {f"{n}: {part.faces:,} faces": part.metrics for n, part in evaluation.subsets.items()}
-    parts = {"Accuracy": [quoted_table(evaluation), *map(_normalizer_table, whole, whole.values())]}
+    accuracy = [
+        quoted_table(evaluation),
+        _normalizer_table("All normalisers", evaluation.metrics),
+        *(
+            _normalizer_table(f"{name}: {part.faces:,} faces", part.metrics)
+            for name, part in evaluation.subsets.items()
+        ),
+    ]
+    parts = {"Accuracy": accuracy}
     for section in SECTIONS:
         tables = [value_table(evaluation, section), *_key_tables(evaluation, section)]
         parts.setdefault(section, []).extend(table for table in tables if table.rows)
@@ -176,24 +177,23 @@ def _normalizer_table(title: str, metrics: Mapping[str, Interval]) -> Table:
 
 def _key_tables(evaluation: Evaluation, section: str) -> list[Table]:
     """Metrics that are mappings: one table for all of a section that have the same keys."""
-    members = [metric for metric in METRICS if metric.section == section and metric.by]
+    measured = [name.partition(".") for name in evaluation.metrics]
     tables = []
-    for by in dict.fromkeys(metric.by for metric in members):
-        values = {
-            metric: {
-                name.partition(".")[2]: value
-                for name, value in evaluation.metrics.items()
-                if name.partition(".")[0] == metric.name
-            }
-            for metric in members
-            if metric.by == by
+    for by in dict.fromkeys(m.by for m in METRICS if m.section == section and m.by):
+        keys = {
+            metric: [key for name, _, key in measured if name == metric.name]
+            for metric in METRICS
+            if metric.section == section and metric.by == by
         }
-        shown = {metric: found for metric, found in values.items() if found}
+        columns = [metric for metric in keys if keys[metric]]
         rows = [
-            [key.replace("_", " "), *(interval(v.get(key), m.digits) for m, v in shown.items())]
-            for key in dict.fromkeys(key for found in shown.values() for key in found)
+            [
+                key.replace("_", " "),
+                *(interval(evaluation.metrics.get(f"{m.name}.{key}"), m.digits) for m in columns),
+            ]
+            for key in dict.fromkeys(key for metric in columns for key in keys[metric])
         ]
-        heads, units = [m.title for m in shown], [m.unit for m in shown]
         notes = [_PEARSON] if by == "entry of Σ" else []
+        heads, units = [m.title for m in columns], [m.unit for m in columns]
         tables.append(Table(f"By {by}", [by, *heads], rows, ["", *units], notes))
     return tables

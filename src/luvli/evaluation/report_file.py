@@ -19,58 +19,55 @@ _LISTS: dict[str, tuple[int, ...]] = {
     "visibility_class": (-1,), "label_box": (4,),
 }  # fmt: skip
 """columns of flat lists, and the shape of what they hold"""
+_ABOUT = ("method", "dataset", "subset")
 
 
 def write_predictions(path: PathLike, faces: LabelledFaces) -> None:
     """One row for each face: the columns of predicted faces, and the labels beside them."""
     arrow = require("pyarrow", "evaluate")
     parquet = require("pyarrow.parquet", "evaluate")
+    predicted = faces.faces
 
     def lists(values: NDArray[Any]) -> Any:
         flat = values.reshape(len(values), -1)
         offsets = arrow.array(np.arange(len(flat) + 1, dtype=np.int32) * flat.shape[1])
         return arrow.ListArray.from_arrays(offsets, arrow.array(flat.ravel()))
 
-    predictions = faces.faces
     arrays = {
-        "points": predictions.points, "covariance": faces.covariance,
-        "visibility": faces.visibility, "truth": faces.labels,
-        "visibility_class": faces.label_visibility, "label_box": faces.label_boxes,
+        "points": faces.points, "covariance": faces.covariance, "visibility": faces.visibility,
+        "truth": faces.labels, "visibility_class": faces.label_visibility,
+        "label_box": faces.label_boxes,
     }  # fmt: skip
-    same = {
-        "markup": predictions.markup, "likelihood": predictions.likelihood,
-        "visibility_trained": predictions.visibility_trained,
-        "covariance_trained": predictions.covariance_trained,
-    }  # fmt: skip
+    same = ("markup", "likelihood", "visibility_trained", "covariance_trained")
     columns: dict[str, Any] = {
-        "face_id": list(faces.names),
-        "image": list(faces.images),
-        **{name: [value] * len(faces) for name, value in same.items()},
-        "confidence": predictions.confidence,
-        "expected_error": predictions.expected_error,
+        "face_id": faces.names,
+        "image": faces.images,
+        **{name: [getattr(predicted, name)] * len(faces) for name in same},
+        "confidence": predicted.confidence,
+        "expected_error": predicted.expected_error,
+        "paper_pixel": faces.paper_pixel,
         **{name: lists(array) for name, array in arrays.items() if array is not None},
         **{f"subset:{name}": mask for name, mask in faces.subsets.items()},
         **{f"length:{name}": values for name, values in faces.lengths.items()},
     }
-    if faces.paper_pixel is not None:
-        columns["paper_pixel"] = faces.paper_pixel
-    about = {name: getattr(faces, name) for name in ("method", "dataset", "subset", "notes")}
-    table = arrow.table(columns).replace_schema_metadata({"luvli": json.dumps(about)})
+    about = {name: getattr(faces, name) for name in (*_ABOUT, "notes")}
+    table = arrow.table({name: each for name, each in columns.items() if each is not None})
     with whole_file(path) as temporary:
+        table = table.replace_schema_metadata({"luvli": json.dumps(about)})
         parquet.write_table(table, temporary, compression="zstd")
 
 
 def read_parquet(path: PathLike) -> LabelledFaces:
     """The inverse of `write_predictions`."""
-    table = read_face_table(path)
-    absent = {"face_id", "image", "truth", "visibility_class"} - set(table.column_names)
+    columns, about = read_columns(path)
+    absent = {"face_id", "image", "truth", "visibility_class"} - set(columns)
     if absent:
         raise InputError(
             f"{path} has no column {min(absent)!r}: it is not the predictions.parquet of "
             "a report; score it with luvli score --truth."
         )
     try:
-        return _labelled_faces(table, path)
+        return _labelled_faces(columns, json.loads(about))
     except InputError:
         raise
     except (AttributeError, LookupError, TypeError, ValueError) as error:
@@ -79,68 +76,56 @@ def read_parquet(path: PathLike) -> LabelledFaces:
         ) from error
 
 
-def _labelled_faces(table: Any, path: PathLike) -> LabelledFaces:
-    about = json.loads((table.schema.metadata or {}).get(b"luvli", b"{}"))
-    arrays = {name: table_array(table, name, path) for name in _LISTS}
-    points, labels = arrays["points"], arrays["truth"]
-    if points is None or labels is None:
-        raise InputError(f"{path} has faces without points or labels: write it again.")
-
+def _labelled_faces(columns: dict[str, Any], about: dict[str, Any]) -> LabelledFaces:
     def word(column: str) -> str | None:
-        known = set(table_words(table, column)) - {""}
+        known = {str(each) for each in columns.get(column, ()) if each}
         return known.pop() if len(known) == 1 else None
 
+    def numbers(column: str, kind: type = float) -> Any:
+        return np.asarray(columns[column], dtype=kind) if column in columns else None
+
     def named(prefix: str, kind: type) -> dict[str, Any]:
-        names = [name for name in table.column_names if name.startswith(prefix)]
-        return {
-            n.removeprefix(prefix): np.asarray(table_numbers(table, n), dtype=kind) for n in names
-        }
+        names = [name for name in columns if name.startswith(prefix)]
+        return {name.removeprefix(prefix): numbers(name, kind) for name in names}
 
     return LabelledFaces.from_arrays(
-        points, labels, arrays["visibility_class"], arrays["covariance"], arrays["visibility"],
-        confidence=table_numbers(table, "confidence"),
-        expected_error=table_numbers(table, "expected_error"),
+        columns["points"], columns["truth"], columns["visibility_class"],
+        columns.get("covariance"), columns.get("visibility"),
+        confidence=numbers("confidence"),
+        expected_error=numbers("expected_error"),
         markup=word("markup"),
         likelihood=word("likelihood") or "laplace",
-        label_boxes=arrays["label_box"],
-        names=table_words(table, "face_id"),
-        images=table_words(table, "image"),
+        label_boxes=columns.get("label_box"),
+        names=tuple(str(name or "") for name in columns["face_id"]),
+        images=tuple(str(image or "") for image in columns["image"]),
         subsets=named("subset:", bool),
         lengths=named("length:", float),
-        paper_pixel=table_numbers(table, "paper_pixel"),
+        paper_pixel=numbers("paper_pixel"),
         notes=tuple(map(str, about.get("notes", ()))),
-        **{name: str(about[name]) for name in ("method", "dataset", "subset") if name in about},
+        **{name: str(about[name]) for name in _ABOUT if name in about},
     )  # fmt: skip
 
 
-def table_words(table: Any, column: str) -> tuple[str, ...]:
-    """A column of words, "" for null; () where it is not there."""
-    if column not in table.column_names:
-        return ()
-    return tuple("" if word is None else str(word) for word in table[column].to_pylist())
-
-
-def table_numbers(table: Any, column: str) -> Floats | None:
-    """A column of one number for each face, NaN for null; None where it is not there."""
-    if column not in table.column_names:
-        return None
-    numbers = table[column].cast(require("pyarrow", "evaluate").float64())
-    return np.asarray(numbers.to_numpy(), dtype=np.float64)
-
-
-def table_array(table: Any, column: str, path: PathLike) -> Floats | None:
-    """A column of flat lists of numbers in the shape of what it holds; None where it is not there.
-
-    `path`: the file, for messages.
+def read_columns(path: PathLike) -> tuple[dict[str, Any], str]:
+    """The columns of a file or folder of faces, flat lists in the shape of what they hold, others
+    as Python values; and what the file says about itself. Lists that some faces lack are left out.
     """
-    if column not in table.column_names or table[column].null_count:
-        return None
-    lists = table[column].combine_chunks()
-    values = np.asarray(lists.flatten().to_numpy(zero_copy_only=False), dtype=np.float64)
-    shape = _LISTS[column]
-    if not len(table):
-        return values.reshape(0, *(abs(side) for side in shape))
-    lengths = set(lists.value_lengths().to_pylist())
-    if len(lengths) > 1 or lengths.pop() % abs(int(np.prod(shape))):
+    table = read_face_table(path)
+    columns: dict[str, Any] = {}
+    for name in table.column_names:
+        if name not in _LISTS:
+            columns[name] = table[name].to_pylist()
+        elif not table[name].null_count:
+            columns[name] = _stacked(table[name].to_numpy(), _LISTS[name], f"{path}", name)
+    return columns, (table.schema.metadata or {}).get(b"luvli", b"{}").decode()
+
+
+def _stacked(rows: NDArray[Any], shape: tuple[int, ...], path: str, column: str) -> Floats:
+    """(n, *shape) of n flat rows."""
+    lengths = {len(row) for row in rows}
+    if len(lengths) > 1 or any(length % abs(int(np.prod(shape))) for length in lengths):
         raise InputError(f"{path} has rows of {column!r} that do not fit together: write it again.")
-    return values.reshape(len(table), *shape)
+    if not len(rows):
+        return np.empty((0, *(abs(side) for side in shape)))
+    flat = np.concatenate(rows.tolist()).astype(np.float64)
+    return np.asarray(flat.reshape(len(rows), *shape))

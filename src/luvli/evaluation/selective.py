@@ -1,8 +1,7 @@
 """Whether uncertainty or confidence find the predictions that are wrong.
 
-A "risk" is what a wrong prediction costs, one number per face or landmark (its NME, inf where
-there is no prediction); the uncertainty decides which predictions are kept first. Both are flat
-arrays of one length.
+A "risk" is what a wrong prediction costs, one number per face (its NME, inf where there is no
+prediction); the uncertainty decides which predictions are kept first. Both have shape (n,).
 """
 
 from __future__ import annotations
@@ -12,25 +11,25 @@ from numpy.typing import ArrayLike
 
 from luvli.arrays import Floats
 from luvli.errors import InputError
-from luvli.evaluation.accuracy import FAILED_NME
+from luvli.evaluation.accuracy import FAILED_NME, with_failures
 from luvli.evaluation.curve import NO_CURVE, Curve, reliability
 from luvli.evaluation.visibility import auroc
 
 CONFIDENCE_BINS = 15
 
 
-def risk_coverage(risk: ArrayLike, uncertainty: ArrayLike, failed: float = FAILED_NME) -> Curve:
+def risk_coverage(risk: ArrayLike, uncertainty: ArrayLike) -> Curve:
     """Mean risk (y) of the most certain share (x) of the predictions; the value is the area
     (AURC), in the unit of `risk`. The best possible one is that of `risk` as the uncertainty.
 
     Equal uncertainties share their mean risk, so that the result does not depend on the
-    order of the faces. Unpredicted ones (risk inf) cost `failed` and come last.
+    order of the faces. Unpredicted ones (risk inf) cost `FAILED_NME` and come last.
 
     >>> curve = risk_coverage([1.0, 2.0, 6.0], [0.1, 0.2, 0.3])
     >>> curve.y.tolist(), curve.value
     ([1.0, 1.5, 3.0], 1.8333333333333333)
     """
-    cost = _sorted_costs(risk, uncertainty, failed)
+    cost = _sorted_costs(risk, uncertainty)
     if not len(cost):
         return NO_CURVE
     rank = np.arange(1, len(cost) + 1)
@@ -38,23 +37,19 @@ def risk_coverage(risk: ArrayLike, uncertainty: ArrayLike, failed: float = FAILE
     return Curve(rank / len(cost), kept, float(kept.mean()))
 
 
-def failure_auroc(
-    risk: ArrayLike, uncertainty: ArrayLike, threshold: float, failed: float = FAILED_NME
-) -> float:
+def failure_auroc(risk: ArrayLike, uncertainty: ArrayLike, threshold: float) -> float:
     """Chance that a prediction with risk > `threshold` is more uncertain than one without.
 
     NaN when all predictions are on one side of the threshold.
     """
-    cost, spread = _known(risk, uncertainty, failed)
+    cost, spread = _known(risk, uncertainty)
     return auroc(spread, cost > threshold)
 
 
-def nme_by_rank(
-    risk: ArrayLike, uncertainty: ArrayLike, bins: int = 20, failed: float = FAILED_NME
-) -> Curve:
+def nme_by_rank(risk: ArrayLike, uncertainty: ArrayLike, bins: int = 20) -> Curve:
     """Average NME (y) against uncertainty rank (x, 1 the most certain) in `bins` groups of equal
     size (Figure 6)."""
-    cost = _sorted_costs(risk, uncertainty, failed)
+    cost = _sorted_costs(risk, uncertainty)
     if not len(cost):
         return NO_CURVE
     groups = np.array_split(np.arange(len(cost)), min(bins, len(cost)))
@@ -63,20 +58,17 @@ def nme_by_rank(
     return Curve(x, y, counts=np.array([len(group) for group in groups]))
 
 
-def face_uncertainty(
-    spread: ArrayLike, scale: ArrayLike, weight: ArrayLike | None = None
-) -> Floats:
+def face_uncertainty(spread: Floats, scale: Floats, weight: Floats | None = None) -> Floats:
     """(n,) how unsure a face is: the mean of |Sigma_j|^(1/4), in percent of `scale`.
 
     `spread` is |Sigma|^(1/2) (n, k), `scale` (n,) a length of the face (of the *predicted*
     face: the true one is not known in use), `weight` (n, k) for instance the predicted
     visibility. Faces with no prediction are infinitely uncertain.
     """
-    length = np.sqrt(np.asarray(spread, dtype=np.float64))
-    weights = np.ones_like(length) if weight is None else np.asarray(weight, dtype=np.float64)
+    weights = np.ones_like(spread) if weight is None else weight
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = (length * weights).sum(axis=1) / weights.sum(axis=1)
-        value = mean / np.asarray(scale, dtype=np.float64) * 100.0
+        mean = (np.sqrt(spread) * weights).sum(axis=1) / weights.sum(axis=1)
+        value = mean / scale * 100.0
     return np.where(np.isfinite(value), value, np.inf)
 
 
@@ -128,17 +120,18 @@ def confidence_metrics(
     return result
 
 
-def _known(risk: ArrayLike, uncertainty: ArrayLike, failed: float) -> tuple[Floats, Floats]:
-    cost, spread = (np.asarray(a, dtype=np.float64).ravel() for a in (risk, uncertainty))
+def _known(risk: ArrayLike, uncertainty: ArrayLike) -> tuple[Floats, Floats]:
+    """Costs and uncertainties of what was measured; failures have the largest of both."""
+    cost, spread = (np.asarray(a, dtype=np.float64) for a in (risk, uncertainty))
     if cost.shape != spread.shape:
         raise InputError(f"risk has {len(cost)} values and uncertainty {len(spread)}.")
     spread = np.where(np.isinf(cost) | np.isnan(spread), np.inf, spread)
     known = ~np.isnan(cost)
-    return np.where(np.isinf(cost), failed, cost)[known], spread[known]
+    return with_failures(cost, FAILED_NME)[known], spread[known]
 
 
-def _sorted_costs(risk: ArrayLike, uncertainty: ArrayLike, failed: float) -> Floats:
+def _sorted_costs(risk: ArrayLike, uncertainty: ArrayLike) -> Floats:
     """Costs, the most certain first; equal uncertainties have the mean of their costs."""
-    cost, spread = _known(risk, uncertainty, failed)
+    cost, spread = _known(risk, uncertainty)
     _, index, count = np.unique(spread, return_inverse=True, return_counts=True)
     return np.repeat(np.bincount(index.ravel(), weights=cost) / count, count)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -15,7 +14,8 @@ from luvli.files import one_line
 ARROWS = {"lower": " ↓", "higher": " ↑", None: ""}
 """behind the name of a column or metric: which way is better"""
 NAMES_SHOWN = 20
-_NOTE = "* best, ' second best of its column."
+
+Mark = Literal["best", "second"]
 
 
 @dataclass(frozen=True)
@@ -37,102 +37,78 @@ class Table:
     """one for each column, "" for none"""
     notes: Sequence[str] = ()
     """sentences below the table"""
-    marks: Mapping[tuple[int, int], Literal["best", "second"]] = field(default_factory=dict)
+    marks: Mapping[tuple[int, int], Mark] = field(default_factory=dict)
     """(row, column) of the best and second-best cells"""
 
     @property
     def head(self) -> list[str]:
         """Columns with their units."""
-        units = self.units or [""] * len(self.columns)
-        pairs = zip(self.columns, units, strict=True)
+        pairs = zip(self.columns, self.units or [""] * len(self.columns), strict=True)
         return [f"{name} ({unit})" if unit else name for name, unit in pairs]
 
     def text(self) -> str:
-        """Aligned columns for a terminal or a file."""
-        signs = {"best": "*", "second": "'"}
-        rows = [
-            [
-                one_line(cell) + signs.get(self.marks.get((i, j), ""), " " if self.marks else "")
-                for j, cell in enumerate(row)
-            ]
-            for i, row in enumerate(self.rows)
-        ]
-        lines = [[one_line(cell) for cell in self.head], *rows]
-        widths = [max(len(line[j]) for line in lines) for j in range(len(self.head))]
-        printed = [
-            "  ".join(
-                cell.rjust(width) if j else cell.ljust(width)
-                for j, (cell, width) in enumerate(zip(line, widths, strict=True))
-            ).rstrip()
-            for line in lines
-        ]
-        return "\n".join([*([self.title] if self.title else []), *printed, *self._notes()])
+        """Aligned columns for a terminal or a file; a star marks the best of a column."""
+        blank = " " if self.marks else ""
+        signs = {"best": "{}*", "second": "{}'", None: f"{{}}{blank}"}
+        lines = [[one_line(cell) for cell in row] for row in [self.head, *self._marked(signs)]]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        printed = []
+        for first, *others in lines:
+            cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
+            printed.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
+        legend = ["* best, ' second best of its column."] if self.marks else []
+        return "\n".join([*filter(None, [self.title]), *printed, *self.notes, *legend])
 
     def markdown(self, level: int = 3) -> str:
         """A heading, a GitHub table and its notes; best cells are bold, second ones in italics."""
-        signs = {"best": "**", "second": "*"}
-        rows = [
-            [
-                f"{sign}{cell}{sign}"
-                if (sign := signs.get(self.marks.get((i, j), ""), ""))
-                else cell
-                for j, cell in enumerate(row)
-            ]
-            for i, row in enumerate(self.rows)
-        ]
+        rows = self._marked({"best": "**{}**", "second": "*{}*", None: "{}"})
         lines = [self.head, [":--"] + ["--:"] * (len(self.head) - 1), *rows]
-        table = "\n".join(
-            "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
-        )
-        notes = list(self.notes)
-        if self.marks:
-            notes.append("Bold: best; italics: second best of its column.")
-        return "\n\n".join(
-            [*([f"{'#' * level} {self.title}"] if self.title else []), table, *notes]
-        )
+        cells = [[cell.replace("|", "\\|") for cell in line] for line in lines]
+        table = "\n".join(f"| {' | '.join(line)} |" for line in cells)
+        title = [f"{'#' * level} {self.title}"] if self.title else []
+        legend = ["Bold: best; italics: second best of its column."] if self.marks else []
+        return "\n\n".join([*title, table, *self.notes, *legend])
 
     def html(self) -> str:
         """A heading, a table and its notes."""
-        tags = {"best": "b", "second": "i"}
-
-        def cell(i: int, j: int, text: str) -> str:
-            tag = tags.get(self.marks.get((i, j), ""))
-            return f"<td><{tag}>{escape(text)}</{tag}></td>" if tag else f"<td>{escape(text)}</td>"
-
+        rows = self._marked({"best": "<b>{}</b>", "second": "<i>{}</i>", None: "{}"}, html=True)
         head = "".join(f"<th>{escape(name)}</th>" for name in self.head)
-        rows = "".join(
-            "<tr>" + "".join(cell(i, j, text) for j, text in enumerate(row)) + "</tr>"
-            for i, row in enumerate(self.rows)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows
         )
         notes = "".join(f'<p class="note">{escape(note)}</p>' for note in self.notes)
         return (
             f'<h3>{escape(self.title)}</h3><div class="wide"><table><thead><tr>{head}</tr></thead>'
-            f"<tbody>{rows}</tbody></table></div>{notes}"
+            f"<tbody>{body}</tbody></table></div>{notes}"
         )
 
-    def _notes(self) -> list[str]:
-        return [*self.notes, *([_NOTE] if self.marks else [])]
+    def _marked(self, signs: Mapping[str | None, str], html: bool = False) -> list[list[str]]:
+        """The rows, each cell with the sign of its mark."""
+        return [
+            [
+                signs[self.marks.get((i, j))].format(escape(cell) if html else cell)
+                for j, cell in enumerate(row)
+            ]
+            for i, row in enumerate(self.rows)
+        ]
 
 
 def best_marks(
     values: Sequence[Sequence[float | None]], better: Sequence[Literal["lower", "higher"] | None]
-) -> dict[tuple[int, int], Literal["best", "second"]]:
+) -> dict[tuple[int, int], Mark]:
     """The best and second-best rows of each column; equal values share a mark.
 
     >>> best_marks([[2.0], [1.0], [1.0], [3.0]], ["lower"])
     {(1, 0): 'best', (2, 0): 'best', (0, 0): 'second'}
     """
-    marks: dict[tuple[int, int], Literal["best", "second"]] = {}
+    marks: dict[tuple[int, int], Mark] = {}
     for j, direction in enumerate(better):
-        column = {i: v for i, row in enumerate(values) if isinstance(v := row[j], float)}
+        column = {i: value for i, row in enumerate(values) if (value := row[j]) is not None}
         if direction is None or len(column) < 3:
             continue
-        order = sorted(set(column.values()), reverse=direction == "higher")
-        ranks: tuple[tuple[Literal["best", "second"], float], ...] = tuple(
-            zip(("best", "second"), order, strict=False)
-        )
-        for mark, value in ranks:
-            marks |= {(i, j): mark for i, v in column.items() if v == value}
+        best, *others = sorted(set(column.values()), reverse=direction == "higher")
+        marks |= {(i, j): "best" for i, value in column.items() if value == best}
+        marks |= {(i, j): "second" for i, value in column.items() if value in others[:1]}
     return marks
 
 
@@ -152,14 +128,13 @@ def interval(values: Interval | None, digits: int = 2) -> str:
     return f"{values.value:.{digits}f} [{values.low:.{digits}f}, {values.high:.{digits}f}]"
 
 
-def probability(value: float | None) -> str:
+def probability(value: float) -> str:
     """A p-value: four digits, and never 0.
 
     >>> probability(0.0412), probability(3e-9)
     ('0.0412', '< 0.0001')
     """
-    small = value is not None and value < 0.00005
-    return "< 0.0001" if small else number(value, 4)
+    return "< 0.0001" if value < 0.00005 else number(value, 4)
 
 
 def numbered(names: Sequence[str]) -> list[str]:
@@ -168,13 +143,10 @@ def numbered(names: Sequence[str]) -> list[str]:
     >>> numbered(["a", "b", "a"])
     ['a (1)', 'b', 'a (2)']
     """
-    counts = Counter(names)
-    before = Counter[str]()
-    result = []
-    for name in names:
-        before[name] += 1
-        result.append(f"{name} ({before[name]})" if counts[name] > 1 else name)
-    return result
+    return [
+        f"{name} ({names[: i + 1].count(name)})" if names.count(name) > 1 else name
+        for i, name in enumerate(names)
+    ]
 
 
 def listed_names(names: Sequence[str]) -> str:

@@ -1,9 +1,10 @@
-"""Whether predicted covariances tell the truth about the errors.
+"""Whether predicted covariances fit the errors.
 
 The argument order is the same everywhere: prediction, spread, truth: `predicted` (n, k, 2),
 `covariance` (n, k, 2, 2), `truth` (n, k, 2), `visible` (n, k). Units are those of the
 coordinates given, and are divided out where a `scale` (n,) in the same unit is passed.
-Landmarks that are invisible, unlabelled or unpredicted do not enter (`usable_landmarks`).
+Landmarks that are invisible, unlabelled or unpredicted, or whose covariance is not
+positive-definite, do not enter.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from luvli.arrays import Bools, Floats
-from luvli.errors import InputError, unknown_choice
+from luvli.arrays import Floats
+from luvli.errors import unknown_choice
 from luvli.evaluation.accuracy import measured
 from luvli.evaluation.curve import NO_CURVE, Curve, NotMeasured
 from luvli.likelihood import covariance as algebra
@@ -25,30 +26,18 @@ LikelihoodName = str
 """a name that `luvli.likelihood.family` knows"""
 
 
-def usable_landmarks(
+def residuals(
     predicted: ArrayLike, covariance: ArrayLike, truth: ArrayLike, visible: ArrayLike | None = None
-) -> Bools:
-    """(n, k) landmarks with a label, a predicted location and a positive-definite covariance."""
-    located = np.isfinite(np.asarray(predicted, dtype=np.float64)).all(axis=-1)
-    return np.asarray(measured(truth, visible) & located & algebra.is_covariance(covariance))
-
-
-def usable_arrays(
-    predicted: ArrayLike, covariance: ArrayLike, truth: ArrayLike, visible: ArrayLike | None = None
-) -> tuple[Bools, Floats, Floats, Floats]:
-    """The mask (n, k), and predictions (m, 2), covariances (m, 2, 2), labels (m, 2) under it."""
-    mask = usable_landmarks(predicted, covariance, truth, visible)
-    mean, spread, point = (
-        np.asarray(array, dtype=np.float64)[mask] for array in (predicted, covariance, truth)
+) -> tuple[Floats, Floats]:
+    """Label minus prediction (n, k, 2) and covariance (n, k, 2, 2); NaN where not usable."""
+    gap = np.asarray(truth, dtype=np.float64) - np.asarray(predicted, dtype=np.float64)
+    spread = np.asarray(covariance, dtype=np.float64)
+    usable = measured(truth, visible) & np.isfinite(gap).all(axis=-1)
+    usable &= algebra.is_covariance(spread)
+    return (
+        np.where(usable[..., None], gap, np.nan),
+        np.where(usable[..., None, None], spread, np.nan),
     )
-    return mask, mean, spread, point
-
-
-def full_array(mask: Bools, values: Floats) -> Floats:
-    """(n, k) from values (m,) under the mask; NaN elsewhere."""
-    full = np.full(mask.shape, np.nan)
-    full[mask] = values
-    return full
 
 
 def negative_log_likelihood(
@@ -63,35 +52,32 @@ def negative_log_likelihood(
 ) -> Floats:
     """(n, k) nats of each label under its predicted density (eq. 10, 12); NaN where not usable.
 
-    A density has units: the value is for coordinates measured in `scale` (n,) or scalar, or in
-    the pixels given. `constant=False` leaves out log 2 pi; with heat-map pixels as the scale
-    that is what the paper's Table 11 prints.
+    A density has units: the value is for coordinates measured in `scale` (n,), or in the pixels
+    given. `constant=False` leaves out log 2 pi; with heat-map pixels as the scale that is what
+    the paper's Table 11 prints.
     """
-    mask, mean, spread, point = usable_arrays(predicted, covariance, truth, visible)
-    nats = -np.asarray(family(likelihood).from_covariance(mean, spread).log_prob(point))
+    gap, spread = residuals(predicted, covariance, truth, visible)
+    density = family(likelihood).from_covariance(np.zeros_like(gap), spread)
+    nats = -np.asarray(density.log_prob(gap))
     if scale is not None:
-        length = np.broadcast_to(np.asarray(scale, dtype=np.float64).reshape(-1, 1), mask.shape)
-        nats = nats - 2.0 * np.log(length[mask])
-    if not constant:
-        nats = nats - np.log(2.0 * np.pi)
-    return full_array(mask, nats)
+        nats = nats - 2.0 * np.log(np.asarray(scale, dtype=np.float64)[:, None])
+    return nats if constant else nats - np.log(2.0 * np.pi)
 
 
 def radii(
     predicted: ArrayLike, covariance: ArrayLike, truth: ArrayLike, visible: ArrayLike | None = None
 ) -> Floats:
     """(n, k) Mahalanobis distances of the labels from the predictions; NaN where not usable."""
-    mask, mean, spread, point = usable_arrays(predicted, covariance, truth, visible)
-    distance = algebra.mahalanobis(point - mean, algebra.to_cholesky(spread))
-    return full_array(mask, np.asarray(distance))
+    gap, spread = residuals(predicted, covariance, truth, visible)
+    return np.asarray(algebra.mahalanobis(gap, algebra.to_cholesky(spread)))
 
 
 def whitened(
     predicted: ArrayLike, covariance: ArrayLike, truth: ArrayLike, visible: ArrayLike | None = None
 ) -> Floats:
     """(m, 2) residuals Sigma^(-1/2) (p - mu) of the usable landmarks (eq. 18)."""
-    _, mean, spread, point = usable_arrays(predicted, covariance, truth, visible)
-    return np.asarray(algebra.whiten(point - mean, spread), dtype=np.float64)
+    z = np.asarray(algebra.whiten(*residuals(predicted, covariance, truth, visible)))
+    return np.asarray(z[~np.isnan(z[..., 0])])
 
 
 def spread_root(covariance: ArrayLike) -> Floats:
@@ -123,16 +109,13 @@ def residual_bins(
     """
     if leftover not in ("share", "drop"):
         raise unknown_choice("leftover", leftover, ("share", "drop"))
-    mask, mean, spread, point = usable_arrays(predicted, covariance, truth, visible)
-    residual = point - mean
-    area = np.ones(len(residual))
-    if scale is not None:
-        lengths = np.broadcast_to(np.asarray(scale, np.float64).reshape(-1, 1), mask.shape)
-        area = lengths[mask] ** 2
+    gap, spread = residuals(predicted, covariance, truth, visible)
+    area = 1.0 if scale is None else np.asarray(scale, dtype=np.float64)[:, None] ** 2
+    known = ~np.isnan(gap[..., 0])
     result = {}
     for name, i, j in (("xx", 0, 0), ("yy", 1, 1), ("xy", 0, 1)):
-        expected = spread[:, i, j] / area
-        actual = residual[:, i] * residual[:, j] / area
+        expected = (spread[..., i, j] / area)[known]
+        actual = (gap[..., i] * gap[..., j] / area)[known]
         result[name] = _binned(expected, actual, per_bin, discard, leftover)
     return result
 
@@ -150,28 +133,21 @@ def _binned(expected: Floats, actual: Floats, per_bin: int, discard: float, left
         return NO_CURVE
     groups = np.array_split(order, bins)
     x, y = (np.array([values[g].mean() for g in groups]) for values in (expected, actual))
-    return Curve(x, y, pearson(x, y), np.array([len(g) for g in groups]))
-
-
-def pearson(x: ArrayLike, y: ArrayLike) -> float:
-    """Correlation coefficient; NaN for fewer than two points or a constant."""
-    a, b = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    if len(a) < 2 or not a.std() or not b.std():
-        return float("nan")
-    return float(np.corrcoef(a, b)[0, 1])
+    varied = len(x) > 1 and x.std() and y.std()
+    pearson = float(np.corrcoef(x, y)[0, 1]) if varied else float("nan")
+    return Curve(x, y, pearson, np.array([len(g) for g in groups]))
 
 
 # --- the whole distribution (Figure 7) ---------------------------------------------------
 
 
 def whitened_kl(
-    whitened_residuals: ArrayLike,
+    whitened_residuals: Floats,
     likelihood: LikelihoodName = "laplace",
     *,
     method: Literal["cells", "published"] = "cells",
     rings: int = 32,
     sectors: int = 16,
-    seed: int = 0,
 ) -> float:
     """Kullback-Leibler divergence of whitened labels (m, 2) from the standard density, in nats.
 
@@ -180,16 +156,15 @@ def whitened_kl(
     that perfect predictions score 0 on average. It is what believing the predicted shape
     costs, in nats per landmark, at that resolution.
 
-    "published": the sum printed above the paper's figure: a log(a / b) over the bins of a
-    40 x 40 grid in steps of 0.1, where a and b are densities (1e-7 added) of 10,000 random
-    standard samples and of the labels, not multiplied by the bin area 0.01.
+    "published": the sum printed above the paper's figure: a log(a / b) over a grid of steps of
+    0.1, where a and b are densities (1e-7 added) of 10,000 random standard samples and of the
+    labels, not multiplied by the bin area 0.01.
     """
-    z = np.asarray(whitened_residuals, dtype=np.float64)
-    if z.ndim != 2 or z.shape[1] != 2:
-        raise InputError(f"whitened residuals must have shape (m, 2), got {z.shape}.")
+    z, density = whitened_residuals, family(likelihood)
+    if method not in ("cells", "published"):
+        raise unknown_choice("method", method, ("cells", "published"))
     if not len(z):
         return float("nan")
-    density = family(likelihood)
     if method == "cells":
         inside = np.asarray(density.radius_probability(np.hypot(*z.T)))
         ring = np.minimum((inside * rings).astype(int), rings - 1)
@@ -200,20 +175,17 @@ def whitened_kl(
         filled = share[share > 0]
         chance = (cells - 1) / (2.0 * len(z))
         return float((filled * np.log(filled * cells)).sum() - chance)
-    if method != "published":
-        raise unknown_choice("method", method, ("cells", "published"))
     edges = np.linspace(-20.0, 20.0, 401)
     standard = density.from_covariance(np.zeros(2), np.eye(2))
-    reference = standard.sample(10_000, np.random.default_rng(seed))
     a, b = (
-        np.histogram2d(points[:, 0], points[:, 1], bins=[edges, edges], density=True)[0]
-        for points in (reference, z)
+        np.histogram2d(points[:, 0], points[:, 1], bins=[edges, edges], density=True)[0] + 1e-7
+        for points in (standard.sample(10_000, np.random.default_rng(0)), z)
     )
-    return float(((a + 1e-7) * np.log((a + 1e-7) / (b + 1e-7))).sum())
+    return float((a * np.log(a / b)).sum())
 
 
 def coverage_curve(
-    radius: ArrayLike, likelihood: LikelihoodName = "laplace", levels: int = 200
+    radius: Floats, likelihood: LikelihoodName = "laplace", levels: int = 200
 ) -> Curve:
     """Share of the labels (y) inside the ellipse that should hold a share p (x), from Mahalanobis
     distances (`radii`). The value is the calibration error, mean |y - p| over all p: 0 is
@@ -227,65 +199,59 @@ def coverage_curve(
     return Curve(wanted, observed, float(np.abs((gap[1:] + gap[:-1]) / 2.0).mean()))
 
 
-def coverage_bias(radius: ArrayLike, likelihood: LikelihoodName = "laplace") -> float:
+def coverage_bias(radius: Floats, likelihood: LikelihoodName = "laplace") -> float:
     """Mean of y - p of the coverage curve: below 0 the ellipses are too small (overconfident)."""
     inside = _probabilities(radius, likelihood)
     return float(0.5 - inside.mean()) if len(inside) else float("nan")
 
 
-def _probabilities(radius: ArrayLike, likelihood: LikelihoodName) -> Floats:
+def _probabilities(radius: Floats, likelihood: LikelihoodName) -> Floats:
     """(m,) of the ellipses through the labels, those without a distance left out."""
-    distance = np.asarray(radius, dtype=np.float64).ravel()
-    return np.asarray(family(likelihood).radius_probability(distance[~np.isnan(distance)]))
+    return np.asarray(family(likelihood).radius_probability(radius[~np.isnan(radius)]))
 
 
 # --- ellipses of many faces (Figures 5, 8, 9) --------------------------------------------
 
 
-def smallest_deviation(covariance: ArrayLike, scale: ArrayLike | None = None) -> Floats:
+def smallest_deviation(covariance: Floats, scale: ArrayLike = 1.0) -> Floats:
     """Square roots of the smallest eigenvalues, flat: the ellipses' short half-axes (Figure 5).
 
-    `scale` (n,) is the unit, in the figure one heat-map pixel. Landmarks without a
+    `scale`, a number or (n,), is the unit: in the figure one heat-map pixel. Landmarks without a
     covariance are left out. The squares are the eigenvalues themselves.
     """
-    spread = np.asarray(covariance, dtype=np.float64)
-    known = algebra.is_covariance(spread)
-    values = np.sqrt(np.asarray(algebra.eigenvalues(spread[known]))[:, 1])
-    if scale is not None:
-        lengths = np.broadcast_to(np.asarray(scale, np.float64).reshape(-1, 1), known.shape)
-        values = values / lengths[known]
-    return np.asarray(values)
+    known = algebra.is_covariance(covariance)
+    lengths = np.broadcast_to(np.asarray(scale, np.float64).reshape(-1, 1), known.shape)
+    smallest = np.asarray(algebra.eigenvalues(covariance[known]))[:, 1]
+    return np.asarray(np.sqrt(smallest) / lengths[known])
 
 
 def normalized_faces(
-    predicted: ArrayLike, covariance: ArrayLike, markup: str | None = None
+    points: Floats, covariance: Floats, markup: str | None = None
 ) -> tuple[Floats, Floats]:
     """Faces (m, k, 2) and covariances (m, k, 2, 2) in units of the inter-ocular distance.
 
     The origin is the middle of the outer eye corners. Faces with a gap are left out, and those
     whose eye corners were found in one place.
     """
-    points = np.asarray(predicted, dtype=np.float64)
-    spread = np.asarray(covariance, dtype=np.float64)
     right, left = markup_for(points.shape[1], markup).outer_eye_corners
     distance = np.linalg.norm(points[:, right] - points[:, left], axis=1)
-    whole = np.isfinite(points).all(axis=(1, 2)) & algebra.is_covariance(spread).all(axis=1)
+    whole = np.isfinite(points).all(axis=(1, 2)) & algebra.is_covariance(covariance).all(axis=1)
     whole &= distance > 0
-    points, spread, distance = points[whole], spread[whole], distance[whole]
+    points, covariance, distance = points[whole], covariance[whole], distance[whole]
     middle = (points[:, right] + points[:, left]) / 2.0
     moved = (points - middle[:, None]) / distance[:, None, None]
-    return moved, spread / distance[:, None, None, None] ** 2
+    return moved, covariance / distance[:, None, None, None] ** 2
 
 
 def mean_ellipses(
-    predicted: ArrayLike, covariance: ArrayLike, markup: str | None = None
+    points: Floats, covariance: Floats, markup: str | None = None
 ) -> tuple[Floats, Floats, int]:
     """Mean locations (k, 2), log-Euclidean mean covariances (k, 2, 2) and number of many frontal
     faces, in units of the inter-ocular distance (`normalized_faces`, Figure 8)."""
-    points, spread = normalized_faces(predicted, covariance, markup)
-    if not len(points):
+    moved, spread = normalized_faces(points, covariance, markup)
+    if not len(moved):
         raise NotMeasured(
             "no face has all its landmarks, covariances and two eyes: nothing to average."
         )
     mean = algebra.log_euclidean_mean(spread, axis=0)
-    return points.mean(axis=0), np.asarray(mean), len(points)
+    return moved.mean(axis=0), np.asarray(mean), len(moved)

@@ -13,22 +13,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from luvli.arrays import Bools, Floats
-from luvli.errors import InputError, require, unknown_choice
+from luvli.errors import require, unknown_choice
 from luvli.evaluation.curve import NO_CURVE, Curve, known_mean, reliability, trapezia
-
-Rule = Literal["above", "at least"]
 
 
 def is_called_visible(
-    probability: ArrayLike, threshold: float = 0.5, rule: Rule = "above"
+    probability: ArrayLike, threshold: float = 0.5, rule: Literal["above", "at least"] = "above"
 ) -> Bools:
     """Whether v-hat calls a landmark visible: > 0.5 in the paper, >= in the published code."""
+    if rule not in ("above", "at least"):
+        raise unknown_choice("rule", rule, ("above", "at least"))
     values = np.asarray(probability, dtype=np.float64)
-    if rule == "above":
-        return np.asarray(values > threshold)
-    if rule == "at least":
-        return np.asarray(values >= threshold)
-    raise unknown_choice("rule", rule, ("above", "at least"))
+    return np.asarray(values > threshold if rule == "above" else values >= threshold)
 
 
 def roc(probability: ArrayLike, classes: ArrayLike) -> Curve:
@@ -45,22 +41,14 @@ def roc(probability: ArrayLike, classes: ArrayLike) -> Curve:
     return Curve(x, y, trapezia(x, y))
 
 
-def precision_recall(
-    probability: ArrayLike, classes: ArrayLike, target: Literal["visible", "hidden"] = "visible"
-) -> Curve:
-    """Recall (x) against precision (y); the value is the average precision.
-
-    "hidden" asks how well self-occluded landmarks are detected, which are the rare ones.
-    """
-    score, positive = labelled(probability, classes)
-    if target == "hidden":
-        score, positive = 1.0 - score, ~positive
-    elif target != "visible":
-        raise unknown_choice("target", target, ("visible", "hidden"))
-    if not positive.any():
+def hidden_precision_recall(probability: ArrayLike, classes: ArrayLike) -> Curve:
+    """Recall (x) against precision (y) of the self-occluded landmarks, which are the rare ones;
+    the value is the average precision."""
+    score, visible = labelled(probability, classes)
+    if visible.all():
         return NO_CURVE
-    hits, alarms = _counts(score, positive)
-    recall, precision = hits / positive.sum(), hits / (hits + alarms)
+    hits, alarms = _counts(1.0 - score, ~visible)
+    recall, precision = hits / (~visible).sum(), hits / (hits + alarms)
     return Curve(recall, precision, float((np.diff(recall, prepend=0.0) * precision).sum()))
 
 
@@ -97,8 +85,6 @@ def auroc(score: ArrayLike, positive: ArrayLike) -> float:
 def labelled(probability: ArrayLike, classes: ArrayLike) -> tuple[Floats, Bools]:
     """v-hat and v of the landmarks that have a visibility label and a prediction, flattened."""
     score, label = np.asarray(probability, dtype=np.float64), np.asarray(classes)
-    if score.shape != label.shape:
-        raise InputError(f"probability {score.shape} and classes {label.shape} differ in shape.")
     known = (label >= 0) & ~np.isnan(score)
     return score[known], np.asarray(label[known] > 0)
 
