@@ -3,7 +3,6 @@
     python benchmarks/serving.py                    latency, throughput, streams: about a minute
     python benchmarks/serving.py --before CHECKOUT  the same beside another version, in turns
     python benchmarks/serving.py --soak 180         200 requests in flight for three minutes
-    python benchmarks/serving.py --mutations 10000  damaged uploads
 
 The image is a rendered face of 640 x 640 pixels that comes with the page.
 """
@@ -41,14 +40,14 @@ class Server:
         self.url = url
         self._local = threading.local()
 
-    def post(self, body: bytes, kind: str = "image/jpeg") -> int:
+    def post(self, body: bytes) -> int:
         """One request on this thread's connection; the status, 0 for no answer."""
         connection = getattr(self._local, "connection", None)
         if connection is None:
             connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=120)
             self._local.connection = connection
         try:
-            connection.request("POST", "/v1/predict", body, {"Content-Type": kind})
+            connection.request("POST", "/v1/predict", body, {"Content-Type": "image/jpeg"})
             response = connection.getresponse()
             response.read()
         except (OSError, http.client.HTTPException):
@@ -64,12 +63,6 @@ class Server:
                 return bool(answer.status == 200)
         except OSError:
             return False
-
-    @property
-    def processor_seconds(self) -> float:
-        """What the server has used of the processor so far."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     @property
     def megabytes(self) -> float:
@@ -228,89 +221,16 @@ def soak(image: bytes, seconds: float, clients: int) -> None:
         print(f"statuses: {dict(counts)}; memory at rest {server.megabytes:.1f} MB")
 
 
-def mutate(image: bytes, count: int) -> None:
-    """Damaged uploads from four clients, plain and as forms: statuses, memory at ten moments."""
-    draw = random.Random(20)
-    examples = [image, *other_formats(image)]
-    examples.append((PAGE / "examples/turned.jpg").read_bytes())
-    with running() as server, ThreadPoolExecutor(4) as pool:
-        counts: Counter[int] = Counter()
-        for _ in range(10):
-            bodies = [damaged(draw.choice(examples), draw) for _ in range(count // 10)]
-            forms = [draw.random() < 0.3 for _ in bodies]
-            bodies = [
-                damaged(as_form(body), draw) if form else body
-                for body, form in zip(bodies, forms, strict=True)
-            ]
-            kinds = [f"multipart/form-data; boundary={EDGE}" if f else "image/jpeg" for f in forms]
-            counts.update(pool.map(server.post, bodies, kinds))
-            print(f"{server.megabytes:7.1f} MB  {dict(sorted(counts.items()))}", flush=True)
-
-
-EDGE = "edge"
-
-
-def as_form(image: bytes) -> bytes:
-    """multipart/form-data with one file and one field."""
-    head = f'--{EDGE}\r\nContent-Disposition: form-data; name="{{}}"{{}}\r\n\r\n'
-    return b"".join(
-        [
-            head.format("a", '; filename="a.jpg"').encode() + image,
-            f"\r\n{head.format('boxes', '')}[[200, 200, 400, 400]]\r\n--{EDGE}--\r\n".encode(),
-        ]
-    )
-
-
-def other_formats(image: bytes) -> list[bytes]:
-    """The image, smaller, in the other formats that the server reads."""
-    import io
-
-    from PIL import Image
-
-    small = Image.open(io.BytesIO(image)).resize((160, 160))
-    made = []
-    for kind in ("PNG", "WEBP", "GIF", "BMP"):
-        buffer = io.BytesIO()
-        small.save(buffer, kind)
-        made.append(buffer.getvalue())
-    return made
-
-
-def damaged(data: bytes, draw: random.Random) -> bytes:
-    """Cut, changed, grown, or another kind of file by its first bytes."""
-    changed = bytearray(data)
-    kind = draw.randrange(5)
-    if not changed or kind == 0:
-        del changed[draw.randrange(len(changed) + 1) :]
-    elif kind == 1:
-        for _ in range(draw.choice([1, 10, 200])):
-            changed[draw.randrange(len(changed))] = draw.randrange(256)
-    elif kind == 2:
-        for _ in range(6):
-            changed[draw.randrange(min(600, len(changed)))] = draw.randrange(256)
-    elif kind == 3:
-        start = draw.randrange(len(changed))
-        changed[start:start] = changed[: draw.randrange(3000)]
-    else:
-        first = (b"\x89PNG\r\n\x1a\n", b"GIF89a", b"BM", b"RIFF\x00\x00\x00\x00WEBP", b"II*\x00")
-        head = draw.choice(first)
-        changed[: len(head)] = head
-    return bytes(changed)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5, help="of the measurements of speed")
     parser.add_argument("--before", type=Path, help="checkout of another version to compare with")
     parser.add_argument("--soak", type=float, default=0, help="seconds")
     parser.add_argument("--clients", type=int, default=200, help="requests in flight of the soak")
-    parser.add_argument("--mutations", type=int, default=0, help="damaged uploads")
     options = parser.parse_args()
     image = Path(PAGE / "examples/front.jpg").read_bytes()
     if options.soak:
         soak(image, options.soak, options.clients)
-    elif options.mutations:
-        mutate(image, options.mutations)
     else:
         speed(image, options.rounds, options.before)
 

@@ -11,7 +11,7 @@ from PIL import Image
 from pydantic import ValidationError
 
 from luvli.data import Augmentation, CropDataset, FaceRecord, Visibility
-from luvli.data.augment import BoxJitter, Rectangle, stream
+from luvli.data.augment import Rectangle, stream
 from luvli.data.augment.geometry import (
     Geometry,
     draw_geometry,
@@ -19,21 +19,8 @@ from luvli.data.augment.geometry import (
     place_crop,
     turned_box_error,
 )
-from luvli.data.augment.occluders import (
-    add_mask,
-    add_rectangle,
-    draw_hair,
-    draw_hand,
-    draw_thing,
-    mark_covered,
-)
-from luvli.data.augment.photometric import (
-    compress,
-    lower_resolution,
-    motion_kernel,
-    scale_channels,
-    stretch_contrast,
-)
+from luvli.data.augment.occluders import add_mask, add_rectangle, mark_covered
+from luvli.data.augment.photometric import scale_channels, stretch_contrast
 from luvli.errors import InputError
 from luvli.image import Box
 from luvli.image import affine as affines
@@ -41,6 +28,7 @@ from luvli.image.crop import warp_affine
 from luvli.markup import get_markup
 
 STILL = Augmentation.recipe("none")
+FLIP = get_markup("ibug68").flip
 LANDMARK = 36  # the right eye's outer corner: not on the axis, so that a mirror moves it
 
 
@@ -48,13 +36,15 @@ def changed(**fields: object) -> Augmentation:
     return Augmentation.model_validate({**STILL.model_dump(), **fields})
 
 
-def paint_dot(path: Path, place: np.ndarray, size: int = 200, spread: float = 3.0) -> Path:
-    """A bright blob on a dark image, centred exactly on `place`."""
-    y, x = np.mgrid[:size, :size]
-    blob = np.exp(-((x - place[0]) ** 2 + (y - place[1]) ** 2) / (2 * spread**2))
+def dotted_face(folder: Path, landmark: int = LANDMARK, **fields: object) -> FaceRecord:
+    """A face on a dark image with a bright blob centred exactly on one landmark."""
+    points = face_points(size=200)
+    y, x = np.mgrid[:200, :200]
+    blob = np.exp(-((x - points[landmark, 0]) ** 2 + (y - points[landmark, 1]) ** 2) / 18)
     pixels = np.rint(230 * blob).astype(np.uint8)
+    path = folder / "dot.png"
     Image.fromarray(np.repeat(pixels[:, :, None], 3, axis=2)).save(path)
-    return path
+    return FaceRecord(**{"points": points, "visibility": np.ones(68), "image": path, **fields})
 
 
 def centroid(image: np.ndarray) -> np.ndarray:
@@ -69,66 +59,48 @@ GEOMETRIC = {
     "scale": changed(scale=(0.75, 1.25)),
     "rotation": changed(rotation=(-50, 50)),
     "flip": changed(flip=1.0),
-    "box jitter": changed(box_jitter=BoxJitter(centre=0.05, size=0.1).model_dump()),
+    "box jitter": changed(box_jitter={"centre": 0.05, "size": 0.1}),
     "turned": changed(turned={"probability": 1.0, "rotation": (-150, 150)}, turned_boxes=True),
     "keep inside": changed(scale=(0.6, 0.7), keep_inside=True),
     "all together": changed(
         scale=(0.8, 1.2), rotation=(-50, 50), flip=0.5, box_jitter={"centre": 0.05, "size": 0.05}
     ),
-    "colour": changed(colour=(0.6, 1.4)),
-    "grey": changed(grey=1.0),
-    "blur": changed(blur=1.0),
-    "jpeg": changed(jpeg=1.0),
-    "low resolution": changed(low_resolution=1.0),
-    "stretch": changed(stretch=True),
+    "colours": changed(colour=(0.6, 1.4), grey=0.5, stretch=True),
+    "degradations": changed(blur=1.0, jpeg=1.0, low_resolution=1.0),
 }
 
 
 @pytest.mark.parametrize("name", GEOMETRIC)
 @pytest.mark.parametrize("cached", [False, True])
 def test_a_painted_dot_stays_under_its_landmark(tmp_path: Path, name: str, cached: bool) -> None:
-    points = face_points(size=200)
-    config = GEOMETRIC[name]
-    record = FaceRecord(
-        points=points,
-        visibility=np.ones(68),
-        image=paint_dot(tmp_path / "dot.png", points[LANDMARK]),
-        face_id=name,
-    )
-    dataset = CropDataset(
-        [record], 128, augmentation=config, cache=tmp_path / "cache" if cached else False
-    )
-    mirrored = seen = 0
+    config, cache = GEOMETRIC[name], tmp_path / "cache" if cached else False
+    record = dotted_face(tmp_path, face_id=name)
+    dataset = CropDataset([record], 128, augmentation=config, cache=cache)
+    mirrored = inside = 0
     for epoch in range(20):
         sample = dataset[epoch, 0]
         flipped = np.linalg.det(sample["affine"][:, :2]) < 0
         mirrored += flipped
-        landmark = get_markup("ibug68").flip[LANDMARK] if flipped else LANDMARK
-        place = sample["points"][landmark]
+        place = sample["points"][FLIP[LANDMARK] if flipped else LANDMARK]
         if place.min() < 15 or place.max() > 112:
             continue  # the border cuts the blob, so its centroid says nothing
-        seen += 1
+        inside += 1
         error = centroid(sample["image"]) - place
         assert np.abs(error).max() < 0.35, (epoch, error)
-    assert seen >= 8
+    assert inside >= 8
     assert (mirrored > 0) == (config.flip > 0)
 
 
 def test_flip_renames_points_and_visibility(tmp_path: Path) -> None:
-    points = face_points(size=200)
     visibility = np.ones(68, np.int8)
     visibility[:5] = Visibility.SELF_OCCLUDED
     visibility[40] = Visibility.EXTERNALLY_OCCLUDED
-    record = FaceRecord(points, visibility, image=paint_dot(tmp_path / "dot.png", points[30]))
+    record = dotted_face(tmp_path, visibility=visibility)
     plain = CropDataset([record], 64, augmentation=STILL)[0]
     mirror = CropDataset([record], 64, augmentation=changed(flip=1.0))[0]
-    assert np.flatnonzero(mirror["visibility"] == Visibility.SELF_OCCLUDED).tolist() == [
-        *range(12, 17)
-    ]
-    assert mirror["visibility"][47] == Visibility.EXTERNALLY_OCCLUDED
-    flip = get_markup("ibug68").flip
-    np.testing.assert_allclose(mirror["points"][flip, 1], plain["points"][:, 1], atol=1e-4)
-    np.testing.assert_allclose(mirror["points"][flip, 0], 63 - plain["points"][:, 0], atol=1e-4)
+    np.testing.assert_array_equal(mirror["visibility"][FLIP], visibility)
+    expected = plain["points"] * (-1, 1) + (63, 0)
+    np.testing.assert_allclose(mirror["points"][FLIP], expected, atol=1e-4)
     np.testing.assert_array_equal(mirror["image"][:, ::-1], plain["image"])
 
 
@@ -152,7 +124,7 @@ def test_the_paper_draws_uniformly(recipe: str, scale: float, angle: float) -> N
     assert all(g.shift == (0, 0) and g.growth == 1 for g in drawn)
 
 
-def test_the_reference_draws_clipped_gaussians() -> None:
+def test_the_published_code_draws_clipped_gaussians() -> None:
     angles = np.array([g.rotation for g in draws(Augmentation.recipe("B", reference=True))])
     assert np.abs(angles).max() == 50
     at_the_end = (np.abs(angles) == 50).mean()
@@ -173,8 +145,7 @@ def test_recipes() -> None:
     assert Augmentation.recipe("A").rectangle is None
     assert Augmentation.recipe("B") == Augmentation()
     reference = Augmentation.recipe("B", reference=True)
-    assert reference.keep_inside
-    assert reference.stretch
+    assert reference.keep_inside and reference.stretch
     assert reference.rectangle == Rectangle(probability=1.0, where="image")
     with pytest.raises(InputError, match="one of A, B, none"):
         Augmentation.recipe("C")
@@ -193,14 +164,12 @@ def test_recipes() -> None:
     ],
 )
 def test_no_crop_reaches_beyond_the_cached_square(config: Augmentation) -> None:
-    box, size, enlarge = Box(0, 0, 1, 1), 64, 1.25
     corners = np.array([(-0.5, -0.5), (63.5, -0.5), (63.5, 63.5), (-0.5, 63.5)])
-    half = config.reach(enlarge) / 2
+    half = config.reach(1.25) / 2
     furthest = 0.0
     for geometry in draws(config, 1500):
-        back = affines.invert(place_crop(box, size, enlarge, geometry))
-        places = corners @ back[:, :2].T + back[:, 2]
-        furthest = max(furthest, np.abs(places - 0.5).max())
+        back = affines.invert(place_crop(Box(0, 0, 1, 1), 64, 1.25, geometry))
+        furthest = max(furthest, np.abs(affines.apply(back, corners) - 0.5).max())
     assert furthest <= half + 1e-9
     assert furthest > 0.8 * half  # and it is not wastefully large
 
@@ -208,72 +177,56 @@ def test_no_crop_reaches_beyond_the_cached_square(config: Augmentation) -> None:
 def test_keep_inside_fits_exactly() -> None:
     affine = place_crop(Box(20, 20, 60, 60), 65, 1.0, Geometry(rotation=20))
     points = np.array([(10.0, 30), (40, 40), (50, 75)])
-    kept = keep_inside(affine, points, 65)
-    moved = points @ kept[:, :2].T + kept[:, 2]
-    assert moved.min() > -1e-9
-    assert moved.max() < 64 + 1e-9
-    assert np.abs(moved - 32).max() == pytest.approx(32)
-    inside = points[1:2]
-    np.testing.assert_array_equal(keep_inside(affine, inside, 65), affine)
-    middle = affines.invert(affine) @ [32, 32, 1]
-    np.testing.assert_allclose(kept @ [*middle, 1], [32, 32], atol=1e-9)  # about the centre
+    enlarged = keep_inside(affine, points, 65)
+    assert np.abs(affines.apply(enlarged, points) - 32).max() == pytest.approx(32)
+    np.testing.assert_array_equal(keep_inside(affine, points[1:2], 65), affine)
+    middle = affines.apply(affines.invert(affine), np.array([[32.0, 32]]))
+    np.testing.assert_allclose(affines.apply(enlarged, middle), [[32, 32]], atol=1e-9)
+
+
+@pytest.mark.parametrize("degrees", [30, 90, 150])
+def test_boxes_of_turned_faces_move_as_the_detectors_do(degrees: float) -> None:
+    """The detector puts the box lower in the image than the landmarks of a face that lies."""
+    (x, y), growth = turned_box_error(degrees, np.zeros(3))
+    assert growth == 1
+    turn = np.radians(degrees)
+    in_image = np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]]) @ (x, y)
+    np.testing.assert_allclose(in_image[0], -0.16 * np.sin(turn))
+    assert in_image[1] > 0
+    np.testing.assert_allclose(turned_box_error(-degrees, np.zeros(3))[0], (-x, y))
+    assert turned_box_error(0, np.ones(3)) == ((0, 0), 1)
 
 
 # --- colours ---------------------------------------------------------------------------
 
 
-def test_colour_factors(rng: np.random.Generator) -> None:
-    image = rng.integers(0, 256, (9, 7, 3), dtype=np.uint8)
+def test_colour_factors_and_stretch(rng: np.random.Generator) -> None:
+    image = rng.integers(40, 200, (9, 7, 3), dtype=np.uint8)
     factors = np.array([0.6, 1.0, 1.4])
     expected = np.minimum(255, np.rint(image * factors))
     np.testing.assert_array_equal(scale_channels(image, factors), expected)
-
-
-def test_stretch(rng: np.random.Generator) -> None:
-    image = rng.integers(40, 200, (9, 7, 3), dtype=np.uint8)
-    stretched = stretch_contrast(image)
+    stretched, low, high = stretch_contrast(image), float(image.min()), float(image.max())
     assert (stretched.min(), stretched.max()) == (0, 255)
-    low, high = float(image.min()), float(image.max())
     np.testing.assert_allclose(stretched, (image - low) * 255 / (high - low), atol=0.5)
     flat = np.full((3, 3, 3), 7, np.uint8)
     np.testing.assert_array_equal(stretch_contrast(flat), flat)
-
-
-def test_degradations_change_pixels_but_keep_shape(rng: np.random.Generator) -> None:
-    image = rng.integers(0, 256, (64, 64, 3), dtype=np.uint8)
-    for result in (compress(image, 20), lower_resolution(image, 3.0)):
-        assert result.shape == image.shape
-        assert result.dtype == np.uint8
-        assert np.abs(result.astype(int) - image).mean() > 5
-    smooth = np.repeat(np.linspace(0, 255, 64).astype(np.uint8)[None, :, None], 64, axis=0)
-    smooth = np.repeat(smooth, 3, axis=2)
-    assert np.abs(compress(smooth, 90).astype(int) - smooth).mean() < 3  # channels not swapped
-
-
-@pytest.mark.parametrize("angle", np.linspace(0, np.pi, 7))
-def test_motion_moves_no_mass(angle: float) -> None:
-    kernel = motion_kernel(7.3, angle)
-    y, x = np.mgrid[: len(kernel), : len(kernel)] - len(kernel) // 2
-    assert kernel.sum() == pytest.approx(1)
-    assert abs((kernel * x).sum()) < 1e-6
-    assert abs((kernel * y).sum()) < 1e-6
 
 
 # --- occlusion -------------------------------------------------------------------------
 
 
 def test_covered_landmarks_become_externally_occluded_and_stay_visible() -> None:
-    mask = np.zeros((10, 10), np.float32)
-    mask[:, :5] = 1
+    cover = np.zeros((10, 10), np.float32)
+    cover[:, :5] = 1
     points = np.array([(2.0, 2), (7, 2), (np.nan, np.nan), (2, 3), (np.nan, np.nan), (-3, 4)])
     before = np.array([1, 1, 0, 2, -1, 1], np.int8)
-    after = mark_covered(before, points, mask)
-    assert after.tolist() == [2, 1, 0, 2, -1, 1]
-    assert ((after > 0) == (before > 0)).all()
+    assert mark_covered(before, points, cover).tolist() == [2, 1, 0, 2, -1, 1]
     assert before.tolist() == [1, 1, 0, 2, -1, 1]
 
 
-def test_rectangle_of_the_reference_belongs_to_the_whole_picture(rng: np.random.Generator) -> None:
+def test_rectangle_of_the_published_code_belongs_to_the_whole_picture(
+    rng: np.random.Generator,
+) -> None:
     """The same as blackening the image first and cropping afterwards."""
     picture = rng.integers(120, 256, (150, 200, 3), dtype=np.uint8)
     affine = place_crop(Box(60, 30, 150, 120), 96, 1.1, Geometry(rotation=25, scale=1.1))
@@ -300,52 +253,16 @@ def test_rectangle_of_the_reference_belongs_to_the_whole_picture(rng: np.random.
 
 
 def test_rectangle_on_the_crop_covers_what_it_says() -> None:
-    image = np.zeros((64, 64, 3), np.uint8)
+    image, ones = np.zeros((64, 64, 3), np.uint8), np.ones(4096, np.int8)
     y, x = np.mgrid[:64, :64]
     grid = np.stack([x.ravel(), y.ravel()], axis=1).astype(np.float64)
-    sides = []
     for seed in range(200):
         result, classes = add_rectangle(
-            image, grid, np.ones(4096, np.int8), Rectangle(), np.eye(2, 3), (64, 64),
-            stream(seed, 0, 0),
-        )  # fmt: skip
+            image, grid, ones, Rectangle(), np.eye(2, 3), (64, 64), stream(seed, 0, 0)
+        )
         painted = (result != 0).any(axis=2)
-        if painted.any():  # a black one cannot be told from the image
-            np.testing.assert_array_equal(painted.ravel(), classes == 2)
-            sides.append(painted.any(axis=0).sum())
-    assert max(sides) <= 0.5 * 64 + 2
-    assert len(sides) > 190
-
-
-@pytest.mark.parametrize("draw", [draw_hand, draw_hair, draw_thing])
-def test_drawn_occluders_cover_a_part_and_are_reproducible(draw: object) -> None:
-    image = np.random.default_rng(1).integers(40, 220, (96, 96, 3), dtype=np.uint8)
-    covered = []
-    for seed in range(40):
-        texture, mask = draw(image, stream(seed, 0, 0))  # type: ignore[operator]
-        again, _ = draw(image, stream(seed, 0, 0))  # type: ignore[operator]
-        np.testing.assert_array_equal(texture, again)
-        assert texture.shape == image.shape
-        assert mask.min() >= 0
-        assert mask.max() <= 1
-        covered.append(float((mask > 0.5).mean()))
-    assert 0.02 < np.mean(covered) < 0.4
-    assert max(covered) < 0.6
-
-
-@pytest.mark.parametrize("degrees", [30, 90, 150])
-def test_boxes_of_turned_faces_move_as_the_detectors_do(degrees: float) -> None:
-    """The detector puts the box lower in the image than the landmarks of a face that lies."""
-    quiet = np.zeros(3)
-    (x, y), growth = turned_box_error(degrees, quiet)
-    assert growth == 1
-    turn = np.radians(degrees)
-    seen = np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]]) @ (x, y)
-    np.testing.assert_allclose(seen[0], -0.16 * np.sin(turn))
-    assert seen[1] > 0
-    (mirrored, same), _ = turned_box_error(-degrees, quiet)
-    np.testing.assert_allclose((mirrored, same), (-x, y))
-    assert turned_box_error(0, np.ones(3)) == ((0, 0), 1)
+        np.testing.assert_array_equal(painted.ravel(), classes == 2)
+        assert 0 < painted.any(axis=0).sum() <= 0.5 * 64 + 2
 
 
 def test_mask_covers_mouth_and_chin_and_leaves_the_eyes() -> None:
@@ -355,29 +272,20 @@ def test_mask_covers_mouth_and_chin_and_leaves_the_eyes() -> None:
     for seed in range(20):
         masked, classes = add_mask(image, points, visibility, np.random.default_rng(seed))
         assert (classes[[33, 48, 51, 54, 57, 62, 66]] == Visibility.EXTERNALLY_OCCLUDED).all()
-        assert (classes[17:27] == Visibility.UNOCCLUDED).all()
-        assert (classes[36:48] == Visibility.UNOCCLUDED).all()
+        assert (classes[[*range(17, 27), *range(36, 48)]] == Visibility.UNOCCLUDED).all()
         assert (masked[5] == image[5]).all()
-    half = visibility.copy()
-    half[:9] = Visibility.UNLABELLED
-    half[51] = Visibility.SELF_OCCLUDED
-    untouched, classes = add_mask(image, points, half, np.random.default_rng(0))
-    assert (untouched == image).all() and (classes == half).all()
-
-
-def test_mask_needs_the_68_points() -> None:
-    record = FaceRecord(
-        points=face_points("wflw98"), visibility=np.ones(98, np.int8), markup="wflw98"
-    )
+    visibility[:9], visibility[51] = Visibility.UNLABELLED, Visibility.SELF_OCCLUDED
+    untouched, classes = add_mask(image, points, visibility, np.random.default_rng(0))
+    assert (untouched == image).all() and (classes == visibility).all()
+    record = FaceRecord(points=face_points("wflw98"), visibility=np.ones(98), markup="wflw98")
     with pytest.raises(InputError, match="68 points"):
         CropDataset([record], 64, augmentation=changed(mask=0.5))
 
 
 def test_occluder_marks_landmarks(tmp_path: Path) -> None:
-    points = face_points(size=200)
-    record = FaceRecord(points, np.ones(68), image=paint_dot(tmp_path / "dot.png", points[30]))
+    record = dotted_face(tmp_path)
     dataset = CropDataset([record], 96, augmentation=changed(occluder=1.0))
-    classes = np.stack([dataset[epoch, 0]["visibility"] for epoch in range(30)])
-    assert 0.02 < (classes == 2).mean() < 0.6
+    classes = np.stack([dataset[epoch, 0]["visibility"] for epoch in range(60)])
+    assert 0.02 < (classes == 2).mean() < 0.4 and (classes == 2).mean(axis=1).max() < 0.8
     assert (classes > 0).all()  # v = 1 throughout
     assert (record.visibility == 1).all()  # the record itself is untouched

@@ -17,38 +17,28 @@ from luvli.data.dataset import collate
 from luvli.errors import InputError
 from luvli.image import Crop, read_image
 
-
-def smooth_image(path: Path, seed: int, size: int = 200) -> Path:
-    """An image without fine detail, so that resampling it twice changes little."""
-    coarse = np.random.default_rng(seed).integers(0, 256, (8, 8, 3), dtype=np.uint8)
-    Image.fromarray(coarse).resize((size, size), Image.Resampling.BICUBIC).save(path)
-    return path
+PLAIN = Augmentation.recipe("none")
 
 
 @pytest.fixture
 def records(tmp_path: Path) -> list[FaceRecord]:
+    """Six faces on images without fine detail, so that resampling them twice changes little."""
     made = []
     for seed in range(6):
+        coarse = np.random.default_rng(seed).integers(0, 256, (8, 8, 3), dtype=np.uint8)
+        path = tmp_path / f"{seed}.png"
+        Image.fromarray(coarse).resize((200, 200), Image.Resampling.BICUBIC).save(path)
         visibility = np.ones(68, np.int8)
         visibility[seed] = Visibility.SELF_OCCLUDED
-        made.append(
-            FaceRecord(
-                points=face_points(seed=seed, size=200),
-                visibility=visibility,
-                image=smooth_image(tmp_path / f"{seed}.png", seed),
-                face_id=str(seed),
-            )
-        )
+        points = face_points(seed=seed, size=200)
+        made.append(FaceRecord(points, visibility, image=path, face_id=str(seed)))
     return made
 
 
 def test_label_noise_moves_labels_of_a_group_alone(records: list[FaceRecord]) -> None:
     """By as much as it says, the same each time, and the image stays what it is."""
-    plain = Augmentation.recipe("none")
-    noisy = plain.model_copy(update={"label_noise": {"jaw": 0.02}})
-    crops, moved = (
-        CropDataset(records, size=128, enlarge=1.25, augmentation=a) for a in (plain, noisy)
-    )
+    noisy = PLAIN.model_copy(update={"label_noise": {"jaw": 0.02}})
+    crops, moved = (CropDataset(records, 128, enlarge=1.25, augmentation=a) for a in (PLAIN, noisy))
     pairs = [(crops[e, i], moved[e, i]) for e in range(40) for i in range(len(records))]
     away = np.stack([b["points"] - a["points"] for a, b in pairs])
     assert np.all(away[:, 17:] == 0)
@@ -57,40 +47,9 @@ def test_label_noise_moves_labels_of_a_group_alone(records: list[FaceRecord]) ->
     # some 8,000 draws: the deviation is known to 0.8 %, the mean to 1.1 % of it
     assert np.nanstd(away[:, :17]) == pytest.approx(0.02 * 128 / 1.25, rel=0.03)
     assert abs(np.nanmean(away[:, :17])) < 0.1
-    unknown = plain.model_copy(update={"label_noise": {"chin": 0.02}})
+    unknown = PLAIN.model_copy(update={"label_noise": {"chin": 0.02}})
     with pytest.raises(InputError, match="unknown group of ibug68 'chin'"):
         CropDataset(records, size=128, augmentation=unknown)
-
-
-def test_points_of_a_sample_lie_where_its_image_shows_them(tmp_path: Path) -> None:
-    """Bright dots are painted at some landmarks and found again in the crop's own pixels."""
-    points = np.round(face_points(size=200))
-    painted = [0, 8, 16, 30, 36, 45, 48, 54]
-    image = np.zeros((200, 200, 3), np.uint8)
-    for x, y in points[painted].astype(int):
-        image[y - 1 : y + 2, x - 1 : x + 2] = 255
-    Image.fromarray(image).save(tmp_path / "dots.png")
-    visibility = np.ones(68, np.int8)
-    visibility[2] = Visibility.SELF_OCCLUDED
-    record = FaceRecord(
-        points=points, visibility=visibility, image=tmp_path / "dots.png", face_id="dots"
-    )
-    for augmentation in (
-        None,
-        Augmentation.recipe("none").model_copy(update={"rotation": (25, 30)}),
-    ):
-        dataset = CropDataset([record], 160, enlarge=1.7, augmentation=augmentation)
-        sample = dataset[0]
-        grey = sample["image"].astype(float).mean(axis=2)
-        y, x = np.mgrid[:160, :160]
-        for j in painted:
-            near = grey * (np.hypot(*(np.stack([x, y]) - sample["points"][j][:, None, None])) < 4)
-            centre = np.array([(near * x).sum(), (near * y).sum()]) / near.sum()
-            np.testing.assert_allclose(centre, sample["points"][j], atol=0.15)
-        assert np.isnan(sample["points"][2]).all() and sample["visibility"][2] == 0
-    plain = CropDataset([record], 160, enlarge=1.2, box_noise="none")[0]["points"]
-    assert np.nanmax(np.ptp(plain[record.visible], axis=0)) == pytest.approx(160 / 1.2, rel=1e-5)
-    assert len(list(dataset)) == 1
 
 
 def test_a_sample_follows_from_epoch_face_and_seed_alone(records: list[FaceRecord]) -> None:
@@ -109,14 +68,11 @@ def test_a_sample_follows_from_epoch_face_and_seed_alone(records: list[FaceRecor
 
 def test_collate_makes_tensors_without_nan(records: list[FaceRecord]) -> None:
     torch = pytest.importorskip("torch")
-    dataset = CropDataset(records, 32)
-    samples = [dataset[0], dataset[1]]
+    samples = list(CropDataset(records[:2], 32))
     batch = collate(samples)
-    assert batch["image"].shape == (2, 3, 32, 32)
-    assert batch["image"].dtype == torch.uint8
+    assert batch["image"].shape == (2, 3, 32, 32) and batch["image"].dtype == torch.uint8
     np.testing.assert_array_equal(batch["image"][1].permute(1, 2, 0).numpy(), samples[1]["image"])
-    assert torch.isfinite(batch["points"]).all()
-    assert (batch["points"][0, 0] == 0).all()
+    assert np.isnan(samples[0]["points"][0]).all() and (batch["points"][0, 0] == 0).all()
     assert batch["visibility"][0, 0] == Visibility.SELF_OCCLUDED
 
 
@@ -130,14 +86,13 @@ def test_cached_crops_equal_decoded_ones(
     config = Augmentation.recipe(recipe)
     direct = CropDataset(records, 64, augmentation=config)
     cached = CropDataset(records, 64, augmentation=config, cache=tmp_path / "cache")
-    for epoch in range(4):
-        for index in range(6):
-            a, b = direct[epoch, index], cached[epoch, index]
-            np.testing.assert_array_equal(a["points"], b["points"])
-            np.testing.assert_array_equal(a["visibility"], b["visibility"])
-            difference = np.abs(a["image"].astype(int) - b["image"])
-            assert difference.mean() < 2.5
-            assert (difference > 40).mean() < 0.02  # along the image's border only
+    for key in [(epoch, index) for epoch in range(4) for index in range(6)]:
+        a, b = direct[key], cached[key]
+        np.testing.assert_array_equal(a["points"], b["points"])
+        np.testing.assert_array_equal(a["visibility"], b["visibility"])
+        difference = np.abs(a["image"].astype(int) - b["image"])
+        assert difference.mean() < 2.5
+        assert (difference > 40).mean() < 0.02  # along the image's border only
 
 
 def test_cache_is_made_once_and_again_when_something_changes(
@@ -159,29 +114,43 @@ def test_cache_is_made_once_and_again_when_something_changes(
     os.utime(records[0].image, ns=(1, 1))
     others.append(CropDataset(records, 32, cache=cache))
     folders = {other.patches.folder for other in others}
-    assert len(folders) == 6
-    assert first.folder not in folders
+    assert len(folders) == 6 and first.folder not in folders
     assert not [path for path in cache.iterdir() if path.name.startswith(".")]  # nothing half-made
 
 
-def test_an_interrupted_build_leaves_nothing(records: list[FaceRecord], tmp_path: Path) -> None:
+def test_an_interrupted_build_leaves_nothing(
+    records: list[FaceRecord], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def stop(items: object) -> object:
         for number, item in enumerate(items):  # type: ignore[var-annotated, arg-type]
             if number == 3:
                 raise KeyboardInterrupt
             yield item
 
+    def full(handle: int, offset: int, size: int) -> None:
+        raise OSError(28, "No space left on device")
+
     with pytest.raises(KeyboardInterrupt):
         CropDataset(records, 32, cache=tmp_path / "cache", track=stop)
+    monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
+    with pytest.raises(InputError, match="No space left"):  # before anything is mapped
+        CropDataset(records, 64, cache=tmp_path / "cache")
     assert list((tmp_path / "cache").iterdir()) == []
 
 
-def test_patches_travel_as_a_name_not_as_pixels(records: list[FaceRecord], tmp_path: Path) -> None:
+def test_patches_travel_as_a_name_and_are_made_again_when_damaged(
+    records: list[FaceRecord], tmp_path: Path
+) -> None:
     dataset = CropDataset(records, 64, cache=tmp_path / "cache")
     expected = dataset[3]["image"]
     assert len(pickle.dumps(dataset.patches)) < 4000
     copy = pickle.loads(pickle.dumps(dataset))
     np.testing.assert_array_equal(copy[3]["image"], expected)
+    for name in ("pixels.npy", "index.npz", "problems.json"):
+        file = dataset.patches.folder / name
+        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+        again = CropDataset(records, 64, cache=tmp_path / "cache")[3]["image"]
+        np.testing.assert_array_equal(again, expected)
 
 
 def test_bad_pictures_stop_the_cache_or_are_left_out(
@@ -203,11 +172,10 @@ def test_bad_pictures_stop_the_cache_or_are_left_out(
 
 
 def test_what_cannot_be_cropped_is_explained(records: list[FaceRecord]) -> None:
-    with pytest.raises(InputError, match="empty"):
-        CropDataset([], 32)
     other = FaceRecord(face_points("aflw19"), np.ones(19), markup="aflw19")
-    with pytest.raises(InputError, match="share one markup"):
-        CropDataset([records[0], other], 32)
+    for faces, complaint in (([], "empty"), ([records[0], other], "share one markup")):
+        with pytest.raises(InputError, match=complaint):
+            CropDataset(faces, 32)
     with pytest.raises(InputError, match="no image"):
         CropDataset([other], 32)[0]
     with pytest.raises(IndexError):
@@ -215,8 +183,7 @@ def test_what_cannot_be_cropped_is_explained(records: list[FaceRecord]) -> None:
 
 
 def test_published_crop_is_the_published_one(records: list[FaceRecord]) -> None:
-    dataset = CropDataset(records, 64, convention="published", box_noise="none")
-    sample = dataset[0]
+    sample = CropDataset(records, 64, convention="published", box_noise="none")[0]
     crop = Crop.from_box(records[0].tight_box, 64, 1.1, convention="published")
     np.testing.assert_array_equal(sample["image"], crop.warp(read_image(records[0].image)))
 
@@ -228,10 +195,8 @@ def test_box_noise_stays_within_five_percent_and_never_changes() -> None:
     points = np.zeros((68, 2))
     points[1] = (100, 50)  # 100 wide, 50 high
     faces = [FaceRecord(points, np.ones(68), face_id=str(i)) for i in range(2000)]
-    for noise, extent in (
-        ("paper", np.array([100, 50, 100, 50])),
-        ("reference", np.full(4, np.sqrt(5000))),
-    ):
+    extents = {"paper": np.array([100, 50, 100, 50]), "reference": np.full(4, np.sqrt(5000))}
+    for noise, extent in extents.items():
         moved = np.stack([crop_box(face, noise).array for face in faces]) - (0, 0, 100, 50)
         share = moved / extent
         assert np.abs(share).max() <= 0.05
@@ -240,45 +205,20 @@ def test_box_noise_stays_within_five_percent_and_never_changes() -> None:
         assert np.abs(np.corrcoef(share.T) - np.eye(4)).max() < 0.08
     again = crop_box(faces[7])
     assert again == crop_box(faces[7].with_changes(attributes={"x": 1}))
-    assert again != crop_box(faces[7], seed=1)
-    assert again != crop_box(faces[8])
+    assert again != crop_box(faces[7], seed=1) and again != crop_box(faces[8])
 
 
 def test_boxes_of_the_data_set_are_taken_as_they_are() -> None:
     face = FaceRecord(face_points(), np.ones(68), box=np.array([1.0, 2, 30, 40]))
-    assert tuple(crop_box(face.with_changes(box_kind="detector"))) == (1, 2, 30, 40)
-    assert tuple(crop_box(face.with_changes(box_kind="given"))) == (1, 2, 30, 40)
+    for kind in ("detector", "given"):
+        assert tuple(crop_box(face.with_changes(box_kind=kind))) == (1, 2, 30, 40)
     assert tuple(crop_box(face, "none")) == tuple(face.tight_box)
     with pytest.raises(InputError, match="box noise"):
         crop_box(face, "gauss")  # type: ignore[arg-type]
 
 
 def test_enlargements_are_named() -> None:
-    assert get_enlargement("reference") == 1.1
-    assert get_enlargement(1.4) == 1.4
-    with pytest.raises(InputError, match="enlargement"):
-        get_enlargement("big")
-    with pytest.raises(InputError, match="above 0"):
-        get_enlargement(-1)
-
-
-def test_a_damaged_cache_is_made_again(records: list[FaceRecord], tmp_path: Path) -> None:
-    fresh = CropDataset(records, 64, cache=tmp_path / "cache")[0]["image"]
-    (folder,) = (tmp_path / "cache").iterdir()
-    for name in ("pixels.npy", "index.npz", "problems.json"):
-        content = (folder / name).read_bytes()
-        (folder / name).write_bytes(content[: len(content) // 2])
-        again = CropDataset(records, 64, cache=tmp_path / "cache")[0]["image"]
-        np.testing.assert_array_equal(again, fresh)
-
-
-def test_a_full_disk_is_a_sentence_before_anything_is_mapped(
-    records: list[FaceRecord], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(handle: int, offset: int, size: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
-    with pytest.raises(InputError, match="No space left"):
-        CropDataset(records, 64, cache=tmp_path / "cache")
-    assert list((tmp_path / "cache").iterdir()) == []
+    assert (get_enlargement("reference"), get_enlargement(1.4)) == (1.1, 1.4)
+    for bad, complaint in (("big", "enlargement"), (-1, "above 0")):
+        with pytest.raises(InputError, match=complaint):
+            get_enlargement(bad)  # type: ignore[arg-type]

@@ -67,9 +67,10 @@ def test_bad_markup_files_are_explained(tmp_path: Path, text: str, complaint: st
     assert "markup.yaml" in problem and complaint in problem
 
 
-def test_names_are_in_natural_order_and_raised_digits_are_no_number(tmp_path: Path) -> None:
-    for name in ("1²3", "1²20", "10", "9"):
+def test_natural_order_and_files_that_are_no_labels(tmp_path: Path) -> None:
+    for name in ("1²3", "1²20", "10", "9"):  # raised digits are no number
         write_pair(tmp_path, name, face_points())
+    (tmp_path / "synthetic.json").write_text('{"head": "procedural", "seed": 0}')
     assert [r.face_id for r in load_set("folder", tmp_path)] == ["1²3", "1²20", "9", "10"]
 
 
@@ -80,10 +81,10 @@ def test_labels_exported_into_their_folder_do_not_double_the_faces(
     for number in range(3):
         write_pair(tmp_path, f"face{number}", face_points(seed=number))
     faces = load_set("folder", tmp_path)
-    write_labels(tmp_path / "all.json", faces.records, "coco")
+    write_labels(tmp_path / "all.json", faces, "coco")
     with pytest.warns(LossWarning):
-        write_labels(tmp_path / "all.xml", faces.records, "dlib")  # whole pixels: the same faces
-    other = faces.records[0].with_changes(points=faces.records[0].points + 30)
+        write_labels(tmp_path / "all.xml", faces, "dlib")  # whole pixels: the same faces
+    other = faces[0].with_changes(points=faces[0].points + 30)
     write_labels(tmp_path / "others.csv", [other])  # another face of the first image
     with pytest.warns(DataWarning, match="6 faces stand in a second label file"):
         again = load_set("folder", tmp_path, images=images)
@@ -95,21 +96,13 @@ def test_mmpose_trees_keep_images_beside_annotations(tmp_path: Path) -> None:
     (tmp_path / "annotations").mkdir()
     for split in ("train", "test"):
         write_image(tmp_path / f"images/{split}.jpg")
-        content = {
-            "images": [{"id": 1, "file_name": f"{split}.jpg"}],
-            "annotations": [{"id": 1, "image_id": 1, "keypoints": keypoints}],
-        }
+        images = [{"id": 1, "file_name": f"{split}.jpg"}]
+        content = {"images": images, "annotations": [{"image_id": 1, "keypoints": keypoints}]}
         path = tmp_path / f"annotations/face_landmarks_{split}.json"
         path.write_text(json.dumps(content))
     assert len(load_set("folder", tmp_path)) == 2
     (face,) = load_set("folder/test", tmp_path)  # by the word in the file's name
     assert face.image is not None and face.image.name == "test.jpg"
-
-
-def test_settings_of_rendered_faces_are_no_labels(tmp_path: Path) -> None:
-    write_pair(tmp_path, "000000", face_points())
-    (tmp_path / "synthetic.json").write_text('{"head": "procedural", "seed": 0}')
-    assert not read_set("folder", tmp_path).problems
 
 
 # --- bad data ----------------------------------------------------------------------------
@@ -124,20 +117,15 @@ def test_bad_data_is_listed_and_never_skipped_silently(tmp_path: Path) -> None:
     (tmp_path / "text.pts").write_text("version: 1\nn_points: 68\n{\nhello\n}")
     write_pair(tmp_path, "far", face_points() - (500, 0))
     write_pair(tmp_path, "one_place", np.full((68, 2), 20.0))
-    gone = labelled(Path("gone.jpg"), face_id="gone")
-    write_labels(tmp_path / "labels.json", [gone], "coco")
+    write_labels(tmp_path / "labels.json", [labelled(Path("gone.jpg"), face_id="gone")], "coco")
     found = read_set("folder", tmp_path)
     assert [r.face_id for r in found] == ["good"]
     named = {Path(problem.path).name.split(".")[0]: problem.kind for problem in found.problems}
     assert named == {
-        "no_image": "missing image",
-        "no_label": "missing label",
-        "count": "bad label",
-        "text": "bad label",
-        "far": "far outside",
-        "one_place": "bad label",
+        "no_image": "missing image", "no_label": "missing label", "count": "bad label",
+        "text": "bad label", "far": "far outside", "one_place": "bad label",
         "labels": "missing image",
-    }
+    }  # fmt: skip
     for problem in found.problems:
         assert Path(problem.path).name.split(",")[0] in problem.sentence
         assert "\n" not in problem.sentence
@@ -160,25 +148,23 @@ def test_images_that_do_not_decode(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "folder", "complaint"),
+    ("name", "folder", "part", "complaint"),
     [
-        ("folder", ".", "holds no labelled faces: it should hold images"),
-        ("w300", ".", "no faces of w300: it should hold lfpw/"),
-        ("w300", "nowhere", "is not a folder"),
-        ("w3000", ".", "did you mean 'w300'"),
-        ("w300/tests", ".", "did you mean 'test'"),
-        ("w300/hard", ".", "unknown part of w300"),
+        ("folder", ".", {}, "holds no labelled faces: it should hold images"),
+        ("w300", ".", {}, "no faces of w300: it should hold lfpw/"),
+        ("w300", "nowhere", {}, "is not a folder"),
+        ("w3000", ".", {}, "did you mean 'w300'"),
+        ("w300/tests", ".", {}, "did you mean 'test'"),
+        ("w300/hard", ".", {}, "unknown part of w300"),
+        *(("w300", ".", {kind: "x"}, f"unknown {kind} of w300 'x'.*one of")
+          for kind in ("split", "subset", "protocol")),
     ],
-)
-def test_wrong_folders_and_names(tmp_path: Path, name: str, folder: str, complaint: str) -> None:
+)  # fmt: skip
+def test_wrong_folders_and_names(
+    tmp_path: Path, name: str, folder: str, part: dict[str, str], complaint: str
+) -> None:
     with pytest.raises(InputError, match=complaint):
-        load_set(name, tmp_path / folder)
-
-
-@pytest.mark.parametrize("what", ["split", "subset", "protocol"])
-def test_unknown_parts_list_the_choices(tmp_path: Path, what: str) -> None:
-    with pytest.raises(InputError, match=f"unknown {what} of w300 'x'.*one of"):
-        load_set("w300", tmp_path, **{what: "x"})
+        load_set(name, tmp_path / folder, **part)
 
 
 def test_check_counts_labels_without_images(tmp_path: Path) -> None:
@@ -189,8 +175,7 @@ def test_check_counts_labels_without_images(tmp_path: Path) -> None:
     report = check_set("merl_rav", tmp_path)
     whole = report.rows[0]
     assert (whole.labels, whole.images, whole.paper) == (5, 0, 15449)
-    assert not report.complete
-    assert report.kinds()["missing image"] == 10
+    assert not report.complete and report.kinds()["missing image"] == 10
     assert len(report.to_dict()["rows"]) == len(report.rows) == 16
 
 
@@ -236,16 +221,3 @@ def test_label_files_name_images_as_seen_from_them(photos: Path) -> None:
         assert name in Path(path).read_text()
     assert read_labels("a/d.json")[0].image == Path("set/7.jpg")
     assert read_labels("a/b/c.xml")[0].image.samefile(photos / "face0.jpg")
-
-
-def test_images_beside_a_label_file_are_drawn_with_its_report(
-    luvli: Luvli, photos: Path, tmp_path: Path
-) -> None:
-    labels = photos / "labels.json"
-    assert luvli("data", "convert", photos, labels, "--to", "coco").exit_code == 0
-    labels.write_text(labels.read_text().replace("data/photos/", ""))  # as everybody names them
-    scored = luvli("score", labels, "--truth", labels, "--out", "report")
-    assert scored.exit_code == 0, scored.output
-    drawn = luvli("paper", "figure", "labels", "--predictions", "report/predictions.parquet",
-                  "--out", "labels.png")  # fmt: skip
-    assert drawn.exit_code == 0, drawn.output

@@ -186,15 +186,11 @@ def wflw_hrnet(root: Path) -> Tree:
 MERL_RAV = {
     "frontal/trainset": ["image00002_1", "image00005"],
     "frontal/testset": ["image00002_2", "image00007"],
-    "lefthalf/trainset": ["image00009"],
-    "lefthalf/testset": ["image00010"],
-    "righthalf/trainset": ["image00011"],
-    "righthalf/testset": ["image00012"],
-    "left/trainset": ["image00013"],
-    "left/testset": ["image00014"],
-    "right/trainset": ["image00015"],
-    "right/testset": ["image00005_10"],
-}
+    "lefthalf/trainset": ["image00009"], "lefthalf/testset": ["image00010"],
+    "righthalf/trainset": ["image00011"], "righthalf/testset": ["image00012"],
+    "left/trainset": ["image00013"], "left/testset": ["image00014"],
+    "right/trainset": ["image00015"], "right/testset": ["image00005_10"],
+}  # fmt: skip
 MERL_RAV_PARTS = {
     "merl_rav/test": ["image00002_2", "image00007", "image00010", "image00012", "image00014",
                       "image00005_10"],
@@ -293,9 +289,8 @@ def unlabelled(name: str) -> Callable[[Path], Tree]:
     def write(root: Path) -> Tree:
         write_image(root / "a.jpg")
         write_image(root / "more/b.png")
-        return Tree(
-            {name: ["a", "more/b"]}, dict.fromkeys(["a", "more/b"], np.full((68, 2), np.nan))
-        )
+        ids = ["a", "more/b"]
+        return Tree({name: ids}, dict.fromkeys(ids, np.full((68, 2), np.nan)))
 
     return write
 
@@ -335,9 +330,21 @@ def test_every_part_of_every_set(tmp_path: Path, name: str) -> None:
                 assert known.any() or not face.labelled.any()
             if face.face_id in tree.boxes:
                 np.testing.assert_allclose(face.box, tree.boxes[face.face_id])
+            assert (face.attributes.get("eyes") == "closed") == (name == "closed_eyes")
 
 
 # --- what single sets do besides ----------------------------------------------------------
+
+
+def test_labels_that_are_not_as_the_set_says(tmp_path: Path) -> None:
+    menpo(tmp_path / "menpo")
+    write_pair(tmp_path / "menpo", "aflw__face_3", face_points()[:40])
+    assert "40 points" in str(read_set("menpo/frontal", tmp_path / "menpo").problems[0])
+    scut(tmp_path / "scut")
+    label = tmp_path / "scut/facial landmark/CF12.pts"
+    label.write_bytes(label.read_bytes()[:-4])
+    (problem,) = read_set("scut", tmp_path / "scut").problems
+    assert problem.kind == "bad label" and "CF12.pts" in str(problem)
 
 
 def test_w300_places_outside_mirror_copies_and_missing_boxes(tmp_path: Path) -> None:
@@ -361,12 +368,6 @@ def test_w300_places_outside_mirror_copies_and_missing_boxes(tmp_path: Path) -> 
     # labels alone crop nothing, and the competition's 600 have no boxes at all
     assert not read_set("w300/test", tmp_path, images=False).notes
     assert not read_set("w300/split2/test", tmp_path).notes
-
-
-def test_menpo_refuses_other_numbers_of_points(tmp_path: Path) -> None:
-    menpo(tmp_path)
-    write_pair(tmp_path, "aflw__face_3", face_points()[:40])
-    assert "40 points" in str(read_set("menpo/frontal", tmp_path).problems[0])
 
 
 def test_cofw68_flags_and_images(tmp_path: Path) -> None:
@@ -478,29 +479,10 @@ def test_cfp_mirrors_and_moves_labels_to_the_other_convention(tmp_path: Path) ->
     assert not sunglasses.labelled[[37, 38, 40, 41]].any() and sunglasses.labelled.sum() == 26
 
 
-def test_scut_labels_that_are_cut_off(tmp_path: Path) -> None:
-    scut(tmp_path)
-    assert load_set("scut", tmp_path)[0].labelled.sum() == 24
-    label = tmp_path / "facial landmark/CF12.pts"
-    label.write_bytes(label.read_bytes()[:-4])
-    (problem,) = read_set("scut", tmp_path).problems
-    assert problem.kind == "bad label" and "CF12.pts" in str(problem)
-
-
-def test_closed_eyes_are_known_to_be_shut(tmp_path: Path) -> None:
-    write_image(tmp_path / "a.jpg")
-    assert load_set("closed_eyes", tmp_path)[0].attributes["eyes"] == "closed"
-
-
 def test_london_without_a_portrait_or_its_template(tmp_path: Path) -> None:
     london(tmp_path)
-    assert np.flatnonzero(~load_set("london", tmp_path)[0].labelled).tolist() == [
-        30,
-        32,
-        34,
-        60,
-        64,
-    ]
+    unlabelled = ~load_set("london", tmp_path)[0].labelled
+    assert np.flatnonzero(unlabelled).tolist() == [30, 32, 34, 60, 64]
     (tmp_path / "neutral_002_03.jpg").unlink()
     with pytest.raises(InputError, match=r"neutral_002_03\.jpg"):
         load_set("london/neutral", tmp_path)

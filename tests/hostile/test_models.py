@@ -15,7 +15,7 @@ from luvli.errors import InputError
 from luvli.image.write import write_image
 from luvli.network.calibration import Calibration
 from luvli.network.model_info import ModelInfo
-from luvli.prediction.onnx_file import refuse_external_data
+from luvli.prediction.onnx_backend import refuse_external_data
 from luvli.prediction.predictor import load
 
 onnx = pytest.importorskip("onnx", reason="needs the package onnx to build such files")
@@ -76,7 +76,7 @@ def test_such_weights_are_found_wherever_they_stand(tmp_path: Path) -> None:
     model = helper.make_model(helper.make_graph([outer], "g", [], [info]))
     refuse_external_data(model.SerializeToString(), "a good one")
     inner = model.graph.node[0].attribute[0].g.node[0].attribute[0].t
-    inner.data_location = kind.EXTERNAL
+    move_out(inner, str(tmp_path / "elsewhere"))
     with pytest.raises(InputError, match="another file"):
         refuse_external_data(model.SerializeToString(), "m.onnx")
 

@@ -1,4 +1,4 @@
-"""The network as a whole: shapes, sizes, training modes, compile and export."""
+"""The network as a whole: shapes, sizes, training modes."""
 
 from __future__ import annotations
 
@@ -73,33 +73,6 @@ def test_recomputation_changes_nothing_but_memory() -> None:
     # running statistics must count the batch once
     for (name, a), (_, b) in zip(plain.named_buffers(), saving.named_buffers(), strict=True):
         assert torch.equal(a, b), name
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    ["relu", *(pytest.param(name, marks=pytest.mark.slow) for name in ("tau-softmax", "direct"))],
-)
-def test_pytorch_exports_it_with_any_batch_size(estimator: str) -> None:
-    # the trunk is the same for all three, so one of them shows how U-nets are coupled
-    network = build(small(mean_estimator=estimator, unets=2 if estimator == "relu" else 1)).eval()
-    batch = torch.export.Dim("batch", min=1, max=64)
-    images = torch.rand(2, 3, 64, 64)
-    exported = torch.export.export(network, (images,), dynamic_shapes=({0: batch},)).module()
-    more = torch.rand(5, 3, 64, 64)
-    with torch.no_grad():
-        pairs = zip(itertools.chain(*network(more)), itertools.chain(*exported(more)), strict=True)
-        for a, b in pairs:
-            torch.testing.assert_close(a, b)
-
-
-@pytest.mark.slow
-def test_compile() -> None:
-    network = build(small(unets=1)).eval()
-    images = torch.rand(1, 3, 64, 64)
-    with torch.no_grad():
-        compiled = torch.compile(network, fullgraph=True, backend="aot_eager")(images)
-        for a, b in zip(itertools.chain(*network(images)), itertools.chain(*compiled), strict=True):
-            torch.testing.assert_close(a, b)
 
 
 def test_mixed_precision_keeps_the_heads_in_float32() -> None:

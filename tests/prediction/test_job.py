@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import tarfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,7 +20,7 @@ import pytest
 from typer.testing import Result as CliResult
 
 from luvli.data.formats import read_labels, read_pts
-from luvli.errors import InputError, OutputError
+from luvli.errors import InputError
 from luvli.files import LOCK_NAME, folder_lock
 from luvli.image.box import Box
 from luvli.image.known_boxes import WholeImage
@@ -30,12 +29,12 @@ from luvli.image.write import write_image
 from luvli.prediction.inputs import MAX_ENDINGS, Input, Inputs
 from luvli.prediction.job import PredictJob, Summary
 from luvli.prediction.parts import Part, PartResult, significant
-from luvli.prediction.plan import FINISHED, OutputStems, open_plan
+from luvli.prediction.plan import FINISHED, OutputStems
 from luvli.prediction.predictor import Predictor, load
 from luvli.prediction.processes import InProcess, IsolatedWorker, Processes
 from luvli.prediction.worker import WORK, JobSettings, PackedModel, PartWorker
 
-from .conftest import SHAPE, DiscBackend, DiscDetector, disc_image
+from .conftest import SHAPE, DiscDetector, disc_image
 
 Command = Callable[..., CliResult]
 
@@ -321,18 +320,6 @@ def test_other_settings_or_inputs_do_not_mix_with_an_unfinished_run(
     assert x == pytest.approx(150, abs=3)
 
 
-def test_the_plan_does_not_depend_on_what_was_done(folder: Path, tmp_path: Path) -> None:
-    settings = JobSettings(str(tmp_path / "out"), part_size=2)
-    plan = open_plan(Inputs([folder]), settings)
-    parts = list(plan.parts())
-    assert [part.count for part in parts] == [2, 2, 2, 1] and plan.rows == 7
-    again = open_plan(Inputs([folder]), settings)
-    assert again.resumed and list(again.parts()) == parts == list(again.todo())
-    (tmp_path / "out" / WORK / "plan.jsonl").write_text("rubbish\nrubbish\n")
-    with pytest.raises(InputError, match="damaged plan"):
-        open_plan(Inputs([folder]), settings)
-
-
 def test_a_stop_at_any_write_is_resumed(
     discs: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -371,21 +358,6 @@ def test_a_stop_at_any_write_is_resumed(
         rows = faces_in(out / "faces.json")
         assert [Path(row["image"]).name for row in rows] == ["0.png", "1.png", "2.png"]
     assert stops >= 10
-
-
-def test_an_emptied_folder_is_one_sentence(discs: Predictor, folder: Path, tmp_path: Path) -> None:
-    """Somebody removes OUT while the job runs."""
-    import shutil
-
-    def watch(items: Iterator[Any], *_: Any) -> Iterator[Any]:
-        for number, item in enumerate(items):
-            if number == 3:
-                shutil.rmtree(tmp_path / "out")
-            yield item
-
-    settings = JobSettings(str(tmp_path / "out"), part_size=1)
-    with pytest.raises(InputError, match=r"Give the same command again|does not exist"):
-        PredictJob(Inputs([folder]), settings).run(InProcess(discs), watch)  # type: ignore[arg-type]
 
 
 def test_full_disk_loses_nothing(tiny: dict[str, Path], folder: Path, tmp_path: Path) -> None:
@@ -519,18 +491,6 @@ def test_an_image_that_hangs_costs_one_row(
     assert "p1-endless.png" in rows[1].error and "no answer in 15 seconds" in rows[1].error
 
 
-def test_an_error_of_the_child_is_an_error_here(tiny: dict[str, Path], tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    settings = JobSettings(str(tmp_path / "file/out"))
-    worker = IsolatedWorker(packed(tiny, WholeImage()), settings)
-    write_image(tmp_path / "x.png", disc_image([]))
-    try:
-        with pytest.raises(OutputError, match="could not be written"):
-            worker(Part(0, "files", "", 1, [[str(tmp_path / "x.png"), "", ""]]))
-    finally:
-        worker.close()
-
-
 def test_a_process_ends_with_its_parent(tiny: dict[str, Path]) -> None:
     code = f"""
 import os, signal
@@ -625,26 +585,6 @@ def test_tars_are_read_in_pieces(discs: Predictor, folder: Path, tmp_path: Path)
     assert f"{tar}#p1.png" in {row["image"] for row in faces_in(tmp_path / "out/faces.json")}
 
 
-def test_a_tar_member_of_absurd_size_is_one_failed_row(
-    discs: Predictor, folder: Path, tmp_path: Path
-) -> None:
-    """A GNU sparse member that claims a petabyte, between two images."""
-    good = (folder / "p1.png").read_bytes()
-    about = tarfile.TarInfo("sparse.png")
-    about.type, about.size = tarfile.GNUTYPE_SPARSE, 0
-    header = bytearray(about.tobuf(tarfile.GNU_FORMAT))
-    header[386:398] = header[398:410] = b"%011o\0" % 0
-    header[483:495] = b"\x80\0\0\0" + (10**15).to_bytes(8, "big")
-    header[148:156] = b" " * 8
-    header[148:156] = b"%06o\0 " % sum(header)
-    one, two = (tar_of(tmp_path / f"{n}.tar", [(f"{n}.png", good)]) for n in "ab")
-    first = one.read_bytes()[: 512 + -(-len(good) // 512) * 512]
-    (tmp_path / "s.tar").write_bytes(first + bytes(header) + two.read_bytes())
-    summary = run(discs, tmp_path / "s.tar", tmp_path / "out")
-    assert (summary.counts["images"], summary.counts["failed"]) == (2, 1)
-    assert "s.tar#sparse.png is a sparse member" in next(iter(summary.failed))
-
-
 @pytest.mark.parametrize("kind", ["bytes", "paths", "both"])
 def test_parquet_with_pictures_or_paths_carries_its_columns(
     kind: str, discs: Predictor, folder: Path, tmp_path: Path
@@ -672,28 +612,6 @@ def test_parquet_with_pictures_or_paths_carries_its_columns(
     run(discs, folder, tmp_path / "plain")
     points = sorted(np.reshape(row["points"], (-1, 2)).tolist() for row in rows if row["points"])
     assert points == points_of(tmp_path / "plain")
-
-
-def test_devices_and_pipes_in_a_parquet_file_are_failures(
-    discs: Predictor, folder: Path, tmp_path: Path
-) -> None:
-    pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
-    import pyarrow.parquet as pq
-
-    os.mkfifo(tmp_path / "pipe.png")
-    paths = ["/dev/zero", str(tmp_path / "pipe.png"), f"file://{tmp_path}/pipe.png",
-             "file:///dev/zero", "images/p1.png"]  # fmt: skip
-    pq.write_table(pa.table({"path": paths}), tmp_path / "in.parquet")
-    answer: list[Summary] = []
-    work = threading.Thread(
-        target=lambda: answer.append(run(discs, tmp_path / "in.parquet", tmp_path / "out")),
-        daemon=True,
-    )
-    work.start()
-    work.join(60)
-    assert answer, "it waits for ever"
-    assert (answer[0].counts["images"], answer[0].counts["failed"]) == (1, 4)
-    assert all("pipe or a device" in sentence for sentence in answer[0].failed)
 
 
 def test_bad_sources_are_one_sentence(discs: Predictor, tmp_path: Path) -> None:
@@ -779,10 +697,3 @@ def numbers_of(script: str, *arguments: object) -> list[int]:
         env=os.environ | {"PYTHONPATH": places},
     )  # fmt: skip
     return [int(word) for word in done.stdout.split()]
-
-
-def test_the_made_up_network_is_the_same_in_any_group() -> None:
-    """What the byte comparisons above rest on."""
-    crops = np.stack([disc_image([(30, 30, 12)], (64, 64))] * 3)
-    together, alone = DiscBackend()(crops), DiscBackend()(crops[:1])
-    np.testing.assert_array_equal(together.points[0], alone.points[0])

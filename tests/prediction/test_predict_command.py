@@ -14,8 +14,6 @@ from typer.testing import CliRunner, Result
 
 from luvli.cli import app
 from luvli.data.formats import read_csv, read_json
-from luvli.errors import InputError
-from luvli.image.read import read_image
 from luvli.image.write import write_image
 from luvli.prediction.predictor import Predictor
 from luvli.prediction.rotations import turn_affine
@@ -142,72 +140,6 @@ def test_a_video_that_needs_a_package_is_named(
     assert sentence.startswith(str(tmp_path / "clip.mp4")) and "luvli[video]" in sentence
 
 
-def test_names_with_brackets_print_whole(capsys: pytest.CaptureFixture[str]) -> None:
-    from luvli.cli.output import print_table
-
-    print_table(["image", "n"], [["odd [bold]name[/] [1].jpg", "1"]])
-    assert "odd [bold]name[/] [1].jpg" in capsys.readouterr().out
-
-
-def test_recipes_are_found_by_name(luvli: Command) -> None:
-    done = luvli("recipes", "list")
-    assert done.exit_code == 0 and "quick" in done.output and "own-faces" in done.output
-    assert "name: quick" in luvli("recipes", "show", "quick").output
-    assert "did you mean 'quick'" in luvli("recipes", "show", "quik").output
-    names = [line.split()[0] for line in done.output.splitlines() if line]
-    assert names[:2] == ["own-faces", "quick"]  # what newcomers look for
-
-
-def test_train_knows_the_option_that_messages_name(
-    luvli: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("torch")
-    seen = []
-    monkeypatch.setattr("luvli.training.loop.train", lambda recipe, *_: seen.append(recipe))
-    done = luvli("train", "own-faces", "--skip-bad", "--set", "data.root=faces")
-    assert done.exit_code == 0, done.output
-    assert all(source.skip_bad for source in seen[0].data.sources.values())
-
-
-def test_train_says_where_the_faces_should_be(
-    luvli: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("torch")
-    monkeypatch.chdir(tmp_path)
-    for words in ((), ("--set", "data.root=nowhere")):
-        done = luvli("train", "own-faces", *words)
-        assert done.exit_code == 2 and "--set data.root=FOLDER" in done.output, done.output
-
-
-@pytest.mark.parametrize("change", ["stages.heat.epochs=3", "stages.heat=null"])
-def test_unknown_stages_list_the_known(luvli: Command, change: str) -> None:
-    """And the stages of the recipes for newcomers have the names of the paper's."""
-    done = luvli("train", "own-faces", "--set", change)
-    assert done.exit_code == 2 and "unknown stage 'heat'" in done.output
-    assert "heatmap, luvli" in done.output.replace("\n", " ")
-
-
-def test_read_image_says_what_heic_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pillow_heif", None)  # as if it were not installed
-    (tmp_path / "a.HEIC").write_bytes(b"\0\0\0\x18ftypheic")
-    with pytest.raises(InputError, match="pillow-heif"):
-        read_image(tmp_path / "a.HEIC")
-
-
-def test_heic_is_read_where_the_package_is(tmp_path: Path) -> None:
-    """Written by pillow-heif, the pixels come back within JPEG's accuracy."""
-    heif = pytest.importorskip("pillow_heif", reason="needs pillow-heif")
-    from PIL import Image
-
-    ramp = np.add.outer(np.arange(96), np.arange(64)).astype(np.uint8)
-    image = np.stack([ramp, 200 - ramp, np.full_like(ramp, 90)], axis=2)
-    heif.from_pillow(Image.fromarray(image)).save(tmp_path / "a.HEIC", quality=90)
-    for source in (tmp_path / "a.HEIC", (tmp_path / "a.HEIC").read_bytes()):
-        read = read_image(source)
-        assert read.shape == image.shape
-        assert np.abs(read.astype(int) - image).mean() < 3
-
-
 def test_command_exit_codes(
     luvli: Command, tiny: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,3 +197,10 @@ def test_one_photograph_gives_a_table_a_drawing_and_a_file(
     if "faces.json" in files:
         (face,) = faces_in(Path("o/faces.json"))
         assert face["box"] == [60, 60, 140, 140] and face["score"] == 1.0
+
+
+def test_recipes_are_found_by_name(luvli: Command) -> None:
+    done = luvli("recipes", "list")
+    assert done.exit_code == 0 and "quick" in done.output and "own-faces" in done.output
+    assert "name: quick" in luvli("recipes", "show", "quick").output
+    assert "did you mean 'quick'" in luvli("recipes", "show", "quik").output

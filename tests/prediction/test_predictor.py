@@ -80,12 +80,6 @@ def test_images_on_their_side_are_turned_where_no_face_is_trusted(
     assert model.predict(turned, try_rotations=True)[0] == face
 
 
-def test_scores_below_the_limit_are_left_out(discs: Predictor) -> None:
-    image = disc_image([(100, 80, 30)])
-    assert len(discs.predict(image, min_score=0.89)) == 1
-    assert not discs.predict(image, min_score=0.91)
-
-
 @pytest.mark.parametrize("size", [64, 128, 301])
 def test_crops_of_any_size(discs: Predictor, size: int) -> None:
     middle, radius = (size - 1) / 2, size / 3
@@ -120,14 +114,6 @@ def test_shipped_model_on_a_photograph(shipped: Predictor, astronaut: NDArray[np
     np.testing.assert_allclose(face.points[36:48].mean(axis=0), (224.5, 101.5), atol=3)
     np.testing.assert_allclose(face.points[48:68].mean(axis=0), (223, 145), atol=3)
     assert (face.points[36:42, 0].mean() < face.points[42:48, 0].mean()) and face.visible().all()
-
-
-def test_shipped_backends_agree(shipped: Predictor, astronaut: NDArray[np.uint8]) -> None:
-    pytest.importorskip("torch", reason="needs PyTorch")
-    (one,) = shipped.predict(astronaut)
-    (other,) = luvli.load("luvli-68", backend="torch").predict(astronaut)
-    assert np.abs(one.points - other.points).max() < 1e-3
-    np.testing.assert_allclose(one.covariance, other.covariance, rtol=1e-3, atol=1e-4)
 
 
 def test_shipped_model_sees_no_face_in_a_cat(shipped: Predictor) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,6 @@ from luvli.network import load_model
 from luvli.prediction.predictor import Predictor, load
 from luvli.prediction.tracking import Tracker, smooth_tracks, track_frames
 from luvli.prediction.video import Frame
-from luvli.synthetic import render_face
 from luvli.training.licences import trace_licences
 from luvli.training.recipe import Recipe
 from luvli.training.recipe_files import make_recipe, read_recipe
@@ -117,21 +116,6 @@ def test_ellipses_hold_as_many_labels_as_they_say(
                 assert level != "0.95" or share < 0.99, share
 
 
-@pytest.mark.slow
-def test_unsure_landmarks_are_the_wrong_ones(merl_faces: LabelledFaces) -> None:
-    assert merl_faces.covariance is not None
-    found = ~merl_faces.failed
-    spread = np.sqrt(np.sqrt(np.linalg.det(merl_faces.covariance[found])))
-    errors = np.linalg.norm(merl_faces.points - merl_faces.labels, axis=2)[found]
-    size = np.nanmax(merl_faces.labels[found], axis=(1, 2)) - np.nanmin(
-        merl_faces.labels[found], axis=(1, 2)
-    )
-    seen = merl_faces.visible[found]
-    mean = [(spread[i][seen[i]].mean(), errors[i][seen[i]].mean()) for i in range(len(size))]
-    unsure, wrong = np.array(mean).T / size
-    assert np.corrcoef(unsure, wrong)[0, 1] > 0.4
-
-
 @pytest.mark.parametrize("name", model_names())
 def test_a_face_on_its_head_is_not_believed(name: str, astronaut: NDArray[np.uint8]) -> None:
     predictor = load(name, threads=1)
@@ -178,37 +162,6 @@ def test_visibility_of_real_faces(merl_faces: LabelledFaces) -> None:
     classes = merl_faces.label_visibility[found]
     assert (~called[classes == 0]).mean() > 0.85
     assert called[classes > 0].mean() > 0.98
-
-
-def profiles(head: Path | str, seeds: Sequence[int]) -> list[tuple[np.ndarray, FaceRecord]]:
-    faces = []
-    for seed in seeds:
-        side = 1 if seed % 2 else -1
-        pose = (side * (60 + seed % 30), seed % 20 - 10, seed % 14 - 7)
-        sample = render_face(seed, head=str(head), size=256, pose=pose, jaw="outline")
-        faces.append((sample.image, sample.record))
-    return faces
-
-
-def accuracy_of_visibility(
-    shipped: Predictor, faces: Sequence[tuple[np.ndarray, FaceRecord]]
-) -> tuple[float, float]:
-    """Share of self-occluded landmarks called invisible, and of the others called visible."""
-    hidden, seen = [], []
-    for image, record in faces:
-        points = record.points[record.visible]
-        box = np.concatenate([points.min(axis=0), points.max(axis=0)])
-        (face,) = shipped.predict(image, boxes=[box])
-        hidden += list(face.visibility[record.visibility == 0] < 0.5)
-        seen += list(face.visibility[record.visibility > 0] > 0.5)
-    return float(np.mean(hidden)), float(np.mean(seen))
-
-
-@pytest.mark.slow
-def test_visibility_on_a_head_that_it_never_saw(shipped: Predictor) -> None:
-    pytest.importorskip("numba")
-    hidden, seen = accuracy_of_visibility(shipped, profiles("procedural", range(900_000, 900_040)))
-    assert hidden > 0.85 and seen > 0.85
 
 
 def test_model_files_tell_their_recipe_and_no_place_of_a_machine(shipped: Predictor) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from luvli.errors import InputError
 from luvli.prediction.smooth import (
     BLOCK,
     LAG,
@@ -127,19 +126,6 @@ def test_hidden_points_are_trusted_less() -> None:
     )  # Sigma / v
 
 
-def test_process_noise_is_that_of_white_acceleration() -> None:
-    """Against many simulated paths of a randomly pushed point."""
-    rng = np.random.default_rng(2)
-    seconds, acceleration, steps = 0.5, 3.0, 400
-    push = rng.normal(0, acceleration * np.sqrt(seconds / steps), (20_000, steps))
-    speed = push.cumsum(axis=1)
-    place = speed.sum(axis=1) * seconds / steps
-    simulated = np.cov(place, speed[:, -1])
-    _, process = motion(seconds, acceleration)
-    np.testing.assert_allclose(process[np.ix_([0, 2], [0, 2])], simulated, rtol=0.05)
-    assert process[0, 1] == process[0, 3] == 0
-
-
 def test_filter_and_look_back_agree_with_least_squares() -> None:
     """The smoothed path is the one that explains all measurements and motions best."""
     rng = np.random.default_rng(3)
@@ -181,16 +167,6 @@ def test_memory_is_bounded_and_a_fixed_lag_is_as_good_as_the_whole() -> None:
     whole = np.array(look_back(states))
     assert len(out) == FRAMES
     assert np.abs(np.array(out) - whole).max() < 0.05
-
-
-def test_uneven_times_and_wrong_order() -> None:
-    points, covariance = 300 + HALF * SHAPE, np.tile(np.eye(2), (68, 1, 1))
-    smoother = LiveSmoother()
-    for time in (0.0, 0.01, 0.5, 0.51):
-        (smooth,) = smoother.push(time, points, covariance, np.ones(68))
-        np.testing.assert_allclose(smooth, points, atol=1e-6)
-    with pytest.raises(InputError, match="follow each other in time"):
-        smoother.push(0.4, points, covariance, np.ones(68))
 
 
 def test_lids_that_shut_are_followed_at_once() -> None:

@@ -18,19 +18,17 @@ from numpy.typing import NDArray
 
 import luvli
 from luvli.errors import InputError
-from luvli.faces import Faces
 from luvli.image.read import read_image
 from luvli.prediction import tracking
 from luvli.prediction.inputs import Inputs
 from luvli.prediction.job import PredictJob, record_camera
-from luvli.prediction.parts import Row
 from luvli.prediction.predictor import Predictor
 from luvli.prediction.processes import InProcess
 from luvli.prediction.tracking import TrackedFrame, Tracker, smooth_tracks, track_frames
 from luvli.prediction.video import Frame, VideoReader
-from luvli.prediction.video_output import TrackJoiner, draw_video
+from luvli.prediction.video_output import draw_video
 from luvli.prediction.video_writer import VideoWriter
-from luvli.prediction.worker import WORK, JobSettings
+from luvli.prediction.worker import JobSettings
 
 from .conftest import DiscBackend, DiscDetector, disc_image, write_video
 from .test_job import contents, faces_in, run
@@ -141,46 +139,6 @@ def test_unreadable_videos_are_named_and_nothing_is_written(
     assert [path.name for path in (tmp_path / "out").glob("[!.]*")] == ["failed.txt"]
 
 
-def test_sound_only_and_missing_files(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="does not exist"):
-        VideoReader(tmp_path / "none.mp4")
-    with av.open(str(tmp_path / "tone.mp4"), "w") as out:
-        stream = out.add_stream("aac", rate=44100)
-        frame = av.AudioFrame.from_ndarray(np.zeros((1, 1024), np.int16), "s16", "mono")
-        frame.sample_rate = 44100
-        out.mux(stream.encode(frame))
-        out.mux(stream.encode(None))
-    with pytest.raises(InputError, match="has no video stream"):
-        VideoReader(tmp_path / "tone.mp4")
-
-
-def test_video_without_faces(discs: Predictor, tmp_path: Path) -> None:
-    source = write_video(tmp_path / "empty.mp4", clip(10, faces=False))
-    summary = run(discs, source, tmp_path / "out", draw=True)
-    assert (summary.failed, summary.counts["frames"], summary.counts["faces"]) == ({}, 10, 0)
-    assert json.loads((tmp_path / "out/empty.json").read_text())["faces"] == []
-    assert len(decoded(tmp_path / "out/empty-landmarks.mp4")) == 10
-
-
-def test_interrupted_video_leaves_nothing(
-    discs: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = write_video(tmp_path / "a.mp4", clip(20))
-    seen = 0
-
-    def stop(self: Tracker, image: NDArray[np.uint8]) -> Faces:
-        nonlocal seen
-        seen += 1
-        if seen == 10:
-            raise KeyboardInterrupt
-        return Faces.empty("ibug68")
-
-    monkeypatch.setattr(Tracker, "__call__", stop)
-    with pytest.raises(KeyboardInterrupt):
-        run(discs, source, tmp_path / "out", draw=True)
-    assert [path.name for path in (tmp_path / "out").iterdir()] == [WORK]
-
-
 # -- following -------------------------------------------------------------------------------
 
 
@@ -195,20 +153,6 @@ def test_faces_are_followed_and_seldom_looked_for() -> None:
             middle = (face.points.min(axis=0) + face.points.max(axis=0)) / 2
             np.testing.assert_allclose(middle, centre, atol=1.0)
     assert detector.calls == 90 // tracking.DETECT_EVERY
-
-
-def test_glances_at_a_small_copy_give_full_size_boxes() -> None:
-    """Between thorough looks the detector sees a small copy; boxes come back at full size."""
-    detector = DiscDetector()
-    tracker = Tracker(Predictor(DiscBackend(), detector))
-    tracker.detections = 1  # the next one is on a small copy
-    (face,) = tracker(disc_image([(900.0, 500.0, 150.0)], (1280, 960)))
-    np.testing.assert_allclose(face.box, [750, 350, 1050, 650], atol=4)
-    assert max(detector.sizes) == tracking.SMALL_SIDE
-    tracker.detections = tracking.FULL_SIZE_EVERY
-    tracker._since_detection = tracking.DETECT_EVERY
-    tracker(disc_image([(900.0, 500.0, 150.0)], (1280, 960)))
-    assert max(detector.sizes) == 1280
 
 
 def test_lost_faces_end_and_new_ones_begin() -> None:
@@ -265,15 +209,6 @@ def test_results_of_smoothing_keep_order_and_faces() -> None:
         return float(np.sqrt((np.diff(points, axis=0) ** 2).mean()))
 
     assert shaking(smooth) < 0.3 * shaking(raw)
-
-
-def test_smoothed_video_draws_the_smoothed_faces(tmp_path: Path) -> None:
-    predictor = Predictor(DiscBackend(noise=0.8), DiscDetector())
-    source = write_video(tmp_path / "a.mp4", clip(70), sound=True)
-    summary = run(predictor, source, tmp_path / "out", draw=True, smooth=True)
-    assert not summary.failed
-    assert len(decoded(tmp_path / "out/a-landmarks.mp4")) == 70
-    assert sound_bytes(tmp_path / "out/a-landmarks.mp4") == sound_bytes(source)
 
 
 def test_live_frames_are_smoothed_without_delay(tmp_path: Path) -> None:
@@ -367,21 +302,6 @@ def test_parts_of_a_video_are_files_with_joined_tracks(discs: Predictor, tmp_pat
     rows = [row for file in files for row in parquet.read_table(file).to_pylist()]
     assert [row["frame"] for row in rows] == list(range(48))
     assert {row["track"] for row in rows} == {1}
-
-
-def test_tracks_are_joined_where_faces_lie(discs: Predictor) -> None:
-    def rows(discs_at: list[tuple[float, float]], tracks: list[int], frame: int) -> list[Row]:
-        faces = discs.predict(disc_image([(x, y, 25) for x, y in discs_at]))
-        middles = faces.points.mean(axis=1)
-        order = [int(np.argmin(np.abs(middles - p).sum(axis=1))) for p in np.array(discs_at)]
-        faces = faces[order]
-        return [Row("v", luvli.Faces(**{**vars(faces), "track": np.array(tracks)}), frame=frame)]
-
-    join = TrackJoiner()
-    assert join(rows([(60, 60), (200, 150)], [1, 2], 0))[0].faces.track.tolist() == [1, 2]
-    later = join(rows([(203, 148), (62, 61), (270, 40)], [1, 2, 3], 1))
-    assert later[0].faces.track.tolist() == [2, 1, 3]
-    assert join(rows([(100, 180)], [1], 2))[0].faces.track.tolist() == [4]
 
 
 # -- names and containers ----------------------------------------------------------------------

@@ -47,6 +47,12 @@ def test_the_image_copies_what_the_package_is_built_from() -> None:
     assert not copied & set(ignored)
 
 
+def test_the_unit_calls_the_command_as_it_is() -> None:
+    start = re.search(r"^ExecStart=\S+ (.*)$", (EXAMPLES / "luvli.service").read_text(), re.M)
+    assert start is not None and start[1].startswith("serve ")
+    assert set(re.findall(r"--[a-z-]+", start[1])) <= options_of_serve()
+
+
 @pytest.mark.parametrize("path", [EXAMPLES / "Dockerfile", ROOT / "Dockerfile"])
 def test_containers_call_the_command_as_it_is(path: Path) -> None:
     text = path.read_text()
@@ -63,23 +69,6 @@ def test_containers_call_the_command_as_it_is(path: Path) -> None:
         assert {word for word in call if word.startswith("--")} <= options_of_serve()
         assert "--token-file" in call or "--open" in call  # else it refuses to listen to others
     assert re.search(r"^USER (?!root)", text, re.M)
-
-
-def test_the_unit_is_what_systemd_takes(tmp_path: Path) -> None:
-    text = (EXAMPLES / "luvli.service").read_text()
-    start = re.search(r"^ExecStart=(.*)$", text, re.M)
-    assert start is not None
-    call = start[1].split()
-    assert call[1] == "serve"
-    assert {word for word in call if word.startswith("--")} <= options_of_serve()
-    if shutil.which("systemd-analyze") is None:
-        pytest.skip("systemd-analyze is not here")
-    unit = tmp_path / "luvli.service"  # verify wants the program to exist
-    unit.write_text(text.replace(call[0], shutil.which("true") or "/bin/true"))
-    checked = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True, timeout=60
-    )
-    assert checked.returncode == 0 and not checked.stderr, checked.stderr
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from web.conftest import CHROMIUM
 
 import luvli
 from luvli.image.read import read_image
@@ -22,25 +23,12 @@ from luvli.image.read import read_image
 from .conftest import EXAMPLES, Server
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright")
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-CHROMIUM = next((path for name in NAMES if (path := shutil.which(name))), None)
 pytestmark = [
     pytest.mark.seconds(2),
     pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium"),
 ]
 
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--use-fake-ui-for-media-stream",
-    "--use-fake-device-for-media-stream",
-]
+CAMERA = ["--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream"]
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +52,7 @@ def browser(camera_video: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
         context = driver.chromium.launch_persistent_context(
             tmp_path_factory.mktemp("profile"),
             executable_path=CHROMIUM,
-            args=[*FLAGS, f"--use-file-for-fake-video-capture={camera_video}"],
+            args=["--no-sandbox", *CAMERA, f"--use-file-for-fake-video-capture={camera_video}"],
             viewport={"width": 1280, "height": 860},
             accept_downloads=True,
         )

@@ -44,18 +44,20 @@ def test_differences_are_paired(tmp_path: Path, rng: np.random.Generator) -> Non
     base = rng.uniform(1, 20, 60)
     worse = base + 0.2 + rng.normal(0, 0.1, 60)
     write_rows(tmp_path, {"luvli": base, "worse": worse, "noise": base + rng.normal(0, 0.1, 60)})
+    write_rows(tmp_path, {"apart": rng.uniform(1, 3, 20)}, faces=20, name="theirs")
     table = running.compare_rows(tmp_path)
-    assert table.rows[0][0] == "luvli" and table.rows[0][3] == "-"
-    rows = running.finished_rows(tmp_path)
-    difference = running.paired(rows, "worse", "luvli")
-    assert difference is not None
+    rows = {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
+    assert next(iter(rows)) == "luvli" and rows["luvli"]["difference [95 %]"] == "-"
+    found = running.finished_rows(tmp_path)
+    difference = running.paired(found, "worse", "luvli")
+    assert difference is not None and difference.low > 0.1 and difference.p_value < 0.01
     assert difference.difference == pytest.approx((worse - base).mean())
-    assert difference.low > 0.1 and difference.p_value < 0.01
-    same = running.paired(rows, "noise", "luvli")
+    same = running.paired(found, "noise", "luvli")
     assert same is not None and same.low < 0 < same.high
-    line = next(row for row in table.rows if row[0] == "worse")
-    assert line[table.columns.index("other")] == f"{worse[30:].mean():.2f}"
-    assert line[-1] == "paper of worse"
+    assert rows["worse"]["other"] == f"{worse[30:].mean():.2f}"
+    assert rows["worse"][table.columns[-1]] == "paper of worse"
+    # rows on other data stand beside them, without a difference
+    assert [rows["apart"][c] == "-" for c in ("mine", "theirs", "p")] == [True, False, True]
     with pytest.raises(InputError, match="no finished row 'best'"):
         running.compare_rows(tmp_path, "best")
     write_rows(tmp_path, {"fewer": base[:10]}, faces=10)
@@ -75,17 +77,6 @@ def test_seeds_give_a_mean_and_a_spread(tmp_path: Path, rng: np.random.Generator
     assert first[2] == f"{mean:.2f} ± {spread:.2f} (3)"
     paired = better.mean(axis=0) - base.mean(axis=0)
     assert second[3].startswith(f"{paired.mean():+.2f} [")
-
-
-def test_experiments_on_different_sets_stand_side_by_side(
-    tmp_path: Path, rng: np.random.Generator
-) -> None:
-    write_rows(tmp_path, {"luvli": rng.uniform(1, 3, 60)})
-    write_rows(tmp_path, {"apart": rng.uniform(1, 3, 20)}, faces=20, name="theirs")
-    table = running.compare_rows(tmp_path)
-    columns = [table.columns.index(name) for name in ("mine", "theirs", "difference [95 %]")]
-    first, second = ([row[c] == "-" for c in columns] for row in table.rows)
-    assert (first, second) == ([False, True, True], [True, False, True])  # nothing to pair
 
 
 def test_recipes_that_start_from_each_other(tmp_path: Path) -> None:

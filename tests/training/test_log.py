@@ -80,7 +80,7 @@ def test_a_full_disk_is_one_sentence(
     sheet = sizes["validation.png"]
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     stopped_at = set()
-    for limit in (20, 100, 1000, sheet // 2, sheet + 50, 2 * sheet):
+    for limit in (20, sheet // 2, 2 * sheet):
         out = tmp_path / f"run-{limit}"
         try:
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))

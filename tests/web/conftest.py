@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 WEB = ROOT / "web"
 RUNTIME = WEB / "node_modules/onnxruntime-web/dist"
 NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
 @pytest.fixture(scope="session")
@@ -75,11 +76,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright")
-    chromium = next((path for name in NAMES if (path := shutil.which(name))), None)
-    if chromium is None:
+    if CHROMIUM is None:
         pytest.skip("needs Chromium: apt-get install chromium")
     flags = ["--no-sandbox", "--disable-gpu", "--force-color-profile=srgb"]
     with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=chromium, args=flags)
+        opened = driver.chromium.launch(executable_path=CHROMIUM, args=flags)
         yield opened
         opened.close()

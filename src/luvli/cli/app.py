@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import sys
 import warnings
@@ -11,28 +12,16 @@ import typer
 from typer import Option
 
 from luvli import __version__
-from luvli.cli import (
-    audit,
-    benchmark,
-    calibrate,
-    compare,
-    data,
-    demo,
-    evaluate,
-    export,
-    models,
-    paper,
-    predict,
-    recipes,
-    score,
-    serve,
-    train,
-    triage,
-)
 from luvli.cli.options import Group, Verbs
 from luvli.cli.output import complain, warn
 from luvli.errors import InputError, LuvliWarning
 from luvli.files import NOT_UTF8
+
+VERBS = """
+    demo predict models export data evaluate score compare benchmark paper train recipes calibrate
+    triage audit serve
+"""
+"""in the order of the help; each is a function, or a group, in a module of its name"""
 
 
 class _Program(Group):
@@ -77,24 +66,8 @@ def luvli(
     """
 
 
-for verb in (
-    demo.demo,
-    predict.predict,
-    models.models,
-    export.export,
-    data.data,
-    evaluate.evaluate,
-    score.score,
-    compare.compare,
-    benchmark.benchmark,
-    paper.paper,
-    train.train,
-    recipes.recipes,
-    calibrate.calibrate,
-    triage.triage,
-    audit.audit,
-    serve.serve,
-):
+for name in VERBS.split():
+    verb = getattr(importlib.import_module(f"luvli.cli.{name}"), name)
     if isinstance(verb, Verbs):
         app.add_typer(verb)
     else:

@@ -7,8 +7,6 @@ import re
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,6 +22,7 @@ from luvli.progress import track
 
 if TYPE_CHECKING:
     from luvli.prediction.inputs import Inputs
+    from luvli.prediction.job import Summary
     from luvli.prediction.predictor import Predictor
     from luvli.prediction.processes import Executor
     from luvli.prediction.worker import JobSettings
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
 
 def predict(
     paths: list[str] = Argument(
-        help="Images, videos, folders (with all below), patterns like 'a/*.jpg', Parquet files, "
-        "tars, URIs (s3://, gs://, hdfs://), camera:0, or - for standard input."
+        help="Images, videos, folders with all below, patterns, Parquet files, tars, URIs (s3://, "
+        "gs://, hdfs://), camera:0, or - for standard input."
     ),
     out: str | None = Option(
         None, "--out", "-o", help="Folder to write to; predictions by default."
@@ -64,13 +63,9 @@ def predict(
     device: Literal["cpu", "cuda"] = Option("cpu", help="What the network runs on."),
     engine: Engine = ENGINE,
     columns: str | None = Option(
-        None,
-        metavar="IMAGE,NAME",
-        help="Columns of a Parquet source with the images, or their paths, and their names.",
+        None, metavar="IMAGE,NAME", help="Columns of a Parquet source with images and names."
     ),
-    part_size: int | None = Option(
-        None, min=1, help="Images, or frames, done and written together."
-    ),
+    part_size: int | None = Option(None, min=1, help="Images, or frames, written together."),
 ) -> None:
     """Find faces and write their landmarks with covariance and visibility.
 
@@ -84,50 +79,52 @@ def predict(
     Examples: `luvli predict photo.jpg`, `luvli predict photos/ --draw --out results`
     """
     from luvli.prediction.inputs import Inputs
-    from luvli.prediction.job import PredictJob
-    from luvli.prediction.plan import free_folder
     from luvli.prediction.worker import JobSettings, PackedModel
 
     on_ray, printing = engine == "ray", json or "-" in paths
-    camera = re.fullmatch(r"camera:(\d+)", paths[0])
-    if camera and (len(paths) > 1 or on_ray or printing):
-        raise InputError("a camera is recorded alone: leave out other paths, --json, --engine ray.")
-    if on_ray:
-        refuse({"--json": printing}, "--engine ray writes files")
-    if printing:
-        unfit = {"--out": out, "--format": format, "--draw": draw, "--overwrite": overwrite}
-        why = "--json prints the results" if json else "an image from - has its results printed"
-        refuse(unfit, f"{why} and writes no file")
-    elif draw is None:
-        draw = format is None and not on_ray and Inputs.is_photograph(paths)
+    writing = {"--out": out, "--format": format, "--draw": draw, "--overwrite": overwrite}
+    camera = _check(paths, on_ray, json, writing)
+    if draw is None:
+        draw = format is None and not (on_ray or printing) and Inputs.is_photograph(paths)
     turns: Any = try_rotations
     if try_rotations is None:  # boxes of a file are those of the image as it is
         turns = False if boxes else "auto"
     image_column, _, name_column = (columns or "").partition(",")
     settings = JobSettings(
         out=out or "predictions", format=format or ("parts" if on_ray else "json"),
-        draw=bool(draw), smooth=smooth, measures=measures, min_score=min_score,
+        draw=draw, smooth=smooth, measures=measures, min_score=min_score,
         min_confidence=min_confidence, try_rotations=turns,
         image_column=image_column or None, name_column=name_column or None, part_size=part_size,
     )  # fmt: skip
     predictor, file = _load(model, threads, device, boxes, small_faces, settings, max_failure_rate)
     packed = PackedModel.of(file, device, predictor)
-    inputs = Inputs(paths, settings.out)
     executor = _executor(on_ray, packed, predictor.backend.threads, threads)
     if printing:
-        raise typer.Exit(_print_json(executor, inputs, settings))
+        raise typer.Exit(_print_json(executor, paths, settings))
     settings = replace(settings, note=packed.digest(boxes))
-    if camera:
-        summary = _record(predictor, settings, int(camera[1]))
-    else:
+    if camera is None:
+        inputs = Inputs(paths, settings.out)
         inputs = inputs.absolute() if on_ray else inputs
-        if out is None:
-            settings = replace(settings, out=free_folder(inputs, settings))
-        with _resumable(settings.out):
-            summary = PredictJob(inputs, settings, overwrite).run(executor, _watch)
+        summary, settings = _write(executor, inputs, settings, out is None, overwrite)
+    else:
+        summary = _record(predictor, settings, camera)
     print_summary(summary, settings)
     print_licence(predictor.info)
     raise typer.Exit(1 if summary.failed else 0)
+
+
+def _check(paths: list[str], on_ray: bool, json: bool, writing: dict[str, Any]) -> int | None:
+    """The number of the camera, where it is one; refuses what does not go together."""
+    printing = json or "-" in paths
+    camera = re.fullmatch(r"camera:(\d+)", paths[0])
+    if camera and (len(paths) > 1 or on_ray or printing):
+        raise InputError("a camera is recorded alone: leave out other paths, --json, --engine ray.")
+    if on_ray:
+        refuse({"--json": printing}, "--engine ray writes files")
+    if printing:
+        why = "--json prints the results" if json else "an image from - has its results printed"
+        refuse(writing, f"{why} and writes no file")
+    return int(camera[1]) if camera else None
 
 
 def _load(
@@ -170,25 +167,32 @@ def _executor(on_ray: bool, packed: Any, cores: int, threads: int | None) -> Exe
     return RayExecutor(packed, os.environ.get("RAY_ADDRESS"), threads)
 
 
-@contextmanager
-def _resumable(out: str) -> Iterator[None]:
-    """Ctrl-C and SIGTERM end a job with a sentence and exit code 130 or 143."""
-    received = signal.SIGINT
+def _write(
+    executor: Executor, inputs: Inputs, settings: JobSettings, free: bool, overwrite: bool
+) -> tuple[Summary, JobSettings]:
+    """Run the job; with `free`, into a folder that holds nothing else. Ctrl-C and SIGTERM end it
+    with a sentence and exit code 130 or 143."""
+    from luvli.prediction.job import PredictJob
+    from luvli.prediction.plan import free_folder
+
+    code = 130
 
     def terminate(*_: object) -> None:
-        nonlocal received
-        received = signal.SIGTERM
+        nonlocal code
+        code = 143
         raise KeyboardInterrupt
 
+    if free:
+        settings = replace(settings, out=free_folder(inputs, settings))
     before = signal.signal(signal.SIGTERM, terminate)
     try:
-        yield
+        return PredictJob(inputs, settings, overwrite).run(executor, _watch), settings
     except KeyboardInterrupt:
         warn(
-            f"interrupted; what was finished is kept in {out}: give the same command again to go "
-            "on."
+            f"interrupted; what was finished is kept in {settings.out}: give the same command "
+            "again to go on."
         )
-        raise typer.Exit(128 + received) from None
+        raise typer.Exit(code) from None
     finally:
         signal.signal(signal.SIGTERM, before)
 
@@ -197,7 +201,7 @@ def _watch(items: Any, description: str, total: int | None) -> Any:
     return track(items, description, total, description)
 
 
-def _print_json(executor: Executor, inputs: Inputs, settings: JobSettings) -> int:
+def _print_json(executor: Executor, paths: list[str], settings: JobSettings) -> int:
     """Results as one JSON array on standard output -> the exit code. What comes from standard
     input is one image, "-"."""
     from luvli.prediction.inputs import Inputs
@@ -206,26 +210,25 @@ def _print_json(executor: Executor, inputs: Inputs, settings: JobSettings) -> in
 
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "image"
-        if "-" in inputs.paths:
+        if "-" in paths:
             place.write_bytes(sys.stdin.buffer.read())
-        names = [str(place) if name == "-" else name for name in inputs.paths]
+        names = [str(place) if name == "-" else name for name in paths]
         job = PredictJob(Inputs(names), replace(settings, out=folder))
         separator = "[\n"
         for row in job.rows(executor):
             if row.image == str(place):
                 row = row._replace(image="-", error=row.error.replace(str(place), "-"))
-            sys.stdout.write(separator + json_record(row, settings.measures))
+            typer.echo(separator + json_record(row, settings.measures), nl=False)
             separator = ",\n"
-        sys.stdout.write("\n]\n" if separator == ",\n" else "[]\n")
-        sys.stdout.flush()
+        typer.echo("\n]" if separator == ",\n" else "[]")
     for sentence in job.summary.failed:
         complain(sentence.replace(str(place), "-"))
     return 1 if job.summary.failed else 0
 
 
-def _record(predictor: Predictor, settings: JobSettings, camera: int) -> Any:
-    from luvli.prediction.camera import camera_frames
+def _record(predictor: Predictor, settings: JobSettings, camera: int) -> Summary:
     from luvli.prediction.job import record_camera
+    from luvli.prediction.streams import camera_frames
 
     typer.echo("Ctrl-C ends the recording.", err=True)
     frames = _watch(camera_frames(camera), "frames", None)

@@ -120,45 +120,59 @@ def draw_statistics(records: Sequence[FaceRecord], title: str = "") -> ImageArra
     """Pose, size and visibility of the faces, and their mean shape, in one picture."""
     if not records or not is_markup(records[0].markup):
         raise InputError("statistics need faces of a known markup.")
-    markup = get_markup(records[0].markup)
-    classes = np.stack([record.visibility for record in records])
     require("matplotlib", "evaluate")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(15, 4), dpi=100, layout="constrained")
     figure.suptitle(f"{title.replace('$', '')}: {len(records):,} faces")
-    pose, size, visibility, shape = figure.subplots(1, 4)
+    for draw, axes in zip(
+        (_poses, _sizes, _visibility, _shape), figure.subplots(1, 4), strict=True
+    ):
+        draw(axes, records)
+    canvas: Any = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba(), np.uint8)[:, :, :3].copy()
+
+
+def _poses(axes: Any, records: Sequence[FaceRecord]) -> None:
     counts = Counter(map(_pose, records))
     names = [name for name in get_args(PoseClass) if counts[name]]
-    pose.bar_label(pose.bar(names, [counts[name] for name in names], color="0.6"), fmt="{:,.0f}")
-    pose.margins(y=0.1)
-    pose.set(title="pose", ylabel="faces")
+    axes.bar_label(axes.bar(names, [counts[name] for name in names], color="0.6"), fmt="{:,.0f}")
+    axes.margins(y=0.1)
+    axes.set(title="pose", ylabel="faces")
+
+
+def _sizes(axes: Any, records: Sequence[FaceRecord]) -> None:
     boxes = np.array([record.tight_box for record in records])
     sizes = np.sqrt(np.prod(boxes[:, 2:] - boxes[:, :2], axis=1))
-    size.hist(sizes[np.isfinite(sizes)], bins=30, color="0.6")
-    size.set(title="size of the tight box", xlabel="pixels", ylabel="faces")
+    axes.hist(sizes[np.isfinite(sizes)], bins=30, color="0.6")
+    axes.set(title="size of the tight box", xlabel="pixels", ylabel="faces")
+
+
+def _visibility(axes: Any, records: Sequence[FaceRecord]) -> None:
+    classes = np.stack([record.visibility for record in records])
+    markup = get_markup(records[0].markup)
     groups = {name: list(numbers) for name, numbers in markup.groups.items() if numbers}
     left = np.zeros(len(groups))
     for kind, (name, colour) in _CLASSES.items():
         shares = np.array([(classes[:, numbers] == kind).mean() for numbers in groups.values()])
         label = f"{name} {(classes == kind).mean():.1%}"
-        visibility.barh(list(groups), shares, left=left, color=colour, label=label)
+        axes.barh(list(groups), shares, left=left, color=colour, label=label)
         left += shares
-    visibility.invert_yaxis()
-    visibility.set(title="visibility of the landmarks", xlim=(0, 1))
-    visibility.legend(fontsize=8, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.08))
-    x, y = mean_shape(records).T
-    visible = (classes > Visibility.SELF_OCCLUDED).mean(axis=0)
-    dots = shape.scatter(x, y, c=visible, vmin=0, vmax=1, s=20)
-    shape.invert_yaxis()
-    shape.set_aspect("equal")
-    shape.set_axis_off()
-    shape.set_title("mean shape")
-    figure.colorbar(dots, ax=shape, label="share of the faces with v = 1")
-    canvas: Any = FigureCanvasAgg(figure)
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba(), np.uint8)[:, :, :3].copy()
+    axes.invert_yaxis()
+    axes.set(title="visibility of the landmarks", xlim=(0, 1))
+    axes.legend(fontsize=8, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.08))
+
+
+def _shape(axes: Any, records: Sequence[FaceRecord]) -> None:
+    visible = np.mean([record.visible for record in records], axis=0)
+    dots = axes.scatter(*mean_shape(records).T, c=visible, vmin=0, vmax=1, s=20)
+    axes.invert_yaxis()
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+    axes.set_title("mean shape")
+    axes.figure.colorbar(dots, ax=axes, label="share of the faces with v = 1")
 
 
 def _pose(record: FaceRecord) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,12 +19,28 @@ from luvli.image.read import ImageArray
 from luvli.network.backend import CROPS, Windows, faces_in_crops, input_types, output_shapes
 from luvli.network.model_info import ModelInfo
 from luvli.onnx_runtime import onnx_runtime
-from luvli.prediction.onnx_file import refuse_external_data
 
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 
 CHUNK = 4
 """Faces in one call of the runtime: as many as keep the network's tensors in the cache."""
+
+
+_EXTERNAL = re.compile(rb"(\x0a|\x8a\x80*\x00)(\x08|\x88\x80*\x00)location")
+"""the key "location", as any protocol buffer may write it"""
+
+
+def refuse_external_data(content: bytes, where: str) -> None:
+    """Raise `InputError` where a tensor of the model lies in another file.
+
+    Such a tensor names a file under the key "location", by any path, and the runtime reads it
+    without asking. A model of ours is one file.
+    """
+    if _EXTERNAL.search(content):
+        raise InputError(
+            f"{where} keeps weights in another file, which is not read: export it again, or save "
+            "it with all its weights inside."
+        )
 
 
 class OnnxBackend:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, TypeVar, Unpack, overload
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,8 @@ from luvli.prediction.rotations import TURNS, TryRotations, detect_turned
 from luvli.trust.trust import Trust
 
 if TYPE_CHECKING:
-    from luvli.prediction.tracking import Stream, TrackedFrame
+    from luvli.prediction.streams import Stream
+    from luvli.prediction.tracking import TrackedFrame
 
 
 T = TypeVar("T")
@@ -82,16 +83,17 @@ def load(
     return Predictor(opened, small_faces=small_faces)
 
 
-class Options(TypedDict, total=False):
-    """Keyword arguments of `Predictor.predict`, where they are described."""
+@dataclass(frozen=True)
+class Options:
+    """Keyword arguments of `Predictor.predict`, which describes them."""
 
-    color: Color
-    box_format: BoxFormat
-    box_source: BoxSource
-    relative_boxes: bool
-    try_rotations: TryRotations
-    white_level: int | None
-    min_confidence: float
+    color: Color = "rgb"
+    box_format: BoxFormat = "xyxy"
+    box_source: BoxSource = "tight"
+    relative_boxes: bool = False
+    try_rotations: TryRotations = "auto"
+    white_level: int | None = None
+    min_confidence: float = 0.0
 
 
 class CroppedFaces(NamedTuple):
@@ -227,12 +229,12 @@ class Predictor:
     @overload
     def predict_batch(
         self, images: Sequence[AnyImage], boxes: Sequence[Boxes] | None = ...,
-        min_score: float = ..., *, errors: Literal["raise"] = ..., **options: Unpack[Options],
+        min_score: float = ..., *, errors: Literal["raise"] = ..., **options: Any,
     ) -> list[Faces]: ...  # fmt: skip
     @overload
     def predict_batch(
         self, images: Sequence[AnyImage], boxes: Sequence[Boxes] | None = ...,
-        min_score: float = ..., *, errors: Literal["return"], **options: Unpack[Options],
+        min_score: float = ..., *, errors: Literal["return"], **options: Any,
     ) -> list[Faces | InputError]: ...  # fmt: skip
     def predict_batch(
         self,
@@ -241,7 +243,7 @@ class Predictor:
         min_score: float = MIN_SCORE,
         *,
         errors: Literal["raise", "return"] = "raise",
-        **options: Unpack[Options],
+        **options: Any,
     ) -> Any:
         """`predict`, whose options it takes too, for several images: they are read and searched in
         `threads` threads, and the faces of all of them go through the network together.
@@ -251,32 +253,28 @@ class Predictor:
         cores make it faster; with `threads=1` there is little to gain. All results are held in
         memory; for folders of any size use the command `luvli predict`.
         """
-        min_confidence = options.get("min_confidence", 0.0)
+        chosen = Options(**options)
         if isinstance(images, str | bytes | os.PathLike):
             raise InputError("predict_batch takes a list of images: use predict for one.")
         if errors not in ("raise", "return"):
             raise unknown_choice("errors", errors, ("raise", "return"))
         if boxes is not None and len(boxes) != len(images):
             raise InputError(f"{len(images)} images need {len(images)} lists of boxes.")
-        for name, value in (("min_score", min_score), ("min_confidence", min_confidence)):
-            if not isinstance(value, int | float | np.number) or not 0 <= value <= 1:
-                raise InputError(f"{name} must lie in 0..1, got {value!r}.")
-        if min_confidence and self.info.trust is None:
+        check_share("min_score", min_score)
+        check_share("min_confidence", chosen.min_confidence)
+        if chosen.min_confidence and self.info.trust is None:
             raise InputError(f"{self.info.name} gives no confidence: leave min_confidence out.")
 
-        box_format = options.get("box_format", "xyxy")
         sources: list[ImageSource | InputError] = []
         tight: list[list[Box]] = []
         for i, image in enumerate(images):
             rows: list[Box] = []
             try:
-                source = plain_source(
-                    image, options.get("color", "rgb"), options.get("white_level")
-                )
+                source = plain_source(image, chosen.color, chosen.white_level)
                 if boxes is not None:
                     rows = as_boxes(
-                        boxes[i], box_format, options.get("relative_boxes", False),
-                        image_size(source), name_of(image), options.get("box_source", "tight"),
+                        boxes[i], chosen.box_format, chosen.relative_boxes, image_size(source),
+                        name_of(image), chosen.box_source,
                     )  # fmt: skip
                 sources.append(source)
             except InputError as error:
@@ -284,9 +282,8 @@ class Predictor:
                     raise
                 sources.append(error)
             tight.append(rows)
-        try_rotations = options.get("try_rotations", "auto")
         known = None if boxes is None else tight
-        results = self.predict_sources(sources, known, min_score, try_rotations)
+        results = self.predict_sources(sources, known, min_score, chosen.try_rotations)
         for i, faces in enumerate(results):
             if isinstance(faces, InputError):
                 if errors == "raise":
@@ -294,10 +291,11 @@ class Predictor:
                 continue
             # a `Box` knows its corners; rows of four numbers may be meant in another way
             if boxes is not None and len(faces) and not isinstance(boxes[i][0], Box):
-                name = name_of(images[i])
-                warn_of_misfits(tight[i], faces.points, faces.confidence, box_format, name)
-            if min_confidence:
-                results[i] = faces[faces.confidence >= min_confidence]
+                warn_of_misfits(
+                    tight[i], faces.points, faces.confidence, chosen.box_format, name_of(images[i])
+                )
+            if chosen.min_confidence:
+                results[i] = faces[faces.confidence >= chosen.min_confidence]
         return results
 
     def predict_sources(
@@ -319,18 +317,22 @@ class Predictor:
             except InputError as error:
                 return error
 
-        def predict(which: Sequence[int], turns: Sequence[int]) -> list[Faces | InputError]:
-            prepared = self._mapped(lambda i: preprocess(i, turns), which)
-            cropped = [one for one in prepared if isinstance(one, CroppedFaces)]
-            faces = iter(self.predict_cropped(cropped) if cropped else ())
-            return [one if isinstance(one, InputError) else next(faces) for one in prepared]
-
-        results = predict(range(len(sources)), TURNS if try_rotations is True else TURNS[:1])
+        turns = TURNS if try_rotations is True else TURNS[:1]
+        prepared = self._mapped(lambda i: preprocess(i, turns), range(len(sources)))
+        cropped = [one for one in prepared if isinstance(one, CroppedFaces)]
+        faces = iter(self.predict_cropped(cropped))
+        results = [one if isinstance(one, InputError) else next(faces) for one in prepared]
         if boxes is None and try_rotations == "auto":
-            doubtful = [i for i, faces in enumerate(results) if rotations.is_doubtful(faces)]
-            for i, upright in zip(doubtful, predict(doubtful, TURNS[1:]), strict=True):
-                if isinstance(upright, Faces) and not rotations.is_doubtful(upright):
-                    results[i] = upright
+            doubtful = [i for i, one in enumerate(results) if rotations.is_doubtful(one)]
+            turned = self._mapped(lambda i: preprocess(i, TURNS[1:]), doubtful)
+            again = {
+                i: one
+                for i, one in zip(doubtful, turned, strict=True)
+                if isinstance(one, CroppedFaces) and one.boxes
+            }
+            upright = self.predict_cropped(list(again.values()))
+            for i, one in zip(again, upright, strict=True):
+                results[i] = results[i] if rotations.is_doubtful(one) else one
         return results
 
     def _mapped(self, function: Callable[[int], T], numbers: Sequence[int]) -> list[T]:
@@ -507,10 +509,10 @@ class Predictor:
 
     def predict_cropped(self, parts: Sequence[CroppedFaces]) -> list[Faces]:
         """`forward` and `postprocess` for the crops of several images: the faces of each."""
+        if not parts:
+            return []
         cropped = CroppedFaces.join(parts)
         faces = self.postprocess(self.forward(cropped), cropped)
-        if len(parts) == 1:
-            return [faces]
         ends = np.cumsum([len(part.boxes) for part in parts])
         return [
             faces[end - len(part.boxes) : end]
@@ -524,3 +526,9 @@ def _to_image(faces: Faces, cropped: CroppedFaces) -> Faces:
     moved = faces.transform(affine.invert(windows.affines))
     sizes = np.array(cropped.sizes)
     return replace(moved, boxes=windows.boxes, scores=windows.scores, image_size=sizes)
+
+
+def check_share(name: str, value: object) -> None:
+    """Refuse what is no number in 0..1."""
+    if not isinstance(value, int | float | np.number) or not 0 <= value <= 1:
+        raise InputError(f"{name} must lie in 0..1, got {value!r}.")

@@ -36,11 +36,11 @@ MIN_VISIBILITY = 0.02
 LAG, BLOCK = 30, 30
 """frames that the backward pass looks ahead, and that it finishes at a time"""
 MAX_FADING = 1e4
-SHAPE_CHANGE = 0.01
+SHAPE_CHANGE = 0.006
 """how much the shape of a face changes in a second, in face sizes, for `LiveSmoother`"""
 BENDING = 0.03
 """usual size of the quadratic terms of a motion from frame to frame, in face sizes"""
-STILL = 0.003
+STILL = 0.004
 """motion from frame to frame, in face sizes, half of which is taken for noise"""
 UNUSUAL = 6.0
 """departures of so many times the usual one are followed by half"""

@@ -8,28 +8,25 @@ faces are found by the full-size runs between.
 
 from __future__ import annotations
 
-import math
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol, TypeGuard, cast, get_args
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from luvli.arrays import Floats
-from luvli.errors import InputError, a_type, unknown_choice, warn_caller
+from luvli.errors import InputError
 from luvli.faces import FaceLandmarks, Faces
-from luvli.files import PathLike
 from luvli.image.box import Box, best_match
 from luvli.image.detect import MIN_SCORE
-from luvli.image.read import ImageArray, read_image
-from luvli.image.source import AnyImage, Color, plain_source
-from luvli.prediction.camera import camera_frames
-from luvli.prediction.predictor import CroppedFaces, Predictor
+from luvli.image.read import ImageArray
+from luvli.image.source import Color
+from luvli.prediction.predictor import CroppedFaces, Predictor, check_share
 from luvli.prediction.smooth import LiveSmoother, Smoother
-from luvli.prediction.video import Frame, VideoReader
-from luvli.prefetch import prefetch
+from luvli.prediction.streams import Stream, check_stream, stream_frames
+from luvli.prediction.video import Frame
 
 DETECT_EVERY = 15
 """frames between two runs of the detector while all goes well"""
@@ -54,17 +51,6 @@ MAX_GROWTH = 1.4
 """change of size from frame to frame that no face makes"""
 
 
-class Capture(Protocol):
-    """What frames are asked from one by one, as `cv2.VideoCapture`: BGR."""
-
-    def isOpened(self) -> bool: ...
-    def read(self) -> tuple[bool, Any]: ...
-
-
-Stream = PathLike | int | Capture | Iterable[AnyImage | Frame]
-"""a video file, the number of a camera, OpenCV's capture, or frames"""
-
-
 class TrackedFrame(NamedTuple):
     """One frame and its faces."""
 
@@ -84,30 +70,28 @@ def track_faces(
     track: bool = True,
 ) -> Iterator[TrackedFrame]:
     """Frames with their faces, as `Predictor.track` says; checked here, not at the first frame."""
-    _check(source, rate, min_score, color)
+    check_stream(source, rate, color)
+    check_share("min_score", min_score)
     if smooth and not track:
         raise InputError("smoothing needs tracks: leave out track=False, or smooth=True.")
-    frames = _frames(source, rate, color)
+    frames = stream_frames(source, rate, color)
     if not track:
-        return (
-            _timed(
-                frame,
-                predictor.predict(frame.image, min_score=min_score, try_rotations=False),
-            )
-            for frame in frames
-        )
+
+        def alone(image: ImageArray) -> Faces:
+            return predictor.predict(image, min_score=min_score, try_rotations=False)
+
+        return track_frames(frames, alone)
     tracked = track_frames(frames, Tracker(predictor, min_score))
-    is_file = isinstance(source, str | os.PathLike)
-    return smooth_tracks(tracked, offline=is_file) if smooth else tracked
+    return smooth_tracks(tracked, isinstance(source, str | os.PathLike)) if smooth else tracked
 
 
-def track_frames(frames: Iterable[Frame], tracker: Tracker) -> Iterator[TrackedFrame]:
-    """Each frame with its faces."""
-    return (_timed(frame, tracker(frame.image)) for frame in frames)
-
-
-def _timed(frame: Frame, faces: Faces) -> TrackedFrame:
-    return TrackedFrame(frame, replace(faces, time=np.full(len(faces), frame.time)))
+def track_frames(
+    frames: Iterable[Frame], tracker: Callable[[ImageArray], Faces]
+) -> Iterator[TrackedFrame]:
+    """Each frame with its faces and their time."""
+    for frame in frames:
+        faces = tracker(frame.image)
+        yield TrackedFrame(frame, replace(faces, time=np.full(len(faces), frame.time)))
 
 
 @dataclass
@@ -228,15 +212,6 @@ def _followed(box: Box, landmarks: Box) -> Box:
     return Box(x0, y0, x1, y1, landmarks.score)
 
 
-@dataclass
-class _Waiting:
-    """A frame whose faces are still being smoothed."""
-
-    item: TrackedFrame
-    points: dict[int, Floats] = field(default_factory=dict)
-    """by track, as far as they are known"""
-
-
 class TrackSmoother:
     """Smooths the landmarks of every tracked face over time (`luvli.prediction.smooth`).
 
@@ -246,26 +221,23 @@ class TrackSmoother:
 
     def __init__(self, offline: bool = True) -> None:
         self.offline = offline
-        self._waiting: deque[_Waiting] = deque()
+        self._waiting: deque[tuple[TrackedFrame, dict[int, Floats]]] = deque()
+        """frames, and of each the smoothed points by track, as far as they are known"""
         self._smoothers: dict[int, Smoother | LiveSmoother] = {}
 
     def push(self, item: TrackedFrame) -> list[TrackedFrame]:
         """The next frame; returns those that are finished."""
-        faces = item.faces
-        numbers = [] if faces.track is None else faces.track.tolist()
-        self._waiting.append(_Waiting(item))
-        visibility = (
-            faces.visibility if faces.visibility_trained else np.ones_like(faces.visibility)
-        )
-        for i, track in enumerate(numbers):
+        faces, tracks = item.faces, _tracks(item)
+        self._waiting.append((item, {}))
+        trained = faces.visibility_trained
+        visibility = faces.visibility if trained else np.ones_like(faces.visibility)
+        for i, track in enumerate(tracks):
             if track not in self._smoothers:
                 self._smoothers[track] = Smoother() if self.offline else LiveSmoother()
             smoother = self._smoothers[track]
-            self._deliver(
-                track,
-                smoother.push(item.frame.time, faces.points[i], faces.covariance[i], visibility[i]),
-            )
-        for track in [track for track in self._smoothers if track not in numbers]:
+            measured = faces.points[i], faces.covariance[i], visibility[i]
+            self._deliver(track, smoother.push(item.frame.time, *measured))
+        for track in self._smoothers.keys() - tracks:
             self._deliver(track, self._smoothers.pop(track).finish())
         return self._finished()
 
@@ -276,26 +248,25 @@ class TrackSmoother:
         return self._finished()
 
     def _deliver(self, track: int, locations: list[Floats]) -> None:
+        """Smoothed points (k, 2), for the first frames that have the track and still want them."""
         frames = (
-            frame
-            for frame in self._waiting
-            if frame.item.faces.track is not None
-            and track in frame.item.faces.track
-            and track not in frame.points
+            known for item, known in self._waiting if track in _tracks(item) and track not in known
         )
-        for points, frame in zip(locations, frames, strict=False):
-            frame.points[track] = points
+        for points, known in zip(locations, frames, strict=False):
+            known[track] = points
 
     def _finished(self) -> list[TrackedFrame]:
         done: list[TrackedFrame] = []
-        while self._waiting and len(self._waiting[0].points) == len(self._waiting[0].item.faces):
-            item, points = self._waiting[0].item, self._waiting.popleft().points
-            faces = item.faces
-            if points and faces.track is not None:
-                smooth = np.stack([points[track] for track in faces.track.tolist()])
-                faces = replace(faces, points=smooth)
+        while self._waiting and len(self._waiting[0][1]) == len(self._waiting[0][0].faces):
+            item, known = self._waiting.popleft()
+            points = np.array([known[track] for track in _tracks(item)])
+            faces = replace(item.faces, points=points) if known else item.faces
             done.append(TrackedFrame(item.frame, faces))
         return done
+
+
+def _tracks(item: TrackedFrame) -> list[int]:
+    return [] if item.faces.track is None else item.faces.track.tolist()
 
 
 def smooth_tracks(items: Iterable[TrackedFrame], offline: bool = True) -> Iterator[TrackedFrame]:
@@ -304,67 +275,3 @@ def smooth_tracks(items: Iterable[TrackedFrame], offline: bool = True) -> Iterat
     for item in items:
         yield from smoother.push(item)
     yield from smoother.finish()
-
-
-def _check(source: Any, rate: Any, min_score: Any, color: Any) -> None:
-    """One sentence for whatever cannot be a video, before anything is opened."""
-    if color not in get_args(Color):
-        raise unknown_choice("color", color, get_args(Color))
-    for name, value, good in (
-        ("rate", rate, "a number of frames a second above 0"),
-        ("min_score", min_score, "a number in 0..1"),
-    ):
-        number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-        fits = number and (0 < value < math.inf if name == "rate" else 0 <= value <= 1)
-        if not fits:
-            raise InputError(f"{name} must be {good}, got {value!r}.")
-    instead = "give a video file, the number of a camera, or a list or generator of images"
-    if isinstance(source, str) and "://" in source:
-        raise InputError(
-            f"{source} is an address: download the video and give its path, or give "
-            "cv2.VideoCapture(address)."
-        )
-    if _is_capture(source):
-        if not source.isOpened():
-            raise InputError("the cv2.VideoCapture is not open: check its path or address.")
-        return
-    if 0 < getattr(source, "ndim", 4) <= 3:  # arrays and tensors
-        shape = tuple(source.shape)
-        raise InputError(f"an array of shape {shape} is one image, not a video: {instead}.")
-    is_bytes = hasattr(source, "read") or isinstance(source, bytes | bytearray | memoryview)
-    if isinstance(source, bool) or is_bytes or not isinstance(source, int | os.PathLike | Iterable):
-        raise InputError(f"a video cannot be {a_type(source)}: {instead}.")
-
-
-def _frames(source: Stream, rate: float, color: Color) -> Iterator[Frame]:
-    if isinstance(source, int):
-        yield from camera_frames(source)
-    elif isinstance(source, str | os.PathLike):
-        reader = VideoReader(source)
-        yield from prefetch(reader)
-        if reader.ended_early:
-            warn_caller(f"{source} {reader.ended_early}: faces are of what could be read.")
-    elif _is_capture(source):
-        good, image = source.read()
-        number = 0
-        while good:
-            yield Frame(number, number / rate, _pixels(image, "bgr", number))
-            good, image = source.read()
-            number += 1
-    else:
-        for number, item in enumerate(cast("Iterable[AnyImage | Frame]", source)):
-            if isinstance(item, Frame):
-                yield item._replace(image=_pixels(item.image, "rgb", number))
-                continue
-            yield Frame(number, number / rate, _pixels(item, color, number))
-
-
-def _is_capture(source: Any) -> TypeGuard[Capture]:
-    return hasattr(source, "isOpened") and hasattr(source, "read")
-
-
-def _pixels(image: AnyImage, color: Color, number: int) -> ImageArray:
-    try:
-        return np.asarray(read_image(plain_source(image, color)), dtype=np.uint8)
-    except InputError as error:
-        raise InputError(f"frame {number}: {error}") from error

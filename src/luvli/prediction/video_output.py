@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from luvli.drawing.faces import COVERAGE, draw
-from luvli.errors import InputError
 from luvli.faces import Faces
 from luvli.files import PathLike, whole_file
 from luvli.image.box import Box
@@ -40,48 +39,38 @@ class TrackJoiner:
     """
 
     def __init__(self) -> None:
-        self._last: list[tuple[int, Box]] = []
+        self._last: dict[int, Box] = {}
         self._highest = 0
 
     def __call__(self, rows: Sequence[Row]) -> list[Row]:
         """The frames of the next segment with the numbers of the video."""
         if not rows:
             return []
-        numbers = self._match(_boxes(rows[0].faces))
-        for track in sorted({track for row in rows for track in _tracks(row.faces)}):
-            if track not in numbers:
-                self._highest += 1
-                numbers[track] = self._highest
-        joined = []
-        for row in rows:
-            tracks = np.array([numbers[track] for track in _tracks(row.faces)], np.int64)
-            joined.append(row._replace(faces=replace(row.faces, track=tracks)))
-        self._last = _boxes(joined[-1].faces)
-        return joined
-
-    def _match(self, first: list[tuple[int, Box]]) -> dict[int, int]:
-        """Number in the segment -> number in the video, of faces that go on."""
-        pairs = ((old.iou(new), before, now) for before, old in self._last for now, new in first)
+        first = _boxes(rows[0].faces)
+        pairs = [
+            (old.iou(new), before, now)
+            for before, old in self._last.items()
+            for now, new in first.items()
+        ]
         numbers: dict[int, int] = {}
         for overlap, before, now in sorted(pairs, reverse=True):
             if overlap >= MIN_OVERLAP and now not in numbers and before not in numbers.values():
                 numbers[now] = before
-        return numbers
+        joined = []
+        for row in rows:
+            for track in sorted(_boxes(row.faces).keys() - numbers.keys()):
+                self._highest += 1
+                numbers[track] = self._highest
+            tracks = np.array([numbers[track] for track in _boxes(row.faces)], np.int64)
+            joined.append(row._replace(faces=replace(row.faces, track=tracks)))
+        self._last = _boxes(joined[-1].faces)
+        return joined
 
 
-def _tracks(faces: Faces) -> list[int]:
-    return [] if faces.track is None else faces.track.tolist()
-
-
-def _boxes(faces: Faces) -> list[tuple[int, Box]]:
-    """Track and tight box of each face."""
-    boxes = []
-    for track, points in zip(_tracks(faces), faces.points, strict=True):
-        try:
-            boxes.append((track, Box.around(points)))
-        except InputError:  # all points on one spot: no face
-            continue
-    return boxes
+def _boxes(faces: Faces) -> dict[int, Box]:
+    """The box of each face, by its track."""
+    tracks = [] if faces.track is None else faces.track.tolist()
+    return {track: Box(*edges) for track, edges in zip(tracks, faces.boxes.tolist(), strict=True)}
 
 
 def video_rows(segments: Iterable[list[Row]], settings: JobSettings) -> Iterator[Row]:

@@ -117,16 +117,5 @@ def cores(ray: Any) -> int:
     return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
 
-def own_error(error: BaseException) -> InputError | None:
-    """The `InputError` that a worker raised, inside what Ray makes of it."""
-    seen: list[BaseException | None] = [error]
-    for one in seen:
-        if isinstance(one, InputError):
-            return InputError(str(one.args[0]) if one.args else str(one))
-        if one is not None and len(seen) < 20:
-            seen += [getattr(one, "cause", None), one.__cause__, one.__context__]
-    return None
-
-
 def _why(error: Exception) -> str:
     return " ".join(str(error).split())[:120] or type(error).__name__

@@ -16,7 +16,7 @@ from luvli.errors import InputError
 from luvli.prediction.parts import Part
 from luvli.prediction.processes import IsolatedWorker
 from luvli.prediction.worker import JobSettings, PackedModel
-from luvli.scale.cluster import connected, cores, knock, own_error
+from luvli.scale.cluster import connected, cores, knock
 
 ACTOR_CPUS = 0.4
 """share of a core that Ray sets aside for an actor: after the loss of half of the nodes all actors
@@ -60,17 +60,11 @@ class RayExecutor:
         items = [{"part": part.to_json()} for part in parts]
         with connected(self.address, self.cpus) as ray:
             order = ray.put((self.model, settings))
-            try:
-                for row in self._pipeline(ray, items, order).iter_rows():
-                    answer = pickle.loads(row["answer"])
-                    if isinstance(answer, InputError):
-                        raise answer
-                    yield answer
-            except Exception as error:
-                known = own_error(error)
-                if known is None:
-                    raise
-                raise known from error
+            for row in self._pipeline(ray, items, order).iter_rows():
+                answer = pickle.loads(row["answer"])
+                if isinstance(answer, InputError):
+                    raise answer
+                yield answer
 
     def _pipeline(self, ray: Any, items: list[dict[str, str]], order: Any) -> Any:
         context = ray.data.DataContext.get_current()

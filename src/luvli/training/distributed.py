@@ -62,19 +62,16 @@ def launch(options: RunOptions) -> Any:
 
     torch.set_num_threads(options.threads)
     cv2.setNumThreads(1)  # crops are small; OpenCV's threads only get in the network's way
-    devices: Any = options.devices
-    if devices.lstrip("-").isdecimal():
-        devices = int(devices)
     nodes, jobs = 1, (environments.TorchElasticEnvironment, environments.SLURMEnvironment)
     if jobs[0].detect():
         nodes = int(os.environ["WORLD_SIZE"]) // int(os.environ.get("LOCAL_WORLD_SIZE", 1))
     elif jobs[1].detect():
         nodes = int(os.environ.get("SLURM_NNODES", 1))
-    several = devices != 1 or any(job.detect() for job in jobs)
+    several = options.devices != "1" or any(job.detect() for job in jobs)
     try:
         fabric = fabric_module.Fabric(
             accelerator=options.accelerator,
-            devices=devices,
+            devices=options.devices,
             num_nodes=nodes,
             precision=options.precision,
             strategy="ddp" if several else "auto",

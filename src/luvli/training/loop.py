@@ -267,8 +267,5 @@ def _continue(run: TrainingRun, counter: StepCounter, checkpoint: dict[str, Any]
         raise InputError(f"the run is in stage {counter.stage!r}, which the recipe lacks.")
     for key, before, after in changed_settings(old.model_dump(), recipe.model_dump()):
         run.log.say(f"recipe changed since the run began: {key} was {before}, is now {after}")
-    run.validation = {
-        name: {metric: value for metric, value in metrics.items() if value is not None}
-        for name, metrics in checkpoint["validation"].items()
-    }
+    run.validation = checkpoint["validation"]
     run.log.say(f"continuing after step {counter.step} of stage {counter.stage}")

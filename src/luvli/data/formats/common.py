@@ -60,11 +60,9 @@ def parse_yaml(text: str, where: str, what: str) -> Any:
     try:
         content = yaml.safe_load(text)
         size = _count(content, max_values)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError) as error:
         why = " ".join(str(error).split())[:300]
         raise InputError(f"{where} is not valid YAML: {why}.") from error
-    except RecursionError as error:
-        raise InputError(f"{where} is nested too deeply: that is no {what}.") from error
     except ValueError as error:  # impossible dates, numbers of thousands of digits
         raise InputError(f"{where} has a value that cannot be read: {brief(error)}.") from error
     if size > max_values:

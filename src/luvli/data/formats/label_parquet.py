@@ -1,18 +1,8 @@
 """Labelled faces as Parquet, images inside.
 
-`luvli data convert FOLDER SHARDS --set SET --to parquet` writes these columns; the data set
-`parquet` and `luvli predict SHARDS --engine ray` read them, whoever wrote them:
-
-| column | type | holds |
-|---|---|---|
-| image | binary | the image file's bytes: JPEG, PNG, ... |
-| face_id | string | unique in the set |
-| points | list of double | x, y of each landmark, image pixels; NaN where there is no location |
-| visibility | list of int8 | `Visibility` classes: -1, 0, 1, 2. May be missing: all visible |
-| name | string | the image's file name. May be missing |
-| markup, dataset | string | may be missing: by the number of points; none |
-| box, box_kind | list of double, string | x0, y0, x1, y1. May be missing: around the landmarks |
-| attributes | string | JSON. May be missing |
+`luvli data convert FOLDER SHARDS --set SET --to parquet` writes the columns that docs/data.md
+lists; the data set `parquet` and `luvli predict SHARDS --engine ray` read them, whoever wrote them.
+Only `image` and `points` must be there.
 """
 
 from __future__ import annotations
@@ -22,8 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from luvli.data.cache import whole_folder
 from luvli.data.formats.common import face
@@ -98,18 +86,17 @@ def row_of_record(record: FaceRecord) -> dict[str, Any]:
 
 def record_of_row(row: Mapping[str, Any], fallback: str = "") -> FaceRecord:
     """A row as a face. `fallback`: its id, where the row has none."""
-    points = np.asarray(row["points"], np.float64)
     box, attributes = row.get("box"), row.get("attributes")
     return face(
-        points,
+        row["points"],
         row.get("name") or "",
         row.get("visibility"),
+        row.get("markup"),
         box=box,
         box_kind=row.get("box_kind") or ("tight" if box is None else "given"),
         dataset=row.get("dataset") or "",
         face_id=row.get("face_id") or fallback,
         attributes=json.loads(attributes) if attributes else {},
-        **({"markup": row["markup"]} if row.get("markup") else {}),
     )
 
 
@@ -121,8 +108,8 @@ def label_groups(path: Path, columns: Sequence[str]) -> Iterator[Any]:
 
 def image_at(place: str) -> bytes | None:
     """The image of `FILE.parquet#ROW`, as predictions name it; None where there is none."""
-    file, mark, number = place.rpartition("#")
-    if not mark or not number.isdecimal() or not Path(file).is_file():
+    file, _, number = place.rpartition("#")
+    if not number.isdecimal() or not Path(file).is_file():
         return None
     row = int(number)
     try:

@@ -69,11 +69,10 @@ def face_files(path: PathLike) -> list[Path]:
 
 
 def parquet_tables(
-    path: Path, needs: Sequence[str], columns: Sequence[str] | None = None, size: int | None = None
+    path: Path, needs: Sequence[str], columns: Sequence[str] | None = None
 ) -> Iterator[Any]:
-    """A file as pyarrow tables, at most `size` rows or a row group in each, of those of `columns`
-    that it has; one sentence where it is damaged or has none of the columns that it `needs`."""
-    arrow = require("pyarrow", "scale")
+    """The row groups of a file as pyarrow tables of those of `columns` that it has; one sentence
+    where it is damaged or has none of the columns that it `needs`."""
     parquet = require("pyarrow.parquet", "scale")
     try:
         with parquet.ParquetFile(path) as content:
@@ -84,17 +83,17 @@ def parquet_tables(
                         f"{path} has no column {column!r} (it has {', '.join(names)}): write it "
                         "with luvli, or name its columns so."
                     )
-            wanted = names if columns is None else [c for c in columns if c in names]
             groups = [content.metadata.row_group(i) for i in range(content.num_row_groups)]
-            _check_size(path, groups)
-            if not content.metadata.num_rows:
-                yield content.schema_arrow.empty_table()
-            for i, group in enumerate(groups):
-                rows = size or max(1, group.num_rows)
-                for batch in content.iter_batches(rows, row_groups=[i], columns=wanted):
-                    table = arrow.Table.from_batches([batch])
-                    table.validate(full=True)  # words that are none, lists that end too late
-                    yield table
+            # repeated values take no space: what numbers there are counts, and not the bytes alone
+            values = sum(g.column(i).num_values for g in groups for i in range(g.num_columns))
+            check_unpacked(path, max(8 * values, sum(group.total_byte_size for group in groups)))
+            wanted = names if columns is None else [c for c in columns if c in names]
+            if not groups:
+                yield content.schema_arrow.empty_table().select(wanted)
+            for i in range(len(groups)):
+                table = content.read_row_group(i, columns=wanted)
+                table.validate(full=True)  # words that are none, lists that end too late
+                yield table
     except InputError:
         raise
     except OSError as error:
@@ -105,35 +104,25 @@ def parquet_tables(
         ) from error
 
 
-def _check_size(file: Path, groups: Sequence[Any]) -> None:
-    """Refuse a file that holds far more numbers than bytes: repeated values take no space."""
-    values = sum(g.column(i).num_values for g in groups for i in range(g.num_columns))
-    check_unpacked(file, max(8 * values, sum(group.total_byte_size for group in groups)))
-
-
-def face_batches(path: PathLike, size: int = 1000) -> Iterator[Any]:
-    """The faces of a file or folder as pyarrow tables of at most `size` rows, in order.
-
-    Only one of them is in memory at a time. Rows without a face are left out.
-    """
-    first: tuple[Path, Any] | None = None
-    for file in face_files(path):
-        for table in parquet_tables(file, ["points"], size=size):
-            schema = table.schema.remove_metadata()
-            first = first or (file, schema)
-            if not schema.equals(first[1]):
-                raise InputError(
-                    f"{file} has other columns than {first[0]}: give results of one run."
-                )
-            yield _only_faces(_as_schema(table, file))
-
-
 def read_face_table(path: PathLike) -> Any:
-    """The pyarrow table of the faces of a file, or of all files of a folder."""
-    tables = list(face_batches(path))
+    """The faces of a file, or of all files of a folder, as a pyarrow table; rows without a face
+    are left out."""
+    arrow, compute = require("pyarrow", "scale"), require("pyarrow.compute", "scale")
+    tables: list[Any] = []
+    files = face_files(path)
+    for file in files:
+        for table in parquet_tables(file, ["points"]):
+            faces = _as_schema(table.replace_schema_metadata(), file)
+            if "status" in faces.column_names:
+                faces = faces.filter(compute.equal(faces["status"], "face"))
+            if tables and not faces.schema.equals(tables[0].schema):
+                raise InputError(
+                    f"{file} has other columns than {files[0]}: give results of one run."
+                )
+            tables.append(faces)
     if not tables:  # rows were promised, and there are none
         raise InputError(f"{path} is not a whole parquet file: write it again.")
-    return require("pyarrow", "scale").concat_tables(tables)
+    return arrow.concat_tables(tables)
 
 
 def _as_schema(table: Any, file: Path) -> Any:
@@ -143,22 +132,16 @@ def _as_schema(table: Any, file: Path) -> Any:
     numbers = arrow.list_(arrow.float64())
     labels = {"truth": numbers, "visibility_class": arrow.list_(arrow.int8()), "label_box": numbers,
               "face_id": arrow.string(), "paper_pixel": arrow.float64()}  # fmt: skip
-    for field in (*face_schema(), *(arrow.field(*label) for label in labels.items())):
-        if field.name in table.column_names:
-            column = table.schema.get_field_index(field.name)
+    types = {field.name: field.type for field in face_schema()} | labels
+    for place, name in enumerate(table.column_names):
+        if name in types:
+            column = table.column(place)
             try:
-                values = table[field.name].cast(field.type)
+                values = column.cast(types[name])
             except Exception as error:  # pyarrow has a kind for each pair of types
                 raise InputError(
-                    f"{file}: the column {field.name!r} holds {table.schema.field(column).type} "
-                    f"instead of {field.type}: write it so."
+                    f"{file}: the column {name!r} holds {column.type} instead of {types[name]}: "
+                    "write it so."
                 ) from error
-            table = table.set_column(column, field, values)
+            table = table.set_column(place, arrow.field(name, types[name]), values)
     return table
-
-
-def _only_faces(table: Any) -> Any:
-    if "status" not in table.column_names:
-        return table
-    compute = require("pyarrow.compute", "scale")
-    return table.filter(compute.equal(table["status"], "face"))

@@ -13,8 +13,9 @@ import re
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from luvli.arrays import Floats
 from luvli.data.formats.common import warn_lost
 from luvli.data.record import LabelledPoints, Visibility
 from luvli.errors import InputError
@@ -38,13 +39,19 @@ def read_pts(path: PathLike, points: int | None = None, signed: bool = True) -> 
     return decode_pts(raw, source, signed=signed)
 
 
-def decode_pts(
-    raw: NDArray[np.float64], source: PathLike, *, signed: bool = True
-) -> LabelledPoints:
+def decode_pts(raw: Floats, source: PathLike, *, signed: bool = True) -> LabelledPoints:
     """What the numbers (k, 2) of a .pts file mean; also of lists that hold such numbers."""
-    if signed and (raw < 0).all(axis=1).any():
-        return _decode_signs(raw, source)
-    return LabelledPoints(raw - FIRST_PIXEL, np.full(len(raw), Visibility.UNOCCLUDED, np.int8))
+    negative = (raw < 0).all(axis=1) & signed
+    hidden = negative & (raw == -1).all(axis=1)
+    external = negative & ~hidden
+    if hidden.all():
+        raise InputError(f"{source} has no visible landmark: leave it out or label it again.")
+    places = np.where(external[:, None], -raw, raw) - FIRST_PIXEL
+    places[hidden] = np.nan
+    classes = np.full(len(raw), Visibility.UNOCCLUDED, np.int8)
+    classes[external] = Visibility.EXTERNALLY_OCCLUDED
+    classes[hidden] = Visibility.SELF_OCCLUDED
+    return LabelledPoints(places, classes)
 
 
 def write_pts(path: PathLike, points: ArrayLike, visibility: ArrayLike | None = None) -> None:
@@ -54,36 +61,29 @@ def write_pts(path: PathLike, points: ArrayLike, visibility: ArrayLike | None = 
     unoccluded when None. Coordinates keep ten significant digits at least.
     """
     places = np.array(points, dtype=np.float64) + FIRST_PIXEL
-    classes = np.full(len(places), Visibility.UNOCCLUDED)
-    if visibility is not None:
-        classes = np.asarray(visibility, dtype=np.int64)
+    unoccluded = np.full(len(places), Visibility.UNOCCLUDED)
+    classes = unoccluded if visibility is None else np.asarray(visibility, dtype=np.int64)
     located = classes > Visibility.SELF_OCCLUDED
     if not np.isfinite(places[located]).all():
         raise InputError(f"{path} was not written: a visible landmark has no location.")
-    if (classes == Visibility.UNLABELLED).any():
-        warn_lost(
-            path, ".pts cannot say that a landmark is unlabelled; it is written as self-occluded."
-        )
     external = classes == Visibility.EXTERNALLY_OCCLUDED
     outside = external & ~(places > 0).all(axis=1)
+    cannot = ".pts cannot say that a landmark"
+    if (classes == Visibility.UNLABELLED).any():
+        warn_lost(path, f"{cannot} is unlabelled; it is written as self-occluded.")
     if outside.any():
-        warn_lost(
-            path,
-            ".pts cannot say that a landmark outside the image is externally occluded; it is "
-            "written as unoccluded.",
-        )
+        what = "outside the image is externally occluded; it is written as unoccluded."
+        warn_lost(path, f"{cannot} {what}")
     places[external & (places == 1).all(axis=1)] += 1e-6  # -1 -1 would mean self-occluded
     places[external & ~outside] *= -1
     places[~located] = -1
-    rows = "\n".join(f"{_number(x)} {_number(y)}" for x, y in places)
+    rows = "\n".join(
+        " ".join(np.format_float_positional(value, trim="0") for value in place) for place in places
+    )
     write_text(path, f"version: 1\nn_points: {len(places)}\n{{\n{rows}\n}}\n")
 
 
-def _number(value: float) -> str:
-    return np.format_float_positional(value, trim="0", unique=True)
-
-
-def _parse(text: str, source: Path) -> NDArray[np.float64]:
+def _parse(text: str, source: Path) -> Floats:
     """The numbers between the braces, as they stand in the file, (k, 2)."""
     head, opened, rest = text.partition("{")
     body, closed, _ = rest.partition("}")
@@ -110,16 +110,3 @@ def _parse(text: str, source: Path) -> NDArray[np.float64]:
             "add the missing rows or correct the header."
         )
     return values
-
-
-def _decode_signs(raw: NDArray[np.float64], source: PathLike) -> LabelledPoints:
-    hidden = (raw == -1).all(axis=1)
-    external = (raw < 0).all(axis=1) & ~hidden
-    if hidden.all():
-        raise InputError(f"{source} has no visible landmark: leave it out or label it again.")
-    places = np.where(external[:, None], -raw, raw) - FIRST_PIXEL
-    places[hidden] = np.nan
-    classes = np.full(len(raw), Visibility.UNOCCLUDED, np.int8)
-    classes[external] = Visibility.EXTERNALLY_OCCLUDED
-    classes[hidden] = Visibility.SELF_OCCLUDED
-    return LabelledPoints(places, classes)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache, partial
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 from luvli.data.formats.lists import ListItem, iterate_hrnet
@@ -123,49 +123,46 @@ def read_hrnet_lists(
             members[subset] = {_key(face) for face in faces}
         else:
             yield missing_file(path, f"without it no face belongs to the subset {subset}")
-    source = request.root / csv.format(request.split)
-    if source.is_file():
-        yield from listed_faces(request, iterate_hrnet(source), source, 2, info, folders, members)
+
+    def with_subsets(item: FaceRecord | InputError) -> FaceRecord | InputError:
+        if isinstance(item, InputError):
+            return item
+        inside = [subset for subset, keys in members.items() if _key(item) in keys]
+        return item.with_changes(attributes={**item.attributes, "subsets": inside})
+
+    path = request.root / csv.format(request.split)
+    if path.is_file():
+        lines = ((line - 1, with_subsets(item)) for line, item in iterate_hrnet(path))
+        yield from listed_faces(request, lines, path, info, folders)
     else:
-        yield missing_file(source)
+        yield missing_file(path)
 
 
 def listed_faces(
-    request: Request,
-    lines: Iterable[ListItem],
-    path: Path,
-    first_line: int,
-    info: SetInfo,
-    folders: Iterable[str],
-    members: Mapping[str, set[tuple[str, bytes]]] | None = None,
+    request: Request, lines: Iterable[ListItem], path: Path, info: SetInfo, folders: Iterable[str]
 ) -> Iterator[ReadItem]:
-    """Faces of a list whose images lie in one of several `folders`, with the subsets in whose own
-    lists they are (`members`), or else that their line names. Ids are the image and the row,
-    counted from 0 at `first_line`."""
+    """Faces of a list whose images lie in one of several `folders`. Ids are the image and the row,
+    counted from 0."""
     find = image_finder(request.root, folders)
     count = get_markup(info.markup).size
     for line, face in lines:
         if isinstance(face, InputError):
             yield Problem(str(path), "bad label", str(face))
-            continue
-        if len(face.points) != count:
-            sentence = f"{path}, line {line} has {len(face.points)} points, not {count}: mend it."
+        elif len(face.points) != count:
+            name = f"{path}, face {line} ({face.image})"
+            sentence = f"{name} has {len(face.points)} points, not {count}: mend it."
             yield Problem(str(path), "bad label", sentence)
-            continue
-        subsets = subsets_of(face)
-        if members is not None:
-            subsets = tuple(subset for subset, keys in members.items() if _key(face) in keys)
-        name = str(face.image)
-        attributes = {key: value for key, value in face.attributes.items() if key != "subsets"}
-        yield Entry(
-            f"{info.title} face {name}#{line - first_line}",
-            f"{name}#{line - first_line}",
-            partial(face.with_changes, attributes=attributes),
-            find(name) if request.images else None,
-            name,
-            subsets,
-            names_image=True,
-        )
+        else:
+            name, image = f"{face.image}#{line - 1}", str(face.image)
+            yield Entry(
+                f"{info.title} face {name}",
+                name,
+                face.with_changes,
+                find(image) if request.images else None,
+                image,
+                subsets_of(face),
+                names_image=True,
+            )
 
 
 def _key(face: FaceRecord) -> tuple[str, bytes]:

@@ -14,19 +14,11 @@ from pathlib import Path
 
 from luvli.data.formats.lists import WFLW_FLAGS, iterate_wflw
 from luvli.data.sets.definition import Note, ReadItem, Request, SetInfo, missing_file
-from luvli.data.sets.source_files import first_existing, listed_faces, read_hrnet_lists
+from luvli.data.sets.source_files import listed_faces, read_hrnet_lists
 
 _SIZES = dict(zip(WFLW_FLAGS, (326, 314, 698, 206, 736, 773), strict=True))
 _LISTS = ("list_98pt_rect_attr_{}.txt", "list_98pt_{}.txt")
 """with rectangle and flags, or plain; the first that is there is read"""
-_LIST_FOLDERS = (
-    "WFLW_annotations/list_98pt_rect_attr_train_test",
-    "list_98pt_rect_attr_train_test",
-    "WFLW_annotations/list_98pt_test",
-    "list_98pt_test",
-    "WFLW_annotations",
-    ".",
-)
 _IMAGE_FOLDERS = ("WFLW_images", "images")
 _CSV = "face_landmarks_wflw_{}.csv"
 
@@ -39,9 +31,7 @@ def detect_wflw(root: Path) -> str:
 
 
 def _list_file(root: Path, split: str) -> Path | None:
-    return first_existing(
-        root, [f"{folder}/{name.format(split)}" for name in _LISTS for folder in _LIST_FOLDERS]
-    )
+    return next((path for name in _LISTS for path in root.rglob(name.format(split))), None)
 
 
 def read_wflw(request: Request) -> Iterator[ReadItem]:
@@ -51,14 +41,14 @@ def read_wflw(request: Request) -> Iterator[ReadItem]:
         return
     path = _list_file(request.root, request.split)
     if path is None:
-        wanted = request.root / _LIST_FOLDERS[0] / _LISTS[0].format(request.split)
+        wanted = request.root / "WFLW_annotations" / _LISTS[0].format(request.split)
         yield missing_file(wanted, "unpack the annotations")
         return
     if "rect_attr" not in path.name:
         yield Note(
             f"{path} has no rectangles and flags: boxes are tight, and no face has a subset."
         )
-    yield from listed_faces(request, iterate_wflw(path), path, 1, INFO, _IMAGE_FOLDERS)
+    yield from listed_faces(request, iterate_wflw(path), path, INFO, _IMAGE_FOLDERS)
 
 
 _EXPECTED = {"train": 7500, "test": 2500, **{f"test/{flag}": n for flag, n in _SIZES.items()}}
