@@ -1,4 +1,4 @@
-"""Other ways to read heat maps: arg-max with a quarter step, and moments as covariances."""
+"""Another way to read heat maps: arg-max with a quarter step."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import pytest
 import torch
 
 from luvli.errors import InputError
-from luvli.likelihood.covariance import from_cholesky
 from luvli.network.config import NetworkConfig
-from luvli.network.heads import argmax_location, heatmap_cholesky
+from luvli.network.heads import argmax_location
 from luvli.network.inference import CropPredictor
 from luvli.network.model import build
 from luvli.network.onnx_graph import build_graph
@@ -40,26 +39,18 @@ def test_argmax_on_the_border_has_no_quarter_step():
     assert argmax_location(bump(0.0, 30.4, 4 * np.eye(2))).tolist() == [0.0, 30.0]
 
 
-def test_moments_of_a_bump_are_its_covariance():
-    spread = np.array([[9.0, 3.0], [3.0, 4.0]])
-    maps = torch.stack([bump(30, 33, spread), -bump(30, 33, spread)])
-    covariance = from_cholesky(heatmap_cholesky(maps, floor=0.0))
-    assert covariance[0].numpy() == pytest.approx(spread, rel=1e-3)
-    wide = (64**2 - 1) / 12  # a map without a positive pixel says nothing
-    assert covariance[1].numpy() == pytest.approx(wide * np.eye(2), rel=1e-3, abs=1e-6)
-
-
 def test_a_trained_network_may_be_read_in_another_way():
     torch.manual_seed(0)
     plain = CropPredictor(build(SMALL).eval())
     crops = np.random.default_rng(0).integers(0, 255, (2, 64, 64, 3), dtype=np.uint8)
-    other = plain.with_changes(mean_estimator="argmax", covariance_estimator="heatmap")
+    other = plain.with_mean_estimator("argmax")
     found = other(crops)
     quarters = (found.points - found.points[0, 0]) / (4 * 0.25)
     assert quarters == pytest.approx(np.rint(quarters), abs=1e-4)
-    assert other.info.config.covariance_trained and not plain.info.config.covariance_trained
-    assert not np.allclose(found.covariance, plain(crops).covariance)
+    assert np.array_equal(found.covariance, plain(crops).covariance)
     with pytest.raises(InputError, match="other weights"):
-        plain.with_changes(mean_estimator="direct")
+        plain.with_mean_estimator("direct")
+    with pytest.raises(InputError, match="argmax"):  # those that there are
+        plain.with_mean_estimator("median")
     with pytest.raises(InputError, match="in PyTorch alone"):
         build_graph(network_weights(other.network), other.info)

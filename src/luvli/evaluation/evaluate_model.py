@@ -197,7 +197,7 @@ def evaluate_set(
         from luvli.network.inference import CropPredictor
 
         opened = CropPredictor.load(find_model(model, "torch"))  # ONNX files are fixed
-        predictor = Predictor(opened.with_changes(mean_estimator=mean_estimator))
+        predictor = Predictor(opened.with_mean_estimator(mean_estimator))
     faces = load_set(
         part.name, root, part.split or info.test_split, subset=part.subset, protocol=protocol,
         skip_bad=skip_bad, boxes=boxes,

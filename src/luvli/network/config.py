@@ -11,7 +11,6 @@ from luvli.likelihood import family
 from luvli.network.pixels import STRIDE, PixelGrid
 
 MeanEstimator = Literal["relu", "softmax", "tau-softmax", "direct", "argmax"]
-CovarianceEstimator = Literal["cen", "heatmap"]
 Bottleneck = Literal["after", "before"]
 InputSize = Annotated[int, Field(ge=64, le=2048, multiple_of=64)]
 """side of the square crop, in crop pixels; heat maps have a quarter of it"""
@@ -28,6 +27,9 @@ PUBLISHED: dict[str, Any] = {
     "crop": "published",
 }
 """What `reference=True` means for a network: the published code where it differs from the paper."""
+
+RETIRED: dict[str, Any] = {"astray": 0, "covariance_estimator": "cen"}
+"""options that are gone, and the values with which files that have them can be read"""
 
 
 class NetworkConfig(BaseModel):
@@ -66,9 +68,6 @@ class NetworkConfig(BaseModel):
     """the function sigma of eq. 16, or "direct" regression from the bottleneck (ablation), or
     "argmax": the highest pixel, moved a quarter towards its higher neighbours, which is how a
     plain DU-Net is read; it has no gradient, so that only heat-map losses train it"""
-    covariance_estimator: CovarianceEstimator = "cen"
-    """`heatmap`: second moments of the positive part of the heat maps, which the paper found to
-    say little about errors; kept so that anyone can see it"""
     tau: float = Field(default=0.02, gt=0)
     """temperature of "tau-softmax\""""
     cholesky_floor: float = Field(default=0.02, ge=0)
@@ -108,9 +107,8 @@ class NetworkConfig(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _defaults_of_the_published_code(cls, given: Any) -> Any:
-        if isinstance(given, dict) and given.get("astray") == 0:
-            # the former name of `failure_head`, in checkpoints of runs begun before it changed
-            given = {name: value for name, value in given.items() if name != "astray"}
+        if isinstance(given, dict):
+            given = {k: v for k, v in given.items() if k not in RETIRED or v != RETIRED[k]}
         if isinstance(given, dict) and given.get("reference"):
             wflw = {"crop": "published-0"} if given.get("markup") == "wflw98" else {}
             return {**PUBLISHED, **wflw, **given}

@@ -76,29 +76,6 @@ def argmax_location(heatmaps: Tensor, *, corners: bool = False) -> Tensor:
     return location + 0.5 if corners else location
 
 
-def heatmap_cholesky(heatmaps: Tensor, floor: float = 0.02) -> Tensor:
-    """Spread of the positive part of heat maps (..., H, W) -> (..., 3) L11, L21, L22.
-
-    Central second moments in heat-map pixels, `floor`^2 added to both variances. A map with no
-    positive pixel is as wide as the whole map.
-    """
-    weights = F.relu(heatmaps.float())
-    dead = weights.sum((-2, -1), keepdim=True) <= 0
-    weights = torch.where(dead, torch.ones_like(weights), weights)
-    total = weights.sum((-2, -1))
-    x = torch.arange(weights.shape[-1], dtype=weights.dtype, device=weights.device)
-    y = torch.arange(weights.shape[-2], dtype=weights.dtype, device=weights.device)[:, None]
-    mean_x, mean_y = ((weights * axis).sum((-2, -1)) / total for axis in (x, y))
-    dx, dy = x - mean_x[..., None, None], y - mean_y[..., None, None]
-    xx, xy, yy = (
-        (weights * product).sum((-2, -1)) / total for product in (dx * dx, dx * dy, dy * dy)
-    )
-    first = (xx + floor**2).sqrt()
-    second = xy / first
-    third = (yy + floor**2 - second**2).clamp_min(floor**2).sqrt()
-    return torch.stack([first, second, third], dim=-1)
-
-
 def _moments(weights: Tensor) -> Tensor:
     """Weights (..., H, W) -> (..., 3): sums of w x, w y and w."""
     columns, rows = weights.sum(-2), weights.sum(-1)

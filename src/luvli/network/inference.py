@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -73,24 +72,18 @@ class CropPredictor:
             network.to(device), ModelInfo.from_training(Path(path).stem, network.config, info)
         )
 
-    def with_changes(self, **changes: Any) -> CropPredictor:
-        """The same weights under another configuration, e.g. `mean_estimator="argmax"`.
-
-        Covariances that come from heat maps were never trained, but say something.
-        """
-        fields = self.network.config.model_dump() | changes
-        if changes.get("covariance_estimator") == "heatmap":
-            fields["covariance_trained"] = True
+    def with_mean_estimator(self, name: str) -> CropPredictor:
+        """The same weights, and heat maps read in another way: "argmax" for a plain DU-Net."""
+        fields = self.network.config.model_dump() | {"mean_estimator": name}
         try:
             config = NetworkConfig(**fields)
-        except ValidationError as error:
-            raise InputError(f"{error.errors()[0]['msg']}: {changes}.") from error
-        network = LUVLi(config).to(next(self.network.parameters()).device)
-        try:
+            network = LUVLi(config).to(next(self.network.parameters()).device)
             network.load_state_dict(self.network.state_dict())
+        except ValidationError as error:
+            raise InputError(f"{error.errors()[0]['msg']}: {name}.") from error
         except RuntimeError as error:
             raise InputError(
-                f"{self.info.name} has other weights than {changes} needs: train it anew."
+                f"{self.info.name} has other weights than {name} needs: train it anew."
             ) from error
         return CropPredictor(network.eval(), self.info.model_copy(update={"config": config}))
 

@@ -15,7 +15,6 @@ from luvli.network.heads import (
     VisibilityEstimator,
     argmax_location,
     cholesky_entries,
-    heatmap_cholesky,
     spatial_mean,
 )
 from luvli.network.trunks import make_trunk
@@ -91,10 +90,7 @@ class LUVLi(nn.Module):
             mean = spatial_mean(
                 heatmaps, config.mean_estimator, tau=config.tau, epsilon=config.mean_epsilon
             )
-        if config.covariance_estimator == "heatmap":
-            cholesky = heatmap_cholesky(heatmaps, config.cholesky_floor)
-        else:
-            cholesky = cholesky_entries(raw[..., :3], config.cholesky_floor)
+        cholesky = cholesky_entries(raw[..., :3], config.cholesky_floor)
         covered = None if self.occlusion is None else self.occlusion(bottleneck).float()
         return UNetOutput(heatmaps, mean, cholesky, torch.sigmoid(logit), logit, covered)
 

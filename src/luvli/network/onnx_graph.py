@@ -174,9 +174,9 @@ def _predictions(
     """Points, covariances, visibilities and, where the network has them, occlusions and failure
     logits, in crop pixels: as `LUVLi` and `CropPredictor.predict`."""
     config, bottleneck = info.config, bottlenecks[-1]
-    if config.mean_estimator == "argmax" or config.covariance_estimator == "heatmap":
+    if config.mean_estimator == "argmax":
         raise InputError(
-            f"{info.name} reads its heat maps by argmax or moments, which runs in PyTorch alone: "
+            f"{info.name} reads its heat maps by argmax, which runs in PyTorch alone: "
             "evaluate the .safetensors file."
         )
     direct = config.mean_estimator == "direct"
