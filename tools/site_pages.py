@@ -61,6 +61,7 @@ def _option(parameter: Any) -> str:
     is_option = str(parameter.opts[0]).startswith("-")
     names = ", ".join(f"`{word}`" for word in parameter.opts) if is_option else parameter.name
     default = parameter.default
+    default = ", ".join(default) if isinstance(default, list) else default
     shown = "" if default in (None, (), False) or callable(default) or not is_option else default
     return f"| {names} | {_cell(parameter.help or '')} | {_cell(str(shown))} |"
 

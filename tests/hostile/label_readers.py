@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -131,6 +132,27 @@ def _write_report(path: Path) -> None:
     write_predictions(path, _matched(path))
 
 
+def _write_published_list(path: Path) -> None:
+    """The lists of the paper's code, which hold the numbers of .pts files."""
+    faces = [
+        {"img_paths": f"./image-{i}.jpg", "pts_paths": f"./image-{i}.pts", "dataset": "300W",
+         "pts": (face.points + 1).tolist(), "objpos_det": [50.0, 60.0]}
+        for i, face in enumerate(records())
+    ]  # fmt: skip
+    path.write_text(json.dumps(faces))
+
+
+def _write_mmpose(path: Path) -> None:
+    """Annotations with HRNet's centre and scale beside them."""
+    from luvli.data.formats import write_labels
+
+    write_labels(path, records(), "coco")
+    content = json.loads(path.read_text())
+    for annotation in content["annotations"]:
+        annotation |= {"center": [50.0, 60.0], "scale": 0.5, "box_size": 100.0}
+    path.write_text(json.dumps(content))
+
+
 def _scores() -> list[Reader]:
     return [
         _scored("npz", ".npz", lambda path: np.savez(path, **_arrays()), mutate.BINARY),
@@ -140,6 +162,8 @@ def _scores() -> list[Reader]:
         _scored("report", ".parquet", _write_report, mutate.BINARY),
         _scored("json", ".json", _write_predicted("json"), mutate.JSON),
         _scored("coco", ".json", _write_predicted("coco"), mutate.JSON),
+        _scored("published list", ".json", _write_published_list, mutate.JSON),
+        _scored("mmpose", ".json", _write_mmpose, mutate.JSON),
         _scored("csv", ".csv", _write_predicted("csv"), mutate.TEXT),
     ]
 
