@@ -43,11 +43,11 @@ export async function predict(blob: Blob, _name: string, kind: string, words: (t
   return kind === "text/csv" ? table(answer.faces) : answer;
 }
 
-async function answerFor(blob: Blob, frame?: number, boxes?: Box[]) {
+async function answerFor(source: Blob | HTMLCanvasElement, frame?: number, boxes?: Box[]) {
   const start = performance.now();
-  let image: ImageBitmap;
+  let image: ImageBitmap | HTMLCanvasElement;
   try {
-    image = await createImageBitmap(blob);
+    image = source instanceof Blob ? await createImageBitmap(source) : source;
   } catch {
     throw new ServerError("This is not an image that the browser can read.");
   }
@@ -117,6 +117,7 @@ function around(points: [number, number][]): Box {
 
 /** Frames in, faces out, one at a time. */
 export class Stream {
+  readonly takesCanvas = true;
   open = true;
   private sent = 0;
   private busy = false;
@@ -132,10 +133,10 @@ export class Stream {
     return this.open && !this.busy;
   }
 
-  send(blob: Blob): number {
+  send(canvas: HTMLCanvasElement): number {
     const number = this.sent++;
     this.busy = true;
-    answerFor(blob, number, number % DETECT_EVERY ? this.boxes : undefined)
+    answerFor(canvas, number, number % DETECT_EVERY ? this.boxes : undefined)
       .then((answer) => {
         const sure = answer.faces.length > 0 && answer.faces.every((face) => (face.confidence ?? 0) > 0.5);
         this.boxes = sure ? answer.faces.map((face) => around(face.points)) : undefined;

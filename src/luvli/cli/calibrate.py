@@ -50,11 +50,8 @@ def calibrate(
         raise InputError("no faces to calibrate on: give --data NAME PATH, or --recipe.")
     for package in ("onnx", "safetensors", "sklearn", "scipy"):
         require(package, "calibrate")  # before faces are detected
-    records: list[FaceRecord] = []
-    training: list[FaceRecord] = []
     about: list[str] = []
-    if recipe is not None:
-        _from_recipe(recipe, change, records, training, about)
+    records, training = ([], []) if recipe is None else _from_recipe(recipe, change, about)
     if data:
         records += _from_set(*data, skip_bad, about)
     shut = [] if closed_eyes is None else _from_set("closed_eyes", closed_eyes, skip_bad, about)
@@ -79,17 +76,15 @@ def calibrate(
 
 
 def _from_recipe(
-    path: Path,
-    changes: list[str],
-    records: list[FaceRecord],
-    training: list[FaceRecord],
-    about: list[str],
-) -> None:
+    path: Path, changes: list[str], about: list[str]
+) -> tuple[list[FaceRecord], list[FaceRecord]]:
     """Held-out and training faces of every source of photographs."""
     require("torch", "train")
     from luvli.training.recipe_files import read_recipe
     from luvli.training.sources import load_source
 
+    records: list[FaceRecord] = []
+    training: list[FaceRecord] = []
     chosen = read_recipe(path, changes)
     for name, source in chosen.data.sources.items():
         if source.synthetic is not None:
@@ -98,6 +93,7 @@ def _from_recipe(
         records += faces.held_out
         training += faces.train
         about.append(f"{len(faces.held_out):,} held-out faces of {name}")
+    return records, training
 
 
 def _from_set(name: str, folder: Path, skip_bad: bool, about: list[str]) -> list[FaceRecord]:

@@ -15,6 +15,7 @@ import numpy as np
 from PIL import Image
 from pydantic_core import from_json, to_json
 
+from luvli.errors import InputError
 from luvli.faces import Faces
 from luvli.files import unreadable
 from luvli.image.read import from_array
@@ -62,6 +63,13 @@ def parse(fields: Any) -> Any:
     return Prediction(**{**fields, "faces": faces, "measures": measures or None})
 
 
+def accepted(answer: Any) -> Any:
+    """The prediction; raises the error that stands in its place."""
+    if isinstance(answer, ServerError):
+        raise answer
+    return answer
+
+
 def encode(image: AnyImage) -> bytes:
     """The bytes of an image file; of arrays a PNG, which loses nothing."""
     source = plain_source(image)
@@ -84,9 +92,13 @@ class AsyncClient:
         timeout: float = 60.0, retries: int = 5,
     ) -> None:  # fmt: skip
         """`timeout` in seconds for each attempt; `retries` after the first attempt."""
+        if not url.startswith(("http://", "https://")):
+            raise InputError(f"{url!r} is not the address of a server: write http://host:port.")
         self._url, self._retries = url.rstrip("/"), retries
-        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._http = httpx.AsyncClient(headers=self._headers, timeout=timeout, trust_env=False)
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._http = httpx.AsyncClient(headers=headers, timeout=timeout, trust_env=False)
+        address = f"{self._url.replace('http', 'ws', 1)}/v1/stream"
+        self.socket: Any = {"uri": address, "additional_headers": headers, "max_size": None}
 
     async def predict(self, image: AnyImage, **options: Any) -> Prediction:
         """The faces of one image."""
@@ -106,10 +118,7 @@ class AsyncClient:
         body: Any = {"content": files[0]} if one else {"files": [("image", f) for f in files]}
         answer = await self._send("POST", "/v1/predict", params=options, **body)
         predictions = [parse(each) for each in ([answer] if one else answer)]
-        for each in predictions:
-            if errors == "raise" and isinstance(each, ServerError):
-                raise each
-        return predictions
+        return predictions if errors == "return" else [accepted(each) for each in predictions]
 
     async def models(self) -> list[dict[str, Any]]:
         """The served models, with name, landmarks, licence and more."""
@@ -119,15 +128,11 @@ class AsyncClient:
         """A `Prediction` of each frame, tracked and smoothed. Options: `StreamOptions`."""
         from websockets.asyncio.client import connect
 
-        address = f"{self._url.replace('http', 'ws', 1)}/v1/stream"
-        async with connect(address, additional_headers=self._headers, max_size=None) as socket:
+        async with connect(**self.socket) as socket:
             await socket.send(to_json(options).decode())
             for frame in frames:
                 await socket.send(encode(frame))
-                answer = parse(from_json(await socket.recv()))
-                if isinstance(answer, ServerError):
-                    raise answer
-                yield answer
+                yield accepted(parse(from_json(await socket.recv())))
 
     async def _send(self, method: str, path: str, **request: Any) -> Any:
         """The answer's JSON; asked for again where the server is busy or the connection lost."""
@@ -182,9 +187,13 @@ class Client:
         return self._run(self._client.models())
 
     def stream(self, frames: Iterable[AnyImage], **options: Any) -> Iterator[Prediction]:
-        answers = self._client.stream(frames, **options)
-        while (answer := self._run(_next(answers))) is not None:
-            yield answer
+        from websockets.sync.client import connect
+
+        with connect(**self._client.socket) as socket:  # frames may come from the caller's thread
+            socket.send(to_json(options).decode())
+            for frame in frames:
+                socket.send(encode(frame))
+                yield accepted(parse(from_json(socket.recv())))
 
     def __enter__(self) -> Self:
         return self
@@ -192,7 +201,3 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self._run(self._client.__aexit__())
         self._loop.call_soon_threadsafe(self._loop.stop)
-
-
-async def _next(answers: AsyncIterator[Prediction]) -> Prediction | None:
-    return await anext(answers, None)

@@ -118,6 +118,10 @@ export class Live {
     this.small.width = Math.round(video.videoWidth * size(SENT));
     this.small.height = Math.round(video.videoHeight * size(SENT));
     this.small.getContext("2d").drawImage(frame, 0, 0, this.small.width, this.small.height);
+    if (this.stream.takesCanvas) {
+      this.waiting.set(this.stream.send(this.small), frame); // nothing to send it to: not encoded
+      return;
+    }
     this.encoding = true;
     this.small.toBlob((blob) => {
       this.encoding = false;
