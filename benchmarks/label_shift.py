@@ -17,7 +17,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from detection import MIRRORED_POINTS, labelled_faces
+from detection import labelled_faces
 from numpy.typing import NDArray
 
 from luvli.data.record import FaceRecord
@@ -52,7 +52,7 @@ def measure(detector: YuNet, face: FaceRecord) -> tuple[float, float] | None:
     assert face.image is not None
     image = read_image(face.image)
     labelled = five_points(face.points)
-    turned = (labelled * (-1, 1) + (image.shape[1] - 1, 0))[MIRRORED_POINTS]
+    turned = (labelled * (-1, 1) + (image.shape[1] - 1, 0))[[1, 0, 2, 4, 3]]
     plain = shift(detector, image, labelled)
     mirrored = shift(detector, np.ascontiguousarray(image[:, ::-1]), turned)
     if plain is None or mirrored is None:

@@ -47,12 +47,12 @@ def test_there_are_all_thirteen_in_order():
     assert len({table.name for table in published_tables()}) == 13
 
 
-@pytest.mark.parametrize("number", [3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13])
-def test_quoted_numbers_are_those_of_the_paper(shared, number):
+def test_quoted_numbers_are_those_of_the_paper(shared):
     tex = (shared / "reference/luvli_paper.tex").read_text()
-    table = published_table(number)
-    ours = sorted(float(v) for row in table.rows for v in row.values if v is not None)
-    assert ours == pytest.approx(numbers_in_source(tex, LABELS[number]))
+    for number in range(3, 14):
+        rows = published_table(number).rows
+        ours = sorted(float(v) for row in rows for v in row.values if v is not None)
+        assert ours == pytest.approx(numbers_in_source(tex, LABELS[number])), number
 
 
 def test_numbers_of_faces_in_the_data_sets(shared):

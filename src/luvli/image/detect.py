@@ -298,8 +298,8 @@ _EDGES: Floats = np.array([
 ])
 # fmt: on
 
-# The same, fitted by `tools/open_box_map.py` to rendered heads and London portraits alone, for
-# models that may not owe anything to research-only labels.
+# The same, fitted by `benchmarks/detection.py --open` to rendered heads and London portraits
+# alone, for models that may not owe anything to research-only labels.
 # fmt: off
 _OPEN_EDGES: Floats = np.array([
     [-0.3240, -0.1667, 0.1063, -0.2651, -0.3149, 0.0544, 0.4647, -0.2069, 0.1439, 0.3537, -0.2448,
