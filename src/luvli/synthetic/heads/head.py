@@ -61,12 +61,6 @@ class Head:
         return np.array([0.0, chin[1] - 1.0, chin[2] - 10.0], np.float32)
 
     @cached_property
-    def closed(self) -> tuple[Ints, Bytes]:
-        """Triangles and parts of the head with its mouth shut: no teeth, no gums."""
-        shown = ~np.isin(self.part, (Material.TEETH, Material.GUMS))
-        return np.ascontiguousarray(self.triangles[shown]), self.part[shown]
-
-    @cached_property
     def regions(self) -> Regions:
         """Texture coordinates and the maps of lips, brows, beard, scalp ..."""
         return find_regions(self.neutral, self.landmarks)
@@ -109,12 +103,6 @@ class Head:
         return np.asarray(smoothstep(-11.0, -3.5, height), np.float32)
 
     @cached_property
-    def neck(self) -> tuple[Ints, Singles]:
-        """Vertices (m,) that do not move with the skull alone, and their stiffness (m, 1)."""
-        loose = np.flatnonzero(self.stiffness < 1).astype(np.int32)
-        return loose, self.stiffness[loose, None]
-
-    @cached_property
     def jaw_paths(self) -> JawPaths:
         """Vertices from each jaw landmark inwards and back: where its label can slide to."""
         return find_jaw_paths(self.neutral, self.skin, self.landmarks)
@@ -132,8 +120,10 @@ class Head:
     def shown(self, vertices: Singles) -> tuple[Ints, Bytes]:
         """Triangles and parts to draw of a deformed head (n, 3): teeth only between open lips."""
         upper, lower = vertices[self.landmarks[61:64]], vertices[self.landmarks[[67, 66, 65]]]
-        gap = np.linalg.norm(upper - lower, axis=1).max()
-        return (self.triangles, self.part) if gap > LIPS_APART else self.closed
+        if np.linalg.norm(upper - lower, axis=1).max() > LIPS_APART:
+            return self.triangles, self.part
+        closed = ~np.isin(self.part, (Material.TEETH, Material.GUMS))
+        return self.triangles[closed], self.part[closed]
 
     def weights(self, **strength: float) -> Singles:
         """Expression weights by name; a name without _L or _R sets both sides.

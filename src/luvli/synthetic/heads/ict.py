@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -214,7 +214,8 @@ def _read_folder(folder: Path) -> _Raw:
         raise InputError(
             f"{folder} has no generic_neutral_mesh.obj: give the FaceXModel folder of ICT FaceKit."
         )
-    neutral = _read_vertices(base)
+    neutral = _read_obj(base, "v", 3)
+    faces = _read_obj(base, "f", 4).astype(np.int32) - 1
     files = sorted(file for file in folder.glob("*.obj") if file != base)
     people = [file for file in files if re.fullmatch(r"identity\d+", file.stem)][:_IDENTITIES]
     moods = [file for file in files if not re.fullmatch(r"identity\d+", file.stem)]
@@ -222,7 +223,7 @@ def _read_folder(folder: Path) -> _Raw:
     def offsets(shapes: list[Path]) -> Singles:
         modes = np.zeros((len(shapes), *neutral.shape), np.float32)
         for mode, file in zip(modes, shapes, strict=True):
-            shape = _read_vertices(file)
+            shape = _read_obj(file, "v", 3)
             if shape.shape != neutral.shape:
                 raise InputError(
                     f"{file} has {len(shape)} vertices, its neutral head {len(neutral)}: "
@@ -232,23 +233,14 @@ def _read_folder(folder: Path) -> _Raw:
         return modes
 
     names = tuple(file.stem for file in moods)
-    return _Raw(neutral, _read_faces(base), offsets(people), offsets(moods), names)
+    return _Raw(neutral.astype(np.float32), faces, offsets(people), offsets(moods), names)
 
 
-def _read_vertices(path: Path) -> Singles:
-    """(n, 3) vertices of an OBJ file."""
-    rows = [line.split()[1:4] for line in read_text(path).splitlines() if line.startswith("v ")]
+def _read_obj(path: Path, kind: Literal["v", "f"], width: int) -> Doubles:
+    """(n, width) vertices ("v") or faces ("f"), counted from 1 and 0 in a triangle's last place."""
+    lines = [line for line in read_text(path).splitlines() if line.startswith(f"{kind} ")]
     try:
-        return np.array(rows, np.float32).reshape(-1, 3)
-    except ValueError as error:
-        raise InputError(f"{path} is not a readable OBJ file ({error}).") from error
-
-
-def _read_faces(path: Path) -> Ints:
-    """(f, 4) faces of an OBJ file, with -1 in a triangle's last place."""
-    rows = [line.split()[1:5] for line in read_text(path).splitlines() if line.startswith("f ")]
-    try:
-        faces = [[*(int(word.split("/")[0]) - 1 for word in row), -1][:4] for row in rows]
-        return np.array(faces, np.int32).reshape(-1, 4)
+        rows = [[float(word.split("/")[0]) for word in line.split()[1:]] for line in lines]
+        return np.array([[*row, 0.0][:width] for row in rows]).reshape(-1, width)
     except ValueError as error:
         raise InputError(f"{path} is not a readable OBJ file ({error}).") from error

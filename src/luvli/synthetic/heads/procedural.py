@@ -13,21 +13,8 @@ import numpy as np
 
 from luvli.errors import require
 from luvli.synthetic.arrays import Doubles, Ints
+from luvli.synthetic.heads import procedural_layout as layout
 from luvli.synthetic.heads.head import Head
-from luvli.synthetic.heads.procedural_layout import (
-    EYE,
-    EYE_DEPTH,
-    EYE_RADIUS,
-    LID_EDGE,
-    LIP_EDGE,
-    MOUTH_LEVEL,
-    MOUTH_RING,
-    PARTING,
-    flat_points,
-    landmark_layout,
-    lid_side_of,
-    lift_surface,
-)
 from luvli.synthetic.heads.procedural_modes import expression_modes, identity_modes
 from luvli.synthetic.raster.materials import Material
 from luvli.synthetic.raster.triangles import grid_triangles
@@ -35,16 +22,16 @@ from luvli.synthetic.raster.triangles import grid_triangles
 
 def procedural_head() -> Head:
     """The built-in head: about 3,300 vertices, 28 identity modes, 40 expressions."""
-    layout = landmark_layout()
+    places = layout.landmark_layout()
     # in the flat layout the lips stand open, so that upper and lower lip are apart
-    layout[61:64, 1] += PARTING
-    layout[65:68, 1] -= PARTING
-    flat, kinds = flat_points(layout)
+    places[61:64, 1] += layout.PARTING
+    places[65:68, 1] -= layout.PARTING
+    flat, kinds = layout.flat_points(places)
     triangles = _skin_triangles(flat)
-    triangles = triangles[~(kinds[triangles] == LID_EDGE).all(axis=1)]  # the eyes are open
-    deep = (kinds[triangles] >= MOUTH_RING).any(axis=1)
-    rim = (kinds[triangles] == LIP_EDGE).all(axis=1)
-    skin = lift_surface(flat, kinds)
+    triangles = triangles[~(kinds[triangles] == layout.LID_EDGE).all(axis=1)]  # the eyes are open
+    deep = (kinds[triangles] >= layout.MOUTH_RING).any(axis=1)
+    rim = (kinds[triangles] == layout.LIP_EDGE).all(axis=1)
+    skin = layout.lift_surface(flat, kinds)
 
     pieces = [(skin, triangles, np.where(deep | rim, Material.MOUTH, Material.SKIN))]
     for (points, mesh), kind in (
@@ -60,12 +47,12 @@ def procedural_head() -> Head:
     *_, lower_teeth, right_eye, left_eye = (slice(a, b) for a, b in pairwise(start.tolist()))
     neutral = np.concatenate([points for points, _, _ in pieces])
     lip_side, lids, eyes = np.zeros(len(neutral)), np.zeros(len(neutral)), np.zeros(len(neutral))
-    lip_side[: len(skin)] = np.sign(flat[:, 1] - MOUTH_LEVEL)
+    lip_side[: len(skin)] = np.sign(flat[:, 1] - layout.MOUTH_LEVEL)
     lip_side[lower_teeth] = -1.0
-    lids[: len(skin)] = lid_side_of(flat, kinds)
+    lids[: len(skin)] = layout.lid_side_of(flat, kinds)
     eyes[right_eye], eyes[left_eye] = -1, 1
     names, expression = expression_modes(
-        neutral, lip_side, lids, eyes != 0, (*EYE, EYE_DEPTH, EYE_RADIUS)
+        neutral, lip_side, lids, eyes != 0, (*layout.EYE, layout.EYE_DEPTH, layout.EYE_RADIUS)
     )
     identity = identity_modes(neutral, eyes)
     return Head(
@@ -97,13 +84,15 @@ def _eyeball(side: int) -> tuple[Doubles, Ints]:
     around = np.linspace(0, 2 * np.pi, 20, endpoint=False)[None]
     x, y = np.sin(polar) * np.cos(around), np.sin(polar) * np.sin(around)
     unit = np.stack([x, y, np.cos(polar) + 0 * around], axis=-1)
-    points = np.array([side * EYE[0], EYE[1], EYE_DEPTH]) + EYE_RADIUS * unit
+    points = (
+        np.array([side * layout.EYE[0], layout.EYE[1], layout.EYE_DEPTH]) + layout.EYE_RADIUS * unit
+    )
     return points.reshape(-1, 3), grid_triangles(14, 20, closed=True)
 
 
 def _teeth(top: float, bottom: float) -> tuple[Doubles, Ints]:
     x = np.linspace(-2.3, 2.3, 25)[None]
-    y = (MOUTH_LEVEL + np.linspace(top, bottom, 4))[:, None]
+    y = (layout.MOUTH_LEVEL + np.linspace(top, bottom, 4))[:, None]
     z = 9.35 - 0.16 * x**2 + 0 * y
     scallop = 0.04 * np.abs(np.sin(x / 0.75 * np.pi))
     points = np.stack([x + 0 * y, y + 0 * x, z + scallop], axis=-1)

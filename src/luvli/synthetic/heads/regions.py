@@ -22,9 +22,9 @@ from luvli.synthetic.raster.materials import (
     SHINE,
     SOCKETS,
 )
-from luvli.synthetic.raster.shade import SEAM
 from luvli.synthetic.raster.triangles import (
     NOTHING,
+    SEAM,
     barycentric,
     draw_triangles,
     empty_buffers,

@@ -17,6 +17,7 @@ from luvli.synthetic.heads.head import Head
 from luvli.synthetic.heads.scalp import skull_around
 from luvli.synthetic.people.person import Style
 
+_GUIDES = 460
 _KNOT = (0.0, 4.0, -9.0)
 """where tied hair comes together, head coordinates"""
 
@@ -28,14 +29,13 @@ def grow_scalp(
     style: Style,
     down: Singles,
     rng: np.random.Generator,
-    guides: int = 460,
 ) -> Singles:
     """Guide polylines (g, p, 3) in head coordinates; `down` (3,) is where gravity points."""
     roots = head.roots["scalp"]
     chosen = np.flatnonzero(roots.strength > style.hairline)
     if style.length <= 0 or not len(chosen):
         return np.zeros((0, 2, 3), np.float32)
-    chosen = some_roots(chosen, guides, rng)
+    chosen = some_roots(chosen, _GUIDES, rng)
     normal = roots.at(normals, chosen)
     normal /= np.linalg.norm(normal, axis=1, keepdims=True) + 1e-6
     count, place = len(chosen), roots.place[chosen]

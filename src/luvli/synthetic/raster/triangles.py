@@ -21,8 +21,11 @@ FACE_HAIR = -2
 """a hair of the face itself: brow, lash or beard"""
 SCALP_HAIR = -3
 """a hair of the scalp, which can hide a landmark"""
+SEAM = 300
+"""texels; a triangle of skin that is wider lies across the seam at the back of the head"""
 _SLACK = np.float32(1e-4)
 """barycentric tolerance: closes the seams that rounding leaves between neighbours"""
+_LAMPS = 64
 _MAP = 224
 """side of a shadow map"""
 _WIDE = 46.0
@@ -138,6 +141,8 @@ def surface_depth(points: Doubles, screen: Singles, triangles: Ints) -> Doubles:
     the answer does not depend on the resolution. 0 where the ray meets nothing.
     """
     found = np.zeros(points.shape[0])
+    order = np.argsort(points[:, 0])
+    sorted_x = points[order, 0]
     for t in range(triangles.shape[0]):
         a, b, c = triangles[t, 0], triangles[t, 1], triangles[t, 2]
         xa, ya = np.float64(screen[a, 0]), np.float64(screen[a, 1])
@@ -146,12 +151,12 @@ def surface_depth(points: Doubles, screen: Singles, triangles: Ints) -> Doubles:
         area = (xc - xa) * (yb - ya) - (xb - xa) * (yc - ya)
         if area == 0:
             continue
-        low_x, high_x = min(xa, xb, xc), max(xa, xb, xc)
-        low_y, high_y = min(ya, yb, yc), max(ya, yb, yc)
-        for j in range(points.shape[0]):
+        right = max(xa, xb, xc)
+        for k in range(np.searchsorted(sorted_x, min(xa, xb, xc)), len(order)):
+            if sorted_x[k] > right:
+                break
+            j = order[k]
             x, y = points[j, 0], points[j, 1]
-            if x < low_x or x > high_x or y < low_y or y > high_y:
-                continue
             u = ((xc - xa) * (y - ya) - (x - xa) * (yc - ya)) / area
             v = ((x - xa) * (yb - ya) - (xb - xa) * (y - ya)) / area
             if u >= 0 and v >= 0 and u + v <= 1:
@@ -203,14 +208,14 @@ def _free_share(seen: Singles, depth: Singles, bias: float) -> Singles:
     return share
 
 
-def ambient_openness(vertices: Singles, triangles: Ints, lamps: int = 64) -> Singles:
+def ambient_openness(vertices: Singles, triangles: Ints) -> Singles:
     """(n,) the cosine-weighted part of the sky that each vertex sees, 0 to 1.
 
     Lamps stand on a Fibonacci sphere, each with a shadow map.
     """
     normals = vertex_normals(vertices, triangles)
-    index = np.arange(lamps) + 0.5
-    z = 1 - 2 * index / lamps
+    index = np.arange(_LAMPS) + 0.5
+    z = 1 - 2 * index / _LAMPS
     turn = np.pi * (1 + np.sqrt(5)) * index
     ring = np.sqrt(1 - z * z)
     seen, total = np.zeros(len(vertices)), np.zeros(len(vertices))

@@ -11,7 +11,7 @@ import numpy as np
 from luvli.synthetic.arrays import Bools, Singles
 from luvli.synthetic.raster import materials as m
 from luvli.synthetic.raster.materials import noise_tile
-from luvli.synthetic.raster.shade import Lens, Samples, Surface, shade
+from luvli.synthetic.raster.shade import Samples, Surface, shade
 from luvli.synthetic.raster.triangles import (
     FACE_HAIR,
     SAMPLES,
@@ -64,7 +64,7 @@ def draw_scene(
     covering = covered(labels.points, depth, nearness, owner, first, radius)
     shift = (SAMPLES - 1) / 2
     centre = (camera.centre_x * SAMPLES + shift, camera.centre_y * SAMPLES + shift)
-    lens = Lens(*(np.float32(value) for value in (*centre, camera.focal * SAMPLES)))
+    lens = (*centre, camera.focal * SAMPLES)
     maps, skin = head.regions.maps, scene.person.skin
     shade(samples, surface, skin, maps, noise_tile(), scene.lights, lens, background)
     if worn.lenses is not None:

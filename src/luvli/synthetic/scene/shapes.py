@@ -76,8 +76,8 @@ def ball(centre: Real, axes: ArrayLike, colour: ArrayLike, gloss: float = 0.1) -
     return sheet(np.asarray(centre) + unit * np.asarray(axes), colour, closed=True, gloss=gloss)
 
 
-def random_colour(rng: np.random.Generator, muted: float = 0.5) -> Singles:
+def random_colour(rng: np.random.Generator) -> Singles:
     """A linear RGB colour: black and white often, strong hues seldom."""
     level = rng.choice([0.02, 0.06, 0.15, 0.35, 0.7]) * np.exp(rng.normal(0, 0.25))
-    tint = np.exp(rng.normal(0, 0.7 * (1 - muted * rng.random()), 3))
+    tint = np.exp(rng.normal(0, 0.7 * (1 - 0.5 * rng.random()), 3))
     return np.asarray(np.clip(level * tint / tint.mean(), 0.005, 0.9), np.float32)

@@ -80,7 +80,8 @@ def pose_head(head: Head, person: Person, pose: Pose, body: Pose) -> Posed:
     normals = vertex_normals(own, triangles)
     camera = turn(head, pose, own)
     # the neck follows head and shoulders in shares
-    loose, share = head.neck
+    loose = np.flatnonzero(head.stiffness < 1)
+    share = head.stiffness[loose, None]
     camera[loose] = share * camera[loose] + (1 - share) * turn(head, body, own[loose])
     neck = head.pivot + np.array([0, -4.2, 0.6], np.float32)
     return Posed(own, normals, camera, triangles, part, eye_place, neck)

@@ -34,13 +34,13 @@ from luvli.synthetic.scene.labels import place_landmarks, visibility
 from luvli.synthetic.scene.pose import Camera
 from luvli.synthetic.turned.fit import FittedHead, to_camera
 
-HAIR = 1.2
+_HAIR = 1.2
 """centimetres that the head's crown and back are thicker than the bald model"""
-SEEN = (0.05, 0.35)
+_SEEN = (0.05, 0.35)
 """cosines between skin and view below which a photograph shows nothing, and above which all"""
-INSIDE = 0.96
+_INSIDE = 0.96
 """how far from the middle of the face to its outline pixels are taken for the face's own"""
-BEHIND = 0.6
+_BEHIND = 0.6
 """centimetres behind the nearest surface from which a vertex counts as hidden"""
 
 
@@ -73,12 +73,11 @@ def turn_face(
     thick = _with_hair(head, fit.own)
     draped = _drape(head, fit, thick, points, image.shape[:2])
     turned = _turn(head, fit.own, fit.rotation, yaw, pitch)
-    drawn = _turn(head, thick, fit.rotation, yaw, pitch)
     camera = _recentred(head, fit, turned)
-    background = _without_head(image, head, fit, thick)
-    screen = camera.project(drawn, SAMPLES)
-    picture = _draw(head, fit.triangles, screen, draped, image, background)
     labels = place_landmarks(head, turned, fit.triangles, camera, "outline")
+    screen = camera.project(_turn(head, thick, fit.rotation, yaw, pitch), SAMPLES)
+    background = _without_head(image, head, fit, thick)
+    picture = _draw(head, fit.triangles, screen, draped, image, background)
     return TurnedFace(picture, labels.points, visibility(labels, externally), fit.yaw + yaw)
 
 
@@ -94,32 +93,26 @@ def _turn(head: Head, vertices: Singles, rotation: Doubles, yaw: float, pitch: f
 
 def _recentred(head: Head, fit: FittedHead, turned: Singles) -> Camera:
     """The photograph's camera, moved so that the middle of the landmarks stays where it was."""
-    before = fit.camera.project(to_camera(head, fit.own, fit.rotation)[head.landmarks])[:, :2]
-    after = fit.camera.project(turned[head.landmarks])[:, :2]
-    x, y = before.mean(axis=0) - after.mean(axis=0)
-    centre = {
-        "centre_x": fit.camera.centre_x + float(x),
-        "centre_y": fit.camera.centre_y + float(y),
-    }
-    return replace(fit.camera, **centre)
+    places = np.stack([to_camera(head, fit.own, fit.rotation), turned])[:, head.landmarks]
+    before, after = fit.camera.project(places)[..., :2].mean(axis=1)
+    x, y = (before - after).tolist()
+    camera = fit.camera
+    return replace(camera, centre_x=camera.centre_x + x, centre_y=camera.centre_y + y)
 
 
 def _with_hair(head: Head, vertices: Singles) -> Singles:
     """The head with a thicker crown and back; landmarks and the face stay."""
-    place = head.neutral.astype(np.float64)
-    points = place[head.landmarks]
-    brow, ear = points[17:27, 1].max(), points[[0, 16], 2].mean()
-    up = smoothstep(0.8, 4.0, place[:, 1] - brow)
-    back = smoothstep(0.5, 4.0, ear - place[:, 2]) * smoothstep(
-        -3.0, 1.0, place[:, 1] - points[33, 1]
-    )
-    middle = np.array([0.0, points[27, 1], ear], np.float32)
-    away = vertices - middle
-    away = away / (np.linalg.norm(away, axis=1, keepdims=True) + 1e-6)
-    return np.asarray(vertices + HAIR * np.maximum(up, back)[:, None] * away, np.float32)
+    _, y, z = head.neutral.astype(np.float64).T
+    points = head.neutral[head.landmarks].astype(np.float64)
+    ear = points[[0, 16], 2].mean()
+    up = smoothstep(0.8, 4.0, y - points[17:27, 1].max())
+    back = smoothstep(0.5, 4.0, ear - z) * smoothstep(-3.0, 1.0, y - points[33, 1])
+    away = vertices - np.array([0.0, points[27, 1], ear], np.float32)
+    away /= np.linalg.norm(away, axis=1, keepdims=True) + 1e-6
+    return np.asarray(vertices + _HAIR * np.maximum(up, back)[:, None] * away, np.float32)
 
 
-class Draped(NamedTuple):
+class _Draped(NamedTuple):
     """What the photograph shows of each of n vertices."""
 
     places: Singles
@@ -132,7 +125,7 @@ class Draped(NamedTuple):
 
 def _drape(
     head: Head, fit: FittedHead, vertices: Singles, points: Doubles, size: tuple[int, int]
-) -> Draped:
+) -> _Draped:
     """Where in the photograph each vertex is; landmarks lie on their labels."""
     flat = fit.camera.project(to_camera(head, vertices, fit.rotation))[:, :2].astype(np.float64)
     known = np.isfinite(points).all(axis=1) & ~fit.labels.self_occluded
@@ -144,26 +137,24 @@ def _drape(
     moved = np.zeros(len(places), np.float32)
     moved[cheeks] = (inside != places[cheeks]).any(axis=1)
     places[cheeks] = inside
-    seen = _seen(head, fit, vertices, size)
-    return Draped(places.astype(np.float32), moved, seen)
+    return _Draped(places.astype(np.float32), moved, _seen(head, fit, vertices, size))
 
 
 @lru_cache(maxsize=2)
 def _side_of_face(head: Head) -> Index:
     """Vertices between the middle of the face and its end in profile: ear's root and jaw's edge."""
-    ends = head.neutral[head.jaw_paths.back[:9, -1]]
-    edge = ends[:, [2, 1]].astype(np.float64)  # (9, 2) z, y of a side view, from ear to chin
-    top = edge[0] + (0.0, 5.0)
-    front = head.neutral[:, 2].max() + 1.0
+    edge = head.neutral[head.jaw_paths.back[:9, -1]][:, [2, 1]]  # (9, 2) a side view, ear to chin
+    top, front = edge[0] + (0.0, 5.0), head.neutral[:, 2].max() + 1.0
     corners = np.concatenate([[top], edge, [[front, edge[8, 1]], [front, top[1]]]])
-    grid, low = 20.0, corners.min(axis=0)
-    picture = np.zeros(np.ceil(np.ptp(corners, axis=0) * grid).astype(int)[::-1] + 1, np.uint8)
-    cv2.fillPoly(picture, [np.rint((corners - low) * grid).astype(np.int32)], 1)
     skin = np.unique(head.skin)
-    place = np.rint((head.neutral[skin][:, [2, 1]] - low) * grid).astype(int)
-    inside = (place >= 0).all(axis=1) & (place < picture.shape[::-1]).all(axis=1)
-    inside[inside] = picture[place[inside, 1], place[inside, 0]] > 0
+    inside = _inside(head.neutral[skin][:, [2, 1]], corners)
     return np.asarray(skin[inside], np.intp)
+
+
+def _inside(places: Singles | Doubles, corners: Singles | Doubles) -> Bools:
+    """(n,) whether places (n, 2) lie in a polygon (m, 2), or on its edge."""
+    polygon = corners.astype(np.float32)
+    return np.array([cv2.pointPolygonTest(polygon, xy, False) >= 0 for xy in places.tolist()])
 
 
 def _within_outline(places: Doubles, jaw: Doubles) -> Doubles:
@@ -174,10 +165,8 @@ def _within_outline(places: Doubles, jaw: Doubles) -> Doubles:
     middle = jaw.mean(axis=0)
     up = 0.7 * ((jaw[0] + jaw[16]) / 2 - jaw[8])
     line = np.concatenate([[jaw[0] + up], jaw, [jaw[16] + up]])
-    line = middle + (line - middle) * INSIDE
-    outline = line.astype(np.float32).reshape(-1, 1, 2)
-    away = np.array([cv2.pointPolygonTest(outline, (float(x), float(y)), False) for x, y in places])
-    outside = np.flatnonzero(away < 0)
+    line = middle + (line - middle) * _INSIDE
+    outside = np.flatnonzero(~_inside(places, line))
     start, way = line[:-1], np.diff(line, axis=0)
     along = np.einsum("nsd,sd->ns", places[outside, None] - start, way) / (way**2).sum(axis=1)
     nearest = start + np.clip(along, 0, 1)[..., None] * way  # (n, segments, 2)
@@ -190,18 +179,16 @@ def _within_outline(places: Doubles, jaw: Doubles) -> Doubles:
 def _seen(head: Head, fit: FittedHead, vertices: Singles, size: tuple[int, int]) -> Singles:
     """(n,) how well the photograph shows each vertex, 0 to 1."""
     place = to_camera(head, vertices, fit.rotation)
-    normals = vertex_normals(place, fit.triangles)
     view = np.array([0, 0, fit.camera.distance], np.float32) - place
+    normals = vertex_normals(place, fit.triangles)
     cosine = np.einsum("ni,ni->n", normals, view) / np.linalg.norm(view, axis=1)
     screen = fit.camera.project(place)
     nearness, _ = _buffers(screen, fit.triangles, size)
-    x = np.clip(np.rint(screen[:, 0]).astype(int), 0, size[1] - 1)
-    y = np.clip(np.rint(screen[:, 1]).astype(int), 0, size[0] - 1)
-    front = np.maximum(nearness[y, x], 1e-6)
-    before = 1 / screen[:, 2] - 1 / front < BEHIND
-    inside = (screen[:, 0] > 0) & (screen[:, 0] < size[1] - 1)
-    inside &= (screen[:, 1] > 0) & (screen[:, 1] < size[0] - 1)
-    return np.asarray(smoothstep(*SEEN, cosine) * before * inside, np.float32)
+    last = np.array(size[::-1]) - 1
+    x, y = np.clip(np.rint(screen[:, :2]).astype(int), 0, last).T
+    before = 1 / screen[:, 2] - 1 / np.maximum(nearness[y, x], 1e-6) < _BEHIND
+    inside = ((screen[:, :2] > 0) & (screen[:, :2] < last)).all(axis=1)
+    return np.asarray(smoothstep(*_SEEN, cosine) * before * inside, np.float32)
 
 
 def _buffers(screen: Singles, triangles: Ints, size: tuple[int, int]) -> tuple[Singles, Ints]:
@@ -214,7 +201,7 @@ def _draw(
     head: Head,
     triangles: Ints,
     screen: Singles,
-    draped: Draped,
+    draped: _Draped,
     image: ImageArray,
     background: ImageArray,
 ) -> ImageArray:
@@ -229,7 +216,7 @@ def _draw(
     mixed = sum(share[:, k, None] * both[corners[:, k]] for k in range(3))
     blurred = np.asarray(cv2.GaussianBlur(image, (0, 0), 0.02 * max(height, width)), np.uint8)
     first = mixed[:, 3:4] + 0.03  # what neither half shows comes from the face's own edge
-    second = mixed[:, 7:8] * np.clip(1 - first, 0, 1)  # the other half only where this is hidden
+    second = mixed[:, 7:] * np.clip(1 - first, 0, 1)  # the other half only where it is hidden
     colours = first * _coloured(image, blurred, mixed[:, :3])
     colours += second * _coloured(image, blurred, mixed[:, 4:7])
     samples = cv2.resize(background, (width * SAMPLES, height * SAMPLES)).astype(np.float32)
@@ -238,36 +225,30 @@ def _draw(
     return np.asarray(np.clip(np.rint(small), 0, 255), np.uint8)
 
 
-def _coloured(image: ImageArray, blurred: ImageArray, at: Singles) -> Singles:
-    """(p, 3) colours at x, y; as far as the third column of `at` says, of the blurred image."""
-    return _sampled(image, at[:, :2]) * (1 - at[:, 2:]) + _sampled(blurred, at[:, :2]) * at[:, 2:]
-
-
-def _sampled(image: ImageArray, places: Singles) -> Singles:
-    """(p, 3) colours of an image at (p, 2) pixels."""
-    count = len(places)
-    wide = 4096
-    padded = np.zeros((-(-count // wide) * wide, 2), np.float32)
-    padded[:count] = places
-    grid = padded.reshape(-1, wide, 2)
-    colours = cv2.remap(
-        image, grid[..., 0], grid[..., 1], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
+def _coloured(image: ImageArray, blurred: ImageArray, places: Singles) -> Singles:
+    """(p, 3) colours at x, y; as far as the third column says, of the blurred image."""
+    wide = 4096  # pixels that OpenCV samples in one row: it takes no more than 32,767
+    grid = np.pad(places[:, :2], ((0, -len(places) % wide), (0, 0))).reshape(-1, wide, 2)
+    x, y = np.ascontiguousarray(grid[..., 0]), np.ascontiguousarray(grid[..., 1])
+    sharp, soft = (
+        cv2.remap(source, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+        for source in (image, blurred)
     )
-    return np.asarray(colours.reshape(-1, 3)[:count], np.float32)
+    moved = places[:, 2:]
+    sharp, soft = (colours.reshape(-1, 3)[: len(places)] for colours in (sharp, soft))
+    return np.asarray(sharp * (1 - moved) + soft * moved, np.float32)
 
 
 def _without_head(image: ImageArray, head: Head, fit: FittedHead, vertices: Singles) -> ImageArray:
     """The photograph with the head painted out, from what is around it."""
-    place = to_camera(head, vertices, fit.rotation)
     height, width = image.shape[:2]
     scale = min(1.0, 128 / max(height, width))
     size = max(8, round(height * scale)), max(8, round(width * scale))
-    screen = fit.camera.project(place)
+    screen = fit.camera.project(to_camera(head, vertices, fit.rotation))
     screen[:, :2] *= (size[1] / width, size[0] / height)
     _, owner = _buffers(screen, fit.triangles, size)
-    mask = (owner != NOTHING).astype(np.uint8)
     reach = max(3, round(0.05 * max(size))) | 1
-    mask = cv2.dilate(mask, np.ones((reach, reach), np.uint8))
+    mask = cv2.dilate((owner != NOTHING).astype(np.uint8), np.ones((reach, reach), np.uint8))
     small = cv2.resize(image, (size[1], size[0]), interpolation=cv2.INTER_AREA)
     filled = cv2.inpaint(small, mask, 3, cv2.INPAINT_TELEA)
     large = cv2.resize(filled, (width, height), interpolation=cv2.INTER_CUBIC)

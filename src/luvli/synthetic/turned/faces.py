@@ -77,19 +77,16 @@ class TurnedFaces:
         self, photograph: PhotographedFace, points: Doubles, rng: np.random.Generator
     ) -> TurnedSample | None:
         """One photograph at a random pose; None where it is no good."""
-        head, image = load_head(self.head), read_image(photograph.image)
+        head = load_head(self.head)
+        scale = min(1.0, MAX_FACE / float(np.nanmax(np.ptp(points, axis=0))))
+        points = (points + 0.5) * scale - 0.5
         fit = fit_photograph(head, points)
         if fit is None or fit.error > MAX_ERROR or abs(fit.yaw) > MAX_YAW:
             return None
-        scale = min(1.0, MAX_FACE / float(np.nanmax(np.ptp(points, axis=0))))
+        image = read_image(photograph.image)
         if scale < 1:
-            image = np.asarray(
-                cv2.resize(image, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA), np.uint8
-            )
-            points = (points + 0.5) * scale - 0.5
-            fit = fit_photograph(head, points)
-            if fit is None:
-                return None
+            small = cv2.resize(image, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
+            image = np.asarray(small, np.uint8)
         externally = np.isin(np.arange(68), photograph.covered)
         yaw = target_yaw(fit, rng) - fit.yaw
         face = turn_face(head, fit, image, points, externally, yaw, float(rng.normal(0, PITCH)))
