@@ -1,16 +1,12 @@
 """How many faces the detector finds, by their size: OpenCV's own way, ours, and with small_faces.
 
     python benchmarks/recall.py 300W/lfpw/trainset 300W/helen/trainset 300W/afw --every 6
-    python benchmarks/recall.py 300W/lfpw/trainset --montages 80
 
 Folders hold photographs with `.pts` labels of 68 points beside them. Sizes are those of the tight
 landmark box (geometric mean of its sides) in pixels of the image. A face is found when a
 detection of score 0.6 or more overlaps its box by 0.3 (intersection over union). OpenCV runs the
 same network at 320 pixels and at the image's own size (960 at most), always, which is what this
 project did before it ran the network itself; its rectangles go through the same map to tight boxes.
-
-Montages are photographs of things (scikit-image's) with faces of the first folder set into them,
-each small: half of them crowds, half with one large face among small ones.
 """
 
 from __future__ import annotations
@@ -24,13 +20,10 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
 from luvli.cli.output import print_table
 from luvli.data.formats import read_pts
-from luvli.errors import require
 from luvli.image.box import Box
-from luvli.image.crop import Crop
 from luvli.image.detect import LARGE, MIN_SCORE, SMALL, YuNet, tight_box
 from luvli.image.read import ImageArray, read_image
 from luvli.image.resize import resized
@@ -42,7 +35,6 @@ Labelled = tuple[ImageArray, list[Box]]
 LEAST_OVERLAP = 0.3
 EDGES = (0, 10, 14, 22, 40, 80, 160, 100_000)
 """of the classes of size, in pixels"""
-THINGS = ("coffee", "rocket", "chelsea", "hubble_deep_field", "immunohistochemistry", "brick")
 
 
 def photographs(folder: Path, every: int) -> Iterator[Labelled]:
@@ -76,44 +68,6 @@ def opencv() -> Find:
     return find
 
 
-def montages(faces: list[Labelled], count: int, seed: int = 0) -> Iterator[Labelled]:
-    """Things with small faces among them; every second one with a large face, too."""
-    random = np.random.default_rng(seed)
-    data = require("skimage.data", "dev")
-    for number in range(count):
-        width, height = ((640, 480), (1280, 960))[number // 2 % 2]
-        thing = read_image(getattr(data, THINGS[number % len(THINGS)])())
-        canvas = np.asarray(cv2.resize(thing, (width, height)), dtype=np.uint8)
-        boxes: list[Box] = []
-        sizes = np.exp(random.uniform(np.log(9), np.log(60), 14)).tolist()
-        for size in ([0.3 * height] if number % 2 else []) + sizes:
-            image, (box, *_) = faces[random.integers(len(faces))]
-            half = size  # of the square that is set in: the face and as much around it
-            x, y = random.uniform(half, width - half), random.uniform(half, height - half)
-            apart = (abs(x - b.centre[0]) + abs(y - b.centre[1]) for b in boxes)
-            if any(gap < 2 * (half + b.size) for gap, b in zip(apart, boxes, strict=True)):
-                continue
-            boxes.append(set_in(canvas, image, box, (x, y), size))
-        yield canvas, boxes
-
-
-def set_in(
-    canvas: ImageArray, image: ImageArray, box: Box, centre: tuple[float, float], size: float
-) -> Box:
-    """Draw a face of `size` pixels at a place of the canvas, fading at its borders."""
-    side = round(2 * size)
-    crop = Crop.from_square(box.centre, 2 * box.size, side)
-    patch = crop.warp(image).astype(np.float64)
-    left, top = round(centre[0] - side / 2), round(centre[1] - side / 2)
-    ramp = np.minimum(1, (1 - np.abs(np.linspace(-1, 1, side))) * 5)
-    mask: NDArray[np.float64] = (ramp[:, None] * ramp[None, :])[:, :, None]
-    part = canvas[top : top + side, left : left + side]
-    mask = mask[: part.shape[0], : part.shape[1]]
-    part[:] = np.rint(mask * patch[: part.shape[0], : part.shape[1]] + (1 - mask) * part)
-    edges = crop.to_crop(box.array.reshape(2, 2)) + np.array([left, top])
-    return Box(*edges.ravel())
-
-
 def measure(ways: dict[str, Find], images: Iterator[Labelled]) -> list[list[str]]:
     """A row for each class of size, and the milliseconds of processor time for an image."""
     found: dict[str, list[bool]] = {name: [] for name in ways}
@@ -145,8 +99,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("--every", type=int, default=6, help="take one of so many labels")
-    parser.add_argument("--montages", type=int, default=0, help="how many are made")
-    parser.add_argument("--seed", type=int, default=0, help="of the montages")
     options = parser.parse_args()
     if not options.folders:
         print("no folder of labelled images given: nothing to measure")
@@ -158,11 +110,6 @@ def main() -> None:
         "small_faces": YuNet(small_faces=True),
     }
     header = ["tight box", "faces", *ways]
-    if options.montages:
-        faces = list(photographs(options.folders[0], options.every))
-        rows = measure(ways, montages(faces, options.montages, options.seed))
-        print_table(header, rows, title=f"{options.montages} montages: faces found")
-        return
     for folder in options.folders:
         rows = measure(ways, photographs(folder, options.every))
         print_table(header, rows, title=f"{folder}: faces found")

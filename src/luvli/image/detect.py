@@ -40,7 +40,7 @@ _MIN_REPORTED = 0.3
 _HINT_SCORE, _SMALL_HINT_SCORE, _SMALL_HEAD = 0.1, 0.04, 50.0
 """A candidate of the first score in the first look, away from every face, asks for the second
 look; of the second score, if it is a head of at most so many pixels in the first look: small faces
-are hardly seen there. `benchmarks/recall.py` counts what is found so."""
+are hardly seen there (docs/research/2026-11-detection.md counts what is found so)."""
 _CROWD, _WINDOW = 2, 3.0
 """Where there are no more faces and candidates than `_CROWD`, the candidates are looked at in
 windows of at least `SMALL` pixels and of 3 times the head's size. In a crowd more faces are likely
