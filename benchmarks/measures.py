@@ -10,20 +10,21 @@ on the other.
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 
 from trust import held_out, measure
 
 from luvli import load
-from luvli.calibration.calibrate import fit_all_measures, fit_calibration, in_first_part
-from luvli.calibration.measure import calibrated, predict_faces
+from luvli.calibration.calibrate import fit_calibration, in_first_part
+from luvli.calibration.fit_measures import fit_measures
+from luvli.calibration.measure import calibrated, with_calibration
 from luvli.calibration.model_file import ModelFile
 from luvli.calibration.report import measures_table
 from luvli.cli.output import print_table
 from luvli.data.cache import cache_root
 from luvli.data.detector_boxes import with_detector_boxes
 from luvli.data.sets import load_set
+from luvli.evaluation.evaluate_model import predict_records
 from luvli.models import find_model
 
 
@@ -36,15 +37,16 @@ def main() -> None:
         print("no data given: nothing to measure")
         return
     model = ModelFile.read(find_model(options.model))
-    info = model.info.model_copy(update=dict.fromkeys(("calibration", "trust", "measures")))
-    with replace(model, info=info).predictor() as predictor:
+    bare = model.with_info(calibration=None, trust=None, measures=None)
+    with bare.predictor() as predictor:
         faces = measure(predictor, held_out(options.data), 0)
         records = load_set("closed_eyes", options.data / "closed_eyes").records
-        shut = predict_faces(predictor, with_detector_boxes(records, cache_root()))
-    first = in_first_part(faces.photograph)
-    calibration = fit_calibration(faces[first], info.config)
-    faces, shut = faces.calibrated(calibration), calibrated(shut, calibration)
-    measures = fit_all_measures(faces[first], shut[::2])
+        boxed = with_detector_boxes(records, cache_root())
+        shut = predict_records(predictor, boxed, refine_boxes=True).faces
+    first = in_first_part(faces.groups["photograph"])
+    calibration = fit_calibration(faces[first])
+    faces, shut = with_calibration(faces, calibration), calibrated(shut, calibration)
+    measures = fit_measures(faces[first], shut[::2])
     title, heads, rows = measures_table(faces[~first], measures, shut[1::2])
     print_table(heads, rows, title=f"{options.model}: {title}")
     shipped = load(options.model).info.measures

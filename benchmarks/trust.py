@@ -14,28 +14,30 @@ from __future__ import annotations
 
 import argparse
 import pickle
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from luvli import load
-from luvli.calibration.audit import ERROR_KINDS, audit
 from luvli.calibration.calibrate import fit_calibration, fit_trust, in_first_part
 from luvli.calibration.covariance import coverage
 from luvli.calibration.fit_failure_model import fit_failure_model
-from luvli.calibration.label_batches import LabelBatch, LabelSource
-from luvli.calibration.label_errors import inject_errors
-from luvli.calibration.measure import MeasuredFaces, measure_faces
+from luvli.calibration.measure import (
+    evenly,
+    face_errors,
+    is_plain,
+    label_radii,
+    measure_faces,
+    with_calibration,
+)
 from luvli.calibration.report import triage_table
-from luvli.calibration.sampling import evenly
 from luvli.cli.output import print_table
 from luvli.data.cache import cache_root
 from luvli.data.detector_boxes import with_detector_boxes
 from luvli.data.record import FaceRecord
 from luvli.data.sets import load_set
+from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.visibility import auroc
-from luvli.network.model_info import ModelInfo
 from luvli.prediction.predictor import Predictor
 from luvli.progress import track
 
@@ -68,15 +70,14 @@ def main() -> None:
             options.keep.write_bytes(pickle.dumps((measured, further)))
     else:
         return
-    fitted = fit_trust(measured, info.config, SUCCESS, further=further)
+    fitted = fit_trust(measured, SUCCESS, further=further)
     for title, heads, rows in fitted.tables:
         print_table(heads, rows, title=title)
-    left_out_table(measured.calibrated(fitted.calibration))
-    coverage_tables(measured[measured.plain], further, info)
-    audit_table(measured[measured.plain].calibrated(fitted.calibration))
+    left_out_table(with_calibration(measured, fitted.calibration))
+    coverage_table(measured[is_plain(measured)], further)
 
 
-def predict(predictor: Predictor, data: Path) -> tuple[MeasuredFaces, MeasuredFaces]:
+def predict(predictor: Predictor, data: Path) -> tuple[LabelledFaces, LabelledFaces]:
     """Held-out and further faces with covariances as the network gives them."""
     others = [
         record
@@ -103,7 +104,7 @@ def held_out(data: Path) -> list[FaceRecord]:
     ]
 
 
-def measure(predictor: Predictor, records: list[FaceRecord], corrupted: int) -> MeasuredFaces:
+def measure(predictor: Predictor, records: list[FaceRecord], corrupted: int) -> LabelledFaces:
     detected = with_detector_boxes(records, cache_root())
     measured = measure_faces(
         predictor, detected, corrupted, progress=lambda r: track(r, "faces", unit="faces")
@@ -114,100 +115,49 @@ def measure(predictor: Predictor, records: list[FaceRecord], corrupted: int) -> 
     faces = measured.faces
     covariance = calibration.undo(faces.covariance, faces.occlusion, faces.points)
     likelihood = predictor.info.config.likelihood
-    return replace(
-        measured,
-        faces=replace(faces, covariance=covariance, likelihood=likelihood, regions=None),
-    )
+    return measured.with_predictions(covariance=covariance, likelihood=likelihood, regions=None)
 
 
-def left_out_table(measured: MeasuredFaces) -> None:
+def left_out_table(measured: LabelledFaces) -> None:
     """Each kind of corruption by a failure model that was fitted without it."""
-    first = in_first_part(measured.photograph)
+    first, plain = in_first_part(measured.groups["photograph"]), is_plain(measured)
     rows = []
-    for kind in np.unique(measured.corruption[~measured.plain]).tolist():
-        own = measured.corruption == kind
+    for kind in np.unique(measured.groups["corruption"][~plain]).tolist():
+        own = measured.groups["corruption"] == kind
         model = fit_failure_model(measured[first & ~own], SUCCESS)
-        test = measured[~first & (own | measured.plain)]
+        test = measured[~first & (own | plain)]
         confidence, _ = model(test.faces)
-        of_kind, failed = test.corruption == kind, test.error >= SUCCESS
-        compared = (of_kind & failed) | (~of_kind & ~failed)
+        of_kind, failed = ~is_plain(test), face_errors(test) >= SUCCESS
+        compared = of_kind == failed
         values = confidence[of_kind]
-        rows.append(
-            [
-                kind,
-                f"{int(of_kind.sum()):,}",
-                f"{failed[of_kind].mean():.0%}",
-                f"{auroc(1 - confidence[compared], of_kind[compared]):.3f}",
-                f"{np.mean(values > 0.5):.0%}",
-                f"{np.mean(values > 0.1):.0%}",
-                f"{np.mean(failed[of_kind] & (values > 0.5)):.0%}",
-            ]
-        )
+        shares = (values > 0.5, values > 0.1, failed[of_kind] & (values > 0.5))
+        area = auroc(1 - confidence[compared], of_kind[compared])
+        cells = [f"{len(values):,}", f"{failed[of_kind].mean():.0%}", f"{area:.3f}"]
+        rows.append([kind, *cells, *(f"{share.mean():.0%}" for share in shares)])
     heads = ["left out", "n", "failed", "AUROC", "above 0.5", "above 0.1", "failed and above 0.5"]
     print_table(heads, rows, title="corruptions left out of the fit; AUROC against plain successes")
 
 
-def coverage_tables(plain: MeasuredFaces, further: MeasuredFaces, info: ModelInfo) -> None:
+def coverage_table(plain: LabelledFaces, further: LabelledFaces) -> None:
     """Coverage of each source, left out of the fit and in it (other half of the photographs)."""
-    names = [str(name) for name in np.unique(plain.source) if (plain.source == name).sum() >= 30]
-    known, first = {}, in_first_part(plain.photograph)
-    calibration = fit_calibration(plain[first], info.config, further)
-    rest = plain[~first].calibrated(calibration)
-    for name in names:
-        known[name] = coverage(rest[rest.source == name].radii(), calibration.likelihood or "")
+    first = in_first_part(plain.groups["photograph"])
+    calibration = fit_calibration(plain[first], further)
+    rest = with_calibration(plain[~first], calibration)
     rows = []
-    for name in dict.fromkeys([*names, *np.unique(further.source).tolist()]):
-        part = plain if name in names else further
-        others = fit_calibration(
-            plain[plain.source != name], info.config, further[further.source != name]
-        )
+    for name in np.unique([*plain.groups["source"], *further.groups["source"]]).tolist():
+        of_plain, of_further = (f.groups["source"] == name for f in (plain, further))
+        part = plain[of_plain] if of_plain.any() else further[of_further]
+        others = fit_calibration(plain[~of_plain], further[~of_further])
         alone = others.model_copy(update={"convention_variance": []})
-        held = [
-            coverage(part[part.source == name].calibrated(c).radii(), c.likelihood or "")
-            for c in (others, alone)
-        ]
-        cells = [*held, known.get(name)]
-        rows.append(
-            [
-                name,
-                f"{int((part.source == name).sum()):,}",
-                *("" if c is None else " / ".join(f"{100 * v:.0f}" for v in c.values())
-                  for c in cells),
-            ]
-        )  # fmt: skip
+        fits = [with_calibration(part, others), with_calibration(part, alone)]
+        fits.append(rest[rest.groups["source"] == name])
+        cells = [f"{len(part):,}"]
+        for faces in fits:
+            held = coverage(label_radii(faces), faces.likelihood) if len(faces) else {}
+            cells.append(" / ".join(f"{100 * share:.0f}" for share in held.values()))
+        rows.append([name, *cells])
     heads = ["source", "faces", "left out", "without convention", "in the fit"]
     print_table(heads, rows, title="coverage of the 50 / 80 / 95 % ellipses, %")
-
-
-def audit_table(plain: MeasuredFaces, seeds: int = 5) -> None:
-    """Average precision of the audit, with errors put into 3 % of the labels."""
-    faces = list(plain.faces)
-    records = [
-        FaceRecord(points=points, visibility=classes, face_id=str(i), dataset="held out")
-        for i, (points, classes) in enumerate(
-            zip(plain.labels, plain.label_visibility, strict=True)
-        )
-    ]
-    values: dict[str, list[float]] = {kind: [] for kind in ("all", *ERROR_KINDS)}
-    for seed in range(seeds):
-        wrong_records, wrong = inject_errors(records, 0.03, seed)
-        batch = LabelBatch.of(wrong_records, faces)
-        suspects = [item.suspect for item in audit([_in_memory(batch)], listed=None).listed]
-        kinds = np.array([wrong.get(suspect.index, "") for suspect in suspects])
-        for kind in values:
-            part = kinds != "" if kind == "all" else kinds == kind
-            if part.any():
-                compared = part | (kinds == "")
-                ordered = part[compared]
-                precision = np.cumsum(ordered) / np.arange(1, len(ordered) + 1)
-                values[kind].append(float(precision[ordered].mean()))
-    rows = [[kind, f"{np.mean(scores):.2f}"] for kind, scores in values.items() if scores]
-    title = f"label audit, {len(records):,} faces: average precision"
-    print_table(["errors", "precision"], rows, title=title)
-
-
-def _in_memory(batch: LabelBatch) -> LabelSource:
-    return LabelSource(Path(), lambda: [batch])
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from luvli.calibration.calibrate import Fitted, calibrate_model
+from luvli.calibration.measure import evenly
 from luvli.calibration.model_file import ModelFile
-from luvli.calibration.sampling import evenly
 from luvli.data.cache import cache_root
 from luvli.data.detector_boxes import with_detector_boxes
 from luvli.data.record import FaceRecord

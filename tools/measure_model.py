@@ -11,19 +11,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from luvli import load
+from luvli.calibration.convention import in_one_convention
 from luvli.calibration.covariance import LEVELS, fit_covariance
+from luvli.calibration.measure import label_radii, with_calibration
 from luvli.data.record import FaceRecord, Visibility
 from luvli.data.sets import subsets_of
 from luvli.evaluation import LabelledFaces, bootstrap, failure_rate, nme
 from luvli.evaluation.evaluate_model import CropBy, predict_records
-from luvli.evaluation.uncertainty import radii
 from luvli.evaluation.visibility import auroc
 from luvli.faces import Faces
 from luvli.image.box import Box
@@ -140,27 +141,19 @@ def crossed_coverage(held: HeldOut, faces: LabelledFaces, calibration: Calibrati
     the model's own `calibration`; NaN where nothing can be measured."""
     assert faces.covariance is not None
     found, occlusion = ~faces.failed, faces.faces.occlusion
-    uncalibrated = calibration.undo(faces.covariance, occlusion, faces.points)
+    covariance = calibration.undo(faces.covariance, occlusion, faces.points)
+    uncalibrated = replace(
+        faces.with_predictions(covariance=covariance, likelihood="laplace"),
+        groups={"source": held.source},
+    )
     convention = {"convention_variance": calibration.convention_variance}
     shares = np.full(faces.labels.shape[:2], np.nan)
     for half in (held.chosen_by, ~held.chosen_by):
         there, others = found & half, found & ~half
-        fitted = fit_covariance(
-            faces.points[others],
-            uncalibrated[others],
-            faces.labels[others],
-            faces.visible[others],
-            groups=get_markup("ibug68").groups,
-            sources=held.source[others],
-            occlusion=occlusion[others],
-        ).model_copy(update=convention)
-        distances = radii(
-            faces.points[there],
-            fitted.apply(uncalibrated[there], occlusion[there], faces.points[there]),
-            faces.labels[there],
-            faces.visible[there],
-        )
-        shares[there] = family(fitted.likelihood or "laplace").radius_probability(distances)
+        within = fit_covariance(in_one_convention(uncalibrated[others]))
+        fitted = within.model_copy(update=convention)
+        calibrated = with_calibration(uncalibrated[there], fitted)
+        shares[there] = family(calibrated.likelihood).radius_probability(label_radii(calibrated))
     return shares
 
 
@@ -215,10 +208,7 @@ def own_coverage(faces: LabelledFaces, likelihood: str) -> Floats:
     shares = np.full(faces.labels.shape[:2], np.nan)
     there = ~faces.failed
     assert faces.covariance is not None
-    distances = radii(
-        faces.points[there], faces.covariance[there], faces.labels[there], faces.visible[there]
-    )
-    shares[there] = family(likelihood).radius_probability(distances)
+    shares[there] = family(likelihood).radius_probability(label_radii(faces[there]))
     return shares
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from luvli.calibration.measure import MeasuredFaces, closest_label
 from luvli.data.record import FaceRecord
+from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.faces import FaceLandmarks, Faces
 from luvli.likelihood import Laplace
 from luvli.markup import get_markup
@@ -37,30 +37,24 @@ def predicted_face(
     )
 
 
-def measured_faces(n: int, seed: int = 0, corrupted: int = 1) -> MeasuredFaces:
+def measured_faces(n: int, seed: int = 0, corrupted: int = 1) -> LabelledFaces:
     """n faces, mostly good, each with so many corrupted versions, mostly bad."""
     rng = np.random.default_rng(seed)
-    faces, labels, error, kinds, names = [], [], [], [], []
+    faces, labels, kinds, names = [], [], [], []
     for i in range(n):
         points = labelled_points(rng)
         for version in range(1 + corrupted):
             sigma = float(np.exp(rng.normal(0.7 if version == 0 else 2.6, 0.6)))
             faces.append(predicted_face(points, sigma, rng, rng.uniform(0.7, 0.99)))
-            label, distance = closest_label(faces[-1].points, [points])
-            labels.append(label)
-            error.append(distance)
+            labels.append(points)
             kinds.append("none" if version == 0 else ("blur", "noise")[i % 2])
             names.append(f"photo{i}")
-    count = len(faces)
-    return MeasuredFaces(
+    words = {"corruption": kinds, "photograph": names, "source": ["drawn"] * len(kinds)}
+    return LabelledFaces(
         Faces.stack(faces),
         np.stack(labels),
-        np.ones((count, 68), np.int8),
-        np.array(error),
-        np.array(kinds),
-        np.full(count, "drawn"),
-        np.array(names),
-        np.full(count, "frontal"),
+        np.ones((len(faces), 68), np.int8),
+        groups={name: np.array(column) for name, column in words.items()},
     )
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from luvli.calibration import calibrate as module
-from luvli.calibration.calibrate import calibrate_model, check_faces, fit_trust, in_first_part
+from luvli.calibration.calibrate import calibrate_model, check_faces, fit_calibration, in_first_part
+from luvli.calibration.measure import face_errors, is_plain, label_radii, with_calibration
 from luvli.calibration.model_file import ModelFile
 from luvli.calibration.photographs import (
     TrainingPhotographs,
@@ -23,13 +24,12 @@ from luvli.models import find_model
 from luvli.prediction.predictor import load
 from luvli.trust.triage import choose_threshold
 
-from .conftest import CONFIG
 from .drawn_faces import labelled_points, measured_faces, record
 
 
 def test_guarantees_hold_on_new_faces(fitted) -> None:
-    new = measured_faces(900, seed=9).calibrated(fitted.calibration)
-    radii = new[new.plain].radii()
+    new = with_calibration(measured_faces(900, seed=9), fitted.calibration)
+    radii = label_radii(new[is_plain(new)])
     regions = fitted.trust.conformal.of_poses(["frontal"])
     for coverage in (0.8, 0.9):
         assert (radii <= regions.at(coverage)[0]).mean() == pytest.approx(coverage, abs=0.03)
@@ -38,15 +38,16 @@ def test_guarantees_hold_on_new_faces(fitted) -> None:
     used = new[sample_in_use(new)]
     threshold = choose_threshold(fitted.trust.triage, 0.05).threshold
     accepted = fitted.trust.assess(used.faces, threshold).accepted
-    assert (used.error[accepted] >= 5).mean() <= 0.05 and accepted.mean() > 0.4
+    assert (face_errors(used)[accepted] >= 5).mean() <= 0.05 and accepted.mean() > 0.4
     np.testing.assert_allclose(fitted.calibration.scale, 1.0, atol=0.3)  # errors as predicted
 
 
 def test_parts_share_no_photograph(measured) -> None:
-    first = in_first_part(measured.photograph)
-    assert not set(measured.photograph[first]) & set(measured.photograph[~first])
+    photographs = measured.groups["photograph"]
+    first = in_first_part(photographs)
+    assert not set(photographs[first]) & set(photographs[~first])
     assert 0.4 < first.mean() < 0.6
-    assert np.mean(~measured.plain[sample_in_use(measured)]) == pytest.approx(0.2, abs=0.01)
+    assert np.mean(~is_plain(measured)[sample_in_use(measured)]) == pytest.approx(0.2, abs=0.01)
 
 
 @pytest.fixture
@@ -62,8 +63,10 @@ def quick(measured, monkeypatch: pytest.MonkeyPatch) -> list:
     return asked
 
 
-@pytest.mark.parametrize("source", ["luvli-68-fast", ".onnx", ".safetensors"])
-@pytest.mark.parametrize("target", [".onnx", ".safetensors"])
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [("luvli-68-fast", ".onnx"), (".onnx", ".safetensors"), (".safetensors", ".onnx")],
+)
 def test_a_model_of_either_kind_from_either_kind(
     source: str, target: str, quick: list, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,24 +131,28 @@ def test_training_photographs_are_refused() -> None:
 
 def test_faces_that_cannot_be_used_are_refused(measured) -> None:
     with pytest.raises(InputError, match=r"at least 300 labelled faces, got \d+"):
-        check_faces(measured[np.arange(100)], CONFIG)
-    points = measured.faces.points.copy()
+        check_faces(measured[:100])
+    points = measured.points.copy()
     points[:, 30] = points[:, 45]  # the nose at the left eye: profiles
     with pytest.raises(InputError, match="no visibility"):
-        check_faces(replace(measured, faces=replace(measured.faces, points=points)), CONFIG)
+        check_faces(measured.with_predictions(points=points))
 
 
 def test_sources_that_differ_widen_the_covariances(measured) -> None:
-    """Labels of a second source lie elsewhere: the convention's variance says by how much."""
-    other = measured_faces(100, seed=4, corrupted=0)
-    moved = replace(
-        other, labels=other.labels + np.array([3.0, 0.0]), source=np.full(100, "elsewhere")
-    )
-    fitted = fit_trust(measured, CONFIG, further=moved)
-    deviation = np.sqrt(fitted.calibration.convention_variance)
-    # two sources 3 % apart in x: variance 0.03^2 / 2 in x, none in y, for one more source
-    np.testing.assert_allclose(deviation.mean(), np.sqrt(0.03**2 / 4 * 1.5), rtol=0.25)
-    assert fit_trust(measured, CONFIG).calibration.convention_variance == []
+    """Labels of a second source lie elsewhere: the convention's variance says by how much, and the
+    factors are those of the errors within a source."""
+    plain, other = measured[is_plain(measured)], measured_faces(100, seed=4, corrupted=0)
+    words = other.groups | {"source": np.full(100, "elsewhere")}
+    moved = replace(other, labels=other.labels + np.array([3.0, 0.0]), groups=words)
+    for fitted in (
+        fit_calibration(plain, moved),
+        fit_calibration(type(plain).concatenate([plain, moved])),
+    ):
+        deviation = np.sqrt(fitted.convention_variance)
+        # two sources 3 % apart in x: variance 0.03^2 / 2 in x, none in y, for one more source
+        np.testing.assert_allclose(deviation.mean(), np.sqrt(0.03**2 / 4 * 1.5), rtol=0.25)
+        assert np.mean(fitted.scale) == pytest.approx(1.0, abs=0.1)
+    assert fit_calibration(plain).convention_variance == []
 
 
 def test_the_command_refuses_without_writing(luvli, tmp_path: Path) -> None:
@@ -163,8 +170,7 @@ def test_the_command_refuses_without_writing(luvli, tmp_path: Path) -> None:
 
 def test_older_or_quantized_files_are_refused(tmp_path: Path) -> None:
     model = ModelFile.read(find_model("luvli-68-fast", "onnx"))
-    info = model.info.model_copy(update={"precision": "int8"})
-    replace(model, info=info).write(tmp_path / "small.onnx")
+    model.with_info(precision="int8").write(tmp_path / "small.onnx")
     with pytest.raises(InputError, match=r"calibrate its \.safetensors"):
         ModelFile.read(tmp_path / "small.onnx")
     (tmp_path / "bad.safetensors").write_bytes(b"nothing")

@@ -9,19 +9,19 @@ import pytest
 from luvli.calibration import measure
 from luvli.calibration.corruptions import (
     CORRUPTIONS,
-    NON_FACES,
     SIDE,
     FaceScene,
     corrupt,
     cut_scene,
 )
-from luvli.calibration.measure import measure_faces
+from luvli.calibration.measure import face_errors, measure_faces
 from luvli.data.record import FaceRecord
 from luvli.image.box import Box
 from luvli.image.write import write_image
 from luvli.markup import get_markup
 from luvli.prediction.predictor import Predictor
 
+NON_FACES = ("animal", "no face")
 SHAPE = get_markup("ibug68").schematic
 
 
@@ -96,17 +96,12 @@ def test_faces_are_measured_as_they_are_and_corrupted(tmp_path, monkeypatch) -> 
     )
     predictor = Predictor(DiscBackend(), DiscDetector())
     measured = measure_faces(predictor, [record], corrupted_per_face=len(CORRUPTIONS))
-    assert (
-        sorted(measured.corruption[1:]) == sorted(CORRUPTIONS) and measured.corruption[0] == "none"
-    )
-    assert measured.error[0] < 1.0
-    assert np.isinf(measured.error[np.isin(measured.corruption, NON_FACES)]).all()
-    turned = measured.error[measured.corruption == "upside down"][0]
-    assert turned > 15  # a disc looks the same upside down; its landmarks do not
+    kinds, errors = measured.groups["corruption"], face_errors(measured)
+    assert kinds[0] == "none" and sorted(kinds[1:]) == sorted(CORRUPTIONS)
+    assert errors[0] < 1.0 and np.isinf(errors[np.isin(kinds, NON_FACES)]).all()
+    assert errors[kinds == "upside down"][0] > 15  # a disc looks the same; its landmarks do not
     # half of the boxes between neighbours are given, half are those that a detector finds
-    given = []
     monkeypatch.setattr(measure, "CORRUPTIONS", ("neighbour",))
-    for number in range(40):
-        one = record.with_changes(face_id=str(number))
-        given.append(measure_faces(predictor, [one], corrupted_per_face=1).faces[1].score == 1.0)
-    assert 8 < sum(given) < 32
+    several = [record.with_changes(face_id=str(number)) for number in range(40)]
+    scores = measure_faces(predictor, several, corrupted_per_face=1).faces.scores
+    assert 8 < (scores[1::2] == 1.0).sum() < 32

@@ -21,6 +21,7 @@ from luvli.calibration.fit_failure_model import (
     fit_mean,
     fit_shape,
 )
+from luvli.calibration.measure import face_errors
 from luvli.errors import InputError
 from luvli.evaluation.selective import confidence_metrics
 from luvli.trust.failure_model import FailureModel, hinge_basis
@@ -84,7 +85,7 @@ def test_the_mean_fit_is_the_minimum_and_shrinks_towards_sigma(rng) -> None:
 def test_confidence_finds_failures_and_means_what_it_says(model: FailureModel) -> None:
     new = measured_faces(300, seed=5)
     confidence, expected = model(new.faces)
-    metrics = confidence_metrics(confidence, new.error, 5.0, expected)
+    metrics = confidence_metrics(confidence, face_errors(new), 5.0, expected)
     assert metrics["auroc"] > 0.97
     assert metrics["calibration_error"] < 0.05
     assert metrics["expected_error"] == pytest.approx(metrics["error"], rel=0.1)
@@ -95,11 +96,11 @@ def test_confidence_finds_failures_and_means_what_it_says(model: FailureModel) -
 
 
 def test_given_boxes_have_a_model_of_their_own(measured, model: FailureModel) -> None:
-    given = replace(measured.faces, scores=np.ones(len(measured)))
+    given = measured.with_predictions(scores=np.ones(len(measured)))
     assert SCORE in model.detected.error.features and SCORE not in model.given.error.features
-    confidence, _ = model(given)
+    confidence, _ = model(given.faces)
     assert np.isfinite(confidence).all() and not np.allclose(confidence, model(measured.faces)[0])
-    unscored = fit_failure_model(replace(measured, faces=given), ridges=Ridges())
+    unscored = fit_failure_model(given, ridges=Ridges())
     assert unscored.detected == unscored.given
 
 
@@ -108,23 +109,18 @@ def test_the_failure_score_counts_and_a_missing_one_is_ordinary(measured) -> Non
     rng = np.random.default_rng(3)
     lost = rng.random(len(measured)) < 0.2
     logit = np.where(lost, 6.0, -6.0) + rng.normal(0, 1, len(measured))
-    scored = replace(
-        measured,
-        faces=replace(measured.faces, failure_logit=logit),
-        error=np.where(lost, 30.0, measured.error),
-    )
+    labels = measured.labels + 40.0 * lost[:, None, None]
+    scored = replace(measured.with_predictions(failure_logit=logit), labels=labels)
     model = fit_failure_model(scored, ridges=Ridges())
     assert FAILURE in model.detected.failure.features
     assert FAILURE not in model.detected.error.features
     faces = scored.faces[:1]
-    sure, doubted = (
-        model(replace(faces, failure_logit=np.array([value])))[0][0] for value in (-6.0, 8.0)
-    )
-    assert sure > doubted + 0.2
     place = model.detected.failure.features.index(FAILURE)
-    ordinary = np.array([model.detected.failure.centre[place]])
-    missing = model(replace(faces, failure_logit=np.array([np.nan])))[0]
-    assert missing == pytest.approx(model(replace(faces, failure_logit=ordinary))[0])
+    values = np.array([-6.0, 8.0, np.nan, model.detected.failure.centre[place]])
+    sure, doubted, missing, ordinary = (
+        model(replace(faces, failure_logit=np.array([value])))[0][0] for value in values
+    )
+    assert sure > doubted + 0.2 and missing == pytest.approx(ordinary)
 
 
 def test_a_mixture_of_failures_and_near_errors(model: FailureModel, measured) -> None:
@@ -147,7 +143,7 @@ def test_the_shape_model_fits_its_own_and_not_others(rng) -> None:
 
 def test_too_few_faces_are_refused(measured) -> None:
     with pytest.raises(InputError, match="at least 100 faces with labels, got 50"):
-        fit_failure_model(measured[np.arange(100)])
-    good = measured[measured.error < 5]
+        fit_failure_model(measured[:100])
+    good = measured[face_errors(measured) < 5]
     with pytest.raises(InputError, match="failed alignments, got 0"):
         fit_failure_model(good)

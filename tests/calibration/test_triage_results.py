@@ -13,8 +13,9 @@ import pytest
 from typer.testing import Result as Ran
 
 from luvli.calibration import triage_results as module
+from luvli.calibration.measure import with_calibration
 from luvli.calibration.shift import WORDS, compare_features, fit_reference, shift_of
-from luvli.calibration.triage_results import face_of_row, read_faces_json, risk_curve
+from luvli.calibration.triage_results import faces_of_rows, read_faces_json, risk_curve
 from luvli.drawing.faces import RED, YELLOW, draw_faces
 from luvli.errors import InputError
 from luvli.faces import Faces
@@ -79,8 +80,8 @@ def test_the_least_confident_are_listed(
     monkeypatch.setattr(module, "ROWS", 7)
     write_results(tmp_path / "f.parquet", results, "parquet")
     summary = module.triage_results(tmp_path / "f.parquet", tmp_path / "out", fitted.trust, 0.5)
-    faces = Faces.stack([face_of_row(row) for row in pq.read_table(tmp_path / "f.parquet")
-                         .to_pylist() if row["status"] == "face"])  # fmt: skip
+    rows = pq.read_table(tmp_path / "f.parquet").to_pylist()
+    faces = faces_of_rows([row for row in rows if row["status"] == "face"], tmp_path)
     confidence = fitted.trust.assess(faces).confidence
     listed = [item.face.confidence for item in summary.rejected]
     assert listed == pytest.approx(np.sort(confidence)[:6].tolist())
@@ -102,7 +103,7 @@ def test_a_shift_is_detected_and_no_shift_is_not(results: list[Row], fitted) -> 
     assert moved.alarm and moved.larger[moved.worst]
     assert set(WORDS) == set(FEATURE_COLUMNS)
     assert moved._replace(p_values={"tilt": 0.0}).sentence == "their heads are tilted more"
-    plain = measured_faces(150, seed=77, corrupted=0).calibrated(fitted.calibration)
+    plain = with_calibration(measured_faces(150, seed=77, corrupted=0), fitted.calibration)
     table = feature_table(plain.faces, fitted.trust.failure_model.shape)
     assert not compare_features(fitted.trust.reference, table, level=0.001).alarm
 

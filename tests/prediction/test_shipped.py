@@ -92,28 +92,27 @@ def test_photographs_it_never_saw_are_aligned_as_the_card_says(
 
 @pytest.mark.slow
 def test_ellipses_hold_as_many_labels_as_they_say(
-    lfpw_faces: LabelledFaces, merl_faces: LabelledFaces
+    shipped: Predictor,
+    reported: dict[str, list[FaceRecord]],
+    lfpw_faces: LabelledFaces,
+    merl_faces: LabelledFaces,
 ) -> None:
-    """As the card says, within five points; over all poses no fewer than promised, and of 95 %
-    within four points: the ellipses have room for annotators who place the points elsewhere."""
-    for faces, name in ((merl_faces, "merl"), (lfpw_faces, "lfpw")):
-        assert faces.covariance is not None
-        assert faces.faces.likelihood == load("luvli-68").info.likelihood
-        found = ~faces.failed
-        distances = radii(
-            faces.points[found],
-            faces.covariance[found],
-            faces.labels[found],
-            faces.visible[found],
-        )
-        row = card_row("Calibration", name)
-        for promised, (level, share) in zip(
-            row[1:], coverage(distances, faces.faces.likelihood).items(), strict=True
-        ):
-            assert abs(share - float(promised.split()[0]) / 100) < 0.05, (name, level, share)
-            if name == "merl":
-                assert share > float(level) - 0.05, (level, share)
-                assert level != "0.95" or share < 0.99, share
+    """Within four points of what they promise, on average over the sources, each of which places
+    the points in its own way: the ellipses say where the annotators of one more would place them.
+    So one source alone may be off by more; by how much says the card, within five points."""
+    faces = {"lfpw": lfpw_faces, "merl": merl_faces}
+    for name, records in reported.items():
+        if name not in faces and records and records[0].visible.any():
+            faces[name] = predict_records(shipped, records[:40], "detector", refine_boxes=True)
+    held = {}
+    for name, labelled in faces.items():
+        found = labelled[~labelled.failed]
+        assert found.likelihood == shipped.info.likelihood
+        held[name] = list(coverage(radii(*found.distribution), found.likelihood).values())
+    np.testing.assert_allclose(np.mean(list(held.values()), axis=0), (0.5, 0.8, 0.95), atol=0.04)
+    for name in ("merl", "lfpw"):
+        promised = [float(cell.split()[0]) / 100 for cell in card_row("Calibration", name)[1:]]
+        np.testing.assert_allclose(held[name], promised, atol=0.05)
 
 
 @pytest.mark.parametrize("name", model_names())

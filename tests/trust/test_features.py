@@ -14,7 +14,7 @@ from luvli.markup import get_markup
 from luvli.models import find_model
 from luvli.prediction.predictor import load
 from luvli.trust.failure_model import FailureModel, sigmoid
-from luvli.trust.features import FEATURES, best_rotation, feature_table, normalised, predicted_poses
+from luvli.trust.features import FEATURES, feature_table, predicted_poses
 from luvli.trust.trust import Trust
 
 
@@ -61,10 +61,11 @@ def test_features_are_those_of_each_face(trust: Trust) -> None:
         np.testing.assert_allclose(table[i, :4], wanted)
 
 
-def test_rotations_are_clockwise() -> None:
-    shape = normalised(labelled_points(np.random.default_rng(1)))
+def test_rotations_are_clockwise(trust: Trust) -> None:
+    shape = trust.failure_model.shape
     cos, sin = np.cos(0.4), np.sin(0.4)
-    assert best_rotation(shape @ np.array([[cos, sin], [-sin, cos]]), shape) == pytest.approx(0.4)
+    turned = np.array(shape.mean) @ np.array([[cos, sin], [-sin, cos]])
+    assert shape.compare(turned) == pytest.approx((0.0, 0.0, 0.4), abs=1e-4)
 
 
 def test_many_faces_are_assessed_as_each_alone(trust: Trust) -> None:

@@ -14,26 +14,28 @@ Labels are read twice, batch by batch: what is usual is learnt from at most `SAM
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any
 
 import numpy as np
 
 from luvli.arrays import Floats
 from luvli.calibration.label_batches import LabelBatch, LabelSource
-from luvli.calibration.label_differences import FAR, MIN_FACES, Differences, UsualDifferences
-from luvli.calibration.sampling import EvenSample
-from luvli.data.record import FaceRecord
-from luvli.errors import InputError, require, unknown_choice
-from luvli.faces import FaceLandmarks, Faces
+from luvli.calibration.label_differences import (
+    ERROR_KINDS,
+    FAR,
+    MIN_FACES,
+    Differences,
+    ErrorKind,
+    UsualDifferences,
+)
+from luvli.errors import InputError, require
+from luvli.evaluation.labelled_faces import LabelledFaces
+from luvli.faces import FaceLandmarks
 from luvli.files import whole_file
-
-ErrorKind = Literal["shifted", "scaled", "wrong face", "swapped", "one landmark", "visibility"]
-ERROR_KINDS: tuple[ErrorKind, ...] = get_args(ErrorKind)
 
 RARE = 8.0
 """-log of the share, 1 in 3,000, up to which the tail of a set is extrapolated"""
@@ -50,28 +52,21 @@ LISTED = 1000
 
 @dataclass(frozen=True)
 class Suspect:
-    """One label and what may be wrong with it."""
+    """One label, the prediction beside it, and what may be wrong."""
 
-    index: int
-    """place in the set"""
     name: str
+    image: str
     suspicion: float
     """-log of the share of faces that look as wrong; above `RARE`, evidence in nats on top"""
     kind: ErrorKind
     """the best explanation"""
     sentence: str
     """what is wrong, in words and numbers"""
-    scores: dict[str, float]
+    scores: dict[ErrorKind, float]
     """suspicion by explanation"""
-
-
-class Listed(NamedTuple):
-    """A suspect with its label, prediction and image."""
-
-    suspect: Suspect
-    record: FaceRecord
+    label: Floats
+    """(k, 2)"""
     face: FaceLandmarks
-    image: str
 
 
 @dataclass
@@ -81,9 +76,9 @@ class AuditResult:
     labels: int = 0
     without_face: int = 0
     """labels without a prediction: they are not audited"""
-    wrong: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ERROR_KINDS, 0))
+    wrong: dict[ErrorKind, int] = field(default_factory=lambda: dict.fromkeys(ERROR_KINDS, 0))
     """labels with at least the suspicion asked about, by kind"""
-    listed: list[Listed] = field(default_factory=list)
+    listed: list[Suspect] = field(default_factory=list)
     """the most suspicious first"""
 
 
@@ -98,118 +93,76 @@ class AuditStandard:
 
 def audit(
     sources: Sequence[LabelSource],
-    kinds: Sequence[ErrorKind] = ERROR_KINDS,
     fail_above: float = 12.0,
     out: Path | None = None,
     listed: int | None = LISTED,
 ) -> AuditResult:
     """Audit all labels, for the most suspicious `listed` of them (None: all).
 
-    With `kinds` only these explanations rank the faces. `fail_above` is the suspicion from which
-    labels count as wrong; with `out`, the results of each source are written there as Parquet.
+    `fail_above` is the suspicion from which labels count as wrong; with `out`, the results of each
+    source are written there as Parquet.
     """
-    kinds = check_kinds(kinds)
-    standard = learn_standard(batch for source in sources for batch in source.batches())
+    standard = learn_standard(sources)
     result = AuditResult()
-    heap: list[tuple[float, int, Listed]] = []
     for source in sources:
         with ExitStack() as stack:
             write = None if out is None else _writer(out / source.path, stack)
             for batch in source.batches():
-                suspects = audit_batch(batch, standard, kinds, result.labels)
+                suspects = audit_faces(batch.faces, standard) if batch.faces else []
                 if write is not None:
                     write(batch, suspects)
-                for i, suspect in enumerate(suspects):
+                for suspect in suspects:
                     result.wrong[suspect.kind] += suspect.suspicion >= fail_above
-                    row = int(batch.rows[i])
-                    about = batch.records[row], batch.faces[i], batch.images[row]
-                    item = (suspect.suspicion, -suspect.index, Listed(suspect, *about))
-                    if listed is None or len(heap) < listed:
-                        heapq.heappush(heap, item)
-                    elif item[:2] > heap[0][:2]:
-                        heapq.heapreplace(heap, item)
-                result.labels += len(batch.records)
-                result.without_face += len(batch.records) - len(batch)
-    result.listed = [item for _, _, item in sorted(heap, key=lambda item: item[:2], reverse=True)]
+                result.labels += len(suspects) + len(batch.without_face)
+                result.without_face += len(batch.without_face)
+                result.listed += suspects
+                result.listed.sort(key=lambda suspect: -suspect.suspicion)
+                result.listed = result.listed[:listed]
     return result
 
 
-def learn_standard(batches: Iterable[LabelBatch]) -> AuditStandard:
+def learn_standard(sources: Sequence[LabelSource]) -> AuditStandard:
     """What is usual, from at most `SAMPLE` labels with predictions."""
-    sample = EvenSample[LabelBatch](SAMPLE)
-    for batch in batches:
-        sample.add(batch)
-    parts = [part for part in sample.batches if len(part)]
+    every = max(1, -(-sum(source.rows for source in sources) // SAMPLE))
+    parts = [
+        batch.faces[::every] for source in sources for batch in source.batches() if batch.faces
+    ]
     count = sum(map(len, parts))
     if count < MIN_FACES:
         raise InputError(
             f"an audit takes at least {MIN_FACES} labels with predictions, got {count}: what is "
             "usual in a set cannot be estimated from fewer."
         )
-    whole = LabelBatch(
-        tuple(record for part in parts for record in part[:].records),
-        tuple(image for part in parts for image in part[:].images),
-        Faces.concatenate([part.faces for part in parts]),
-        np.arange(count),
-    )
-    work = Differences(whole)
-    tails = {kind: fit_tail(values) for kind, (values, _) in _strength(work).items()}
+    work = Differences(LabelledFaces.concatenate(parts))
+    tails = {kind: fit_tail(values) for kind, (values, _) in work.strength.items()}
     return AuditStandard(work.usual, tails)
 
 
-def audit_batch(
-    batch: LabelBatch,
-    standard: AuditStandard,
-    kinds: Sequence[ErrorKind] = ERROR_KINDS,
-    first: int = 0,
-) -> list[Suspect]:
-    """A suspect for each prediction, in order; `first` is the place of the batch in the set."""
-    if not len(batch):
-        return []
-    work = Differences(batch, standard.usual)
-    belief = DOUBT / (DOUBT + 1 - np.nan_to_num(batch.faces.confidence, nan=1.0))
+def audit_faces(faces: LabelledFaces, standard: AuditStandard) -> list[Suspect]:
+    """A suspect for each face, in order."""
+    work = Differences(faces, standard.usual)
+    belief = DOUBT / (DOUBT + 1 - np.nan_to_num(faces.faces.confidence, nan=1.0))
     scores = {
         kind: suspicion(values, nats, standard.tails[kind]) * belief + PRIOR[kind]
-        for kind, (values, nats) in _strength(work).items()
+        for kind, (values, nats) in work.strength.items()
     }
     suspects = []
-    for i, row in enumerate(batch.rows.tolist()):
-        own = {kind: float(values[i]) for kind, values in scores.items()}
-        kind = _explanation(own, work, i, kinds)
+    for i, face in enumerate(faces.faces):
+        own = {kind: round(float(values[i]), 3) for kind, values in scores.items()}
+        kind = _explanation(own, work, i)
         suspects.append(
             Suspect(
-                index=first + row,
-                name=batch.records[row].name,
-                suspicion=round(max(own[name] for name in kinds), 3),
+                name=faces.names[i],
+                image=faces.images[i],
+                suspicion=max(own.values()),
                 kind=kind,
                 sentence=work.sentence(i, kind),
-                scores={str(name): round(value, 3) for name, value in own.items()},
+                scores=own,
+                label=faces.labels[i],
+                face=face,
             )
         )
     return suspects
-
-
-def check_kinds(kinds: Sequence[str]) -> tuple[ErrorKind, ...]:
-    """The kinds of label errors of these names; a sentence that lists them for any other."""
-    for kind in kinds or [""]:
-        if kind not in ERROR_KINDS:
-            raise unknown_choice("kind of label error", kind, ERROR_KINDS)
-    return tuple(kind for kind in ERROR_KINDS if kind in kinds)
-
-
-def _strength(work: Differences) -> dict[ErrorKind, tuple[Floats, Floats]]:
-    """How strong each explanation is, for every face, and what a unit of that is worth as a
-    log-likelihood ratio: means over landmarks count for each of them."""
-    landmarks = work.known.sum(axis=1).astype(np.float64)
-    once = np.ones_like(landmarks)
-    return {
-        "shifted": (work.gain(work.centred), landmarks),
-        "scaled": (work.gain(work.matched, beyond=work.centred), landmarks),
-        "wrong face": (work.wrong_face(), landmarks),
-        "swapped": work.swapped(),
-        "one landmark": (work.one_landmark(), once),
-        "visibility": (work.visibility(), once),
-    }
 
 
 def suspicion(values: Floats, nats: Floats, tail: tuple[float, float] | None) -> Floats:
@@ -235,40 +188,38 @@ def fit_tail(values: Floats) -> tuple[float, float] | None:
     return float(start), max(float(end - start) / float(np.log(3.0)), 1e-9)
 
 
-def _explanation(
-    scores: Mapping[ErrorKind, float], work: Differences, row: int, kinds: Sequence[ErrorKind]
-) -> ErrorKind:
+def _explanation(scores: Mapping[ErrorKind, float], work: Differences, row: int) -> ErrorKind:
     """The explanation to report: the strongest, with what it implies taken into account.
 
     A swapped or far label also looks shifted, scaled and unexplained.
     """
-    if "swapped" in kinds and work.swap[row] > SWAPPED:
+    if work.strength["swapped"][0][row] > SWAPPED:
         return "swapped"
-    if "wrong face" in kinds and np.linalg.norm(work.shift[row]) > FAR:
+    if np.linalg.norm(work.shift[row]) > FAR:
         return "wrong face"
-    simple: list[ErrorKind] = [kind for kind in kinds if kind != "swapped"]
-    return max(simple or kinds, key=lambda kind: (scores[kind], kind != "wrong face"))
+    others = (kind for kind in ERROR_KINDS if kind != "swapped")
+    return max(others, key=lambda kind: (scores[kind], kind != "wrong face"))
 
 
-def _writer(target: Path, stack: ExitStack) -> Any:
+def _writer(target: Path, stack: ExitStack) -> Callable[[LabelBatch, Sequence[Suspect]], None]:
     """A function that writes a batch and its suspects as rows of Parquet."""
     arrow = require("pyarrow", "scale")
     parquet = require("pyarrow.parquet", "scale")
-    words, number = arrow.string(), arrow.float64()
-    columns = [("face", words), ("image", words), ("suspicion", number), ("kind", words)]
-    columns += [("what", words), *((kind, number) for kind in ERROR_KINDS)]
-    schema = arrow.schema(columns)
+    words = dict.fromkeys(("face", "image", "kind", "what"), arrow.string())
+    schema = arrow.schema(words | dict.fromkeys(("suspicion", *ERROR_KINDS), arrow.float64()))
     temporary = stack.enter_context(whole_file(target))
     writer = stack.enter_context(parquet.ParquetWriter(temporary, schema, compression="zstd"))
 
     def write(batch: LabelBatch, suspects: Sequence[Suspect]) -> None:
         rows: list[dict[str, Any]] = [
-            {"face": record.name, "image": image, "what": "no face was found here"}
-            for record, image in zip(batch.records, batch.images, strict=True)
+            {"face": s.name, "image": s.image, "suspicion": s.suspicion, "kind": s.kind,
+             "what": s.sentence} | dict(s.scores)
+            for s in suspects
+        ]  # fmt: skip
+        rows += [
+            {"face": name, "image": image, "what": "no face was found here"}
+            for name, image in batch.without_face
         ]
-        for row, suspect in zip(batch.rows.tolist(), suspects, strict=True):
-            about = {"suspicion": suspect.suspicion, "kind": suspect.kind}
-            rows[row] |= about | {"what": suspect.sentence} | suspect.scores
         writer.write_table(arrow.Table.from_pylist(rows, schema))
 
     return write

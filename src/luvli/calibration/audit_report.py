@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import base64
-import csv
 import html
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
-from luvli.calibration.audit import Listed
+from luvli.calibration.audit import Suspect
 from luvli.data.formats.label_parquet import image_at
-from luvli.data.formats.tables import image_cell, word_cell
+from luvli.data.formats.tables import image_cell, word_cell, write_rows
 from luvli.drawing.faces import draw_faces
 from luvli.errors import InputError
-from luvli.files import NOT_UTF8, PathLike, whole_file, write_text
+from luvli.files import PathLike, write_text
 from luvli.image.box import Box
 from luvli.image.crop import Crop
 from luvli.image.read import ImageArray, read_image
+from luvli.prediction.writers import text_file
 
 CELL = 260
 
@@ -28,34 +29,30 @@ figure{display:inline-block;margin:.6em;width:260px;vertical-align:top}img{width
 figcaption{font-size:13px;color:#777}.wrong{color:#222}.wrong b{color:#b00}"""
 
 
-def write_suspects(path: PathLike, listed: Sequence[Listed]) -> None:
-    """A row for each suspect, the most suspicious first."""
-    with (
-        whole_file(path) as temporary,
-        temporary.open("w", encoding="utf-8", errors=NOT_UTF8, newline="") as stream,
-    ):
-        lines = csv.writer(stream)
-        kinds = list(listed[0].suspect.scores) if listed else []
-        lines.writerow(["face", "image", "suspicion", "kind", "what", *kinds])
-        for suspect, record, _, _ in listed:
-            lines.writerow(
-                [
-                    word_cell(suspect.name),
-                    image_cell(record.image.name if record.image else ""),
-                    f"{suspect.suspicion:.2f}",
-                    suspect.kind,
-                    word_cell(suspect.sentence),
-                    *(f"{suspect.scores[kind]:.2f}" for kind in kinds),
-                ]
-            )
+def write_suspects(path: PathLike, listed: Sequence[Suspect]) -> None:
+    """CSV with a row for each suspect, the most suspicious first."""
+    kinds = list(listed[0].scores) if listed else []
+    rows = [
+        [
+            word_cell(suspect.name),
+            image_cell(Path(suspect.image).name),
+            f"{suspect.suspicion:.2f}",
+            suspect.kind,
+            word_cell(suspect.sentence),
+            *(f"{suspect.scores[kind]:.2f}" for kind in kinds),
+        ]
+        for suspect in listed
+    ]
+    with text_file(Path(path)) as stream:
+        write_rows(stream, [["face", "image", "suspicion", "kind", "what", *kinds], *rows])
 
 
 def write_audit_page(
-    path: PathLike, title: str, listed: Sequence[Listed], fail_above: float
+    path: PathLike, title: str, listed: Sequence[Suspect], fail_above: float
 ) -> None:
     """One HTML file with the images inside; labels are green, predictions yellow. What is wrong
     with a label is said of those whose suspicion is at least `fail_above`."""
-    wrong = sum(item.suspect.suspicion >= fail_above for item in listed)
+    wrong = sum(suspect.suspicion >= fail_above for suspect in listed)
     parts = [
         f"<!doctype html><meta charset='utf-8'><title>{html.escape(title)}</title>",
         f"<style>{_STYLE}</style><h1>{html.escape(title)}</h1>",
@@ -64,8 +61,8 @@ def write_audit_page(
         f"{wrong or 'None'} of the labels below {'is' if wrong == 1 else 'are'} probably wrong: "
         f"their suspicion is at least {fail_above:g}.</p>",
     ]
-    for item in listed:
-        suspect, image = item.suspect, label_and_prediction(item)
+    for suspect in listed:
+        image = label_and_prediction(suspect)
         shown = "" if image is None else f"<img alt='' src='{_data_url(image)}'>"
         if suspect.suspicion >= fail_above:
             kind, words = "wrong", f"<b>{html.escape(suspect.kind)}</b> {suspect.suspicion:.1f}"
@@ -79,20 +76,20 @@ def write_audit_page(
     write_text(path, "\n".join(parts) + "\n")
 
 
-def label_and_prediction(item: Listed) -> ImageArray | None:
+def label_and_prediction(suspect: Suspect) -> ImageArray | None:
     """The face cut out with both; None where its image cannot be read."""
-    _, record, face, name = item
-    source = image_at(name) or record.image  # in Parquet the image is beside the label
-    if source is None:
+    source = image_at(suspect.image) or suspect.image  # in Parquet the image is beside the label
+    if not source:
         return None
     try:
         image = read_image(source)
     except InputError:
         return None
-    points = np.concatenate([record.points[record.visible], face.points])
-    crop = Crop.from_box(Box.around(points), CELL, 1.35)
+    face, labelled = suspect.face, np.isfinite(suspect.label).all(axis=1)
+    around = Box.around(np.concatenate([suspect.label[labelled], face.points]))
+    crop = Crop.from_box(around, CELL, 1.35)
     shown = replace(face.transform(crop.affine), confidence=None, accepted=None)
-    return draw_faces(crop.warp(image), [shown], crop.to_crop(record.points))
+    return draw_faces(crop.warp(image), [shown], truth=crop.to_crop(suspect.label))
 
 
 def _data_url(image: ImageArray) -> str:

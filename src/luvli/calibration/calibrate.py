@@ -18,13 +18,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from luvli.arrays import Bools, Floats
+from luvli.arrays import Bools
 from luvli.calibration.conformalize import conformalize
-from luvli.calibration.covariance import fit_convention, fit_covariance, landmark_groups
+from luvli.calibration.convention import fit_convention, in_one_convention
+from luvli.calibration.covariance import fit_covariance, landmark_groups
 from luvli.calibration.fit_failure_model import fit_failure_model
-from luvli.calibration.fit_measures import fit_eyes_closed, fit_measures, labelled_eyes
+from luvli.calibration.fit_measures import fit_measures
 from luvli.calibration.fit_triage import fit_triage
-from luvli.calibration.measure import MeasuredFaces, calibrated, measure_faces, predict_faces
+from luvli.calibration.measure import (
+    calibrated,
+    face_errors,
+    is_plain,
+    label_radii,
+    measure_faces,
+    with_calibration,
+)
 from luvli.calibration.model_file import SUFFIXES, ModelFile
 from luvli.calibration.photographs import (
     TrainingPhotographs,
@@ -34,20 +42,23 @@ from luvli.calibration.photographs import (
 from luvli.calibration.report import (
     ReportTable,
     advice,
+    confidence_table,
+    corruption_table,
     measures_table,
-    report_tables,
     sample_in_use,
+    triage_table,
 )
 from luvli.calibration.shift import fit_reference
 from luvli.calibration.visibility import LogitMap, fit_visibility
 from luvli.data.record import FaceRecord
 from luvli.errors import InputError, require
+from luvli.evaluation.evaluate_model import predict_records
+from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.faces import Faces
 from luvli.files import PathLike
 from luvli.measures.calibration import MeasureCalibration
 from luvli.models import find_model
 from luvli.network.calibration import Calibration
-from luvli.network.config import NetworkConfig
 from luvli.network.model_info import ModelInfo
 from luvli.progress import Track
 from luvli.trust.features import feature_table, predicted_poses
@@ -111,30 +122,29 @@ def calibrate_model(
     loaded = ModelFile.read(_source_file(model, target))
     photographs = _training_photographs(loaded.info, training)
     refuse_training_faces(records, photographs)
-    without = dict.fromkeys(("calibration", "trust", "measures"))
-    bare = replace(loaded, info=loaded.info.model_copy(update=without))
+    bare = loaded.with_info(calibration=None, trust=None, measures=None)
     with bare.predictor() as predictor:
         measured = measure_faces(predictor, records, corrupted_per_face, seed, progress)
         further, shut = None, None
         if convention_from:
             further = measure_faces(predictor, convention_from, 0, progress=progress)
         if closed_eyes:
-            shut = predict_faces(predictor, closed_eyes, progress)
+            shut = predict_records(
+                predictor, closed_eyes, refine_boxes=True, progress=progress
+            ).faces
     fitted = fit_trust(
-        measured, bare.info.config, success,
+        measured, success,
         training_photographs="" if photographs is None else photographs.to_text(),
         data=data, further=further, closed_eyes=shut, known=loaded.info.measures,
     )  # fmt: skip
-    info = bare.info.model_copy(
-        update={
-            "name": name or target.stem,
-            "version": version or f"{loaded.info.version}+calibrated",
-            "calibration": fitted.calibration,
-            "trust": fitted.trust,
-            "measures": fitted.measures,
-        }
+    made = bare.with_info(
+        name=name or target.stem,
+        version=version or f"{loaded.info.version}+calibrated",
+        calibration=fitted.calibration,
+        trust=fitted.trust,
+        measures=fitted.measures,
     )
-    ModelFile(fitted.visibility.apply_to_weights(bare.weights), info, bare.notes).write(target)
+    replace(made, weights=fitted.visibility.apply_to_weights(bare.weights)).write(target)
     return fitted
 
 
@@ -164,109 +174,92 @@ def _training_photographs(
 
 
 def fit_trust(
-    measured: MeasuredFaces,
-    config: NetworkConfig,
+    measured: LabelledFaces,
     success: float = 5.0,
     *,
     training_photographs: str = "",
     data: Sequence[str] = (),
-    further: MeasuredFaces | None = None,
+    further: LabelledFaces | None = None,
     closed_eyes: Faces | None = None,
     known: MeasureCalibration | None = None,
 ) -> Fitted:
-    """Fit everything on predictions with uncalibrated covariances; `further` are plain faces of
-    sources that only the label convention is estimated from. Closed eyes are as `known` where
-    `closed_eyes` are too few to fit them."""
-    check_faces(measured, config)
-    first = in_first_part(measured.photograph)
-    visibility = fit_visibility(measured[measured.plain])
-    measured = visibility.apply_to_faces(measured)
-    calibration = fit_calibration(measured[first & measured.plain], config, further)
-    measured = measured.calibrated(calibration)
-    fit, held = measured[first], measured[~first]
-    failure_model = fit_failure_model(fit, success)
-    table = feature_table(held.faces, failure_model.shape)
-    confidence, expected = failure_model.of_table(table)
-    plain = held[held.plain]
-    used = sample_in_use(held)
-    triage = fit_triage(
-        confidence[used],
-        held.error[used] >= success,
-        float(np.mean(~held.plain[used])),
-        failure_model(fit.faces[sample_in_use(fit)])[0],
+    """Fit everything on predictions with uncalibrated covariances (`measure_faces`); `further` are
+    plain faces of sources that only the label convention is estimated from. Closed eyes are as
+    `known` where `closed_eyes` are too few to fit them."""
+    check_faces(measured)
+    plain = is_plain(measured)
+    first = in_first_part(measured.groups["photograph"])
+    visibility = fit_visibility(measured[plain])
+    measured = measured.with_predictions(visibility=visibility(measured.faces.visibility))
+    calibration = fit_calibration(measured[first & plain], further)
+    measured = with_calibration(measured, calibration)
+    shut = None if closed_eyes is None else calibrated(closed_eyes, calibration)
+    trust, tables = _fit_confidence(measured[first], measured[~first], success)
+    trust = trust.model_copy(
+        update={"training_photographs": training_photographs, "data": list(data)}
     )
-    trust = Trust(
-        failure_model=failure_model,
-        conformal=conformalize(
-            plain.radii(), landmark_groups(config), predicted_poses(plain.faces)
-        ),
-        triage=triage,
-        reference=fit_reference(table[held.plain]),
-        training_photographs=training_photographs,
-        data=list(data),
-    )
-    tables = report_tables(held, confidence, expected, triage, success)
     measures = None
-    if config.markup == MEASURED_MARKUP:
-        shut = None if closed_eyes is None else calibrated(closed_eyes, calibration)
-        measures = fit_all_measures(measured[measured.plain], shut, known)
-        of_first = fit_all_measures(fit[fit.plain], None if shut is None else shut[::2])
-        tables.append(measures_table(plain, of_first, None if shut is None else shut[1::2]))
+    if measured.faces.markup == MEASURED_MARKUP:
+        measures = fit_measures(measured[plain], shut, known)
+        of_first = fit_measures(measured[first & plain], None if shut is None else shut[::2])
+        others = None if shut is None else shut[1::2]
+        tables.append(measures_table(measured[~first & plain], of_first, others))
     return Fitted(calibration, visibility, trust, measures, tables, advice(trust))
 
 
-def fit_all_measures(
-    plain: MeasuredFaces, shut: Faces | None, known: MeasureCalibration | None = None
-) -> MeasureCalibration:
-    """Error bars of measures, and the probability of closed eyes from faces whose labels or set
-    say that their eyes are open or shut."""
-    measures = fit_measures(plain.faces, plain.labels)
-    eyes = labelled_eyes(plain.labels)
-    parts = [plain.faces[eyes == 1]] + ([] if shut is None else [shut])
-    fitted = fit_eyes_closed(plain.faces[eyes == 0], Faces.concatenate(parts), measures)
-    if fitted.eyes_closed is not None or known is None:
-        return fitted
-    return fitted.model_copy(update={"eyes_closed": known.eyes_closed})
+def _fit_confidence(
+    fit: LabelledFaces, held: LabelledFaces, success: float
+) -> tuple[Trust, list[ReportTable]]:
+    """The failure model of the first part; radii and triage of the other, and how good it is there.
 
-
-def fit_calibration(
-    plain: MeasuredFaces, config: NetworkConfig, further: MeasuredFaces | None = None
-) -> Calibration:
-    """Scale, error distribution, pixel variance and label convention of the covariances."""
-    groups = landmark_groups(config)
-    faces = plain.faces
-    calibration = fit_covariance(
-        faces.points,
-        faces.covariance,
-        plain.labels,
-        np.isfinite(plain.labels).all(axis=2),
-        config.likelihood,
-        groups,
-        plain.source,
-        faces.occlusion,
+    Both have calibrated covariances.
+    """
+    failure_model = fit_failure_model(fit, success)
+    table = feature_table(held.faces, failure_model.shape)
+    confidence, _ = failure_model.of_table(table)
+    plain, used = is_plain(held), sample_in_use(held)
+    triage = fit_triage(
+        confidence[used],
+        face_errors(held)[used] >= success,
+        float(np.mean(~plain[used])),
+        failure_model(fit.faces[sample_in_use(fit)])[0],
     )
-    points, labels, sources = faces.points, plain.labels, plain.source
-    if further is not None and len(further):
-        points = np.concatenate([points, further.faces.points])
-        labels = np.concatenate([labels, further.labels])
-        sources = np.concatenate([sources, further.source])
-    variance = fit_convention(points, labels, sources, groups)
-    if not variance.any():
-        return calibration
-    return calibration.model_copy(update={"convention_variance": np.round(variance, 9).tolist()})
+    groups = landmark_groups(held.faces.markup, held.landmarks)
+    trust = Trust(
+        failure_model=failure_model,
+        conformal=conformalize(
+            label_radii(held[plain]), groups, predicted_poses(held.faces[plain])
+        ),
+        triage=triage,
+        reference=fit_reference(table[plain]),
+    )
+    return trust, [
+        confidence_table(held, confidence, success),
+        corruption_table(held, confidence, success),
+        triage_table(triage),
+    ]
 
 
-def check_faces(measured: MeasuredFaces, config: NetworkConfig) -> None:
+def fit_calibration(plain: LabelledFaces, further: LabelledFaces | None = None) -> Calibration:
+    """Scale, error distribution, pixel variance and label convention of the covariances."""
+    calibration = fit_covariance(in_one_convention(plain))
+    every = plain if further is None else LabelledFaces.concatenate([plain, further])
+    variance = np.round(fit_convention(every), 9)
+    found = variance.tolist() if variance.any() else []
+    return calibration.model_copy(update={"convention_variance": found})
+
+
+def check_faces(measured: LabelledFaces) -> None:
     """Refuse faces that no guarantee can be made of."""
-    plain = measured[measured.plain & ~np.isnan(measured.error)]
+    plain = measured[is_plain(measured)]
     if len(plain) < MIN_FACES:
         raise InputError(
             f"calibration takes at least {MIN_FACES} labelled faces, got {len(plain)}: give "
             f"{MIN_FACES - len(plain)} more, of photographs that the model was not trained on."
         )
-    hidden = ~np.isfinite(plain.labels).all(axis=2)
     profile = predicted_poses(plain.faces) == "profile"
-    if config.visibility_trained and not hidden.any() and profile.mean() > MAX_PROFILES:
+    no_hidden = plain.faces.visibility_trained and plain.visible.all()
+    if no_hidden and profile.mean() > MAX_PROFILES:
         raise InputError(
             f"the labels have no visibility, but {int(profile.sum())} of {len(plain)} faces are "
             "profiles, which hide half of them: give a set with visibility labels, "
@@ -278,5 +271,5 @@ def in_first_part(photographs: NDArray[np.str_], share: float = FIT_SHARE) -> Bo
     """(n,) which photographs belong to the first part, by their hashed names."""
     names, place = np.unique(photographs, return_inverse=True)
     digests = [hashlib.sha256(f"fit {name}".encode()).hexdigest()[:13] for name in names.tolist()]
-    values: Floats = np.array([int(digest, 16) / 16**13 for digest in digests])
+    values = np.array([int(digest, 16) / 16**13 for digest in digests])
     return np.asarray(values[place] < share)

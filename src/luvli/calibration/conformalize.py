@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from luvli.arrays import Floats
-from luvli.errors import InputError
 from luvli.trust.conformal import ALL_POSES, JOINT, ConformalRadii
 
 LEVELS = tuple(round(0.5 + 0.01 * i, 2) for i in range(50))
@@ -41,8 +40,8 @@ def face_quantiles(radii: ArrayLike, coverages: Sequence[float]) -> Floats:
     [3.0]
     """
     values = np.atleast_2d(np.asarray(radii, dtype=np.float64))
+    values = values[np.isfinite(values).any(axis=1)]
     known = np.isfinite(values)
-    values, known = values[known.any(axis=1)], known[known.any(axis=1)]
     weight = np.where(known, 1.0 / known.sum(axis=1, keepdims=True) / (len(values) + 1), 0.0)
     order = np.argsort(values[known])
     share = np.cumsum(weight[known][order])
@@ -50,10 +49,9 @@ def face_quantiles(radii: ArrayLike, coverages: Sequence[float]) -> Floats:
     return np.append(values[known][order], np.inf)[place]
 
 
-def largest_radius(radii: ArrayLike) -> Floats:
+def largest_radius(radii: Floats) -> Floats:
     """(n,) the largest radius of each face's visible landmarks: the score of joint regions."""
-    values = np.asarray(radii, dtype=np.float64)
-    worst = np.where(np.isfinite(values), values, -np.inf).max(axis=1)
+    worst = np.where(np.isfinite(radii), radii, -np.inf).max(axis=1)
     return np.where(np.isfinite(worst), worst, np.nan)
 
 
@@ -67,38 +65,29 @@ def faces_needed(coverage: float) -> int:
 
 
 def conformalize(
-    radii: ArrayLike,
-    groups: Mapping[str, Sequence[int]],
-    poses: ArrayLike,
-    levels: Sequence[float] = LEVELS,
-    min_faces: int = MIN_FACES,
+    radii: Floats, groups: Mapping[str, Sequence[int]], poses: ArrayLike
 ) -> ConformalRadii:
     """Radii for every group of landmarks, class of pose and level of coverage.
 
     `radii` (n, k) are Mahalanobis distances of the labels, NaN where a landmark is not visible;
-    `poses` (n,) the class of each face by its prediction (`luvli.trust.features.pose_classes`).
+    `poses` (n,) the class of each face by its prediction (`luvli.trust.features.predicted_poses`);
+    each landmark is in one of the `groups`.
     """
-    values, classes = np.asarray(radii, dtype=np.float64), np.asarray(poses, dtype=str)
-    if values.ndim != 2 or len(values) != len(classes):
-        raise InputError(
-            f"radii must have shape (n, k) for {len(classes)} faces, got {values.shape}."
-        )
-    if sorted(j for group in groups.values() for j in group) != list(range(values.shape[1])):
-        raise InputError(f"the groups must hold each of the {values.shape[1]} landmarks once.")
-    usable = np.isfinite(values).any(axis=1)
+    classes = np.asarray(poses, dtype=str)
+    usable = np.isfinite(radii).any(axis=1)
     counts = {str(name): int((classes[usable] == name).sum()) for name in np.unique(classes)}
     table: dict[str, dict[str, list[float | None]]] = {}
-    for pose in (ALL_POSES, *(name for name, count in counts.items() if count >= min_faces)):
-        chosen = values if pose == ALL_POSES else values[classes == pose]
-        rows = {name: face_quantiles(chosen[:, list(group)], levels)
-                for name, group in groups.items()}  # fmt: skip
-        rows[JOINT] = face_quantiles(largest_radius(chosen)[:, None], levels)
+    for pose in (ALL_POSES, *(name for name, count in counts.items() if count >= MIN_FACES)):
+        chosen = radii if pose == ALL_POSES else radii[classes == pose]
+        scores = {name: chosen[:, list(group)] for name, group in groups.items()}
+        scores[JOINT] = largest_radius(chosen)[:, None]
         table[pose] = {
-            name: [round(float(r), 4) if math.isfinite(r) else None for r in row]
-            for name, row in rows.items()
-        }
+            name: [round(float(r), 4) if math.isfinite(r) else None
+                   for r in face_quantiles(values, LEVELS)]
+            for name, values in scores.items()
+        }  # fmt: skip
     return ConformalRadii(
-        levels=list(levels),
+        levels=list(LEVELS),
         groups={name: list(group) for name, group in groups.items()},
         radii=table,
         faces={ALL_POSES: int(usable.sum()), **counts},

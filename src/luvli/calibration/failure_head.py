@@ -10,30 +10,22 @@ faces, with the rest of the failure model.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from luvli.arrays import Bools, Floats
 from luvli.calibration.fit_failure_model import CORRUPTED_SHARE, FAILURE_FROM
-from luvli.calibration.measure import BATCH, NOT_CORRUPTED, closest_label, draw_scenes, usable
+from luvli.calibration.measure import face_errors, is_plain, measure_faces
 from luvli.calibration.model_file import ModelFile
 from luvli.data.record import FaceRecord
 from luvli.errors import require
-from luvli.image import affine
-from luvli.network.onnx_graph import BOTTLENECKS
-from luvli.prediction import refine
-from luvli.prediction.onnx_backend import OnnxBackend
 from luvli.prediction.predictor import Predictor
 from luvli.progress import Track
-
-if TYPE_CHECKING:
-    from torch import nn
 
 UNITS = 64
 """hidden units; 32 and 128 do as well"""
@@ -51,12 +43,11 @@ def fit_failure_head(
     if model.info.config.trunk != "dunet":
         return model
     bottlenecks, error, corrupted = _record_bottlenecks(model, records, seed, progress)
-    known = ~np.isnan(error)
-    failed = error[known] >= FAILURE_FROM
+    failed = error >= FAILURE_FROM
     if min(failed.sum(), (~failed).sum()) < MIN_ALIGNMENTS:
         return with_head(model, {})
-    weight = np.where(corrupted[known], CORRUPTED_SHARE / (1 - CORRUPTED_SHARE), 1.0)
-    return with_head(model, train_head(bottlenecks[known], failed, weight))
+    weight = np.where(corrupted, CORRUPTED_SHARE / (1 - CORRUPTED_SHARE), 1.0)
+    return with_head(model, train_head(bottlenecks, failed, weight))
 
 
 def with_head(model: ModelFile, head: dict[str, NDArray[np.float32]]) -> ModelFile:
@@ -64,8 +55,7 @@ def with_head(model: ModelFile, head: dict[str, NDArray[np.float32]]) -> ModelFi
     units = len(head["failure.hidden.weight"]) if head else 0
     config = model.info.config.model_copy(update={"failure_head": units})
     trunk = {name: w for name, w in model.weights.items() if not name.startswith("failure.")}
-    info = model.info.model_copy(update={"config": config})
-    return replace(model, weights=trunk | head, info=info)
+    return replace(model, weights=trunk | head).with_info(config=config)
 
 
 def _record_bottlenecks(
@@ -73,52 +63,30 @@ def _record_bottlenecks(
 ) -> tuple[NDArray[np.float32], Floats, Bools]:
     """Bottlenecks (n, d), errors (n,) in percent of the box, and whether (n,) the image is
     corrupted. Every crop counts as it is, without box refinement."""
-    config = model.info.config
-    inputs = config.unets * config.bottleneck_size
-    empty = {
-        "failure.hidden.weight": np.zeros((1, inputs), np.float32),
-        "failure.hidden.bias": np.zeros(1, np.float32),
-        "failure.linear.weight": np.zeros((1, 1), np.float32),
-        "failure.linear.bias": np.zeros(1, np.float32),
-    }
-    backend = _BottleneckBackend(with_head(model, empty))
-    predictor = Predictor(backend)
-    errors: list[float] = []
-    corrupted: list[bool] = []
-    waiting = (record for record in progress(records) if usable(record, predictor))
-    while batch := list(islice(waiting, BATCH)):
-        scenes, _ = draw_scenes(predictor, batch, CORRUPTED_PER_FACE, seed)
-        for scene in scenes:
-            cropped = predictor.preprocess(scene.image, [scene.box])
-            view = refine.inner(cropped.pixels[0], config.input_size)
-            points = backend(view[None]).points[0]
-            placed = affine.apply(affine.invert(cropped.crops[0].affine), points)
-            errors.append(closest_label(placed, scene.faces)[1])
-            corrupted.append(scene.corruption != NOT_CORRUPTED)
-    return np.concatenate(backend.bottlenecks), np.array(errors), np.array(corrupted)
+    torch: Any = require("torch", "train")
+    from luvli.network.inference import CropPredictor
 
+    inputs = model.info.config.unets * model.info.config.bottleneck_size
+    shapes = {"hidden.weight": (1, inputs), "hidden.bias": 1, "linear.weight": (1, 1),
+              "linear.bias": 1}  # fmt: skip
+    empty = {f"failure.{name}": np.zeros(shape, np.float32) for name, shape in shapes.items()}
+    recorded: list[NDArray[np.float32]] = []
 
-class _BottleneckBackend(OnnxBackend):
-    """Runs a model and records the bottlenecks of every crop."""
+    def record(head: Any, arguments: Any) -> None:
+        """What the head reads: a tensor (B, C, h, w) of each U-net."""
+        (bottlenecks,) = arguments
+        recorded.append(torch.cat([each.flatten(1) for each in bottlenecks], dim=1).numpy())
 
-    def __init__(self, model: ModelFile) -> None:
-        onnx = require("onnx", "calibrate")
-        config = model.info.config
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model.onnx"
-            replace(model, info=model.info.model_copy(update={"trust": None})).write(path)
-            super().__init__(path, threads=1)
-            proto = onnx.load(path)
-        shape = ["faces", config.unets * config.bottleneck_size]
-        proto.graph.output.append(onnx.helper.make_tensor_value_info(BOTTLENECKS, 1, shape))
-        self.session = self.session_of(proto.SerializeToString())
-        self.bottlenecks: list[NDArray[np.float32]] = []
-
-    def _run(self, inputs: Mapping[str, NDArray[Any]]) -> list[NDArray[np.float32]]:
-        outputs: list[NDArray[np.float32]] = self.session.run([*self._outputs, BOTTLENECKS], inputs)
-        bottlenecks = outputs.pop()
-        self.bottlenecks.append(bottlenecks)
-        return outputs
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.safetensors"
+        with_head(model.with_info(trust=None), empty).write(path)
+        backend = CropPredictor.load(path)
+    assert backend.network.failure is not None
+    backend.network.failure.register_forward_pre_hook(record)
+    faces = measure_faces(
+        Predictor(backend), records, CORRUPTED_PER_FACE, seed, progress, refine_boxes=False
+    )
+    return np.concatenate(recorded), face_errors(faces), ~is_plain(faces)
 
 
 def train_head(
@@ -160,8 +128,4 @@ def train_head(
     with torch.no_grad():
         head.hidden.weight.div_(spread)
         head.hidden.bias.sub_(head.hidden.weight @ centre)
-    return _arrays(head)
-
-
-def _arrays(head: nn.Module) -> dict[str, NDArray[np.float32]]:
     return {f"failure.{name}": t.detach().numpy() for name, t in head.state_dict().items()}

@@ -10,15 +10,15 @@ generalises to kinds of failure that it has not been fitted on.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from luvli.arrays import Bools, Floats
-from luvli.calibration.measure import NOT_CORRUPTED, MeasuredFaces
+from luvli.calibration.measure import NOT_CORRUPTED, face_errors, is_plain
 from luvli.errors import InputError, require
+from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.visibility import auroc
 from luvli.trust.failure_model import (
     AdditiveModel,
@@ -33,9 +33,10 @@ from luvli.trust.features import (
     FEATURES,
     SCORE,
     ShapeModel,
-    best_rotation,
+    as_complex,
     feature_table,
     normalised,
+    turned_to,
 )
 
 MODES = 15
@@ -57,12 +58,11 @@ SPREAD = FEATURES[0]
 otherwise"""
 FAILURE_FROM = 15.0
 """error in percent of the box of a complete failure"""
-MAX_ERROR = 50.0
+MIN_ERROR, MAX_ERROR = 0.2, 50.0
 MAX_SLOPE = -0.05
 """the log-odds of success fall at least so much for every standard deviation"""
 CORRUPTED_SHARE = 0.2
 """share of corrupted images in the fit, whatever their number"""
-LOG_ERROR = "log expected error"
 FOLDS = 5
 MIN_FACES = 100
 """plain faces, successes and failures that a fit takes"""
@@ -75,8 +75,7 @@ class Ridges(NamedTuple):
     error: float = 100.0
 
 
-@dataclass(frozen=True)
-class _Table:
+class _Table(NamedTuple):
     """What the models are fitted on: n faces with known errors."""
 
     features: Floats
@@ -87,140 +86,91 @@ class _Table:
     corruption: NDArray[np.str_]
     fold: NDArray[np.intp]
 
-    def __getitem__(self, rows: Bools) -> _Table:
-        return _Table(
-            self.features[rows],
-            self.error[rows],
-            self.weight[rows],
-            self.corruption[rows],
-            self.fold[rows],
-        )
-
-    @property
-    def failed(self) -> Bools:
-        return np.asarray(self.error >= FAILURE_FROM)
-
-    @property
-    def plain(self) -> Bools:
-        return np.asarray(self.corruption == NOT_CORRUPTED)
+    def of(self, rows: Bools) -> _Table:
+        """Some of the faces."""
+        return _Table._make(array[rows] for array in self)
 
     def columns(self, names: Sequence[str]) -> Floats:
+        """(n, d) features by name."""
         return self.features[:, [FEATURE_COLUMNS.index(name) for name in names]]
 
 
 def fit_failure_model(
-    measured: MeasuredFaces, success: float = 5.0, ridges: Ridges | None = None
+    faces: LabelledFaces, success: float = 5.0, ridges: Ridges | None = None
 ) -> FailureModel:
     """Fit on predicted faces with known errors; without `ridges`, they are chosen."""
-    faces, error = measured.faces, measured.error
-    known = ~np.isnan(error) & np.isfinite(faces.points).all(axis=(1, 2))
+    error, plain = face_errors(faces), is_plain(faces)
     good = error < success
-    _check_counts(known, good, measured.plain)
-    shape = fit_shape(faces.points[known & measured.plain & good])
-    table = _table(measured, known, shape)
-    failed = table.failed
-    failure_error = (
-        float(np.average(table.error[failed], weights=table.weight[failed])) if failed.any() else 40
-    )
-    has_failure = bool(np.isfinite(table.columns([FAILURE])).all())
-    models: dict[str, ExpectedErrorModel] = {}
-    for name, rows in (
-        ("detected", np.isfinite(table.columns([SCORE])[:, 0])),
-        ("given", np.ones(len(table.error), dtype=bool)),
+    for name, count in (
+        ("faces with labels", plain.sum()),
+        ("failed alignments", (~good).sum()),
+        ("successful alignments", good.sum()),
     ):
-        succeeded = table.error[rows] < success
-        if min(succeeded.sum(), (~succeeded).sum()) >= MIN_FACES // 2:
-            scored = [SCORE] if name == "detected" else []
-            inputs = _Inputs([*FEATURES, *scored], [FAILURE] if has_failure else [], success)
-            ridges = ridges or choose_ridges(table[rows], inputs)
-            models[name] = _fit_error_model(table[rows], inputs, ridges, failure_error)
+        if count < MIN_FACES:
+            raise InputError(
+                f"a failure model takes at least {MIN_FACES} {name}, got {count}: label more faces."
+            )
+    shape = fit_shape(faces.points[plain & good])
+    table = _table(faces, shape)
+    failed = table.error >= FAILURE_FROM
+    mean = np.average(table.error[failed], weights=table.weight[failed]) if failed.any() else 40.0
+    failure_error = round(float(mean), 3)
+    ridges = ridges or choose_ridges(table, success)
+    given = _fit_error_model(table, list(FEATURES), ridges, failure_error, success)
+    scored = table.of(np.isfinite(table.columns([SCORE])[:, 0]))
+    detected = given  # where too few boxes were detected
+    if min((scored.error < success).sum(), (scored.error >= success).sum()) >= MIN_FACES // 2:
+        names = [*FEATURES, SCORE]
+        detected = _fit_error_model(scored, names, ridges, failure_error, success)
     return FailureModel(
         success=success,
         failure_from=FAILURE_FROM,
-        failure_error=round(failure_error, 3),
+        failure_error=failure_error,
         max_error=MAX_ERROR,
         shape=shape,
-        detected=models.get("detected", models["given"]),  # where no box was detected
-        given=models["given"],
+        detected=detected,
+        given=given,
         faces=len(table.error),
-        corrupted=int((~table.plain).sum()),
+        corrupted=int((table.corruption != NOT_CORRUPTED).sum()),
     )
 
 
-def _check_counts(known: Bools, good: Bools, plain: Bools) -> None:
-    for name, rows in (
-        ("faces with labels", known & plain),
-        ("failed alignments", known & ~good),
-        ("successful alignments", known & good),
-    ):
-        if rows.sum() < MIN_FACES:
-            raise InputError(
-                f"a failure model takes at least {MIN_FACES} {name}, got {int(rows.sum())}: label "
-                "more faces."
-            )
-
-
-def _table(measured: MeasuredFaces, known: Bools, shape: ShapeModel) -> _Table:
-    """Features, errors and weights of the known faces; corrupted ones count `CORRUPTED_SHARE`."""
-    features = feature_table(measured.faces, shape)
-    known = known & np.isfinite(features[:, : len(FEATURES)]).all(axis=1)
-    plain = measured.plain[known]
-    weight = np.ones(int(known.sum()))
-    if not plain.all():
-        share = CORRUPTED_SHARE / (1 - CORRUPTED_SHARE) * plain.sum() / (~plain).sum()
-        weight[~plain] = min(1.0, share)
-    _, photograph = np.unique(measured.photograph[known], return_inverse=True)
+def _table(faces: LabelledFaces, shape: ShapeModel) -> _Table:
+    """Features, errors and weights of the faces; corrupted ones count `CORRUPTED_SHARE`."""
+    features = feature_table(faces.faces, shape)
+    known = np.isfinite(features[:, : len(FEATURES)]).all(axis=1)
+    plain = is_plain(faces)[known]
+    share = CORRUPTED_SHARE / (1 - CORRUPTED_SHARE) * plain.sum() / max((~plain).sum(), 1)
+    _, photograph = np.unique(faces.groups["photograph"], return_inverse=True)
     return _Table(
         features[known],
-        np.clip(measured.error[known], 0.2, MAX_ERROR),
-        weight,
-        measured.corruption[known],
-        photograph % FOLDS,
+        np.clip(face_errors(faces)[known], MIN_ERROR, MAX_ERROR),
+        np.where(plain, 1.0, min(1.0, share)),
+        faces.groups["corruption"][known],
+        photograph[known] % FOLDS,
     )
 
 
-def fit_shape(points: ArrayLike, modes: int = MODES) -> ShapeModel:
+def fit_shape(points: ArrayLike) -> ShapeModel:
     """The shape model of points (n, k, 2) of successful alignments (Procrustes, then PCA)."""
-    shapes = normalised(points)
-    first = normalised(shapes.mean(axis=0))
-    mean = first
+    shapes = normalised(as_complex(points))
+    first = mean = normalised(shapes.mean(axis=0))
     for _ in range(4):
-        upright = _rotate(shapes, -best_rotation(shapes, mean))
-        mean = normalised(upright.mean(axis=0))
-        mean = _rotate(mean[None], -best_rotation(mean, first)[None])[0]
-    difference = (upright - mean).reshape(len(shapes), -1)
+        upright, _ = turned_to(shapes, mean)
+        mean, _ = turned_to(normalised(upright.mean(axis=0)), first)
+    difference = (upright - mean).view(np.float64)
     _, spread, components = np.linalg.svd(difference, full_matrices=False)
-    count = min(modes, len(spread), len(shapes) - 1)
+    count = min(MODES, len(spread), len(shapes) - 1)
     deviation = np.maximum(spread[:count] / np.sqrt(len(shapes)), 1e-4)
     return ShapeModel(
-        mean=np.round(mean, 4).tolist(),
-        modes=np.round(components[:count].reshape(count, *mean.shape), 4).tolist(),
+        mean=np.round(mean.view(np.float64).reshape(-1, 2), 4).tolist(),
+        modes=np.round(components[:count].reshape(count, -1, 2), 4).tolist(),
         deviations=np.round(deviation, 5).tolist(),
     )
 
 
-def _rotate(shapes: Floats, angles: Floats) -> Floats:
-    """Shapes (n, k, 2) rotated by angles (n,)."""
-    cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]
-    x, y = shapes[..., 0], shapes[..., 1]
-    return np.stack([cos * x - sin * y, sin * x + cos * y], axis=-1)
-
-
-class _Inputs(NamedTuple):
-    """Names of the features: the failure score separates faces from non-faces but does not rank
-    good alignments, so that only the failure log-odds use it."""
-
-    error: list[str]
-    failure_score: list[str]
-    success: float
-
-    @property
-    def failure(self) -> list[str]:
-        return [*self.error, *self.failure_score]
-
-
 def _fit_error_model(
-    table: _Table, inputs: _Inputs, ridges: Ridges, failure_error: float
+    table: _Table, names: list[str], ridges: Ridges, failure_error: float, success: float
 ) -> ExpectedErrorModel:
     """The models of error and failure from all faces; that of success from their cross-fitted
     values: a fit looks better on its own faces than on new ones. There every prediction counts
@@ -228,29 +178,33 @@ def _fit_error_model(
     crossed = np.empty(len(table.error))
     for fold in range(FOLDS):
         test = table.fold == fold
-        models = _fit_pair(table[~test], inputs, ridges)
-        crossed[test] = _log_error(table[test].features, *models, failure_error)
-    succeeded, once = table.error < inputs.success, np.ones(len(crossed))
-    success = fit_logistic(crossed[:, None], succeeded, once, [LOG_ERROR], SUCCESS_RIDGE)
-    error, failure = _fit_pair(table, inputs, ridges)
-    return ExpectedErrorModel(error=error, failure=failure, success=_decreasing(success))
+        models = _fit_pair(table.of(~test), names, ridges)
+        crossed[test] = _log_error(table.features[test], *models, failure_error)
+    succeeded, once = table.error < success, np.ones(len(crossed))
+    model = fit_logistic(crossed[:, None], succeeded, once, ["log expected error"], SUCCESS_RIDGE)
+    error, failure = _fit_pair(table, names, ridges)
+    return ExpectedErrorModel(error=error, failure=failure, success=_decreasing(model))
 
 
 def _fit_pair(
-    table: _Table, inputs: _Inputs, ridges: Ridges
+    table: _Table, names: list[str], ridges: Ridges
 ) -> tuple[AdditiveModel, AdditiveModel | None]:
     """Models of the log error of alignments that did not fail, and of the log-odds that they did;
-    of all faces, and None, where too few of either are known."""
-    failed = table.failed
+    of all faces, and None, where too few of either are known.
+
+    The network's failure score separates faces from non-faces but does not rank good alignments, so
+    that only the log-odds use it.
+    """
+    failed = table.error >= FAILURE_FROM
     enough = min(failed.sum(), (~failed).sum()) >= MIN_FACES // 4
-    near = table[~failed] if enough else table
-    error = fit_mean(
-        near.columns(inputs.error), near.error, near.weight, inputs.error, ridges.error, near.plain
-    )
+    near = table.of(~failed) if enough else table
+    plain = near.corruption == NOT_CORRUPTED
+    error = fit_mean(near.columns(names), near.error, near.weight, names, ridges.error, plain)
     if not enough:
         return error, None
-    features = table.columns(inputs.failure)
-    return error, fit_logistic(features, failed, table.weight, inputs.failure, ridges.failure)
+    if np.isfinite(table.columns([FAILURE])).all():
+        names = [*names, FAILURE]
+    return error, fit_logistic(table.columns(names), failed, table.weight, names, ridges.failure)
 
 
 def _log_error(
@@ -262,32 +216,29 @@ def _log_error(
     return expected_log_error(near, failure.of_table(features), FAILURE_FROM, failure_error)
 
 
-def choose_ridges(table: _Table, inputs: _Inputs) -> Ridges:
+def choose_ridges(table: _Table, success: float) -> Ridges:
     """The penalties that separate failures of a kind of corruption that was left out from plain
     successes best: the highest mean AUROC over the kinds."""
-    kinds = [
-        kind
-        for kind in np.unique(table.corruption[~table.plain]).tolist()
-        if (table.failed & (table.corruption == kind)).sum() >= MIN_FACES // 4
-    ]
+    plain, succeeded = table.corruption == NOT_CORRUPTED, table.error < success
+    failed = ~plain & (table.error >= FAILURE_FROM)
+    corrupted, failures = np.unique(table.corruption[failed], return_counts=True)
+    kinds = corrupted[failures >= MIN_FACES // 4].tolist()
     if len(kinds) < 2:
         return Ridges()
 
+    def left_out_auroc(kind: str, ridges: Ridges) -> float:
+        """Of failures of one kind against plain successes of a fold, by a fit without either."""
+        of_kind = table.corruption == kind
+        held = of_kind | (plain & (table.fold == 0))
+        compared = held & (succeeded != of_kind)
+        models = _fit_pair(table.of(~held), list(FEATURES), ridges)
+        return auroc(_log_error(table.features[compared], *models, 40.0), of_kind[compared])
+
     def score(ridges: Ridges) -> float:
-        return float(np.mean([_left_out_auroc(table, kind, inputs, ridges) for kind in kinds]))
+        return float(np.mean([left_out_auroc(kind, ridges) for kind in kinds]))
 
     best = max((Ridges(failure=ridge) for ridge in RIDGES), key=score)
     return max((best._replace(error=ridge) for ridge in ERROR_RIDGES), key=score)
-
-
-def _left_out_auroc(table: _Table, kind: str, inputs: _Inputs, ridges: Ridges) -> float:
-    """AUROC of failures of one kind against plain successes, of another fold, by a fit without
-    either."""
-    held = (table.corruption == kind) | (table.plain & (table.fold == 0))
-    test = table[held & ((table.error >= inputs.success) == (table.corruption == kind))]
-    error, failure = _fit_pair(table[~held], inputs, ridges)
-    logs = _log_error(test.features, error, failure, 40.0)
-    return float(auroc(logs, test.corruption == kind))
 
 
 def _decreasing(model: AdditiveModel) -> AdditiveModel:
@@ -308,8 +259,9 @@ def fit_logistic(
         C=1 / ridge, solver="newton-cholesky", max_iter=200, tol=1e-6
     )
     regression.fit(terms, outcome, sample_weight=weight)
-    coefficients, intercept = regression.coef_[0], float(regression.intercept_[0])
-    return _additive(coefficients, intercept, centre, spread, KNOTS, LIMIT, names)
+    return _additive(
+        names, centre, spread, KNOTS, regression.coef_[0], regression.intercept_[0], LIMIT
+    )
 
 
 def fit_mean(
@@ -331,17 +283,16 @@ def fit_mean(
     centre, spread = _standardise(usual)
     terms = hinge_basis(features, centre, spread, ERROR_KNOTS, ERROR_LIMIT)
     prior = np.zeros(terms.shape[1])
-    if SPREAD in names:
-        place = list(names).index(SPREAD)
-        prior[place * (1 + len(ERROR_KNOTS))] = spread[place]  # a slope of 1 in the raw feature
-    ratio = error / np.exp(terms @ prior)
+    place = list(names).index(SPREAD)
+    prior[place * (1 + len(ERROR_KNOTS))] = spread[place]  # a slope of 1 in the raw feature
     regression = linear.GammaRegressor(
         alpha=ridge / weight.sum(), solver="newton-cholesky", max_iter=200, tol=1e-6
     )
-    regression.fit(terms, ratio, sample_weight=weight)
-    coefficients = regression.coef_ + prior
-    intercept = float(regression.intercept_)
-    return _additive(coefficients, intercept, centre, spread, ERROR_KNOTS, ERROR_LIMIT, names)
+    regression.fit(terms, error / np.exp(terms @ prior), sample_weight=weight)
+    return _additive(
+        names, centre, spread, ERROR_KNOTS, regression.coef_ + prior, regression.intercept_,
+        ERROR_LIMIT,
+    )  # fmt: skip
 
 
 def _standardise(features: Floats) -> tuple[Floats, Floats]:
@@ -351,20 +302,15 @@ def _standardise(features: Floats) -> tuple[Floats, Floats]:
 
 
 def _additive(
-    coefficients: Floats,
-    intercept: float,
-    centre: Floats,
-    spread: Floats,
-    knots: Floats,
-    limit: float,
-    names: Sequence[str],
-) -> AdditiveModel:
+    names: Sequence[str], centre: Floats, spread: Floats, knots: Floats, coefficients: Floats,
+    intercept: float, limit: float,
+) -> AdditiveModel:  # fmt: skip
     return AdditiveModel(
         features=list(names),
         centre=np.round(centre, 5).tolist(),
         spread=np.round(spread, 5).tolist(),
         knots=knots.tolist(),
         coefficients=np.round(coefficients.reshape(len(names), -1), 5).tolist(),
-        intercept=round(intercept, 5),
+        intercept=round(float(intercept), 5),
         limit=limit,
     )

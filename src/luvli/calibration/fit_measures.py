@@ -6,6 +6,7 @@ import numpy as np
 
 from luvli.arrays import Floats
 from luvli.errors import require
+from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.face_measures import eyes_openness, with_measures
 from luvli.faces import Faces
 from luvli.likelihood.covariance import inverse, square_root
@@ -31,12 +32,25 @@ SHUT, OPEN = 0.1, 0.18
 """openness of labelled eyes below which they count as closed, and above which as open"""
 
 
-def fit_measures(faces: Faces, labels: Floats, rank: int = RANK) -> MeasureCalibration:
-    """Correlation between landmarks by pose class, and the scale of every measure's deviation.
+def fit_measures(
+    plain: LabelledFaces, shut: Faces | None = None, known: MeasureCalibration | None = None
+) -> MeasureCalibration:
+    """Error bars of measures, and the probability of closed eyes from faces whose labels say that
+    their eyes are open or shut, and further `shut` ones; as `known` where these are too few."""
+    measures = fit_error_bars(plain)
+    eyes = labelled_eyes(plain.labels)
+    closed = plain.faces[eyes == 1]
+    if shut is not None:
+        closed = Faces.concatenate([closed, shut])
+    fitted = fit_eyes_closed(plain.faces[eyes == 0], closed, measures)
+    if fitted is None and known is not None:
+        fitted = known.eyes_closed
+    return measures.model_copy(update={"eyes_closed": fitted})
 
-    `labels` (n, k, 2) in the pixels of the n faces, NaN where a landmark is not visible.
-    """
-    errors = upright_errors(faces, labels)
+
+def fit_error_bars(faces: LabelledFaces, rank: int = RANK) -> MeasureCalibration:
+    """Correlation between landmarks by pose class, and the scale of every measure's deviation."""
+    errors = upright_errors(faces)
     poses = pose_classes(faces.points)
     factors = {"all": fit_factors(errors, rank)}
     for pose in ("frontal", "half-profile", "profile"):
@@ -45,33 +59,34 @@ def fit_measures(faces: Faces, labels: Floats, rank: int = RANK) -> MeasureCalib
     rounded = {pose: np.round(each, 4).tolist() for pose, each in factors.items()}
     plain = MeasureCalibration(factors=rounded, faces=len(faces))
     scale = {}
-    for name, (error, measure) in measure_errors(faces, labels, plain).items():
+    for name, (error, measure) in measure_errors(faces, plain).items():
         if len(error) >= MIN_MEASURED:
             needed = [np.quantile(np.abs(error) / reach(measure, p), p) for p in LEVELS]
             scale[name] = round(float(np.sqrt(np.prod(needed))), 4)
     return plain.model_copy(update={"scale": scale})
 
 
-def upright_errors(faces: Faces, labels: Floats) -> Floats:
+def upright_errors(labelled: LabelledFaces) -> Floats:
     """(n, k, 2) standardised errors Sigma^(-1/2) (label - point), turned upright with the face;
     NaN where there is no label."""
+    faces = labelled.faces
     root = inverse(np.asarray(square_root(faces.covariance)))
-    z = np.einsum("nkij,nkj->nki", root, labels - faces.points)
+    z = np.einsum("nkij,nkj->nki", root, labelled.labels - faces.points)
     cos, sin = np.cos(faces.roll), np.sin(faces.roll)
     turn = np.stack([cos, sin, -sin, cos], axis=-1).reshape(-1, 1, 2, 2)
     return np.asarray((turn @ z[..., None])[..., 0])
 
 
 def measure_errors(
-    faces: Faces, labels: Floats, calibration: MeasureCalibration
+    labelled: LabelledFaces, calibration: MeasureCalibration
 ) -> dict[str, tuple[Floats, Measure]]:
     """For each measure (m,) differences of prediction and label, and the predicted measures, on the
     faces that label all its landmarks."""
-    predicted = with_measures(faces, calibration).measures
+    predicted = with_measures(labelled.faces, calibration).measures
     result = {}
-    for each in definitions(faces.markup):
-        known = np.isfinite(labels[:, list(each.landmarks)]).all(axis=(1, 2))
-        truth = each.function(np.nan_to_num(labels[known]))
+    for each in definitions(labelled.faces.markup):
+        known = np.isfinite(labelled.labels[:, list(each.landmarks)]).all(axis=(1, 2))
+        truth = each.function(np.nan_to_num(labelled.labels[known]))
         measure = predicted[each.name][known]
         result[each.name] = (np.asarray(measure.value - truth), measure)
     return result
@@ -96,11 +111,11 @@ def labelled_eyes(labels: Floats) -> Floats:
 
 def fit_eyes_closed(
     open_eyes: Faces, closed_eyes: Faces, calibration: MeasureCalibration
-) -> MeasureCalibration:
-    """The calibration with a logistic function of openness, closed eyes weighted `CLOSED_SHARE`;
-    unchanged where there are too few faces of either class."""
+) -> EyesClosed | None:
+    """A logistic function of openness, closed eyes weighted `CLOSED_SHARE`; None where there are
+    too few faces of either class."""
     if min(len(open_eyes), len(closed_eyes)) < MIN_EYES:
-        return calibration
+        return None
     optimize = require("scipy.optimize", "calibrate")
     parts = [eyes_openness(with_measures(faces, calibration)) for faces in (open_eyes, closed_eyes)]
     (opened, open_std), (closed, closed_std) = parts
@@ -116,5 +131,4 @@ def fit_eyes_closed(
         return float(-(1 - CLOSED_SHARE) * right - CLOSED_SHARE * found)
 
     start = [(np.median(opened) + np.median(closed)) / 2, np.log(40.0)]
-    best = model_of(optimize.minimize(loss, start, method="Nelder-Mead").x)
-    return calibration.model_copy(update={"eyes_closed": best})
+    return model_of(optimize.minimize(loss, start, method="Nelder-Mead").x)

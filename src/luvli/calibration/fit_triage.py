@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from luvli.arrays import Floats
-from luvli.errors import InputError, require
+from luvli.arrays import Bools, Floats
+from luvli.errors import require
 from luvli.trust.triage import CONFIDENCE, TriageTable
 
 GRID = (*(round(float(1 / (1 + math.exp(-x))), 6) for x in np.linspace(7.0, -4.0, 56)), 0.0)
@@ -16,28 +16,23 @@ GRID = (*(round(float(1 / (1 + math.exp(-x))), 6) for x in np.linspace(7.0, -4.0
 
 
 def fit_triage(
-    confidence: ArrayLike, failed: ArrayLike, corrupted_share: float, others: ArrayLike
+    confidence: Floats, failed: Bools, corrupted_share: float, others: Floats
 ) -> TriageTable:
     """Count accepted and failed calibration faces at each threshold of the grid.
 
     `confidence` (n,) must come from a failure model that was not fitted on these faces; `others`
     (m,) are confidences of the faces that it was fitted on, with the same share of corrupted ones.
     """
-    values, wrong = np.asarray(confidence, dtype=np.float64), np.asarray(failed, dtype=bool)
-    if values.shape != wrong.shape or values.ndim != 1:
-        raise InputError(
-            f"confidence and failed must have one shape (n,), got {values.shape} and {wrong.shape}."
-        )
-    accepted = values[None] >= np.array(GRID)[:, None]
-    counts, failures = accepted.sum(axis=1), (accepted & wrong).sum(axis=1)
-    expected = (np.asarray(others)[None] >= np.array(GRID)[:, None]).mean(axis=1)
+    grid = np.array(GRID)[:, None]
+    accepted = confidence >= grid
+    counts, failures = accepted.sum(axis=1), (accepted & failed).sum(axis=1)
     return TriageTable(
         thresholds=list(GRID),
         accepted=counts.tolist(),
         failed=failures.tolist(),
         upper_bound=np.round(upper_bound(failures, counts), 6).tolist(),
-        expected=np.round(expected, 4).tolist(),
-        faces=len(values),
+        expected=np.round((others >= grid).mean(axis=1), 4).tolist(),
+        faces=len(confidence),
         corrupted_share=round(float(corrupted_share), 4),
     )
 

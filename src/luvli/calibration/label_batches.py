@@ -4,116 +4,83 @@ from Parquet."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from luvli.arrays import Floats
 from luvli.calibration.photographs import TrainingPhotographs, photograph_name
-from luvli.calibration.triage_results import ROWS, face_of_row, open_parquet
+from luvli.calibration.triage_results import ROWS, faces_of_rows
 from luvli.data.formats.label_parquet import LABEL_COLUMNS, record_of_row
-from luvli.data.formats.parquet import face_files
+from luvli.data.formats.parquet import face_files, parquet_tables
 from luvli.data.record import FaceRecord
-from luvli.errors import InputError
+from luvli.errors import InputError, brief, require
 from luvli.evaluation.evaluate_model import predict_records
-from luvli.faces import FaceLandmarks, Faces
+from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.files import PathLike
 from luvli.image.box import Box, best_match
 from luvli.prediction.predictor import Predictor
+from luvli.progress import Track
 
 CARRIED = "source_"
 """what `luvli predict --engine ray` puts before the names of the columns of its source"""
-_PREDICTED = (
-    *("image", "status", "markup", "score", "confidence", "visibility_trained"),
+PREDICTED = (
+    *("image", "status", "markup", "score", "confidence", "visibility_trained", "likelihood"),
     *("box", "points", "covariance", "visibility"),
 )
+_Row = dict[str, Any]
 
 
-@dataclass(frozen=True, eq=False)
-class LabelBatch:
-    """n labels, and the predictions for m of them."""
+class LabelBatch(NamedTuple):
+    """Labels with predictions, and those without."""
 
-    records: tuple[FaceRecord, ...]
-    """(n)"""
-    images: tuple[str, ...]
-    """(n) paths, or names in Parquet"""
-    faces: Faces
-    """(m) predictions"""
-    rows: NDArray[np.intp]
-    """(m,) the label of each prediction"""
+    faces: LabelledFaces | None
+    """None: none of the labels has a prediction"""
+    without_face: Sequence[tuple[str, str]] = ()
+    """names and images of the others"""
 
     @classmethod
-    def of(cls, records: Sequence[FaceRecord], faces: Sequence[FaceLandmarks | None]) -> LabelBatch:
-        """Records with their predictions, None or empty where there is none."""
-        if len(records) != len(faces):
-            raise InputError(f"{len(records)} labels and {len(faces)} predictions do not fit.")
-        predicted = {
-            i: face
-            for i, (record, face) in enumerate(zip(records, faces, strict=True))
-            if face is not None and not face.is_empty and record.visible.any()
-        }
-        images = tuple(str(record.image or "") for record in records)
-        stacked = Faces.stack(list(predicted.values()))
-        return cls(tuple(records), images, stacked, np.array(list(predicted), dtype=np.intp))
-
-    def __len__(self) -> int:
-        """Labels with a prediction."""
-        return len(self.rows)
-
-    def __getitem__(self, which: Any) -> LabelBatch:
-        """Some of the labels that have predictions."""
-        chosen = self.rows[which]
-        return LabelBatch(
-            tuple(self.records[i] for i in chosen.tolist()),
-            tuple(self.images[i] for i in chosen.tolist()),
-            self.faces[which],
-            np.arange(len(chosen)),
-        )
-
-    @property
-    def labels(self) -> Floats:
-        """(m, k, 2)"""
-        return np.stack([self.records[i].points for i in self.rows.tolist()])
-
-    @property
-    def label_visibility(self) -> NDArray[np.int8]:
-        """(m, k)"""
-        return np.stack([self.records[i].visibility for i in self.rows.tolist()])
+    def of(cls, labelled: LabelledFaces) -> LabelBatch:
+        """Faces of which some may have no prediction."""
+        found = np.isfinite(labelled.points).all(axis=(1, 2)) & labelled.visible.any(axis=1)
+        lost = np.flatnonzero(~found).tolist()
+        without = [(labelled.names[i], labelled.images[i]) for i in lost]
+        return cls(labelled[found] if found.any() else None, without)
 
 
 class LabelSource(NamedTuple):
-    """Where labels come from: the path of their results below the audit's folder, and a function
-    that reads them from the start."""
+    """Where labels come from."""
 
     path: Path
+    """of their results below the audit's folder"""
+    rows: int
+    """labels at most"""
     batches: Callable[[], Iterable[LabelBatch]]
+    """reads them from the start"""
 
 
-def predict_unseen(
-    predictors: Sequence[Predictor], records: Iterable[FaceRecord]
-) -> Iterator[tuple[FaceLandmarks, bool]]:
-    """A prediction for each record by a model that was not trained on its photograph.
+def predicted_source(
+    predictors: Sequence[Predictor], records: Sequence[FaceRecord], progress: Track = iter
+) -> tuple[LabelSource, int]:
+    """The labels of a set that fits into memory, each with the prediction of a model that was not
+    trained on its photograph; and for how many all models were.
 
-    With several models, each trained without another part of the set, every face has one
-    (cross-fitting). Yields the face and whether its model is known to be trained on it.
+    Several models, each trained without another part of the set, are used crosswise.
     """
-    lists = [
-        TrainingPhotographs.from_text(p.info.trust.training_photographs)
-        if p.info.trust is not None
-        else None
-        for p in predictors
-    ]
-    for record in records:
-        name = photograph_name(record)
-        trained = [known is not None and name in known for known in lists]
-        chosen = trained.index(False) if False in trained else 0
-        # the tight box where the detector finds no face at the label: the label may be wrong
-        labelled = predict_records(predictors[chosen], [record], "detector-or-tight")
-        yield labelled.faces[0], trained[chosen]
+    carried = [p.info.trust.training_photographs if p.info.trust else "" for p in predictors]
+    lists = [TrainingPhotographs.from_text(text) for text in carried]
+    names = [photograph_name(record) for record in records]
+    trained = np.array([[bool(known and name in known) for known in lists] for name in names])
+    chosen = trained.argmin(axis=1)
+    batches = []
+    for number, predictor in enumerate(predictors):
+        part = [records[i] for i in np.flatnonzero(chosen == number).tolist()]
+        if part:  # the tight box where the detector finds no face: the label may be wrong
+            faces = predict_records(predictor, part, "detector-or-tight", progress=progress)
+            batches.append(LabelBatch.of(faces))
+    return LabelSource(Path(), len(records), lambda: batches), int(trained.all(axis=1).sum())
 
 
 def has_labels(path: PathLike) -> bool:
@@ -121,83 +88,85 @@ def has_labels(path: PathLike) -> bool:
     place = Path(path)
     if not (place.is_dir() or place.suffix.lower() == ".parquet"):
         return False
-    with open_parquet(face_files(place)[0], ()) as content:
-        return f"{CARRIED}points" in content.schema_arrow.names
+    first = next(parquet_tables(face_files(place)[0], [], size=1))
+    return f"{CARRIED}points" in first.column_names
 
 
 def parquet_sources(path: PathLike) -> list[LabelSource]:
     """The files of `luvli predict LABELS --engine ray`, which carries the columns of its source
     along, labels too, as `source_points` and so on."""
+    parquet = require("pyarrow.parquet", "scale")
     files = face_files(path)
     root = Path(path) if Path(path).is_dir() else files[0].parent
 
     def source(file: Path) -> LabelSource:
-        return LabelSource(file.relative_to(root), lambda: _batches(file))
+        rows = parquet.read_metadata(file).num_rows
+        return LabelSource(file.relative_to(root), rows, lambda: _batches(file))
 
     return [source(file) for file in files]
 
 
 def _batches(file: Path) -> Iterator[LabelBatch]:
-    pairs = _pairs(file)
-    while some := list(islice(pairs, ROWS)):
-        records, images, faces = zip(*some, strict=True)
-        batch = LabelBatch.of(records, faces)
-        yield LabelBatch(batch.records, images, batch.faces, batch.rows)
+    """`ROWS` labels at a time; those of one face stand one after the other."""
+    groups = (list(rows) for _, rows in groupby(_rows(file), key=_label_key))
+    while some := list(islice(groups, ROWS)):
+        try:
+            yield _batch(some, file)
+        except (ValueError, TypeError, KeyError) as error:
+            if isinstance(error, InputError):
+                raise InputError(f"{file}: {error}") from error
+            raise InputError(
+                f"{file} holds a row that is no face ({brief(error)}): write it again."
+            ) from error
 
 
-def _pairs(file: Path) -> Iterator[tuple[FaceRecord, str, FaceLandmarks | None]]:
-    """Each label once, with its image and the face among its rows that lies where it does."""
-    try:
-        for (image, face_id), rows in groupby(_rows(file), _label_key):
-            some = list(rows)
-            record = record_of_row(_label(some[0]), str(face_id or image))
-            faces = [face_of_row(_prediction(row)) for row in some if row["status"] == "face"]
-            yield record, str(image), _at_label(record, faces)
-    except (ValueError, TypeError, KeyError) as error:
-        if isinstance(error, InputError):
-            raise InputError(f"{file}: {error}") from error
-        raise InputError(
-            f"{file} holds a row that is no face ({error}): write it again."
-        ) from error
-
-
-def _rows(file: Path) -> Iterator[dict[str, Any]]:
-    with open_parquet(file, ()) as content:
-        names = content.schema_arrow.names
-        if f"{CARRIED}points" not in names:
+def _rows(file: Path) -> Iterator[_Row]:
+    for table in parquet_tables(file, [], size=ROWS):
+        if f"{CARRIED}points" not in table.column_names:
             raise InputError(
                 f"{file} has no labels beside its predictions: predict the Parquet of luvli data "
                 "export with --engine ray, which carries them along."
             )
-        labels = [f"{CARRIED}{name}" for name in LABEL_COLUMNS if f"{CARRIED}{name}" in names]
-        labels += [name for name in LABEL_COLUMNS if name in names and name not in _PREDICTED]
-        columns = [*(name for name in _PREDICTED if name in names), *labels]
-        for batch in content.iter_batches(ROWS, columns=columns):
-            yield from batch.to_pylist()
+        yield from table.to_pylist()
 
 
-def _label_key(row: dict[str, Any]) -> tuple[Any, Any]:
+def _label_key(row: _Row) -> tuple[Any, Any]:
     return row["image"], row.get("face_id")
 
 
-def _label(row: dict[str, Any]) -> dict[str, Any]:
-    label = {name: row.get(name) for name in LABEL_COLUMNS if name not in _PREDICTED}
-    carried = ((name, row.get(f"{CARRIED}{name}")) for name in LABEL_COLUMNS)
-    return label | {name: value for name, value in carried if value is not None}
+def _batch(groups: Sequence[list[_Row]], file: Path) -> LabelBatch:
+    """Each label with the face among its rows that lies where it does."""
+    records: list[FaceRecord] = []
+    chosen: list[_Row] = []
+    without: list[tuple[str, str]] = []
+    for rows in groups:
+        first = rows[0]
+        image = str(first["image"])
+        label = {name: first.get(name) for name in LABEL_COLUMNS if name not in PREDICTED}
+        carried = {name: first.get(f"{CARRIED}{name}") for name in LABEL_COLUMNS}
+        label |= {name: value for name, value in carried.items() if value is not None}
+        record = record_of_row(label, str(first.get("face_id") or image))
+        row = _at_label(record, [row for row in rows if row["status"] == "face"])
+        if row is None:
+            without.append((record.name, image))
+        else:
+            records.append(record)
+            chosen.append({name: row.get(name) for name in PREDICTED})
+    if not chosen:
+        return LabelBatch(None, without)
+    labelled = LabelledFaces.from_records(records, faces_of_rows(chosen, file))
+    return LabelBatch(replace(labelled, images=tuple(row["image"] for row in chosen)), without)
 
 
-def _prediction(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: row.get(name) for name in _PREDICTED if name not in ("image", "status")}
-
-
-def _at_label(record: FaceRecord, faces: Sequence[FaceLandmarks]) -> FaceLandmarks | None:
-    if not faces or not record.visible.any():
+def _at_label(record: FaceRecord, rows: Sequence[_Row]) -> _Row | None:
+    if not rows or not record.visible.any():
         return None
-    if len(faces[0]) != len(record.points):
+    count = len(rows[0]["points"]) // 2
+    if count != len(record.points):
         raise InputError(
             f"{record.name} has a label of {len(record.points)} points and a prediction of "
-            f"{len(faces[0])}: give labels of the model's point set."
+            f"{count}: give labels of the model's point set."
         )
-    boxes = [Box(*face.box.tolist()) for face in faces]
-    best = best_match(Box(*record.tight_box.tolist()), boxes)
-    return None if best is None else faces[boxes.index(best)]
+    boxes = [Box(*row["box"]) for row in rows]
+    best = best_match(Box(*record.tight_box), boxes)
+    return None if best is None else rows[boxes.index(best)]

@@ -1,11 +1,13 @@
-"""Predictions beside labels, of faces as they are and corrupted: what every step is fitted on."""
+"""Labelled faces as they are and corrupted, predicted: what every step of a calibration is fitted
+on."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,63 +17,143 @@ from luvli.calibration.corruptions import CORRUPTIONS, FaceScene, corrupt, cut_s
 from luvli.data.boxes import crop_box
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
+from luvli.evaluation.evaluate_model import predict_each
+from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.uncertainty import radii
 from luvli.faces import Faces
 from luvli.image.box import Box
 from luvli.image.read import read_image
 from luvli.network.calibration import Calibration
-from luvli.prediction.predictor import Predictor
+from luvli.prediction.predictor import CroppedFaces, Predictor
 from luvli.progress import Track
 
-BATCH = 24
-"""faces that are read, corrupted and predicted together"""
+T = TypeVar("T")
+
+NEIGHBOURS = 24
+"""faces before a face that may stand beside it"""
 MIN_SCORE = 0.3
 """detector's score from which a box on a corrupted image counts"""
 NOT_CORRUPTED = "none"
-_ARRAYS = ("labels", "label_visibility", "error", "corruption", "source", "photograph", "pose")
 
 
-@dataclass(frozen=True, eq=False)
-class MeasuredFaces:
-    """n predicted faces with what is true about them."""
+def measure_faces(
+    predictor: Predictor,
+    records: Iterable[FaceRecord],
+    corrupted_per_face: int = 3,
+    seed: int = 0,
+    progress: Track = iter,
+    *,
+    refine_boxes: bool = True,
+) -> LabelledFaces:
+    """Predict every labelled face as it is, and so many corrupted versions of it.
 
-    faces: Faces
-    labels: Floats
-    """(n, k, 2) pixels of the same image; NaN where there is no location or no face"""
-    label_visibility: NDArray[np.int8]
-    """(n, k) classes of the label; unlabelled where there is no face"""
-    error: Floats
-    """(n,) mean error of the visible landmarks in percent of the label's box; infinite where
-    there is no face, NaN where the label has no location"""
-    corruption: NDArray[np.str_]
-    """(n,) "none", or the kind of corruption"""
-    source: NDArray[np.str_]
-    """(n,) data set and subset"""
-    photograph: NDArray[np.str_]
-    """(n,) name; a split keeps the faces of one photograph together"""
-    pose: NDArray[np.str_]
-    """(n,) class of pose of the label, "" where unknown"""
+    `groups` of the result: corruption ("none", or its kind), source (who labelled it), photograph.
+    Boxes are the records' own (a detector's, or tight ones with noise).
+    """
 
-    def __len__(self) -> int:
-        return len(self.error)
+    def crop(item: tuple[FaceScene, FaceRecord]) -> CroppedFaces:
+        scene, _ = item
+        box = scene.box if refine_boxes else replace(scene.box, detected=False)
+        return predictor.preprocess(scene.image, [box])
 
-    @property
-    def plain(self) -> Bools:
-        """(n,) faces that are not corrupted"""
-        return np.asarray(self.corruption == NOT_CORRUPTED)
+    predictions: list[Faces] = []
+    labels: list[Floats] = []
+    classes: list[NDArray[Any]] = []
+    words: dict[str, list[str]] = {"corruption": [], "source": [], "photograph": []}
+    scenes = draw_scenes(predictor, progress(records), corrupted_per_face, seed)
+    for (scene, record), faces in predict_each(predictor, scenes, crop):
+        assert isinstance(faces, Faces)
+        plain = scene.corruption == NOT_CORRUPTED
+        label = closest_label(faces.points[0], scene.faces)
+        located = np.isfinite(label).all(axis=1)
+        located_class = np.where(located, Visibility.UNOCCLUDED, Visibility.UNLABELLED)
+        predictions.append(faces)
+        labels.append(label)
+        classes.append(record.visibility if plain else located_class)
+        words["corruption"].append(scene.corruption)
+        words["source"].append(source_name(record))
+        words["photograph"].append(photograph_id(record))
+    if not labels:
+        raise InputError("there are no labelled faces with images to measure on.")
+    return LabelledFaces(
+        Faces.concatenate(predictions),
+        np.stack(labels),
+        np.array(classes, dtype=np.int8),
+        groups={name: np.array(column) for name, column in words.items()},
+    )
 
-    def __getitem__(self, which: Bools | NDArray[np.intp] | slice) -> MeasuredFaces:
-        """Some of the faces, by mask or indices."""
-        arrays = {name: getattr(self, name)[which] for name in _ARRAYS}
-        return MeasuredFaces(self.faces[which], **arrays)
 
-    def calibrated(self, calibration: Calibration) -> MeasuredFaces:
-        """The same with another calibration of covariances that have none."""
-        return replace(self, faces=calibrated(self.faces, calibration))
+def draw_scenes(
+    predictor: Predictor, records: Iterable[FaceRecord], count: int, seed: int
+) -> Iterator[tuple[FaceScene, FaceRecord]]:
+    """Each face with an image and a visible landmark: as it is, then in `count` corrupted versions,
+    which depend on the seed, the face's name and, for neighbours, the faces before it."""
+    markup = predictor.info.config.markup
+    others: deque[FaceScene] = deque(maxlen=NEIGHBOURS)
+    for record in records:
+        if record.markup != markup:
+            raise InputError(
+                f"the model finds {markup} points and {record.name} is labelled with "
+                f"{record.markup}: give faces of the same point set."
+            )
+        if record.image is None or not record.visible.any():
+            continue
+        image, box = read_image(record.image), crop_box(record)
+        yield FaceScene(image, box, (record.points,)), record
+        cut = cut_scene(image, box, record.points)
+        name = hashlib.sha256(f"{record.dataset}/{record.face_id}".encode()).digest()
+        rng = np.random.default_rng([seed, int.from_bytes(name[:8], "little")])
+        for number in rng.choice(len(CORRUPTIONS), count, replace=False):
+            scene = corrupt(cut, CORRUPTIONS[number], rng, others)
+            yield _with_box(predictor, scene, cut.box.score, rng), record
+        others.append(cut)
 
-    def radii(self) -> Floats:
-        """(n, k) Mahalanobis distances of the labels; NaN where a landmark is not visible."""
-        return radii(self.faces.points, self.faces.covariance, self.labels)
+
+def _with_box(
+    predictor: Predictor, scene: FaceScene, score: float, rng: np.random.Generator
+) -> FaceScene:
+    """The scene with the box that use would give: the detector runs again, and where it finds
+    nothing the box counts as given. Half of the wrong boxes are inaccurate detections with the
+    `score` of the right one, half of those between two faces are given."""
+    box = scene.box
+    half = rng.random() < 0.5
+    if scene.corruption == "wrong box":
+        return replace(scene, box=replace(box, score=score)) if half else scene
+    if scene.corruption == "neighbour" and half:
+        return scene
+    detections = predictor.detect(scene.image, min_score=MIN_SCORE)
+    near = [other for other in detections if other.iou(box) > 0.25]
+    return replace(scene, box=max(near, key=lambda other: other.score, default=Box(*box)))
+
+
+def closest_label(points: Floats, faces: Sequence[Floats]) -> Floats:
+    """The label (k, 2) that predicted points (k, 2) fit best; NaN where there is no face."""
+    none = np.full(points.shape, np.nan)
+    return min(faces, key=lambda label: _error(points, label), default=none)
+
+
+def _error(points: Floats, label: Floats) -> float:
+    """Mean distance in parts of the label's box."""
+    known = np.isfinite(label).all(axis=1)
+    size = np.sqrt(max(np.ptp(label[known], axis=0).prod(), 1e-12))
+    return float(np.linalg.norm(points - label, axis=1)[known].mean() / size)
+
+
+def face_errors(faces: LabelledFaces) -> Floats:
+    """(n,) mean error of the visible landmarks in percent of the label's box; infinite where there
+    is no face."""
+    errors = faces.nme("box", "visible")
+    return np.where(np.isnan(errors), np.inf, errors)
+
+
+def is_plain(faces: LabelledFaces) -> Bools:
+    """(n,) faces that are not corrupted."""
+    return np.asarray(faces.groups["corruption"] == NOT_CORRUPTED)
+
+
+def label_radii(faces: LabelledFaces) -> Floats:
+    """(n, k) Mahalanobis distances of the labels; NaN where a landmark is not visible."""
+    return radii(*faces.distribution)
 
 
 def calibrated(faces: Faces, calibration: Calibration) -> Faces:
@@ -81,143 +163,9 @@ def calibrated(faces: Faces, calibration: Calibration) -> Faces:
     return replace(faces, covariance=covariance, likelihood=likelihood)
 
 
-def predict_faces(
-    predictor: Predictor, records: Sequence[FaceRecord], progress: Track = iter
-) -> Faces:
-    """The predictions for faces with boxes, labelled or not."""
-    return Faces.concatenate(
-        [
-            predictor.predict(read_image(record.image), [crop_box(record)])
-            for record in progress(records)
-            if record.image is not None
-        ]
-    )
-
-
-def measure_faces(
-    predictor: Predictor,
-    records: Sequence[FaceRecord],
-    corrupted_per_face: int = 3,
-    seed: int = 0,
-    progress: Track = iter,
-) -> MeasuredFaces:
-    """Predict every labelled face as it is, and so many corrupted versions of it.
-
-    Boxes are the records' own (a detector's, or tight ones with noise); on corrupted images the
-    detector runs again, and where it finds nothing the box counts as given. The corruption
-    depends on the seed and the face's name alone.
-    """
-    parts: list[MeasuredFaces] = []
-    waiting = (record for record in progress(records) if usable(record, predictor))
-    while batch := list(islice(waiting, BATCH)):
-        parts.append(_measure_batch(predictor, batch, corrupted_per_face, seed))
-    if not parts:
-        raise InputError("there are no labelled faces with images to measure on.")
-    arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS}
-    return MeasuredFaces(Faces.concatenate([part.faces for part in parts]), **arrays)
-
-
-def usable(record: FaceRecord, predictor: Predictor) -> bool:
-    """Whether a face has an image and a visible landmark; refuses other point sets."""
-    markup = predictor.info.config.markup
-    if record.markup != markup:
-        raise InputError(
-            f"the model finds {markup} points and {record.name} is labelled with "
-            f"{record.markup}: give faces of the same point set."
-        )
-    return record.image is not None and bool(record.visible.any())
-
-
-def draw_scenes(
-    predictor: Predictor, records: Sequence[FaceRecord], count: int, seed: int
-) -> tuple[list[FaceScene], list[FaceRecord]]:
-    """Each face as it is and in `count` corrupted versions, and the record of each; the other
-    faces are the neighbours of the corruption of that name."""
-    scenes: list[FaceScene] = []
-    owners: list[FaceRecord] = []
-    images = [read_image(record.image) for record in records if record.image is not None]
-    boxes = [crop_box(record) for record in records]
-    cuts = [
-        cut_scene(image, box, record.points)
-        for image, box, record in zip(images, boxes, records, strict=True)
-    ]
-    for i, record in enumerate(records):
-        others = [cut for j, cut in enumerate(cuts) if j != i]
-        corrupted = list(_corrupted(predictor, record, cuts[i], others, count, seed))
-        scenes += [FaceScene(images[i], boxes[i], (record.points,)), *corrupted]
-        owners += [record] * (1 + len(corrupted))
-    return scenes, owners
-
-
-def _measure_batch(
-    predictor: Predictor, records: Sequence[FaceRecord], count: int, seed: int
-) -> MeasuredFaces:
-    scenes, owners = draw_scenes(predictor, records, count, seed)
-    cropped = [predictor.preprocess(scene.image, [scene.box]) for scene in scenes]
-    faces = Faces.concatenate(predictor.predict_cropped(cropped))
-    labels, error = zip(
-        *(
-            closest_label(points, scene.faces)
-            for points, scene in zip(faces.points, scenes, strict=True)
-        ),
-        strict=True,
-    )
-    unlabelled = np.full(faces.points.shape[1], Visibility.UNLABELLED, np.int8)
-    return MeasuredFaces(
-        faces,
-        np.stack(labels),
-        np.stack(
-            [
-                owner.visibility if scene.corruption == NOT_CORRUPTED else unlabelled
-                for owner, scene in zip(owners, scenes, strict=True)
-            ]
-        ),
-        np.array(error),
-        np.array([scene.corruption for scene in scenes]),
-        np.array([source_name(record) for record in owners]),
-        np.array([photograph_id(record) for record in owners]),
-        np.array([_POSES.get(str(record.attributes.get("pose", "")), "") for record in owners]),
-    )
-
-
-def _corrupted(
-    predictor: Predictor,
-    record: FaceRecord,
-    cut: FaceScene,
-    others: Sequence[FaceScene],
-    count: int,
-    seed: int,
-) -> Iterator[FaceScene]:
-    name = hashlib.sha256(f"{record.dataset}/{record.face_id}".encode()).digest()
-    rng = np.random.default_rng([seed, int.from_bytes(name[:8], "little")])
-    for number in rng.choice(len(CORRUPTIONS), count, replace=False):
-        kind = CORRUPTIONS[int(number)]
-        scene = corrupt(cut, kind, rng, others)
-        box = scene.box
-        if kind == "wrong box":
-            if rng.random() < 0.5:
-                box = replace(box, score=cut.box.score)  # an inaccurate detection
-        elif kind != "neighbour" or rng.random() >= 0.5:  # else a given box, between two faces
-            detections = predictor.detect(scene.image, min_score=MIN_SCORE)
-            near = [other for other in detections if other.iou(box) > 0.25]
-            box = max(near, key=lambda other: other.score, default=Box(*box))
-        yield replace(scene, box=box)
-
-
-def closest_label(points: Floats, faces: Sequence[Floats]) -> tuple[Floats, float]:
-    """The label (k, 2) that predicted points (k, 2) fit best, and their error in percent of that
-    label's box; infinite without a label, NaN for one without locations."""
-    best, smallest = np.full(points.shape, np.nan), np.inf
-    for label in faces:
-        known = np.isfinite(label).all(axis=1)
-        if not known.any():
-            return best, float("nan")
-        extent = np.ptp(label[known], axis=0)
-        size = float(np.sqrt(max(extent.prod(), 1e-12)))
-        error = float(np.linalg.norm(points - label, axis=1)[known].mean() / size * 100)
-        if error < smallest:
-            best, smallest = label, error
-    return best, smallest
+def with_calibration(faces: LabelledFaces, calibration: Calibration) -> LabelledFaces:
+    """Labelled faces of a model without calibration, with this one."""
+    return replace(faces, faces=calibrated(faces.faces, calibration))
 
 
 def source_name(record: FaceRecord) -> str:
@@ -232,6 +180,12 @@ def photograph_id(record: FaceRecord) -> str:
     return str(record.attributes.get("photograph", stem))
 
 
-_POSES = {"frontal": "frontal", "lefthalf": "half-profile", "righthalf": "half-profile",
-          "left": "profile", "right": "profile", "half-profile": "half-profile",
-          "profile": "profile"}  # fmt: skip
+def evenly(items: Sequence[T], count: int) -> list[T]:
+    """At most so many of the items, evenly from the first to the last.
+
+    >>> evenly(range(10), 4)
+    [0, 2, 5, 7]
+    """
+    if len(items) <= count:
+        return list(items)
+    return [items[i * len(items) // count] for i in range(count)]

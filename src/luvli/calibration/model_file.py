@@ -6,13 +6,12 @@ import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
 from luvli.errors import InputError, brief, require
 from luvli.files import PathLike, unreadable, whole_file
@@ -40,6 +39,10 @@ class ModelFile:
     def read(cls, path: Path) -> ModelFile:
         """From a file of either kind."""
         return _read_onnx(path) if path.suffix == ".onnx" else _read_safetensors(path)
+
+    def with_info(self, **changes: Any) -> ModelFile:
+        """The same model with other fields of its information."""
+        return replace(self, info=self.info.model_copy(update=changes))
 
     def write(self, path: PathLike) -> None:
         """To a file of the kind that its suffix says."""
@@ -77,21 +80,13 @@ class ModelFile:
 
     def _write_safetensors(self, target: Path) -> None:
         tensors = require("safetensors.numpy", "calibrate")
-        info = self.info
-        about = self.notes | {
-            "name": info.name,
-            "version": info.version,
-            "licence": info.licence,
-            "enlarge": info.enlarge,
-            "detector": info.detector,
-            "calibration": None if info.calibration is None else info.calibration.model_dump(),
-            "trust": None if info.trust is None else info.trust.model_dump(),
-            "measures": None if info.measures is None else info.measures.model_dump(),
-        }
+        plain = ("name", "version", "licence", "enlarge", "detector")
+        fitted = ("calibration", "trust", "measures")
+        known = self.info.model_dump(include={*plain, *fitted})
         metadata = {
             "format": SAFETENSORS_FORMAT,
-            "config": info.config.model_dump_json(),
-            "info": json.dumps(about, allow_nan=False, separators=(",", ":")),
+            "config": self.info.config.model_dump_json(),
+            "info": json.dumps(self.notes | known, allow_nan=False, separators=(",", ":")),
         }
         with whole_file(target) as temporary:
             temporary.write_bytes(tensors.save(self.weights, metadata))
@@ -122,11 +117,12 @@ def _complete(weights: dict[str, NDArray[Any]], config: NetworkConfig) -> None:
     """Add what an ONNX file lacks because prediction does not need it: the heat-map heads of
     earlier U-nets (those of the last one take their place) and the counters of batches."""
     last = f"trunk.heads.{config.unets - 1}."
-    for name in [name for name in weights if name.startswith(last)]:
-        for i in range(config.unets - 1):
-            weights[name.replace(last, f"trunk.heads.{i}.")] = weights[name]
-    for name in [name for name in weights if name.endswith(".running_mean")]:
-        weights[name.replace("running_mean", "num_batches_tracked")] = np.array(0, np.int64)
+    for name in list(weights):
+        if name.startswith(last):
+            for i in range(config.unets - 1):
+                weights[name.replace(last, f"trunk.heads.{i}.")] = weights[name]
+        if name.endswith(".running_mean"):
+            weights[name.replace("running_mean", "num_batches_tracked")] = np.array(0, np.int64)
 
 
 def _read_safetensors(path: Path) -> ModelFile:
@@ -136,15 +132,14 @@ def _read_safetensors(path: Path) -> ModelFile:
     try:
         with safetensors.safe_open(path, framework="np") as file:
             metadata = file.metadata() or {}
-            if metadata.get("format") != SAFETENSORS_FORMAT:
-                raise InputError(f"{path} is not a luvli model: make one with luvli train.")
             weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        config = NetworkConfig.model_validate_json(metadata["config"])
-        notes = dict(json.loads(metadata["info"]))
-    except (safetensors.SafetensorError, OSError, ValidationError, KeyError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
+        known = metadata.get("format") == SAFETENSORS_FORMAT
+        config = NetworkConfig.model_validate_json(metadata["config"]) if known else None
+        notes = dict(json.loads(metadata["info"])) if known else {}
+    except (safetensors.SafetensorError, OSError, KeyError, ValueError) as error:
         raise InputError(
             f"{path} is not a whole model file ({brief(error)}): fetch or save it again."
         ) from error
+    if config is None:
+        raise InputError(f"{path} is not a luvli model: make one with luvli train.")
     return ModelFile(weights, ModelInfo.from_training(path.stem, config, notes), notes)

@@ -7,7 +7,6 @@ list by chance with a probability below 1e-14.
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -53,7 +52,7 @@ class TrainingPhotographs:
         """For JSON: the gaps between the hashes, in as many bytes each as the largest needs, as
         base64 after that number."""
         gaps = np.diff(self.hashes, prepend=np.uint64(0))
-        width = -(-int(gaps.max(initial=0)).bit_length() // 8) or 1
+        width = max(1, -(-int(gaps.max(initial=0)).bit_length() // 8))
         octets = gaps.astype("<u8").view(np.uint8).reshape(-1, 8)[:, :width]
         return f"{width}:{base64.b64encode(octets.tobytes()).decode()}"
 
@@ -65,10 +64,10 @@ class TrainingPhotographs:
         try:
             width, _, coded = text.partition(":")
             octets = np.frombuffer(base64.b64decode(coded, validate=True), dtype=np.uint8)
-            gaps = np.zeros((len(octets) // int(width), 8), np.uint8)
-            gaps[:, : int(width)] = octets.reshape(-1, int(width))
-            return cls(np.cumsum(gaps.view("<u8")[:, 0], dtype=np.uint64))
-        except (ValueError, ZeroDivisionError, binascii.Error) as error:
+            octets = octets.reshape(-1, int(width))
+            gaps = np.pad(octets, ((0, 0), (0, 8 - int(width)))).view("<u8")[:, 0]
+            return cls(np.cumsum(gaps, dtype=np.uint64))
+        except ValueError as error:
             raise InputError(
                 "the model's list of training photographs is damaged: calibrate it again."
             ) from error
@@ -92,11 +91,8 @@ def refuse_training_faces(
             f"{trained:,} of {len(records):,} faces are on photographs that the model was trained "
             "on: calibrate on held-out faces (--recipe takes those of the training)."
         )
-    named = sum(
-        any(f"{name}/{record.image.name}" in photographs for name in SETS)
-        for record in records
-        if record.image is not None and record.dataset in (ANY_FOLDER, "")
-    )
+    names = [r.image.name for r in records if r.image and r.dataset in (ANY_FOLDER, "")]
+    named = sum(any(f"{known}/{name}" in photographs for known in SETS) for name in names)
     if named > MAX_NAMED_SHARE * len(records):
         raise InputError(
             f"{named:,} of {len(records):,} faces have names of photographs that the model was "

@@ -17,8 +17,9 @@ from luvli.calibration.fit_measures import (
     measure_errors,
     reach,
 )
-from luvli.calibration.measure import MeasuredFaces
-from luvli.evaluation.selective import confidence_metrics, gain_share
+from luvli.calibration.measure import face_errors, is_plain
+from luvli.evaluation.labelled_faces import LabelledFaces
+from luvli.evaluation.selective import confidence_metrics
 from luvli.evaluation.visibility import auroc
 from luvli.face_measures import with_measures
 from luvli.faces import Faces
@@ -37,51 +38,26 @@ MIN_ROW = 20
 """faces that a row of a table takes"""
 
 
-def sample_in_use(
-    measured: MeasuredFaces, share: float = CORRUPTED_IN_USE, seed: int = 0
-) -> NDArray[np.intp]:
+def sample_in_use(faces: LabelledFaces) -> NDArray[np.intp]:
     """Indices of faces as they may come in use: all plain ones, and a share of corrupted ones."""
-    plain, corrupted = np.flatnonzero(measured.plain), np.flatnonzero(~measured.plain)
-    wanted = min(len(corrupted), round(len(plain) * share / (1 - share)))
-    drawn = np.random.default_rng(seed).choice(corrupted, wanted, replace=False)
-    chosen = np.sort(np.concatenate([plain, drawn]))
-    return np.asarray(chosen[~np.isnan(measured.error[chosen])], dtype=np.intp)
+    plain = is_plain(faces)
+    corrupted = np.flatnonzero(~plain)
+    wanted = round(plain.sum() * CORRUPTED_IN_USE / (1 - CORRUPTED_IN_USE))
+    drawn = np.random.default_rng(0).choice(corrupted, min(len(corrupted), wanted), replace=False)
+    return np.sort(np.concatenate([np.flatnonzero(plain), drawn]))
 
 
-def report_tables(
-    measured: MeasuredFaces,
-    confidence: Floats,
-    expected: Floats,
-    triage: TriageTable,
-    success: float,
-) -> list[ReportTable]:
-    """All tables, of faces that the failure model was not fitted on."""
-    return [
-        confidence_table(measured, confidence, expected, success),
-        corruption_table(measured, confidence, success),
-        triage_table(triage),
-    ]
-
-
-def confidence_table(
-    measured: MeasuredFaces, confidence: Floats, expected: Floats, success: float
-) -> ReportTable:
+def confidence_table(faces: LabelledFaces, confidence: Floats, success: float) -> ReportTable:
     """Failures, AUROC, calibration error and the gain of ordering faces by confidence."""
-    faces = measured.faces
-    size = np.sqrt(np.prod(faces.boxes[:, 2:] - faces.boxes[:, :2], axis=1))
-    weight = faces.visibility + 1e-3
-    sigma = (faces.uncertainty * weight).sum(axis=1) / weight.sum(axis=1) / np.maximum(size, 1e-9)
-    parts = {"with 20 % corrupted": sample_in_use(measured), "plain": measured.plain.nonzero()[0]}
-    for name in np.unique(measured.source).tolist():
-        parts[f"plain, {name}"] = np.flatnonzero(measured.plain & (measured.source == name))
+    error, plain, source = face_errors(faces), is_plain(faces), faces.groups["source"]
+    parts = {"with 20 % corrupted": sample_in_use(faces), "plain": np.flatnonzero(plain)}
+    for name in np.unique(source).tolist():
+        parts[f"plain, {name}"] = np.flatnonzero(plain & (source == name))
     rows = []
-    for name, every in parts.items():
-        index = every[~np.isnan(measured.error[every])]
+    for name, index in parts.items():
         if len(index) < MIN_ROW:
             continue
-        error = measured.error[index]
-        metrics = confidence_metrics(confidence[index], error, success)
-        orders = (1 - confidence[index], expected[index], sigma[index], -faces.scores[index])
+        metrics = confidence_metrics(confidence[index], error[index], success)
         rows.append(
             [
                 name,
@@ -89,29 +65,27 @@ def confidence_table(
                 f"{metrics['failed']:.1%}",
                 f"{metrics['auroc']:.3f}",
                 f"{metrics['calibration_error']:.3f}",
-                *(f"{100 * gain_share(error, order):.0f} %" for order in orders),
+                f"{metrics['gain_share']:.0%}",
             ]
         )
-    heads = ["faces", "n", "failed", "AUROC", "ECE", "gain", "by expected error", "by sigma",
-             "by score"]  # fmt: skip
+    heads = ["faces", "n", "failed", "AUROC", "ECE", "gain"]
     return "confidence, on faces left out of its fit", heads, rows
 
 
-def corruption_table(measured: MeasuredFaces, confidence: Floats, success: float) -> ReportTable:
+def corruption_table(faces: LabelledFaces, confidence: Floats, success: float) -> ReportTable:
     """Failures and confidence by kind of corruption."""
     rows = []
-    for kind in np.unique(measured.corruption).tolist():
-        part = measured.corruption == kind
-        failed, values = measured.error[part] >= success, confidence[part]
+    for kind in np.unique(faces.groups["corruption"]).tolist():
+        part = faces.groups["corruption"] == kind
+        failed, values = face_errors(faces)[part] >= success, confidence[part]
+        shares = (values > 0.5, values > 0.1, failed & (values > 0.5))
         rows.append(
             [
                 kind,
-                f"{int(part.sum()):,}",
+                f"{len(values):,}",
                 f"{failed.mean():.0%}",
                 f"{np.median(values):.2f}",
-                f"{np.mean(values > 0.5):.0%}",
-                f"{np.mean(values > 0.1):.0%}",
-                f"{np.mean(failed & (values > 0.5)):.0%}",
+                *(f"{share.mean():.0%}" for share in shares),
             ]
         )
     heads = ["corruption", "n", "failed", "median", "above 0.5", "above 0.1",
@@ -137,16 +111,16 @@ def triage_table(table: TriageTable) -> ReportTable:
 
 
 def measures_table(
-    plain: MeasuredFaces, measures: MeasureCalibration, shut: Faces | None = None
+    plain: LabelledFaces, measures: MeasureCalibration, shut: Faces | None = None
 ) -> ReportTable:
     """How many intervals of each measure hold the labelled value, and what the probability of
     closed eyes is worth, on faces that `measures` were not fitted on."""
     rows = []
-    for name, (error, measure) in measure_errors(plain.faces, plain.labels, measures).items():
+    for name, (error, measure) in measure_errors(plain, measures).items():
         if len(error) >= MIN_MEASURED:
             held = [f"{np.mean(np.abs(error) < reach(measure, level)):.0%}" for level in LEVELS]
-            words = name.replace("_", " ")
-            rows.append([words, f"{len(error):,}", f"{np.abs(error).mean():.3f}", *held])
+            mean = f"{np.abs(error).mean():.3f}"
+            rows.append([name.replace("_", " "), f"{len(error):,}", mean, *held])
     eyes = labelled_eyes(plain.labels)
     closed = [plain.faces[eyes == 1]] + ([] if shut is None else [shut])
     parts = [Faces.concatenate(closed), plain.faces[eyes == 0]]
@@ -179,10 +153,12 @@ def advice(trust: Trust) -> list[str]:
                 "those of all poses now)."
             )
             continue
-        for coverage in COVERAGES:
-            if count < faces_needed(coverage):
-                more = faces_needed(coverage) - count
-                lines.append(f"{pose}: {more} more faces for regions of coverage {coverage:g}.")
+        lines += [
+            f"{pose}: {faces_needed(coverage) - count} more faces for regions of coverage "
+            f"{coverage:g}."
+            for coverage in COVERAGES
+            if count < faces_needed(coverage)
+        ]
     if trust.triage is not None:
         lines += [line for rate in RATES for line in _triage_advice(trust.triage, rate)]
     return lines

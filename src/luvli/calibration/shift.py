@@ -7,13 +7,12 @@ exchangeable with the calibration faces, an alarm has at most the stated probabi
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 from luvli.arrays import Floats
-from luvli.errors import InputError, require
+from luvli.errors import require
 from luvli.faces import Faces
 from luvli.trust.features import FEATURE_COLUMNS, feature_table
 from luvli.trust.trust import ReferenceFeatures, Trust
@@ -23,7 +22,6 @@ MAX_QUANTILES = 256
 DECIMALS = 4
 MIN_FACES = 20
 """faces below which nothing is tested"""
-
 
 WORDS = {
     "spread": "their landmarks are {more|less} uncertain",
@@ -48,7 +46,7 @@ class Shift(NamedTuple):
 
     alarm: bool
     p_values: dict[str, float]
-    """by feature, before correction; NaN where there were too few faces"""
+    """by feature, before correction; features that too few faces have are left out"""
     larger: dict[str, bool]
     """by feature, whether its median is larger than that of the calibration faces"""
 
@@ -67,21 +65,17 @@ class Shift(NamedTuple):
 
 def fit_reference(table: Floats) -> ReferenceFeatures:
     """Quantiles of each column of a feature table (n, 13) of the calibration faces."""
-    quantiles: dict[str, list[float]] = {}
-    faces = 0
+    quantiles = {}
     for name, column in zip(FEATURE_COLUMNS, table.T, strict=True):
         values = np.sort(column[np.isfinite(column)])
-        faces = max(faces, len(values))
         if len(values) > MAX_QUANTILES:
             values = np.quantile(values, (np.arange(MAX_QUANTILES) + 0.5) / MAX_QUANTILES)
         quantiles[name] = np.round(values, DECIMALS).tolist()
-    return ReferenceFeatures(quantiles=quantiles, faces=faces)
+    return ReferenceFeatures(quantiles=quantiles, faces=len(table))
 
 
 def compare_features(reference: ReferenceFeatures, table: Floats, level: float = 0.01) -> Shift:
     """Compare a feature table (n, 13) of new faces with the calibration faces."""
-    if not 0 < level < 1:
-        raise InputError(f"the level of the test must lie between 0 and 1, got {level}.")
     stats = require("scipy.stats", "calibrate")
     p_values: dict[str, float] = {}
     larger: dict[str, bool] = {}
@@ -89,7 +83,6 @@ def compare_features(reference: ReferenceFeatures, table: Floats, level: float =
         values = np.round(column[np.isfinite(column)], DECIMALS)  # as those of the reference
         quantiles = reference.quantiles.get(name, [])
         if len(values) < MIN_FACES or len(quantiles) < MIN_FACES:
-            p_values[name] = math.nan
             continue
         larger[name] = bool(np.median(values) > np.median(quantiles))
         # quantiles in place of all faces change the distance by up to half a step
@@ -98,8 +91,8 @@ def compare_features(reference: ReferenceFeatures, table: Floats, level: float =
         count = max(reference.faces, len(quantiles))
         effective = len(values) * count / (len(values) + count)
         p_values[name] = float(stats.kstwo.sf(distance, max(1, round(effective))))
-    tested = [value for value in p_values.values() if not math.isnan(value)]
-    return Shift(bool(tested) and min(tested) * len(tested) < level, p_values, larger)
+    alarm = bool(p_values) and min(p_values.values()) * len(p_values) < level
+    return Shift(alarm, p_values, larger)
 
 
 def shift_of(faces: Faces, trust: Trust) -> Shift | None:

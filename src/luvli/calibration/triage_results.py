@@ -7,10 +7,9 @@ are of fixed size.
 
 from __future__ import annotations
 
-import csv
-import heapq
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,19 +17,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from luvli.arrays import Floats
-from luvli.calibration.sampling import EvenSample
-from luvli.data.formats.parquet import face_files
-from luvli.data.formats.tables import image_cell
+from luvli.data.formats.parquet import face_files, parquet_tables
+from luvli.data.formats.tables import image_cell, write_rows
 from luvli.drawing.faces import draw_faces
 from luvli.drawing.sheet import captioned, contact_sheet
 from luvli.errors import InputError, brief, require
 from luvli.face_landmarks import confidence_text
 from luvli.faces import FaceLandmarks, Faces
-from luvli.files import NOT_UTF8, PathLike, read_text, whole_file, write_text
+from luvli.files import PathLike, read_text, whole_file, write_text
 from luvli.image.box import Box
 from luvli.image.crop import Crop
 from luvli.image.read import ImageArray, read_image
 from luvli.image.write import write_image
+from luvli.prediction.read_results import faces_of
+from luvli.prediction.writers import text_file
 from luvli.trust.triage import Threshold, TriageTable
 from luvli.trust.trust import Trust
 
@@ -41,6 +41,8 @@ ROWS = 1000
 SHOWN = 48
 """faces on the contact sheet"""
 CELL, COLUMNS = 180, 6
+NEEDED = ("points", "covariance", "visibility", "box", "accepted")
+"""columns of Parquet that a triage takes"""
 
 
 class Rejected(NamedTuple):
@@ -54,23 +56,25 @@ class Rejected(NamedTuple):
 class TriageSummary:
     """Counts, and what the report shows."""
 
+    every: int = 1
+    """one face in so many is in the sample"""
     faces: int = 0
     accepted: int = 0
-    sample: EvenSample[Faces] = field(default_factory=lambda: EvenSample[Faces](SAMPLE))
+    rejected: list[Rejected] = field(default_factory=list)
+    """the least confident ones first; twice as many as are shown, for images may be gone"""
+    sample: list[Faces] = field(default_factory=list)
+    """for the shift alarm"""
     written: list[Path] = field(default_factory=list)
-    _worst: list[tuple[float, int, Rejected]] = field(default_factory=list)
 
     def add(self, faces: Faces, images: list[str]) -> None:
         """Count a batch of assessed faces."""
         assert faces.accepted is not None
-        self.sample.add(faces)
-        for i in np.flatnonzero(~faces.accepted).tolist():
-            entry = (-float(faces.confidence[i]), -(self.faces + i))
-            item = (*entry, Rejected(faces[i], images[i]))
-            if len(self._worst) < 2 * SHOWN:  # twice as many as are shown: images may be gone
-                heapq.heappush(self._worst, item)
-            elif entry > self._worst[0][:2]:
-                heapq.heapreplace(self._worst, item)
+        self.sample.append(faces[-self.faces % self.every :: self.every])
+        rejected = np.flatnonzero(~faces.accepted)
+        least = rejected[np.argsort(faces.confidence[rejected], kind="stable")][: 2 * SHOWN]
+        self.rejected += [Rejected(faces[i], images[i]) for i in least.tolist()]
+        self.rejected.sort(key=lambda item: item.face.confidence or 0.0)
+        del self.rejected[2 * SHOWN :]
         self.faces += len(faces)
         self.accepted += int(faces.accepted.sum())
 
@@ -79,33 +83,59 @@ class TriageSummary:
         """of accepted faces"""
         return self.accepted / max(self.faces, 1)
 
-    @property
-    def rejected(self) -> list[Rejected]:
-        """The least confident ones first."""
-        ordered = sorted(self._worst, key=lambda item: item[:2], reverse=True)
-        return [item for _, _, item in ordered]
-
     def sampled(self) -> Faces:
         """Faces for the shift alarm."""
-        return Faces.concatenate(self.sample.batches) if self.faces else Faces.empty("ibug68")
+        return Faces.concatenate(self.sample or [Faces.empty("ibug68")])
 
 
 def triage_results(source: PathLike, out: Path, trust: Trust, threshold: float) -> TriageSummary:
     """Write the results `source` to the folder `out` with every face accepted or not."""
     path = Path(source)
-    summary = TriageSummary()
-    if path.is_dir() or path.suffix.lower() == ".parquet":
-        files = face_files(path)
-        root = path if path.is_dir() else files[0].parent
-        for file in files:
-            _triage_parquet(file, out / "faces" / file.relative_to(root), trust, threshold, summary)
-        summary.written.append(out / "faces")
-    else:
-        _triage_json(path, out, trust, threshold, summary)
+    if not (path.is_dir() or path.suffix.lower() == ".parquet"):
+        return _triage_json(path, out, trust, threshold)
+    parquet = require("pyarrow.parquet", "scale")
+    files = face_files(path)
+    summary = TriageSummary(written=[out / "faces"])
+    for file in files:
+        target = out / "faces" / file.relative_to(path if path.is_dir() else file.parent)
+        with whole_file(target) as temporary, ExitStack() as stack:
+            writer = None
+            for table in parquet_tables(file, NEEDED, size=ROWS):
+                if writer is None:
+                    made = parquet.ParquetWriter(temporary, table.schema, compression="zstd")
+                    writer = stack.enter_context(made)
+                    rows = sum(parquet.read_metadata(each).num_rows for each in files)
+                    summary.every = max(1, rows // SAMPLE)
+                writer.write_table(_triaged(table, file, trust, threshold, summary))
     return summary
 
 
-def _assess(faces: Faces, trust: Trust, threshold: float) -> Faces:
+def _triaged(table: Any, file: Path, trust: Trust, threshold: float, summary: TriageSummary) -> Any:
+    """The table with `accepted`; rows without a face stay as they are."""
+    rows = table.to_pylist()
+    with_face = [row for row in rows if row.get("status") in (None, "face")]
+    if not with_face:
+        return table
+    faces = assess(faces_of_rows(with_face, file), trust, threshold)
+    summary.add(faces, [str(row.get("image")) for row in with_face])
+    for row, about in zip(with_face, _about(faces), strict=True):
+        row |= {name: value for name, value in about.items() if name in row}
+    return require("pyarrow", "scale").Table.from_pylist(rows, table.schema)
+
+
+def faces_of_rows(rows: list[dict[str, Any]], file: Path) -> Faces:
+    """Rows of one of our result files as faces."""
+    try:
+        return faces_of(
+            [row | {"points": np.reshape(row["points"], (-1, 2))} for row in rows]
+        ).check()
+    except (ValueError, TypeError, KeyError) as error:
+        raise InputError(
+            f"{file} holds a row that is no face ({brief(error)}): write it again."
+        ) from error
+
+
+def assess(faces: Faces, trust: Trust, threshold: float) -> Faces:
     """Every face accepted or not; a confidence that is missing is computed, if possible."""
     missing = np.isnan(faces.confidence)
     if missing.any():
@@ -123,19 +153,38 @@ def _assess(faces: Faces, trust: Trust, threshold: float) -> Faces:
     return replace(faces, accepted=faces.confidence >= threshold)
 
 
-def _triage_json(
-    path: Path, out: Path, trust: Trust, threshold: float, summary: TriageSummary
-) -> None:
+def _about(faces: Faces) -> Iterator[dict[str, Any]]:
+    """What the triage says about each face."""
+    assert faces.accepted is not None
+    for i in range(len(faces)):
+        error = float(faces.expected_error[i])
+        yield {
+            "confidence": float(faces.confidence[i]),
+            "expected_error": None if np.isnan(error) else error,
+            "accepted": bool(faces.accepted[i]),
+        }
+
+
+def _triage_json(path: Path, out: Path, trust: Trust, threshold: float) -> TriageSummary:
     rows = read_faces_json(path)
-    faces = _assess(Faces.from_dicts(rows), trust, threshold)
+    faces = assess(faces_of_rows(rows, path), trust, threshold)
+    table, copy = out / "triage.csv", out / "faces.json"
+    summary = TriageSummary(max(1, len(rows) // SAMPLE), written=[table, copy])
     images = [str(row.get("image", "")) for row in rows]
     summary.add(faces, images)
-    summary.written += [out / "triage.csv", out / "faces.json"]
-    _write_table(summary.written[0], faces, images)
-    accepted = [row | new for row, new in zip(rows, faces.to_dicts(), strict=True)]
-    body = ",\n ".join(json.dumps(row, separators=(",", ":"), allow_nan=False) for row in accepted)
-    text = f'{{"format":"luvli-faces","version":1,"faces":[\n {body}\n]}}\n'
-    write_text(summary.written[1], text)
+    cells: list[list[Any]] = [["image", "face", "confidence", "expected_error", "accepted"]]
+    numbers: dict[str, int] = {}
+    for image, row, about in zip(images, rows, _about(faces), strict=True):
+        row |= about
+        numbers[image] = numbers.get(image, 0) + 1
+        error = "" if about["expected_error"] is None else f"{about['expected_error']:.3f}"
+        confidence, accepted = f"{about['confidence']:.4f}", int(about["accepted"])
+        cells.append([image_cell(image), numbers[image], confidence, error, accepted])
+    with text_file(table) as stream:
+        write_rows(stream, cells)
+    body = ",\n ".join(json.dumps(row, separators=(",", ":"), allow_nan=False) for row in rows)
+    write_text(copy, f'{{"format":"luvli-faces","version":1,"faces":[\n {body}\n]}}\n')
+    return summary
 
 
 def read_faces_json(path: PathLike) -> list[dict[str, Any]]:
@@ -150,97 +199,6 @@ def read_faces_json(path: PathLike) -> list[dict[str, Any]]:
             f"{path} is not a file of luvli predict in JSON ({brief(error)}): give faces.json."
         ) from error
     return rows
-
-
-def _write_table(path: Path, faces: Faces, images: list[str]) -> None:
-    """CSV: image, number of the face, confidence, expected error, accepted."""
-    assert faces.accepted is not None
-    with (
-        whole_file(path) as temporary,
-        temporary.open("w", encoding="utf-8", errors=NOT_UTF8, newline="") as stream,
-    ):
-        lines = csv.writer(stream)
-        lines.writerow(["image", "face", "confidence", "expected_error", "accepted"])
-        numbers: dict[str, int] = {}
-        for i, image in enumerate(images):
-            numbers[image] = numbers.get(image, 0) + 1
-            error = faces.expected_error[i]
-            lines.writerow(
-                [
-                    image_cell(image),
-                    numbers[image],
-                    f"{faces.confidence[i]:.4f}",
-                    "" if np.isnan(error) else f"{error:.3f}",
-                    int(faces.accepted[i]),
-                ]
-            )
-
-
-def _triage_parquet(
-    file: Path, target: Path, trust: Trust, threshold: float, summary: TriageSummary
-) -> None:
-    """One file again with `accepted`; rows without a face stay as they are."""
-    parquet = require("pyarrow.parquet", "scale")
-    with (
-        whole_file(target) as temporary,
-        open_parquet(file, ("points", "covariance", "visibility", "box", "accepted")) as content,
-        parquet.ParquetWriter(temporary, content.schema_arrow, compression="zstd") as writer,
-    ):
-        for batch in content.iter_batches(ROWS):
-            writer.write_table(_assessed_table(batch, file, trust, threshold, summary))
-
-
-def _assessed_table(
-    batch: Any, file: Path, trust: Trust, threshold: float, summary: TriageSummary
-) -> Any:
-    arrow = require("pyarrow", "scale")
-    table = arrow.Table.from_batches([batch])
-    rows = table.to_pylist()
-    places = [i for i, row in enumerate(rows) if row.get("status") in (None, "face")]
-    if not places:
-        return table
-    try:
-        faces = Faces.stack([face_of_row(rows[i]) for i in places])
-    except (ValueError, TypeError) as error:
-        raise InputError(
-            f"{file} holds a row that is no face ({error}): write it again."
-        ) from error
-    faces = _assess(faces, trust, threshold)
-    summary.add(faces, [str(rows[i].get("image")) for i in places])
-    for name in ("accepted", "confidence", "expected_error"):
-        if name in table.column_names:
-            values = [row.get(name) for row in rows]
-            for i, value in zip(places, getattr(faces, name).tolist(), strict=True):
-                values[i] = None if value != value else value  # NaN: not estimated
-            column = table.schema.field(name)
-            place = table.column_names.index(name)
-            table = table.set_column(place, column, arrow.array(values, column.type))
-    return table
-
-
-def open_parquet(file: Path, columns: tuple[str, ...]) -> Any:
-    """A Parquet file with these columns."""
-    parquet = require("pyarrow.parquet", "scale")
-    try:
-        content = parquet.ParquetFile(file)
-    except Exception as error:  # pyarrow raises many kinds on damaged files
-        raise InputError(
-            f"{file} is not a readable Parquet file ({type(error).__name__}): write it again."
-        ) from error
-    missing = set(columns) - set(content.schema_arrow.names)
-    if missing:
-        raise InputError(
-            f"{file} has no column {sorted(missing)[0]!r}: give results of luvli predict."
-        )
-    return content
-
-
-def face_of_row(row: dict[str, Any]) -> FaceLandmarks:
-    """A row of `luvli.data.formats.parquet.face_schema` as a face."""
-    shapes = {"points": (-1, 2), "covariance": (-1, 2, 2), "visibility": (-1,), "box": (4,)}
-    arrays = {name: np.reshape(row[name], shape) for name, shape in shapes.items()}
-    plain = {k: v for k, v in row.items() if v is not None and k not in shapes}
-    return FaceLandmarks.from_dict(plain | arrays)
 
 
 # -- pictures ---------------------------------------------------------------------------------

@@ -7,16 +7,15 @@ gives calibrated visibilities.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from luvli.arrays import Bools, Floats
-from luvli.calibration.measure import MeasuredFaces
 from luvli.data.record import Visibility
 from luvli.errors import require
+from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.trust.failure_model import sigmoid
 
 MIN_LANDMARKS = 500
@@ -43,16 +42,22 @@ class LogitMap(NamedTuple):
             "visibility.linear.bias": bias * np.float32(self.slope) + np.float32(self.offset),
         }
 
-    def apply_to_faces(self, measured: MeasuredFaces) -> MeasuredFaces:
-        """The same faces with calibrated visibilities."""
-        faces = measured.faces
-        return replace(measured, faces=replace(faces, visibility=self(faces.visibility)))
-
 
 def logit(probability: Floats) -> Floats:
     """log(p / (1 - p)), finite for 0 and 1."""
-    p = np.clip(np.asarray(probability, dtype=np.float64), MIN_PROBABILITY, 1 - MIN_PROBABILITY)
+    p = np.clip(probability, MIN_PROBABILITY, 1 - MIN_PROBABILITY)
     return np.asarray(np.log(p / (1 - p)))
+
+
+def fit_visibility(faces: LabelledFaces) -> LogitMap:
+    """Fit on the faces of sources that label hidden landmarks."""
+    if not faces.faces.visibility_trained:
+        return LogitMap()
+    classes, sources = faces.label_visibility, faces.groups["source"]
+    hidden = (classes == Visibility.SELF_OCCLUDED).any(axis=1)
+    labelled = (classes != Visibility.UNLABELLED) & np.isin(sources, sources[hidden])[:, None]
+    visible = classes[labelled] > Visibility.SELF_OCCLUDED
+    return fit_logit_map(faces.faces.visibility[labelled], visible)
 
 
 def fit_logit_map(probability: Floats, visible: Bools) -> LogitMap:
@@ -65,15 +70,3 @@ def fit_logit_map(probability: Floats, visible: Bools) -> LogitMap:
     regression.fit(logit(probability)[:, None], visible)
     slope, offset = float(regression.coef_[0, 0]), float(regression.intercept_[0])
     return LogitMap(slope, offset) if slope > 0 else LogitMap()
-
-
-def fit_visibility(measured: MeasuredFaces) -> LogitMap:
-    """Fit on the faces of sources that label hidden landmarks."""
-    if not measured.faces.visibility_trained:
-        return LogitMap()
-    hidden = (measured.label_visibility == Visibility.SELF_OCCLUDED).any(axis=1)
-    sources = np.unique(measured.source[hidden])
-    labelled = measured.label_visibility >= Visibility.SELF_OCCLUDED
-    used = labelled & np.isin(measured.source, sources)[:, None]
-    visible = measured.label_visibility[used] > Visibility.SELF_OCCLUDED
-    return fit_logit_map(measured.faces.visibility[used], visible)

@@ -44,7 +44,6 @@ def audit(
 
     Example: `luvli audit folder my/faces --out audit`
     """
-    from luvli.calibration.audit import ERROR_KINDS
     from luvli.calibration.audit import audit as audit_labels
     from luvli.calibration.audit_report import write_audit_page, write_suspects
     from luvli.calibration.label_batches import has_labels, parquet_sources
@@ -53,11 +52,11 @@ def audit(
     table, page = out / "audit.csv", out / "audit.html"
     if dataset == "parquet" and has_labels(folder):
         name, details = str(folder), out / "labels"
-        result = audit_labels(parquet_sources(folder), ERROR_KINDS, fail_above, details)
+        result = audit_labels(parquet_sources(folder), fail_above, details)
     else:
         faces = load_set(dataset, folder, skip_bad=skip_bad)
         name, details = faces.name, None
-        result = audit_labels(_predicted(faces, model), ERROR_KINDS, fail_above, listed=None)
+        result = audit_labels(_predicted(faces, model), fail_above, listed=None)
     write_suspects(table, result.listed)
     audited = result.labels - result.without_face
     title = f"{name}: the {min(_SHOWN, audited)} most suspicious of {audited:,} labels"
@@ -74,15 +73,14 @@ def audit(
 
 def _predicted(faces: Sequence[FaceRecord], models: list[str]) -> list[LabelSource]:
     """A set that fits into memory, predicted by models that were not trained on it."""
-    from luvli.calibration.label_batches import LabelBatch, LabelSource, predict_unseen
+    from luvli.calibration.label_batches import predicted_source
     from luvli.prediction.predictor import load
 
-    watched = face_progress("faces")(faces)
-    predictions = list(predict_unseen([load(name) for name in models], watched))
-    if trained := sum(trained for _, trained in predictions):
+    predictors = [load(name) for name in models]
+    source, trained = predicted_source(predictors, faces, face_progress("faces"))
+    if trained:
         warn(
             f"{trained:,} faces are on photographs that the model was trained on: it may agree "
             "with wrong labels there; give models that were trained without them."
         )
-    batch = LabelBatch.of(faces, [face for face, _ in predictions])
-    return [LabelSource(Path(), lambda: [batch])]
+    return [source]

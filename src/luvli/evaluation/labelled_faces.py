@@ -149,6 +149,22 @@ class LabelledFaces:
             **fields,
         )
 
+    @classmethod
+    def concatenate(cls, parts: Sequence[LabelledFaces]) -> LabelledFaces:
+        """Faces of one point set, one after the other, without what is known of a test set as a
+        whole: subsets, boxes, lengths."""
+        return cls(
+            Faces.concatenate([part.faces for part in parts]),
+            np.concatenate([part.labels for part in parts]),
+            np.concatenate([part.label_visibility for part in parts]),
+            names=tuple(name for part in parts for name in part.names),
+            images=tuple(image for part in parts for image in part.images),
+            groups={
+                name: np.concatenate([part.groups[name] for part in parts])
+                for name in parts[0].groups
+            },
+        )
+
     def records(self) -> list[FaceRecord]:
         """The labels, as a label file would hold them."""
         return [

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from luvli import __version__
 from luvli.calibration.failure_head import fit_failure_head
+from luvli.calibration.measure import evenly
 from luvli.calibration.model_file import ModelFile
-from luvli.calibration.sampling import evenly
 from luvli.data.boxes import get_enlargement
 from luvli.network import NetworkConfig, build, load_model, save_model
 from luvli.progress import track

@@ -44,15 +44,11 @@ class AdditiveModel(BaseModel):
     def __call__(self, features: ArrayLike) -> Floats:
         """(n, d) features in the order of their names -> (n,)."""
         raw = np.atleast_2d(np.asarray(features, dtype=np.float64))
-        return self._hinges(raw)[:, 0]
+        return Hinges.of([self], range(len(self.features)))(raw)[:, 0]
 
     def of_table(self, table: Floats) -> Floats:
         """(n, 13) feature table -> (n,). A missing failure score counts as the ordinary one."""
         return Hinges.of([self])(table)[:, 0]
-
-    @cached_property
-    def _hinges(self) -> Hinges:
-        return Hinges.of([self], range(len(self.features)))
 
 
 class Hinges(NamedTuple):
@@ -75,33 +71,28 @@ class Hinges(NamedTuple):
     @classmethod
     def of(cls, models: Sequence[AdditiveModel], columns: Sequence[int] | None = None) -> Hinges:
         """`columns` of the features of all models; those of a feature table by default."""
-        names = [name for model in models for name in model.features]
-        chosen = [FEATURE_COLUMNS.index(name) for name in names] if columns is None else columns
-        parts: list[Floats] = []
-        for model in models:
-            centre, spread = np.array(model.centre)[:, None], np.array(model.spread)[:, None]
-            knots = centre + spread * np.array([-model.limit, *model.knots])
-            each = centre, centre + spread * model.limit, knots
-            parts.append(np.stack(np.broadcast_arrays(*each)).reshape(3, -1))
-        sizes = [1 + len(model.knots) for model in models for _ in model.features]
-        weights = np.zeros((sum(sizes), len(models)))
-        end = 0
-        for m, (model, part) in enumerate(zip(models, parts, strict=True)):
-            slopes = np.array(model.coefficients) / np.array(model.spread)[:, None]
-            weights[end : end + part.shape[1], m] = slopes.ravel()
-            end += part.shape[1]
-        starts = [model.limit * sum(row[0] for row in model.coefficients) for model in models]
-        constants = np.array([model.intercept for model in models]) - starts
-        ordinary, limits, knots = np.concatenate(parts, axis=1)
-        return cls(np.repeat(chosen, sizes), ordinary, limits, knots, weights, constants)
+        if columns is None:
+            columns = [FEATURE_COLUMNS.index(name) for model in models for name in model.features]
+        place = iter(columns)
+        rows: list[tuple[float, ...]] = []
+        for m, model in enumerate(models):
+            for i, (centre, spread) in enumerate(zip(model.centre, model.spread, strict=True)):
+                column, limit = next(place), centre + spread * model.limit
+                for knot, slope in zip(
+                    (-model.limit, *model.knots), model.coefficients[i], strict=True
+                ):
+                    rows.append((column, centre, limit, centre + spread * knot, m, slope / spread))
+        chosen, ordinary, limits, knots, which, slopes = np.array(rows).T
+        weights = slopes[:, None] * (which[:, None] == np.arange(len(models)))
+        constants = [m.intercept - m.limit * sum(row[0] for row in m.coefficients) for m in models]
+        return cls(chosen.astype(np.intp), ordinary, limits, knots, weights, np.array(constants))
 
     def __call__(self, table: Floats) -> Floats:
         """(n, d) table -> (n, m)."""
         x = table[:, self.columns]
         x = np.where(np.isnan(x), self.ordinary, x)
-        return (
-            np.maximum(np.minimum(x, self.limits) - self.knots, 0.0) @ self.weights + self.constants
-        )
+        hinges = np.maximum(np.minimum(x, self.limits) - self.knots, 0.0)
+        return np.asarray(hinges @ self.weights + self.constants)
 
 
 def hinge_basis(

@@ -7,7 +7,6 @@ the shape is, and the failure score of the network.
 from __future__ import annotations
 
 from functools import cache, cached_property
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,8 +19,6 @@ from luvli.markup import get_markup, is_markup
 from luvli.measures import head_pose
 
 Complexes = NDArray[np.complex128]
-
-_PoseClass = Literal["frontal", "half-profile", "profile", "all"]
 
 HIDDEN_HALF, HIDDEN_PROFILE = 0.05, 0.28
 """share of hidden landmarks from which a face of another point set than the 68 is called
@@ -82,50 +79,41 @@ class ShapeModel(BaseModel):
         after the best similarity transform.
         """
         mean, modes, deviations = self._arrays
-        shape = _normalised(_as_complex(points))
-        across = shape @ mean.conj()
-        upright = shape * (across.conj() / np.maximum(np.abs(across), TINY))[..., None]
+        upright, rotation = turned_to(normalised(as_complex(points)), mean)
         flat = (upright - mean).view(np.float64)  # x, y of the first point, of the second, ...
         coefficients = flat @ modes.T
         residual = flat - coefficients @ modes
-        standardised = coefficients / deviations
         return (
-            np.sqrt((residual * residual).sum(axis=-1) / len(mean)),
-            np.sqrt((standardised * standardised).sum(axis=-1) / len(deviations)),
-            np.arctan2(across.imag, across.real),
+            np.sqrt((residual**2).sum(axis=-1) / len(mean)),
+            np.sqrt(((coefficients / deviations) ** 2).mean(axis=-1)),
+            rotation,
         )
 
     @cached_property
     def _arrays(self) -> tuple[Complexes, Floats, Floats]:
-        """Mean (k,), modes (m, 2k), deviations (m,): converted once, not for every face."""
-        deviations = np.asarray(self.deviations, dtype=np.float64)
-        modes = np.asarray(self.modes, dtype=np.float64).reshape(len(deviations), -1)
-        return _as_complex(self.mean), modes, deviations
+        """Mean (k,), modes (m, 2k), deviations (m,)."""
+        deviations = np.array(self.deviations)
+        modes = np.array(self.modes).reshape(len(deviations), -1)
+        return as_complex(self.mean), modes, deviations
 
 
-def _as_complex(points: ArrayLike) -> Complexes:
+def as_complex(points: ArrayLike) -> Complexes:
     """Points (..., k, 2) as numbers x + iy (..., k): a rotation is one multiplication."""
-    array = np.ascontiguousarray(points, dtype=np.float64)
-    return array.view(np.complex128)[..., 0]
+    return np.ascontiguousarray(points, dtype=np.float64).view(np.complex128)[..., 0]
 
 
-def _normalised(points: Complexes) -> Complexes:
-    count = points.shape[-1]
-    centred = points - points.sum(axis=-1, keepdims=True) / count
-    square = (centred * centred.conj()).real.sum(axis=-1, keepdims=True) / count
-    return np.asarray(centred / np.maximum(np.sqrt(square), 1e-9))
+def normalised(shape: Complexes) -> Complexes:
+    """Points (..., k) centred, with root mean square distance 1 from the centre."""
+    centred = shape - shape.mean(axis=-1, keepdims=True)
+    size = np.sqrt((np.abs(centred) ** 2).mean(axis=-1, keepdims=True))
+    return np.asarray(centred / np.maximum(size, 1e-9))
 
 
-def normalised(points: ArrayLike) -> Floats:
-    """Points (..., k, 2) centred, with root mean square distance 1 from the centre."""
-    shape = _normalised(_as_complex(points))
-    return np.stack([shape.real, shape.imag], axis=-1)
-
-
-def best_rotation(points: Floats, mean: Floats) -> Floats:
-    """The angles (...,) in radians, clockwise as seen, by which `points` (..., k, 2) are rotated
-    against `mean` (k, 2)."""
-    return np.asarray(np.angle(_as_complex(points) @ _as_complex(mean).conj()))
+def turned_to(shape: Complexes, mean: Complexes) -> tuple[Complexes, Floats]:
+    """Shapes (..., k) turned as `mean` (k,) is, and the angles (...,) in radians, clockwise as
+    seen, by which they were turned against it."""
+    angle = np.angle(shape @ mean.conj())
+    return np.asarray(shape * np.exp(-1j * angle)[..., None]), np.asarray(angle)
 
 
 def feature_table(faces: Faces, shape: ShapeModel) -> Floats:
