@@ -12,7 +12,7 @@ import pytest
 from luvli.calibration import audit as module
 from luvli.calibration import label_batches
 from luvli.calibration.audit import RARE, Suspect, audit, fit_tail, suspicion
-from luvli.calibration.label_batches import LabelBatch, LabelSource, parquet_sources
+from luvli.calibration.label_batches import LabelBatch, LabelSource, parquet_source
 from luvli.calibration.label_differences import ERROR_KINDS
 from luvli.data.formats import write_pts
 from luvli.data.formats.label_parquet import row_of_record
@@ -34,8 +34,7 @@ HIDDEN = np.arange(68) < 8
 def suspects_of(records: list[FaceRecord], faces: list[FaceLandmarks]) -> list[Suspect]:
     """All suspects of a set in memory, the most suspicious first."""
     labelled = LabelledFaces.from_records(records, Faces.stack(faces))
-    source = LabelSource(Path(), len(records), lambda: [LabelBatch.of(labelled)])
-    return audit([source], listed=None).listed
+    return audit(LabelSource(len(records), lambda: [LabelBatch.of(labelled)])).listed
 
 
 def names(suspects: list[Suspect]) -> list[str]:
@@ -241,27 +240,24 @@ def folder(labelled, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_files_give_what_the_set_in_memory_gives(
-    labelled, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    labelled, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import pyarrow.parquet as pq
-
     monkeypatch.setattr(label_batches, "ROWS", 7)  # labels with two rows lie across the cuts
-    found = audit(parquet_sources(folder), out=tmp_path / "labels")
-    assert (found.labels, found.without_face) == (151, 1)
-    written = [pq.read_table(f).to_pylist() for f in sorted((tmp_path / "labels").rglob("*.par*"))]
-    rows = {row["face"]: row for part in written for row in part}
-    assert len(rows) == 151 and set(names(found.listed[:2])) == {"face33", "face101"}
-    assert rows["nobody"]["suspicion"] is None and "no face" in rows["nobody"]["what"]
+    found = audit(parquet_source(folder))
+    assert (found.labels, found.without_face, len(found.listed)) == (151, 1, 150)
+    assert set(names(found.listed[:2])) == {"face33", "face101"}
     # files hold rounded decimals: the audit in memory sees the same
     records = list(labelled[0][:150])
     records[33], records[101] = wrong(records[33], "scaled"), wrong(records[101], "shifted")
+    suspects = {suspect.name: suspect for suspect in found.listed}
     for suspect in suspects_of(records, list(rounded(Faces.stack(labelled[1][:150])))):
-        row = rows[suspect.name]
-        assert (row["kind"], row["what"]) == (suspect.kind, suspect.sentence)
-        assert {kind: row[kind] for kind in suspect.scores} == suspect.scores
+        other = suspects[suspect.name]
+        assert (other.kind, other.sentence) == (suspect.kind, suspect.sentence)
+        assert other.scores == suspect.scores
     # and a sample is enough for what is usual
     monkeypatch.setattr(module, "SAMPLE", 80)
-    part = audit(parquet_sources(folder), listed=5)
+    monkeypatch.setattr(module, "LISTED", 5)
+    part = audit(parquet_source(folder))
     assert part.labels == 151 and len(part.listed) == 5
     assert set(names(part.listed[:2])) == {"face33", "face101"}
 
@@ -285,4 +281,4 @@ def test_the_command_on_parquet_and_its_bad_input(folder: Path, tmp_path: Path, 
     assert not (tmp_path / "o3/audit.csv").exists()
     with pytest.raises(InputError, match="at least 50 labels"):
         write_faces(tmp_path / "few/a.parquet", [(record(np.ones((68, 2)), "a"), [])])
-        audit(parquet_sources(tmp_path / "few"))
+        audit(parquet_source(tmp_path / "few"))

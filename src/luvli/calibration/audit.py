@@ -14,16 +14,14 @@ Labels are read twice, batch by batch: what is usual is learnt from at most `SAM
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from luvli.arrays import Floats
-from luvli.calibration.label_batches import LabelBatch, LabelSource
+from luvli.calibration.label_batches import LabelSource
 from luvli.calibration.label_differences import (
     ERROR_KINDS,
     FAR,
@@ -32,10 +30,9 @@ from luvli.calibration.label_differences import (
     ErrorKind,
     UsualDifferences,
 )
-from luvli.errors import InputError, require
+from luvli.errors import InputError
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.faces import FaceLandmarks
-from luvli.files import whole_file
 
 RARE = 8.0
 """-log of the share, 1 in 3,000, up to which the tail of a set is extrapolated"""
@@ -46,8 +43,8 @@ SWAPPED = 0.3
 PRIOR = dict.fromkeys(ERROR_KINDS, 0.0) | {"visibility": -1.0}
 SAMPLE = 10_000
 """labels, evenly from all, that what is usual is learnt from"""
-LISTED = 1000
-"""suspects of a large set that are listed"""
+LISTED = 10_000
+"""suspects that are listed"""
 
 
 @dataclass(frozen=True)
@@ -82,8 +79,7 @@ class AuditResult:
     """the most suspicious first"""
 
 
-@dataclass(frozen=True)
-class AuditStandard:
+class AuditStandard(NamedTuple):
     """What the labels of a set are compared with, learnt from a sample of it."""
 
     usual: UsualDifferences
@@ -91,42 +87,26 @@ class AuditStandard:
     """explanation -> start and scale of its tail among the faces"""
 
 
-def audit(
-    sources: Sequence[LabelSource],
-    fail_above: float = 12.0,
-    out: Path | None = None,
-    listed: int | None = LISTED,
-) -> AuditResult:
-    """Audit all labels, for the most suspicious `listed` of them (None: all).
-
-    `fail_above` is the suspicion from which labels count as wrong; with `out`, the results of each
-    source are written there as Parquet.
-    """
-    standard = learn_standard(sources)
+def audit(source: LabelSource, fail_above: float = 12.0) -> AuditResult:
+    """Audit all labels; `fail_above` is the suspicion from which they count as wrong."""
+    standard = learn_standard(source)
     result = AuditResult()
-    for source in sources:
-        with ExitStack() as stack:
-            write = None if out is None else _writer(out / source.path, stack)
-            for batch in source.batches():
-                suspects = audit_faces(batch.faces, standard) if batch.faces else []
-                if write is not None:
-                    write(batch, suspects)
-                for suspect in suspects:
-                    result.wrong[suspect.kind] += suspect.suspicion >= fail_above
-                result.labels += len(suspects) + len(batch.without_face)
-                result.without_face += len(batch.without_face)
-                result.listed += suspects
-                result.listed.sort(key=lambda suspect: -suspect.suspicion)
-                result.listed = result.listed[:listed]
+    for batch in source.batches():
+        suspects = audit_faces(batch.faces, standard) if batch.faces else []
+        for suspect in suspects:
+            result.wrong[suspect.kind] += suspect.suspicion >= fail_above
+        result.labels += len(suspects) + batch.without_face
+        result.without_face += batch.without_face
+        result.listed += suspects
+        result.listed.sort(key=lambda suspect: -suspect.suspicion)
+        del result.listed[LISTED:]
     return result
 
 
-def learn_standard(sources: Sequence[LabelSource]) -> AuditStandard:
+def learn_standard(source: LabelSource) -> AuditStandard:
     """What is usual, from at most `SAMPLE` labels with predictions."""
-    every = max(1, -(-sum(source.rows for source in sources) // SAMPLE))
-    parts = [
-        batch.faces[::every] for source in sources for batch in source.batches() if batch.faces
-    ]
+    every = max(1, -(-source.rows // SAMPLE))
+    parts = [batch.faces[::every] for batch in source.batches() if batch.faces]
     count = sum(map(len, parts))
     if count < MIN_FACES:
         raise InputError(
@@ -199,27 +179,3 @@ def _explanation(scores: Mapping[ErrorKind, float], work: Differences, row: int)
         return "wrong face"
     others = (kind for kind in ERROR_KINDS if kind != "swapped")
     return max(others, key=lambda kind: (scores[kind], kind != "wrong face"))
-
-
-def _writer(target: Path, stack: ExitStack) -> Callable[[LabelBatch, Sequence[Suspect]], None]:
-    """A function that writes a batch and its suspects as rows of Parquet."""
-    arrow = require("pyarrow", "scale")
-    parquet = require("pyarrow.parquet", "scale")
-    words = dict.fromkeys(("face", "image", "kind", "what"), arrow.string())
-    schema = arrow.schema(words | dict.fromkeys(("suspicion", *ERROR_KINDS), arrow.float64()))
-    temporary = stack.enter_context(whole_file(target))
-    writer = stack.enter_context(parquet.ParquetWriter(temporary, schema, compression="zstd"))
-
-    def write(batch: LabelBatch, suspects: Sequence[Suspect]) -> None:
-        rows: list[dict[str, Any]] = [
-            {"face": s.name, "image": s.image, "suspicion": s.suspicion, "kind": s.kind,
-             "what": s.sentence} | dict(s.scores)
-            for s in suspects
-        ]  # fmt: skip
-        rows += [
-            {"face": name, "image": image, "what": "no face was found here"}
-            for name, image in batch.without_face
-        ]
-        writer.write_table(arrow.Table.from_pylist(rows, schema))
-
-    return write

@@ -34,27 +34,22 @@ _Row = dict[str, Any]
 
 
 class LabelBatch(NamedTuple):
-    """Labels with predictions, and those without."""
+    """Labels with predictions, and how many have none."""
 
     faces: LabelledFaces | None
     """None: none of the labels has a prediction"""
-    without_face: Sequence[tuple[str, str]] = ()
-    """names and images of the others"""
+    without_face: int = 0
 
     @classmethod
     def of(cls, labelled: LabelledFaces) -> LabelBatch:
         """Faces of which some may have no prediction."""
         found = np.isfinite(labelled.points).all(axis=(1, 2)) & labelled.visible.any(axis=1)
-        lost = np.flatnonzero(~found).tolist()
-        without = [(labelled.names[i], labelled.images[i]) for i in lost]
-        return cls(labelled[found] if found.any() else None, without)
+        return cls(labelled[found] if found.any() else None, int((~found).sum()))
 
 
 class LabelSource(NamedTuple):
     """Where labels come from."""
 
-    path: Path
-    """of their results below the audit's folder"""
     rows: int
     """labels at most"""
     batches: Callable[[], Iterable[LabelBatch]]
@@ -80,7 +75,7 @@ def predicted_source(
         if part:  # the tight box where the detector finds no face: the label may be wrong
             faces = predict_records(predictor, part, "detector-or-tight", progress=progress)
             batches.append(LabelBatch.of(faces))
-    return LabelSource(Path(), len(records), lambda: batches), int(trained.all(axis=1).sum())
+    return LabelSource(len(records), lambda: batches), int(trained.all(axis=1).sum())
 
 
 def has_labels(path: PathLike) -> bool:
@@ -92,18 +87,13 @@ def has_labels(path: PathLike) -> bool:
     return f"{CARRIED}points" in first.column_names
 
 
-def parquet_sources(path: PathLike) -> list[LabelSource]:
-    """The files of `luvli predict LABELS --engine ray`, which carries the columns of its source
-    along, labels too, as `source_points` and so on."""
+def parquet_source(path: PathLike) -> LabelSource:
+    """The file or folder of `luvli predict LABELS --engine ray`, which carries the columns of its
+    source along, labels too, as `source_points` and so on."""
     parquet = require("pyarrow.parquet", "scale")
     files = face_files(path)
-    root = Path(path) if Path(path).is_dir() else files[0].parent
-
-    def source(file: Path) -> LabelSource:
-        rows = parquet.read_metadata(file).num_rows
-        return LabelSource(file.relative_to(root), rows, lambda: _batches(file))
-
-    return [source(file) for file in files]
+    rows = sum(parquet.read_metadata(file).num_rows for file in files)
+    return LabelSource(rows, lambda: (batch for file in files for batch in _batches(file)))
 
 
 def _batches(file: Path) -> Iterator[LabelBatch]:
@@ -138,7 +128,6 @@ def _batch(groups: Sequence[list[_Row]], file: Path) -> LabelBatch:
     """Each label with the face among its rows that lies where it does."""
     records: list[FaceRecord] = []
     chosen: list[_Row] = []
-    without: list[tuple[str, str]] = []
     for rows in groups:
         first = rows[0]
         image = str(first["image"])
@@ -147,11 +136,10 @@ def _batch(groups: Sequence[list[_Row]], file: Path) -> LabelBatch:
         label |= {name: value for name, value in carried.items() if value is not None}
         record = record_of_row(label, str(first.get("face_id") or image))
         row = _at_label(record, [row for row in rows if row["status"] == "face"])
-        if row is None:
-            without.append((record.name, image))
-        else:
+        if row is not None:
             records.append(record)
             chosen.append({name: row.get(name) for name in PREDICTED})
+    without = len(groups) - len(chosen)
     if not chosen:
         return LabelBatch(None, without)
     labelled = LabelledFaces.from_records(records, faces_of_rows(chosen, file))

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 from typer import Option
 
 from luvli.cli.options import SET_FOLDER, SET_NAME, SKIP_BAD
 from luvli.cli.output import face_progress, print_paths, print_table, warn
-
-if TYPE_CHECKING:
-    from luvli.calibration.label_batches import LabelSource
-    from luvli.data.record import FaceRecord
 
 _SHOWN = 50
 """faces on the page"""
@@ -37,8 +31,8 @@ def audit(
     or with wrong visibility.
 
     `luvli audit parquet FACES`, where FACES is what `luvli predict LABELS --engine ray` made of
-    labelled Parquet, runs no model and takes labels of any number; it writes the folder `labels`
-    beside the page, and to audit.csv the most suspicious alone.
+    labelled Parquet, runs no model and takes labels of any number; audit.csv has the most
+    suspicious 10,000.
 
     Exit code 1 when more labels than allowed are suspicious, for the checks of a labelling team.
 
@@ -46,17 +40,24 @@ def audit(
     """
     from luvli.calibration.audit import audit as audit_labels
     from luvli.calibration.audit_report import write_audit_page, write_suspects
-    from luvli.calibration.label_batches import has_labels, parquet_sources
+    from luvli.calibration.label_batches import has_labels, parquet_source, predicted_source
     from luvli.data.sets import load_set
+    from luvli.prediction.predictor import load
 
     table, page = out / "audit.csv", out / "audit.html"
     if dataset == "parquet" and has_labels(folder):
-        name, details = str(folder), out / "labels"
-        result = audit_labels(parquet_sources(folder), fail_above, details)
+        name, source = str(folder), parquet_source(folder)
     else:
         faces = load_set(dataset, folder, skip_bad=skip_bad)
-        name, details = faces.name, None
-        result = audit_labels(_predicted(faces, model), fail_above, listed=None)
+        predictors = [load(each) for each in model]
+        name = faces.name
+        source, trained = predicted_source(predictors, faces, face_progress("faces"))
+        if trained:
+            warn(
+                f"{trained:,} faces are on photographs that the model was trained on: it may agree "
+                "with wrong labels there; give models that were trained without them."
+            )
+    result = audit_labels(source, fail_above)
     write_suspects(table, result.listed)
     audited = result.labels - result.without_face
     title = f"{name}: the {min(_SHOWN, audited)} most suspicious of {audited:,} labels"
@@ -66,21 +67,6 @@ def audit(
     print_table(["probably wrong", "labels"], [*rows, ["all", f"{wrong:,}"]])
     if result.without_face:
         typer.echo(f"{result.without_face:,} of {result.labels:,} labels have no face found there.")
-    print_paths(path for path in (details, table, page) if path is not None)
+    print_paths([table, page])
     if wrong > allow:
         raise typer.Exit(1)
-
-
-def _predicted(faces: Sequence[FaceRecord], models: list[str]) -> list[LabelSource]:
-    """A set that fits into memory, predicted by models that were not trained on it."""
-    from luvli.calibration.label_batches import predicted_source
-    from luvli.prediction.predictor import load
-
-    predictors = [load(name) for name in models]
-    source, trained = predicted_source(predictors, faces, face_progress("faces"))
-    if trained:
-        warn(
-            f"{trained:,} faces are on photographs that the model was trained on: it may agree "
-            "with wrong labels there; give models that were trained without them."
-        )
-    return [source]
