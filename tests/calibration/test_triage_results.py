@@ -77,7 +77,6 @@ def test_the_least_confident_are_listed(
     results: list[Row], fitted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "SHOWN", 3)
-    monkeypatch.setattr(module, "ROWS", 7)
     write_results(tmp_path / "f.parquet", results, "parquet")
     summary = module.triage_results(tmp_path / "f.parquet", tmp_path / "out", fitted.trust, 0.5)
     rows = pq.read_table(tmp_path / "f.parquet").to_pylist()

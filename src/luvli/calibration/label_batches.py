@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from luvli.calibration.photographs import TrainingPhotographs, photograph_name
-from luvli.calibration.triage_results import ROWS, faces_of_rows
+from luvli.calibration.triage_results import faces_of_rows
 from luvli.data.formats.label_parquet import LABEL_COLUMNS, record_of_row
 from luvli.data.formats.parquet import face_files, parquet_tables
 from luvli.data.record import FaceRecord
@@ -24,6 +24,8 @@ from luvli.image.box import Box, best_match
 from luvli.prediction.predictor import Predictor
 from luvli.progress import Track
 
+ROWS = 1000
+"""labels in memory at a time"""
 CARRIED = "source_"
 """what `luvli predict --engine ray` puts before the names of the columns of its source"""
 PREDICTED = (
@@ -83,8 +85,8 @@ def has_labels(path: PathLike) -> bool:
     place = Path(path)
     if not (place.is_dir() or place.suffix.lower() == ".parquet"):
         return False
-    first = next(parquet_tables(face_files(place)[0], [], size=1))
-    return f"{CARRIED}points" in first.column_names
+    wanted = [f"{CARRIED}points"]
+    return bool(next(parquet_tables(face_files(place)[0], [], wanted)).column_names)
 
 
 def parquet_source(path: PathLike) -> LabelSource:
@@ -111,7 +113,8 @@ def _batches(file: Path) -> Iterator[LabelBatch]:
 
 
 def _rows(file: Path) -> Iterator[_Row]:
-    for table in parquet_tables(file, [], size=ROWS):
+    wanted = [*PREDICTED, *LABEL_COLUMNS, *(f"{CARRIED}{name}" for name in LABEL_COLUMNS)]
+    for table in parquet_tables(file, [], wanted):
         if f"{CARRIED}points" not in table.column_names:
             raise InputError(
                 f"{file} has no labels beside its predictions: predict the Parquet of luvli data "

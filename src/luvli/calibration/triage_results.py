@@ -36,8 +36,6 @@ from luvli.trust.trust import Trust
 
 SAMPLE = 20_000
 """faces, evenly from all, that are compared with the calibration faces"""
-ROWS = 1000
-"""rows of Parquet in memory at a time"""
 SHOWN = 48
 """faces on the contact sheet"""
 CELL, COLUMNS = 180, 6
@@ -100,7 +98,7 @@ def triage_results(source: PathLike, out: Path, trust: Trust, threshold: float) 
         target = out / "faces" / file.relative_to(path if path.is_dir() else file.parent)
         with whole_file(target) as temporary, ExitStack() as stack:
             writer = None
-            for table in parquet_tables(file, NEEDED, size=ROWS):
+            for table in parquet_tables(file, NEEDED):
                 if writer is None:
                     made = parquet.ParquetWriter(temporary, table.schema, compression="zstd")
                     writer = stack.enter_context(made)
