@@ -1,27 +1,25 @@
 """How many augmented crops one core makes in a second: from cached patches, and from JPEG.
 
-    python benchmarks/data.py                       drawn photographs of 900 x 1200 pixels
-    python benchmarks/data.py w300 300W --skip-bad  your own data set
+    python benchmarks/data.py
 
 The network must be the bottleneck of training: at least 300 crops of 128 pixels or 120 of 256
 have to come from one core. Seconds are those of the processor, so that other work on the
-machine does not count; both ways give the same crops and are measured in one run.
+machine does not count; both ways give the same crops and are measured in one run, on drawn
+photographs of 900 x 1200 pixels.
 """
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
-import warnings
 from pathlib import Path
 
+import cv2
 import numpy as np
 from PIL import Image
 
 from luvli.cli.output import print_table
-from luvli.data import Augmentation, CropDataset, FaceRecord, load_set
-from luvli.data.sets import get_set
+from luvli.data import Augmentation, CropDataset, FaceRecord
 from luvli.markup import get_markup
 
 WANTED = {128: 300, 256: 120}
@@ -33,24 +31,11 @@ EXTRAS = Augmentation.recipe("B").model_copy(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("name", nargs="?", help="data set; drawn photographs if not given")
-    parser.add_argument("root", nargs="?", type=Path)
-    parser.add_argument("--skip-bad", action="store_true")
-    options = parser.parse_args()
-    import cv2
-
     cv2.setNumThreads(1)
     with tempfile.TemporaryDirectory() as folder:
-        if options.name:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                found = load_set(options.name, options.root, skip_bad=options.skip_bad)
-            records, enlarge = list(found)[:400], get_set(options.name).enlarge
-        else:
-            records, enlarge = drawn_photographs(Path(folder), 48), 1.1
+        records = drawn_photographs(Path(folder), 48)
         rows = [
-            measure(records, enlarge, size, name, config, Path(folder))
+            measure(records, size, name, config, Path(folder))
             for size in WANTED
             for name, config in (
                 ("recipe A", Augmentation.recipe("A")),
@@ -63,19 +48,14 @@ def main() -> None:
 
 
 def measure(
-    records: list[FaceRecord],
-    enlarge: float,
-    size: int,
-    name: str,
-    config: Augmentation,
-    folder: Path,
+    records: list[FaceRecord], size: int, name: str, config: Augmentation, folder: Path
 ) -> list[str]:
     """One row of the table."""
     start = time.process_time()
     own = folder / f"{size} {name}"  # so that each row pays for its cache
-    cached = CropDataset(records, size, enlarge=enlarge, augmentation=config, cache=own)
+    cached = CropDataset(records, size, augmentation=config, cache=own)
     build = len(records) / (time.process_time() - start)
-    direct = CropDataset(records, size, enlarge=enlarge, augmentation=config)
+    direct = CropDataset(records, size, augmentation=config)
     fast, slow = rate(cached), rate(direct)
     verdict = f"{WANTED[size]}" if fast >= WANTED[size] else f"{WANTED[size]} MISSED"
     return [

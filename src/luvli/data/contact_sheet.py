@@ -51,7 +51,7 @@ def label_sheet(records: Sequence[FaceRecord], columns: int = 4, size: int = 220
     """
     cells = []
     for record in records:
-        box = crop_box(record.with_changes(box=None, box_kind="tight"), noise="none")
+        box = crop_box(record.with_changes(box=None), noise="none")
         crop = Crop.from_box(box, size, 1.35)
         grey = np.full((size, size, 3), 190, np.uint8)
         image = grey if record.image is None else crop.warp(read_image(record.image))

@@ -68,6 +68,7 @@ class FaceRecord:
     box: NDArray[np.float64] | None = None
     """(4,) x0, y0, x1, y1 image pixels"""
     box_kind: BoxKind = "tight"
+    """always `tight` without a box"""
     markup: str = "ibug68"
     dataset: str = ""
     face_id: str = ""
@@ -103,6 +104,8 @@ class FaceRecord:
                 if array.shape != shape:
                     raise self._error(f"{name} must have shape {shape}, got {array.shape}")
                 object.__setattr__(self, name, array)
+        if self.box is None:
+            object.__setattr__(self, "box_kind", "tight")
         self.points[~self.visible] = np.nan  # what has no location must not look as if it had one
         lost = self.visible & ~np.isfinite(self.points).all(axis=1)
         if lost.any():

@@ -144,7 +144,6 @@ def _record(
         np.array(classes, dtype=np.int8),
         markup if order == list(names) else default_markup(len(rows)),
         box=None if annotation.bbox is None else edges_of(*annotation.bbox) - first,
-        box_kind="given",
         face_id=annotation.face_id or "",
         attributes=annotation.attributes | {k: v for k, v in about.items() if v is not None},
         score=annotation.score,

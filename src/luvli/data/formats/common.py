@@ -143,13 +143,14 @@ def face(
 ) -> FaceRecord:
     """A face of the built-in markup with as many points (k, 2), or of a name that says the count.
 
-    Without `classes` a landmark with a location is unoccluded, one without is unlabelled.
+    Without `classes` a landmark with a location is unoccluded, one without is unlabelled. A box is
+    `given` unless `box_kind` says otherwise.
     """
     places = np.asarray(points, dtype=np.float64).reshape(-1, 2)
     if classes is None:
         located = np.isfinite(places).all(axis=1)
         classes = np.where(located, Visibility.UNOCCLUDED, Visibility.UNLABELLED)
-    fields["markup"] = markup or default_markup(len(places))
+    fields = {"box_kind": "given", **fields, "markup": markup or default_markup(len(places))}
     return FaceRecord(places, np.asarray(classes), Path(image) if image else None, **fields)
 
 

@@ -60,7 +60,7 @@ def _record(box: ET.Element, image: str, order: Mapping[str, int]) -> FaceRecord
     for part in box.findall("part"):
         points[order[part.get("name", "")]] = float(part.get("x", "")), float(part.get("y", ""))
     edges = edges_of(*(float(box.get(key, "nan")) for key in ("left", "top", "width", "height")))
-    return face(points, image, box=edges if np.isfinite(edges).all() else None, box_kind="given")
+    return face(points, image, box=edges if np.isfinite(edges).all() else None)
 
 
 def write_dlib(path: PathLike, records: Sequence[FaceRecord]) -> None:

@@ -93,7 +93,7 @@ def record_of_row(row: Mapping[str, Any], fallback: str = "") -> FaceRecord:
         row.get("visibility"),
         row.get("markup"),
         box=box,
-        box_kind=row.get("box_kind") or ("tight" if box is None else "given"),
+        box_kind=row.get("box_kind") or "given",
         dataset=row.get("dataset") or "",
         face_id=row.get("face_id") or fallback,
         attributes=json.loads(attributes) if attributes else {},

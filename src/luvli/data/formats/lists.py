@@ -68,7 +68,7 @@ def iterate_hrnet(path: PathLike) -> Iterator[ListItem]:
             raise ValueError("columns that are not pairs of x and y")
         places = np.array(values) - first_pixel(len(values) // 2 - 1)
         box = _square(scale, places[:2])
-        return face(places[2:], row[0], box=box, box_kind="given", attributes=attributes)
+        return face(places[2:], row[0], box=box, attributes=attributes)
 
     return _parsed(path, rows, parse)
 
@@ -86,13 +86,8 @@ def iterate_wflw(path: PathLike) -> Iterator[ListItem]:
         if plain % 2 or not plain:
             raise ValueError(f"{len(values)} numbers, which are not pairs of coordinates")
         box = values[plain : plain + 4] if plain < len(values) else None
-        return face(
-            values[:plain],
-            name,
-            box=box,
-            box_kind="tight" if box is None else "given",
-            attributes={"subsets": _flagged(values[plain + 4 :])},
-        )
+        about = {"subsets": _flagged(values[plain + 4 :])}
+        return face(values[:plain], name, box=box, attributes=about)
 
     return _parsed(path, _lines(path), parse)
 
@@ -117,13 +112,8 @@ def read_star_tsv(path: PathLike) -> list[FaceRecord]:
         name, _, points, *rest = line.split("\t")
         box = _square(*np.split(_numbers(rest[:3]), [1]))
         tags = _numbers(rest[3].split(",")) if len(rest) > 3 and rest[3].strip() else ()
-        return face(
-            _numbers(points.split(",")),
-            name.replace("\\", "/"),
-            box=box,
-            box_kind="given",
-            attributes={"subsets": _flagged(tags)},
-        )
+        places, about = _numbers(points.split(",")), {"subsets": _flagged(tags)}
+        return face(places, name.replace("\\", "/"), box=box, attributes=about)
 
     headed = "," not in lines[0][1].split("\t")[2]
     return _all(_parsed(path, lines[headed:], parse))

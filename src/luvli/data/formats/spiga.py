@@ -63,7 +63,6 @@ def read_spiga(path: PathLike) -> list[FaceRecord]:
                 row.imgpath,
                 np.where(visible > 0, Visibility.UNOCCLUDED, Visibility.EXTERNALLY_OCCLUDED),
                 box=None if row.bbox is None else edges_of(*row.bbox) - first,
-                box_kind="tight" if row.bbox is None else "given",
             )
         )
     return records

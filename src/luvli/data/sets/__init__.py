@@ -149,7 +149,7 @@ def load_set(
         first_pixel = get_set(name).first_pixel
         faces[:] = [_hide_off_image(record, first_pixel) for record in faces]
     if boxes == "tight":
-        faces[:] = [record.with_changes(box=None, box_kind="tight") for record in faces]
+        faces[:] = [record.with_changes(box=None) for record in faces]
     sentences = list(faces.notes)
     if faces.problems:
         sentences.append(

@@ -84,7 +84,6 @@ def _face(points: Any, box: Any, mask: Any) -> FaceRecord:
     return face(
         np.asarray(points, dtype=np.float64).reshape(2, 19).T - 1,
         box=np.array([left, top, right, bottom]) - 1,
-        box_kind="given",
         attributes={
             "mask": np.asarray(mask).astype(int).tolist(),
             "box_size": float(max(right - left, bottom - top)),

@@ -116,13 +116,7 @@ def _face(label: Path, box: Floats | None) -> FaceRecord:
     points, occluded = read_matlab(label, "Points", "Occ")
     hidden = np.ravel(occluded).astype(bool)
     classes = np.where(hidden, Visibility.EXTERNALLY_OCCLUDED, Visibility.UNOCCLUDED)
-    return face(
-        np.asarray(points, np.float64) - 1,
-        "",
-        classes,
-        box=box,
-        box_kind="tight" if box is None else "detector",
-    )
+    return face(np.asarray(points, float) - 1, "", classes, box=box, box_kind="detector")
 
 
 INFO = SetInfo(

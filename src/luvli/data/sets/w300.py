@@ -85,7 +85,7 @@ def _entry(
 
 def _face(label: Path, box: Floats | None) -> FaceRecord:
     points, visibility = read_pts(label, points=68, signed=False)
-    return face(points, "", visibility, box=box, box_kind="tight" if box is None else "detector")
+    return face(points, "", visibility, box=box, box_kind="detector")
 
 
 def read_detector_boxes(path: Path) -> dict[str, Floats]:
