@@ -91,21 +91,6 @@ def test_a_wrong_graph_is_not_written(tmp_path: Path, monkeypatch: pytest.Monkey
     assert list(tmp_path.iterdir()) == []
 
 
-def test_calibration_is_inside(tiny: dict[str, Path], tmp_path: Path) -> None:
-    from luvli.network import load_model, save_model
-    from luvli.prediction.export import export_onnx
-
-    network, info = load_model(tiny["torch"])
-    factors = info.pop("calibration")["scale"]
-    save_model(tmp_path / "plain.safetensors", network, info)
-    export_onnx(tmp_path / "plain.safetensors", tmp_path / "plain.onnx")
-    plain = OnnxBackend(tmp_path / "plain.onnx")(noise(3))
-    calibrated = OnnxBackend(tiny["onnx"])(noise(3))
-    ratio = calibrated.covariance / plain.covariance
-    np.testing.assert_allclose(ratio[..., 0, 0], np.tile(factors, (3, 1)), rtol=1e-4)
-    np.testing.assert_allclose(calibrated.points, plain.points, atol=1e-4)
-
-
 def test_batches_of_any_size_and_threads(tiny: dict[str, Path]) -> None:
     crops = noise(11)
     one, two = OnnxBackend(tiny["onnx"], threads=1), OnnxBackend(tiny["onnx"], threads=3)
@@ -130,19 +115,6 @@ def test_metadata_tells_all(tiny: dict[str, Path]) -> None:
     session = model.backend.session
     described = {name: tensor.shape for name, tensor in (about.inputs | about.outputs).items()}
     assert described == {t.name: t.shape for t in (*session.get_inputs(), *session.get_outputs())}
-
-
-def test_untrained_visibility_is_said(tmp_path: Path, tiny: dict[str, Path]) -> None:
-    from luvli.network import build, save_model
-    from luvli.prediction.export import export_onnx
-
-    config = NetworkConfig(
-        unets=1, channels=8, bn_size=1, growth=4, input_size=64, visibility_trained=False
-    )
-    save_model(tmp_path / "a.safetensors", build(config))
-    export_onnx(tmp_path / "a.safetensors", tmp_path / "a.onnx")
-    face = luvli.load(tmp_path / "a.onnx").predict_crops([noise(1)[0]])[0]
-    assert not face.visibility_trained
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import cv2
 import numpy as np
-import pytest
 from tests.prediction.conftest import SHAPE, SIZE, DiscBackend, DiscDetector, disc_image
 
-from luvli.faces import Faces
 from luvli.image.box import Box
 from luvli.image.crop import Crop
 from luvli.network.config import NetworkConfig
@@ -95,19 +92,6 @@ def test_a_rough_box_is_corrected_and_a_given_one_is_not() -> None:
     np.testing.assert_array_equal(again.points, face.points)
 
 
-def test_faces_of_a_batch_are_refined_together() -> None:
-    image = disc_image([(60, 70, 34), (230, 150, 42), (60, 180, 25)])
-    backend = DiscBackend()
-    rough = RoughDetector()
-    boxes = [*rough(image)[:2], *DiscDetector()(image)[2:]]
-    together = Predictor(backend, rough).predict(image, boxes)
-    assert backend.calls == [3, 2]
-    for box, face in zip(boxes, together, strict=True):
-        [alone] = Predictor(DiscBackend(), rough).predict(image, [box])
-        np.testing.assert_array_equal(alone.points, face.points)
-        np.testing.assert_array_equal(alone.covariance, face.covariance)
-
-
 def test_published_checkpoints_are_cropped_once() -> None:
     config = NetworkConfig(unets=1, input_size=SIZE, landmarks=68)
     ours = ModelInfo(name="ours", config=config)
@@ -116,46 +100,3 @@ def test_published_checkpoints_are_cropped_once() -> None:
     assert refine.margin(ModelInfo(name="theirs", config=stretched)) == 0
     blind = config.model_copy(update={"visibility_trained": False})
     assert refine.margin(ModelInfo(name="blind", config=blind)) == 0
-
-
-@pytest.mark.slow
-def test_profiles_that_were_held_out_gain_by_it(shipped: Predictor, shared: Path) -> None:
-    if not (shared / "data/merl_rav_organized").is_dir():
-        pytest.skip("needs MERL-RAV in research data: LUVLI_SHARED=FOLDER make test")
-    pytest.importorskip("torch", reason="recipes are read with the extra train")
-    from luvli.evaluation.evaluate_model import predict_records
-    from luvli.training.recipe_files import read_recipe
-    from luvli.training.sources import load_source
-
-    recipe = read_recipe(ROOT / "recipes/luvli-68.yaml")
-    data = recipe.data.model_copy(update={"root": str(shared / "data")})
-    source = data.sources["merl"].model_copy(update={"boxes": "labels"})
-    held_out = load_source("merl", source, data, recipe.network).held_out
-    records = [face for face in held_out if face.attributes["pose"] in ("left", "right")]
-    errors = []
-    for refined in (True, False):
-        faces = predict_records(shipped, records, "detector", refine_boxes=refined)
-        errors.append(faces.with_tight_boxes().nme("box", "visible"))
-    both = np.isfinite(errors).all(axis=0)
-    assert both.sum() > 0.9 * len(records) > 100
-    assert errors[0][both].mean() < 0.98 * errors[1][both].mean()
-
-
-def test_the_failure_score_is_that_of_the_last_crop() -> None:
-    """Two faces, one of them cropped twice: each has the score of the crop it came from."""
-
-    class Counting(DiscBackend):
-        def __call__(self, crops: np.ndarray, windows: object = None) -> Faces:
-            seen = sum(self.calls)
-            logits = seen + np.arange(len(crops), dtype=np.float64)
-            return replace(super().__call__(crops), failure_logit=logits)
-
-    image = disc_image([(80, 120, 40), (240, 120, 40)])
-    half = Counting()
-    predictor = Predictor(half)
-    exact, rough = Box(40, 80, 120, 160, 0.9), Box(226, 102, 306, 182, 0.9)
-    boxes = [replace(exact, detected=True), replace(rough, detected=True)]
-    faces = predictor.predict(image, boxes)
-    assert half.calls == [2, 1]
-    assert faces.failure_logit.tolist() == [0.0, 2.0]
-    assert "failure_logit" not in faces[0].to_dict()

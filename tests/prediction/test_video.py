@@ -31,7 +31,7 @@ from luvli.prediction.video_writer import VideoWriter
 from luvli.prediction.worker import JobSettings
 
 from .conftest import DiscBackend, DiscDetector, disc_image, write_video
-from .test_job import contents, faces_in, run
+from .test_job import faces_in, run
 
 av = pytest.importorskip("av", reason="needs PyAV")
 
@@ -307,29 +307,11 @@ def test_parts_of_a_video_are_files_with_joined_tracks(discs: Predictor, tmp_pat
 # -- names and containers ----------------------------------------------------------------------
 
 
-def test_a_colon_in_a_name_is_no_address(
-    discs: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_video(tmp_path / "w.mp4", clip(8)).rename("10:30.mp4")
-    summary = run(discs, "10:30.mp4", Path("a:b"), draw=True)
-    assert not summary.failed and summary.counts["frames"] == 8
-    assert len(decoded(Path("a:b/10:30-landmarks.mp4"))) == 8
-
-
 def test_a_script_that_names_other_files_is_no_video(tmp_path: Path) -> None:
     write_video(tmp_path / "secret.mp4", clip(8))
     (tmp_path / "a.mkv").write_text("ffconcat version 1.0\nfile secret.mp4\n")
     with pytest.raises(InputError, match="not a readable video"):
         VideoReader(tmp_path / "a.mkv")
-
-
-@pytest.mark.parametrize("suffix", [".mp4", ".mkv"])
-def test_equal_runs_draw_equal_bytes(discs: Predictor, tmp_path: Path, suffix: str) -> None:
-    source = write_video(tmp_path / f"a{suffix}", clip(20), sound=True)
-    for name in ("one", "two"):
-        run(discs, source, tmp_path / name, draw=True)
-    assert contents(tmp_path / "one") == contents(tmp_path / "two")
 
 
 def test_draw_video_keeps_frames_and_sound(discs: Predictor, tmp_path: Path) -> None:
