@@ -17,7 +17,6 @@ from PIL import Image
 import luvli
 from luvli.errors import BoxWarning, InputError
 from luvli.image.box import Box
-from luvli.image.box_format import as_boxes
 from luvli.image.detect import YuNet
 from luvli.image.write import write_image
 from luvli.prediction.predictor import Predictor
@@ -60,27 +59,38 @@ def test_tensors_of_both_layouts(discs: Predictor) -> None:
         discs.predict(torch.stack([tensor, tensor]))
 
 
-def test_what_is_no_image_gets_a_sentence(discs: Predictor) -> None:
-    with pytest.raises(InputError, match=r"cv2\.imread"):
-        discs.predict(cv2.imread("missing.jpg"))
-    with pytest.raises(InputError, match='open\\(path, "rb"\\)'):
-        discs.predict(io.StringIO("text"))
-    with pytest.raises(InputError, match="cannot be a dict"):
-        discs.predict({})
-    with pytest.raises(InputError, match="predict_batch for several"):
-        discs.predict(["a.png", "b.png"])
-    with pytest.raises(InputError, match="is an address: download"):
-        discs.predict("https://somewhere/a.jpg")
-    with pytest.raises(InputError, match=r"put the channels last"):
-        discs.predict(disc_image([]).transpose(2, 0, 1))
-    with pytest.raises(InputError, match=r"use predict_batch"):
-        discs.predict(disc_image([])[None])
-    closed = Image.fromarray(disc_image([]))
-    closed.close()
-    with pytest.raises(InputError, match=r"PIL\.Image cannot be read .*open it again"):
-        discs.predict(closed)
-    with pytest.raises(InputError, match="rgb, bgr"):
-        discs.predict(disc_image([]), color="rbg")  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("image", "options", "sentence"),
+    [
+        (None, {}, r"cv2\.imread"),
+        (io.StringIO("text"), {}, r'open\(path, "rb"\)'),
+        ({}, {}, "cannot be a dict"),
+        (["a.png", "b.png"], {}, "predict_batch for several"),
+        ("https://somewhere/a.jpg", {}, "is an address: download"),
+        (disc_image([]).transpose(2, 0, 1), {}, "put the channels last"),
+        (disc_image([])[None], {}, "use predict_batch"),
+        (disc_image([]), {"color": "rbg"}, "rgb, bgr"),
+        (disc_image([]), {"min_score": 7}, r"min_score must lie in 0\.\.1, got 7"),
+        (disc_image([]), {"boxes": [(400, 50, 460, 110)]}, "lies outside the image of 320 x 240"),
+        (disc_image([]), {"boxes": [(130, 50, 70, 110)]}, "xywh"),
+        (disc_image([]), {"boxes": [(0.2, 0.2, 0.4, 0.4)]}, "relative_boxes=True"),
+        (disc_image([]), {"boxes": [(np.nan, 0, 1, 1)]}, "finite"),
+        (disc_image([]), {"boxes": [70, 50, 130, 110]}, r"\[\[x0, y0, x1, y1\]\]"),
+        (disc_image([]), {"boxes": [TIGHT], "box_source": "mtcnn"}, "box source.*mtcnn.*dlib"),
+    ],
+)
+def test_what_is_no_image_and_no_box_gets_a_sentence(
+    discs: Predictor, image: Any, options: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(InputError, match=sentence):
+        discs.predict(image, **options)
+
+
+def test_options_that_do_not_exist_are_refused(discs: Predictor) -> None:
+    with pytest.raises(TypeError, match="colour"):
+        discs.predict_batch([disc_image([])], colour="bgr")
+    with pytest.raises(InputError, match="takes a list of images"):
+        discs.predict_batch("photo.jpg")
 
 
 def test_boxes_in_every_format_are_the_same_box(discs: Predictor) -> None:
@@ -95,36 +105,18 @@ def test_boxes_in_every_format_are_the_same_box(discs: Predictor) -> None:
     np.testing.assert_allclose(face.points, expected[0].points, atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("box", "words"),
-    [
-        ((400, 50, 460, 110), "lies outside the image of 320 x 240"),
-        ((130, 50, 70, 110), "xywh"),
-        ((0.2, 0.2, 0.4, 0.4), "relative_boxes=True"),
-        ((np.nan, 0, 1, 1), "finite"),
-    ],
-)
-def test_impossible_boxes_are_refused(discs: Predictor, box: tuple[float, ...], words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        discs.predict(disc_image([DISC]), boxes=[box])
-
-
 def test_unlikely_boxes_raise_a_warning(discs: Predictor, tmp_path: Path) -> None:
-    image = disc_image([DISC])
-    with pytest.warns(BoxWarning, match="too long for a face") as told:
-        discs.predict(image, boxes=[(40, 70, 160, 90)])
-    assert told[0].filename == __file__  # the caller's line, not one of ours
-    with pytest.warns(BoxWarning, match="mostly outside"):
-        discs.predict(image, boxes=[(-90, -90, 30, 30)])
-    # x, y, width, height taken for corners: still a box, but not the one the landmarks fill
-    with pytest.warns(BoxWarning, match="does not fit"):
-        discs.predict(image, boxes=[(20, 20, 115, 190)])
     path = tmp_path / "face.png"
-    write_image(path, image)
-    with pytest.warns(BoxWarning, match=r"box 0 of .*face\.png .* does not fit"):
-        discs.predict(path, boxes=[(20, 20, 115, 190)])
-    with pytest.raises(InputError, match=r"\[\[x0, y0, x1, y1\]\]"):
-        as_boxes([70, 50, 130, 110])  # type: ignore[list-item]
+    write_image(path, disc_image([DISC]))
+    for box, sentence in (
+        ((40, 70, 160, 90), "too long for a face"),
+        ((-90, -90, 30, 30), "mostly outside"),
+        # x, y, width, height taken for corners: still a box, but not the one the landmarks fill
+        ((20, 20, 115, 190), r"box 0 of .*face\.png .* does not fit"),
+    ):
+        with pytest.warns(BoxWarning, match=sentence) as told:
+            discs.predict(path, boxes=[box])
+        assert told[0].filename == __file__  # the caller's line, not one of ours
 
 
 @pytest.mark.parametrize("source", ["yunet", "haar"])
@@ -143,8 +135,6 @@ def test_rectangles_of_other_detectors(astronaut: NDArray[np.uint8], source: Any
     size = Box(*own.box).size
     assert np.linalg.norm(face.points - own.points, axis=1).mean() < 0.02 * size
     assert Box(*face.box).iou(Box(*own.box)) > 0.8
-    with pytest.raises(InputError, match=r"box source.*mtcnn.*dlib"):
-        model.predict(astronaut, boxes=rows, box_source="mtcnn")  # type: ignore[arg-type]
 
 
 def test_sides_taken_for_a_corner_are_told_by_the_confidence(astronaut: NDArray[np.uint8]) -> None:
@@ -154,28 +144,19 @@ def test_sides_taken_for_a_corner_are_told_by_the_confidence(astronaut: NDArray[
     cut = np.ascontiguousarray(astronaut[int(y0) - 80 :, int(x0) - 60 :])
     (face,) = model.predict(cut)
     (x0, y0, x1, y1) = face.box
-    with warnings.catch_warnings():
+    beside = (x0, y1, x1, y1 + (y1 - y0))  # neck and collar
+    with warnings.catch_warnings():  # a Box cannot be meant in another way
         warnings.simplefilter("error")
         model.predict(cut, boxes=[face.box])
+        model.predict(cut, boxes=[Box(*beside)])
     with pytest.warns(BoxWarning, match='hardly holds a face .*box_format="xywh"'):
         model.predict(cut, boxes=[(x0, y0, x1 - x0, y1 - y0)])
     with pytest.warns(BoxWarning, match=r'hardly holds a face .*x1, y1 need box_format="xyxy"'):
         model.predict(cut, boxes=[face.box], box_format="xywh")  # the hint is not what was said
-    beside = (x0, y1, x1, y1 + (y1 - y0))  # neck and collar
-    with pytest.warns(BoxWarning):
-        model.predict(cut, boxes=[beside])
-    with warnings.catch_warnings():  # a Box cannot be meant in another way
-        warnings.simplefilter("error")
-        model.predict(cut, boxes=[Box(*beside)])
     with pytest.raises(InputError, match=r"\[face\.box for face in faces\]"):
         model.predict(cut, boxes=[face])  # type: ignore[list-item]
-    with pytest.raises(InputError, match=r"min_score must lie in 0\.\.1, got 7"):
-        model.predict(cut, min_score=7)
-    with pytest.raises(InputError, match="takes a list of images"):
-        model.predict_batch("photo.jpg")
     crop = face.crop(cut)
     assert model.predict_crops([crop[:, :, ::-1]], color="bgr") == model.predict_crops([crop])
-    assert repr(model).startswith("Predictor(luvli-68 ") and "68 points of ibug68" in repr(model)
 
 
 def test_what_is_no_model_gets_a_sentence() -> None:

@@ -168,6 +168,29 @@ def test_a_part_comes_back_from_its_file(discs: Predictor, folder: Path) -> None
         PartResult.from_bytes(result.to_bytes()[:-9], "x")
 
 
+@pytest.mark.parametrize(("tried", "faces"), [(True, 1), ("auto", 1), (False, 0)])
+def test_images_on_their_head_are_found_where_that_is_asked_for(
+    tried: Any, faces: int, discs: Predictor, tmp_path: Path
+) -> None:
+    class Upright(DiscDetector):
+        """Finds the disc only where a blue mark stands above it."""
+
+        def __call__(self, image: Any, name: str = "") -> list[Box]:
+            mark = np.argwhere(image[:, :, 2] == 255)[:, 0].max()
+            return [box for box in super().__call__(image, name) if mark < box.y0]
+
+    image = disc_image([(100, 120, 30)])
+    image[20:24, 98:102] = (0, 0, 255)
+    write_image(tmp_path / "turned.png", np.ascontiguousarray(image[::-1, ::-1]))
+    discs.detector = Upright()
+    run(discs, tmp_path / "turned.png", tmp_path / "out", try_rotations=tried)
+    found = faces_in(tmp_path / "out/faces.json")
+    assert len(found) == faces
+    for face in found:  # and in pixels of the image as it is: its chin is above its brows
+        assert face["points"][8][1] < face["points"][19][1]
+        np.testing.assert_allclose(np.mean(face["box"][::2]), 219, atol=1)
+
+
 # -- what OUT holds ----------------------------------------------------------------------------
 
 

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -16,7 +15,6 @@ from luvli.cli import app
 from luvli.data.formats import read_csv, read_json
 from luvli.image.write import write_image
 from luvli.prediction.predictor import Predictor
-from luvli.prediction.rotations import turn_affine
 
 from .conftest import disc_image
 from .test_job import faces_in, names, run
@@ -92,42 +90,6 @@ def test_options_for_files_are_refused_where_results_are_printed(
     done = CliRunner().invoke(app, ["predict", *printing, *option])
     assert done.exit_code == 2 and not done.stdout
     assert f"{option[0]} cannot be used here" in done.stderr
-
-
-@pytest.mark.parametrize("turn", [0, 1, 2, 3])
-def test_turned_images_are_found_and_mapped_back(
-    discs: Predictor, tmp_path: Path, turn: int
-) -> None:
-    class Upright:
-        """Finds the disc only where a bright mark stands above it."""
-
-        def __call__(self, image: np.ndarray, name: str = "") -> list:
-            rows = np.argwhere(image[:, :, 2] == 255)
-            boxes = inner(image, name)
-            return [box for box in boxes if rows[:, 0].max() < box.y0]
-
-    inner = discs.detector
-    assert inner is not None
-    image = disc_image([(100, 120, 30)])
-    image[20:24, 98:102] = (0, 0, 255)
-    expected = np.array([[100.0, 120.0]])
-    discs.detector = Upright()
-    turned = np.ascontiguousarray(np.rot90(image, turn))
-    (face,) = discs.predict(turned, try_rotations=True)
-    write_image(tmp_path / "turned.png", turned)
-    for number, tried in enumerate((True, "auto")):  # the job as the call
-        run(discs, tmp_path / "turned.png", tmp_path / f"{number}", try_rotations=tried)
-        (row,) = faces_in(tmp_path / f"{number}/faces.json")
-        np.testing.assert_allclose(row["points"], face.points, atol=1e-3)
-    none = run(discs, tmp_path / "turned.png", tmp_path / "none", try_rotations=False)
-    assert none.counts["faces"] == (turn == 0)
-    way = turn_affine(turn, 320, 240)
-    place = expected @ way[:, :2].T + way[:, 2]
-    np.testing.assert_allclose(np.mean([face.box[:2], face.box[2:]], axis=0), place[0], atol=0.6)
-    # the crop was upright, so the first jaw point lies to the left of the face's own upright
-    upright = face.transform(np.linalg.inv(np.vstack([way, [0, 0, 1]])))
-    assert upright.points[0, 0] < upright.points[16, 0]
-    assert upright.points[8, 1] > upright.points[27, 1]
 
 
 def test_a_video_that_needs_a_package_is_named(

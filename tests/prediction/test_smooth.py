@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 from luvli.prediction.smooth import (
-    BLOCK,
-    LAG,
     FilterState,
     LiveSmoother,
     Smoother,
@@ -150,23 +148,6 @@ def test_filter_and_look_back_agree_with_least_squares() -> None:
         vector[at] += np.linalg.inv(noise[0]) @ points[i, 0]
     best = np.linalg.solve(information, vector).reshape(n, 4)[:, :2]
     np.testing.assert_allclose(smooth, best, atol=1e-6)
-
-
-def test_memory_is_bounded_and_a_fixed_lag_is_as_good_as_the_whole() -> None:
-    truth = head_turn(2)
-    rng = np.random.default_rng(4)
-    covariance = spreads(rng)
-    smoother = Smoother()
-    states, out, held = [], [], 0
-    for time, points in zip(TIMES, truth + rng.normal(0, 1, truth.shape), strict=True):
-        out += smoother.push(time, points, covariance, np.ones(68))
-        states.append(smoother._states[-1])
-        held = max(held, len(smoother._states))
-    out += smoother.finish()
-    assert held <= LAG + BLOCK
-    whole = np.array(look_back(states))
-    assert len(out) == FRAMES
-    assert np.abs(np.array(out) - whole).max() < 0.05
 
 
 def test_lids_that_shut_are_followed_at_once() -> None:
