@@ -15,7 +15,7 @@ from typer.testing import Result as Ran
 from luvli.calibration import triage_results as module
 from luvli.calibration.measure import with_calibration
 from luvli.calibration.shift import WORDS, compare_features, fit_reference, shift_of
-from luvli.calibration.triage_results import faces_of_rows, read_faces_json, risk_curve
+from luvli.calibration.triage_results import faces_of_rows, risk_curve
 from luvli.drawing.faces import RED, YELLOW, draw_faces
 from luvli.errors import InputError
 from luvli.faces import Faces
@@ -113,7 +113,7 @@ def test_bad_results_are_refused(results: list[Row], tmp_path: Path) -> None:
         module.triage_results(tmp_path / "faces.json", tmp_path / "out", Trust(), 0.5)
     (tmp_path / "other.json").write_text("{}")
     with pytest.raises(InputError, match="luvli predict"):
-        read_faces_json(tmp_path / "other.json")
+        module.triage_results(tmp_path / "other.json", tmp_path / "out", Trust(), 0.5)
     (tmp_path / "broken.parquet").write_bytes(b"PAR1")
     with pytest.raises(InputError, match="not a readable Parquet file"):
         module.triage_results(tmp_path / "broken.parquet", tmp_path / "out", Trust(), 0.5)

@@ -10,7 +10,8 @@ from scipy import stats
 
 from luvli.calibration.fit_triage import GRID, fit_triage, upper_bound
 from luvli.errors import InputError
-from luvli.trust.triage import TriageTable, accepted_needed, choose_threshold, threshold_for
+from luvli.trust.triage import TriageTable, accepted_needed, choose_threshold
+from luvli.trust.trust import Trust
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 20), (1, 100), (17, 400)])
@@ -96,6 +97,6 @@ def test_grid_descends_and_bad_input_is_refused() -> None:
 def test_bounds_that_cannot_be_kept_are_refused_in_words() -> None:
     table = fit_triage(np.ones(100), np.zeros(100, bool), 0.0, np.ones(5))
     with pytest.raises(InputError, match="cannot promise"):
-        threshold_for(table, 0.0001, "mine")
+        Trust(triage=table).threshold(0.0001, "mine")
     with pytest.raises(InputError, match="luvli calibrate"):
-        threshold_for(None, 0.05, "mine")
+        Trust().threshold(0.05, "mine")

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from luvli.arrays import Bools
 from luvli.calibration.conformalize import conformalize
 from luvli.calibration.convention import fit_convention, in_one_convention
-from luvli.calibration.covariance import fit_covariance, landmark_groups
+from luvli.calibration.covariance import fit_covariance
 from luvli.calibration.fit_failure_model import fit_failure_model
 from luvli.calibration.fit_measures import fit_measures
 from luvli.calibration.fit_triage import fit_triage
@@ -36,6 +36,7 @@ from luvli.calibration.measure import (
 from luvli.calibration.model_file import SUFFIXES, ModelFile
 from luvli.calibration.photographs import (
     TrainingPhotographs,
+    carried_photographs,
     photograph_name,
     refuse_training_faces,
 )
@@ -59,9 +60,8 @@ from luvli.files import PathLike
 from luvli.measures.calibration import MeasureCalibration
 from luvli.models import find_model
 from luvli.network.calibration import Calibration
-from luvli.network.model_info import ModelInfo
 from luvli.progress import Track
-from luvli.trust.features import feature_table, predicted_poses
+from luvli.trust.features import feature_table, landmark_groups, predicted_poses
 from luvli.trust.trust import Trust
 
 FIT_SHARE = 0.5
@@ -120,7 +120,9 @@ def calibrate_model(
     target = Path(out)
     _check_possible(target)
     loaded = ModelFile.read(_source_file(model, target))
-    photographs = _training_photographs(loaded.info, training)
+    photographs = carried_photographs(loaded.info)
+    if training:
+        photographs = TrainingPhotographs.of(map(photograph_name, training))
     refuse_training_faces(records, photographs)
     bare = loaded.with_info(calibration=None, trust=None, measures=None)
     with bare.predictor() as predictor:
@@ -132,20 +134,18 @@ def calibrate_model(
             shut = predict_records(
                 predictor, closed_eyes, refine_boxes=True, progress=progress
             ).faces
-    fitted = fit_trust(
-        measured, success,
-        training_photographs="" if photographs is None else photographs.to_text(),
-        data=data, further=further, closed_eyes=shut, known=loaded.info.measures,
-    )  # fmt: skip
+    fitted = fit_trust(measured, success, further, shut, loaded.info.measures)
+    known = "" if photographs is None else photographs.to_text()
+    trust = fitted.trust.model_copy(update={"training_photographs": known, "data": list(data)})
     made = bare.with_info(
         name=name or target.stem,
         version=version or f"{loaded.info.version}+calibrated",
         calibration=fitted.calibration,
-        trust=fitted.trust,
+        trust=trust,
         measures=fitted.measures,
     )
     replace(made, weights=fitted.visibility.apply_to_weights(bare.weights)).write(target)
-    return fitted
+    return fitted._replace(trust=trust)
 
 
 def _check_possible(target: Path) -> None:
@@ -163,22 +163,9 @@ def _source_file(model: PathLike, target: Path) -> Path:
     return find_model(model, "torch" if target.suffix == ".safetensors" and by_name else None)
 
 
-def _training_photographs(
-    info: ModelInfo, training: Sequence[FaceRecord]
-) -> TrainingPhotographs | None:
-    """Given now, or carried by the model."""
-    if training:
-        return TrainingPhotographs.of(map(photograph_name, training))
-    carried = info.trust.training_photographs if info.trust is not None else ""
-    return TrainingPhotographs.from_text(carried)
-
-
 def fit_trust(
     measured: LabelledFaces,
     success: float = 5.0,
-    *,
-    training_photographs: str = "",
-    data: Sequence[str] = (),
     further: LabelledFaces | None = None,
     closed_eyes: Faces | None = None,
     known: MeasureCalibration | None = None,
@@ -195,9 +182,6 @@ def fit_trust(
     measured = with_calibration(measured, calibration)
     shut = None if closed_eyes is None else calibrated(closed_eyes, calibration)
     trust, tables = _fit_confidence(measured[first], measured[~first], success)
-    trust = trust.model_copy(
-        update={"training_photographs": training_photographs, "data": list(data)}
-    )
     measures = None
     if measured.faces.markup == MEASURED_MARKUP:
         measures = fit_measures(measured[plain], shut, known)

@@ -9,9 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from luvli.arrays import Floats
-from luvli.calibration.covariance import MIN_SOURCE, landmark_groups, source_masks
+from luvli.calibration.covariance import MIN_SOURCE, source_masks
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.network.calibration import face_area
+from luvli.trust.features import landmark_groups
 
 
 def fit_convention(faces: LabelledFaces) -> Floats:

@@ -21,8 +21,8 @@ from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.uncertainty import LikelihoodName, radii
 from luvli.likelihood import STUDENT, family
 from luvli.likelihood.covariance import half_log_determinant, to_cholesky
-from luvli.markup import get_markup, is_markup
 from luvli.network.calibration import Calibration
+from luvli.trust.features import landmark_groups
 
 Groups = Mapping[str, Sequence[int]]
 
@@ -174,14 +174,6 @@ def coverage(
         f"{level:g}": float((values <= limit).mean())
         for level, limit in zip(levels, limits, strict=True)
     }
-
-
-def landmark_groups(markup: str, count: int) -> dict[str, list[int]]:
-    """The markup's groups of landmarks where they hold every one, else one group of all."""
-    groups = get_markup(markup).groups if is_markup(markup) else {}
-    if sum(map(len, groups.values())) == count:
-        return {name: list(group) for name, group in groups.items()}
-    return {"all": list(range(count))}
 
 
 def source_masks(faces: LabelledFaces) -> list[Bools]:

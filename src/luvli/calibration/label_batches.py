@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from luvli.calibration.photographs import TrainingPhotographs, photograph_name
+from luvli.calibration.photographs import carried_photographs, photograph_name
 from luvli.calibration.triage_results import faces_of_rows
 from luvli.data.formats.label_parquet import LABEL_COLUMNS, record_of_row
 from luvli.data.formats.parquet import face_files, parquet_tables
@@ -66,8 +66,7 @@ def predicted_source(
 
     Several models, each trained without another part of the set, are used crosswise.
     """
-    carried = [p.info.trust.training_photographs if p.info.trust else "" for p in predictors]
-    lists = [TrainingPhotographs.from_text(text) for text in carried]
+    lists = [carried_photographs(predictor.info) for predictor in predictors]
     names = [photograph_name(record) for record in records]
     trained = np.array([[bool(known and name in known) for known in lists] for name in names])
     chosen = trained.argmin(axis=1)

@@ -15,16 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.data.record import FaceRecord
-from luvli.data.sets import SETS
 from luvli.errors import InputError
+from luvli.network.model_info import ModelInfo
 
 MAX_TRAINING_SHARE = 0.05
 """share of calibration faces that may be training faces"""
-MAX_NAMED_SHARE = 0.5
-"""the same for faces from a folder whose file names alone are those of training photographs: other
-photographs may have the same names"""
-ANY_FOLDER = "folder"
-"""the data set of faces of unknown origin"""
 
 
 @dataclass(frozen=True)
@@ -73,6 +68,13 @@ class TrainingPhotographs:
             ) from error
 
 
+def carried_photographs(info: ModelInfo) -> TrainingPhotographs | None:
+    """The photographs that a model says it was trained on."""
+    return TrainingPhotographs.from_text(
+        "" if info.trust is None else info.trust.training_photographs
+    )
+
+
 def photograph_name(record: FaceRecord) -> str:
     """Data set and file name of a face's photograph."""
     name = record.image.name if record.image is not None else record.face_id
@@ -90,13 +92,6 @@ def refuse_training_faces(
         raise InputError(
             f"{trained:,} of {len(records):,} faces are on photographs that the model was trained "
             "on: calibrate on held-out faces (--recipe takes those of the training)."
-        )
-    names = [r.image.name for r in records if r.image and r.dataset in (ANY_FOLDER, "")]
-    named = sum(any(f"{known}/{name}" in photographs for known in SETS) for name in names)
-    if named > MAX_NAMED_SHARE * len(records):
-        raise InputError(
-            f"{named:,} of {len(records):,} faces have names of photographs that the model was "
-            "trained on: calibrate on held-out faces, or rename the files if they are others."
         )
 
 

@@ -164,7 +164,13 @@ def _about(faces: Faces) -> Iterator[dict[str, Any]]:
 
 
 def _triage_json(path: Path, out: Path, trust: Trust, threshold: float) -> TriageSummary:
-    rows = read_faces_json(path)
+    try:
+        rows: list[dict[str, Any]] = json.loads(read_text(path))["faces"]
+        json.dumps(rows, allow_nan=False)  # they are written again
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"{path} is not a file of luvli predict in JSON ({brief(error)}): give faces.json."
+        ) from error
     faces = assess(faces_of_rows(rows, path), trust, threshold)
     table, copy = out / "triage.csv", out / "faces.json"
     summary = TriageSummary(max(1, len(rows) // SAMPLE), written=[table, copy])
@@ -175,28 +181,14 @@ def _triage_json(path: Path, out: Path, trust: Trust, threshold: float) -> Triag
     for image, row, about in zip(images, rows, _about(faces), strict=True):
         row |= about
         numbers[image] = numbers.get(image, 0) + 1
-        error = "" if about["expected_error"] is None else f"{about['expected_error']:.3f}"
+        off = "" if about["expected_error"] is None else f"{about['expected_error']:.3f}"
         confidence, accepted = f"{about['confidence']:.4f}", int(about["accepted"])
-        cells.append([image_cell(image), numbers[image], confidence, error, accepted])
+        cells.append([image_cell(image), numbers[image], confidence, off, accepted])
     with text_file(table) as stream:
         write_rows(stream, cells)
     body = ",\n ".join(json.dumps(row, separators=(",", ":"), allow_nan=False) for row in rows)
     write_text(copy, f'{{"format":"luvli-faces","version":1,"faces":[\n {body}\n]}}\n')
     return summary
-
-
-def read_faces_json(path: PathLike) -> list[dict[str, Any]]:
-    """The rows of `luvli predict --format json`, each a face."""
-    try:
-        rows: list[dict[str, Any]] = json.loads(read_text(path))["faces"]
-        for row in rows:
-            FaceLandmarks.from_dict(row)
-        json.dumps(rows, allow_nan=False)  # they are written again
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise InputError(
-            f"{path} is not a file of luvli predict in JSON ({brief(error)}): give faces.json."
-        ) from error
-    return rows
 
 
 # -- pictures ---------------------------------------------------------------------------------

@@ -121,13 +121,7 @@ def feature_table(faces: Faces, shape: ShapeModel) -> Floats:
 
     Lengths count in units of the box's size (geometric mean of its sides).
     """
-    located = np.isfinite(faces.points).all(axis=(1, 2))
-    if not located.all():
-        table = np.full((len(faces), len(FEATURE_COLUMNS)), np.nan)
-        table[located] = feature_table(faces[located], shape)
-        table[:, -2], table[:, -1] = faces.failure_logit, _score_logit(faces.scores)
-        return table
-    points, boxes = faces.points, faces.boxes
+    points, boxes = np.nan_to_num(faces.points), faces.boxes
     count = points.shape[1]
     visible = faces.visibility if faces.visibility_trained else np.ones(points.shape[:2])
     low, high, start, end = points.min(axis=1), points.max(axis=1), boxes[:, :2], boxes[:, 2:]
@@ -141,26 +135,22 @@ def feature_table(faces: Faces, shape: ShapeModel) -> Floats:
     residual, distance, rotation = shape.compare(points)
     log_spread = np.log(means[:, 0])
     unevenness = weight * (np.log(sigma) - log_spread[:, None]) ** 2
-    table = np.empty((len(faces), len(FEATURE_COLUMNS)))
-    for column, values in enumerate(
-        (
-            log_spread,
-            np.log(means[:, 1]),
-            np.log(means[:, 1:].max(axis=1)),
-            np.sqrt(unevenness.sum(axis=1) / total),
-            np.log(np.sqrt(np.maximum((high - low).prod(axis=1), TINY)) / size),
-            np.log(np.hypot(offset[:, 0], offset[:, 1]) / size + MIN_OFFSET),
-            np.log(residual + MIN_MISFIT[0]),
-            np.log(distance + MIN_MISFIT[1]),
-            np.abs(rotation),
-            1 - visible.sum(axis=1) / count,
-            (visible * (1 - visible)).sum(axis=1) * (4 / count),
-            faces.failure_logit,
-            _score_logit(faces.scores),
-        )
-    ):
-        table[:, column] = values
-    return table
+    features = (
+        log_spread,
+        np.log(means[:, 1]),
+        np.log(means[:, 1:].max(axis=1)),
+        np.sqrt(unevenness.sum(axis=1) / total),
+        np.log(np.sqrt(np.maximum((high - low).prod(axis=1), TINY)) / size),
+        np.log(np.hypot(offset[:, 0], offset[:, 1]) / size + MIN_OFFSET),
+        np.log(residual + MIN_MISFIT[0]),
+        np.log(distance + MIN_MISFIT[1]),
+        np.abs(rotation),
+        1 - visible.sum(axis=1) / count,
+        (visible * (1 - visible)).sum(axis=1) * (4 / count),
+    )
+    located = np.isfinite(faces.points).all(axis=(1, 2))
+    known = [np.where(located, values, np.nan) for values in features]
+    return np.stack([*known, faces.failure_logit, _score_logit(faces.scores)], axis=1)
 
 
 def _score_logit(scores: Floats) -> Floats:
@@ -188,15 +178,15 @@ def predicted_poses(faces: Faces) -> NDArray[np.str_]:
 
 @cache
 def group_members(markup: str, count: int) -> Floats:
-    """(k, 1 + groups) 1 where a landmark belongs to a group: all of them first, and once more
-    where no groups are known."""
-    groups = (
-        [list(group) for group in get_markup(markup).groups.values()] if is_markup(markup) else []
-    )
-    if sum(map(len, groups)) != count:
-        return np.ones((count, 2))
-    members = np.zeros((count, 1 + len(groups)))
-    members[:, 0] = 1.0
-    for column, group in enumerate(groups, 1):
-        members[group, column] = 1.0
-    return members
+    """(k, 1 + groups) 1 where a landmark belongs to a group: all of them first."""
+    groups = landmark_groups(markup, count).values()
+    columns = [np.isin(np.arange(count), group) for group in groups]
+    return np.stack([np.ones(count), *columns], axis=1).astype(np.float64)
+
+
+def landmark_groups(markup: str, count: int) -> dict[str, list[int]]:
+    """The markup's groups of landmarks where they hold every one, else one group of all."""
+    groups = get_markup(markup).groups if is_markup(markup) else {}
+    if sum(map(len, groups.values())) == count:
+        return {name: list(group) for name, group in groups.items()}
+    return {"all": list(range(count))}

@@ -85,23 +85,6 @@ def _start(table: TriageTable, max_failure_rate: float) -> int:
     return next(enough, len(table.expected) - 1)
 
 
-def threshold_for(table: TriageTable | None, max_failure_rate: float, model: str) -> Threshold:
-    """The threshold of a calibrated model, or a sentence why there is none."""
-    if table is None:
-        raise InputError(
-            f"the model {model} was not calibrated for triage: use luvli calibrate, or leave "
-            "--max-failure-rate out."
-        )
-    chosen = choose_threshold(table, max_failure_rate)
-    if math.isinf(chosen.threshold):
-        raise InputError(
-            f"the model {model} cannot promise a failure rate of {max_failure_rate:g}: its "
-            f"{table.faces:,} calibration faces do not show it; allow more, or calibrate it on "
-            f"more faces (at least {accepted_needed(max_failure_rate):,} accepted ones)."
-        )
-    return chosen
-
-
 def accepted_needed(max_failure_rate: float) -> int:
     """Accepted calibration faces without any failure that a bound takes at least.
 

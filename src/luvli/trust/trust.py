@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from luvli.errors import InputError
 from luvli.faces import Faces
 from luvli.trust.conformal import ConformalRadii
 from luvli.trust.failure_model import FailureModel
-from luvli.trust.triage import Threshold, TriageTable, threshold_for
+from luvli.trust.triage import Threshold, TriageTable, accepted_needed, choose_threshold
 
 
 class ReferenceFeatures(BaseModel):
@@ -58,6 +60,18 @@ class Trust(BaseModel):
         return replace(faces, **changes)
 
     def threshold(self, max_failure_rate: float, model: str) -> Threshold:
-        """The confidence from which faces are accepted, so that at most this share of them
-        failed."""
-        return threshold_for(self.triage, max_failure_rate, model)
+        """The confidence from which faces are accepted, so that at most this share of them failed;
+        or a sentence why there is none."""
+        if self.triage is None:
+            raise InputError(
+                f"the model {model} was not calibrated for triage: use luvli calibrate, or leave "
+                "--max-failure-rate out."
+            )
+        chosen = choose_threshold(self.triage, max_failure_rate)
+        if math.isinf(chosen.threshold):
+            raise InputError(
+                f"the model {model} cannot promise a failure rate of {max_failure_rate:g}: its "
+                f"{self.triage.faces:,} calibration faces do not show it; allow more, or calibrate "
+                f"it on more faces (at least {accepted_needed(max_failure_rate):,} accepted ones)."
+            )
+        return chosen
