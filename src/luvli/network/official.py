@@ -7,6 +7,7 @@ and shape that the architecture found would give it.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -58,19 +59,15 @@ def read_official(path: PathLike) -> OfficialCheckpoint:
     with torch.device("meta"):
         expected = {name: t.shape for name, t in build(config).state_dict().items()}
     heads = {official for official in names if official.startswith(("cholesky.", "probability."))}
-    missing = [name for name in names if name not in state]
-    plain = heads <= set(missing)
-    unknown = [name for name in state if name not in names]
-    for problem, wrong in (
-        ("lacks", [name for name in missing if not (plain and name in heads)]),
-        ("has the unknown entry", unknown),
-        (
-            "has the wrong shape at",
-            [n for n in names if n in state and state[n].shape != expected[names[n]]],
-        ),
-    ):
-        if wrong:
-            raise _not_official(source, f"it {problem} {wrong[0]}")
+    plain = not heads & set(state)
+    for name in [*names, *state]:
+        if name not in names:
+            raise _not_official(source, f"it has the unknown entry {name}")
+        if name not in state:
+            if not (plain and name in heads):
+                raise _not_official(source, f"it lacks {name}")
+        elif state[name].shape != expected[names[name]]:
+            raise _not_official(source, f"it has the wrong shape at {name}")
     tensors = {names[name]: tensor.float() for name, tensor in state.items()}
     info = {
         "source": source.name,
@@ -203,10 +200,9 @@ def _recognise(path: Path, state: Mapping[str, Tensor]) -> NetworkConfig:
 
 
 def _last_epoch(outer: Mapping[str, Any]) -> int | None:
-    try:
+    with contextlib.suppress(KeyError, IndexError, TypeError, ValueError):
         return int(outer["train_history"]["epoch"][-1]["epoch"])
-    except (KeyError, IndexError, TypeError, ValueError):
-        return None
+    return None
 
 
 def _not_official(path: Path, why: str) -> InputError:

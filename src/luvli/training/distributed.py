@@ -11,7 +11,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -87,14 +87,14 @@ def launch(options: RunOptions) -> Any:
 
 def prepare_norms(network: LUVLi, choice: BatchNorm, processes: int, on_cpu: bool) -> LUVLi:
     """Batch normalisation as the stage wants it: local, over all processes, or frozen."""
-    if choice == "sync" and processes > 1:
-        if on_cpu:
-            raise InputError(
-                "batch_norm: sync needs GPUs, as PyTorch has it: use local or frozen on CPUs."
-            )
-        convert: Any = nn.SyncBatchNorm.convert_sync_batchnorm
-        network = convert(network)
-    return network
+    if choice != "sync" or processes == 1:
+        return network
+    if on_cpu:
+        raise InputError(
+            "batch_norm: sync needs GPUs, as PyTorch has it: use local or frozen on CPUs."
+        )
+    convert: Any = nn.SyncBatchNorm.convert_sync_batchnorm
+    return cast(LUVLi, convert(network))
 
 
 def set_training_mode(network: nn.Module, choice: BatchNorm) -> None:

@@ -221,11 +221,11 @@ def paired(
 ) -> PairedDifference | None:
     """The difference of a row's NME_box from that of the reference; None for rows on other data."""
     mine, theirs = rows[name][0]["face"], rows[reference][0]["face"]
-    if np.array_equal(mine, theirs):
-        return paired_bootstrap(*(over_seeds(rows[row], "nme_box") for row in (name, reference)))
-    if np.isin(mine, theirs).any():
+    if not np.isin(mine, theirs).any():
+        return None
+    if not np.array_equal(mine, theirs):
         raise InputError(f"{name} was measured on other faces than the reference: run it again.")
-    return None
+    return paired_bootstrap(*(over_seeds(rows[row], "nme_box") for row in (name, reference)))
 
 
 def over_seeds(seeds: Sequence[HeldOutErrors], key: str) -> Floats:

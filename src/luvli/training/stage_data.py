@@ -66,10 +66,21 @@ def stage_data(run: TrainingRun, name: str, start: int) -> StageData:
             f"stages.{name}.batch_size is {stage.batch_size}, which {fabric.world_size} "
             "processes cannot share equally: choose a multiple."
         )
+    cache, before = recipe.data.cache, run.path_before(name)
     with fabric.rank_zero_first(local=True):
-        labelled = _labelled_faces(run, name)
-        teachers = _teachers(run, stage, labelled)
-        faces = training_faces(recipe, stage, labelled, teachers)
+        parts = {source: run.faces[source] for source in recipe.sources_of(stage)}
+        for source in stage.relabel:
+            part = parts[source]
+            labelled = tuple(relabel(part.train, before, part.source, cache))
+            parts[source] = replace(part, train=labelled)
+            run.log.say(f"{source}: {len(labelled)} faces labelled by {before}")
+        teachers = None
+        if stage.teacher is not None:
+            teachers = {
+                source: teacher_labels(part.train, stage.teacher, part.source, cache)
+                for source, part in parts.items()
+            }
+        faces = training_faces(recipe, stage, parts, teachers)
         size = recipe.stage_network(stage).input_size
         watched = validation_crops(recipe, size, run.faces)
     sizes = dict(zip(recipe.sources_of(stage), map(len, faces.crops), strict=True))
@@ -85,31 +96,6 @@ def stage_data(run: TrainingRun, name: str, start: int) -> StageData:
         start,
     )
     return StageData(faces, watched, order)
-
-
-def _labelled_faces(run: TrainingRun, name: str) -> dict[str, SourceFaces]:
-    """The sources' faces; where the stage says so, labelled by the stage before."""
-    faces = dict(run.faces)
-    for source in run.recipe.stages[name].relabel:
-        part, model = faces[source], run.path_before(name)
-        labelled = relabel(part.train, model, part.source, run.recipe.data.cache)
-        faces[source] = replace(part, train=tuple(labelled))
-        run.log.say(f"{source}: {len(labelled)} faces labelled by {model}")
-    return faces
-
-
-def _teachers(
-    run: TrainingRun, stage: Stage, faces: Mapping[str, SourceFaces]
-) -> dict[str, dict[str, FaceLandmarks]] | None:
-    """The teacher's predictions for the faces of each source, if the stage has a teacher."""
-    if stage.teacher is None:
-        return None
-    labels = {}
-    for name in run.recipe.sources_of(stage):
-        part, cache = faces[name], run.recipe.data.cache
-        labels[name] = teacher_labels(part.train, stage.teacher, part.source, cache)
-        run.log.say(f"{name}: {len(labels[name])} faces predicted by {stage.teacher}")
-    return labels
 
 
 def training_faces(
