@@ -51,11 +51,6 @@ def scene_of(head: Head, seed: int, yaw: float) -> FaceScene:
     return cut_scene(sample.image, box, sample.record.points)
 
 
-def titled(image: ImageArray, words: str) -> ImageArray:
-    """The image under a line of words."""
-    return captioned(image, words, 24, (255, 255, 255), (20, 20, 32), above=True)
-
-
 def confidences(model: Predictor, head: Head) -> ImageArray:
     """Twelve panels: a plain face, and one with each corruption."""
     rng = np.random.default_rng(3)
@@ -68,7 +63,7 @@ def confidences(model: Predictor, head: Head) -> ImageArray:
     for scene in shown:
         (face,) = model.predict(scene.image, boxes=[scene.box])
         title = f"{scene.corruption} {confidence_text(face.confidence)}"
-        panels.append(titled(luvli.draw(scene.image, [face]), title))
+        panels.append(captioned(luvli.draw(scene.image, [face]), title, 24))
     return contact_sheet(panels, 4)
 
 
@@ -103,7 +98,7 @@ def regions(model: Predictor, head: Head) -> ImageArray:
         second = np.stack([-np.sin(turn), np.cos(turn)], axis=-1)
         axes = np.stack([first, second], axis=1) * ellipses.half_axes[:, :, None]
         outlines = ellipses.centre[:, None] + np.einsum("ma,kad->kmd", circle, axes)
-        panels.append(titled(with_outlines(image, crop, outlines, colour), words))
+        panels.append(captioned(with_outlines(image, crop, outlines, colour), words, 24))
     return contact_sheet(panels, len(panels))
 
 

@@ -16,14 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from luvli.arrays import Floats
+from luvli.drawing.sheet import Colour
 from luvli.errors import InputError, check_range
 from luvli.faces import FaceLandmarks
 from luvli.image.read import ImageArray
 from luvli.image.source import AnyImage, Color, image_pixels
 from luvli.likelihood import family
 from luvli.likelihood.covariance import to_cholesky
-
-Colour = tuple[int, int, int]
 
 YELLOW: Colour = (255, 222, 0)
 BLUE: Colour = (40, 120, 255)

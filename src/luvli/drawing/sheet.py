@@ -9,12 +9,12 @@ import numpy as np
 from luvli.errors import InputError
 from luvli.image.read import ImageArray
 
-_Colour = tuple[int, int, int]
-WHITE: _Colour = (255, 255, 255)
+Colour = tuple[int, int, int]
+WHITE: Colour = (255, 255, 255)
 
 
 def contact_sheet(
-    cells: Sequence[ImageArray], columns: int, gap: int = 0, background: _Colour = WHITE
+    cells: Sequence[ImageArray], columns: int, gap: int = 0, background: Colour = WHITE
 ) -> ImageArray:
     """Images (h, w, 3) of one size, row by row, `gap` pixels between and around them.
 
@@ -37,20 +37,15 @@ def contact_sheet(
 
 
 def captioned(
-    cell: ImageArray,
-    text: str,
-    height: int = 16,
-    colour: _Colour = (60, 60, 60),
-    background: _Colour = WHITE,
-    above: bool = False,
+    cell: ImageArray, text: str, height: int = 16, colour: Colour = (60, 60, 60)
 ) -> ImageArray:
-    """The image with a line of text under or `above` it; the beginning of a long text is cut."""
+    """The image with a line of text under it; the beginning of a long text is cut."""
     import cv2
 
-    strip = np.full((height, cell.shape[1], 3), background, np.uint8)
+    strip = np.full((height, cell.shape[1], 3), WHITE, np.uint8)
     size = 0.34 * height / 16
     letters = max(8, int(cell.shape[1] / (18 * size)))
     shown = text if len(text) <= letters else "..." + text[3 - letters :]
     place = 2, round(0.7 * height)
     cv2.putText(strip, shown, place, cv2.FONT_HERSHEY_SIMPLEX, size, colour, 1, cv2.LINE_AA)
-    return np.concatenate([strip, cell] if above else [cell, strip])
+    return np.concatenate([cell, strip])

@@ -118,11 +118,11 @@ def faces_in_crops(outputs: Mapping[str, Any], info: ModelInfo) -> Faces:
 def _positive_definite(covariance: Floats, info: ModelInfo) -> Floats:
     """Covariances (..., 2, 2), with a millionth of their size added to those that rounding made
     singular: a network without a floor can be that sure in float32."""
-    area = determinant(covariance)
-    if (area > 0).all() and (area < np.inf).all():
-        return covariance
     if not np.isfinite(covariance).all():
         raise _no_numbers(info)
+    area = determinant(covariance)
+    if (area > 0).all():
+        return covariance
     xx, yy, singular = covariance[..., 0, 0], covariance[..., 1, 1], area <= 0
     if (np.minimum(xx, yy) < 0)[singular].any():
         raise InputError(
