@@ -27,6 +27,7 @@ from luvli.cli.demo import PHOTOGRAPH
 from luvli.face_landmarks import confidence_text
 from luvli.faces import FaceLandmarks
 from luvli.image.read import ImageArray, read_image
+from luvli.measures.rotation import rotation_matrix
 from luvli.prediction.predictor import Predictor
 from luvli.prediction.video import Frame
 
@@ -108,24 +109,16 @@ def _parts(axes: Axes, face: FaceLandmarks) -> None:
 
 def _pose(axes: Axes, face: FaceLandmarks) -> None:
     pose = face.head_pose()
-    yaw, pitch, roll = np.radians([pose.yaw, pose.pitch, pose.roll])
-    about_y = np.array([[np.cos(yaw), 0, np.sin(yaw)], [0, 1, 0], [-np.sin(yaw), 0, np.cos(yaw)]])
-    about_x = np.array(
-        [[1, 0, 0], [0, np.cos(pitch), -np.sin(pitch)], [0, np.sin(pitch), np.cos(pitch)]]
-    )
-    about_z = np.array(
-        [[np.cos(roll), -np.sin(roll), 0], [np.sin(roll), np.cos(roll), 0], [0, 0, 1]]
-    )
-    rotation = about_z @ about_x @ about_y
+    rotation = rotation_matrix(*pose[:3])
     start, length = face.points[30], 90.0
     for axis, colour in zip(np.eye(3), (RED, GREEN, BLUE), strict=True):
         end = start + length * (rotation @ axis)[:2] * np.array([1, -1])
         axes.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 2.2})
-    deviations = np.sqrt(np.diag(pose.covariance))
-    values = (pose.yaw, pose.pitch, pose.roll)
     rows = [
         f"{name} {value:+.0f} ± {deviation:.0f} degrees"
-        for name, value, deviation in zip(("yaw", "pitch", "roll"), values, deviations, strict=True)
+        for name, value, deviation in zip(
+            ("yaw", "pitch", "roll"), pose[:3], pose.deviation, strict=True
+        )
     ]
     _text(axes, rows)
 
