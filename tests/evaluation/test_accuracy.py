@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from luvli.errors import InputError
-from luvli.evaluation import LabelledFaces, accuracy, compute_metrics
+from luvli.evaluation import accuracy
 from luvli.evaluation.accuracy import (
     FAILED_NME,
     auc,
     ced,
     failure_rate,
-    landmark_errors,
     mean_nme,
     nme,
     normalizers,
@@ -177,24 +176,6 @@ def test_polyline_auc_follows_the_published_recipe(values, cutoff):
     curve = np.where(grid < x[0], 0.0, np.interp(grid, x, y))
     expected = curve.mean() * 100
     assert auc(x, cutoff, "polyline") == pytest.approx(expected, abs=0.02)
-
-
-def test_errors_by_landmark_and_part_are_pooled_over_faces(faces):
-    predicted, truth, visible = faces
-    visible = visible.copy()
-    visible[:, 11] = False
-    errors = landmark_errors(predicted, truth, "box", visible)
-    labelled = LabelledFaces.from_arrays(predicted, np.where(visible[..., None], truth, np.nan))
-    found = compute_metrics(labelled, resamples=2)
-    for j in (0, 40):
-        rows = [errors[i, j] for i in range(12) if visible[i, j]]
-        key = next(n for n in found.metrics if n.startswith(f"error_by_landmark.{j} "))
-        assert found.value(key) == pytest.approx(np.mean(rows))
-    jaw = [errors[i, j] for i in range(12) for j in range(17) if visible[i, j]]
-    assert found.value("error_by_part.jaw") == pytest.approx(np.mean(jaw))
-    parts = [name.split(".")[1] for name in found.metrics if name.startswith("error_by_part")]
-    assert parts == ["jaw", "brows", "nose", "eyes", "mouth"]
-    assert not any(name.startswith("error_by_landmark.11 ") for name in found.metrics)
 
 
 @pytest.mark.parametrize(

@@ -29,13 +29,6 @@ FAILED_NME = 100.0
 """percent that a face without a prediction counts in a mean: an error as large as the face"""
 
 
-def normalizer_name(name: str) -> Normalizer:
-    """The name of a normaliser, checked; the error for an unknown one lists the choices."""
-    if name not in NORMALIZERS:
-        raise unknown_choice("normalizer", name, NORMALIZERS)
-    return name
-
-
 def measured(truth: ArrayLike, visible: ArrayLike | None = None) -> Bools:
     """(n, k) the landmarks that can be measured: visible (v_j = 1) and with a location."""
     located = np.asarray(np.isfinite(np.asarray(truth, dtype=np.float64)).all(axis=-1))
@@ -62,19 +55,21 @@ def box_sizes(boxes: Floats) -> Floats:
 
 def normalizers(
     truth: ArrayLike,
-    kind: Normalizer,
+    kind: str,
     visible: ArrayLike | None = None,
     boxes: ArrayLike | None = None,
     markup: str | None = None,
 ) -> Floats:
     """(n,) the length d of eq. 15, in pixels; NaN where it cannot be had or is zero.
 
-    "box" is sqrt(w h) and "diagonal" the diagonal of the given `boxes` (n, 4), or of the
-    tight box of the labelled landmarks; "interocular" joins the outer eye corners,
-    "interpupil" the means of the two eyes' landmarks.
+    `kind` is a `Normalizer`: "box" is sqrt(w h) and "diagonal" the diagonal of the given `boxes`
+    (n, 4), or of the tight box of the labelled landmarks; "interocular" joins the outer eye
+    corners, "interpupil" the means of the two eyes' landmarks.
     """
     points = np.asarray(truth, dtype=np.float64)
-    if normalizer_name(kind) in ("box", "diagonal"):
+    if kind not in NORMALIZERS:
+        raise unknown_choice("normalizer", kind, NORMALIZERS)
+    if kind in ("box", "diagonal"):
         around = tight_boxes(points, visible) if boxes is None else boxes
         around = _shaped("boxes", around, (len(points), 4))
         sides = around[:, 2:] - around[:, :2]
@@ -106,7 +101,7 @@ def landmark_errors(
     points = _shaped("truth", points, (*points.shape[:2], 2))
     guess = _shaped("predicted", predicted, points.shape)
     if isinstance(normalizer, str):
-        length = normalizers(points, normalizer_name(normalizer), visible, boxes, markup)
+        length = normalizers(points, normalizer, visible, boxes, markup)
     else:
         length = _shaped("normalizer", normalizer, (len(points),))
         length = np.where(length > 0, length, np.nan)

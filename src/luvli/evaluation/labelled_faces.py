@@ -165,19 +165,6 @@ class LabelledFaces:
             },
         )
 
-    def records(self) -> list[FaceRecord]:
-        """The labels, as a label file would hold them."""
-        return [
-            FaceRecord(
-                self.labels[i], self.label_visibility[i], Path(image) if image else None,
-                None if self.label_boxes is None else self.label_boxes[i], "given",
-                self.faces.markup, self.dataset, self.names[i],
-                {"subsets": [name for name, mask in self.subsets.items() if mask[i]]}
-                | {name: values[i] for name, values in self.lengths.items()},
-            )
-            for i, image in enumerate(self.images)
-        ]  # fmt: skip
-
     def __len__(self) -> int:
         return len(self.faces)
 

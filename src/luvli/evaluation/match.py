@@ -26,7 +26,6 @@ from luvli.errors import InputError, brief, require
 from luvli.evaluation.accuracy import box_sizes, nme, tight_boxes
 from luvli.evaluation.curve import known_mean
 from luvli.evaluation.labelled_faces import LabelledFaces, predicted_faces
-from luvli.evaluation.pixel_origin import origin_notes
 from luvli.evaluation.prediction_files import FaceFile, read_predictions, read_truth, unique_names
 from luvli.evaluation.report_file import read_parquet
 from luvli.files import PathLike
@@ -36,6 +35,12 @@ ABSURD = 25.0
 """percent of the box: a median error above it means that the orders differ, not that a
 method is bad"""
 _NEAR = 1.0  # box sizes: a prediction further from a face of the same image is of another face
+
+MIN_FACES = 10
+OFFSETS = (0.6, 2.0)
+"""pixels, of both axes: with one pixel between the files and a habit of the method's own"""
+MAX_ERROR = 0.1
+"""pixels: the largest standard error of such an offset"""
 
 Indices = NDArray[np.intp]
 
@@ -171,6 +176,27 @@ def _without_mesh(side: FaceFile) -> FaceFile:
         for record, points in zip(side.records, mesh_to_ibug68(side.points), strict=True)
     ]
     return replace(side, records=records, notes=(*side.notes, CAVEAT))
+
+
+def origin_notes(predicted: Floats, truth: Floats) -> list[str]:
+    """Warnings where predictions (n, k, 2) lie a pixel beside the labels (n, k, 2) on average.
+
+    It is little to look at and much in a table: SPIGA's results for 300-W have an inter-ocular NME
+    of 2.99 against labels that count as they do, and 3.42 against the same labels counted from 1.
+    """
+    known = np.isfinite(predicted).all(axis=2) & np.isfinite(truth).all(axis=2)
+    gap = (predicted - truth)[np.any(known, axis=1)]
+    if len(gap) < MIN_FACES:
+        return []
+    offsets = np.nanmedian(gap, axis=1)
+    mean, error = offsets.mean(axis=0), offsets.std(axis=0) / np.sqrt(len(offsets))
+    low, high = OFFSETS
+    return [
+        f"WARNING: predictions lie {mean[0]:+.1f}, {mean[1]:+.1f} pixels beside the labels on "
+        f"average: do the {side} count pixels from 1? Then say --{option}one-based."
+        for way, side, option in ((1, "predictions", ""), (-1, "labels", "truth-"))
+        if ((low < mean * way) & (mean * way < high) & (error < MAX_ERROR)).all()
+    ]
 
 
 # --- which prediction belongs to which label ---------------------------------------------

@@ -38,7 +38,6 @@ SHOWN = 20_000
 """dots in the scatter of whitened labels, at most"""
 REACH = 6.0
 """standard deviations that it shows"""
-CURVE_POINTS = 2000
 
 
 @dataclass(frozen=True)
@@ -86,9 +85,8 @@ def plot_curves(curves: Mapping[str, Curve], style: str = "-", **axis_options: A
     drawstyle = axis_options.pop("drawstyle", "default")
     with new_figure() as (figure, (axis,)):
         for i, (name, curve) in enumerate(curves.items()):
-            step = max(1, len(curve.x) // CURVE_POINTS)
-            x, y = (np.append(side[::step], side[-1:]) for side in (curve.x, curve.y))
-            axis.plot(x, y, style, markersize=4, color=colour(i), label=name, drawstyle=drawstyle)
+            line = {"color": colour(i), "label": name, "drawstyle": drawstyle, "markersize": 4}
+            axis.plot(curve.x, curve.y, style, **line)
         axis.set(**axis_options)
         if len(curves) > 1 or ":" in "".join(curves):
             axis.legend(loc="best")

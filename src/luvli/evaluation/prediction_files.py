@@ -31,7 +31,7 @@ from luvli.data.formats.mediapipe import MESH_SIZES
 from luvli.data.formats.tables import IMAGE_COLUMNS
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
-from luvli.evaluation.report_file import read_columns, read_parquet
+from luvli.evaluation.report_file import read_columns
 from luvli.files import read_text, unreadable
 from luvli.image.read import IMAGE_SUFFIXES
 from luvli.likelihood import covariance as algebra
@@ -134,7 +134,12 @@ def read_truth(path: Path) -> FaceFile:
         raise unreadable(path)
     suffix = path.suffix.lower()
     if suffix == ".parquet":
-        return FaceFile(str(path), read_parquet(path).records())
+        columns, _ = read_columns(path)
+        if "truth" not in columns:
+            raise InputError(f"{path} has no column 'truth': it holds predictions, no labels.")
+        classes = {"classes": columns["visibility_class"]}
+        names = {name: columns[name] for name in ("face_id", "image", "markup")}
+        return _from_columns(path, columns["truth"], names | classes)
     if path.is_dir() or suffix in (".npz", ".npy"):
         side, labels = read_predictions(path)
         return labels or side

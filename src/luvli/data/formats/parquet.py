@@ -112,7 +112,7 @@ def read_face_table(path: PathLike) -> Any:
     files = face_files(path)
     for file in files:
         for table in parquet_tables(file, ["points"]):
-            faces = _as_schema(table.replace_schema_metadata(), file)
+            faces = _as_schema(table, file)
             if "status" in faces.column_names:
                 faces = faces.filter(compute.equal(faces["status"], "face"))
             if tables and not faces.schema.equals(tables[0].schema):
