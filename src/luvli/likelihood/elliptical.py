@@ -11,7 +11,6 @@ needs it; without the method that is refused by name.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import cache
 from math import pi
 from typing import Any, ClassVar, Self
 
@@ -21,9 +20,6 @@ from numpy.typing import ArrayLike
 from luvli.arrays import Array, Floats
 from luvli.errors import InputError
 from luvli.likelihood import covariance as cov
-
-RADII, ANGLES = 64, 256
-"""size of the rule for expectations; thin ellipses need many angles"""
 
 
 def checked_probability(given: ArrayLike) -> Floats:
@@ -119,66 +115,16 @@ class Elliptical(ABC):
             "the method, or use a likelihood that has it (laplace, gauss)."
         )
 
-    def marginal_pdf(self, x: Array, axis: int) -> Any:
-        """Density of coordinate `axis` (0 for x, 1 for y) alone, at values x (...); numpy."""
-        deviation = np.sqrt(self.covariance[..., axis, axis])
-        return self.standard_marginal((x - self.mean[..., axis]) / deviation) / deviation
+    def entropy(self) -> Array:
+        """Differential entropy in nats -> (...)."""
+        raise self._without("entropy", "the entropy of predictions")
 
     def sample(self, n: int, rng: np.random.Generator) -> Any:
         """n independent locations for each member: (n, ..., 2), numpy."""
         shape = (n, *self.mean.shape[:-1])
         radius = self.radius_quantile(rng.random(shape))
         angle = rng.uniform(0.0, 2 * pi, shape)
-        return self._place(radius * np.cos(angle), radius * np.sin(angle))
-
-    def _place(self, u: Array, v: Array) -> Any:
-        """mu + L (u, v)."""
+        u, v = radius * np.cos(angle), radius * np.sin(angle)
         x = self.cholesky[..., 0] * u
         y = self.cholesky[..., 1] * u + self.cholesky[..., 2] * v
         return np.stack([x, y], -1) + self.mean
-
-    @classmethod
-    def radial_rule(cls) -> tuple[Floats, Floats]:
-        """Radii (m,) and weights (m,) so that E[f(r)] = sum of weight * f(radius)."""
-        far = float(cls.radius_quantile(1 - 1e-13))
-        nodes, weights = np.polynomial.legendre.leggauss(RADII)
-        radius = far * (nodes + 1) / 2
-        # density of the radius of a standard member: circumference times density
-        density = 2 * pi * radius * np.exp(-cls.radius_energy(radius) - cls.log_constant)
-        return radius, weights * far / 2 * density
-
-    # -- information -----------------------------------------------------------------------
-
-    def entropy(self) -> Array:
-        """Differential entropy in nats -> (...)."""
-        raise self._without("entropy", "divergences")
-
-    def cross_entropy(self, truth: Elliptical) -> Array:
-        """E[-log_prob(z)] for z distributed as `truth` -> (...); numerical, numpy only."""
-        points, weights = truth.expectation_points()
-        distance = np.tensordot(weights, self.distance_term(points), axes=(0, 0))
-        return self.log_det_term() + self.log_constant + distance
-
-    def kl_divergence(self, other: Elliptical) -> Array:
-        """D_KL(self || other) in nats -> (...).
-
-        Exact where `other` is Gaussian. Where `other` is Laplacian, the expected distance
-        is integrated numerically (numpy only), to about 1e-4 of itself.
-        """
-        return other.cross_entropy(self) - self.entropy()
-
-    def expectation_points(self) -> tuple[Floats, Floats]:
-        """Points (m, ..., 2) and weights (m,) so that E[f(z)] = sum of weight * f(point)."""
-        u, v, weights = _standard_rule(type(self))
-        ones = (1,) * (self.mean.ndim - 1)
-        return self._place(u.reshape(-1, *ones), v.reshape(-1, *ones)), weights
-
-
-@cache
-def _standard_rule(family: type[Elliptical]) -> tuple[Floats, Floats, Floats]:
-    """A rule in the radius (against its own distribution), even steps in the angle."""
-    radius, radial = family.radial_rule()
-    angle = np.arange(ANGLES) * (2 * pi / ANGLES)
-    u = np.outer(radius, np.cos(angle)).ravel()
-    v = np.outer(radius, np.sin(angle)).ravel()
-    return u, v, np.repeat(radial / ANGLES, ANGLES)

@@ -54,13 +54,13 @@ class Gauss(Elliptical):
     def entropy(self) -> Array:
         return self.log_det_term() + self.log_constant + 1.0  # E[r^2] / 2 = 1
 
-    def cross_entropy(self, truth: Elliptical) -> Array:
-        """Exact for any truth: a quadratic form needs only its mean and covariance."""
-        # E[r^2] = squared distance of the means + trace(Sigma^-1 Sigma_truth), and the trace
-        # is the squared Mahalanobis length of the columns of L_truth
-        l11, l21, l22 = (truth.cholesky[..., i] for i in range(3))
-        xp = cov.library(l11, self.cholesky)
+    def kl_divergence(self, other: Gauss) -> Array:
+        """D_KL(self || other) in nats -> (...)."""
+        # E[r^2] under `other` = squared distance of the means + trace(Sigma_other^-1 Sigma), and
+        # the trace is the squared Mahalanobis length of the columns of L
+        l11, l21, l22 = (self.cholesky[..., i] for i in range(3))
+        xp = cov.library(l11, other.cholesky)
         columns = (xp.stack([l11, l21], -1), xp.stack([xp.zeros_like(l22), l22], -1))
-        squares = sum(cov.mahalanobis(column, self.cholesky) ** 2 for column in columns)
-        distance = (self.mahalanobis(truth.mean) ** 2 + squares) / 2
-        return self.log_det_term() + self.log_constant + distance
+        squares = sum(cov.mahalanobis(column, other.cholesky) ** 2 for column in columns)
+        distance = (other.mahalanobis(self.mean) ** 2 + squares) / 2
+        return other.log_det_term() - self.log_det_term() + distance - 1.0

@@ -9,7 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from luvli.errors import InputError
+from luvli.likelihood.loss import unet_weights
 
 SIGMA = 3 / sqrt(2)
 """heat-map pixels; the width that the published code has in effect"""
@@ -67,16 +67,11 @@ def heatmap_loss(
     every map counts, invisible landmarks are drawn wherever `target_points` has them.
     """
     maps = outputs[0].heatmaps
-    if weights is not None and len(weights) != len(outputs):
-        raise InputError(
-            f"weights must have one number per U-net: {len(outputs)}, got {len(weights)}."
-        )
+    lambdas = unet_weights(weights, len(outputs), target_points)
     targets = heatmap_targets(target_points, maps.shape[-1], sigma=sigma, reference=reference)
     targets = targets.to(maps.dtype)
     counted = (visibility > 0) & torch.isfinite(target_points).all(-1)
     mask = torch.ones_like(counted) if reference else counted
-    total = maps.new_zeros(())
-    for output, weight in zip(outputs, weights or [1.0] * len(outputs), strict=True):
-        square = ((output.heatmaps - targets) ** 2).mean((-2, -1))
-        total = total + weight * torch.where(mask, square, 0.0).mean()
-    return total
+    squares = [((output.heatmaps - targets) ** 2).mean((-2, -1)) for output in outputs]
+    means = [torch.where(mask, square, 0.0).mean() for square in squares]
+    return (lambdas * torch.stack(means)).sum()

@@ -17,10 +17,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from luvli.arrays import Array, Floats
+from luvli.arrays import Array
 from luvli.errors import InputError
 from luvli.likelihood import covariance as cov
-from luvli.likelihood.elliptical import RADII, Elliptical, checked_probability
+from luvli.likelihood.elliptical import Elliptical, checked_probability
 
 MOST = 1e4
 """degrees of freedom beyond which nothing is left to tell it from the Gaussian"""
@@ -62,14 +62,6 @@ class Student(Elliptical):
         return height * (1 + np.square(np.asarray(x, dtype=np.float64)) / (nu - 2)) ** (
             -(nu + 1) / 2
         )
-
-    @classmethod
-    def radial_rule(cls) -> tuple[Floats, Floats]:
-        # P(r > R) = y^m, a power for which even r^2, which the far tail decides, is smooth in y
-        nodes, weights = np.polynomial.legendre.leggauss(RADII)
-        y, power = (nodes + 1) / 2, 4 / (1 - 2 / cls.freedom)
-        radius = np.sqrt((cls.freedom - 2) * np.expm1(-2 * power / cls.freedom * np.log(y)))
-        return radius, weights / 2 * power * y ** (power - 1)
 
     def entropy(self) -> Array:
         # 1 + r^2 / (nu - 2) is Pareto with shape nu / 2, and its log has the mean 2 / nu

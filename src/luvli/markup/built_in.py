@@ -2,302 +2,179 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from luvli.markup.point_set import Markup, mirrored
+from luvli.markup.point_set import GROUPS, Markup, mirrored
+
+_GROUP_OF = {
+    "jaw": "jaw", "chin": "jaw", "brow": "brows", "nose": "nose", "eye": "eyes", "pupil": "eyes",
+    "lips": "mouth", "mouth": "mouth",
+}  # fmt: skip
+"""by a word in the name of a part"""
 
 
 def _numbered(stem: str, count: int) -> list[str]:
     return [f"{stem} {n}" for n in range(1, count + 1)]
 
 
-def _symmetric(stem: str, half: int, middle: str | None) -> list[str]:
+def _mirrored(names: Sequence[str]) -> list[str]:
+    """The names of the other side, in the opposite order."""
+    return [mirrored(name) for name in reversed(names)]
+
+
+def _symmetric(stem: str, half: int, middle: str) -> list[str]:
     """Names along a line that crosses the face: right 1..half, middle, left half..1."""
     right = _numbered(f"right {stem}", half)
-    return [*right, *([middle] if middle else []), *reversed([mirrored(n) for n in right])]
+    return [*right, middle, *_mirrored(right)]
 
 
-def _indices(names: Sequence[str], wanted: Sequence[str]) -> tuple[int, ...]:
-    return tuple(names.index(name) for name in wanted)
+def _eyes(upper: Sequence[str], lower: Sequence[str]) -> list[str]:
+    """Both eyes around their lids: from the right outer corner, from the left inner corner."""
+    over = [f"right eye {part}" for part in ("outer corner", *upper, "inner corner")]
+    under = [f"right eye {part}" for part in lower]
+    return [*over, *under, *_mirrored(over), *_mirrored(under)]
 
 
-_EYE_6 = [
-    "outer corner",
-    "upper lid outer",
-    "upper lid inner",
-    "inner corner",
-    "lower lid inner",
-    "lower lid outer",
-]
-_EYE_8 = [
-    "outer corner",
-    "upper lid outer",
-    "upper lid middle",
-    "upper lid inner",
-    "inner corner",
-    "lower lid inner",
-    "lower lid middle",
-    "lower lid outer",
-]
 _MOUTH_20 = [
     "right mouth corner",
     *_symmetric("upper lip", 2, "upper lip middle"),
     "left mouth corner",
-    *[mirrored(n) for n in _symmetric("lower lip", 2, "lower lip middle")],
+    *reversed(_symmetric("lower lip", 2, "lower lip middle")),
     "right inner mouth corner",
     *_symmetric("inner upper lip", 1, "inner upper lip middle"),
     "left inner mouth corner",
-    *[mirrored(n) for n in _symmetric("inner lower lip", 1, "inner lower lip middle")],
+    *reversed(_symmetric("inner lower lip", 1, "inner lower lip middle")),
 ]
 _NOSE_9 = [*_numbered("nose bridge", 3), "nose tip", *_symmetric("nostril", 2, "nose base")]
 
 
-def _left_eye(right: Sequence[str]) -> list[str]:
-    """The left eye is listed from its inner corner, upper lid first, as in all these sets."""
-    half = len(right) // 2
-    upper, lower = right[: half + 1], [right[0], *reversed(right[half + 1 :])]
-    return [*reversed(upper), *lower[1:]]
+def _runs(**counts: int) -> dict[str, tuple[int, ...]]:
+    """Parts that follow each other, by name and number of landmarks; "_" reads as a space."""
+    parts, first = {}, 0
+    for name, count in counts.items():
+        parts[name.replace("_", " ")] = tuple(range(first, first + count))
+        first += count
+    return parts
 
 
-def _eye_names(corners: Sequence[str]) -> tuple[list[str], list[str]]:
-    right = [f"right eye {n}" for n in corners]
-    return right, [f"left eye {n}" for n in _left_eye(corners)]
+def _markup(
+    name: str,
+    names: Sequence[str],
+    parts: Mapping[str, tuple[int, ...]],
+    closed: Collection[str],
+    of_wflw98: Sequence[int | tuple[int, ...]],
+) -> Markup:
+    """A point set; its groups, eyes and corners follow from the names.
+
+    `closed` are words in the names of closed parts, `of_wflw98` which of the 98 points each
+    landmark is, for the drawn face.
+    """
+    groups: dict[str, set[int]] = {group: set() for group in GROUPS}
+    for part, members in parts.items():
+        groups[next(group for word, group in _GROUP_OF.items() if word in part)].update(members)
+    sides = ("", "") if "eye" in parts else ("right ", "left ")
+    right, left = (names.index(f"{side}eye outer corner") for side in sides)
+    return Markup(
+        name=name,
+        names=tuple(names),
+        parts=parts,
+        closed=frozenset(part for part in parts if part.split()[-1] in closed),
+        groups={group: tuple(sorted(members)) for group, members in groups.items()},
+        outer_eye_corners=(right, left),
+        eyes=(parts[f"{sides[0]}eye"], parts[f"{sides[1]}eye"]),
+        schematic=gather(_drawn_face(), of_wflw98),
+    )
 
 
 def ibug68() -> Markup:
-    right_eye, left_eye = _eye_names(_EYE_6)
-    right_brow = _numbered("right brow", 5)
-    names = [
-        *_symmetric("jaw", 8, "chin"),
-        *right_brow,
-        *[mirrored(n) for n in reversed(right_brow)],
-        *_NOSE_9,
-        *right_eye,
-        *left_eye,
-        *_MOUTH_20,
-    ]
-    return Markup(
-        name="ibug68",
-        names=tuple(names),
-        parts={
-            "jaw": tuple(range(17)),
-            "right brow": tuple(range(17, 22)),
-            "left brow": tuple(range(22, 27)),
-            "nose bridge": tuple(range(27, 31)),
-            "nose base": tuple(range(31, 36)),
-            "right eye": tuple(range(36, 42)),
-            "left eye": tuple(range(42, 48)),
-            "outer lips": tuple(range(48, 60)),
-            "inner lips": tuple(range(60, 68)),
-        },
-        closed=frozenset({"right eye", "left eye", "outer lips", "inner lips"}),
-        groups={
-            "jaw": tuple(range(17)),
-            "brows": tuple(range(17, 27)),
-            "nose": tuple(range(27, 36)),
-            "eyes": tuple(range(36, 48)),
-            "mouth": tuple(range(48, 68)),
-        },
-        outer_eye_corners=(36, 45),
-        eyes=(tuple(range(36, 42)), tuple(range(42, 48))),
-        schematic=gather(_drawn_face(), _WFLW_TO_IBUG),
-    )
+    brow = _numbered("right brow", 5)
+    eyes = _eyes(("upper lid outer", "upper lid inner"), ("lower lid inner", "lower lid outer"))
+    return _markup(
+        "ibug68",
+        [*_symmetric("jaw", 8, "chin"), *brow, *_mirrored(brow), *_NOSE_9, *eyes, *_MOUTH_20],
+        _runs(
+            jaw=17, right_brow=5, left_brow=5, nose_bridge=4, nose_base=5, right_eye=6, left_eye=6,
+            outer_lips=12, inner_lips=8,
+        ),
+        ("eye", "lips"),
+        _WFLW_TO_IBUG,
+    )  # fmt: skip
 
 
 def wflw98() -> Markup:
-    right_eye, left_eye = _eye_names(_EYE_8)
-    right_brow = [*_numbered("right brow upper", 5), *_numbered("right brow lower", 4)]
-    names = [
-        *_symmetric("jaw", 16, "chin"),
-        *right_brow,
-        *[mirrored(n) for n in reversed(right_brow[:5])],
-        *[mirrored(n) for n in reversed(right_brow[5:])],
-        *_NOSE_9,
-        *right_eye,
-        *left_eye,
-        *_MOUTH_20,
-        "right pupil",
-        "left pupil",
-    ]
-    return Markup(
-        name="wflw98",
-        names=tuple(names),
-        parts={
-            "jaw": tuple(range(33)),
-            "right brow": tuple(range(33, 42)),
-            "left brow": tuple(range(42, 51)),
-            "nose bridge": tuple(range(51, 55)),
-            "nose base": tuple(range(55, 60)),
-            "right eye": tuple(range(60, 68)),
-            "left eye": tuple(range(68, 76)),
-            "outer lips": tuple(range(76, 88)),
-            "inner lips": tuple(range(88, 96)),
-            "right pupil": (96,),
-            "left pupil": (97,),
-        },
-        closed=frozenset(
-            {"right brow", "left brow", "right eye", "left eye", "outer lips", "inner lips"}
-        ),
-        groups={
-            "jaw": tuple(range(33)),
-            "brows": tuple(range(33, 51)),
-            "nose": tuple(range(51, 60)),
-            "eyes": (*range(60, 76), 96, 97),
-            "mouth": tuple(range(76, 96)),
-        },
-        outer_eye_corners=(60, 72),
-        eyes=(tuple(range(60, 68)), tuple(range(68, 76))),
-        schematic=_drawn_face(),
+    upper, lower = _numbered("right brow upper", 5), _numbered("right brow lower", 4)
+    eyes = _eyes(
+        ("upper lid outer", "upper lid middle", "upper lid inner"),
+        ("lower lid inner", "lower lid middle", "lower lid outer"),
     )
+    brows = [*upper, *lower, *_mirrored(upper), *_mirrored(lower)]
+    jaw = _symmetric("jaw", 16, "chin")
+    return _markup(
+        "wflw98",
+        [*jaw, *brows, *_NOSE_9, *eyes, *_MOUTH_20, "right pupil", "left pupil"],
+        _runs(
+            jaw=33, right_brow=9, left_brow=9, nose_bridge=4, nose_base=5, right_eye=8, left_eye=8,
+            outer_lips=12, inner_lips=8, right_pupil=1, left_pupil=1,
+        ),
+        ("brow", "eye", "lips"),
+        range(98),
+    )  # fmt: skip
 
 
 def cofw29() -> Markup:
-    pairs = {
-        0: "right brow outer end",
-        2: "right brow inner end",
-        4: "right brow upper middle",
-        5: "right brow lower middle",
-        8: "right eye outer corner",
-        10: "right eye inner corner",
-        12: "right eye upper lid",
-        13: "right eye lower lid",
-        16: "right pupil",
-        18: "right nostril",
-        22: "right mouth corner",
-    }
-    partner = {0: 1, 2: 3, 4: 6, 5: 7, 8: 9, 10: 11, 12: 14, 13: 15, 16: 17, 18: 19, 22: 23}
+    right = {
+        "brow outer end": 0, "brow inner end": 2, "brow upper middle": 4, "brow lower middle": 5,
+        "eye outer corner": 8, "eye inner corner": 10, "eye upper lid": 12, "eye lower lid": 13,
+        "pupil": 16, "nostril": 18, "mouth corner": 22,
+    }  # fmt: skip
+    left = (1, 3, 6, 7, 9, 11, 14, 15, 17, 19, 23)
     names = [""] * 29
-    for index, name in pairs.items():
-        names[index], names[partner[index]] = name, mirrored(name)
-    names[20], names[21] = "nose tip", "nose base"
-    names[24:29] = [
-        "upper lip middle",
-        "inner upper lip middle",
-        "inner lower lip middle",
-        "lower lip middle",
-        "chin",
-    ]
-    return Markup(
-        name="cofw29",
-        names=tuple(names),
-        parts={
-            "chin": (28,),
-            "right brow": (0, 4, 2, 5),
-            "left brow": (1, 6, 3, 7),
-            "nose": (18, 20, 19, 21),
-            "right eye": (8, 12, 10, 13),
-            "left eye": (9, 14, 11, 15),
-            "right pupil": (16,),
-            "left pupil": (17,),
-            "outer lips": (22, 24, 23, 27),
-            "inner lips": (22, 25, 23, 26),
-        },
-        closed=frozenset(
-            {
-                "right brow",
-                "left brow",
-                "nose",
-                "right eye",
-                "left eye",
-                "outer lips",
-                "inner lips",
-            }
-        ),
-        groups={
-            "jaw": (28,),
-            "brows": tuple(range(8)),
-            "nose": (18, 19, 20, 21),
-            "eyes": tuple(range(8, 18)),
-            "mouth": tuple(range(22, 28)),
-        },
-        outer_eye_corners=(8, 9),
-        eyes=((8, 10, 12, 13), (9, 11, 14, 15)),
-        schematic=gather(_drawn_face(), CONVERSIONS["wflw98", "cofw29"]),
-    )
+    for (name, one), other in zip(right.items(), left, strict=True):
+        names[one], names[other] = f"right {name}", f"left {name}"
+    names[20:22] = "nose tip", "nose base"
+    names[24:27] = "upper lip middle", "inner upper lip middle", "inner lower lip middle"
+    names[27:] = "lower lip middle", "chin"
+    parts = {
+        "chin": (28,),
+        "right brow": (0, 4, 2, 5), "left brow": (1, 6, 3, 7),
+        "nose": (18, 20, 19, 21),
+        "right eye": (8, 12, 10, 13), "left eye": (9, 14, 11, 15),
+        "right pupil": (16,), "left pupil": (17,),
+        "outer lips": (22, 24, 23, 27), "inner lips": (22, 25, 23, 26),
+    }  # fmt: skip
+    closed = ("brow", "nose", "eye", "lips")
+    return _markup("cofw29", names, parts, closed, CONVERSIONS["wflw98", "cofw29"])
 
 
 def aflw19() -> Markup:
-    right_brow = [f"right brow {n}" for n in ("outer end", "middle", "inner end")]
-    right_eye = [f"right eye {n}" for n in ("outer corner", "centre", "inner corner")]
-    names = [
-        *right_brow,
-        *[mirrored(n) for n in reversed(right_brow)],
-        *right_eye,
-        *[mirrored(n) for n in reversed(right_eye)],
-        "right nostril",
-        "nose tip",
-        "left nostril",
-        "right mouth corner",
-        "mouth centre",
-        "left mouth corner",
-        "chin",
-    ]
-    return Markup(
-        name="aflw19",
-        names=tuple(names),
-        parts={
-            "right brow": (0, 1, 2),
-            "left brow": (3, 4, 5),
-            "right eye": (6, 7, 8),
-            "left eye": (9, 10, 11),
-            "nose": (12, 13, 14),
-            "mouth": (15, 16, 17),
-            "chin": (18,),
-        },
-        closed=frozenset(),
-        groups={
-            "jaw": (18,),
-            "brows": tuple(range(6)),
-            "nose": (12, 13, 14),
-            "eyes": tuple(range(6, 12)),
-            "mouth": (15, 16, 17),
-        },
-        outer_eye_corners=(6, 11),
-        eyes=((6, 7, 8), (9, 10, 11)),
-        schematic=gather(_drawn_face(), CONVERSIONS["wflw98", "aflw19"]),
-    )
+    brow = [f"right brow {part}" for part in ("outer end", "middle", "inner end")]
+    eye = [f"right eye {part}" for part in ("outer corner", "centre", "inner corner")]
+    names = [*brow, *_mirrored(brow), *eye, *_mirrored(eye), "right nostril", "nose tip"]
+    names += ["left nostril", "right mouth corner", "mouth centre", "left mouth corner", "chin"]
+    parts = _runs(right_brow=3, left_brow=3, right_eye=3, left_eye=3, nose=3, mouth=3, chin=1)
+    return _markup("aflw19", names, parts, (), CONVERSIONS["wflw98", "aflw19"])
 
 
 def menpo39() -> Markup:
-    """The visible half of a profile, left or right alike: its mirror image has the same names."""
-    eye = ("upper lid inner", "upper lid outer", "outer corner", "lower lid outer")
-    lip, inner = ("lip 1", "lip 2"), ("inner {} lip middle", "inner {} lip")
-    names = [
-        *_numbered("jaw", 12),
-        *_numbered("brow", 4),
-        *_numbered("nose bridge", 3),
-        *("nose tip", "nose base", "nostril"),
-        *(f"eye {part}" for part in (*eye, "lower lid inner")),
-        *("upper lip middle", *(f"upper {part}" for part in lip), "mouth corner"),
-        *(*(f"lower {part}" for part in lip), "lower lip middle"),
-        *(*(part.format("upper") for part in inner), "inner mouth corner"),
-        *(part.format("lower") for part in reversed(inner)),
-    ]
-    groups = {
-        "jaw": tuple(range(12)),
-        "brows": tuple(range(12, 16)),
-        "nose": tuple(range(16, 22)),
-        "eyes": tuple(range(22, 27)),
-        "mouth": tuple(range(27, 39)),
-    }
-    parts = {"brow": groups["brows"], "nose bridge": tuple(range(16, 20)), "nose base": (20, 21)}
-    parts |= {"eye": groups["eyes"], "outer lips": tuple(range(27, 34))}
+    """The visible half of a profile, left or right alike: its mirror image has the same names.
+
+    There is one eye, so there is no inter-ocular distance.
+    """
+    names = [*_numbered("jaw", 12), *_numbered("brow", 4), *_numbered("nose bridge", 3)]
+    names += ["nose tip", "nose base", "nostril", "eye upper lid inner", "eye upper lid outer"]
+    names += ["eye outer corner", "eye lower lid outer", "eye lower lid inner"]
+    names += ["upper lip middle", "upper lip 1", "upper lip 2", "mouth corner"]
+    names += ["lower lip 1", "lower lip 2", "lower lip middle"]
+    names += ["inner upper lip middle", "inner upper lip", "inner mouth corner"]
+    names += ["inner lower lip", "inner lower lip middle"]
+    parts = _runs(jaw=12, brow=4, nose_bridge=4, nose_base=2, eye=5, outer_lips=7, inner_lips=5)
     jaw = (0, 2, 3, 5, 6, 8, 9, 11, 12, 14, 15, 16)
     half = (*jaw, 33, 34, 36, 37, 51, 52, 53, 54, 57, 55, 63, 61, 60, 67, 65)
     lips = (79, 78, 77, 76, 87, 86, 85, 90, 89, 88, 95, 94)
-    return Markup(
-        name="menpo39",
-        names=tuple(names),
-        parts={"jaw": groups["jaw"], **parts, "inner lips": tuple(range(34, 39))},
-        closed=frozenset(),
-        groups=groups,
-        outer_eye_corners=(24, 24),  # one eye: there is no inter-ocular distance
-        eyes=(groups["eyes"], groups["eyes"]),
-        schematic=gather(_drawn_face(), (*half, *lips)),
-    )
+    return _markup("menpo39", names, parts, (), (*half, *lips))
 
 
 def _drawn_face() -> NDArray[np.float64]:
@@ -328,14 +205,9 @@ def _drawn_face() -> NDArray[np.float64]:
 
 
 _WFLW_TO_IBUG: tuple[int, ...] = (
-    *range(0, 33, 2),
-    *range(33, 38),
-    *range(42, 47),
-    *range(51, 60),
-    *(60, 61, 63, 64, 65, 67),
-    *(68, 69, 71, 72, 73, 75),
-    *range(76, 96),
-)
+    *range(0, 33, 2), *range(33, 38), *range(42, 47), *range(51, 60),
+    *(60, 61, 63, 64, 65, 67), *(68, 69, 71, 72, 73, 75), *range(76, 96),
+)  # fmt: skip
 
 # For each landmark of the target: the source landmark, or those whose mean it is.
 CONVERSIONS: dict[tuple[str, str], tuple[int | tuple[int, ...], ...]] = {
