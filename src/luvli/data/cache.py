@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import platformdirs
 
-from luvli.errors import OutputError
+from luvli.files import writing
 
 
 def cache_root() -> Path:
@@ -42,24 +43,29 @@ def whole_folder(
     If another process was faster, its folder stays and ours goes. `advice` ends the message where
     nothing can be written.
     """
-    temporary: Path | None = None
-    try:
+    with writing(target, f"{advice}."):
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-        yield temporary
-        temporary.chmod(0o755)
         try:
-            temporary.rename(target)
-        except OSError:
-            if not target.is_dir():
-                raise
-    except OSError as error:
-        raise OutputError(
-            f"{target} could not be written ({error.strerror or error}): {advice}."
-        ) from error
-    finally:
-        if temporary is not None:
+            yield temporary
+            temporary.chmod(0o755)
+            try:
+                temporary.rename(target)
+            except OSError:
+                if not target.is_dir():
+                    raise
+        finally:
             shutil.rmtree(temporary, ignore_errors=True)
+
+
+def unpacked_folder(name: str, source: Path, unpack: Callable[[Path], None]) -> Path:
+    """The cache folder that `unpack` fills, once for each version of the file `source`."""
+    key = hashlib.sha256(file_state(source).encode()).hexdigest()[:24]
+    folder = cache_root() / f"{name}-{key}"
+    if not folder.is_dir():
+        with whole_folder(folder) as temporary:
+            unpack(temporary)
+    return folder
 
 
 def allocate(path: Path) -> None:

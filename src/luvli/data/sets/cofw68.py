@@ -12,7 +12,6 @@ by themselves and stay so; nothing is mirrored.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -22,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.arrays import Floats
-from luvli.data.cache import cache_root, file_state, whole_folder
+from luvli.data.cache import unpacked_folder
 from luvli.data.formats.common import face
 from luvli.data.formats.matlab import read_matlab, read_matlab_floats
 from luvli.data.record import FaceRecord, Visibility
@@ -60,7 +59,7 @@ def read_cofw68(request: Request) -> Iterator[ReadItem]:
         yield missing_file(request.root / _IMAGE_FILES[0])
     elif request.images and source:
         try:
-            images = Folder(extract_images(source))
+            images = Folder(unpacked_folder("cofw68", source, partial(_write_images, source)))
         except InputError as error:
             yield bad_label(source, error)
     for label in sorted(labels, key=lambda path: natural_key(path.name)):
@@ -70,20 +69,11 @@ def read_cofw68(request: Request) -> Iterator[ReadItem]:
         yield Entry(label, face_id, read, images.image(face_id), name, box_file=_BOX_FILE)
 
 
-def extract_images(source: Path) -> Path:
-    """Write the images of a COFW file as PNG into the cache; returns their folder.
-
-    Done once for each version of the file: the folder's name holds its size and date.
-    """
-    target = cache_root() / f"cofw68-{hashlib.sha256(file_state(source).encode()).hexdigest()[:16]}"
-    if target.is_dir():
-        return target
+def _write_images(source: Path, folder: Path) -> None:
     from PIL import Image
 
-    with whole_folder(target) as folder:
-        for number, image in enumerate(_images(source), start=1):
-            Image.fromarray(image).save(folder / f"{number:04d}.png", compress_level=1)
-    return target
+    for number, image in enumerate(_images(source), start=1):
+        Image.fromarray(image).save(folder / f"{number:04d}.png", compress_level=1)
 
 
 def _images(source: Path) -> Iterator[NDArray[np.uint8]]:

@@ -6,12 +6,12 @@ everything that reads a folder of images (checking, evaluating, training) reads 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from luvli.data.cache import cache_root, file_state, whole_folder
+from luvli.data.cache import unpacked_folder
 from luvli.data.formats.label_parquet import LABEL_COLUMNS, label_groups, record_of_row
 from luvli.data.formats.parquet import face_files
 from luvli.data.record import IMAGE_NAME
@@ -21,7 +21,8 @@ from luvli.data.sets.definition import Problem, ReadItem, Request, SetInfo
 def read_parquet_set(request: Request) -> Iterator[ReadItem]:
     """Every row of every file."""
     for file in face_files(request.root):
-        folder = _unpack_images(file) if request.images else None
+        write = partial(_write_images, file)
+        folder = unpacked_folder("parquet", file, write) if request.images else None
         for row, label in enumerate(_rows(file, LABEL_COLUMNS)):
             place = f"{file}#{row}"
             try:
@@ -45,16 +46,11 @@ def _rows(file: Path, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
     return (row for table in label_groups(file, columns) for row in table.to_pylist())
 
 
-def _unpack_images(file: Path) -> Path:
-    """A cache folder with the image of each row, named after the row's number."""
-    key = hashlib.sha256(file_state(file).encode()).hexdigest()[:24]
-    folder = cache_root() / f"parquet-{key}"
-    if not folder.is_dir():
-        with whole_folder(folder) as temporary:
-            for row, label in enumerate(_rows(file, ("image",))):
-                if isinstance(label["image"], bytes):
-                    (temporary / str(row)).write_bytes(label["image"])
-    return folder
+def _write_images(file: Path, folder: Path) -> None:
+    """The image of each row, named after the row's number."""
+    for row, label in enumerate(_rows(file, ("image",))):
+        if isinstance(label["image"], bytes):
+            (folder / str(row)).write_bytes(label["image"])
 
 
 INFO = SetInfo(
