@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from luvli.data.augment import Augmentation
 from luvli.errors import InputError
-from luvli.training.recipe import Cosine, Steps
+from luvli.network.config import NetworkConfig
+from luvli.training.recipe import Cosine, Stage, Steps
+from luvli.training.recipe_data import Source
 from luvli.training.recipe_files import read_recipe, recipe_summary, write_recipe
 
 BASE = """
@@ -215,3 +218,10 @@ def test_keys_that_older_files_have_are_passed_over(base: Path) -> None:
     older = base.read_text().replace("{set: folder}", "{set: folder, shuffle_buffer: 9}")
     recipe = read_recipe(write(base.parent, older), ["stages.two.relabel_jitter=true"])
     assert recipe == read_recipe(base)
+
+
+def test_keys_explain_themselves() -> None:
+    """The site's page of keys takes what they mean from their docstrings."""
+    keys = {Stage: "epoch_faces", Source: "hold_out", NetworkConfig: "order", Augmentation: "flip"}
+    for model, key in keys.items():
+        assert model.model_fields[key].description

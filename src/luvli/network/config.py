@@ -13,7 +13,6 @@ from luvli.network.pixels import STRIDE, PixelGrid
 MeanEstimator = Literal["relu", "softmax", "tau-softmax", "direct", "argmax"]
 Bottleneck = Literal["after", "before"]
 InputSize = Annotated[int, Field(ge=64, le=2048, multiple_of=64)]
-"""side of the square crop, in crop pixels; heat maps have a quarter of it"""
 
 POOLINGS = 4
 """each U-net halves its input four times more"""
@@ -44,7 +43,9 @@ class NetworkConfig(BaseModel):
     'before'
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
     trunk: str = "dunet"
     """the network from crops to heat maps and bottlenecks, by its name in
@@ -64,6 +65,7 @@ class NetworkConfig(BaseModel):
     landmarks: int = Field(default=68, ge=1, le=10000)
     """N_p"""
     input_size: InputSize = 256
+    """side of the square crop, in crop pixels; heat maps have a quarter of it"""
     mean_estimator: MeanEstimator = "relu"
     """the function sigma of eq. 16, or "direct" regression from the bottleneck (ablation), or
     "argmax": the highest pixel, moved a quarter towards its higher neighbours, which is how a

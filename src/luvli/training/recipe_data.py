@@ -21,7 +21,9 @@ RETIRED = frozenset({"shuffle_buffer", "relabel_jitter"})
 class Config(BaseModel):
     """The base of all parts of a recipe: frozen, and unknown keys are refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -24,7 +24,9 @@ Factors = Annotated[tuple[Factor, Factor], AfterValidator(_ordered)]
 
 
 class _Settings(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
 
 class Rectangle(_Settings):
