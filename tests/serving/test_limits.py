@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import io
 import json
@@ -20,6 +19,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
 
 import luvli
 from luvli.serving import Client, ServerError
@@ -152,19 +153,14 @@ def test_faces_images_memory_and_streams_are_limited(start: Start, image: bytes)
         with pytest.raises(ServerError) as caught:
             call()
         assert caught.value.status == 413
-    assert asyncio.run(close_code(server)) == 1013
+    with (
+        connect(server.url.replace("http", "ws") + "/v1/stream") as stream,
+        pytest.raises(ConnectionClosed),
+    ):
+        stream.recv()
+    assert stream.close_code == 1013
     full = limited(start, "max_buffered_bytes=10000")
     assert attempt(full.url, image) == 503
-
-
-async def close_code(server: Server) -> int | None:
-    from websockets.asyncio.client import connect
-    from websockets.exceptions import ConnectionClosed
-
-    async with connect(server.url.replace("http", "ws") + "/v1/stream") as connection:
-        with pytest.raises(ConnectionClosed):
-            await connection.recv()
-        return connection.close_code
 
 
 def test_many_at_once_get_an_answer_or_a_clear_no(start: Start, image: bytes) -> None:
