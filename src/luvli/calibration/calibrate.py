@@ -44,7 +44,6 @@ from luvli.calibration.report import (
     ReportTable,
     advice,
     confidence_table,
-    corruption_table,
     measures_table,
     sample_in_use,
     triage_table,
@@ -219,7 +218,6 @@ def _fit_confidence(
     )
     return trust, [
         confidence_table(held, confidence, success),
-        corruption_table(held, confidence, success),
         triage_table(triage),
     ]
 

@@ -48,49 +48,31 @@ def sample_in_use(faces: LabelledFaces) -> NDArray[np.intp]:
 
 
 def confidence_table(faces: LabelledFaces, confidence: Floats, success: float) -> ReportTable:
-    """Failures, AUROC, calibration error and the gain of ordering faces by confidence."""
-    error, plain, source = face_errors(faces), is_plain(faces), faces.groups["source"]
+    """Failures, AUROC, calibration error, the gain of ordering faces by confidence, and how often
+    it is high, for faces as they are, by source, and by kind of corruption."""
+    error, source, kind = face_errors(faces), faces.groups["source"], faces.groups["corruption"]
+    plain = is_plain(faces)
     parts = {"with 20 % corrupted": sample_in_use(faces), "plain": np.flatnonzero(plain)}
     for name in np.unique(source).tolist():
         parts[f"plain, {name}"] = np.flatnonzero(plain & (source == name))
+    for name in np.unique(kind[~plain]).tolist():
+        parts[name] = np.flatnonzero(kind == name)
     rows = []
     for name, index in parts.items():
+        values, failed = confidence[index], error[index] >= success
         if len(index) < MIN_ROW:
             continue
-        metrics = confidence_metrics(confidence[index], error[index], success)
-        rows.append(
-            [
-                name,
-                f"{len(index):,}",
-                f"{metrics['failed']:.1%}",
-                f"{metrics['auroc']:.3f}",
-                f"{metrics['calibration_error']:.3f}",
-                f"{metrics['gain_share']:.0%}",
-            ]
-        )
-    heads = ["faces", "n", "failed", "AUROC", "ECE", "gain"]
-    return "confidence, on faces left out of its fit", heads, rows
-
-
-def corruption_table(faces: LabelledFaces, confidence: Floats, success: float) -> ReportTable:
-    """Failures and confidence by kind of corruption."""
-    rows = []
-    for kind in np.unique(faces.groups["corruption"]).tolist():
-        part = faces.groups["corruption"] == kind
-        failed, values = face_errors(faces)[part] >= success, confidence[part]
+        ordered = ["", "", ""]
+        if failed.any() and not failed.all():
+            metrics = confidence_metrics(values, error[index], success)
+            ordered = [f"{metrics['auroc']:.3f}", f"{metrics['calibration_error']:.3f}",
+                       f"{metrics['gain_share']:.0%}"]  # fmt: skip
         shares = (values > 0.5, values > 0.1, failed & (values > 0.5))
-        rows.append(
-            [
-                kind,
-                f"{len(values):,}",
-                f"{failed.mean():.0%}",
-                f"{np.median(values):.2f}",
-                *(f"{share.mean():.0%}" for share in shares),
-            ]
-        )
-    heads = ["corruption", "n", "failed", "median", "above 0.5", "above 0.1",
+        high = (f"{share.mean():.0%}" for share in shares)
+        rows.append([name, f"{len(index):,}", f"{failed.mean():.1%}", *ordered, *high])
+    heads = ["faces", "n", "failed", "AUROC", "ECE", "gain", "above 0.5", "above 0.1",
              "failed and above 0.5"]  # fmt: skip
-    return "confidence by corruption", heads, rows
+    return "confidence, on faces left out of its fit", heads, rows
 
 
 def triage_table(table: TriageTable) -> ReportTable:
