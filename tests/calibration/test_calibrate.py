@@ -122,6 +122,9 @@ def test_training_photographs_are_refused() -> None:
     with pytest.raises(InputError, match="damaged"):
         TrainingPhotographs.from_text("!")
     assert photograph_name(record(np.ones((68, 2)), "f")) == "drawn/f"
+    people = [own.with_changes(image=Path(f"{i}/01.jpg"), dataset="cfp", face_id=f"cfp-{i}_01")
+              for i in range(9)]  # fmt: skip
+    refuse_training_faces(people[:4], TrainingPhotographs.of(map(photograph_name, people[4:])))
 
 
 def test_faces_that_cannot_be_used_are_refused(measured) -> None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from luvli.arrays import Bools, Floats
 from luvli.calibration.corruptions import CORRUPTIONS, FaceScene, corrupt, cut_scene
+from luvli.calibration.photographs import photograph_name
 from luvli.data.boxes import crop_box
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
@@ -176,8 +177,7 @@ def source_name(record: FaceRecord) -> str:
 
 def photograph_id(record: FaceRecord) -> str:
     """The name of the photograph that a face was cut from."""
-    stem = record.image.stem if record.image is not None else record.face_id
-    return str(record.attributes.get("photograph", stem))
+    return str(record.attributes.get("photograph", photograph_name(record)))
 
 
 def evenly(items: Sequence[T], count: int) -> list[T]:

@@ -10,6 +10,7 @@ import base64
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,10 @@ from luvli.network.model_info import ModelInfo
 
 MAX_TRAINING_SHARE = 0.05
 """share of calibration faces that may be training faces"""
+
+
+REPEATED_NAMES = ("cfp",)
+"""data sets with a folder for each person, whose files have the same names: 01.jpg"""
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,8 @@ def carried_photographs(info: ModelInfo) -> TrainingPhotographs | None:
 
 def photograph_name(record: FaceRecord) -> str:
     """Data set and file name of a face's photograph."""
-    name = record.image.name if record.image is not None else record.face_id
+    repeated = record.image is None or record.dataset in REPEATED_NAMES
+    name = record.face_id if repeated else Path(record.image or "").name
     return f"{record.dataset}/{name}"
 
 
