@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import sys
-import textwrap
 from pathlib import Path
 
 import typer
@@ -29,12 +26,8 @@ def list_recipes() -> None:
         raise InputError("no recipes came with this installation: give luvli train a file.")
     names = recipe_names()
     width = max(map(len, names))
-    columns = shutil.get_terminal_size().columns - width - 2 if sys.stdout.isatty() else 10_000
     for name in names:
-        about = recipe_summary(folder / f"{name}.yaml")
-        typer.echo(
-            f"{name:{width}}  {textwrap.shorten(about, max(columns, 30), placeholder=' ...')}"
-        )
+        typer.echo(f"{name:{width}}  {recipe_summary(folder / f'{name}.yaml')}")
     typer.echo("\nluvli train NAME runs one, luvli recipes show NAME prints it.")
 
 
