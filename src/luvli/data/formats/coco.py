@@ -33,6 +33,7 @@ from luvli.data.formats.common import (
     image_name,
     landmark_names,
     landmark_order,
+    naming,
     parse_json,
     row_name,
     warn_losses,
@@ -114,13 +115,11 @@ def read_coco(path: PathLike) -> list[FaceRecord]:
     classes = _CLASSES if 2 in flags else {**_CLASSES, 1: Visibility.UNOCCLUDED}
     records = []
     for one in annotations:
-        try:
+        with naming(path, f"annotation {one.id}"):
             if one.image_id not in images:
                 raise InputError(f"there is no image with id {one.image_id}.")
             labels = names.get(one.category_id, [])
             records.append(_record(one, images[one.image_id], labels, classes))
-        except InputError as error:
-            raise InputError(f"{path}, annotation {one.id}: {error}") from error
     return records
 
 
@@ -224,12 +223,10 @@ def read_coco_results(path: PathLike) -> list[FaceRecord]:
     """Predictions in COCO's form of results; they name no images and no classes."""
     records = []
     for number, result in enumerate(parse_json(path, list[_Result], "a COCO result file")):
-        try:
+        with naming(path, f"result {number}"):
             about = {"image_id": result.image_id}
             points = _rows(result.keypoints)[:, :2]
             records.append(face(points, attributes=about, score=result.score))
-        except InputError as error:
-            raise InputError(f"{path}, result {number}: {error}") from error
     return records
 
 

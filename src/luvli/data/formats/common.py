@@ -7,7 +7,8 @@ import os
 import warnings
 import xml.etree.ElementTree as ET
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -129,6 +130,16 @@ def write_xml(path: PathLike, root: ET.Element) -> None:
     """Write an XML file, whole or not at all."""
     ET.indent(root)
     write_text(path, ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n")
+
+
+@contextmanager
+def naming(path: PathLike, place: str) -> Iterator[None]:
+    """What is wrong inside with a face is one sentence that names its file and its place there."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:  # InputError is a ValueError, so is pydantic's
+        why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
+        raise InputError(f"{path}, {place}: {why}") from error
 
 
 # --- faces ---------------------------------------------------------------------------------

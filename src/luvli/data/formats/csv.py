@@ -21,7 +21,7 @@ from typing import Any, get_args
 import numpy as np
 
 from luvli.arrays import Floats
-from luvli.data.formats.common import face, image_name, is_predicted
+from luvli.data.formats.common import face, image_name, is_predicted, naming
 from luvli.data.formats.tables import (
     IMAGE_COLUMNS,
     image_cell,
@@ -126,10 +126,8 @@ def read_csv(path: PathLike, hidden_points: bool = False) -> list[FaceRecord]:
         row = {renamed.get(name, name): value for name, value in zip(header, values, strict=False)}
         if not any(value for name, value in row.items() if name != "image"):
             continue  # an image without a face, as `luvli predict` notes it
-        try:
+        with naming(path, f"line {line}"):
             records.append(_record(row, columns))
-        except (ValueError, TypeError) as error:  # InputError is a ValueError
-            raise InputError(f"{path}, line {line}: {error}") from error
     return records
 
 

@@ -21,6 +21,7 @@ from luvli.data.formats.common import (
     is_predicted,
     landmark_names,
     landmark_order,
+    naming,
     parse_xml,
     warn_losses,
     write_xml,
@@ -40,11 +41,9 @@ def read_cvat(path: PathLike) -> list[FaceRecord]:
     records = []
     for image in root.iter("image"):
         name = image.get("name", "")
-        try:
+        with naming(path, f"image {name!r}"):
             records += [_read_skeleton(skeleton, name) for skeleton in image.findall("skeleton")]
             records += [_read_points(shape, name) for shape in image.findall("points")]
-        except ValueError as error:  # InputError is a ValueError
-            raise InputError(f"{path}, image {name!r}: {error}") from error
     return records
 
 

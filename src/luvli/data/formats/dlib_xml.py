@@ -22,6 +22,7 @@ from luvli.data.formats.common import (
     corner_and_size,
     edges_of,
     face,
+    naming,
     parse_xml,
     warn_losses,
     warn_lost,
@@ -48,10 +49,8 @@ def read_dlib(path: PathLike) -> list[FaceRecord]:
     order = {name: int(name) if numbered else j for j, name in enumerate(names)}
     records = []
     for image, box in boxes:
-        try:
+        with naming(path, f"image {image!r}"):
             records.append(_record(box, image, order))
-        except (ValueError, TypeError) as error:  # InputError is a ValueError
-            raise InputError(f"{path}, image {image!r}: {error}") from error
     return records
 
 

@@ -24,9 +24,9 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from luvli.data.formats.common import face, image_name, load_json
+from luvli.data.formats.common import face, image_name, load_json, naming
 from luvli.data.formats.pts import decode_pts
 from luvli.data.formats.tables import IMAGE_COLUMNS
 from luvli.data.record import BoxKind, FaceRecord, Visibility
@@ -77,11 +77,8 @@ def read_json(path: PathLike) -> list[FaceRecord]:
     """Read the faces of a file in our JSON, or of a plain list or object."""
     records = []
     for number, fields in enumerate(parse_faces(path)):
-        try:
+        with naming(path, f"face {number}"):
             records.append(_record(_Face.model_validate(fields)))
-        except (InputError, ValidationError) as error:
-            first = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
-            raise InputError(f"{path}, face {number}: {first}") from error
     return records
 
 

@@ -20,6 +20,7 @@ from luvli.data.formats.common import (
     image_name,
     landmark_names,
     landmark_order,
+    naming,
     parse_json,
     warn_losses,
 )
@@ -51,10 +52,8 @@ def read_labelme(path: PathLike) -> list[FaceRecord]:
     for shape in data.shapes:
         if shape.shape_type == "point" and len(shape.points) == 1:
             groups.setdefault(shape.group_id, []).append(shape)
-    try:
+    with naming(path, "points"):
         return [_record(shapes, data.imagePath) for shapes in groups.values()]
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
 
 
 def _record(shapes: Sequence[_Shape], image: str) -> FaceRecord:

@@ -24,6 +24,7 @@ from luvli.data.formats.common import (
     corner_and_size,
     edges_of,
     face,
+    naming,
     parse_json,
     row_name,
     warn_losses,
@@ -52,20 +53,23 @@ def _first_pixel(image: str) -> float:
 def read_spiga(path: PathLike) -> list[FaceRecord]:
     """Read annotations or results."""
     records = []
-    for row in parse_json(path, list[_Face], "a SPIGA file"):
-        count, first = len(row.landmarks), _first_pixel(row.imgpath)
-        visible = np.ones(count) if row.visible is None else np.array(row.visible)
-        if len(visible) != count:
-            raise InputError(f"{path}, {row.imgpath}: {count} landmarks, {len(visible)} visible.")
-        records.append(
-            face(
-                np.array(row.landmarks, dtype=np.float64) - first,
-                row.imgpath,
-                np.where(visible > 0, Visibility.UNOCCLUDED, Visibility.EXTERNALLY_OCCLUDED),
-                box=None if row.bbox is None else edges_of(*row.bbox) - first,
-            )
-        )
+    for number, row in enumerate(parse_json(path, list[_Face], "a SPIGA file")):
+        with naming(path, f"face {number}"):
+            records.append(_record(row))
     return records
+
+
+def _record(row: _Face) -> FaceRecord:
+    count, first = len(row.landmarks), _first_pixel(row.imgpath)
+    visible = np.ones(count) if row.visible is None else np.array(row.visible)
+    if len(visible) != count:
+        raise InputError(f"{count} landmarks, {len(visible)} visible.")
+    return face(
+        np.array(row.landmarks, dtype=np.float64) - first,
+        row.imgpath,
+        np.where(visible > 0, Visibility.UNOCCLUDED, Visibility.EXTERNALLY_OCCLUDED),
+        box=None if row.bbox is None else edges_of(*row.bbox) - first,
+    )
 
 
 def write_spiga(path: PathLike, records: Sequence[FaceRecord]) -> None:
