@@ -18,7 +18,7 @@ from luvli.network import load_model
 from luvli.training import loop as loop_module
 from luvli.training import stage_data as data_module
 from luvli.training.callbacks import Callback, Divergence
-from luvli.training.checkpoint import CheckpointWarning, list_checkpoints, load_checkpoint
+from luvli.training.checkpoint import list_checkpoints, load_checkpoint
 from luvli.training.distributed import RunOptions, Stopped
 from luvli.training.log import read_run_metrics
 from luvli.training.loop import StageTrainer, train
@@ -152,19 +152,6 @@ def test_a_signal_while_faces_are_drawn_ends_the_run_there(
     monkeypatch.undo()
     train(small_recipe(), out, RunOptions(resume=True))
     assert same(weights_of(whole), weights_of(out))
-
-
-@pytest.mark.slow
-def test_a_corrupt_checkpoint_is_skipped_with_a_warning(
-    whole: Path, small_recipe: MakeRecipe
-) -> None:
-    newest = list_checkpoints(whole / "checkpoints")[-1]
-    before = weights_of(whole)
-    newest.write_bytes(newest.read_bytes()[:1000])
-    (whole / "model.safetensors").unlink()
-    with pytest.warns(CheckpointWarning, match=newest.name):
-        train(small_recipe(), whole, RunOptions(resume=True))
-    assert same(before, weights_of(whole))
 
 
 def test_a_second_run_does_not_write_over_the_first(whole: Path, small_recipe: MakeRecipe) -> None:
