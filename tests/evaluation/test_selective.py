@@ -7,11 +7,11 @@ import pytest
 
 from luvli.errors import InputError
 from luvli.evaluation.accuracy import FAILED_NME
+from luvli.evaluation.face_metrics import face_spread
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.metrics import compute_metrics
 from luvli.evaluation.report_file import read_parquet, write_predictions
 from luvli.evaluation.selective import (
-    face_uncertainty,
     failure_auroc,
     nme_by_rank,
     risk_coverage,
@@ -55,14 +55,21 @@ def test_auroc_of_failures():
     assert np.isnan(failure_auroc(risk, spread, 100))
 
 
-def test_average_nme_by_rank_and_uncertainty_of_a_face():
+def test_average_nme_by_rank():
     risk = np.array([4.0, 1.0, 3.0, 2.0])
     curve = nme_by_rank(risk, risk, bins=2)
     assert curve.x.tolist() == [1.5, 3.5] and curve.y.tolist() == [1.5, 3.5]
     assert nme_by_rank([2.0], [1.0]).y.tolist() == [2.0]
-    spread = np.full((2, 68), 4.0)  # |Sigma|^(1/2) of a circle with standard deviation 2
+
+
+def test_uncertainty_of_a_face_is_a_length_in_percent_of_its_box():
+    points = np.random.default_rng(0).uniform(0, 100, (2, 68, 2))
+    points[:, 0], points[:, 1] = 0.0, 100.0
+    spread = np.tile(4 * np.eye(2), (2, 68, 1, 1))  # circles with a standard deviation of 2
     spread[1, 3] = np.nan
-    assert face_uncertainty(spread, np.array([100.0, 50.0])).tolist() == [2.0, np.inf]
+    assert face_spread(LabelledFaces.from_arrays(points, points, covariance=spread)).tolist() == [
+        pytest.approx(2.0), np.inf,
+    ]  # fmt: skip
 
 
 def test_confidence_reaches_the_metrics(tmp_path) -> None:

@@ -32,7 +32,9 @@ from luvli.evaluation.plot_style import (
     new_figure,
 )
 from luvli.evaluation.table import Table, number
+from luvli.evaluation.uncertainty import face_affines, mean_ellipses
 from luvli.files import PathLike, read_text, whole_file, write_text
+from luvli.image import affine
 from luvli.likelihood import Gauss
 from luvli.likelihood import covariance as algebra
 from luvli.likelihood.ellipses import Ellipses
@@ -125,7 +127,8 @@ def _pooled(points: Any, faces: Any, markup: str) -> Annotators:
         workers = list(face["workers"].values())
         votes = np.array([worker["points"] for worker in workers], dtype=np.float64)
         hidden = [worker.get("visibility", [0] * votes.shape[1]) for worker in workers]
-        votes = (votes @ _upright(votes[:, corners].mean(axis=0)).T)[:, columns]  # (a, m, 2)
+        eyes = votes[:, corners].mean(axis=0)
+        votes = affine.apply(face_affines(eyes, upright=True), votes)[:, columns]  # (a, m, 2)
         visible = (np.array(hidden, dtype=np.float64)[:, columns] == 0).all(axis=0)
         away = np.linalg.norm(votes - np.median(votes, axis=0), axis=2).max(axis=0)
         used = visible & (away <= OUTLIER) & (len(votes) > 1)
@@ -142,35 +145,17 @@ def _pooled(points: Any, faces: Any, markup: str) -> Annotators:
     return Annotators(numbers, pooled, count[enough].tolist(), people)
 
 
-def _upright(corners: Floats) -> Floats:
-    """(2, 2) that takes the line from the right to the left eye corner (2, 2) to (1, 0)."""
-    x, y = corners[1] - corners[0]
-    square = x * x + y * y
-    if not square > 0:
-        raise InputError("a face whose outer eye corners lie in one place has no size.")
-    return np.asarray(np.array([[x, y], [-y, x]]) / square)
-
-
 def compare_with_annotators(faces: LabelledFaces, annotators: Annotators) -> HumanComparison:
     """The mean predicted ellipses of many faces beside the annotators' disagreement.
 
     The faces should be ones that were held out of training.
     """
-    if faces.covariance is None or faces.markup is None:
-        raise InputError(f"{faces.method} predicts no covariances of a known markup.")
-    whole = np.isfinite(faces.points).all(axis=(1, 2))
-    whole &= np.isfinite(faces.covariance).all(axis=(1, 2, 3))
-    if not whole.any():
-        raise InputError(f"{faces.method} has no face with all its landmarks: nothing to average.")
-    points, spread = faces.points[whole], faces.covariance[whole]
-    eyes = points[:, list(faces.markup.outer_eye_corners)]
-    turns = np.stack([_upright(each) for each in eyes])
-    upright = np.einsum("nij,nkj->nki", turns, points - eyes.mean(axis=1, keepdims=True))
-    covariance = np.einsum("nij,nkjl,nml->nkim", turns, spread, turns)
-    mean = np.asarray(algebra.log_euclidean_mean(covariance[:, annotators.landmarks]))
-    return HumanComparison(
-        annotators, mean, upright.mean(axis=0), len(points), faces.markup.name, faces.method
-    )
+    if faces.markup is None:
+        raise InputError(f"{faces.method} has no known point set.")
+    markup = faces.markup.name
+    points, mean, count = mean_ellipses(*faces.distribution[:2], markup, upright=True)
+    model = mean[annotators.landmarks]
+    return HumanComparison(annotators, model, points, count, markup, faces.method)
 
 
 def comparison(faces: LabelledFaces, path: PathLike | None) -> HumanComparison:

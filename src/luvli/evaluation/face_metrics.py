@@ -182,10 +182,14 @@ def spread_by_class(faces: LabelledFaces, scale: Floats | None, factor: float) -
 
 def face_spread(faces: LabelledFaces) -> Floats:
     """(n,) predicted uncertainty of each face: the mean of |Sigma_j|^(1/4) over its landmarks,
-    weighted by predicted visibility, in percent of the predicted landmarks' box."""
-    size = accuracy.normalizers(faces.points, "box")
-    root = uncertainty.spread_root(faces.distribution[1])
-    return selective.face_uncertainty(root, size, faces.visibility)
+    weighted by predicted visibility, in percent of the predicted landmarks' box (the true one is
+    not known in use). Faces without a prediction are infinitely uncertain."""
+    deviation = np.asarray(algebra.spread(faces.distribution[1]))
+    weights = np.ones_like(deviation) if faces.visibility is None else faces.visibility
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = (deviation * weights).sum(axis=1) / weights.sum(axis=1)
+        value = mean / accuracy.normalizers(faces.points, "box") * 100.0
+    return np.where(np.isfinite(value), value, np.inf)
 
 
 def confidence(faces: LabelledFaces, key: str) -> float:

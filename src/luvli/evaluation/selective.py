@@ -58,20 +58,6 @@ def nme_by_rank(risk: ArrayLike, uncertainty: ArrayLike, bins: int = 20) -> Curv
     return Curve(x, y, counts=np.array([len(group) for group in groups]))
 
 
-def face_uncertainty(spread: Floats, scale: Floats, weight: Floats | None = None) -> Floats:
-    """(n,) how unsure a face is: the mean of |Sigma_j|^(1/4), in percent of `scale`.
-
-    `spread` is |Sigma|^(1/2) (n, k), `scale` (n,) a length of the face (of the *predicted*
-    face: the true one is not known in use), `weight` (n, k) for instance the predicted
-    visibility. Faces with no prediction are infinitely uncertain.
-    """
-    weights = np.ones_like(spread) if weight is None else weight
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = (np.sqrt(spread) * weights).sum(axis=1) / weights.sum(axis=1)
-        value = mean / scale * 100.0
-    return np.where(np.isfinite(value), value, np.inf)
-
-
 def gain_share(error: ArrayLike, uncertainty: ArrayLike) -> float:
     """What an order of the faces is worth: its share of the possible gain in risk-coverage.
 

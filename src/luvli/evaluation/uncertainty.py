@@ -18,6 +18,7 @@ from luvli.arrays import Floats
 from luvli.errors import unknown_choice
 from luvli.evaluation.accuracy import measured
 from luvli.evaluation.curve import NO_CURVE, Curve, NotMeasured
+from luvli.image import affine
 from luvli.likelihood import covariance as algebra
 from luvli.likelihood import family
 from luvli.markup import markup_for
@@ -225,30 +226,37 @@ def smallest_deviation(covariance: Floats, scale: ArrayLike = 1.0) -> Floats:
     return np.asarray(np.sqrt(smallest) / lengths[known])
 
 
-def normalized_faces(
-    points: Floats, covariance: Floats, markup: str | None = None
-) -> tuple[Floats, Floats]:
-    """Faces (m, k, 2) and covariances (m, k, 2, 2) in units of the inter-ocular distance.
+def face_affines(eye_corners: Floats, upright: bool = False) -> Floats:
+    """(..., 2, 3) to units of the inter-ocular distance, from the outer eye corners (..., 2, 2),
+    with the middle between these as origin; `upright` turns the line between them level."""
+    right, left = eye_corners[..., 0, :], eye_corners[..., 1, :]
+    x, y = np.moveaxis(left - right, -1, 0) / np.sum((left - right) ** 2, axis=-1)
+    if not upright:
+        x, y = np.hypot(x, y), np.zeros_like(y)
+    linear = np.stack([np.stack([x, y], axis=-1), np.stack([-y, x], axis=-1)], axis=-2)
+    middle = ((right + left) / 2)[..., None]
+    return np.concatenate([linear, -linear @ middle], axis=-1)
 
-    The origin is the middle of the outer eye corners. Faces with a gap are left out, and those
-    whose eye corners were found in one place.
-    """
-    right, left = markup_for(points.shape[1], markup).outer_eye_corners
-    distance = np.linalg.norm(points[:, right] - points[:, left], axis=1)
+
+def normalized_faces(
+    points: Floats, covariance: Floats, markup: str | None = None, upright: bool = False
+) -> tuple[Floats, Floats]:
+    """Faces (m, k, 2) and covariances (m, k, 2, 2) moved by their `face_affines`. Faces with a gap
+    are left out, and those whose eye corners were found in one place."""
+    corners = list(markup_for(points.shape[1], markup).outer_eye_corners)
     whole = np.isfinite(points).all(axis=(1, 2)) & algebra.is_covariance(covariance).all(axis=1)
-    whole &= distance > 0
-    points, covariance, distance = points[whole], covariance[whole], distance[whole]
-    middle = (points[:, right] + points[:, left]) / 2.0
-    moved = (points - middle[:, None]) / distance[:, None, None]
-    return moved, covariance / distance[:, None, None, None] ** 2
+    whole &= (points[:, corners[0]] != points[:, corners[1]]).any(axis=1)
+    moves = face_affines(points[whole][:, corners], upright)
+    moved = affine.apply(moves, points[whole])
+    return moved, affine.push_covariance(moves, covariance[whole])
 
 
 def mean_ellipses(
-    points: Floats, covariance: Floats, markup: str | None = None
+    points: Floats, covariance: Floats, markup: str | None = None, upright: bool = False
 ) -> tuple[Floats, Floats, int]:
     """Mean locations (k, 2), log-Euclidean mean covariances (k, 2, 2) and number of many frontal
     faces, in units of the inter-ocular distance (`normalized_faces`, Figure 8)."""
-    moved, spread = normalized_faces(points, covariance, markup)
+    moved, spread = normalized_faces(points, covariance, markup, upright)
     if not len(moved):
         raise NotMeasured(
             "no face has all its landmarks, covariances and two eyes: nothing to average."
