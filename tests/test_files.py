@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from luvli.errors import InputError
-from luvli.files import LOCK_NAME, file_lock, folder_lock, sweep_temporaries, whole_file, write_text
+from luvli.files import LOCK_NAME, folder_lock, sweep_temporaries, whole_file, write_text
 from luvli.image.write import write_image
 
 
@@ -95,14 +95,6 @@ def test_a_second_run_is_refused_and_told_who_holds_the_folder(tmp_path: Path) -
     with folder_lock(tmp_path / "a/b"), folder_lock(tmp_path / "c"):
         (tmp_path / "c/result").touch()
     assert [path.name for path in tmp_path.iterdir()] == ["c"]  # nothing was written to the other
-
-
-def test_one_run_at_a_time_writes_a_file(tmp_path: Path) -> None:
-    with file_lock(tmp_path / "a.onnx"), file_lock(tmp_path / "b.onnx"):
-        refused = pytest.raises(InputError, match=rf"a\.onnx is being .* \(process {os.getpid()}")
-        with refused, file_lock(tmp_path / "a.onnx"):
-            pass
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")

@@ -128,50 +128,33 @@ def folder_lock(folder: PathLike) -> Iterator[None]:
     """
     place = Path(folder)
     created = [parent for parent in (place, *place.parents) if not parent.exists()]
-    with _lock(place / LOCK_NAME):
-        sweep_temporaries(place)
-        try:
-            yield
-        finally:
-            (place / LOCK_NAME).unlink(missing_ok=True)
-            with contextlib.suppress(OSError):  # something was written
-                for parent in created:
-                    parent.rmdir()
-
-
-@contextmanager
-def file_lock(path: PathLike) -> Iterator[None]:
-    """The same for a single output file: other files of its folder may be written meanwhile."""
-    target = Path(path)
-    with _lock(target.with_name(f".{target.name}{LOCK_NAME}")):
-        yield
-
-
-@contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    handle = _locked(path)
+    handle = _locked(place)
     try:
         os.ftruncate(handle, 0)
         began = time.strftime("%Y-%m-%d %H:%M:%S")
         os.write(handle, f"process {os.getpid()}, since {began}".encode())
+        sweep_temporaries(place)
         yield
     finally:
-        path.unlink(missing_ok=True)
+        (place / LOCK_NAME).unlink(missing_ok=True)
         os.close(handle)
+        with contextlib.suppress(OSError):  # something was written
+            for parent in created:
+                parent.rmdir()
 
 
-def _locked(path: Path) -> int:
-    """An open lock file that is ours alone."""
+def _locked(folder: Path) -> int:
+    """The open lock file of a folder, ours alone."""
+    path = folder / LOCK_NAME
     while True:
-        with writing(path.parent, "choose another --out."):
-            path.parent.mkdir(parents=True, exist_ok=True)
+        with writing(folder, "choose another --out."):
+            folder.mkdir(parents=True, exist_ok=True)
             handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
         if not _try_lock(handle):
             holder = os.read(handle, 200).decode("utf-8", "replace")
             os.close(handle)
-            name = path.name.removesuffix(LOCK_NAME).removeprefix(".")
             raise InputError(
-                f"{path.parent / name} is being written by another run ({holder or 'unknown'}): "
+                f"{folder} is being written by another run ({holder or 'unknown'}): "
                 "wait for it, or choose another --out."
             )
         # the run before may have removed the very file that was opened

@@ -11,7 +11,6 @@ from typer import Argument, Option
 from luvli.cli.options import CHANGES, SKIP_BAD
 from luvli.cli.output import face_progress, print_paths, print_table
 from luvli.errors import InputError, require
-from luvli.files import file_lock
 
 if TYPE_CHECKING:
     from luvli.data.record import FaceRecord
@@ -55,11 +54,10 @@ def calibrate(
     if data:
         records += _from_set(*data, skip_bad, about)
     shut = [] if closed_eyes is None else _from_set("closed_eyes", closed_eyes, skip_bad, about)
-    with file_lock(out):
-        fitted = calibrate_model(
-            model, records, out, training=training, closed_eyes=shut, success=success,
-            data=about, progress=face_progress("faces"),
-        )  # fmt: skip
+    fitted = calibrate_model(
+        model, records, out, training=training, closed_eyes=shut, success=success,
+        data=about, progress=face_progress("faces"),
+    )  # fmt: skip
     calibration = fitted.calibration
     rows = [
         [f"{float(level):.0%}", f"{before:.1%}", f"{calibration.after[level]:.1%}"]
