@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.arrays import Bools, Floats
-from luvli.calibration.fit_failure_model import CORRUPTED_SHARE, FAILURE_FROM
+from luvli.calibration.fit_failure_model import FAILURE_FROM
 from luvli.calibration.measure import face_errors, is_plain, measure_faces
 from luvli.calibration.model_file import ModelFile
 from luvli.data.record import FaceRecord
@@ -30,6 +30,8 @@ from luvli.progress import Track
 UNITS = 64
 """hidden units; 32 and 128 do as well"""
 CORRUPTED_PER_FACE = 4
+CORRUPTED_SHARE = 0.2
+"""share of corrupted images in what the head learns from, whatever their number"""
 MIN_ALIGNMENTS = 500
 """failures, and other alignments, below which no head is trained"""
 EPOCHS, BATCH_SIZE, LR, WEIGHT_DECAY, DROPOUT = 30, 256, 2e-3, 1e-2, 0.3

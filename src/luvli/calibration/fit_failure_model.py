@@ -61,7 +61,7 @@ FAILURE_FROM = 15.0
 MIN_ERROR, MAX_ERROR = 0.2, 50.0
 MAX_SLOPE = -0.05
 """the log-odds of success fall at least so much for every standard deviation"""
-CORRUPTED_SHARE = 0.2
+CORRUPTED_SHARE = 0.5
 """share of corrupted images in the fit, whatever their number"""
 FOLDS = 5
 MIN_FACES = 100
