@@ -76,16 +76,15 @@ def _record(shapes: Sequence[_Shape], image: str) -> FaceRecord:
 def write_labelme(path: PathLike, records: Sequence[FaceRecord]) -> None:
     """Write the faces of one image, whole or not at all."""
     images = {image_name(record) for record in records}
-    if (count := len(images)) > 1:
+    if len(images) > 1:
         raise InputError(
-            f"{path} was not written: a LabelMe file holds one image, these are {count}."
+            f"{path} was not written: a LabelMe file holds one image, these are {len(images)}."
         )
     warn_losses(path, records, "LabelMe", self_occluded="left out and will read as unlabelled")
     shapes = [shape for number, record in enumerate(records) for shape in _shapes(number, record)]
-    data: dict[str, Any] = {"version": "5.5.0", "flags": {}, "shapes": shapes}
-    data |= {"imagePath": "".join(images), "imageData": None}
-    data |= {"imageHeight": None, "imageWidth": None}
-    write_text(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
+    unknown = dict.fromkeys(("imageData", "imageHeight", "imageWidth"))
+    about = {"version": "5.5.0", "flags": {}, "shapes": shapes, "imagePath": "".join(images)}
+    write_text(path, json.dumps(about | unknown, indent=1, allow_nan=False) + "\n")
 
 
 def _shapes(number: int, record: FaceRecord) -> list[dict[str, Any]]:
