@@ -91,7 +91,7 @@ def glasses(opacity: float) -> object:
 
 
 def mask(scene: Scene, occluders: bool, rng: np.random.Generator) -> Worn:
-    own, skin = scene.posed.own, np.unique(scene.head.skin)
+    own, skin = scene.posed.own, scene.head.skin_vertices
     return Worn([objects.mask(own, skin, own[scene.head.landmarks].astype(float), rng)], [])
 
 

@@ -18,7 +18,6 @@ from luvli.errors import InputError, check_range, unknown_choice
 from luvli.files import PathLike
 from luvli.synthetic.arrays import Bytes, Doubles
 from luvli.synthetic.heads.head import Head
-from luvli.synthetic.heads.scalp import skull_around
 from luvli.synthetic.people.person import CLOSED_EYES, Person, random_person
 from luvli.synthetic.people.textures import random_texture
 from luvli.synthetic.raster.materials import PHOTO, TONE
@@ -227,7 +226,7 @@ def _dress(scene: Scene, occluders: bool, rng: np.random.Generator) -> Worn:
     hat = rng.random() < 0.10
     if hat:
         brow = float(points[17:27, 1].mean())
-        on_head.append(objects.hat(skull_around(head.skull_cells, posed.own), brow, rng))
+        on_head.append(objects.hat(head.skull(posed.own), brow, rng))
     if rng.random() < 0.20:
         sun = rng.random() < 0.25
         frame, lenses = objects.glasses(points, rng)
@@ -236,7 +235,7 @@ def _dress(scene: Scene, occluders: bool, rng: np.random.Generator) -> Worn:
         level = float(rng.uniform(0.0, 0.06) if sun else rng.uniform(0.3, 0.8))
         tint = (level, level, level)
     if rng.random() < 0.02:
-        on_head.append(objects.mask(posed.own, np.unique(head.skin), points, rng))
+        on_head.append(objects.mask(posed.own, head.skin_vertices, points, rng))
     if rng.random() < 0.045:
         on_head.append(objects.hand(points, scene.person.skin.palette[TONE], rng))
     for chance, make in _HELD:

@@ -24,7 +24,7 @@ from luvli.synthetic.heads.regions import (
     smoothstep,
     unroll_surface,
 )
-from luvli.synthetic.heads.scalp import HairRoots, SkullCells, scatter_roots, skull_cells
+from luvli.synthetic.heads.scalp import HairRoots, Skull, find_skull, scatter_roots
 from luvli.synthetic.raster.materials import Material
 from luvli.synthetic.raster.triangles import ambient_openness
 
@@ -86,14 +86,14 @@ class Head:
         return np.ascontiguousarray(self.triangles[self.part == Material.SKIN])
 
     @cached_property
+    def skin_vertices(self) -> Ints:
+        """(m,) vertices of skin, ascending."""
+        return np.unique(self.skin)
+
+    @cached_property
     def unrolled(self) -> UnrolledSkin:
         """Place, normal and presence of the skin at each texel."""
         return unroll_surface(self.neutral, self.skin, self.regions.texture)
-
-    @cached_property
-    def skull_cells(self) -> SkullCells:
-        """Skin vertices sorted by their direction from the middle of the skull."""
-        return skull_cells(self.neutral, self.skin, self.landmarks)
 
     @cached_property
     def stiffness(self) -> Singles:
@@ -116,6 +116,10 @@ class Head:
             active = np.flatnonzero(expression)  # a face wears a few of the 53 at a time
             flat += expression[active].astype(np.float32) @ self.expression[active]
         return flat.reshape(-1, 3)
+
+    def skull(self, vertices: Singles) -> Skull:
+        """The skull inside of a deformed head (n, 3)."""
+        return find_skull(self.neutral, self.skin_vertices, self.landmarks, vertices)
 
     def shown(self, vertices: Singles) -> tuple[Ints, Bytes]:
         """Triangles and parts to draw of a deformed head (n, 3): teeth only between open lips."""

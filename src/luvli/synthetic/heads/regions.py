@@ -26,8 +26,7 @@ from luvli.synthetic.raster.triangles import (
     NOTHING,
     SEAM,
     barycentric,
-    draw_triangles,
-    empty_buffers,
+    depth_buffer,
     vertex_normals,
 )
 
@@ -91,8 +90,7 @@ def unroll_surface(neutral: Singles, triangles: Ints, texture: Singles) -> Unrol
     depth = 1 + np.hypot(neutral[:, 0], neutral[:, 2])
     flat = np.column_stack([texture, depth]).astype(np.float32)
     triangles = np.ascontiguousarray(triangles[np.ptp(flat[triangles, 0], axis=1) < SEAM])
-    near, owner = empty_buffers(HEIGHT, WIDTH)
-    draw_triangles(flat, triangles, 0, True, near, owner)
+    _, owner = depth_buffer(flat, triangles, (HEIGHT, WIDTH), two_sided=True)
     y, x = np.nonzero(owner != NOTHING)
     corners = triangles[owner[y, x]]
     weights = barycentric(flat[corners, :2], x, y)

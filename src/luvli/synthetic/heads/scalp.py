@@ -97,16 +97,6 @@ def _lash_roots(neutral: Singles, landmarks: Ints) -> HairRoots:
 RINGS, SECTORS = 24, 48
 
 
-class SkullCells(NamedTuple):
-    """Vertices of the skin above the chin, and in which direction from the middle they lie."""
-
-    centre: Singles
-    """(3,)"""
-    vertices: Index
-    cells: Index
-    """the cell of each, see `cell_of`"""
-
-
 class Skull(NamedTuple):
     """How far the surface of a head lies from its middle, in every direction."""
 
@@ -124,23 +114,16 @@ def cell_of(outward: Real) -> Index:
     return np.asarray(ring * SECTORS + sector)
 
 
-def skull_cells(neutral: Singles, skin: Ints, landmarks: Ints) -> SkullCells:
-    """The cells of a neutral head (n, 3) with these triangles of skin."""
+def find_skull(neutral: Singles, skin: Ints, landmarks: Ints, vertices: Singles) -> Skull:
+    """The skull of a head deformed to `vertices` (n, 3); `skin` (m,) are its vertices of skin."""
     centre = np.array([0, neutral[landmarks[27]][1], 0.5], np.float32)
-    vertices = np.unique(skin).astype(np.intp)
-    vertices = vertices[neutral[vertices, 1] > neutral[landmarks[8], 1] - 1]
-    outward = neutral[vertices] - centre
+    above = skin[neutral[skin, 1] > neutral[landmarks[8], 1] - 1]  # the neck is no skull
+    outward = neutral[above] - centre
     outward /= np.linalg.norm(outward, axis=1, keepdims=True)
-    return SkullCells(centre, vertices, cell_of(outward))
-
-
-def skull_around(cells: SkullCells, vertices: Singles) -> Skull:
-    """The skull of a deformed head (n, 3)."""
-    distance = np.linalg.norm(vertices[cells.vertices] - cells.centre, axis=1)
     radius = np.zeros(RINGS * SECTORS, np.float32)
-    np.maximum.at(radius, cells.cells, distance)
+    np.maximum.at(radius, cell_of(outward), np.linalg.norm(vertices[above] - centre, axis=1))
     grid = radius.reshape(RINGS, SECTORS)
     # an empty cell takes the largest of its neighbours
     around = np.max([np.roll(grid, k, axis=1) for k in (-2, -1, 1, 2)], axis=0)
     grid = np.where(grid == 0, around, grid)
-    return Skull(cells.centre, np.where(grid == 0, np.median(grid[grid > 0]), grid))
+    return Skull(centre, np.where(grid == 0, np.median(grid[grid > 0]), grid))

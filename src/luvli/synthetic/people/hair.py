@@ -14,7 +14,6 @@ from numba import njit
 
 from luvli.synthetic.arrays import Bools, Index, Singles
 from luvli.synthetic.heads.head import Head
-from luvli.synthetic.heads.scalp import skull_around
 from luvli.synthetic.people.person import Style
 
 _GUIDES = 460
@@ -70,7 +69,7 @@ def grow_scalp(
         ~fringed & (not style.tied),
         np.float32(0.3 * style.parting),
         style.tied,
-        *skull_around(head.skull_cells, vertices),
+        *head.skull(vertices),
     )
     return path
 

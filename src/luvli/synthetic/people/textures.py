@@ -119,11 +119,8 @@ def _unrolled_photograph(
     located = np.isfinite(labelled).all(axis=1)
     residual = residual_warp(anchor[located], (labelled - anchor)[located], target)
     fine = (target + residual).reshape(*rows.shape, 2).astype(np.float32)
-    way = cv2.resize(fine, (WIDTH, HEIGHT), interpolation=cv2.INTER_LINEAR)
-    # resizing aligns cell edges; shift so that coarse sample k lies on texel 8 k
-    shift = -(_COARSE - 1) / 2
-    move = np.array([[1, 0, shift], [0, 1, shift]])
-    way = cv2.warpAffine(way, move, (WIDTH, HEIGHT), borderMode=cv2.BORDER_REPLICATE)
+    grown = np.array([[_COARSE, 0, 0], [0, _COARSE, 0]], np.float64)
+    way = cv2.warpAffine(fine, grown, (WIDTH, HEIGHT), borderMode=cv2.BORDER_REPLICATE)
     x, y = np.asarray(way[..., 0]), np.asarray(way[..., 1])
     colours = cv2.remap(image, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
     facing = np.clip((normals @ fit.rotation[2] * -1 - 0.45) / 0.25, 0, 1) * seen

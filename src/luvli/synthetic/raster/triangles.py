@@ -75,9 +75,13 @@ def barycentric(corners: Real, x: Index, y: Index) -> Doubles:
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
-def empty_buffers(height: int, width: int) -> tuple[Singles, Ints]:
-    """Inverse depths (h, w) and owners (h, w) before anything is drawn."""
-    return np.zeros((height, width), np.float32), np.full((height, width), NOTHING, np.int32)
+def depth_buffer(
+    screen: Singles, triangles: Ints, size: tuple[int, int], two_sided: bool = False
+) -> tuple[Singles, Ints]:
+    """Inverse depths (h, w) and owners (h, w) of a mesh; see `draw_triangles`."""
+    nearness, owner = np.zeros(size, np.float32), np.full(size, NOTHING, np.int32)
+    draw_triangles(screen, triangles, 0, two_sided, nearness, owner)
+    return nearness, owner
 
 
 @njit(cache=True, nogil=True, fastmath=True)
@@ -183,8 +187,7 @@ def lit_fraction(
     # the third coordinate grows towards the lamp and is positive around the head
     turn = np.stack([scale * right, -scale * up, forward], axis=1).astype(np.float32)
     shift = np.array([_MAP / 2, _MAP / 2, 200.0], np.float32)
-    depth, owner = empty_buffers(_MAP, _MAP)
-    draw_triangles(np.ascontiguousarray(vertices @ turn + shift), casting, 0, False, depth, owner)
+    depth, _ = depth_buffer(vertices @ turn + shift, casting, (_MAP, _MAP))
     # start a little off the surface, so that it does not shade itself
     seen = (vertices + normals * np.float32(bias)) @ turn + shift
     return _free_share(seen, depth, bias)

@@ -16,8 +16,8 @@ from luvli.synthetic.raster.triangles import (
     FACE_HAIR,
     SAMPLES,
     SCALP_HAIR,
+    depth_buffer,
     draw_triangles,
-    empty_buffers,
     lit_fraction,
     vertex_normals,
 )
@@ -45,11 +45,10 @@ def draw_scene(
     """Draw everything; `background` (size, size, 3) linear RGB is drawn over in place."""
     head, posed, camera, worn = scene.head, scene.posed, scene.camera, scene.worn
     size = len(background)
-    nearness, owner = empty_buffers(size * SAMPLES, size * SAMPLES)
+    screen = camera.project(posed.camera, SAMPLES)
+    nearness, owner = depth_buffer(screen, posed.triangles, (size * SAMPLES, size * SAMPLES))
     painted: Singles = np.empty((*owner.shape, 3), np.float32)  # read only where a strand is drawn
     samples = Samples(owner, nearness, painted)
-    screen = camera.project(posed.camera, SAMPLES)
-    draw_triangles(screen, posed.triangles, 0, False, nearness, owner)
     labels = place_landmarks(head, posed.camera, posed.triangles, camera, jaw)
     seen = owner[:: 4 * SAMPLES, :: 4 * SAMPLES]
     face = (seen >= 0) & (posed.part[np.maximum(seen, 0)] == m.Material.SKIN)
@@ -68,10 +67,8 @@ def draw_scene(
     maps, skin = head.regions.maps, scene.person.skin
     shade(samples, surface, skin, maps, noise_tile(), scene.lights, lens, background)
     if worn.lenses is not None:
-        glass_near, glass = empty_buffers(*nearness.shape)
-        on_screen = camera.project(scene.to_camera(worn.lenses.vertices), SAMPLES)
-        draw_triangles(on_screen, worn.lenses.triangles, 0, True, glass_near, glass)
-        shown = glass_near > nearness
+        glass = camera.project(scene.to_camera(worn.lenses.vertices), SAMPLES)
+        shown = depth_buffer(glass, worn.lenses.triangles, owner.shape, True)[0] > nearness
         share = shown.reshape(size, SAMPLES, size, SAMPLES).mean((1, 3)) * worn.lens_opacity
         tint = np.array(worn.lens_colour, np.float32)
         background += share[..., None].astype(np.float32) * (tint - background)

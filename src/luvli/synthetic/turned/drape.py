@@ -26,8 +26,7 @@ from luvli.synthetic.raster.triangles import (
     NOTHING,
     SAMPLES,
     barycentric,
-    draw_triangles,
-    empty_buffers,
+    depth_buffer,
     vertex_normals,
 )
 from luvli.synthetic.scene.labels import place_landmarks, visibility
@@ -146,7 +145,7 @@ def _side_of_face(head: Head) -> Index:
     edge = head.neutral[head.jaw_paths.back[:9, -1]][:, [2, 1]]  # (9, 2) a side view, ear to chin
     top, front = edge[0] + (0.0, 5.0), head.neutral[:, 2].max() + 1.0
     corners = np.concatenate([[top], edge, [[front, edge[8, 1]], [front, top[1]]]])
-    skin = np.unique(head.skin)
+    skin = head.skin_vertices
     inside = _inside(head.neutral[skin][:, [2, 1]], corners)
     return np.asarray(skin[inside], np.intp)
 
@@ -183,18 +182,12 @@ def _seen(head: Head, fit: FittedHead, vertices: Singles, size: tuple[int, int])
     normals = vertex_normals(place, fit.triangles)
     cosine = np.einsum("ni,ni->n", normals, view) / np.linalg.norm(view, axis=1)
     screen = fit.camera.project(place)
-    nearness, _ = _buffers(screen, fit.triangles, size)
+    nearness, _ = depth_buffer(screen, fit.triangles, size)
     last = np.array(size[::-1]) - 1
     x, y = np.clip(np.rint(screen[:, :2]).astype(int), 0, last).T
     before = 1 / screen[:, 2] - 1 / np.maximum(nearness[y, x], 1e-6) < _BEHIND
     inside = ((screen[:, :2] > 0) & (screen[:, :2] < last)).all(axis=1)
     return np.asarray(smoothstep(*_SEEN, cosine) * before * inside, np.float32)
-
-
-def _buffers(screen: Singles, triangles: Ints, size: tuple[int, int]) -> tuple[Singles, Ints]:
-    nearness, owner = empty_buffers(*size)
-    draw_triangles(screen, triangles, 0, False, nearness, owner)
-    return nearness, owner
 
 
 def _draw(
@@ -207,7 +200,7 @@ def _draw(
 ) -> ImageArray:
     """The turned head over the background; `screen` (n, 3) in samples."""
     height, width = image.shape[:2]
-    _, owner = _buffers(screen, triangles, (height * SAMPLES, width * SAMPLES))
+    _, owner = depth_buffer(screen, triangles, (height * SAMPLES, width * SAMPLES))
     rows, columns = np.nonzero(owner != NOTHING)
     corners = triangles[owner[rows, columns]]
     share = barycentric(screen[corners, :2], columns, rows).astype(np.float32)
@@ -246,7 +239,7 @@ def _without_head(image: ImageArray, head: Head, fit: FittedHead, vertices: Sing
     size = max(8, round(height * scale)), max(8, round(width * scale))
     screen = fit.camera.project(to_camera(head, vertices, fit.rotation))
     screen[:, :2] *= (size[1] / width, size[0] / height)
-    _, owner = _buffers(screen, fit.triangles, size)
+    _, owner = depth_buffer(screen, fit.triangles, size)
     reach = max(3, round(0.05 * max(size))) | 1
     mask = cv2.dilate((owner != NOTHING).astype(np.uint8), np.ones((reach, reach), np.uint8))
     small = cv2.resize(image, (size[1], size[0]), interpolation=cv2.INTER_AREA)
