@@ -136,19 +136,6 @@ def test_wrong_requests_get_one_sentence(
         make(tiny, tmp_path)  # type: ignore[operator]
 
 
-def test_damaged_and_foreign_files(tiny: dict[str, Path], tmp_path: Path) -> None:
-    onnx = pytest.importorskip("onnx")
-    half = tmp_path / "half.onnx"
-    half.write_bytes(tiny["onnx"].read_bytes()[:5000])
-    with pytest.raises(InputError, match=r"half\.onnx is not a whole ONNX model"):
-        luvli.load(half)
-    foreign = onnx.load(tiny["onnx"])
-    del foreign.metadata_props[:]
-    onnx.save(foreign, tmp_path / "foreign.onnx")
-    with pytest.raises(InputError, match="is not a luvli model"):
-        luvli.load(tmp_path / "foreign.onnx")
-
-
 def test_prediction_needs_no_torch_and_imports_quickly(
     tiny: dict[str, Path], tmp_path: Path
 ) -> None:

@@ -17,7 +17,6 @@ import pytest
 from numpy.typing import NDArray
 
 import luvli
-from luvli.errors import InputError
 from luvli.image.read import read_image
 from luvli.prediction import tracking
 from luvli.prediction.inputs import Inputs
@@ -27,7 +26,6 @@ from luvli.prediction.processes import InProcess
 from luvli.prediction.tracking import TrackedFrame, Tracker, smooth_tracks, track_frames
 from luvli.prediction.video import Frame, VideoReader
 from luvli.prediction.video_output import draw_video
-from luvli.prediction.video_writer import VideoWriter
 from luvli.prediction.worker import JobSettings
 
 from .conftest import DiscBackend, DiscDetector, disc_image, write_video
@@ -94,17 +92,6 @@ def test_phone_videos_stand_upright(tmp_path: Path) -> None:
     image = decoded(path)[0][1]
     assert image.shape == upright.shape
     assert np.abs(image.astype(int) - upright).mean() < 4
-
-
-def test_odd_sizes_can_be_written(tmp_path: Path) -> None:
-    image = disc_image([(60, 40, 25)], (121, 87))
-    with VideoWriter(tmp_path / "odd.mp4", 25) as writer:
-        for i in range(5):
-            writer.write(image, i / 25)
-    (time, first), *rest = decoded(tmp_path / "odd.mp4")
-    assert (time, len(rest)) == (0.0, 4)
-    assert first.shape == (88, 122, 3)
-    assert np.abs(first[:87, :121].astype(int) - image).mean() < 4
 
 
 def test_truncated_video_gives_what_it_has(discs: Predictor, tmp_path: Path) -> None:
@@ -305,13 +292,6 @@ def test_parts_of_a_video_are_files_with_joined_tracks(discs: Predictor, tmp_pat
 
 
 # -- names and containers ----------------------------------------------------------------------
-
-
-def test_a_script_that_names_other_files_is_no_video(tmp_path: Path) -> None:
-    write_video(tmp_path / "secret.mp4", clip(8))
-    (tmp_path / "a.mkv").write_text("ffconcat version 1.0\nfile secret.mp4\n")
-    with pytest.raises(InputError, match="not a readable video"):
-        VideoReader(tmp_path / "a.mkv")
 
 
 def test_draw_video_keeps_frames_and_sound(discs: Predictor, tmp_path: Path) -> None:

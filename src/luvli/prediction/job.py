@@ -161,26 +161,25 @@ class PredictJob:
 
     def _write_images(self, parts: Iterable[Part]) -> None:
         """All images to one file, which is not made where none could be read."""
-        settings, rows = self.settings, self._rows(parts)
-        path = Path(settings.out) / f"faces{SUFFIXES.get(settings.format, '')}"
-        early = _up_to_the_first_good(rows)
-        if early and not early[-1].error and settings.format in WRITERS:
+        settings = self.settings
+        rows = _unless_all_failed(self._rows(parts))
+        if settings.format not in WRITERS:  # pts: written while they are loaded
+            deque(rows, maxlen=0)
+        elif rows:
+            path = Path(settings.out) / f"faces{SUFFIXES[settings.format]}"
             with WRITERS[settings.format](path, settings.measures) as write:
-                for row in chain(early, rows):
+                for row in rows:
                     write(row)
             self.summary.written.insert(0, path)
-        deque(rows, maxlen=0)
 
     def _write_video(self, stem: str, parts: list[Part]) -> None:
         """A video to files of its own, which are not made where no frame could be read."""
         settings, summary = self.settings, self.summary
-        rows = self._rows(parts)
-        early = _up_to_the_first_good(rows)
-        rows = chain(early, rows)
+        rows: Iterable[Row] = self._rows(parts)
         if settings.format == "parts":
             rows = self._write_video_parts(parts, rows)
-        if early[-1].error:
-            deque(rows, maxlen=0)
+        rows = _unless_all_failed(rows)
+        if not rows:
             return
         summary.videos += 1
         images: Iterable[Frame] = ()
@@ -231,14 +230,14 @@ class PredictJob:
             Path(place).unlink(missing_ok=True)  # of an earlier run
 
 
-def _up_to_the_first_good(rows: Iterator[Row]) -> list[Row]:
-    """Failures, and after them the first row that is none, if there is one."""
-    early = []
+def _unless_all_failed(rows: Iterable[Row]) -> Iterable[Row]:
+    """The same rows; none where all of them are failures."""
+    rows, early = iter(rows), []
     for row in rows:
         early.append(row)
         if not row.error:
-            break
-    return early
+            return chain(early, rows)
+    return ()
 
 
 def record_camera(
