@@ -117,13 +117,15 @@ class Inputs:
 
         for folder, deeper, names in os.walk(top, onerror=problem):
             deeper[:] = sorted(name for name in deeper if name[:1] != ".")
+            inside = os.path.relpath(folder, top)
             place = Path(folder).absolute()
             is_out = self._out is not None and (place == self._out or self._out in place.parents)
             for name in sorted(names):
                 drawn = is_out and os.path.splitext(name)[0].endswith((DRAWN, MEASURED))  # noqa: PTH122
                 if name[:1] != "." and not drawn and self._is_input(name):
                     path = os.path.join(folder, name)  # noqa: PTH118
-                    yield Input(path, os.path.relpath(path, top), _stamp(path))
+                    inner = name if inside == "." else os.path.join(inside, name)  # noqa: PTH118
+                    yield Input(path, inner, _stamp(path))
 
     def _is_input(self, name: str) -> bool:
         """Whether a file of a folder counts; others are counted, rare endings together."""

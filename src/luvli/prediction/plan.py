@@ -148,7 +148,7 @@ class Plan:
     identity: dict[str, Any]
     """everything that the results depend on"""
     lines: list[bytes]
-    """a part each, as JSON: all of them are in memory, with some 100 bytes for each image"""
+    """a part each, as JSON: all of them are in memory"""
     rows: int
     """images and frames"""
     frames: int
