@@ -212,7 +212,7 @@ def read_set(
             elif isinstance(face, Problem):
                 problems.append(face)
             elif face is not None:
-                notes.append(face.sentence)
+                notes.append(face)
     except InputError as error:  # a file that cannot be read at all ends its reader
         problems.append(Problem(str(path), "bad label", str(error)))
     notes += [

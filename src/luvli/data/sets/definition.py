@@ -1,7 +1,7 @@
 """What every data set shares: what is asked of its reader, what it gives, how bad data is reported.
 
 A reader is a generator. It is asked for one part of a data set (`Request`) and yields an `Entry`
-for each face, a `Problem` for whatever is wrong with the folder, and `Note`s worth knowing. It
+for each face, a `Problem` for whatever is wrong with the folder, and notes as plain sentences. It
 never stops at a bad file and never skips one silently; `load_set` decides what happens then.
 """
 
@@ -42,12 +42,6 @@ class Problem:
 
 class DataWarning(LuvliWarning):
     """Something about a data set that the user should know before trusting a figure."""
-
-
-class Note(NamedTuple):
-    """Something true and worth knowing that is not an error."""
-
-    sentence: str
 
 
 class Request(NamedTuple):
@@ -108,7 +102,8 @@ class Entry(NamedTuple):
         )
 
 
-ReadItem = Entry | FaceRecord | Problem | Note
+ReadItem = Entry | FaceRecord | Problem | str
+"""a face, what is wrong, or a note: something worth knowing that is not an error"""
 
 
 @dataclass(frozen=True)

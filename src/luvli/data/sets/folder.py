@@ -24,7 +24,6 @@ from luvli.data.formats.tables import numbered_columns
 from luvli.data.record import IMAGE_NAME, FaceRecord
 from luvli.data.sets.definition import (
     Entry,
-    Note,
     ReadItem,
     Request,
     SetInfo,
@@ -59,7 +58,7 @@ def read_folder(request: Request) -> Iterator[ReadItem]:
         if loaded is not None:
             yield loaded
     if repeated:
-        yield Note(
+        yield (
             f"{request.root}: {repeated:,} faces stand in a second label file; each is taken once."
         )
 

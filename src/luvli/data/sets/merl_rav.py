@@ -22,7 +22,7 @@ from pathlib import Path
 from luvli.data.formats import read_pts
 from luvli.data.formats.common import face
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import Entry, Note, ReadItem, Request, SetInfo, missing_folder
+from luvli.data.sets.definition import Entry, ReadItem, Request, SetInfo, missing_folder
 from luvli.data.sets.source_files import Folder, first_existing, image_finder
 
 # Pose -> the subsets of its faces: itself, and a group.
@@ -57,7 +57,7 @@ def read_merl_rav(request: Request) -> Iterator[ReadItem]:
     shared = taken_of[0] & taken_of[1]
     disjoint = request.split.endswith("disjoint")
     if shared and not disjoint:
-        yield Note(
+        yield (
             f"MERL-RAV: {len(shared):,} photographs have faces in both train and test of the "
             'published split; split="disjoint" or "train_disjoint" leaves them out.'
         )

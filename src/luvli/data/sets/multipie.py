@@ -16,7 +16,7 @@ from pathlib import Path
 from luvli.data.formats.common import face
 from luvli.data.formats.matlab import read_matlab_floats
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import Entry, Note, ReadItem, Request, SetInfo, missing_folder
+from luvli.data.sets.definition import Entry, ReadItem, Request, SetInfo, missing_folder
 from luvli.data.sets.source_files import Folder, first_existing
 
 _LABEL = re.compile(r"(?P<subject>\d{3})_(?P<session>0[1-4])_01_051_05_lm\.mat")
@@ -38,7 +38,7 @@ def read_multipie(request: Request) -> Iterator[ReadItem]:
         image = first_existing(request.root, places) if request.images else None
         yield Entry(label, stem, partial(_face, label), image, f"{stem}.png", [session])
     if others := len(labels) - len(matches):
-        yield Note(f"{folder}: {others} labels of other recordings or sessions are left out.")
+        yield f"{folder}: {others} labels of other recordings or sessions are left out."
 
 
 def _face(label: Path) -> FaceRecord:

@@ -12,7 +12,6 @@ from luvli.data.formats.lists import ListItem, iterate_hrnet
 from luvli.data.record import FaceRecord
 from luvli.data.sets.definition import (
     Entry,
-    Note,
     Problem,
     ReadItem,
     Request,
@@ -105,7 +104,7 @@ def read_pairs(
             why = f"{image.stem}.pts is not there; put it back or remove the image"
             yield Problem(str(image), "missing label", f"{image} has no label: {why}.")
     if mirrors := len(labels) - len(originals):
-        yield Note(f"{folder}: {mirrors} mirror copies (*_mirror.pts) are left out.")
+        yield f"{folder}: {mirrors} mirror copies (*_mirror.pts) are left out."
 
 
 def read_hrnet_lists(

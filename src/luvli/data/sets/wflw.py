@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from luvli.data.formats.lists import WFLW_FLAGS, iterate_wflw
-from luvli.data.sets.definition import Note, ReadItem, Request, SetInfo, missing_file
+from luvli.data.sets.definition import ReadItem, Request, SetInfo, missing_file
 from luvli.data.sets.source_files import listed_faces, read_hrnet_lists
 
 _SIZES = dict(zip(WFLW_FLAGS, (326, 314, 698, 206, 736, 773), strict=True))
@@ -45,9 +45,7 @@ def read_wflw(request: Request) -> Iterator[ReadItem]:
         yield missing_file(wanted, "unpack the annotations")
         return
     if "rect_attr" not in path.name:
-        yield Note(
-            f"{path} has no rectangles and flags: boxes are tight, and no face has a subset."
-        )
+        yield f"{path} has no rectangles and flags: boxes are tight, and no face has a subset."
     yield from listed_faces(request, iterate_wflw(path), path, INFO, _IMAGE_FOLDERS)
 
 
