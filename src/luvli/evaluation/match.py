@@ -20,7 +20,6 @@ from luvli.arrays import Floats
 from luvli.data.formats import guess_format
 from luvli.data.formats.coco import coco_first_pixels
 from luvli.data.formats.mediapipe import CAVEAT, MESH_SIZES, mesh_to_ibug68
-from luvli.data.formats.parquet import read_face_table
 from luvli.data.sets import get_set, load_set, parse_part
 from luvli.errors import InputError, brief, require
 from luvli.evaluation.accuracy import box_sizes, nme, tight_boxes
@@ -67,7 +66,7 @@ def read_faces(
     given = {name: value for name, value in about.items() if value is not None}
     family(given.get("likelihood", "laplace"))  # refuses an unknown name
     source = Path(predictions)
-    if truth is None and data is None and _is_report(source):
+    if truth is None and data is None and source.suffix.lower() == ".parquet":
         stored = read_parquet(source)
         settings = {name: given.pop(name) for name in ("markup", "likelihood") if name in given}
         return replace(stored, faces=replace(stored.faces, **settings), **given)
@@ -107,11 +106,6 @@ def _read_set(name: str, root: PathLike, subset: str | None = None) -> FaceFile:
 
 def _is_coco(path: Path, kind: str) -> bool:
     return path.suffix.lower() == ".json" and path.is_file() and guess_format(path) == kind
-
-
-def _is_report(path: Path) -> bool:
-    parquet = path.suffix.lower() == ".parquet" and path.is_file()
-    return parquet and "truth" in read_face_table(path).column_names
 
 
 def _moved(side: FaceFile, by: float) -> FaceFile:

@@ -1,13 +1,8 @@
 """Methods that `luvli benchmark` can run: our models, known peers, and plug-ins of ten lines.
 
-A method is a function from an image and a box to landmarks:
-
-    def my_method(image, box):
-        # image: (H, W, 3) uint8 RGB; box: x0, y0, x1, y1 around the landmarks, image pixels
-        return points                      # (68, 2) image pixels, or None for no face
-
-Keep it in a module `mine.py` and name it `mine:my_method`. A method may return
-`luvli.FaceLandmarks` instead of points; then its uncertainty is evaluated too.
+A method is a function from an image (H, W, 3) uint8 RGB and a box x0, y0, x1, y1 around the
+landmarks to points (68, 2) in image pixels, to `luvli.FaceLandmarks`, whose uncertainty is then
+evaluated too, or to None for no face. `mine:my_method` is such a function in the module `mine.py`.
 """
 
 from __future__ import annotations
