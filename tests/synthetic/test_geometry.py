@@ -14,7 +14,7 @@ from luvli.markup import get_markup
 from luvli.synthetic import label_face, load_head
 from luvli.synthetic.heads.head import Head
 from luvli.synthetic.people.person import Person, random_person
-from luvli.synthetic.raster.triangles import SAMPLES, draw_triangles, surface_depth, vertex_normals
+from luvli.synthetic.raster.triangles import SAMPLES, draw_triangles, vertex_normals
 from luvli.synthetic.scene.labels import GRAZE, Labels, hidden_behind, outline, place_landmarks
 from luvli.synthetic.scene.pose import Camera, Pose, aim
 from luvli.synthetic.scene.shapes import ball
@@ -139,14 +139,6 @@ def test_self_occlusion_equals_ray_casting(head: Head, pose: tuple[float, float,
     decided = np.abs(gap - GRAZE) > 1e-2
     assert decided.sum() >= 66
     assert (scene.labels().self_occluded[decided] == (gap > GRAZE)[decided]).all()
-
-
-def test_exact_depth_does_not_miss_small_triangles(rng: np.random.Generator) -> None:
-    screen = rng.uniform(0, 50, (90, 3)).astype(np.float32)
-    triangles = np.arange(90, dtype=np.int32).reshape(30, 3)
-    centre = screen[triangles].astype(np.float64).mean(axis=1)
-    found = surface_depth(np.ascontiguousarray(centre[:, :2]), screen, triangles)
-    assert (found >= centre[:, 2] - 1e-4).all()
 
 
 def test_landmarks_are_projected_vertices(head: Head) -> None:

@@ -20,14 +20,15 @@ from luvli.synthetic import SyntheticFaces, synthesize
 
 def test_labels_are_read_back(tmp_path: Path) -> None:
     faces = SyntheticFaces(count=4, size=48, seed=1, pose="profile")
-    assert synthesize(tmp_path, faces, workers=1, image_format="png") == 4
+    assert synthesize(tmp_path, faces, workers=1) == 4
     for i in range(4):
         sample = faces[i]
         points, visibility = read_pts(tmp_path / f"{i:06d}.pts", 68)
         assert (visibility == sample.record.visibility).all()
         assert np.allclose(points, sample.record.points, atol=1e-5, equal_nan=True)
         assert (visibility == Visibility.SELF_OCCLUDED).any()
-        assert (read_image(tmp_path / f"{i:06d}.png") == sample.image).all()
+        difference = read_image(tmp_path / f"{i:06d}.jpg").astype(int) - sample.image
+        assert np.abs(difference).mean() < 4  # what JPEG costs
 
 
 def test_a_run_is_continued_and_extended(tmp_path: Path) -> None:

@@ -11,13 +11,13 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 import cv2
 
 from luvli.data.formats import write_pts
 from luvli.errors import InputError
-from luvli.files import PathLike, read_text, whole_file, write_text
+from luvli.files import PathLike, read_text, write_text
+from luvli.image.write import write_image
 from luvli.progress import Watch
 from luvli.synthetic.photographs import photographed_faces
 from luvli.synthetic.render import SyntheticFaces, load_head
@@ -31,7 +31,6 @@ def synthesize(
     out_dir: PathLike,
     faces: SyntheticFaces | TurnedFaces,
     workers: int = 0,
-    image_format: Literal["jpg", "png"] = "jpg",
     track: Watch | None = None,
 ) -> int:
     """Write each face as `NNNNNN.jpg` and `NNNNNN.pts` (MERL-RAV's signs); return how many.
@@ -50,8 +49,8 @@ def synthesize(
     for what in ("textures", "backgrounds", "photographs"):
         if getattr(faces, what, None) is not None:
             photographed_faces(getattr(faces, what))
-    _settle(folder, faces, image_format)
-    write = partial(_write, folder, faces, image_format)
+    _settle(folder, faces)
+    write = partial(_write, folder, faces)
     missing = [i for i in range(len(faces)) if not _label(folder, i).exists()]
     workers = min(workers or os.cpu_count() or 1, max(len(missing), 1))
     done = map(write, missing) if workers == 1 else _by_processes(write, missing, workers)
@@ -79,9 +78,9 @@ def _label(folder: Path, index: int) -> Path:
     return folder / f"{index:06d}.pts"
 
 
-def _settle(folder: Path, faces: SyntheticFaces | TurnedFaces, image_format: str) -> None:
+def _settle(folder: Path, faces: SyntheticFaces | TurnedFaces) -> None:
     """Note the settings, or refuse to mix two kinds of faces in one folder."""
-    settings: dict[str, object] = dataclasses.asdict(faces) | {"image_format": image_format}
+    settings = dataclasses.asdict(faces)
     del settings["count"]  # a set may grow
     file = folder / _SETTINGS
     if not file.exists():
@@ -99,13 +98,10 @@ def _settle(folder: Path, faces: SyntheticFaces | TurnedFaces, image_format: str
         )
 
 
-def _write(folder: Path, faces: SyntheticFaces | TurnedFaces, image_format: str, index: int) -> int:
+def _write(folder: Path, faces: SyntheticFaces | TurnedFaces, index: int) -> int:
     if _label(folder, index).exists():  # drawn by a process that was killed before it could say so
         return index
     sample = faces[index]
-    quality = [cv2.IMWRITE_JPEG_QUALITY, 95] if image_format == "jpg" else []
-    with whole_file(folder / f"{index:06d}.{image_format}") as temporary:
-        if not cv2.imwrite(str(temporary), sample.image[..., ::-1], quality):
-            raise OSError("the image could not be encoded")
+    write_image(folder / f"{index:06d}.jpg", sample.image)
     write_pts(_label(folder, index), sample.record.points, sample.record.visibility)
     return index
