@@ -63,7 +63,7 @@ def confidence_table(faces: LabelledFaces, confidence: Floats, success: float) -
         if len(index) < MIN_ROW:
             continue
         ordered = ["", "", ""]
-        if failed.any() and not failed.all():
+        if np.isfinite(error[index]).any():  # there are faces
             metrics = confidence_metrics(values, error[index], success)
             ordered = [f"{metrics['auroc']:.3f}", f"{metrics['calibration_error']:.3f}",
                        f"{metrics['gain_share']:.0%}"]  # fmt: skip
