@@ -290,6 +290,21 @@ def test_a_run_begins_with_the_weights_of_init(
         assert torch.allclose(weight, begun[name], atol=1e-8, rtol=0), name
 
 
+def test_a_stage_ends_between_its_start_and_what_it_learnt(
+    whole: Path, small_recipe: MakeRecipe
+) -> None:
+    start = dict(load_model(whole / "heatmaps.safetensors")[0].trunk.named_parameters())
+    learnt = dict(load_model(whole / "model.safetensors")[0].trunk.named_parameters())
+    (whole / "model.safetensors").unlink()
+    recipe = small_recipe(stages={"luvli": {"start_share": 0.25}})
+    ended, _ = load_model(train(recipe, whole, RunOptions(resume=True)))
+    moved = 0.0
+    for name, weight in ended.trunk.named_parameters():
+        assert torch.allclose(weight, torch.lerp(learnt[name], start[name], 0.25), atol=1e-6), name
+        moved += float((weight.detach() - learnt[name].detach()).abs().sum())
+    assert moved > 0.1
+
+
 @pytest.mark.slow
 def test_a_stage_that_learns_from_the_labels_of_the_one_before(
     small_recipe: MakeRecipe, tmp_path: Path

@@ -120,6 +120,9 @@ class Stage(Config):
     """largest norm of the gradient"""
     ema: Share | None = None
     """decay per step of the averaged weights, which are then the stage's result"""
+    start_share: Share | None = None
+    """share of the weights that the stage began with in its result: what a model forgets while it
+    learns from new faces comes back, and most of what it learnt stays"""
     batch_norm: BatchNorm = "local"
     """statistics of each process's share of the batch; `sync`: of the whole batch, over all
     processes; `frozen`: the running statistics of the weights that the stage began with"""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from torch import Tensor
 
@@ -30,6 +31,10 @@ def write_stage_model(
     """Write the model file of a finished stage, `steps` steps after the run began."""
     recipe = run.recipe
     network = build(trained_config(run, name, faces))
+    stage = recipe.stages[name]
+    if stage.start_share is not None:
+        start = load_model(_start_path(run, name))[0].state_dict()
+        weights = mixed_weights(weights, start, stage.start_share)
     network.load_state_dict(weights)
     info = {
         "name": recipe.name,
@@ -67,9 +72,28 @@ def trained_config(run: TrainingRun, name: str, faces: TrainingFaces) -> Network
 
 def _flag_before(run: TrainingRun, name: str, flag: str) -> bool:
     """Whether an output was trained in the weights that a stage with `train_only` begins with."""
+    return bool(getattr(load_model(_start_path(run, name))[0].config, flag))
+
+
+def _start_path(run: TrainingRun, name: str) -> Path:
+    """The model file that a stage begins with: the recipe's `init`, or the stage before's."""
     first = name == next(iter(run.recipe.stages))
-    path = model_file(str(run.recipe.init)) if first else run.path_before(name)
-    return bool(getattr(load_model(path)[0].config, flag))
+    return model_file(str(run.recipe.init)) if first else run.path_before(name)
+
+
+def mixed_weights(
+    weights: Mapping[str, Tensor], start: Mapping[str, Tensor], share: float
+) -> dict[str, Tensor]:
+    """The mean of two sets of weights, `share` of it from `start`.
+
+    Counters, and layers that `start` lacks or has in another shape, are those of `weights`.
+    """
+    return {
+        name: (1 - share) * value + share * start[name]
+        if value.is_floating_point() and name in start and start[name].shape == value.shape
+        else value
+        for name, value in weights.items()
+    }
 
 
 def keeps(stage: Stage, head: TrainedHead) -> bool:
