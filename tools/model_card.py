@@ -16,6 +16,7 @@ from luvli.training.recipe_data import Source
 from luvli.training.sources import load_source
 from measure_model import PUBLISHED
 
+ROOT = Path(__file__).resolve().parents[1]
 TITLES = {
     "lfpw": "LFPW, 300-W's labels by people; research use only",
     "helen": "HELEN, 300-W's labels by people; research use only",
@@ -96,12 +97,20 @@ def make_card(
         intended_use=("Any: " if free else "Research: ") + USE,
         limits=OPEN_LIMITS if free else RESEARCH_LIMITS,
         data=data_lines(recipe),
-        recipe=f"recipes/{recipe.name}.yaml; {progress}",
+        recipe=recipe_line(recipe, progress),
         architecture=architecture_line(recipe, network),
         calibration=calibration_line(recipe, info, calibrated_on),
         headline=headline,
         tables=tables,
     )
+
+
+def recipe_line(recipe: Recipe, progress: str) -> str:
+    """Which recipe made the model, from what."""
+    special = f"recipes/models/{recipe.name}-{recipe.version}.yaml"
+    file = special if (ROOT / special).is_file() else f"recipes/{recipe.name}.yaml"
+    start = f"trained on from {recipe.init}" if recipe.init else "from nothing"
+    return f"{file}; {start}; {progress}"
 
 
 def architecture_line(recipe: Recipe, network: LUVLi) -> str:
