@@ -136,6 +136,10 @@ def match_faces(
         rows[index < 0] = np.nan
         return rows
 
+    def words_by_label(words: Sequence[str]) -> list[str]:
+        """Words of the predictions by rows of the labels; none where a label has no prediction."""
+        return [words[i] if i >= 0 else "" for i in index] if words else []
+
     stored = {str(r.attributes.get("likelihood") or "") for r in guess.records}
     fields = dict(about)
     markup = fields.pop("markup", labels.records[0].markup)
@@ -152,8 +156,8 @@ def match_faces(
     faces = LabelledFaces.from_records(
         labels.records,
         predicted,
-        names=_display_names(labels) or _display_names(guess),
-        images=labels.images or guess.images,
+        names=_display_names(labels) or words_by_label(_display_names(guess)),
+        images=labels.images or words_by_label(guess.images),
         **fields,
     )
     pixels = by_label([record.attributes.get("paper_pixel") for record in guess.records])
