@@ -183,10 +183,8 @@ def accuracy_table(held: HeldOut, by_detector: LabelledFaces, by_box: LabelledFa
         headings=["faces", "n", "% of", "image alone", "95 % interval", "lost", "above 10 %",
                   "given boxes"],
         rows=rows,
-        note="Labels as published: those of 300-W lie 0.6 to 0.9 % of the box to the right of "
-        "their mirror images', which the model was not taught (docs/data.md). A face that was "
-        "not found counts as 100 % (inter-ocular) or 60 % (box). No face was trained on or used "
-        "for choosing.",
+        note="Labels as published. A face that was not found counts as 100 % (inter-ocular) or "
+        "60 % (box). No face was trained on or used for choosing.",
     )  # fmt: skip
 
 

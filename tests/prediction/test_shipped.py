@@ -48,7 +48,8 @@ def reported(shared: Path) -> dict[str, list[FaceRecord]]:
     recipe = own_recipe()
     data = recipe.data.model_copy(update={"root": str(shared / "data")})
     found = {}
-    for name, source in data.sources.items():
+    photographs = {n: s for n, s in data.sources.items() if s.set and not s.relabel}
+    for name, source in photographs.items():
         plain = source.model_copy(update={"offset": (0.0, 0.0), "boxes": "labels"})
         held_out = load_source(name, plain, data).held_out
         ordered = sorted(held_out, key=lambda r: hashlib.sha256(r.face_id.encode()).hexdigest())
