@@ -53,7 +53,11 @@ def page(node: str, assets: Path, site: tuple[str, Path], browser: Any) -> Any:
 def test_a_browser_gives_what_python_gives(
     page: Any, site: tuple[str, Path], astronaut: NDArray[np.uint8]
 ) -> None:
-    """20 rendered faces of several sizes, turned ones among them, and a photograph."""
+    """20 rendered faces of several sizes, turned ones among them, and a photograph.
+
+    Where the alignment failed (confidence of both below 0.01), a crop that differs by a grey level
+    moves landmarks that lie nowhere: there the box and the refusal are compared.
+    """
     sizes = (128, 256, 400, 700)
     images = [SyntheticFaces(count=20, size=sizes[i % 4], seed=39)[i].image for i in range(20)]
     images.append(astronaut)
@@ -66,13 +70,15 @@ def test_a_browser_gives_what_python_gives(
         wanted = model.predict(image)
         assert len(faces) == len(wanted)
         for face, truth in zip(faces, wanted, strict=True):
+            confidences.append(abs(face["confidence"] - truth.confidence))
+            np.testing.assert_allclose(face["box"], truth.box, atol=0.05)
+            if max(face["confidence"], truth.confidence) < 0.01:
+                continue
             count += 1
             offsets.append(np.abs(np.array(face["points"]) - truth.points).max())
             size = np.abs(truth.covariance).max(axis=(1, 2), keepdims=True)
             ratios.append((np.abs(np.array(face["covariance"]) - truth.covariance) / size).max())
-            confidences.append(abs(face["confidence"] - truth.confidence))
             np.testing.assert_allclose(face["visibility"], truth.visibility, atol=0.01)
-            np.testing.assert_allclose(face["box"], truth.box, atol=0.05)
     print(f"{count} faces: {max(offsets):.4f} px, {max(ratios):.2%}, {max(confidences):.4f}")
     assert count >= 18
     assert max(offsets) < 0.05 and max(ratios) < 0.01 and max(confidences) < 0.01

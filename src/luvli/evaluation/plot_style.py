@@ -111,6 +111,9 @@ def draw_edges(axis: Axes, points: Floats, edges: Any) -> None:
 
 def face_axis(axis: Axes, points: Floats) -> None:
     """No axis, only what is drawn, with these points (m, 2) inside; y points down."""
+    if not len(points):
+        axis.axis("off")
+        return
     low, high = points.min(axis=0), points.max(axis=0)
     pad = 0.08 * (high - low).max()
     limits = {"xlim": (low[0] - pad, high[0] + pad), "ylim": (high[1] + pad, low[1] - pad)}
