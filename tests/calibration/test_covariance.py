@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from luvli.calibration.convention import fit_convention, in_one_convention
-from luvli.calibration.covariance import LEVELS, coverage, fit_covariance
+from luvli.calibration.covariance import LEVELS, coverage_by_level, fit_covariance
 from luvli.calibration.measure import label_radii, with_calibration
 from luvli.errors import InputError
 from luvli.evaluation.labelled_faces import LabelledFaces
@@ -32,7 +32,7 @@ def world(name: str, true_scale: np.ndarray, faces: int, seed: int) -> LabelledF
 
 def held(faces: LabelledFaces, fitted: Calibration, levels: Any = LEVELS) -> np.ndarray:
     calibrated = with_calibration(faces, fitted)
-    shares = coverage(label_radii(calibrated), calibrated.likelihood, levels)
+    shares = coverage_by_level(label_radii(calibrated), calibrated.likelihood, levels)
     return np.array(list(shares.values()))
 
 
@@ -53,10 +53,12 @@ def test_factors_of_landmarks_are_found_and_hold_on_other_faces() -> None:
     np.testing.assert_allclose(np.log(fitted.scale), np.log(true_scale), atol=0.35)
     other = world("laplace", true_scale, 250, 2)
     np.testing.assert_allclose(held(other, fitted), LEVELS, atol=0.02)
-    assert abs(coverage(label_radii(other))["0.5"] - 0.5) > 0.05  # there was something to mend
+    assert (
+        abs(coverage_by_level(label_radii(other))["0.5"] - 0.5) > 0.05
+    )  # there was something to mend
     radii = label_radii(with_calibration(other, fitted))
     for members in groups.values():  # not only on average
-        assert coverage(radii[:, list(members)])["0.8"] == pytest.approx(0.8, abs=0.05)
+        assert coverage_by_level(radii[:, list(members)])["0.8"] == pytest.approx(0.8, abs=0.05)
 
 
 def photographs(side: float, faces: int, seed: int) -> LabelledFaces:
@@ -133,7 +135,7 @@ def test_how_much_less_sure_covered_landmarks_are_is_found() -> None:
         (fitted.model_copy(update={"occlusion": 0.0}), 0.0, 0.72),
     ):
         radii = label_radii(with_calibration(other, calibration))[covered]
-        assert low <= coverage(radii, fitted.likelihood)["0.8"] <= high
+        assert low <= coverage_by_level(radii, fitted.likelihood)["0.8"] <= high
     calibrated = with_calibration(other, fitted).faces
     undone = fitted.undo(calibrated.covariance, calibrated.occlusion)
     np.testing.assert_allclose(undone, other.faces.covariance)
@@ -156,10 +158,10 @@ def test_rare_landmarks_lean_on_their_group() -> None:
 
 def test_coverage_is_the_share_inside() -> None:
     radius = np.concatenate([Laplace.radius_quantile(np.linspace(0.0005, 0.9995, 1000)), [np.nan]])
-    for level, share in coverage(radius).items():
+    for level, share in coverage_by_level(radius).items():
         assert share == pytest.approx(float(level), abs=0.001)
-    assert coverage(radius, "gauss")["0.5"] > 0  # another distribution, another answer
-    assert coverage(np.zeros(3), "gauss", [0.5]) == {"0.5": 1.0}
+    assert coverage_by_level(radius, "gauss")["0.5"] > 0  # another distribution, another answer
+    assert coverage_by_level(np.zeros(3), "gauss", [0.5]) == {"0.5": 1.0}
     assert Gauss.radius_quantile(0.5) < 2
 
 

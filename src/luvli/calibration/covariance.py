@@ -89,8 +89,8 @@ def fit_covariance(faces: LabelledFaces) -> Calibration:
         occlusion=amount,
         likelihood=name,
         faces=len(faces),
-        before=coverage(radii(points, spread, labels, visible), faces.likelihood),
-        after=coverage(best.radius, name),
+        before=coverage_by_level(radii(points, spread, labels, visible), faces.likelihood),
+        after=coverage_by_level(best.radius, name),
     )
 
 
@@ -105,7 +105,7 @@ class _Fit(NamedTuple):
 
 def _largest_gap(radius: Floats, masks: Sequence[Bools], name: LikelihoodName) -> float:
     """Largest difference of coverage from its level, over sources and levels."""
-    held = [list(coverage(radius[mask], name).values()) for mask in masks]
+    held = [list(coverage_by_level(radius[mask], name).values()) for mask in masks]
     return float(np.abs(np.array(held) - LEVELS).max())
 
 
@@ -158,7 +158,7 @@ def _log_factor(values: Floats, limits: Floats) -> float:
     return float(ratios.mean())
 
 
-def coverage(
+def coverage_by_level(
     radius: ArrayLike, likelihood: LikelihoodName = "laplace", levels: Sequence[float] = LEVELS
 ) -> dict[str, float]:
     """Share of the labels inside the ellipses that should hold each level.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from luvli.calibration.covariance import coverage
+from luvli.calibration.covariance import coverage_by_level
 from luvli.calibration.measure import label_radii
 from luvli.data.sets import load_set
 from luvli.errors import InputError
@@ -29,7 +29,7 @@ def quantization_cost(
         for predictor in (load(model, "torch"), load(quantized))
     )
     errors = [mean_nme(faces.nme("interocular", "visible")) for faces in (full, small)]
-    shares = [coverage(label_radii(faces), full.likelihood) for faces in (full, small)]
+    shares = [coverage_by_level(label_radii(faces), full.likelihood) for faces in (full, small)]
     moved = np.linalg.norm(full.points - small.points, axis=-1).mean()
     rows = [["NME, outer eye corners, %", *(f"{error:.2f}" for error in errors)]]
     rows += [

@@ -148,7 +148,7 @@ def binned_pearson(faces: LabelledFaces, per_bin: int, published: bool = False) 
     return {k: bins.value for k, bins in face_residual_bins(faces, per_bin, published).items()}
 
 
-def whitened_kl(faces: LabelledFaces, method: Literal["cells", "published"] = "cells") -> float:
+def kl_divergence(faces: LabelledFaces, method: Literal["cells", "published"] = "cells") -> float:
     """Figure 7: see `uncertainty.whitened_kl`."""
     z = uncertainty.whitened(*faces.distribution)
     return uncertainty.whitened_kl(z, faces.likelihood, method=method)

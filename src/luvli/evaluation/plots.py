@@ -233,7 +233,7 @@ def _whitened(faces: LabelledFaces, options: PlotOptions) -> Figure:
         corner.legend(*top.get_legend_handles_labels(), loc="center", handlelength=1.2)
         outside = float(np.mean(np.abs(z).max(axis=1) > REACH))
         figure.suptitle(
-            f"KL divergence {measure.whitened_kl(faces):.4f} nats; "
+            f"KL divergence {measure.kl_divergence(faces):.4f} nats; "
             f"{len(z):,} landmarks, {outside * 100:.1f} % outside"
         )
     return figure

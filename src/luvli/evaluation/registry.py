@@ -137,9 +137,9 @@ METRICS: tuple[Metric, ...] = (
            lambda f: distribution_scores.width_at_coverage(face_radii(f), measure.lengths(f)),
            **_UNCERTAINTY),
     _lower("kl", "KL(labels || predicted density), whitened (0 if right)", "nats",
-           measure.whitened_kl, "Uncertainty", digits=4),
+           measure.kl_divergence, "Uncertainty", digits=4),
     _lower("kl_published", "KL sum as published: KL(density || labels) / bin area", "",
-           partial(measure.whitened_kl, method="published"), "Uncertainty"),
+           partial(measure.kl_divergence, method="published"), "Uncertainty"),
     *(_higher(f"pearson_{count}", f"Pearson, {count} landmarks in a bin", "",
               partial(measure.binned_pearson, per_bin=count), "Uncertainty", by="entry of Σ")
       for count in PER_BIN),

@@ -18,7 +18,7 @@ class Graph:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
-    def node(self, kind: str, *inputs: Value, name: str = "", **attributes: Any) -> Node:
+    def node(self, kind: str, *inputs: Operand, name: str = "", **attributes: Any) -> Node:
         """The result of an operator; an input "" is one that is left out."""
         import onnx
 
@@ -27,7 +27,7 @@ class Graph:
         self.nodes.append(onnx.helper.make_node(kind, names, [name], name=name, **attributes))
         return Node(self, name)
 
-    def tensor(self, value: Value) -> Node:
+    def tensor(self, value: Operand) -> Node:
         """A node, one that is named, or a new constant."""
         if isinstance(value, Node):
             return value
@@ -58,26 +58,26 @@ class Node:
     def __init__(self, graph: Graph, name: str) -> None:
         self.graph, self.name = graph, name
 
-    def apply(self, kind: str, *others: Value, **attributes: Any) -> Node:
+    def apply(self, kind: str, *others: Operand, **attributes: Any) -> Node:
         """The result of an operator whose first input this is."""
         return self.graph.node(kind, self, *others, **attributes)
 
-    def __add__(self, other: Value) -> Node:
+    def __add__(self, other: Operand) -> Node:
         return self.apply("Add", other)
 
-    def __sub__(self, other: Value) -> Node:
+    def __sub__(self, other: Operand) -> Node:
         return self.apply("Sub", other)
 
-    def __rsub__(self, other: Value) -> Node:
+    def __rsub__(self, other: Operand) -> Node:
         return self.graph.node("Sub", other, self)
 
-    def __mul__(self, other: Value) -> Node:
+    def __mul__(self, other: Operand) -> Node:
         return self.apply("Mul", other)
 
-    def __truediv__(self, other: Value) -> Node:
+    def __truediv__(self, other: Operand) -> Node:
         return self.apply("Div", other)
 
-    def __matmul__(self, other: Value) -> Node:
+    def __matmul__(self, other: Operand) -> Node:
         return self.apply("MatMul", other)
 
     def columns(self, first: int, last: int) -> Node:
@@ -100,10 +100,10 @@ class Node:
     def clip(self, low: float, high: float) -> Node:
         return self.apply("Clip", low, high)
 
-    def maximum(self, other: Value) -> Node:
+    def maximum(self, other: Operand) -> Node:
         return self.apply("Max", other)
 
-    def minimum(self, other: Value) -> Node:
+    def minimum(self, other: Operand) -> Node:
         return self.apply("Min", other)
 
     def log(self) -> Node:
@@ -122,4 +122,4 @@ class Node:
         return self.apply("Sigmoid")
 
 
-Value = Node | str | ArrayLike
+Operand = Node | str | ArrayLike

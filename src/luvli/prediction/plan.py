@@ -34,7 +34,7 @@ from luvli.prediction.places import (
 )
 from luvli.prediction.video import VideoReader
 from luvli.prediction.video_output import video_outputs
-from luvli.prediction.worker import WORK, JobSettings, naming
+from luvli.prediction.worker import WORK, JobSettings, with_place
 from luvli.prediction.writers import SUFFIXES, drawing_name
 
 PLAN = "plan.jsonl"
@@ -105,7 +105,9 @@ def _parts(inputs: Inputs, settings: JobSettings) -> Iterator[Part]:
                 more = about | {"segment": list(segment)}
                 yield Part(0, "video", item.path, segment.frames, [], more)
         except InputError as error:  # a part of one row, which says why
-            yield Part(0, "video", item.path, 1, [], about | {"error": naming(item.path, error)})
+            yield Part(
+                0, "video", item.path, 1, [], about | {"error": with_place(item.path, error)}
+            )
 
 
 class OutputStems:

@@ -37,7 +37,7 @@ AHEAD = 8
 """files of a store that are asked for together"""
 WORK = ".luvli-job"
 """folder in OUT for the plan and for parts that are not yet in their final form"""
-Content = ImageSource | InputError
+ImageOrError = ImageSource | InputError
 """an image, or why there is none"""
 
 
@@ -218,7 +218,7 @@ class PartWorker:
         except OutputError:
             raise
         except InputError as error:
-            why = naming(part.place, error)
+            why = with_place(part.place, error)
         missing = part.count - len(result.rows)
         why = why or next(iter(result.notes), f"{part.place}: {missing} frames are missing.")
         result.rows += [Row(part.place, error=why)] * missing
@@ -234,7 +234,7 @@ def tracked_rows(
         yield Row(name, rounded(faces, measures), "", (width, height), frame.number, frame.time)
 
 
-def naming(place: str, error: InputError) -> str:
+def with_place(place: str, error: InputError) -> str:
     """The sentence of an error, with the file in it: that a package is missing does not name it."""
     return str(error) if place in str(error) else f"{place}: {error}"
 
@@ -244,7 +244,7 @@ def draw_result(image: ImageArray, faces: Faces, enlarge: bool = False) -> Image
     return draw_faces(image, faces, enlarge="readable" if enlarge else 1.0)
 
 
-def _contents(part: Part, start: int) -> Iterator[tuple[str, Content]]:
+def _contents(part: Part, start: int) -> Iterator[tuple[str, ImageOrError]]:
     """Name and content of each image of a part from number `start` on."""
     if part.kind == "tar":
         return read_tar_part(part, start)
@@ -256,10 +256,10 @@ def _contents(part: Part, start: int) -> Iterator[tuple[str, Content]]:
     return _ahead(paths)
 
 
-def _ahead(places: Sequence[str]) -> Iterator[tuple[str, Content]]:
+def _ahead(places: Sequence[str]) -> Iterator[tuple[str, ImageOrError]]:
     """Files of a store, which takes its time to answer: several are asked for at a time."""
 
-    def read(place: str) -> tuple[str, Content]:
+    def read(place: str) -> tuple[str, ImageOrError]:
         try:
             return place, read_bytes(place)
         except InputError as error:

@@ -46,10 +46,10 @@ def serve(settings: ServerSettings, listening: socket.socket, workers: int = 1) 
     for number in (signal.SIGTERM, signal.SIGINT):
         # uvicorn raises the signal again when it is done: the exit code is 0
         signal.signal(number, lambda *_: sys.exit(0))
-    app = build(settings)  # also before workers start: a bad model is refused once, here
+    app = server_app(settings)  # also before workers start: a bad model is refused once, here
     limits = settings.limits
     config = uvicorn.Config(
-        partial(build, settings) if workers > 1 else app,
+        partial(server_app, settings) if workers > 1 else app,
         factory=workers > 1,
         workers=workers,
         loop="asyncio",
@@ -81,7 +81,7 @@ def serve(settings: ServerSettings, listening: socket.socket, workers: int = 1) 
         sys.exit(1)  # the worker has said why
 
 
-def build(settings: ServerSettings) -> FastAPI:
+def server_app(settings: ServerSettings) -> FastAPI:
     """The application of one process."""
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
     return create_app(Engine(settings))

@@ -31,8 +31,8 @@ from luvli.data.formats.common import (
     edges_of,
     face,
     image_name,
-    landmark_names,
     landmark_order,
+    names_or_numbers,
     naming,
     parse_json,
     row_name,
@@ -192,7 +192,7 @@ def category(number: int, markup: str, count: int) -> dict[str, Any]:
         "id": number,
         "name": "face",
         "supercategory": "person",
-        "keypoints": landmark_names(markup, count),
+        "keypoints": names_or_numbers(markup, count),
         "skeleton": get_markup(markup).skeleton if is_markup(markup) else [],
     }
 

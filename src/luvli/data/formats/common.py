@@ -171,7 +171,7 @@ def default_markup(count: int) -> str:
     return known.name if known else f"points{count}"
 
 
-def landmark_names(markup: str, count: int) -> list[str]:
+def names_or_numbers(markup: str, count: int) -> list[str]:
     """Names of the landmarks, or their numbers where the markup is not known."""
     if is_markup(markup) and get_markup(markup).size == count:
         return list(get_markup(markup).names)

@@ -19,8 +19,8 @@ from luvli.data.formats.common import (
     by_image,
     face,
     is_predicted,
-    landmark_names,
     landmark_order,
+    names_or_numbers,
     naming,
     parse_xml,
     warn_losses,
@@ -112,7 +112,7 @@ def write_cvat(path: PathLike, records: Sequence[FaceRecord]) -> None:
 
 
 def _points(record: FaceRecord) -> Iterator[dict[str, str]]:
-    names = landmark_names(record.markup, len(record.points))
+    names = names_or_numbers(record.markup, len(record.points))
     places = np.nan_to_num(record.points + _FIRST_PIXEL).tolist()
     for name, (x, y), kind in zip(names, places, record.visibility, strict=True):
         if kind != Visibility.UNLABELLED:

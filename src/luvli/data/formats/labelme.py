@@ -18,8 +18,8 @@ from pydantic import BaseModel, FiniteFloat
 from luvli.data.formats.common import (
     face,
     image_name,
-    landmark_names,
     landmark_order,
+    names_or_numbers,
     naming,
     parse_json,
     warn_losses,
@@ -88,7 +88,7 @@ def write_labelme(path: PathLike, records: Sequence[FaceRecord]) -> None:
 
 
 def _shapes(number: int, record: FaceRecord) -> list[dict[str, Any]]:
-    names = landmark_names(record.markup, len(record.points))
+    names = names_or_numbers(record.markup, len(record.points))
     return [
         {
             "label": names[j],

@@ -27,7 +27,7 @@ from luvli.synthetic.scene.pose import Camera
 from luvli.synthetic.scene.stage import Scene
 
 
-class Drawn(NamedTuple):
+class RenderedScene(NamedTuple):
     """What the camera saw."""
 
     light: Singles
@@ -41,7 +41,7 @@ class Drawn(NamedTuple):
 
 def draw_scene(
     scene: Scene, background: Singles, jaw: JawConvention, hair_rng: np.random.Generator
-) -> Drawn:
+) -> RenderedScene:
     """Draw everything; `background` (size, size, 3) linear RGB is drawn over in place."""
     head, posed, camera, worn = scene.head, scene.posed, scene.camera, scene.worn
     size = len(background)
@@ -75,7 +75,7 @@ def draw_scene(
         if worn.lens_opacity > 0.6:
             near = np.where(shown, np.float32(1e3), np.float32(0))
             covering |= covered(labels.points, depth, near, shown.astype(np.int32), 1, radius)
-    return Drawn(background, face, labels, covering)
+    return RenderedScene(background, face, labels, covering)
 
 
 def _draw_hair(hair: list[Strands], camera: Camera, label: int, samples: Samples) -> None:
