@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from luvli.drawing.faces import BLUE, GREEN, YELLOW, draw_faces
+from luvli.drawing.faces import BLUE, GREEN, YELLOW, draw, draw_faces
 from luvli.errors import InputError
 from luvli.faces import FaceLandmarks
 from luvli.likelihood import Laplace
@@ -114,3 +114,18 @@ def test_small_pictures_are_enlarged_in_place() -> None:
     np.testing.assert_allclose(drawn[y, x], YELLOW, atol=8)  # a small dot has soft edges
     assert draw_faces(blank(2000), [face], enlarge="readable").shape == (2000, 2000, 3)
     assert draw_faces(image, [], enlarge="readable").shape == image.shape
+
+
+def test_confidence_and_boxes_are_drawn_where_they_belong() -> None:
+    face = FaceLandmarks(
+        points=[[60.0, 60.0]], covariance=[4 * np.eye(2)], visibility=[1.0],
+        box=[40, 40, 80, 80], markup="mine1", confidence=0.5,
+    )  # fmt: skip
+    image = np.zeros((121, 121, 3), np.uint8)
+    plain = draw(image, face)
+    changed = (draw(image, face, boxes=True) != plain).any(axis=2)
+    rows, columns = np.nonzero(changed)
+    assert {rows.min(), rows.max()} <= {39, 40, 41, 79, 80, 81}
+    assert changed[40, 60] and changed[60, 40] and not changed[55, 55]
+    written = (draw(image, face, confidence=True) != plain).any(axis=2)
+    assert written[:40].any() and not written[41:].any()

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from luvli.arrays import Floats
 from luvli.drawing.sheet import Colour
 from luvli.errors import InputError, check_range
-from luvli.faces import FaceLandmarks
+from luvli.face_landmarks import FaceLandmarks, confidence_text
 from luvli.image.read import ImageArray
 from luvli.image.source import AnyImage, Color, image_pixels
 from luvli.likelihood import family
@@ -35,6 +35,7 @@ COVERAGE = 0.9
 them, they disappear under the points"""
 LEVELS = 16
 """steps of transparency; landmarks of the same step are drawn together"""
+_CORNERS = [[0, 1], [2, 1], [2, 3], [0, 3]]
 _SHIFT = 4  # OpenCV draws at 1/16 of a pixel
 _TURN = np.linspace(0.0, 2 * math.pi, 48, endpoint=False)
 _CIRCLE = np.stack([np.cos(_TURN), np.sin(_TURN)], axis=-1)  # (48, 2)
@@ -47,14 +48,16 @@ def draw(
     mahalanobis: float | None = None,
     enlarge: float | Literal["readable"] = 1.0,
     color: Color = "rgb",
+    confidence: bool = False,
+    boxes: bool = False,
 ) -> ImageArray:
     """Faces on a copy of an image: points yellow, error ellipses blue, fading where a landmark
     is hidden, hollow where something covers it.
 
     Ellipses hold the share `coverage` if the model is right; with `mahalanobis` they lie at that
-    distance instead (the paper draws 1). `enlarge="readable"` enlarges small images. Arrays in
-    `color` "bgr" come back so, ready for `cv2.imshow`; everything else comes back as RGB
-    (H, W, 3) uint8.
+    distance instead (the paper draws 1). `enlarge="readable"` enlarges small images. `boxes` adds
+    the box of each face, `confidence` writes its confidence above that. Arrays in `color` "bgr"
+    come back so, ready for `cv2.imshow`; everything else comes back as RGB (H, W, 3) uint8.
 
     >>> face = FaceLandmarks(points=[[10.0, 10.0]], covariance=[4 * np.eye(2)],
     ...                      visibility=[1.0], box=[0, 0, 20, 20], markup="mine1")
@@ -63,7 +66,9 @@ def draw(
     """
     chosen = [faces] if isinstance(faces, FaceLandmarks) else faces
     pixels = image_pixels(image, color)
-    drawn = draw_faces(pixels, chosen, None, coverage, mahalanobis, enlarge)
+    drawn = draw_faces(
+        pixels, chosen, None, coverage, mahalanobis, enlarge, confidence=confidence, boxes=boxes
+    )
     return np.ascontiguousarray(drawn[:, :, ::-1]) if color == "bgr" else drawn
 
 
@@ -74,6 +79,9 @@ def draw_faces(
     coverage: float = COVERAGE,
     mahalanobis: float | None = None,
     enlarge: float | Literal["readable"] = 1.0,
+    *,
+    confidence: bool = False,
+    boxes: bool = False,
 ) -> ImageArray:
     """`draw` on RGB pixels; `truth` (k, 2) are labels, which may have NaN rows.
 
@@ -96,6 +104,10 @@ def draw_faces(
     for face in faces:
         known = family(face.likelihood).radius_quantile(coverage)
         _draw(canvas, face, truth, float(known) if mahalanobis is None else mahalanobis)
+        if boxes:
+            _lines(canvas, face.box[_CORNERS][None], 1.2 * _unit(face), BLUE, 0.9)
+        if confidence:
+            _write(canvas, face, confidence_text(face.confidence))
     return canvas
 
 
@@ -119,8 +131,31 @@ def _size(face: FaceLandmarks) -> float:
     return float(np.sqrt(max(width * height, 0.0)))
 
 
+def _unit(face: FaceLandmarks) -> float:
+    """Width of lines and points in pixels: 1 for a face of 160 pixels."""
+    return max(_size(face) / 160, 0.35)
+
+
+def _write(canvas: ImageArray, face: FaceLandmarks, text: str) -> None:
+    """A line of text above the face's box, or below its upper edge where the image ends."""
+    import cv2
+
+    size = max(0.5 * _unit(face), 0.35)
+    weight = max(1, round(1.2 * size))
+    (width, height), _ = cv2.getTextSize(text, cv2.FONT_HERSHEY_SIMPLEX, size, weight)
+    left = int(np.clip(face.box[0], 0, max(0, canvas.shape[1] - width)))
+    base = round(face.box[1]) - height // 2
+    if base < height:
+        base = round(max(face.box[1], 0.0)) + height + height // 2
+    for colour, thickness in ((DARK, 3 * weight), (YELLOW, weight)):
+        cv2.putText(
+            canvas, text, (left, base), cv2.FONT_HERSHEY_SIMPLEX, size, colour, thickness,
+            cv2.LINE_AA,
+        )  # fmt: skip
+
+
 def _draw(canvas: ImageArray, face: FaceLandmarks, truth: ArrayLike | None, radius: float) -> None:
-    unit = max(_size(face) / 160, 0.35)  # 1 for a face of 160 pixels
+    unit = _unit(face)
     if truth is not None:
         labels = np.asarray(truth, dtype=np.float64)
         if labels.shape != face.points.shape:
@@ -139,7 +174,7 @@ def _draw(canvas: ImageArray, face: FaceLandmarks, truth: ArrayLike | None, radi
         _dots(canvas, face.points[chosen & ~covered], 1.5 * unit, dot, opacity)
         _rings(canvas, face.points[chosen & covered], 1.7 * unit, dot, opacity)
     if face.doubtful:  # a frame with its diagonals
-        corners = face.box[[[0, 1], [2, 1], [2, 3], [0, 3]]]
+        corners = face.box[_CORNERS]
         _lines(canvas, corners[[[0, 1, 2, 3], [0, 2, 2, 0], [1, 3, 3, 1]]], 1.6 * unit, RED, 0.8)
 
 
