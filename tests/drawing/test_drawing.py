@@ -124,7 +124,7 @@ def test_confidence_and_boxes_are_drawn_where_they_belong() -> None:
     image = np.zeros((121, 121, 3), np.uint8)
     plain = draw(image, face)
     changed = (draw(image, face, boxes=True) != plain).any(axis=2)
-    rows, columns = np.nonzero(changed)
+    rows, _ = np.nonzero(changed)
     assert {rows.min(), rows.max()} <= {39, 40, 41, 79, 80, 81}
     assert changed[40, 60] and changed[60, 40] and not changed[55, 55]
     written = (draw(image, face, confidence=True) != plain).any(axis=2)
