@@ -20,7 +20,7 @@ import numpy as np
 
 from luvli import load
 from luvli.calibration.calibrate import fit_calibration, fit_trust, in_first_part
-from luvli.calibration.covariance import coverage
+from luvli.calibration.covariance import coverage_by_level
 from luvli.calibration.fit_failure_model import fit_failure_model
 from luvli.calibration.measure import (
     evenly,
@@ -153,7 +153,7 @@ def coverage_table(plain: LabelledFaces, further: LabelledFaces) -> None:
         fits.append(rest[rest.groups["source"] == name])
         cells = [f"{len(part):,}"]
         for faces in fits:
-            held = coverage(label_radii(faces), faces.likelihood) if len(faces) else {}
+            held = coverage_by_level(label_radii(faces), faces.likelihood) if len(faces) else {}
             cells.append(" / ".join(f"{100 * share:.0f}" for share in held.values()))
         rows.append([name, *cells])
     heads = ["source", "faces", "left out", "without convention", "in the fit"]
