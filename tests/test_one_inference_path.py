@@ -121,11 +121,12 @@ def test_all_ways_crop_and_calibrate_alike(
         records, 64, enlarge="hrnet", box_noise="none", convention=info.crop_convention
     )
     watched = predict_dataset(network, crops)
-    back = affines.invert(watched.affines)
-    points = affines.apply(back, watched.labelled.faces.points)
-    covariance = affines.push_covariance(back, watched.labelled.faces.covariance)
-    for i, face in enumerate(faces):
-        _close(points[i], face.points, covariance[i], face.covariance)
+    for found, face in zip(watched.in_image, faces, strict=True):
+        _close(found.points, face.points, found.covariance, face.covariance)
+    to_crop = np.stack([sample["affine"] for sample in crops])
+    np.testing.assert_allclose(
+        watched.labelled.points, affines.apply(to_crop, watched.in_image.points)
+    )
 
     # evaluation
     for face, found in zip(faces, predict_records(predictor, records, "tight").faces, strict=True):

@@ -9,19 +9,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from luvli.arrays import Floats
-from luvli.data.dataset import CropDataset
+from luvli.data.dataset import CropDataset, CropSample
 from luvli.data.record import Visibility
 from luvli.drawing.faces import draw_faces
 from luvli.drawing.sheet import contact_sheet
 from luvli.evaluation.accuracy import mean_nme, nme
+from luvli.evaluation.evaluate_model import predict_each
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.uncertainty import negative_log_likelihood, spread_root
 from luvli.evaluation.visibility import auroc, is_called_visible, labelled
 from luvli.faces import Faces
-from luvli.image import affine as affines
+from luvli.image.crop import Crop
 from luvli.image.read import ImageArray
-from luvli.network.backend import Backend, Windows
+from luvli.network.backend import Backend
+from luvli.prediction.predictor import BATCH, CroppedFaces, Predictor
 
 TILE, COLUMNS, TILES = 192, 6, 12
 """the validation sheet: side of a tile in pixels, how many in a row, how many in all"""
@@ -33,26 +34,28 @@ class LabelledCrops(NamedTuple):
     labelled: LabelledFaces
     """in crop pixels"""
     images: list[ImageArray]
-    affines: Floats
-    """(n, 2, 3) from image to crop pixels"""
-
-    @property
-    def in_image(self) -> Faces:
-        """The predictions in image pixels."""
-        return self.labelled.faces.transform(affines.invert(self.affines))
+    in_image: Faces
+    """the predictions in image pixels"""
 
 
-def predict_dataset(model: Backend, crops: CropDataset, batch_size: int = 32) -> LabelledCrops:
+def predict_dataset(model: Backend, crops: CropDataset, batch_size: int = BATCH) -> LabelledCrops:
     """The model's prediction for every face of `crops`."""
-    samples = list(crops)
-    images = [sample["image"] for sample in samples]
-    to_crop = np.stack([sample["affine"] for sample in samples])
-    windows = replace(Windows.of_crops(len(images), model.info), affines=to_crop)
-    parts = [slice(i, i + batch_size) for i in range(0, len(images), batch_size)]
-    faces = Faces.concatenate([model(np.stack(images[part]), windows[part]) for part in parts])
-    points = np.stack([sample["points"] for sample in samples]).astype(np.float64)
-    classes = np.stack([sample["visibility"] for sample in samples])
-    return LabelledCrops(LabelledFaces(faces, points, classes), images, to_crop)
+    samples: dict[int, CropSample] = {}
+
+    def crop(row: int) -> CroppedFaces:
+        sample = samples[row] = crops[row]
+        window = Crop(sample["affine"], crops.size, convention=crops.convention)
+        return CroppedFaces([crops.boxes[row]], [window], [sample["image"]], [(0, 0)])
+
+    predictions = predict_each(Predictor(model), range(len(crops)), crop, batch_size)
+    in_image = Faces.concatenate([faces for _, faces in predictions if isinstance(faces, Faces)])
+    images, to_crop, points, classes = (
+        [samples[row][name] for row in range(len(crops))]
+        for name in ("image", "affine", "points", "visibility")
+    )
+    faces = in_image.transform(np.stack(to_crop))
+    truth = np.stack(points).astype(np.float64)
+    return LabelledCrops(LabelledFaces(faces, truth, np.stack(classes)), images, in_image)
 
 
 def validation_metrics(
