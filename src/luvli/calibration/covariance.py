@@ -55,7 +55,7 @@ def fit_covariance(faces: LabelledFaces) -> Calibration:
     >>> bool(np.allclose(fit_covariance(faces).scale, 9, rtol=0.1))
     True
     """
-    points, spread, labels, visible = faces.distribution
+    residual, spread = faces.residuals
     groups = landmark_groups(faces.faces.markup, faces.landmarks)
     masks = source_masks(faces)
     pixels = PIXEL_DEVIATIONS if len(masks) > 1 else PIXEL_DEVIATIONS[:1]
@@ -67,7 +67,7 @@ def fit_covariance(faces: LabelledFaces) -> Calibration:
     def best_pixel(amount: float, name: LikelihoodName) -> _Fit:
         fits = []
         for pixel in pixels:
-            radius = radii(points, covariance_with(amount, pixel), labels, visible)
+            radius = radii(residual, covariance_with(amount, pixel))
             log_factor = _landmark_factors(radius, groups, name)
             gap = _largest_gap(radius / np.exp(log_factor), masks, name)
             fits.append(_Fit(float(pixel), log_factor, radius / np.exp(log_factor), gap))
@@ -75,7 +75,7 @@ def fit_covariance(faces: LabelledFaces) -> Calibration:
 
     def energy(amount: float) -> float:
         scaled = covariance_with(amount, best.pixel)
-        return _energy(scaled, radii(points, scaled, labels, visible), groups, name)
+        return _energy(scaled, radii(residual, scaled), groups, name)
 
     best = best_pixel(0.0, faces.likelihood)
     name = _best_distribution(best.radius, groups, faces.likelihood)
@@ -89,7 +89,7 @@ def fit_covariance(faces: LabelledFaces) -> Calibration:
         occlusion=amount,
         likelihood=name,
         faces=len(faces),
-        before=coverage_by_level(radii(points, spread, labels, visible), faces.likelihood),
+        before=coverage_by_level(radii(residual, spread), faces.likelihood),
         after=coverage_by_level(best.radius, name),
     )
 

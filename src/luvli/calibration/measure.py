@@ -154,7 +154,7 @@ def is_plain(faces: LabelledFaces) -> Bools:
 
 def label_radii(faces: LabelledFaces) -> Floats:
     """(n, k) Mahalanobis distances of the labels; NaN where a landmark is not visible."""
-    return radii(*faces.distribution)
+    return radii(*faces.residuals)
 
 
 def calibrated(faces: Faces, calibration: Calibration) -> Faces:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Literal
 
 import typer
 from typer import Argument, Option
@@ -20,12 +21,16 @@ def train(
     resume: bool = Option(False, "--resume", help="Go on from the last checkpoint in the folder."),
     skip_bad: bool = SKIP_BAD,
     modules: list[str] = MODULES,
-    log: str | None = Option(None, help="Also log to wandb or mlflow, which must be installed."),
-    threads: int = Option(1, help="CPU threads of each process, as many as cores are idle."),
-    workers: int = Option(0, help="Processes that prepare data; 0 uses a thread."),
+    log: Literal["wandb", "mlflow"] | None = Option(
+        None, help="Also log to this tracker, which must be installed."
+    ),
+    threads: int = Option(1, min=1, help="CPU threads of each process, as many as cores are idle."),
+    workers: int = Option(0, min=0, help="Processes that prepare data; 0 uses a thread."),
     devices: str = Option("1", help="How many devices of this machine, or which: 1, auto, 0,1."),
-    accelerator: str = Option("auto", help="auto, cpu, cuda or mps."),
-    precision: str = Option("32-true", help="32-true, or bf16-mixed or 16-mixed where supported."),
+    accelerator: Literal["auto", "cpu", "cuda", "mps"] = Option("auto", help="Kind of device."),
+    precision: Literal["32-true", "bf16-mixed", "16-mixed"] = Option(
+        "32-true", help="Numbers of the network; mixed where the device supports it."
+    ),
 ) -> None:
     """Train a model as a recipe says.
 

@@ -11,14 +11,13 @@ return, so that nothing disappears silently:
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from luvli.arrays import Bools, Floats
 from luvli.errors import InputError, unknown_choice
-from luvli.evaluation.curve import Curve, known_mean, trapezia
 from luvli.markup import markup_for
 
 Normalizer = Literal["box", "interocular", "interpupil", "diagonal"]
@@ -27,6 +26,34 @@ Average = Literal["all", "visible"]
 NORMALIZERS: tuple[Normalizer, ...] = get_args(Normalizer)
 FAILED_NME = 100.0
 """percent that a face without a prediction counts in a mean: an error as large as the face"""
+
+
+class NotMeasured(InputError):
+    """A metric or figure needs what the predictions or labels do not have."""
+
+
+class Curve(NamedTuple):
+    """Points of a curve, or means of bins, and the one number that sums them up."""
+
+    x: Floats
+    y: Floats
+    value: float = float("nan")
+    """area, calibration error or correlation: the function that made the curve says which"""
+    counts: NDArray[np.int64] | None = None
+    """of bins: how many stand in each"""
+
+
+def known_mean(values: Any, axis: int | None = None) -> Any:
+    """Mean of what is not NaN, without a warning; NaN where there is nothing.
+
+    >>> known_mean(np.array([[1.0, np.nan], [np.nan, np.nan]]), axis=1)
+    array([ 1., nan])
+    """
+    array = np.asarray(values, dtype=np.float64)
+    known = ~np.isnan(array)
+    with np.errstate(invalid="ignore"):
+        mean = np.where(known, array, 0.0).sum(axis=axis) / known.sum(axis=axis)
+    return float(mean) if mean.ndim == 0 else mean
 
 
 def measured(truth: ArrayLike, visible: ArrayLike | None = None) -> Bools:
@@ -46,11 +73,6 @@ def tight_boxes(truth: ArrayLike, visible: ArrayLike | None = None) -> Floats:
     boxes = np.concatenate([low, high], axis=1)
     boxes[~mask.any(axis=(1, 2))] = np.nan
     return boxes
-
-
-def box_sizes(boxes: Floats) -> Floats:
-    """(n,) sqrt(w h) of boxes (n, 4)."""
-    return np.asarray(np.sqrt(np.prod(boxes[:, 2:] - boxes[:, :2], axis=1)))
 
 
 def normalizers(
@@ -73,7 +95,7 @@ def normalizers(
         around = tight_boxes(points, visible) if boxes is None else boxes
         around = _shaped("boxes", around, (len(points), 4))
         sides = around[:, 2:] - around[:, :2]
-        length = box_sizes(around) if kind == "box" else np.hypot(*sides.T)
+        length = np.sqrt(np.prod(sides, axis=1)) if kind == "box" else np.hypot(*sides.T)
     else:
         chosen = markup_for(points.shape[1], markup)
         corners = [[j] for j in chosen.outer_eye_corners]
@@ -154,13 +176,13 @@ def with_failures(errors: ArrayLike, failed: float = FAILED_NME) -> Floats:
     return np.where(np.isinf(values), failed, values)
 
 
-def mean_nme(errors: ArrayLike, failed: float = FAILED_NME) -> float:
-    """Mean over measurable faces; a face without prediction (inf) counts as `failed` percent.
+def mean_nme(errors: ArrayLike) -> float:
+    """Mean over measurable faces; a face without prediction (inf) counts as 100 percent.
 
     >>> mean_nme([2.0, 4.0, np.inf, np.nan])
     35.333333333333336
     """
-    return float(known_mean(with_failures(errors, failed)))
+    return float(known_mean(with_failures(errors)))
 
 
 def ced(nme: ArrayLike) -> Curve:
@@ -188,15 +210,14 @@ def auc(nme: ArrayLike, cutoff: float = 7.0, method: Literal["step", "polyline"]
     x = np.sort(values[~np.isnan(values)])
     if method == "step" or not len(x):
         return float(known_mean(area_of_each(x, cutoff)))
-    y = np.arange(1, len(x) + 1) / len(x)
-    last = int((x <= cutoff).sum())
-    if last == 0:
+    finite = x[np.isfinite(x)]
+    y = np.arange(1, len(finite) + 1) / len(x)
+    below = finite <= cutoff
+    if not below.any():
         return 0.0
-    # The line to a failed face (inf) is infinitely long: it does not rise.
-    end = np.interp(cutoff, x[last - 1 : last + 1], y[last - 1 : last + 1])
-    if last < len(x) and np.isinf(x[last]):
-        end = y[last - 1]
-    return trapezia(np.append(x[:last], cutoff), np.append(y[:last], end)) / cutoff * 100.0
+    ends = np.append(y[below], np.interp(cutoff, finite, y))  # level after the last prediction
+    widths = np.diff(np.append(finite[below], cutoff))
+    return float((widths * (ends[1:] + ends[:-1]) / 2.0).sum()) / cutoff * 100.0
 
 
 def area_of_each(errors: ArrayLike, cutoff: float) -> Floats:

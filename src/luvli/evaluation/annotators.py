@@ -21,7 +21,7 @@ import numpy as np
 
 from luvli.arrays import Floats
 from luvli.errors import InputError, require
-from luvli.evaluation.curve import known_mean
+from luvli.evaluation.accuracy import known_mean
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.plot_style import (
     BLUE,
@@ -153,7 +153,8 @@ def compare_with_annotators(faces: LabelledFaces, annotators: Annotators) -> Hum
     if faces.markup is None:
         raise InputError(f"{faces.method} has no known point set.")
     markup = faces.markup.name
-    points, mean, count = mean_ellipses(*faces.distribution[:2], markup, upright=True)
+    covariance = faces.needed("covariance")
+    points, mean, count = mean_ellipses(faces.points, covariance, markup, upright=True)
     model = mean[annotators.landmarks]
     return HumanComparison(annotators, model, points, count, markup, faces.method)
 

@@ -14,7 +14,7 @@ from luvli.errors import InputError
 from luvli.evaluation import accuracy
 from luvli.evaluation.bootstrap import Interval, PairedDifference, paired_bootstrap
 from luvli.evaluation.labelled_faces import LabelledFaces
-from luvli.evaluation.metrics import Evaluation, columns_of, metric_values, plain_numbers
+from luvli.evaluation.metrics import Columns, Evaluation, metric_values, plain_numbers
 from luvli.evaluation.page import write_page
 from luvli.evaluation.plot_style import PlotOptions
 from luvli.evaluation.registry import METRICS, Metric, quoted
@@ -92,10 +92,9 @@ def paired_differences(reports: Sequence[StoredReport]) -> list[MethodDifference
             continue
         left, right = metric_values(mine)[0], metric_values(theirs)[0]
         for metric in compared_metrics(reports):
-            pairs = [columns_of(s[metric.name]) for s in (left, right) if metric.name in s]
-            if len(pairs) == 2 and pairs[0] is not None and pairs[1] is not None:
-                with np.errstate(invalid="ignore", divide="ignore"):
-                    paired = paired_bootstrap(np.divide(*pairs[0]), np.divide(*pairs[1]))
+            a, b = left.get(metric.name), right.get(metric.name)
+            if isinstance(a, Columns) and isinstance(b, Columns):
+                paired = paired_bootstrap(a.of_faces, b.of_faces)
                 result.append(MethodDifference(other.method, metric, len(mine), paired))
     return result
 

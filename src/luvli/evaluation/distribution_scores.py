@@ -5,7 +5,7 @@ explode where a landmark falls far out. All are lengths: lower is better, 0 is a
 prediction, and a prediction without spread scores its distance from the label. They follow from
 the marginal density of the likelihood, whichever it is.
 
-Arguments are in the order prediction, spread, truth, as in `luvli.evaluation.uncertainty`.
+`gap` (n, k, 2) and `spread` (n, k, 2, 2) are `luvli.evaluation.uncertainty.residuals`.
 """
 
 from __future__ import annotations
@@ -16,20 +16,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from luvli.arrays import Floats
-from luvli.evaluation.uncertainty import LikelihoodName, residuals
+from luvli.evaluation.uncertainty import LikelihoodName
 from luvli.likelihood import Elliptical, family
 
+AXES = np.eye(2)
 DIRECTIONS = 16
 """directions that the energy score is averaged over: exact to 1e-3 for axes of 1 : 5"""
 
 
-def energy_score(
-    predicted: ArrayLike,
-    covariance: ArrayLike,
-    truth: ArrayLike,
-    likelihood: LikelihoodName = "laplace",
-    visible: ArrayLike | None = None,
-) -> Floats:
+def energy_score(gap: Floats, spread: Floats, likelihood: LikelihoodName = "laplace") -> Floats:
     """(n, k) energy score E|X - p| - E|X - X'| / 2 of each label p, in pixels; NaN where unusable.
 
     In the plane the length of a vector is pi/2 times the mean of its projections' absolute
@@ -38,27 +33,14 @@ def energy_score(
     """
     angles = np.arange(DIRECTIONS) * np.pi / DIRECTIONS
     directions = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    projected = _projected_crps(predicted, covariance, truth, likelihood, visible, directions)
-    return np.pi / 2 * projected
+    return np.pi / 2 * crps(gap, spread, likelihood, directions)
 
 
 def crps(
-    predicted: ArrayLike,
-    covariance: ArrayLike,
-    truth: ArrayLike,
-    likelihood: LikelihoodName = "laplace",
-    visible: ArrayLike | None = None,
+    gap: Floats, spread: Floats, likelihood: LikelihoodName = "laplace", directions: Floats = AXES
 ) -> Floats:
-    """(n, k) mean of the CRPS of x and of y, in pixels; NaN where unusable."""
-    return _projected_crps(predicted, covariance, truth, likelihood, visible, np.eye(2))
-
-
-def _projected_crps(
-    predicted: ArrayLike, covariance: ArrayLike, truth: ArrayLike, likelihood: LikelihoodName,
-    visible: ArrayLike | None, directions: Floats,
-) -> Floats:  # fmt: skip
-    """(n, k) mean CRPS of the projections onto the directions (d, 2)."""
-    gap, spread = residuals(predicted, covariance, truth, visible)
+    """(n, k) mean CRPS of the projections onto the directions (d, 2), in pixels: of x and y unless
+    others are named; NaN where unusable."""
     total = np.zeros(gap.shape[:-1])
     for u in directions:
         deviation = np.sqrt(np.einsum("i,...ij,j->...", u, spread, u))

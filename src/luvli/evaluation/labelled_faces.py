@@ -20,8 +20,8 @@ from luvli.data.boxes import ENLARGEMENTS
 from luvli.data.record import FaceRecord, Visibility
 from luvli.data.sets import SETS
 from luvli.errors import InputError
-from luvli.evaluation import accuracy
-from luvli.evaluation.curve import NotMeasured
+from luvli.evaluation import accuracy, uncertainty
+from luvli.evaluation.accuracy import NotMeasured
 from luvli.faces import Faces
 from luvli.files import PathLike, is_there
 from luvli.likelihood import covariance as algebra
@@ -213,23 +213,23 @@ class LabelledFaces:
         return np.where(np.isnan(self.points[..., 0]), np.nan, self.faces.visibility)
 
     @property
-    def distribution(self) -> tuple[Floats, Floats, Floats, Bools]:
-        """Points, covariances, labels, and which are visible: what every measure of uncertainty
-        takes."""
-        covariance = self._needed("covariance")
-        if not (self.visible & np.isfinite(self.points).all(axis=2)).any():
+    def residuals(self) -> tuple[Floats, Floats]:
+        """Label minus prediction (n, k, 2) and covariance (n, k, 2, 2), NaN where not usable: what
+        every measure of uncertainty takes (`luvli.evaluation.uncertainty.residuals`)."""
+        gap, spread = uncertainty.residuals(
+            self.points, self.needed("covariance"), self.labels, self.visible
+        )
+        if np.isnan(gap).all():
             raise NotMeasured(f"{self.method} has no visible landmark with a prediction.")
-        return self.points, covariance, self.labels, self.visible
+        return gap, spread
 
-    @property
-    def visibility_pair(self) -> tuple[Floats, NDArray[np.int8]]:
-        """`visibility` and the labels' classes."""
-        return self._needed("visibility"), self.label_visibility
-
-    def _needed(self, name: str) -> Floats:
+    def needed(self, name: str) -> Floats:
+        """Predicted covariance or visibility; raises `NotMeasured` where there is none."""
         values: Floats | None = getattr(self, name)
         if values is None:
             raise NotMeasured(f"this needs {name}, which the predictions of {self.method} lack.")
+        if not np.isfinite(self.points).any():
+            raise NotMeasured(f"{self.method} has no prediction.")
         return values
 
     @property

@@ -22,8 +22,7 @@ from luvli.data.formats.coco import coco_first_pixels
 from luvli.data.formats.mediapipe import CAVEAT, MESH_SIZES, mesh_to_ibug68
 from luvli.data.sets import get_set, load_set, parse_part
 from luvli.errors import InputError, brief, require
-from luvli.evaluation.accuracy import box_sizes, nme, tight_boxes
-from luvli.evaluation.curve import known_mean
+from luvli.evaluation.accuracy import known_mean, nme, normalizers
 from luvli.evaluation.labelled_faces import LabelledFaces, predicted_faces
 from luvli.evaluation.prediction_files import FaceFile, read_predictions, read_truth, unique_names
 from luvli.evaluation.report_file import read_parquet
@@ -272,7 +271,7 @@ def _nearest(labels: Floats, guesses: Floats) -> Indices:
     """Faces of one image: each label its own prediction, the nearest ones of all together."""
     optimize = require("scipy.optimize", "evaluate")
     gap = np.linalg.norm(labels[:, None] - guesses[None], axis=3)
-    size = box_sizes(tight_boxes(labels))
+    size = normalizers(labels, "box")
     cost = np.nan_to_num(known_mean(gap, axis=2) / size[:, None], nan=1e6, posinf=1e6)
     left, right = optimize.linear_sum_assignment(cost)
     result = np.full(len(labels), -1, dtype=np.intp)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from pydantic import TypeAdapter
 
 from luvli.arrays import Bools, Floats
 from luvli.errors import InputError, brief
+from luvli.evaluation.accuracy import NotMeasured
 from luvli.evaluation.bootstrap import Interval, bootstrap_columns
-from luvli.evaluation.curve import NotMeasured
-from luvli.evaluation.face_metrics import Pooled
+from luvli.evaluation.face_metrics import By, masks
 from luvli.evaluation.labelled_faces import LabelledFaces
-from luvli.evaluation.registry import METRICS, Value
+from luvli.evaluation.registry import METRICS, Metric
 from luvli.files import PathLike, read_text
 from luvli.likelihood import MissingMethod
 
@@ -126,49 +126,74 @@ def compute_metrics(faces: LabelledFaces, *, resamples: int = 1000, seed: int = 
     )
 
 
-def metric_values(faces: LabelledFaces) -> tuple[dict[str, Value], list[str]]:
-    """Every metric that applies, mappings taken apart; and a sentence about each that the
-    likelihood has no method for."""
-    values: dict[str, Value] = {}
+class Columns(NamedTuple):
+    """Values of faces: the metric is sum(sums) / sum(counts)."""
+
+    sums: Floats
+    """(n,)"""
+    counts: Floats
+    """(n,) 0 for a face that is not measured; 1, or how many of its landmarks are"""
+
+    @property
+    def of_faces(self) -> Floats:
+        """(n,) the value of each face, NaN where it is not measured."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(self.sums / self.counts)
+
+    def __float__(self) -> float:
+        """Over all faces; NaN where none is measured."""
+        count = float(self.counts.sum())
+        return float(self.sums.sum()) / count if count else math.nan
+
+
+def metric_values(
+    faces: LabelledFaces, names: Collection[str] = ()
+) -> tuple[dict[str, Columns | float], list[str]]:
+    """Every metric that applies, or those of these names, with keys taken apart; and a sentence
+    about each that the likelihood has no method for."""
+    values: dict[str, Columns | float] = {}
     problems = []
     for metric in METRICS:
+        if names and metric.name not in names:
+            continue
         try:
             with np.errstate(invalid="ignore", divide="ignore"):
-                value = metric.function(faces)
+                values |= _values(metric, faces)
         except NotMeasured:
             continue
         except MissingMethod as error:
             problems.append(f"{metric.title}: {error}")
-            continue
-        if isinstance(value, Mapping):
-            values |= {f"{metric.name}.{key}": part for key, part in value.items()}
-        else:
-            values[metric.name] = value
     return values, problems
 
 
-def columns_of(value: Value) -> tuple[Floats, Floats] | None:
-    """Sums and counts (n,) whose ratio is the metric; None for one without values of faces."""
-    if isinstance(value, Pooled):
-        return value
-    if isinstance(value, np.ndarray) and value.ndim == 1:
-        return value, np.where(np.isnan(value), 0.0, 1.0)
-    return None
+def _values(metric: Metric, faces: LabelledFaces) -> dict[str, Columns | float]:
+    value = metric.function(faces)
+    if isinstance(value, Mapping):
+        return {f"{metric.name}.{key}": part for key, part in value.items()}
+    if metric.by in get_args(By):
+        groups = masks(faces, metric.by).items()
+        return {f"{metric.name}.{k}": _columns(np.where(mask, value, np.nan)) for k, mask in groups}
+    return {metric.name: _columns(value) if isinstance(value, np.ndarray) else float(value)}
+
+
+def _columns(values: Floats) -> Columns:
+    """Of one value for each face (n,) or landmark (n, k), NaN where there is none."""
+    table = values.reshape(len(values), -1)
+    known = ~np.isnan(table)
+    return Columns(np.where(known, table, 0.0).sum(axis=1), known.sum(axis=1) * 1.0)
 
 
 def _summaries(
-    values: Mapping[str, Value], mask: Bools, resamples: int, seed: int
+    values: Mapping[str, Columns | float], mask: Bools, resamples: int, seed: int
 ) -> dict[str, Interval]:
     """Every metric over the chosen faces; those without values of faces only over all of them."""
-    columns = {name: pair for name, value in values.items() if (pair := columns_of(value))}
+    columns = {name: value for name, value in values.items() if isinstance(value, Columns)}
     sums, counts = (np.stack(side, axis=1)[mask] for side in zip(*columns.values(), strict=True))
     intervals = bootstrap_columns(sums, counts, resamples=resamples, seed=seed)
     by_face = dict(zip(columns, intervals, strict=True))
-    summaries = {
-        name: by_face[name] if name in by_face else Interval(float(np.asarray(value)))
-        for name, value in values.items()
-        if name in by_face or mask.all()
-    }
+    whole = {name: Interval(v) for name, v in values.items() if isinstance(v, float)}
+    found = {**by_face, **(whole if mask.all() else {})}
+    summaries = {name: found[name] for name in values if name in found}  # in the order of reports
     return {name: each for name, each in summaries.items() if not math.isnan(each.value)}
 
 

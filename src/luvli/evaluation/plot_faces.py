@@ -9,8 +9,7 @@ import numpy as np
 
 from luvli.arrays import Floats
 from luvli.errors import InputError
-from luvli.evaluation.accuracy import with_failures
-from luvli.evaluation.curve import NotMeasured, known_mean
+from luvli.evaluation.accuracy import NotMeasured, known_mean, with_failures
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.plot_style import (
     BLUE,
@@ -145,7 +144,9 @@ def plot_landmarks(faces: LabelledFaces, options: PlotOptions) -> Figure:
 
 def plot_mean_ellipses(faces: LabelledFaces, options: PlotOptions) -> Figure:
     """Figure 8: mean locations and covariances of many frontal faces."""
-    points, covariance, count = mean_ellipses(*faces.distribution[:2], _markup(faces).name)
+    points, covariance, count = mean_ellipses(
+        faces.points, faces.needed("covariance"), _markup(faces).name
+    )
     with new_figure(size=(5.2, 5.2)) as (figure, (axis,)):
         face_axis(axis, draw_ellipses(axis, points, covariance, 2.0, BLUE, 1.2))
         axis.scatter(*points.T, s=6, color="black", zorder=3)
@@ -156,7 +157,7 @@ def plot_mean_ellipses(faces: LabelledFaces, options: PlotOptions) -> Figure:
 def plot_individual_ellipses(faces: LabelledFaces, options: PlotOptions) -> Figure:
     """Figure 9: ellipses of single faces over the mean ones (blue), outer landmarks only."""
     chosen = _markup(faces)
-    predicted = (*faces.distribution[:2], chosen.name)
+    predicted = (faces.points, faces.needed("covariance"), chosen.name)
     points, spread = normalized_faces(*predicted)
     mean, covariance, count = mean_ellipses(*predicted)
     outer = [j for part in ("jaw", "brows") for j in chosen.groups.get(part, ())]

@@ -16,7 +16,7 @@ from luvli.arrays import Floats
 from luvli.errors import InputError, unknown_choice
 from luvli.evaluation import accuracy, annotators, plot_faces, selective, uncertainty
 from luvli.evaluation import face_metrics as measure
-from luvli.evaluation.curve import Curve, NotMeasured
+from luvli.evaluation.accuracy import Curve, NotMeasured
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.plot_style import (
     BLUE,
@@ -114,7 +114,7 @@ def _uncertainty(faces: LabelledFaces, options: PlotOptions) -> Floats:
     if not options.published:
         return measure.face_spread(faces)
     unit = 1.0 if faces.paper_pixel is None else faces.paper_pixel**2
-    return np.asarray(uncertainty.spread_root(faces.distribution[1]).mean(axis=1) / unit)
+    return np.asarray(uncertainty.spread_root(faces.needed("covariance")).mean(axis=1) / unit)
 
 
 def _rank(sets: Sequence[LabelledFaces], options: PlotOptions) -> Figure:
@@ -190,7 +190,9 @@ def _residuals(faces: LabelledFaces, options: PlotOptions) -> Figure:
 
 def _smallest(faces: LabelledFaces, options: PlotOptions) -> Figure:
     pixel = faces.paper_heatmap_pixel
-    values = uncertainty.smallest_deviation(faces.distribution[1], 1.0 if pixel is None else pixel)
+    values = uncertainty.smallest_deviation(
+        faces.needed("covariance"), 1.0 if pixel is None else pixel
+    )
     unit = "image pixels" if pixel is None else "heat-map pixels of the paper"
     far = float(np.quantile(values, 0.995)) if pixel is None else 2.0
     with new_figure() as (figure, (axis,)):
@@ -207,7 +209,7 @@ def _smallest(faces: LabelledFaces, options: PlotOptions) -> Figure:
 
 def _whitened(faces: LabelledFaces, options: PlotOptions) -> Figure:
     """Whitened labels, and their marginals over those of the standard density."""
-    z = uncertainty.whitened(*faces.distribution)
+    z = uncertainty.whitened(*faces.residuals)
     x, edges = np.linspace(-REACH, REACH, 401), np.linspace(-REACH, REACH, 97)
     marginal = family(faces.likelihood).standard_marginal(x)
     weights = np.full(len(z), 1 / (len(z) * (edges[1] - edges[0])))
@@ -233,7 +235,7 @@ def _whitened(faces: LabelledFaces, options: PlotOptions) -> Figure:
         corner.legend(*top.get_legend_handles_labels(), loc="center", handlelength=1.2)
         outside = float(np.mean(np.abs(z).max(axis=1) > REACH))
         figure.suptitle(
-            f"KL divergence {measure.kl_divergence(faces):.4f} nats; "
+            f"KL divergence {uncertainty.whitened_kl(z, faces.likelihood):.4f} nats; "
             f"{len(z):,} landmarks, {outside * 100:.1f} % outside"
         )
     return figure

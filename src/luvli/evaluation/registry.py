@@ -5,9 +5,10 @@ A metric is a function of `LabelledFaces`. What it returns decides how it is sum
 | returns | summary |
 |---|---|
 | an array (n,) | the mean over faces, with a bootstrap interval; NaN: face not measured |
-| `Pooled` | sum of `sums` / sum of `counts`, faces drawn again |
+| an array (n, k) | the mean over all landmarks, faces drawn again; NaN: landmark not measured |
+| the same, with `by` one of `By` | that of each group of landmarks, shown as a table |
 | a number | itself, without an interval; NaN: left out |
-| a mapping of these | one value for each key, shown as a table |
+| a mapping of numbers | one value for each key, shown as a table |
 
 A function that asks the faces for what they do not have (covariances, visibility, eyes) raises
 `NotMeasured`, and the metric is left out.
@@ -18,14 +19,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from luvli.arrays import Floats
 from luvli.evaluation import accuracy, distribution_scores, selective, uncertainty, visibility
 from luvli.evaluation import face_metrics as measure
-from luvli.evaluation.face_metrics import MASKS, PER_BIN, Pooled, face_radii, two_classes
+from luvli.evaluation.face_metrics import By, face_radii, visible_and_hidden
 from luvli.evaluation.labelled_faces import LabelledFaces
 
 NORMALIZERS = {
@@ -35,9 +36,9 @@ NORMALIZERS = {
 """normalisers and what tables call them"""
 CUTOFFS = (7, 8, 10)
 """percent: NME box, 300-W inter-ocular, WFLW"""
+PER_BIN = (734, 36)
+"""landmarks in one bin of Figure 4 of the paper, and of the remark below it"""
 SECTIONS = ("Accuracy", "Uncertainty", "Trust", "Visibility")
-
-Value = float | Floats | Pooled
 
 
 @dataclass(frozen=True)
@@ -48,14 +49,14 @@ class Metric:
     """the key in metrics.json"""
     title: str
     unit: str
-    function: Callable[[LabelledFaces], Value | Mapping[str, Value]]
+    function: Callable[[LabelledFaces], float | Floats | Mapping[str, float]]
     section: str = "Accuracy"
     better: Literal["lower", "higher"] | None = None
     digits: int = 2
     normalizer: str = ""
     """for the same metric under several normalisers: which"""
     by: str = ""
-    """for a mapping: what its keys are"""
+    """what its keys are: one of `By`, or of a mapping"""
 
     @property
     def heading(self) -> str:
@@ -69,7 +70,7 @@ _UNCERTAINTY: dict[str, Any] = {"section": "Uncertainty", "digits": 3}
 _TRUST: dict[str, Any] = {"section": "Trust", "digits": 3}
 _VISIBILITY: dict[str, Any] = {"section": "Visibility", "digits": 4}
 _CLASS: dict[str, Any] = {"section": "Visibility", "by": "visibility class", "digits": 3}
-_BY = {by: by.split()[0] for by in MASKS}
+_BY: dict[str, By] = {by.split()[0]: by for by in get_args(By)}
 
 
 def _accuracy(d: str) -> list[Metric]:
@@ -77,7 +78,7 @@ def _accuracy(d: str) -> list[Metric]:
     own: dict[str, Any] = {"normalizer": d}
     n, mean = NORMALIZERS[d], accuracy.with_failures
 
-    def of_errors(function: Callable[..., Value], *options: Any) -> Any:
+    def of_errors(function: Callable[..., Any], *options: Any) -> Any:
         return lambda faces: function(faces.nme(d), *options)
 
     return [
@@ -96,24 +97,14 @@ def _accuracy(d: str) -> list[Metric]:
     ]  # fmt: skip
 
 
-def _aurc(faces: LabelledFaces, best: bool = False) -> float:
-    cost, spread = faces.nme("box"), measure.face_spread(faces)
-    return selective.risk_coverage(cost, cost if best else spread).value
-
-
-def _failure_auroc(faces: LabelledFaces) -> dict[str, float]:
-    pair = faces.nme("box"), measure.face_spread(faces)
-    return {f"{c} %": selective.failure_auroc(*pair, c) for c in CUTOFFS}
-
-
 METRICS: tuple[Metric, ...] = (
     *(metric for normalizer in NORMALIZERS for metric in _accuracy(normalizer)),
     _higher("pck5", "PCK at 5 % of the box", "%", lambda f: accuracy.pck(f.landmark_errors())),
     *(Metric(f"error_by_{name}", "mean error", "% of the box",
-             partial(measure.errors_by, by=by), by=by)
-      for by, name in _BY.items()),
+             lambda f: accuracy.with_failures(f.landmark_errors()), by=by)
+      for name, by in _BY.items()),
     *(Metric(f"coverage_{p}", f"labels inside the {p} % ellipse", "%",
-             partial(measure.coverage, level=p / 100), "Uncertainty")
+             partial(measure.inside, level=p / 100), "Uncertainty")
       for p in (50, 68, 90, 95)),
     _lower("coverage_error", "calibration error of the ellipses (0 if right)", "",
            lambda f: uncertainty.coverage_curve(face_radii(f), f.likelihood).value,
@@ -131,29 +122,31 @@ METRICS: tuple[Metric, ...] = (
            lambda f: measure.score(f, distribution_scores.energy_score), **_UNCERTAINTY),
     _lower("crps", "CRPS, mean of x and y", "% of the box",
            lambda f: measure.score(f, distribution_scores.crps), **_UNCERTAINTY),
-    Metric("sharpness", "sharpness |Σ|^¼", "% of the box",
-           lambda f: Pooled.of(measure.lengths(f)), **_UNCERTAINTY),
+    Metric("sharpness", "sharpness |Σ|^¼", "% of the box", measure.lengths, **_UNCERTAINTY),
     _lower("width_90", "radius of regions that hold 90 %", "% of the box",
            lambda f: distribution_scores.width_at_coverage(face_radii(f), measure.lengths(f)),
            **_UNCERTAINTY),
     _lower("kl", "KL(labels || predicted density), whitened (0 if right)", "nats",
-           measure.kl_divergence, "Uncertainty", digits=4),
+           lambda f: uncertainty.whitened_kl(uncertainty.whitened(*f.residuals), f.likelihood),
+           "Uncertainty", digits=4),
     _lower("kl_published", "KL sum as published: KL(density || labels) / bin area", "",
-           partial(measure.kl_divergence, method="published"), "Uncertainty"),
+           lambda f: uncertainty.published_kl(uncertainty.whitened(*f.residuals), f.likelihood),
+           "Uncertainty"),
     *(_higher(f"pearson_{count}", f"Pearson, {count} landmarks in a bin", "",
               partial(measure.binned_pearson, per_bin=count), "Uncertainty", by="entry of Σ")
       for count in PER_BIN),
     _higher("pearson_published", "Pearson, bins as published", "",
             partial(measure.binned_pearson, per_bin=PER_BIN[0], published=True), "Uncertainty",
             by="entry of Σ"),
-    *(Metric(f"coverage_by_{name}", "inside the 90 % ellipse", "%",
-             partial(measure.coverage_by, by=by), "Uncertainty", by=by, digits=1)
-      for by, name in _BY.items()),
-    _lower("aurc_face", "AURC of faces", "% of the box", _aurc, **_TRUST),
+    *(Metric(f"coverage_by_{name}", "inside the 90 % ellipse", "%", measure.inside,
+             "Uncertainty", by=by, digits=1)
+      for name, by in _BY.items()),
+    _lower("aurc_face", "AURC of faces", "% of the box", measure.aurc, **_TRUST),
     Metric("aurc_face_best", "AURC of faces, best possible", "% of the box",
-           partial(_aurc, best=True), **_TRUST),
-    _higher("auroc_face", "AUROC of the uncertainty, faces", "", _failure_auroc, by="error above",
-            **_TRUST),
+           partial(measure.aurc, best=True), **_TRUST),
+    _higher("auroc_face", "AUROC of the uncertainty, faces", "",
+            lambda f: {f"{c} %": selective.failure_auroc(f.nme(), measure.face_spread(f), c)
+                       for c in CUTOFFS}, by="error above", **_TRUST),
     _higher("confidence_auroc", "AUROC of the confidence", "",
             partial(measure.confidence, key="auroc"), **_TRUST),
     _lower("confidence_calibration_error", "calibration error of the confidence", "",
@@ -165,26 +158,27 @@ METRICS: tuple[Metric, ...] = (
     _higher("expected_error_gain_share", "gain in risk-coverage by expected error", "",
             partial(measure.confidence, key="gain_share_expected_error"), **_TRUST),
     _higher("visibility_accuracy", "accuracy of v̂ at 0.5", "",
-            lambda f: Pooled.of(measure.right(f)) if two_classes(f) else np.nan, **_VISIBILITY),
+            lambda f: measure.right(f) if visible_and_hidden(f) else np.nan, **_VISIBILITY),
     _higher("visibility_auroc", "area under ROC of v̂", "",
-            lambda f: visibility.roc(*two_classes(f)).value, **_VISIBILITY),
+            lambda f: visibility.auroc(*visible_and_hidden(f)), **_VISIBILITY),
     _higher("visibility_ap_hidden", "average precision, hidden", "",
-            lambda f: visibility.hidden_precision_recall(*two_classes(f)).value, **_VISIBILITY),
+            measure.precision_of_hidden, **_VISIBILITY),
     _lower("visibility_brier", "Brier score of v̂", "",
-           lambda f: visibility.brier(*two_classes(f)), **_VISIBILITY),
+           lambda f: visibility.brier(*visible_and_hidden(f)), **_VISIBILITY),
     _lower("visibility_calibration_error", "calibration error of v̂", "",
-           lambda f: visibility.visibility_reliability(*two_classes(f)).value, **_VISIBILITY),
+           lambda f: visibility.calibration_error(*visible_and_hidden(f)), **_VISIBILITY),
+    _higher("occlusion_auroc", "area under ROC of occlusion, visible landmarks", "",
+            measure.auroc_of_occlusion, **_VISIBILITY),
     Metric("landmarks_by_class", "landmarks", "",
-           lambda f: {name: float(mask.sum()) for name, mask in measure.class_masks(f).items()},
+           lambda f: {name: float(mask.sum())
+                      for name, mask in measure.masks(f, "visibility class").items()},
            **_CLASS | {"digits": 0}),
-    Metric("mean_visibility", "mean v̂", "",
-           lambda f: measure.pooled_by(f, f.visibility_pair[0]), **_CLASS),
-    _higher("accuracy_by_class", "accuracy of v̂", "",
-            lambda f: measure.pooled_by(f, measure.right(f)), **_CLASS),
+    Metric("mean_visibility", "mean v̂", "", lambda f: f.needed("visibility"), **_CLASS),
+    _higher("accuracy_by_class", "accuracy of v̂", "", measure.right, **_CLASS),
     Metric("spread_paper", "|Σ|^½", "px² of the paper's crop",
-           lambda f: measure.spread_by_class(f, f.paper_pixel, 1.0), **_CLASS | {"digits": 2}),
+           lambda f: measure.located_spread(f, f.paper_pixel), **_CLASS | {"digits": 2}),
     Metric("spread_box", "|Σ|^½", "box², ×10⁻⁴",
-           lambda f: measure.spread_by_class(f, f.box_size, 1e4), **_CLASS | {"digits": 2}),
+           lambda f: measure.located_spread(f, f.box_size, 1e4), **_CLASS | {"digits": 2}),
 )  # fmt: skip
 """every metric, in the order of reports"""
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from luvli.errors import InputError
 from luvli.evaluation import plots
-from luvli.evaluation.accuracy import FAILED_NME
+from luvli.evaluation.accuracy import FAILED_NME, NotMeasured
 from luvli.evaluation.bootstrap import Interval
-from luvli.evaluation.curve import NotMeasured
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.metrics import Evaluation, SubsetMetrics, compute_metrics
 from luvli.evaluation.page import PagePart, Picture, png, write_page

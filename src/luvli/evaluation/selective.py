@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike
 
 from luvli.arrays import Floats
 from luvli.errors import InputError
-from luvli.evaluation.accuracy import FAILED_NME, with_failures
-from luvli.evaluation.curve import NO_CURVE, Curve, reliability
-from luvli.evaluation.visibility import auroc
+from luvli.evaluation.accuracy import Curve, known_mean, with_failures
+from luvli.evaluation.visibility import auroc, calibration_error
 
 CONFIDENCE_BINS = 15
 
@@ -30,11 +29,9 @@ def risk_coverage(risk: ArrayLike, uncertainty: ArrayLike) -> Curve:
     ([1.0, 1.5, 3.0], 1.8333333333333333)
     """
     cost = _sorted_costs(risk, uncertainty)
-    if not len(cost):
-        return NO_CURVE
     rank = np.arange(1, len(cost) + 1)
     kept = np.cumsum(cost) / rank
-    return Curve(rank / len(cost), kept, float(kept.mean()))
+    return Curve(rank / max(len(cost), 1), kept, known_mean(kept))
 
 
 def failure_auroc(risk: ArrayLike, uncertainty: ArrayLike, threshold: float) -> float:
@@ -50,12 +47,9 @@ def nme_by_rank(risk: ArrayLike, uncertainty: ArrayLike, bins: int = 20) -> Curv
     """Average NME (y) against uncertainty rank (x, 1 the most certain) in `bins` groups of equal
     size (Figure 6)."""
     cost = _sorted_costs(risk, uncertainty)
-    if not len(cost):
-        return NO_CURVE
-    groups = np.array_split(np.arange(len(cost)), min(bins, len(cost)))
-    x = np.array([group.mean() + 1.0 for group in groups])
-    y = np.array([cost[group].mean() for group in groups])
-    return Curve(x, y, counts=np.array([len(group) for group in groups]))
+    groups = np.array_split(np.arange(len(cost)), max(1, min(bins, len(cost))))
+    x = np.array([known_mean(group) + 1.0 for group in groups])
+    return Curve(x, np.array([known_mean(cost[group]) for group in groups]))
 
 
 def gain_share(error: ArrayLike, uncertainty: ArrayLike) -> float:
@@ -89,12 +83,8 @@ def confidence_metrics(
     p, errors = p[known], errors[known]
     failed = errors >= success
     result = {
-        "faces": float(len(errors)),
-        "success_below": success,
-        "failed": float(failed.mean()),
-        "mean_confidence": float(p.mean()),
         "auroc": auroc(1 - p, failed),
-        "calibration_error": reliability(p, ~failed, CONFIDENCE_BINS).value,
+        "calibration_error": calibration_error(p, ~failed, CONFIDENCE_BINS),
         "gain_share": gain_share(errors, 1 - p),
     }
     if expected is not None:
@@ -113,7 +103,7 @@ def _known(risk: ArrayLike, uncertainty: ArrayLike) -> tuple[Floats, Floats]:
         raise InputError(f"risk has {len(cost)} values and uncertainty {len(spread)}.")
     spread = np.where(np.isinf(cost) | np.isnan(spread), np.inf, spread)
     known = ~np.isnan(cost)
-    return with_failures(cost, FAILED_NME)[known], spread[known]
+    return with_failures(cost)[known], spread[known]
 
 
 def _sorted_costs(risk: ArrayLike, uncertainty: ArrayLike) -> Floats:

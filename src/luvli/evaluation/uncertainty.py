@@ -1,23 +1,19 @@
 """Whether predicted covariances fit the errors.
 
-The argument order is the same everywhere: prediction, spread, truth: `predicted` (n, k, 2),
-`covariance` (n, k, 2, 2), `truth` (n, k, 2), `visible` (n, k). Units are those of the
-coordinates given, and are divided out where a `scale` (n,) in the same unit is passed.
-Landmarks that are invisible, unlabelled or unpredicted, or whose covariance is not
-positive-definite, do not enter.
+`residuals` takes predictions `predicted` (n, k, 2), `covariance` (n, k, 2, 2), labels `truth`
+(n, k, 2) and `visible` (n, k), and gives what all others start from: label minus prediction
+`gap` (n, k, 2) and `spread` (n, k, 2, 2), NaN where a landmark is invisible, unlabelled or
+unpredicted, or its covariance not positive-definite. Units are those of the coordinates, and are
+divided out where a `scale` (n,) in the same unit is passed.
 """
 
 from __future__ import annotations
-
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from luvli.arrays import Floats
-from luvli.errors import unknown_choice
-from luvli.evaluation.accuracy import measured
-from luvli.evaluation.curve import NO_CURVE, Curve, NotMeasured
+from luvli.evaluation.accuracy import Curve, NotMeasured, known_mean, measured
 from luvli.image import affine
 from luvli.likelihood import covariance as algebra
 from luvli.likelihood import family
@@ -25,6 +21,8 @@ from luvli.markup import markup_for
 
 LikelihoodName = str
 """a name that `luvli.likelihood.family` knows"""
+RINGS, SECTORS = 32, 16
+"""of `whitened_kl`: cells of equal probability"""
 
 
 def residuals(
@@ -42,11 +40,9 @@ def residuals(
 
 
 def negative_log_likelihood(
-    predicted: ArrayLike,
-    covariance: ArrayLike,
-    truth: ArrayLike,
+    gap: Floats,
+    spread: Floats,
     likelihood: LikelihoodName = "laplace",
-    visible: ArrayLike | None = None,
     *,
     scale: ArrayLike | None = None,
     constant: bool = True,
@@ -57,7 +53,6 @@ def negative_log_likelihood(
     given. `constant=False` leaves out log 2 pi; with heat-map pixels as the scale that is what
     the paper's Table 11 prints.
     """
-    gap, spread = residuals(predicted, covariance, truth, visible)
     density = family(likelihood).from_covariance(np.zeros_like(gap), spread)
     nats = -np.asarray(density.log_prob(gap))
     if scale is not None:
@@ -65,19 +60,14 @@ def negative_log_likelihood(
     return nats if constant else nats - np.log(2.0 * np.pi)
 
 
-def radii(
-    predicted: ArrayLike, covariance: ArrayLike, truth: ArrayLike, visible: ArrayLike | None = None
-) -> Floats:
+def radii(gap: Floats, spread: Floats) -> Floats:
     """(n, k) Mahalanobis distances of the labels from the predictions; NaN where not usable."""
-    gap, spread = residuals(predicted, covariance, truth, visible)
     return np.asarray(algebra.mahalanobis(gap, algebra.to_cholesky(spread)))
 
 
-def whitened(
-    predicted: ArrayLike, covariance: ArrayLike, truth: ArrayLike, visible: ArrayLike | None = None
-) -> Floats:
+def whitened(gap: Floats, spread: Floats) -> Floats:
     """(m, 2) residuals Sigma^(-1/2) (p - mu) of the usable landmarks (eq. 18)."""
-    z = np.asarray(algebra.whiten(*residuals(predicted, covariance, truth, visible)))
+    z = np.asarray(algebra.whiten(gap, spread))
     return np.asarray(z[~np.isnan(z[..., 0])])
 
 
@@ -90,50 +80,41 @@ def spread_root(covariance: ArrayLike) -> Floats:
 
 
 def residual_bins(
-    predicted: ArrayLike,
-    covariance: ArrayLike,
-    truth: ArrayLike,
-    visible: ArrayLike | None = None,
+    gap: Floats,
+    spread: Floats,
     *,
     scale: ArrayLike | None = None,
     per_bin: int = 734,
-    discard: float = 0.0,
-    leftover: Literal["share", "drop"] = "share",
+    published: bool = False,
 ) -> dict[str, Curve]:
     """Equal-count bins for xx, yy and xy: mean predicted entry of Sigma (x, ascending) and mean
     product of residuals (y); the value is Pearson's correlation of the two over the bins.
 
     With `scale` (n,) both axes are in units of scale squared. The landmarks that do not fill
-    a bin are shared out over all bins, or dropped. The published figure is
-    `discard=0.1, leftover="drop"` with the box as scale: the tenth with the largest predicted
-    magnitude is thrown away first. Fewer landmarks than `per_bin` give one bin.
+    a bin are shared out over all bins. `published` drops them, after the tenth with the largest
+    predicted magnitude, as the published figure does (scale: the box). Fewer landmarks than
+    `per_bin` give one bin.
     """
-    if leftover not in ("share", "drop"):
-        raise unknown_choice("leftover", leftover, ("share", "drop"))
-    gap, spread = residuals(predicted, covariance, truth, visible)
     area = 1.0 if scale is None else np.asarray(scale, dtype=np.float64)[:, None] ** 2
     known = ~np.isnan(gap[..., 0])
     result = {}
     for name, i, j in (("xx", 0, 0), ("yy", 1, 1), ("xy", 0, 1)):
         expected = (spread[..., i, j] / area)[known]
         actual = (gap[..., i] * gap[..., j] / area)[known]
-        result[name] = _binned(expected, actual, per_bin, discard, leftover)
+        result[name] = _binned(expected, actual, per_bin, published)
     return result
 
 
-def _binned(expected: Floats, actual: Floats, per_bin: int, discard: float, leftover: str) -> Curve:
-    keep = np.arange(len(expected))
-    if discard:
-        keep = np.argsort(np.abs(expected), kind="stable")
-        keep = keep[: len(keep) - int(len(keep) * discard)]
-    order = keep[np.argsort(expected[keep], kind="stable")]
+def _binned(expected: Floats, actual: Floats, per_bin: int, published: bool) -> Curve:
+    kept = np.argsort(np.abs(expected), kind="stable")
+    if published:
+        kept = kept[: len(kept) - int(len(kept) * 0.1)]
+    order = kept[np.argsort(expected[kept], kind="stable")]
     bins = max(1, len(order) // per_bin)
-    if leftover == "drop" and len(order) >= per_bin:
+    if published and len(order) >= per_bin:
         order = order[: bins * per_bin]
-    if not len(order):
-        return NO_CURVE
     groups = np.array_split(order, bins)
-    x, y = (np.array([values[g].mean() for g in groups]) for values in (expected, actual))
+    x, y = (np.array([known_mean(values[g]) for g in groups]) for values in (expected, actual))
     varied = len(x) > 1 and x.std() and y.std()
     pearson = float(np.corrcoef(x, y)[0, 1]) if varied else float("nan")
     return Curve(x, y, pearson, np.array([len(g) for g in groups]))
@@ -142,42 +123,36 @@ def _binned(expected: Floats, actual: Floats, per_bin: int, discard: float, left
 # --- the whole distribution (Figure 7) ---------------------------------------------------
 
 
-def whitened_kl(
-    whitened_residuals: Floats,
-    likelihood: LikelihoodName = "laplace",
-    *,
-    method: Literal["cells", "published"] = "cells",
-    rings: int = 32,
-    sectors: int = 16,
-) -> float:
-    """Kullback-Leibler divergence of whitened labels (m, 2) from the standard density, in nats.
+def whitened_kl(z: Floats, likelihood: LikelihoodName = "laplace") -> float:
+    """D(observed || predicted) of whitened labels (m, 2) and the standard density, in nats per
+    landmark, over rings x sectors that are equally likely if the predictions are right.
 
-    "cells": D(observed || predicted) over rings x sectors that are equally likely if the
-    predictions are right, less the mean value that chance alone gives ((cells - 1) / 2m), so
-    that perfect predictions score 0 on average. It is what believing the predicted shape
-    costs, in nats per landmark, at that resolution.
-
-    "published": the sum printed above the paper's figure: a log(a / b) over a grid of steps of
-    0.1, where a and b are densities (1e-7 added) of 10,000 random standard samples and of the
-    labels, not multiplied by the bin area 0.01.
+    The mean value that chance alone gives ((cells - 1) / 2m) is taken off, so that perfect
+    predictions score 0 on average. It is what believing the predicted shape costs, at that
+    resolution.
     """
-    z, density = whitened_residuals, family(likelihood)
-    if method not in ("cells", "published"):
-        raise unknown_choice("method", method, ("cells", "published"))
     if not len(z):
         return float("nan")
-    if method == "cells":
-        inside = np.asarray(density.radius_probability(np.hypot(*z.T)))
-        ring = np.minimum((inside * rings).astype(int), rings - 1)
-        turn = np.arctan2(z[:, 1], z[:, 0]) / (2.0 * np.pi) + 0.5
-        sector = np.minimum((turn * sectors).astype(int), sectors - 1)
-        cells = rings * sectors
-        share = np.bincount(ring * sectors + sector, minlength=cells) / len(z)
-        filled = share[share > 0]
-        chance = (cells - 1) / (2.0 * len(z))
-        return float((filled * np.log(filled * cells)).sum() - chance)
+    inside = np.asarray(family(likelihood).radius_probability(np.hypot(*z.T)))
+    turn = np.arctan2(z[:, 1], z[:, 0]) / (2.0 * np.pi) + 0.5
+    ring, sector = (
+        np.minimum((share * count).astype(int), count - 1)
+        for share, count in ((inside, RINGS), (turn, SECTORS))
+    )
+    cells = RINGS * SECTORS
+    share = np.bincount(ring * SECTORS + sector, minlength=cells) / len(z)
+    filled = share[share > 0]
+    return float((filled * np.log(filled * cells)).sum() - (cells - 1) / (2.0 * len(z)))
+
+
+def published_kl(z: Floats, likelihood: LikelihoodName = "laplace") -> float:
+    """The sum printed above the paper's figure, of whitened labels (m, 2): a log(a / b) over a
+    grid of steps of 0.1, where a and b are densities (1e-7 added) of 10,000 random standard
+    samples and of the labels, not multiplied by the bin area 0.01."""
+    if not len(z):
+        return float("nan")
     edges = np.linspace(-20.0, 20.0, 401)
-    standard = density.from_covariance(np.zeros(2), np.eye(2))
+    standard = family(likelihood).from_covariance(np.zeros(2), np.eye(2))
     a, b = (
         np.histogram2d(points[:, 0], points[:, 1], bins=[edges, edges], density=True)[0] + 1e-7
         for points in (standard.sample(10_000, np.random.default_rng(0)), z)

@@ -7,64 +7,33 @@ occluded (both visible). Any shape will do, the same for both.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from luvli.arrays import Bools, Floats
-from luvli.errors import require, unknown_choice
-from luvli.evaluation.curve import NO_CURVE, Curve, known_mean, reliability, trapezia
+from luvli.errors import require
 
 
-def is_called_visible(
-    probability: ArrayLike, threshold: float = 0.5, rule: Literal["above", "at least"] = "above"
-) -> Bools:
-    """Whether v-hat calls a landmark visible: > 0.5 in the paper, >= in the published code."""
-    if rule not in ("above", "at least"):
-        raise unknown_choice("rule", rule, ("above", "at least"))
+def is_called_visible(probability: ArrayLike, published: bool = False) -> Bools:
+    """Whether v-hat calls a landmark visible: > 0.5 in the paper, >= 0.5 in the published code."""
     values = np.asarray(probability, dtype=np.float64)
-    return np.asarray(values > threshold if rule == "above" else values >= threshold)
+    return np.asarray(values >= 0.5 if published else values > 0.5)
 
 
-def roc(probability: ArrayLike, classes: ArrayLike) -> Curve:
-    """False-alarm rate (x) against detection rate (y) of "visible"; the value is the area.
-
-    >>> roc([0.9, 0.8, 0.3, 0.1], [1, 2, 0, 0]).value
-    1.0
-    """
-    score, visible = labelled(probability, classes)
-    if visible.all() or not visible.any():
-        return NO_CURVE
-    hits, alarms = _counts(score, visible)
-    x, y = np.append(0.0, alarms / (~visible).sum()), np.append(0.0, hits / visible.sum())
-    return Curve(x, y, trapezia(x, y))
+def labelled(probability: ArrayLike, classes: ArrayLike) -> tuple[Floats, Bools]:
+    """v-hat and v of the landmarks that have a visibility label and a prediction, flattened."""
+    score, label = np.asarray(probability, dtype=np.float64), np.asarray(classes)
+    known = (label >= 0) & ~np.isnan(score)
+    return score[known], np.asarray(label[known] > 0)
 
 
-def hidden_precision_recall(probability: ArrayLike, classes: ArrayLike) -> Curve:
-    """Recall (x) against precision (y) of the self-occluded landmarks, which are the rare ones;
-    the value is the average precision."""
-    score, visible = labelled(probability, classes)
-    if visible.all():
-        return NO_CURVE
-    hits, alarms = _counts(1.0 - score, ~visible)
-    recall, precision = hits / (~visible).sum(), hits / (hits + alarms)
-    return Curve(recall, precision, float((np.diff(recall, prepend=0.0) * precision).sum()))
+def brier(probability: ArrayLike, outcome: ArrayLike) -> float:
+    """Mean squared difference of probability and outcome: 0 is perfect, 0.25 is a fair coin.
 
-
-def brier(probability: ArrayLike, classes: ArrayLike) -> float:
-    """Mean squared difference of v-hat and v: 0 is perfect, 0.25 is a fair coin.
-
-    >>> brier([0.5, 1.0], [1, 0])
+    >>> brier([0.5, 1.0], [True, False])
     0.625
     """
-    score, visible = labelled(probability, classes)
-    return float(known_mean((score - visible) ** 2))
-
-
-def visibility_reliability(probability: ArrayLike, classes: ArrayLike, bins: int = 10) -> Curve:
-    """Share of visible landmarks (y) among those with v-hat (x) in each of `bins` equal ranges."""
-    return reliability(*labelled(probability, classes), bins)
+    return float(np.mean((np.asarray(probability) - np.asarray(outcome)) ** 2))
 
 
 def auroc(score: ArrayLike, positive: ArrayLike) -> float:
@@ -82,16 +51,30 @@ def auroc(score: ArrayLike, positive: ArrayLike) -> float:
     return float((ranks[chosen].sum() - positives * (positives + 1) / 2) / (positives * negatives))
 
 
-def labelled(probability: ArrayLike, classes: ArrayLike) -> tuple[Floats, Bools]:
-    """v-hat and v of the landmarks that have a visibility label and a prediction, flattened."""
-    score, label = np.asarray(probability, dtype=np.float64), np.asarray(classes)
-    known = (label >= 0) & ~np.isnan(score)
-    return score[known], np.asarray(label[known] > 0)
+def average_precision(score: ArrayLike, positive: ArrayLike) -> float:
+    """Mean precision over the recall of the positives, equal scores called together; NaN without
+    positives.
+
+    >>> average_precision([0.9, 0.8, 0.1], [1, 0, 1]).__round__(4)
+    0.8333
+    """
+    values, chosen = np.asarray(score, dtype=np.float64), np.asarray(positive, dtype=bool)
+    if not chosen.any():
+        return float("nan")
+    _, group = np.unique(-values, return_inverse=True)
+    hits, called = np.cumsum(np.bincount(group, chosen)), np.cumsum(np.bincount(group))
+    return float((np.diff(hits, prepend=0.0) * hits / called).sum() / hits[-1])
 
 
-def _counts(score: Floats, positive: Bools) -> tuple[Floats, Floats]:
-    """Hits and false alarms when everything at or above each distinct score is called positive."""
-    order = np.argsort(-score, kind="stable")
-    last = np.flatnonzero(np.append(np.diff(score[order]) != 0, True))
-    hits = np.cumsum(positive[order], dtype=np.float64)[last]
-    return hits, last + 1.0 - hits
+def calibration_error(probability: ArrayLike, outcome: ArrayLike, bins: int = 10) -> float:
+    """Expected calibration error: mean |share of events - probability| over `bins` ranges of
+    equal width, weighted by their counts.
+
+    >>> calibration_error([0.9, 0.9, 0.1, 0.1], [True, True, False, True])
+    0.25
+    """
+    p, happened = np.asarray(probability, dtype=np.float64), np.asarray(outcome, dtype=np.float64)
+    if not p.size:
+        return float("nan")
+    place = np.minimum((p * bins).astype(np.int64), bins - 1)
+    return float(np.abs(np.bincount(place, happened - p)).sum() / p.size)

@@ -22,7 +22,7 @@ from luvli.network import build
 from luvli.network.inference import CropPredictor
 from luvli.training.checkpoint import save_checkpoint
 from luvli.training.distributed import StopSignal
-from luvli.training.losses import LOSSES, StageLosses
+from luvli.training.losses import StageLosses
 from luvli.training.stage_model import trained_config
 from luvli.training.validate import (
     mean_shape_nme,
@@ -102,18 +102,16 @@ class Validate(Callback):
         """Run the weights of the moment over all validation sets."""
         run = stage.run
         check_finite(stage)
-        network = build(stage.config).to(stage.fabric.device)
+        network = build(trained_config(run, stage.name, stage.faces)).to(stage.fabric.device)
         network.load_state_dict(stage.result())
-        likelihood = LOSSES[stage.stage.loss].trains_visibility
-        predictions = []
+        model = CropPredictor(network.eval())
+        predictions = {name: predict_dataset(model, crops) for name, crops in stage.watched.items()}
         for name, crops in stage.watched.items():
-            predictions.append(predict_dataset(CropPredictor(network.eval()), crops))
-            mean_shape = mean_shape_nme(stage.faces.crops, crops)
-            metrics = validation_metrics(predictions[-1].labelled, likelihood, mean_shape)
+            metrics = validation_metrics(predictions[name].labelled)
+            metrics["mean_shape_nme_vis_box"] = mean_shape_nme(stage.faces.crops, crops)
             run.validation[name] = metrics
             run.log.validation(stage, name, metrics)
-        config = trained_config(run, stage.name, stage.faces)
-        run.log.sheet(stage, validation_sheet(predictions, config.visibility_trained))
+        run.log.sheet(stage, validation_sheet(list(predictions.values())))
 
 
 class Checkpoint(Callback):

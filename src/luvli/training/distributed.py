@@ -16,15 +16,9 @@ from typing import Any, cast
 import torch
 from torch import nn
 
-from luvli.errors import InputError, check_range, require, unknown_choice
+from luvli.errors import InputError, brief, require
 from luvli.network import LUVLi
 from luvli.training.recipe import BatchNorm
-
-_CHOICES = {
-    "accelerator": ("auto", "cpu", "cuda", "gpu", "mps"),
-    "precision": ("32-true", "bf16-mixed", "16-mixed"),
-    "log": (None, "wandb", "mlflow"),
-}
 
 
 @dataclass(frozen=True)
@@ -41,13 +35,6 @@ class RunOptions:
     """processes that prepare data, for each training process; 0: a thread of its own does"""
     log: str | None = None
     """a tracker to log to beside TensorBoard: wandb or mlflow"""
-
-    def __post_init__(self) -> None:
-        check_range("--threads", self.threads, 1)
-        check_range("--workers", self.workers, 0)
-        for name, choices in _CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise unknown_choice(name, getattr(self, name), filter(None, choices))
 
 
 def launch(options: RunOptions) -> Any:
@@ -79,8 +66,8 @@ def launch(options: RunOptions) -> Any:
         fabric.launch()
     except (ValueError, TypeError, RuntimeError, exceptions.MisconfigurationException) as error:
         raise InputError(
-            f"--devices {options.devices} cannot be used ({str(error).splitlines()[0]}): give how "
-            "many (1, 2), which of them (0,1), or auto."
+            f"--devices {options.devices} cannot be used ({brief(error)}): give how many (1, 2), "
+            "which of them (0,1), or auto."
         ) from error
     return fabric
 

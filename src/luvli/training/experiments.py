@@ -26,7 +26,7 @@ from luvli.data.record import Visibility
 from luvli.errors import InputError, check_range
 from luvli.evaluation.bootstrap import PairedDifference, bootstrap, paired_bootstrap
 from luvli.evaluation.table import Table
-from luvli.evaluation.uncertainty import negative_log_likelihood
+from luvli.evaluation.uncertainty import negative_log_likelihood, residuals
 from luvli.evaluation.visibility import is_called_visible
 from luvli.files import folder_lock, whole_file
 from luvli.network import load_model
@@ -143,10 +143,8 @@ def held_out_errors(recipe: Recipe, model: Path) -> HeldOutErrors:
         predicted, visible = labelled.faces, labelled.visible
         hidden = labelled.label_visibility == Visibility.SELF_OCCLUDED
         called = is_called_visible(predicted.visibility)
-        nll = negative_log_likelihood(
-            predicted.points, predicted.covariance, labelled.labels, config.likelihood, visible,
-            scale=labelled.box_size,
-        )  # fmt: skip
+        gaps = residuals(predicted.points, predicted.covariance, labelled.labels, visible)
+        nll = negative_log_likelihood(*gaps, config.likelihood, scale=labelled.box_size)
         parts.append(
             {
                 "face": np.array([f"{name}/{record.face_id}" for record in crops.records]),

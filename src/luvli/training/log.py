@@ -92,13 +92,16 @@ class Log(Callback):
         self._reset()
         self._write("train", stage, means)
         if stage.epoch_ended:
-            shown = "  ".join(f"{name} {means[name]:.4g}" for name in SHOWN if name in means)
-            self.say(f"{stage.name} epoch {stage.epoch}: {shown}")
+            self._say(stage, {name: means[name] for name in SHOWN if name in means})
 
     def validation(self, stage: StageTrainer, name: str, metrics: Mapping[str, float]) -> None:
         """Metrics of one validation set after an epoch."""
         self._write("validation", stage, metrics, name)
-        self.say(f"{stage.name} epoch {stage.epoch}, {name}: {in_words(metrics)}")
+        self._say(stage, metrics, f", {name}")
+
+    def _say(self, stage: StageTrainer, numbers: Mapping[str, float], watched: str = "") -> None:
+        words = "  ".join(f"{name} {value:.4g}" for name, value in numbers.items())
+        self.say(f"{stage.name} epoch {stage.epoch}{watched}: {words}")
 
     def sheet(self, stage: StageTrainer, image: ImageArray) -> None:
         """The validation faces of this moment: `validation.png`, and TensorBoard's history."""
@@ -176,29 +179,13 @@ def mean_losses(parts: Sequence[Mapping[str, Tensor]], counter: StepCounter) -> 
     return means
 
 
-def in_words(metrics: Mapping[str, float]) -> str:
-    """Metrics as people read them.
-
-    >>> in_words({"nme_vis_box": 2.5, "visibility_accuracy": 0.91})
-    'NME_vis_box 2.50 %, visibility accuracy 0.910'
-    """
-    words = []
-    for name, value in metrics.items():
-        label = name.replace("mean_shape_", "mean shape ").replace("nme_", "NME_")
-        percent = f"{label} {value:.2f} %"
-        words.append(percent if "NME_" in label else f"{label.replace('_', ' ')} {value:.3f}")
-    return ", ".join(words)
-
-
 def read_run_metrics(folder: Path) -> list[dict[str, Any]]:
     """The lines of a run's `metrics.jsonl`, without those that a crash or a disk has damaged."""
     path, lines = folder / METRICS, []
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     for line in text.splitlines():
-        with contextlib.suppress(ValueError, RecursionError):
-            fields = json.loads(line)
-            if isinstance(fields, dict) and isinstance(fields.get("step"), int):
-                lines.append(fields)
+        with contextlib.suppress(ValueError):
+            lines.append(json.loads(line))
     return lines
 
 
