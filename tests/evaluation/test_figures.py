@@ -43,7 +43,7 @@ def test_ced_figure_shows_the_curve(faces):
 
 
 def test_residual_figure_shows_the_bins_and_their_correlation(faces):
-    bins = uncertainty.residual_bins(*faces.distribution, scale=faces.box_size, per_bin=100)
+    bins = uncertainty.residual_bins(*faces.residuals, scale=faces.box_size, per_bin=100)
     figure = plots.draw_plot("residuals", [faces], PlotOptions(per_bin=100))
     for axis, entry in zip(figure.axes, ("xx", "yy", "xy"), strict=True):
         offsets = axis.collections[0].get_offsets()
@@ -55,7 +55,7 @@ def test_residual_figure_shows_the_bins_and_their_correlation(faces):
 def test_histograms_are_densities(faces):
     bars = plots.draw_plot("smallest-eigenvalue", [faces]).axes[0].patches
     assert sum(b.get_width() * b.get_height() for b in bars) == pytest.approx(1)
-    z = uncertainty.whitened(*faces.distribution)
+    z = uncertainty.whitened(*faces.residuals)
     top = plots.draw_plot("whitened", [faces]).axes[0]
     inside = np.mean(np.abs(z[:, 0]) <= 6)
     assert sum(b.get_width() * b.get_height() for b in top.patches) == pytest.approx(inside)
@@ -67,9 +67,9 @@ def test_ellipses_are_as_large_as_the_covariances_and_inside_the_axis(faces, nam
     axis = plots.draw_plot(name, [wide]).axes[0]
     ellipses = axis.collections[0]
     sizes = np.stack([ellipses.get_widths(), ellipses.get_heights()], axis=1) / 4  # 2 sigma
-    _, spread = uncertainty.normalized_faces(*wide.distribution[:2])
+    _, spread = uncertainty.normalized_faces(wide.points, wide.covariance)
     if name == "mean-ellipses":
-        spread = uncertainty.mean_ellipses(*wide.distribution[:2])[1]
+        spread = uncertainty.mean_ellipses(wide.points, wide.covariance)[1]
     else:
         spread = spread[0, list(range(27))]
     expected = np.sqrt(np.linalg.eigvalsh(spread)[:, ::-1])

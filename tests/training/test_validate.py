@@ -43,7 +43,7 @@ def with_faces(crops: LabelledCrops, **changes: Any) -> LabelledCrops:
 def test_metrics_by_hand(crops: LabelledCrops) -> None:
     labelled = crops.labelled
     points, truth, seen = labelled.points, labelled.labels, labelled.label_visibility > 0
-    metrics = validation_metrics(labelled, True, mean_shape=9.0)
+    metrics = validation_metrics(labelled)
     distance = np.linalg.norm(points - truth, axis=2)
     box = np.array(
         [np.sqrt(np.prod(np.ptp(t[s], axis=0))) for t, s in zip(truth, seen, strict=True)]
@@ -55,30 +55,39 @@ def test_metrics_by_hand(crops: LabelledCrops) -> None:
         assert metrics[f"nme_vis_{kind}"] == pytest.approx(errors.mean())  # eq. 20
         assert metrics[f"nme_{kind}"] == pytest.approx((errors * share).mean())  # eq. 15
     assert metrics["visibility_accuracy"] == 1.0
-    assert metrics["visibility_base_rate"] == pytest.approx(seen.mean())
-    assert (metrics["hidden_found"], metrics["visible_found"]) == (1.0, 1.0)
-    assert metrics["mean_shape_nme_vis_box"] == 9.0
+    for kind in ("self_occluded", "unoccluded"):
+        assert metrics[f"accuracy_by_class.{kind}"] == 1.0
     variance = labelled.faces.covariance[..., 0, 0]
-    density = np.log(2 * np.pi * variance) + distance**2 / variance / 2
+    density = np.log(2 * np.pi * variance) + distance**2 / variance / 2 - 2 * np.log(box)[:, None]
     assert metrics["nll"] == pytest.approx(density[seen].mean())
-    ranks = [rankdata(values[seen]) for values in (distance / box[:, None], variance)]
+    ranks = [
+        rankdata(values[seen]) for values in (distance / box[:, None], variance / box[:, None] ** 2)
+    ]
     expected = np.corrcoef(*ranks)[0, 1]
     assert metrics["error_correlation"] == pytest.approx(expected) and expected > 0.3
-    said = np.where(seen, 0.9, 0.1)
-    covered = labelled.with_predictions(occlusion=1 - said, occlusion_trained=True)
-    assert "occlusion_auroc" not in validation_metrics(covered, False)  # nothing is covered
-    assert set(validation_metrics(labelled, with_likelihood=False)) == {
+    plain = labelled.with_predictions(covariance_trained=False, visibility_trained=False)
+    assert set(validation_metrics(plain)) == {
         "nme_box", "nme_vis_box", "nme_interocular", "nme_vis_interocular",
     }  # fmt: skip
 
 
+def test_occlusion_is_measured_where_something_is_covered(crops: LabelledCrops) -> None:
+    classes = crops.labelled.label_visibility
+    predicted = {"occlusion": np.where(classes == 2, 0.9, 0.1), "occlusion_trained": True}
+    assert "occlusion_auroc" not in validation_metrics(crops.labelled.with_predictions(**predicted))
+    classes[:, :5] = 2
+    predicted["occlusion"] = np.where(classes == 2, 0.9, 0.1)
+    metrics = validation_metrics(crops.labelled.with_predictions(**predicted))
+    assert metrics["occlusion_auroc"] == 1.0
+
+
 def test_the_validation_sheet_shows_labels_and_predictions(crops: LabelledCrops) -> None:
-    sheet = validation_sheet([crops, crops], True, tiles=14)
+    sheet = validation_sheet([crops, crops], tiles=14)
     assert sheet.shape == (3 * TILE, COLUMNS * TILE, 3)
     hidden = with_faces(crops, visibility=np.zeros((7, 68)))
-    plain = validation_sheet([hidden], True, tiles=7)
+    plain = validation_sheet([hidden], tiles=7)
     assert (sheet[:TILE] != plain[:TILE]).any(axis=2).mean() > 0.02  # the invisible is not drawn
-    untrained = validation_sheet([hidden], False, tiles=7)
+    untrained = validation_sheet([with_faces(hidden, visibility_trained=False)], tiles=7)
     assert (untrained != plain).any()  # ... unless the network never learnt what that is
     green = (plain[..., 1] > 180) & (plain[..., 0] < 90) & (plain[..., 2] < 90)
     assert green.sum() > 100

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from luvli.arrays import Bools, Floats
+from luvli.errors import require
 from luvli.evaluation import accuracy, selective, uncertainty, visibility
 from luvli.evaluation.accuracy import Curve, NotMeasured
 from luvli.evaluation.labelled_faces import LabelledFaces
@@ -97,6 +98,16 @@ def score(faces: LabelledFaces, function: Callable[..., Floats]) -> Floats:
 def lengths(faces: LabelledFaces) -> Floats:
     """(n, k) |Sigma|^(1/4) of usable landmarks in percent of the box."""
     return np.asarray(algebra.spread(faces.residuals[1]) / faces.box_size[:, None] * 100)
+
+
+def error_correlation(faces: LabelledFaces) -> float:
+    """Spearman's rank correlation of predicted spread and error, over all landmarks."""
+    spread, errors = lengths(faces), faces.landmark_errors()
+    known = np.isfinite(spread) & np.isfinite(errors)
+    if known.sum() < 3:
+        return float("nan")
+    spearmanr = require("scipy.stats", "evaluate").spearmanr
+    return float(spearmanr(spread[known], errors[known]).statistic)
 
 
 def located_spread(faces: LabelledFaces, scale: Floats | None, factor: float = 1.0) -> Floats:

@@ -138,6 +138,8 @@ METRICS: tuple[Metric, ...] = (
     _higher("pearson_published", "Pearson, bins as published", "",
             partial(measure.binned_pearson, per_bin=PER_BIN[0], published=True), "Uncertainty",
             by="entry of Σ"),
+    _higher("error_correlation", "Spearman, error and |Σ|^¼ of landmarks", "",
+            measure.error_correlation, **_UNCERTAINTY),
     *(Metric(f"coverage_by_{name}", "inside the 90 % ellipse", "%", measure.inside,
              "Uncertainty", by=by, digits=1)
       for name, by in _BY.items()),

@@ -184,8 +184,10 @@ def read_run_metrics(folder: Path) -> list[dict[str, Any]]:
     path, lines = folder / METRICS, []
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     for line in text.splitlines():
-        with contextlib.suppress(ValueError):
-            lines.append(json.loads(line))
+        with contextlib.suppress(ValueError, RecursionError):
+            fields = json.loads(line)
+            if isinstance(fields, dict) and isinstance(fields.get("step"), int):
+                lines.append(fields)
     return lines
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import isfinite
 from typing import NamedTuple
 
@@ -24,7 +23,8 @@ from luvli.prediction.predictor import BATCH, CroppedFaces, Predictor
 
 WATCHED = (
     "nme_box", "nme_vis_box", "nme_interocular", "nme_vis_interocular", "nll", "coverage_90",
-    "visibility_accuracy", "visibility_auroc", "accuracy_by_class", "occlusion_auroc",
+    "error_correlation", "visibility_accuracy", "visibility_auroc", "accuracy_by_class",
+    "occlusion_auroc",
 )  # fmt: skip
 """metrics of the registry that are followed while training"""
 TILE, COLUMNS, TILES = 192, 6, 12
