@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
 
 import numpy as np
 
@@ -15,15 +14,16 @@ from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.likelihood import covariance as algebra
 from luvli.likelihood import family
 
-By = Literal["landmark", "part of the face", "visibility class", "face size"]
+GROUPINGS = ("landmark", "part of the face", "visibility class", "face size")
+"""what metrics of landmarks can be sorted by"""
 
 CLASSES = {"self_occluded": (0,), "unoccluded": (1,), "externally_occluded": (2,),
            "visible": (1, 2)}  # fmt: skip
 """the columns of Table 9, and both visible classes pooled"""
 
 
-def masks(faces: LabelledFaces, by: By) -> dict[str, Bools]:
-    """Which landmarks belong to each group, as arrays that fit to (n, k).
+def masks(faces: LabelledFaces, by: str) -> dict[str, Bools]:
+    """Which landmarks belong to each group of a grouping, as arrays that fit to (n, k).
 
     Sizes are thirds of the faces by the diagonal of their labels' tight box, in pixels.
     """

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import TypeAdapter
@@ -15,7 +15,7 @@ from luvli.arrays import Bools, Floats
 from luvli.errors import InputError, brief
 from luvli.evaluation.accuracy import NotMeasured
 from luvli.evaluation.bootstrap import Interval, bootstrap_columns
-from luvli.evaluation.face_metrics import By, masks
+from luvli.evaluation.face_metrics import GROUPINGS, masks
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.registry import METRICS, Metric
 from luvli.files import PathLike, read_text
@@ -170,7 +170,7 @@ def _values(metric: Metric, faces: LabelledFaces) -> dict[str, Columns | float]:
     value = metric.function(faces)
     if isinstance(value, Mapping):
         return {f"{metric.name}.{key}": part for key, part in value.items()}
-    if metric.by in get_args(By):
+    if metric.by in GROUPINGS:
         groups = masks(faces, metric.by).items()
         return {f"{metric.name}.{k}": _columns(np.where(mask, value, np.nan)) for k, mask in groups}
     return {metric.name: _columns(value) if isinstance(value, np.ndarray) else float(value)}

@@ -6,7 +6,7 @@ A metric is a function of `LabelledFaces`. What it returns decides how it is sum
 |---|---|
 | an array (n,) | the mean over faces, with a bootstrap interval; NaN: face not measured |
 | an array (n, k) | the mean over all landmarks, faces drawn again; NaN: landmark not measured |
-| the same, with `by` one of `By` | that of each group of landmarks, shown as a table |
+| the same, with `by` one of `GROUPINGS` | that of each group of landmarks, shown as a table |
 | a number | itself, without an interval; NaN: left out |
 | a mapping of numbers | one value for each key, shown as a table |
 
@@ -19,14 +19,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
 from luvli.arrays import Floats
 from luvli.evaluation import accuracy, distribution_scores, selective, uncertainty, visibility
 from luvli.evaluation import face_metrics as measure
-from luvli.evaluation.face_metrics import By, face_radii, visible_and_hidden
+from luvli.evaluation.face_metrics import GROUPINGS, face_radii, visible_and_hidden
 from luvli.evaluation.labelled_faces import LabelledFaces
 
 NORMALIZERS = {
@@ -56,7 +56,7 @@ class Metric:
     normalizer: str = ""
     """for the same metric under several normalisers: which"""
     by: str = ""
-    """what its keys are: one of `By`, or of a mapping"""
+    """what its keys are: one of `GROUPINGS`, or of a mapping"""
 
     @property
     def heading(self) -> str:
@@ -70,7 +70,7 @@ _UNCERTAINTY: dict[str, Any] = {"section": "Uncertainty", "digits": 3}
 _TRUST: dict[str, Any] = {"section": "Trust", "digits": 3}
 _VISIBILITY: dict[str, Any] = {"section": "Visibility", "digits": 4}
 _CLASS: dict[str, Any] = {"section": "Visibility", "by": "visibility class", "digits": 3}
-_BY: dict[str, By] = {by.split()[0]: by for by in get_args(By)}
+_BY = {by.split()[0]: by for by in GROUPINGS}
 
 
 def _accuracy(d: str) -> list[Metric]:
