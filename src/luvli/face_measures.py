@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from luvli.arrays import Floats
 from luvli.errors import InputError
 from luvli.faces import FaceLandmarks, Faces
+from luvli.measures.correlation import ErrorModel
 from luvli.measures.head_pose import pose_classes
 from luvli.measures.measure import (
     Measure,
     Measures,
     definitions,
-    eye_openness,
     gradient,
     measure_points,
+    openness_and_slopes,
     pose_measures,
     smallest_visibility,
 )
@@ -50,30 +52,43 @@ def measures_of(faces: Faces) -> Measures:
 
 def with_measures(faces: Faces, calibration: MeasureCalibration) -> Faces:
     """The faces with what a calibration knows about their measures and their eyes."""
-    poses = pose_classes(faces.points).tolist() if faces.markup == "ibug68" else []
-    factors = calibration.factors_for(poses) if poses else None
-    known = replace(faces, error_factors=factors, measure_scale=calibration.scale)
-    if calibration.eyes_closed is None or not poses:
-        return known
-    openness, std = eyes_openness(known)
-    closed = calibration.eyes_closed.probability(openness, std)
-    return replace(known, eyes_closed=closed)
+    poses: ArrayLike = pose_classes(faces.points) if faces.markup == "ibug68" else []
+    return replace(faces, **measure_fields(faces, poses, calibration))
 
 
-def eyes_openness(faces: Faces) -> tuple[Floats, Floats]:
+def measure_fields(
+    faces: Faces, poses: ArrayLike, calibration: MeasureCalibration
+) -> dict[str, Any]:
+    """Fields of faces with these classes of pose (n,): how their landmarks err together, and the
+    probability that their eyes are closed."""
+    if faces.markup != "ibug68":
+        return {}
+    factors, scale = calibration.factors_for(poses), calibration.scale
+    fields = {"error_factors": factors, "measure_scale": scale}
+    if calibration.eyes_closed is None:
+        return fields
+    openness, std = eyes_openness(faces, factors, scale)
+    return fields | {"eyes_closed": calibration.eyes_closed.probability(openness, std)}
+
+
+def eyes_openness(
+    faces: Faces, factors: Floats | None, scale: Mapping[str, float]
+) -> tuple[Floats, Floats]:
     """(n,) openness of the eyes and its standard deviation: the mean of both, each weighted by its
     visibility and by how certain it is. The lids of both err together: two gain nothing."""
     right, left = definitions(faces.markup)[:2]
     eyes = np.array([right.landmarks, left.landmarks])  # (2, 6)
-    points = faces.points[:, eyes]  # (n, 2, 6, 2)
-    errors = faces.errors.part(eyes)
-    slopes = gradient(eye_openness, points.reshape(-1, 6, 2))
-    std = np.sqrt(errors.variance(slopes[:, None])).reshape(len(faces), 2)
-    std = std * [faces.measure_scale.get(each.name, 1.0) for each in (right, left)]
+    openness, slopes = openness_and_slopes(faces.points[:, eyes])
+    covariance = faces.covariance[:, eyes].reshape(-1, 6, 2, 2)  # of 2n eyes
+    if factors is not None:
+        factors = factors[:, eyes].reshape(len(covariance), 6, 2, -1)
+    errors = ErrorModel.of(covariance, factors, np.repeat(faces.roll, 2))
+    std = np.sqrt(errors.variance(slopes.reshape(-1, 1, 6, 2))).reshape(-1, 2)
+    std = std * [scale.get(each.name, 1.0) for each in (right, left)]
     visible = _visibility(faces)[:, eyes].min(axis=2)
     weight = np.maximum(visible, 1e-6) / np.maximum(std, 1e-6) ** 2
     weight /= weight.sum(axis=1, keepdims=True)
-    return (weight * eye_openness(points)).sum(axis=1), (weight * std).sum(axis=1)
+    return (weight * openness).sum(axis=1), (weight * std).sum(axis=1)
 
 
 def _visibility(faces: Faces) -> Floats:

@@ -60,7 +60,7 @@ def test_the_second_window_is_what_the_image_would_show(rng: np.random.Generator
     assert pixels.shape == (160, 160, 3)
     middle = refine.inner(pixels, 128)
     assert np.abs(middle.astype(int) - first.warp(image)).max() <= 2
-    cut = refine.crop_again(pixels, first, second)
+    cut = refine.crop_within(pixels, first, second)
     assert np.abs(cut.astype(int) - second.warp(image)).mean() < 1.0
     assert np.abs(cut.astype(int) - first.warp(image)).mean() > 5.0  # and not the first one
 

@@ -117,8 +117,10 @@ def fit_eyes_closed(
     if min(len(open_eyes), len(closed_eyes)) < MIN_EYES:
         return None
     optimize = require("scipy.optimize", "calibrate")
-    parts = [eyes_openness(with_measures(faces, calibration)) for faces in (open_eyes, closed_eyes)]
-    (opened, open_std), (closed, closed_std) = parts
+    known = [with_measures(faces, calibration) for faces in (open_eyes, closed_eyes)]
+    (opened, open_std), (closed, closed_std) = (
+        eyes_openness(faces, faces.error_factors, calibration.scale) for faces in known
+    )
 
     def model_of(state: Floats) -> EyesClosed:
         slope = float(np.exp(np.clip(state[1], *np.log(SLOPES))))

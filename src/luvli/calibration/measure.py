@@ -18,14 +18,14 @@ from luvli.calibration.photographs import photograph_name
 from luvli.data.boxes import crop_box
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
-from luvli.evaluation.evaluate_model import predict_each
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.uncertainty import radii
 from luvli.faces import Faces
 from luvli.image.box import Box
 from luvli.image.read import read_image
 from luvli.network.calibration import Calibration
-from luvli.prediction.predictor import CroppedFaces, Predictor
+from luvli.prediction.cropped import CroppedFaces
+from luvli.prediction.predictor import Predictor
 from luvli.progress import Track
 
 T = TypeVar("T")
@@ -62,8 +62,9 @@ def measure_faces(
     classes: list[NDArray[Any]] = []
     words: dict[str, list[str]] = {"corruption": [], "source": [], "photograph": []}
     scenes = draw_scenes(predictor, progress(records), corrupted_per_face, seed)
-    for (scene, record), faces in predict_each(predictor, scenes, crop):
-        assert isinstance(faces, Faces)
+    for (scene, record), faces in predictor.predict_each(scenes, crop):
+        if isinstance(faces, InputError):
+            raise faces
         plain = scene.corruption == NOT_CORRUPTED
         label = closest_label(faces.points[0], scene.faces)
         located = np.isfinite(label).all(axis=1)

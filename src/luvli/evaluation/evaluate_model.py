@@ -1,13 +1,11 @@
-"""The one loop that runs a model over labelled faces, and the same for a data set on disk."""
+"""Runs a model over labelled faces, and over a data set on disk."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
-from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -22,14 +20,13 @@ from luvli.files import PathLike
 from luvli.image.box import Box, best_match
 from luvli.image.read import read_image
 from luvli.models import find_model
-from luvli.prediction.predictor import BATCH, CroppedFaces, Predictor, load
+from luvli.prediction.cropped import CroppedFaces
+from luvli.prediction.predictor import BATCH, Predictor, load
 
 CropBy = Literal["paper", "reference", "tight", "detector", "detector-or-tight"]
 """Boxes to crop by. `paper`: the data set's, else the tight one with 5 % noise; `reference`: the
 noise of the published code; `tight`: no noise; `detector`: what our own detector finds at the face,
 no prediction where it finds none; `detector-or-tight`: the tight box there."""
-
-T = TypeVar("T")
 
 Progress = Callable[[Iterable[FaceRecord]], Iterable[FaceRecord]]
 """hands records on while it shows how far they are"""
@@ -72,13 +69,10 @@ def predict_records(
     predictions: list[Faces] = []
     problems: list[str] = []
 
-    def crop(record: FaceRecord) -> CroppedFaces | InputError:
-        try:
-            return _crop(predictor, record, crop_by, refine_boxes)
-        except InputError as error:
-            return error
+    def crop(record: FaceRecord) -> CroppedFaces:
+        return _crop(predictor, record, crop_by, refine_boxes)
 
-    for record, result in predict_each(predictor, progress(records), crop, batch_size):
+    for record, result in predictor.predict_each(progress(records), crop, batch_size):
         if isinstance(result, Faces):
             usable.append(record)
             predictions.append(result)
@@ -95,27 +89,6 @@ def predict_records(
         notes = (*notes, f"{len(problems)} bad faces were left out: {listed_names(problems)}")
     about = {"method": predictor.info.name, "notes": notes} | about
     return LabelledFaces.from_records(usable, faces, **about)
-
-
-def predict_each(
-    predictor: Predictor,
-    items: Iterable[T],
-    crop: Callable[[T], CroppedFaces | InputError],
-    batch_size: int = BATCH,
-) -> Iterator[tuple[T, Faces | InputError]]:
-    """Each item with the faces predicted on what `crop` makes of it, or with its error.
-
-    `crop` runs in as many threads as the model has; the faces of `batch_size` items go through the
-    network together.
-    """
-    with ThreadPoolExecutor(max(1, predictor.backend.threads)) as pool:
-        waiting = iter(items)
-        while batch := list(islice(waiting, batch_size)):
-            crops = list(pool.map(crop, batch))
-            good = [one for one in crops if isinstance(one, CroppedFaces)]
-            predictions = iter(predictor.predict_cropped(good) if good else [])
-            for item, one in zip(batch, crops, strict=True):
-                yield item, one if isinstance(one, InputError) else next(predictions)
 
 
 def _crop(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 from pydantic import BaseModel, ConfigDict, Field
 
 from luvli.arrays import Floats
@@ -45,12 +45,16 @@ class MeasureCalibration(BaseModel):
     faces: int = Field(default=0, ge=0)
     """held-out faces that it was fitted on"""
 
-    def factors_for(self, poses: Sequence[str]) -> Floats | None:
+    def factors_for(self, poses: ArrayLike) -> Floats | None:
         """(n, k, 2, r) for n faces of these pose classes; None where none were fitted."""
-        if not self._factors:
+        if not self.factors:
             return None
-        return np.stack([self._factors.get(pose, self._factors["all"]) for pose in poses])
+        numbers, factors = self._tables
+        rows = [numbers.get(pose, numbers["all"]) for pose in np.asarray(poses).tolist()]
+        return np.asarray(factors[rows])
 
     @cached_property
-    def _factors(self) -> dict[str, Floats]:
-        return {pose: np.array(rows, dtype=np.float64) for pose, rows in self.factors.items()}
+    def _tables(self) -> tuple[dict[str, int], Floats]:
+        """The number of each pose class, and their factors (P, k, 2, r)."""
+        numbers = {pose: i for i, pose in enumerate(self.factors)}
+        return numbers, np.array(list(self.factors.values()), dtype=np.float64)

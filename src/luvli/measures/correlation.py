@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from luvli.arrays import Floats
 from luvli.errors import InputError
@@ -48,13 +47,6 @@ class ErrorModel:
         cos, sin = np.cos(roll), np.sin(roll)
         turn = np.stack([cos, -sin, sin, cos], axis=-1).reshape(n, 1, 2, 2)
         return cls(roots, turn @ factors)
-
-    def part(self, landmarks: NDArray[np.intp]) -> ErrorModel:
-        """Of every face m groups of landmarks (m, k), as n * m faces of k landmarks."""
-        k, count = landmarks.shape[1], len(self.roots) * len(landmarks)
-        rank = self.factors.shape[-1]
-        roots = self.roots[:, landmarks].reshape(count, k, 2, 2)
-        return ErrorModel(roots, self.factors[:, landmarks].reshape(count, k, 2, rank))
 
     def variance(self, gradient: Floats) -> Floats:
         """(n, m) variances of m functions of the landmarks with gradients (n, m, k, 2)."""

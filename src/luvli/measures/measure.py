@@ -104,10 +104,25 @@ class Definition:
 
 def eye_openness(points: Floats) -> Floats:
     """Height / width of an eye (..., 6, 2): corner, two above, corner, two below."""
-    height = _distance(points[..., 1, :], points[..., 5, :]) + _distance(
-        points[..., 2, :], points[..., 4, :]
-    )
-    return height / (2 * _distance(points[..., 0, :], points[..., 3, :]))
+    return openness_and_slopes(points)[0]
+
+
+def openness_and_slopes(eyes: Floats) -> tuple[Floats, Floats]:
+    """The same (...), and its derivatives (..., 6, 2) by the points.
+
+    >>> eye = np.array([[0.0, 0], [1, -1], [3, -1], [4, 0], [3, 1], [1, 1]])
+    >>> openness_and_slopes(eye)[0].tolist()
+    0.5
+    """
+    lines = eyes[..., [1, 2, 0], :] - eyes[..., [5, 4, 3], :]
+    length = np.maximum(np.sqrt((lines**2).sum(axis=-1)), 1e-12)
+    width = length[..., 2:]
+    openness = length[..., :2].sum(axis=-1, keepdims=True) / (2 * width)
+    by_length = np.concatenate([0.5 / width, 0.5 / width, -openness / width], axis=-1)
+    slopes = np.empty_like(eyes)
+    slopes[..., [1, 2, 0], :] = lines * (by_length / length)[..., None]
+    slopes[..., [5, 4, 3], :] = -slopes[..., [1, 2, 0], :]
+    return openness[..., 0], slopes
 
 
 @cache

@@ -115,6 +115,12 @@ def faces_in_crops(outputs: Mapping[str, Any], info: ModelInfo) -> Faces:
     )
 
 
+def no_faces(info: ModelInfo) -> Faces:
+    """What a model gives for no crops."""
+    shapes = output_shapes(info).items()
+    return faces_in_crops({name: np.empty((0, *shape)) for name, shape in shapes}, info)
+
+
 def _positive_definite(covariance: Floats, info: ModelInfo) -> Floats:
     """Covariances (..., 2, 2), with a millionth of their size added to those that rounding made
     singular: a network without a floor can be that sure in float32."""

@@ -80,7 +80,7 @@ class Trace:
 
     def openness(self) -> tuple[Floats, Floats]:
         """(t,) openness of the eyes and its standard deviation."""
-        return eyes_openness(self.faces)
+        return eyes_openness(self.faces, self.faces.error_factors, self.faces.measure_scale)
 
     def closed(self) -> Floats:
         """(t,) probability that the eyes are closed."""

@@ -2,42 +2,42 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from luvli.arrays import Floats
 from luvli.errors import InputError, unknown_choice
-from luvli.face_measures import with_measures
+from luvli.face_measures import measure_fields
 from luvli.faces import Faces
 from luvli.files import PathLike
 from luvli.image import affine
 from luvli.image.box import Box
-from luvli.image.box_format import Boxes, BoxFormat, BoxSource, as_boxes, warn_of_misfits
-from luvli.image.crop import Crop
+from luvli.image.box_format import Boxes, BoxFormat, BoxSource, warn_of_misfits
 from luvli.image.detect import LARGE, MIN_SCORE, Detector, YuNet, get_detector
 from luvli.image.photograph import Photograph
 from luvli.image.read import ImageArray, ImageSource, Reduced, read_image
-from luvli.image.source import AnyImage, Color, image_size, name_of, plain_source
+from luvli.image.source import AnyImage, Color, name_of, plain_source
 from luvli.markup import get_markup, is_markup
 from luvli.models import model_names, read_card
-from luvli.network.backend import Backend, Windows
+from luvli.network.backend import Backend, no_faces
 from luvli.network.licence import is_open
 from luvli.network.model_info import ModelInfo
-from luvli.prediction import refine, rotations
+from luvli.prediction import refine
+from luvli.prediction.arguments import Options, as_sources
 from luvli.prediction.backends import BackendName, open_backend
-from luvli.prediction.rotations import TURNS, TryRotations, detect_turned
+from luvli.prediction.cropped import CroppedFaces
+from luvli.prediction.rotations import TURNS, TryRotations, detect_turned, is_doubtful
+from luvli.trust.features import predicted_poses
 from luvli.trust.trust import Trust
 
 if TYPE_CHECKING:
     from luvli.prediction.streams import Stream
     from luvli.prediction.tracking import TrackedFrame
-
 
 T = TypeVar("T")
 
@@ -81,49 +81,6 @@ def load(
             f"{' or '.join(free) or 'a model of your own'}."
         )
     return Predictor(opened, small_faces=small_faces)
-
-
-@dataclass(frozen=True)
-class Options:
-    """Keyword arguments of `Predictor.predict`, which describes them."""
-
-    color: Color = "rgb"
-    box_format: BoxFormat = "xyxy"
-    box_source: BoxSource = "tight"
-    relative_boxes: bool = False
-    try_rotations: TryRotations = "auto"
-    white_level: int | None = None
-    min_confidence: float = 0.0
-
-
-class CroppedFaces(NamedTuple):
-    """The faces of one image or of several, ready for the network."""
-
-    boxes: list[Box]
-    crops: list[Crop]
-    pixels: list[ImageArray]
-    """each (S, S, 3); of detected faces somewhat more than the crop (`luvli.prediction.refine`)"""
-    sizes: list[tuple[int, int]]
-    """width and height of each face's image"""
-
-    @property
-    def windows(self) -> Windows:
-        """Where the crops lie in their images, for the model."""
-        return Windows(
-            np.array([crop.affine for crop in self.crops]).reshape(-1, 2, 3),
-            np.array([tuple(box) for box in self.boxes]).reshape(-1, 4),
-            np.array([box.score for box in self.boxes]),
-        )
-
-    @classmethod
-    def join(cls, parts: Sequence[CroppedFaces]) -> CroppedFaces:
-        """The faces of several images, one after the other."""
-        return cls(
-            [box for part in parts for box in part.boxes],
-            [crop for part in parts for crop in part.crops],
-            [pixels for part in parts for pixels in part.pixels],
-            [size for part in parts for size in part.sizes],
-        )
 
 
 class Predictor:
@@ -253,95 +210,23 @@ class Predictor:
         cores make it faster; with `threads=1` there is little to gain. All results are held in
         memory; for folders of any size use the command `luvli predict`.
         """
-        chosen = Options(**options)
-        if isinstance(images, str | bytes | os.PathLike):
-            raise InputError("predict_batch takes a list of images: use predict for one.")
-        if errors not in ("raise", "return"):
-            raise unknown_choice("errors", errors, ("raise", "return"))
-        if boxes is not None and len(boxes) != len(images):
-            raise InputError(f"{len(images)} images need {len(images)} lists of boxes.")
-        check_share("min_score", min_score)
-        check_share("min_confidence", chosen.min_confidence)
-        if chosen.min_confidence and self.info.trust is None:
-            raise InputError(f"{self.info.name} gives no confidence: leave min_confidence out.")
-
-        sources: list[ImageSource | InputError] = []
-        tight: list[list[Box]] = []
-        for i, image in enumerate(images):
-            rows: list[Box] = []
-            try:
-                source = plain_source(image, chosen.color, chosen.white_level)
-                if boxes is not None:
-                    rows = as_boxes(
-                        boxes[i], chosen.box_format, chosen.relative_boxes, image_size(source),
-                        name_of(image), chosen.box_source,
-                    )  # fmt: skip
-                sources.append(source)
-            except InputError as error:
-                if errors == "raise":
-                    raise
-                sources.append(error)
-            tight.append(rows)
-        known = None if boxes is None else tight
-        results = self.predict_sources(sources, known, min_score, chosen.try_rotations)
+        chosen = Options(min_score=min_score, **options)
+        chosen.check_model(self.info)
+        sources, tight = as_sources(images, boxes, chosen, errors)
+        results = self.predict_sources(sources, tight, chosen.min_score, chosen.try_rotations)
         for i, faces in enumerate(results):
             if isinstance(faces, InputError):
                 if errors == "raise":
                     raise faces
                 continue
             # a `Box` knows its corners; rows of four numbers may be meant in another way
-            if boxes is not None and len(faces) and not isinstance(boxes[i][0], Box):
+            if boxes is not None and tight and len(faces) and not isinstance(boxes[i][0], Box):
                 warn_of_misfits(
                     tight[i], faces.points, faces.confidence, chosen.box_format, name_of(images[i])
                 )
             if chosen.min_confidence:
                 results[i] = faces[faces.confidence >= chosen.min_confidence]
         return results
-
-    def predict_sources(
-        self,
-        sources: Sequence[ImageSource | Photograph | InputError],
-        boxes: Sequence[Sequence[Box]] | None = None,
-        min_score: float = MIN_SCORE,
-        try_rotations: TryRotations = "auto",
-    ) -> list[Faces | InputError]:
-        """What `predict_batch` does for plain images: the faces of each, or why there are none."""
-
-        def preprocess(i: int, turns: Sequence[int]) -> CroppedFaces | InputError:
-            source = sources[i]
-            if isinstance(source, InputError):
-                return source
-            try:
-                rows = None if boxes is None else boxes[i]
-                return self.preprocess(source, rows, min_score, turns=turns)
-            except InputError as error:
-                return error
-
-        turns = TURNS if try_rotations is True else TURNS[:1]
-        prepared = self._mapped(lambda i: preprocess(i, turns), range(len(sources)))
-        cropped = [one for one in prepared if isinstance(one, CroppedFaces)]
-        faces = iter(self.predict_cropped(cropped))
-        results = [one if isinstance(one, InputError) else next(faces) for one in prepared]
-        if boxes is None and try_rotations == "auto":
-            doubtful = [i for i, one in enumerate(results) if rotations.is_doubtful(one)]
-            turned = self._mapped(lambda i: preprocess(i, TURNS[1:]), doubtful)
-            again = {
-                i: one
-                for i, one in zip(doubtful, turned, strict=True)
-                if isinstance(one, CroppedFaces) and one.boxes
-            }
-            upright = self.predict_cropped(list(again.values()))
-            for i, one in zip(again, upright, strict=True):
-                results[i] = results[i] if rotations.is_doubtful(one) else one
-        return results
-
-    def _mapped(self, function: Callable[[int], T], numbers: Sequence[int]) -> list[T]:
-        """The function of each number, in `threads` threads."""
-        workers = min(self.backend.threads, len(numbers))
-        if workers < 2:
-            return [function(number) for number in numbers]
-        with ThreadPoolExecutor(workers) as pool:
-            return list(pool.map(function, numbers))
 
     def track(
         self,
@@ -383,21 +268,8 @@ class Predictor:
         The crop should show what the model was trained with: the tight landmark box, made
         square and enlarged by `info.enlarge`. Results are in the pixels of each crop.
         """
-        size = self.info.config.input_size
-        cropped = CroppedFaces([], [], [], [])
-        for source in crops:
-            image = read_image(plain_source(source, color))
-            height, width = image.shape[:2]
-            if height != width:
-                raise InputError(f"a face crop must be square, got {width} x {height} pixels.")
-            middle = (width - 1) / 2
-            half = width / self.info.enlarge / 2
-            crop = Crop.from_square((middle, middle), width, size)
-            cropped.boxes.append(Box(middle - half, middle - half, middle + half, middle + half))
-            cropped.crops.append(crop)
-            cropped.pixels.append(image if width == size else crop.warp(image))
-            cropped.sizes.append((width, height))
-        return self.predict_cropped([cropped])[0]
+        images = (read_image(plain_source(source, color)) for source in crops)
+        return self.predict_cropped([CroppedFaces.of_crops(images, self.info)])[0]
 
     def detect(
         self,
@@ -465,7 +337,7 @@ class Predictor:
         size = self.info.config.input_size
         views = [refine.inner(wide, size) for wide in cropped.pixels]
         if not views:
-            return self.backend(np.empty((0, size, size, 3), np.uint8))
+            return no_faces(self.info)
         windows = cropped.windows
         parts = [slice(i, i + BATCH) for i in range(0, len(views), BATCH)]
         return Faces.concatenate(
@@ -481,54 +353,100 @@ class Predictor:
         if not cropped.boxes:
             return predictions
         faces = _to_image(predictions, cropped)
-        better, rough = refine.refined_boxes(faces.boxes, faces.points, faces.visibility)
-        size = self.info.config.input_size
-        again = [i for i in np.flatnonzero(rough).tolist() if len(cropped.pixels[i]) > size]
+        again, second = refine.crop_again(faces, cropped, self.info)
         if again:
-            faces = self._refined(faces, cropped, again, better)
-        trust, measures = self.info.trust, self.info.measures
+            rows = np.arange(len(faces))
+            rows[again] = len(faces) + np.arange(len(again))
+            refined = _to_image(self.forward(second), second)
+            faces = Faces.concatenate([faces, refined])[rows]
+        trust, measures, poses = self.info.trust, self.info.measures, predicted_poses(faces)
+        changes: dict[str, Any] = {}
         if trust is not None:
-            faces = trust.decide(faces, self.accept_threshold)
-        return faces if measures is None else with_measures(faces, measures)
+            changes |= trust.decisions(faces, poses, self.accept_threshold)
+        if measures is not None:
+            changes |= measure_fields(faces, poses, measures)
+        return replace(faces, **changes)
 
-    def _refined(
-        self, faces: Faces, cropped: CroppedFaces, which: list[int], better: Floats
-    ) -> Faces:
-        """The faces, those of `which` from a second crop by their `better` boxes (n, 4)."""
-        crops = [self.info.crop_for(Box(*better[i].tolist())) for i in which]
-        views = [
-            refine.crop_again(cropped.pixels[i], cropped.crops[i], crop)
-            for i, crop in zip(which, crops, strict=True)
-        ]
-        boxes, sizes = [cropped.boxes[i] for i in which], [cropped.sizes[i] for i in which]
-        second = CroppedFaces(boxes, crops, views, sizes)
-        rows = np.arange(len(faces))
-        rows[which] = len(faces) + np.arange(len(which))
-        refined = _to_image(self.forward(second), second)
-        return Faces.concatenate([faces, refined])[rows]
+    # -- several images ----------------------------------------------------------------------
+
+    def predict_sources(
+        self,
+        sources: Sequence[ImageSource | Photograph | InputError],
+        boxes: Sequence[Sequence[Box]] | None = None,
+        min_score: float = MIN_SCORE,
+        try_rotations: TryRotations = "auto",
+    ) -> list[Faces | InputError]:
+        """What `predict_batch` does for plain images: the faces of each, or why there are none."""
+
+        def predict(rows: Iterable[int], turns: Sequence[int]) -> Iterator[Faces | InputError]:
+            def crop(row: int) -> CroppedFaces:
+                source = sources[row]
+                if isinstance(source, InputError):
+                    raise source
+                known = None if boxes is None else boxes[row]
+                return self.preprocess(source, known, min_score, turns=turns)
+
+            return (faces for _, faces in self.predict_each(rows, crop))
+
+        turns = TURNS if try_rotations is True else TURNS[:1]
+        results = list(predict(range(len(sources)), turns))
+        if boxes is None and try_rotations == "auto":
+            doubtful = [row for row, faces in enumerate(results) if is_doubtful(faces)]
+            for row, faces in zip(doubtful, predict(doubtful, TURNS[1:]), strict=True):
+                if isinstance(faces, Faces) and not is_doubtful(faces):
+                    results[row] = faces
+        return results
+
+    def predict_each(
+        self, items: Iterable[T], crop: Callable[[T], CroppedFaces], batch_size: int = BATCH
+    ) -> Iterator[tuple[T, Faces | InputError]]:
+        """Each item with the faces predicted on what `crop` makes of it, or with its error: the one
+        loop that runs a model, in evaluation, calibration and training too.
+
+        `crop` runs in as many threads as the model has; the faces of `batch_size` items go through
+        the network together.
+        """
+
+        def attempt(item: T) -> CroppedFaces | InputError:
+            try:
+                return crop(item)
+            except InputError as error:
+                return error
+
+        waiting = iter(items)
+        while batch := list(islice(waiting, batch_size)):
+            workers = min(self.backend.threads, len(batch))
+            if workers > 1:
+                with ThreadPoolExecutor(workers) as pool:
+                    crops = list(pool.map(attempt, batch))
+            else:
+                crops = list(map(attempt, batch))
+            usable = [one for one in crops if isinstance(one, CroppedFaces)]
+            faces = iter(self.predict_cropped(usable))
+            for item, one in zip(batch, crops, strict=True):
+                yield item, one if isinstance(one, InputError) else next(faces)
 
     def predict_cropped(self, parts: Sequence[CroppedFaces]) -> list[Faces]:
         """`forward` and `postprocess` for the crops of several images: the faces of each."""
         if not parts:
             return []
+        if len(parts) == 1:
+            return [self.postprocess(self.forward(parts[0]), parts[0])]
         cropped = CroppedFaces.join(parts)
         faces = self.postprocess(self.forward(cropped), cropped)
-        ends = np.cumsum([len(part.boxes) for part in parts])
-        return [
-            faces[end - len(part.boxes) : end]
-            for part, end in zip(parts, ends.tolist(), strict=True)
-        ]
+        ends = np.cumsum([len(part.boxes) for part in parts]).tolist()
+        return [faces[end - len(part.boxes) : end] for part, end in zip(parts, ends, strict=True)]
 
 
 def _to_image(faces: Faces, cropped: CroppedFaces) -> Faces:
     """Faces in crop pixels moved to their images, with boxes and scores."""
     windows = cropped.windows
-    moved = faces.transform(affine.invert(windows.affines))
-    sizes = np.array(cropped.sizes)
-    return replace(moved, boxes=windows.boxes, scores=windows.scores, image_size=sizes)
-
-
-def check_share(name: str, value: object) -> None:
-    """Refuse what is no number in 0..1."""
-    if not isinstance(value, int | float | np.number) or not 0 <= value <= 1:
-        raise InputError(f"{name} must lie in 0..1, got {value!r}.")
+    back = affine.invert(windows.affines)
+    return replace(
+        faces,
+        points=affine.apply(back, faces.points),
+        covariance=affine.push_covariance(back, faces.covariance),
+        boxes=windows.boxes,
+        scores=windows.scores,
+        image_size=np.array(cropped.sizes),
+    )

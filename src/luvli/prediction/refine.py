@@ -15,11 +15,13 @@ from __future__ import annotations
 import numpy as np
 
 from luvli.arrays import Bools, Floats
+from luvli.faces import Faces
 from luvli.image import affine
-from luvli.image.box import MIN_SIDE
+from luvli.image.box import MIN_SIDE, Box
 from luvli.image.crop import Crop
 from luvli.image.read import ImageArray
 from luvli.network.model_info import ModelInfo
+from luvli.prediction.cropped import CroppedFaces
 
 MARGIN = 1 / 8
 """what is cut out around the crop, on each side, as a share of the crop's side"""
@@ -69,7 +71,23 @@ def refined_boxes(boxes: Floats, points: Floats, visibility: Floats) -> tuple[Fl
     return refined, possible & alike & (turned_away | apart)
 
 
-def crop_again(pixels: ImageArray, first: Crop, second: Crop) -> ImageArray:
+def crop_again(
+    faces: Faces, cropped: CroppedFaces, info: ModelInfo
+) -> tuple[list[int], CroppedFaces]:
+    """Which faces, in image pixels, a second crop is worth its time for, and these crops."""
+    boxes, rough = refined_boxes(faces.boxes, faces.points, faces.visibility)
+    size = info.config.input_size
+    which = [i for i in np.flatnonzero(rough).tolist() if len(cropped.pixels[i]) > size]
+    crops = [info.crop_for(Box(*boxes[i].tolist())) for i in which]
+    views = [
+        crop_within(cropped.pixels[i], cropped.crops[i], crop)
+        for i, crop in zip(which, crops, strict=True)
+    ]
+    detected, sizes = [cropped.boxes[i] for i in which], [cropped.sizes[i] for i in which]
+    return which, CroppedFaces(detected, crops, views, sizes)
+
+
+def crop_within(pixels: ImageArray, first: Crop, second: Crop) -> ImageArray:
     """The pixels of the second crop, from those cut out around the first."""
     wide = first.wider((len(pixels) - first.size) // 2)
     between = affine.compose(second.affine, affine.invert(wide.affine))

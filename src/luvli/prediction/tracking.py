@@ -23,7 +23,9 @@ from luvli.image.box import Box, best_match
 from luvli.image.detect import MIN_SCORE
 from luvli.image.read import ImageArray
 from luvli.image.source import Color
-from luvli.prediction.predictor import CroppedFaces, Predictor, check_share
+from luvli.prediction.arguments import check_share
+from luvli.prediction.cropped import CroppedFaces
+from luvli.prediction.predictor import Predictor
 from luvli.prediction.smooth import LiveSmoother, Smoother
 from luvli.prediction.streams import Stream, check_stream, stream_frames
 from luvli.prediction.video import Frame
@@ -125,7 +127,7 @@ class Tracker:
         size = image.shape[1], image.shape[0]
         pixels = [crop.warp(image) for crop in crops]
         cropped = CroppedFaces(boxes, crops, pixels, [size] * len(boxes))
-        faces = self.predictor.postprocess(self.predictor.forward(cropped), cropped)
+        (faces,) = self.predictor.predict_cropped([cropped])
         faces = replace(faces, track=np.array([track.number for track in self._tracks], np.int64))
         for track, face in zip(self._tracks, faces, strict=True):
             _move(track, face, image)

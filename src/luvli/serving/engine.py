@@ -15,7 +15,8 @@ from luvli.errors import InputError
 from luvli.faces import Faces
 from luvli.image.box import Box
 from luvli.image.photograph import Photograph
-from luvli.prediction.predictor import CroppedFaces, Predictor, load
+from luvli.prediction.cropped import CroppedFaces
+from luvli.prediction.predictor import Predictor, load
 from luvli.serving.batching import Batcher
 from luvli.serving.errors import Refused, too_large, unusable
 from luvli.serving.metrics import Metrics

@@ -11,15 +11,16 @@ import numpy as np
 from luvli.data.dataset import CropDataset, CropSample
 from luvli.drawing.faces import draw_faces
 from luvli.drawing.sheet import contact_sheet
+from luvli.errors import InputError
 from luvli.evaluation.accuracy import mean_nme, nme
-from luvli.evaluation.evaluate_model import predict_each
 from luvli.evaluation.labelled_faces import LabelledFaces
 from luvli.evaluation.metrics import metric_values
 from luvli.faces import Faces
 from luvli.image.crop import Crop
 from luvli.image.read import ImageArray
 from luvli.network.backend import Backend
-from luvli.prediction.predictor import BATCH, CroppedFaces, Predictor
+from luvli.prediction.cropped import CroppedFaces
+from luvli.prediction.predictor import BATCH, Predictor
 
 WATCHED = (
     "nme_box", "nme_vis_box", "nme_interocular", "nme_vis_interocular", "nll", "coverage_90",
@@ -50,15 +51,19 @@ def predict_dataset(model: Backend, crops: CropDataset, batch_size: int = BATCH)
         window = Crop(sample["affine"], crops.size, convention=crops.convention)
         return CroppedFaces([crops.boxes[row]], [window], [sample["image"]], [(0, 0)])
 
-    predictions = predict_each(Predictor(model), range(len(crops)), crop, batch_size)
-    in_image = Faces.concatenate([faces for _, faces in predictions if isinstance(faces, Faces)])
+    predictions: list[Faces] = []
+    for _, faces in Predictor(model).predict_each(range(len(crops)), crop, batch_size):
+        if isinstance(faces, InputError):
+            raise faces
+        predictions.append(faces)
+    in_image = Faces.concatenate(predictions)
     images, to_crop, points, classes = (
         [samples[row][name] for row in range(len(crops))]
         for name in ("image", "affine", "points", "visibility")
     )
-    faces = in_image.transform(np.stack(to_crop))
+    in_crop = in_image.transform(np.stack(to_crop))
     truth = np.stack(points).astype(np.float64)
-    return LabelledCrops(LabelledFaces(faces, truth, np.stack(classes)), images, in_image)
+    return LabelledCrops(LabelledFaces(in_crop, truth, np.stack(classes)), images, in_image)
 
 
 def validation_metrics(faces: LabelledFaces) -> dict[str, float]:

@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike
 from pydantic import BaseModel, ConfigDict
 
 from luvli.arrays import Floats
-from luvli.faces import Faces, RegionRadii
-from luvli.trust.features import predicted_poses
+from luvli.likelihood.ellipses import RegionRadii
 
 ALL_POSES = "all"
 JOINT = "joint"
@@ -30,14 +29,11 @@ class ConformalRadii(BaseModel):
     faces: dict[str, int]
     """calibration faces of each class of pose"""
 
-    def __call__(self, faces: Faces) -> RegionRadii:
-        """The radii (n, k, L) of n faces, by their classes of pose."""
-        return self.of_poses(predicted_poses(faces))
-
-    def of_poses(self, classes: ArrayLike) -> RegionRadii:
-        """The same for classes of pose (n,); classes with few faces take those of all poses."""
-        poses, radii, joint = self._tables
-        rows = [poses.get(pose, poses[ALL_POSES]) for pose in np.asarray(classes).tolist()]
+    def of_poses(self, poses: ArrayLike) -> RegionRadii:
+        """The radii (n, k, L) of n faces by their classes of pose (n,); classes with few faces take
+        those of all poses."""
+        numbers, radii, joint = self._tables
+        rows = [numbers.get(pose, numbers[ALL_POSES]) for pose in np.asarray(poses).tolist()]
         return RegionRadii(self._levels, radii[rows], joint[rows])
 
     @cached_property

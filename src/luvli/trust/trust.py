@@ -6,12 +6,14 @@ import math
 from dataclasses import replace
 from typing import Any
 
+from numpy.typing import ArrayLike
 from pydantic import BaseModel, ConfigDict
 
 from luvli.errors import InputError
 from luvli.faces import Faces
 from luvli.trust.conformal import ConformalRadii
 from luvli.trust.failure_model import FailureModel
+from luvli.trust.features import predicted_poses
 from luvli.trust.triage import Threshold, TriageTable, accepted_needed, choose_threshold
 
 
@@ -43,21 +45,24 @@ class Trust(BaseModel):
     def assess(self, faces: Faces, accept_threshold: float | None = None) -> Faces:
         """The faces with confidence, expected error, conformal radii and, with a threshold of
         confidence, whether they are accepted."""
-        if self.failure_model is not None and len(faces):
-            confidence, expected_error = self.failure_model(faces)
-            faces = replace(faces, confidence=confidence, expected_error=expected_error)
-        return self.decide(faces, accept_threshold)
-
-    def decide(self, faces: Faces, accept_threshold: float | None = None) -> Faces:
-        """The same for faces that have their confidence, from the model file."""
         if not len(faces):
             return faces
-        changes: dict[str, Any] = {}
+        if self.failure_model is not None:
+            confidence, expected_error = self.failure_model(faces)
+            faces = replace(faces, confidence=confidence, expected_error=expected_error)
+        return replace(faces, **self.decisions(faces, predicted_poses(faces), accept_threshold))
+
+    def decisions(
+        self, faces: Faces, poses: ArrayLike, accept_threshold: float | None = None
+    ) -> dict[str, Any]:
+        """Fields of faces that have their confidence, from the model file: conformal radii by
+        their classes of pose (n,), and whether they are accepted."""
+        fields: dict[str, Any] = {}
         if self.failure_model is not None and accept_threshold is not None:
-            changes["accepted"] = faces.confidence >= accept_threshold
+            fields["accepted"] = faces.confidence >= accept_threshold
         if self.conformal is not None:
-            changes["regions"] = self.conformal(faces)
-        return replace(faces, **changes)
+            fields["regions"] = self.conformal.of_poses(poses)
+        return fields
 
     def threshold(self, max_failure_rate: float, model: str) -> Threshold:
         """The confidence from which faces are accepted, so that at most this share of them failed;
