@@ -36,7 +36,7 @@ def demo(out: Path = Option("demo-output", help="Folder for the results.")) -> N
     edge = (x1 - x0) // 3
     write_image(overlay, drawn)
     cropped = drawn[max(0, y0 - edge) : y1 + edge, max(0, x0 - edge) : x1 + edge]
-    caption = f"confidence {trust_text(face)}; ellipses hold their landmarks 90 % of the time"
+    caption = f"confidence {trust_text(face)}; 90 % ellipses"  # a longer one is cut
     write_image(close, captioned(cropped, caption, 22))
     write_results(results, [Row(PHOTOGRAPH.name, faces)], "json")
     spread = face.uncertainty
