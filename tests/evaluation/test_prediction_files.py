@@ -64,6 +64,9 @@ def test_flat_coordinates_and_one_array_of_any_name(tmp_path, faces, truth_json)
     same(read_faces(tmp_path / "p.npz", truth_json), faces)
     np.save(tmp_path / "p.npy", faces.points)
     same(read_faces(tmp_path / "p.npy", truth_json), faces)
+    flat = faces.points.reshape(len(faces), -1).tolist()
+    pyarrow.parquet.write_table(pyarrow.table({"points": flat}), tmp_path / "p.parquet")
+    same(read_faces(tmp_path / "p.parquet", truth_json), faces)
 
 
 def test_covariance_and_cholesky_and_visibility(tmp_path, faces, truth_json):

@@ -225,11 +225,12 @@ def _read_json(path: Path) -> FaceFile:
 
 
 def _read_parquet(path: Path) -> FaceFile:
-    columns, _ = read_columns(path)
-    frames, images = columns.get("frame", [None]), columns.get("image", [])
-    if None not in frames:  # faces of a video: its name does not tell them apart
-        images = [f"{image}#{frame}" for image, frame in zip(images, frames, strict=True)]
-    return _from_columns(path, columns.get("points"), columns | {"image": images})
+    columns = dict(read_columns(path)[0])
+    frames = columns.get("frame", [None])
+    if "image" in columns and None not in frames:  # of a video: its name is that of all frames
+        pairs = zip(columns["image"], frames, strict=True)
+        columns["image"] = [f"{image}#{frame}" for image, frame in pairs]
+    return _from_columns(path, columns.get("points"), columns)
 
 
 _READERS = {"coco": _read_coco, "json": _read_json, "csv": _read_csv}
