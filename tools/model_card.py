@@ -10,7 +10,7 @@ from luvli.likelihood import density_name
 from luvli.models import CardTable, Headline, ModelCard
 from luvli.network import LUVLi, load_model
 from luvli.network.licence import is_open
-from luvli.training.licences import trace_licences
+from luvli.training.ingredients import ingredients
 from luvli.training.recipe import Recipe
 from luvli.training.recipe_data import Source
 from luvli.training.sources import load_source
@@ -156,7 +156,7 @@ def data_lines(recipe: Recipe) -> list[str]:
         for teacher in sorted(Path(teacher).name for teacher in teachers)
     ]
     if is_open(recipe.licence):
-        boxes = {item.licence for item in trace_licences(recipe) if item.place.endswith(".boxes")}
+        boxes = {item.licence for item in ingredients(recipe) if item.place.endswith(".boxes")}
         lines += [f"boxes: {licence}" for licence in sorted(boxes)]
     return lines
 

@@ -35,7 +35,7 @@ from luvli.network import build, load_model, save_model
 from luvli.network.licence import is_open
 from luvli.prediction.export import export_onnx
 from luvli.training.checkpoint import latest_checkpoint, result_weights
-from luvli.training.licences import check_licence
+from luvli.training.ingredients import check_licence
 from luvli.training.recipe import Recipe
 from luvli.training.recipe_files import make_recipe, read_recipe
 from luvli.training.sources import model_detector

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -62,6 +63,31 @@ def test_verbs_and_options_stay_few() -> None:
         if param.param_type_name == "option"
     ]
     assert len(options) <= MAX_OPTIONS
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (("models", "list"), [0, "headline", "nme_300w"]),
+        (("models", "show", "luvli-68"), ["tables", 0, "rows"]),
+        (("recipes", "list"), ["quick"]),
+        (("data", "list"), [0, "rows", 0, "name"]),
+        (("paper", "table"), ["split2"]),
+        (("paper", "table", "split2"), ["rows", 0, "quoted"]),
+    ],
+    ids=lambda words: str(words[-1]),
+)
+def test_results_are_printed_as_json(
+    luvli: Callable[..., Result], words: tuple[str, ...], part: list[Any]
+) -> None:
+    """And nothing else, wherever --json stands."""
+    behind, before = luvli(*words, "--json"), luvli("--json", *words)
+    assert behind.exit_code == 0 and behind.output == before.output
+    value = json.loads(behind.output)
+    for key in part:
+        value = value[key]
+    assert value
+    assert luvli(*words).output != behind.output
 
 
 @pytest.mark.parametrize("words", [path for path, _ in commands()], ids=" ".join)

@@ -24,7 +24,7 @@ from luvli.network import load_model
 from luvli.prediction.predictor import Predictor, load
 from luvli.prediction.tracking import Tracker, smooth_tracks, track_frames
 from luvli.prediction.video import Frame
-from luvli.training.licences import trace_licences
+from luvli.training.ingredients import ingredients
 from luvli.training.recipe import Recipe
 from luvli.training.recipe_files import make_recipe, read_recipe
 from luvli.training.sources import load_source
@@ -171,7 +171,7 @@ def test_open_weights_say_so_and_every_source_of_theirs_is_open(
     assert read_card("luvli-68-open").licence.startswith("Apache-2.0")
     _, info = load_model(FOLDER / "luvli-68-open.safetensors")
     recipe = make_recipe(info["recipe"], "the open model")
-    found = trace_licences(recipe)
+    found = ingredients(recipe)
     assert found and all(item.open for item in found)
     (face,) = model.predict(astronaut)
     (other,) = load("luvli-68").predict(astronaut)

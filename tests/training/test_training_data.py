@@ -25,13 +25,13 @@ from luvli.training.batch import (
     has_hidden_landmarks,
     visibility_labels,
 )
+from luvli.training.ingredients import source_folder
 from luvli.training.recipe import Recipe
 from luvli.training.recipe_data import Data, Source, Synthetic
 from luvli.training.sources import (
     group_of,
     hold_out,
     load_source,
-    source_folder,
     synthetic_faces,
 )
 

@@ -13,7 +13,7 @@ from typer import Option
 
 from luvli import __version__
 from luvli.cli.options import Group, Verbs
-from luvli.cli.output import complain, warn
+from luvli.cli.output import complain, set_json, warn
 from luvli.errors import InputError, LuvliWarning
 from luvli.files import NOT_UTF8
 
@@ -26,6 +26,14 @@ VERBS = """
 
 class _Program(Group):
     """Errors and warnings of the project become one line, without the place in the code."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """`--json` may stand anywhere; that of `predict` also means that no file is written."""
+        if "--json" in args:
+            words = [word for word in args if word != "--json"]
+            place = 1 if words[:1] == ["predict"] else 0
+            args = [*words[:place], "--json", *words[place:]]
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         with warnings.catch_warnings():
@@ -59,11 +67,13 @@ def luvli(
     version: bool = Option(
         False, "--version", callback=_print_version, is_eager=True, help="Print the version."
     ),
+    json: bool = Option(False, "--json", help="Print results as JSON; may stand behind any verb."),
 ) -> None:
     """Face landmarks with their uncertainty and visibility.
 
     Every verb explains itself: `luvli VERB --help`.
     """
+    set_json(json)
 
 
 for name in VERBS.split():

@@ -8,7 +8,7 @@ import typer
 from typer import Option
 
 from luvli.cli.options import SET_FOLDER, SET_NAME, SKIP_BAD
-from luvli.cli.output import face_progress, print_paths, print_table, warn
+from luvli.cli.output import face_progress, print_paths, print_table, say, warn
 
 _SHOWN = 50
 """faces on the page"""
@@ -63,10 +63,10 @@ def audit(
     title = f"{name}: the {min(_SHOWN, audited)} most suspicious of {audited:,} labels"
     write_audit_page(page, title, result.listed[:_SHOWN], fail_above)
     wrong = sum(result.wrong.values())
-    rows = [[kind, f"{count:,}"] for kind, count in result.wrong.items()]
-    print_table(["probably wrong", "labels"], [*rows, ["all", f"{wrong:,}"]])
+    counts = [*result.wrong.items(), ("all", wrong)]
+    print_table(["probably wrong", "labels"], [[kind, f"{count:,}"] for kind, count in counts])
     if result.without_face:
-        typer.echo(f"{result.without_face:,} of {result.labels:,} labels have no face found there.")
+        say(f"{result.without_face:,} of {result.labels:,} labels have no face found there.")
     print_paths([table, page])
     if wrong > allow:
         raise typer.Exit(1)

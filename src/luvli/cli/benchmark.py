@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import typer
 from typer import Argument, Option
 
-from luvli.cli.output import face_progress, show
+from luvli.cli.output import face_progress, print_result, say
 
 
 def benchmark(
@@ -29,7 +28,7 @@ def benchmark(
     Example: `luvli benchmark faces/ --method luvli-68 --method mine:predict --out comparison`
     """
     from luvli.evaluation import benchmark as running
-    from luvli.evaluation.compare import comparison_tables, write_comparison
+    from luvli.evaluation.compare import comparison_json, comparison_tables, write_comparison
     from luvli.evaluation.methods import open_method
 
     methods = [open_method(name) for name in method]
@@ -37,7 +36,5 @@ def benchmark(
     results = running.run_methods(methods, records, progress=face_progress)
     if out is not None:
         write_comparison(out, results, "benchmark")
-    for table in comparison_tables(results):
-        show(table)
-    if out is not None:
-        typer.echo(f"benchmark written to {out / 'benchmark.html'}")
+        say(f"benchmark written to {out / 'benchmark.html'}")
+    print_result(*comparison_tables(results), value=comparison_json(results))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
 from typer import Argument, Option
 
 from luvli.cli.options import CHANGES, SKIP_BAD
-from luvli.cli.output import face_progress, print_paths, print_table
+from luvli.cli.output import face_progress, print_paths, print_result, say
 from luvli.errors import InputError, require
+from luvli.evaluation.table import Table
 
 if TYPE_CHECKING:
     from luvli.data.record import FaceRecord
@@ -65,11 +65,10 @@ def calibrate(
     ]
     distribution = density_name(calibration.likelihood or "laplace")
     title = f"scale of the covariances, {calibration.faces:,} faces; {distribution}"
-    print_table(["should hold", "uncalibrated", "calibrated"], rows, title=title)
-    for title, heads, rows in fitted.tables:
-        print_table(heads, rows, title=title)
+    scale = Table(title, ["should hold", "uncalibrated", "calibrated"], rows)
+    print_result(scale, *(Table(*table) for table in fitted.tables))
     for line in fitted.advice:
-        typer.echo(f"more faces needed: {line}")
+        say(f"more faces needed: {line}")
     print_paths([out])
 
 

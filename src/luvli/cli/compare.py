@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import typer
 from typer import Argument, Option
 
-from luvli.cli.output import show
+from luvli.cli.output import print_result, say
 
 
 def compare(
@@ -23,7 +22,5 @@ def compare(
     read = comparing.distinct([comparing.read_report(folder) for folder in reports], reports)
     if out is not None:
         comparing.write_comparison(out, read)
-    for table in comparing.comparison_tables(read):
-        show(table)
-    if out is not None:
-        typer.echo(f"comparison written to {out / 'compare.html'}")
+        say(f"comparison written to {out / 'compare.html'}")
+    print_result(*comparing.comparison_tables(read), value=comparing.comparison_json(read))

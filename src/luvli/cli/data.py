@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_module
 import warnings
 from pathlib import Path
 
@@ -10,9 +9,10 @@ import typer
 from typer import Argument, Option
 
 from luvli.cli.data_synthesize import profile, synthesize
-from luvli.cli.options import JSON, SET_FOLDER, SET_NAME, SKIP_BAD, Verbs
-from luvli.cli.output import face_progress, print_table
+from luvli.cli.options import SET_FOLDER, SET_NAME, SKIP_BAD, Verbs
+from luvli.cli.output import face_progress, print_result, print_table, say
 from luvli.errors import LossWarning
+from luvli.evaluation.table import Table
 
 data = Verbs(name="data")
 data.command()(synthesize)
@@ -48,9 +48,7 @@ def list_sets() -> None:
 def check(
     name: str = SET_NAME,
     root: Path = SET_FOLDER,
-    split: str | None = Option(None, help="Split, as if named with the set: train, test, ..."),
     decode: bool = Option(False, "--decode", help="Also decode every image (slow, thorough)."),
-    json: bool = JSON,
 ) -> None:
     """Count a data set and compare it with the paper's Tables 1 and 2.
 
@@ -61,23 +59,16 @@ def check(
     """
     from luvli.data.sets.check import check_set
 
-    name = f"{name}/{split}" if split else name
     report = check_set(name, root, decode, face_progress("decoding"))
-    if json:
-        typer.echo(json_module.dumps(report.to_dict(), indent=2))
-        raise typer.Exit(0 if report.complete else 1)
-    headings = ["part", "labels", "images", "paper", ""]
-    print_table(headings, [row.cells() for row in report.rows], title=f"{name} in {root}")
-    for note in report.notes:
-        typer.echo(f"note: {note}")
-    if report.confirmed:
-        typer.echo(f"confirmed on real files: {report.confirmed}")
-    for kind, count in report.kinds().most_common():
-        typer.echo(f"{count:,} x {kind}")
-    for problem in report.problems[:SHOWN]:
-        typer.echo(f"  {problem}")
+    notes = [f"note: {note}" for note in report.notes]
+    notes += [f"confirmed on real files: {report.confirmed}"] if report.confirmed else []
+    notes += [f"{count:,} x {kind}" for kind, count in report.kinds().most_common()]
+    notes += [f"  {problem}" for problem in report.problems[:SHOWN]]
     if len(report.problems) > SHOWN:
-        typer.echo(f"  and {len(report.problems) - SHOWN:,} more (--json lists all)")
+        notes.append(f"  and {len(report.problems) - SHOWN:,} more (--json lists all)")
+    headings = ["part", "labels", "images", "paper", ""]
+    rows = [row.cells() for row in report.rows]
+    print_result(Table(f"{name} in {root}", headings, rows, notes=notes), value=report.to_dict())
     if not report.complete:
         raise typer.Exit(1)
 
@@ -110,7 +101,7 @@ def show(
     records = load_set(name, root, skip_bad=True, images=not (labels_only or statistics))
     if statistics:
         write_image(out, draw_statistics(records, f"{records.name} {records.split}"))
-        typer.echo(f"statistics of {len(records):,} faces drawn in {out}")
+        say(f"statistics of {len(records):,} faces drawn in {out}")
         return
     chosen = choose(len(records), faces, 0)
     if augment is None:
@@ -120,7 +111,7 @@ def show(
         crops = CropDataset(records, SIZE, enlarge=enlarge, augmentation=recipe, seed=0)
         sheet = sample_sheet(crops, chosen, COLUMNS)
     write_image(out, sheet)
-    typer.echo(f"{len(chosen)} of {len(records):,} faces drawn in {out}")
+    say(f"{len(chosen)} of {len(records):,} faces drawn in {out}")
 
 
 @data.command()
@@ -160,7 +151,7 @@ def convert(
     with warnings.catch_warnings():
         warnings.simplefilter("default", LossWarning)  # each sentence once
         write_label_tree(target, records, to_format)
-    typer.echo(f"{len(records):,} face{'' if len(records) == 1 else 's'} written to {target}")
+    say(f"{len(records):,} face{'' if len(records) == 1 else 's'} written to {target}")
 
 
 @data.command()
@@ -180,4 +171,4 @@ def markup(
     path = out or Path(f"{name}.png")
     write_image(path, draw_schematic(chosen, MARKUP_SIZE))
     groups = ", ".join(f"{group} {len(members)}" for group, members in chosen.groups.items())
-    typer.echo(f"{chosen.name}: {chosen.size} landmarks ({groups})\n{path}")
+    say(f"{chosen.name}: {chosen.size} landmarks ({groups})\n{path}")

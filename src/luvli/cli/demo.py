@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import typer
 from typer import Option
 
-from luvli.cli.output import print_licence, print_table
+from luvli.cli.output import print_licence, print_table, say
 
 PHOTOGRAPH = Path(__file__).with_name("astronaut.jpg")
 """NASA's portrait of Eileen Collins, in the public domain"""
@@ -50,5 +49,5 @@ def demo(out: Path = Option("demo-output", help="Folder for the results.")) -> N
     ]
     rows += [[f"least sure: {name}", f"{value:.2f} px"] for name, value in face.least_sure()]
     print_table(["face", ""], rows, title=f"astronaut (NASA), {predictor.info.name}")
-    typer.echo(f"overlay: {overlay}\nface:    {close}\nnumbers: {results}")
+    say(f"overlay: {overlay}\nface:    {close}\nnumbers: {results}")
     print_licence(predictor.info)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-import typer
 from typer import Argument, Option
 
 from luvli.cli.options import SKIP_BAD
-from luvli.cli.output import face_progress, show
+from luvli.cli.output import face_progress, print_result, say, warn
 from luvli.files import folder_lock
 
 if TYPE_CHECKING:
     from luvli.evaluation.metrics import Evaluation
+    from luvli.evaluation.table import Table
 
 
 def evaluate(
@@ -62,25 +64,19 @@ def evaluate(
         out = report_folder(out, faces)
         evaluation = write_report(out, faces)
         human = None if annotators is None else write_human(out, faces, annotators)
-    print_evaluation(evaluation)
-    if human is not None:
-        show(human)
-    typer.echo(f"report written to {out / 'report.html'}")
+    print_evaluation(evaluation, out, [] if human is None else [human])
 
 
-def print_evaluation(evaluation: Evaluation) -> None:
-    """What papers quote, then every other metric, then the notes."""
+def print_evaluation(
+    evaluation: Evaluation, report: Path | None = None, more: Sequence[Table] = ()
+) -> None:
+    """The notes, then what papers quote and every other metric, then where the report is."""
     from luvli.evaluation.report import heading, quoted_table, summary, value_table
 
-    typer.echo(f"{heading(evaluation)}: {summary(evaluation)}")
-    print_notes(evaluation)
-    show(quoted_table(evaluation, intervals=False))
-    show(value_table(evaluation))
-
-
-def print_notes(evaluation: Evaluation, quiet: bool = False) -> None:
-    """The notes of a report, warnings on standard error; `quiet`: warnings alone."""
+    say(f"{heading(evaluation)}: {summary(evaluation)}")
     for note in evaluation.notes:
-        loud = note.startswith("WARNING")
-        if loud or not quiet:
-            typer.secho(note, fg="yellow" if loud else None, bold=loud, err=loud)
+        warn(note) if note.startswith("WARNING") else say(note)
+    tables = quoted_table(evaluation, intervals=False), value_table(evaluation), *more
+    print_result(*tables, value=json.loads(evaluation.to_json()))
+    if report is not None:
+        say(f"report written to {report / 'report.html'}")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import typer
 from typer import Argument, Option
 
 from luvli.cli.options import MODULES
-from luvli.cli.output import print_table
+from luvli.cli.output import print_table, say
 from luvli.errors import require
 
 
@@ -37,16 +36,16 @@ def export(
     source = find_model(model, "torch")
     if int8 is None:
         parity = export_onnx(source, onnx)
-        typer.echo(
+        say(
             f"{onnx}: {onnx.stat().st_size / 1e6:.1f} MB, differs from PyTorch by at most "
             f"{parity.pixels:.1g} px, {parity.covariance:.1g} in covariance (relative), "
             f"{parity.visibility:.1g} in visibility."
         )
         return
     quantize_with_images(source, onnx, int8)
-    typer.echo(f"{onnx}: {onnx.stat().st_size / 1e6:.1f} MB, 8 bits")
+    say(f"{onnx}: {onnx.stat().st_size / 1e6:.1f} MB, 8 bits")
     if labels is None:
-        typer.echo("What 8 bits cost was not measured: add --labels FOLDER.")
+        say("What 8 bits cost was not measured: add --labels FOLDER.")
         return
     title, rows = quantization_cost(source, onnx, labels)
     print_table(["", "32 bits", "8 bits"], rows, title=title)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
-import typer
 from typer import Argument, Option
 
 from luvli.cli.options import Verbs
-from luvli.cli.output import print_table
+from luvli.cli.output import print_page, print_paths, print_result, print_table, say
 from luvli.errors import require
-from luvli.files import one_line
+from luvli.evaluation.table import Table
 
 models = Verbs(
     name="models",
@@ -25,9 +23,10 @@ def list_models() -> None:
     from luvli.models import FOLDER, SUFFIXES, model_names, read_card
     from luvli.network.licence import is_open
 
-    rows = []
+    rows, cards = [], []
     for name in model_names():
         card = read_card(name)
+        cards.append(card.model_dump(include={"name", "version", "licence", "headline"}))
         files = [FOLDER / f"{name}{suffix}" for suffix in SUFFIXES.values()]
         size = " + ".join(f"{f.stat().st_size / 1e6:.1f} MB" for f in files if f.is_file())
         figures = ["", "", ""]
@@ -37,8 +36,8 @@ def list_models() -> None:
         use = "any" if is_open(card.licence) else "research only"
         rows.append([name, card.version, use, *figures, size])
     head = ["model", "version", "use", "300-W*", "MERL-RAV*", "a face", "size (ONNX + safetensors)"]
-    print_table(head, rows)
-    typer.echo(
+    print_result(Table("", head, rows), value=cards)
+    say(
         "* error on held-out training photographs, image alone, without 300-W's challenge faces: "
         "not comparable with published test figures. luvli models show NAME has the details."
     )
@@ -53,13 +52,7 @@ def show_model(name: str = Argument(help="A name from `luvli models list`.")) ->
     from luvli.models import read_card
 
     card = read_card(name)
-    if not sys.stdout.isatty():
-        typer.echo(card.markdown(), nl=False)
-        return
-    from rich.console import Console
-    from rich.markdown import Markdown
-
-    Console().print(Markdown(card.markdown()))
+    print_page(card.markdown(), card.model_dump())
 
 
 @models.command("import")
@@ -97,5 +90,5 @@ def import_official(
     ]
     print_table(["", ""], rows, title=f"{file.name}: {info['kind']}")
     for part in info["missing"]:
-        typer.echo(f"{part} is not in the file and starts afresh: train before you predict.")
-    typer.echo(f"wrote {one_line(str(out))}")
+        say(f"{part} is not in the file and starts afresh: train before you predict.")
+    print_paths([out])

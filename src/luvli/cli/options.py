@@ -33,7 +33,6 @@ CHANGES: list[str] = Option(
     [], "--set", help="Change a value of the recipe: key=value, may be repeated."
 )
 MODULES: list[str] = Option([], "--import", help="Python module that registers trunks or losses.")
-JSON: bool = Option(False, "--json", help="Print JSON, for machines.")
 
 
 def refuse(options: dict[str, Any], why: str) -> None:
@@ -43,27 +42,28 @@ def refuse(options: dict[str, Any], why: str) -> None:
             raise InputError(f"{name} cannot be used here, {why}: leave it out.")
 
 
-class _FlagsWithoutType:
+def _without_types(params: list[Any]) -> list[Any]:
     """Flags take no value: their help has no type beside them."""
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    return params
+
+
+class _Command(TyperCommand):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_types(super().get_params(ctx))
+
+
+class Group(TyperGroup):
+    """A verb with verbs below it."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
-        for param in params:
-            if getattr(param, "is_flag", False) and param.metavar is None:
-                param.metavar = ""
-        return params
-
-
-class _Command(_FlagsWithoutType, TyperCommand):
-    """A verb."""
-
-
-class Group(_FlagsWithoutType, TyperGroup):
-    """A verb with verbs below it."""
+        return _without_types(super().get_params(ctx))
 
 
 class Verbs(typer.Typer):
-    """`typer.Typer` whose help names no type beside flags."""
+    """The program, or a verb with verbs below it."""
 
     def __init__(self, cls: type[TyperGroup] = Group, **settings: Any) -> None:
         super().__init__(

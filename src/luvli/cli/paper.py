@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json as json_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
 from typer import Argument, Option
 
-from luvli.cli.options import JSON, Verbs
-from luvli.cli.output import face_progress, show, warn
+from luvli.cli.options import Verbs
+from luvli.cli.output import face_progress, print_names, print_result, say, warn
 from luvli.errors import InputError, unknown_choice
 from luvli.files import whole_file
 
@@ -30,7 +28,6 @@ def table(
     polyline: bool = Option(False, "--polyline", help="Our AUC as the published code computes it."),
     model: list[str] = Option([], help="Evaluate this model on --data first; may be repeated."),
     data: list[str] = Option([], metavar="NAME=FOLDER", help="Data set for --model; repeatable."),
-    json: bool = JSON,
 ) -> None:
     """Print a table of the paper or its supplement, with our rows below the quoted ones.
 
@@ -44,8 +41,7 @@ def table(
     from luvli.evaluation import paper_tables as tables
 
     if which is None:
-        for entry in tables.published_tables():
-            typer.echo(f"{entry.number:>2}  {entry.name:<20} {entry.title}")
+        print_names({e.name: f"{e.number:>2}  {e.title}" for e in tables.published_tables()})
         return
     plain = tables.published_table(which)
     if model:
@@ -57,11 +53,7 @@ def table(
     chosen = tables.with_later_methods(chosen)
     if sentence := tables.without_column(plain, read):
         warn(sentence)
-    if json:
-        typer.echo(json_module.dumps(tables.published_json(chosen), ensure_ascii=False))
-        return
-    for each in tables.printed_tables(chosen):
-        show(each)
+    print_result(*tables.printed_tables(chosen), value=tables.published_json(chosen))
 
 
 def _evaluate(plain: PublishedTable, models: list[str], sets: list[str], reports: Path) -> None:
@@ -109,9 +101,8 @@ def figure(
     from luvli.evaluation.plot_style import PlotOptions
 
     if name is None:
-        for key, entry in plots.PLOTS.items():
-            numbers = ", ".join(map(str, entry.numbers)) or "-"
-            typer.echo(f"{key:<20} {numbers:<6} {entry.title}")
+        numbers = {key: ", ".join(map(str, entry.numbers)) for key, entry in plots.PLOTS.items()}
+        print_names({key: f"{n or '-':<5} {plots.PLOTS[key].title}" for key, n in numbers.items()})
         return
     name = plots.plot_name(name)
     if out is None or not (predictions or name == "overview"):
@@ -126,5 +117,5 @@ def figure(
     with whole_file(out) as temporary:
         drawn.savefig(temporary)
     if name == "human":
-        show(human_table(comparison(sets[0], annotators)))
-    typer.echo(f"figure written to {out}")
+        print_result(human_table(comparison(sets[0], annotators)))
+    say(f"figure written to {out}")

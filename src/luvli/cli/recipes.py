@@ -9,7 +9,7 @@ import typer
 from typer import Argument, Option
 
 from luvli.cli.options import CHANGES, Verbs
-from luvli.cli.output import show
+from luvli.cli.output import note, print_names, print_result, say
 from luvli.errors import InputError, require
 from luvli.files import write_text
 
@@ -24,11 +24,8 @@ def list_recipes() -> None:
     folder = recipe_folder()
     if folder is None:
         raise InputError("no recipes came with this installation: give luvli train a file.")
-    names = recipe_names()
-    width = max(map(len, names))
-    for name in names:
-        typer.echo(f"{name:{width}}  {recipe_summary(folder / f'{name}.yaml')}")
-    typer.echo("\nluvli train NAME runs one, luvli recipes show NAME prints it.")
+    print_names({name: recipe_summary(folder / f"{name}.yaml") for name in recipe_names()})
+    say("\nluvli train NAME runs one, luvli recipes show NAME prints it.")
 
 
 @recipes.command("show")
@@ -62,17 +59,14 @@ def run_recipes(
     from luvli.training import experiments
     from luvli.training.distributed import Stopped
 
-    def say(sentence: str) -> None:
-        typer.echo(sentence, err=True)
-
     overrides = [f"data.root={data}", *change]
     try:
-        experiments.run_experiments(folder, out, overrides, None, only, seeds, say)
+        experiments.run_experiments(folder, out, overrides, None, only, seeds, note)
     except Stopped as stopped:
-        say(f"luvli: {stopped}: the same command goes on")
+        note(f"luvli: {stopped}: the same command goes on")
         raise typer.Exit(143) from None
     if (out / reference / experiments.HELD_OUT).is_file():
         table = experiments.compare_rows(out, reference)
         write_text(out / "table.md", f"{table.markdown()}\n")
-        show(table)
+        print_result(table)
         say(f"the table is in {out / 'table.md'}")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import typer
 from typer import Argument, Option
 
-from luvli.cli.evaluate import print_evaluation, print_notes
-from luvli.cli.options import JSON
+from luvli.cli.evaluate import print_evaluation
 
 
 def score(
@@ -40,7 +38,6 @@ def score(
     ),
     truth_one_based: bool = Option(False, "--truth-one-based", help="Labels count pixels from 1."),
     by_order: bool = Option(False, "--by-order", help="Match by order even if it looks wrong."),
-    json: bool = JSON,
 ) -> None:
     """Score predicted landmarks against labels, with everything that applies.
 
@@ -70,10 +67,4 @@ def score(
         evaluation = write_report(out, faces)
     else:
         evaluation = compute_metrics(faces)
-    if json:
-        typer.echo(evaluation.to_json(), nl=False)
-        print_notes(evaluation, quiet=True)
-        return
-    print_evaluation(evaluation)
-    if out is not None:
-        typer.echo(f"report written to {out / 'report.html'}")
+    print_evaluation(evaluation, out)

@@ -38,7 +38,8 @@ def train(
     an image of validation faces, and at the end model.safetensors. SIGTERM or Ctrl-C writes a
     checkpoint and ends with code 143; --resume continues as if nothing had happened.
 
-    Example: `luvli train quick`, `luvli train luvli-68 --data DATA`
+    Examples: `luvli train quick`,
+    `luvli train own-faces --data FOLDER --set stages.luvli.epochs=30`
     """
     # Threads that wait for each other shall sleep soon: spinning on makes several of them ten
     # times slower than one where other work shares the cores. Read when PyTorch is loaded.

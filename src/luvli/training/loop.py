@@ -40,14 +40,13 @@ from luvli.training.distributed import (
     set_training_mode,
     stop_signals,
 )
-from luvli.training.licences import check_licence
+from luvli.training.ingredients import check_files, check_licence, model_file
 from luvli.training.log import Log
 from luvli.training.losses import StageLosses, freeze_unused, stage_losses
 from luvli.training.optimizer import lr_factor, make_optimizer, moving_average
 from luvli.training.recipe import FAILURE, Recipe
 from luvli.training.recipe_files import changed_settings, make_recipe, write_recipe
 from luvli.training.run import MODEL, StepCounter, TrainingRun, run_folder
-from luvli.training.sources import check_files, model_file
 from luvli.training.stage_data import load_faces, stage_data
 from luvli.training.stage_model import keeps, train_failure_head, write_stage_model
 

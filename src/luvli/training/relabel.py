@@ -29,8 +29,8 @@ from luvli.faces import FaceLandmarks, Faces
 from luvli.files import PathLike, whole_file
 from luvli.markup import get_markup, is_markup
 from luvli.network.inference import CropPredictor
+from luvli.training.ingredients import model_file
 from luvli.training.recipe_data import Source
-from luvli.training.sources import model_file
 from luvli.training.validate import predict_dataset
 
 _UPPER_LIDS, _LOWER_LIDS = [37, 38, 43, 44], [41, 40, 47, 46]

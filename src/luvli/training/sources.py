@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 from collections.abc import Sequence
@@ -15,14 +16,12 @@ from luvli.data.formats import read_pts
 from luvli.data.record import IMAGE_NAME, FaceRecord
 from luvli.data.sets import load_set
 from luvli.errors import InputError
-from luvli.files import PathLike, unreadable
 from luvli.image.detect import DetectorName
-from luvli.models import find_model, known_digests
 from luvli.network.config import NetworkConfig
 from luvli.progress import track
 from luvli.synthetic import SyntheticFaces, TurnedFaces, synthesize
 from luvli.synthetic.photographs import write_faces
-from luvli.training.recipe import Recipe
+from luvli.training.ingredients import source_folder
 from luvli.training.recipe_data import Data, Source, Synthetic
 
 
@@ -45,61 +44,6 @@ def model_detector(data: Data) -> DetectorName:
     return "yunet-open" if names == {"detector-open"} else "yunet"
 
 
-def model_file(name: PathLike) -> Path:
-    """The file of a shipped model, by its name or NAME@VERSION, or the path itself.
-
-    It must be there. A version is that of one file: any other one is refused by its digest.
-    """
-    if Path(name).is_file():
-        return Path(name)
-    model, at, version = str(name).partition("@")
-    if Path(name).suffix and not at:
-        raise unreadable(Path(name))
-    path = find_model(model, "torch")  # refuses an unknown name with those that there are
-    if at:
-        check_version(model, version, path)
-    return path
-
-
-def check_version(model: str, version: str, path: Path) -> None:
-    """Refuse a shipped model's file that is not this version, by its digest."""
-    known = known_digests().get(model, {})
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    if known.get(version) != digest:
-        shipped = next((v for v, other in known.items() if other == digest), "unknown")
-        raise InputError(
-            f"{model} {version} is needed, but the file that is shipped is version {shipped} (by "
-            f"its digest): train {version} with the recipe {model} and name its file."
-        )
-
-
-def check_files(recipe: Recipe, resumed: bool = False) -> None:
-    """Refuse a recipe that names models or folders that are not there.
-
-    Called before anything is read, detected, rendered or cached. What `stage:NAME` names is made
-    by the run itself; a `resumed` run has its weights already.
-    """
-    data = recipe.data
-    models = [stage.teacher for stage in recipe.stages.values()]
-    models += [] if resumed else [recipe.init]
-    models += [source.relabel for source in data.sources.values() if not source.labeller]
-    for model in filter(None, models):
-        model_file(model)
-    for part, sources in (("sources", data.sources), ("validation", data.validation)):
-        for name, source in sources.items():
-            if source.synthetic is None:
-                source_folder(name, source, data, part)
-                continue
-            lent = set(source.synthetic.lenders()) - set(data.sources)
-            for path in sorted(lent | {source.synthetic.head} - {"procedural"}):
-                whole = Path(data.root).expanduser() / path
-                if not whole.exists():
-                    raise InputError(
-                        f"{whole} does not exist: data.{part}.{name}.synthetic is read from "
-                        "it; name the folder above it with --set data.root=FOLDER."
-                    )
-
-
 def load_source(
     name: str,
     source: Source,
@@ -114,7 +58,7 @@ def load_source(
     if source.synthetic is not None:
         records = rendered_faces(source.synthetic, data, workers)
     else:
-        folder = source_folder(name, source, data)
+        folder = source_folder(f"data.sources.{name}", source, data)
         records = list(
             load_set(
                 str(source.set), folder, source.split, subset=source.subset,
@@ -146,36 +90,16 @@ def load_source(
     return SourceFaces(source, tuple(training), labelled)
 
 
-def source_folder(name: str, source: Source, data: Data, part: str = "sources") -> Path:
-    """Where a source is, if it is there."""
-    if source.path == "." and "root" not in data.model_fields_set:
-        # else everything below the folder that one happens to stand in would be learnt from
-        raise InputError(
-            "data.root was not set: --set data.root=FOLDER names the folder of your faces."
-        )
-    folder = Path(data.root).expanduser() / source.path
-    if not folder.exists():
-        raise InputError(
-            f"{folder} does not exist: name the folder that data.{part}.{name} is read from "
-            "with --set data.root=FOLDER."
-        )
-    return folder
-
-
 def _in_markup(record: FaceRecord, network: NetworkConfig, name: str) -> FaceRecord:
     """The label in the network's markup."""
-    count, advice = len(record.points), f"--set network.landmarks={len(record.points)}."
-    if record.markup != network.markup:
-        try:
-            record = change_markup(record, network.markup)
-        except InputError as error:
-            raise InputError(
-                f"data.sources.{name} has the markup {record.markup} with {count} points, the "
-                f"network {network.markup}: --set network.markup={record.markup} {advice}"
-            ) from error
-    if len(record.points) != network.landmarks:
+    markup, count = record.markup, len(record.points)
+    with contextlib.suppress(InputError):
+        record = change_markup(record, network.markup)
+    if (record.markup, len(record.points)) != (network.markup, network.landmarks):
         raise InputError(
-            f"data.sources.{name} has {count} points, the network {network.landmarks}: {advice}"
+            f"data.sources.{name} has the markup {markup} with {count} points, the network "
+            f"{network.markup} with {network.landmarks}: --set network.markup={markup} "
+            f"--set network.landmarks={count}."
         )
     return record
 

@@ -16,10 +16,11 @@ from luvli.data.boxes import get_enlargement
 from luvli.network import NetworkConfig, build, load_model, save_model
 from luvli.progress import track
 from luvli.training.batch import TrainingFaces, has_covered_landmarks, has_hidden_landmarks
+from luvli.training.ingredients import model_file
 from luvli.training.losses import LOSSES
 from luvli.training.recipe import Stage, TrainedHead
 from luvli.training.run import TrainingRun
-from luvli.training.sources import model_detector, model_file
+from luvli.training.sources import model_detector
 
 FAILURE_FACES = 8000
 """training faces that are predicted where a failure stage does not say how many (`epoch_faces`)"""

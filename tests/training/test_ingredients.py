@@ -8,7 +8,7 @@ import pytest
 
 from luvli.errors import InputError
 from luvli.network.licence import is_open
-from luvli.training.licences import check_licence, trace_licences
+from luvli.training.ingredients import check_licence, ingredients
 from luvli.training.recipe import Recipe
 from luvli.training.recipe_files import read_recipe
 
@@ -25,7 +25,7 @@ def changed(**changes: str) -> Recipe:
 def test_the_open_model_learns_from_free_sources_alone() -> None:
     recipe = changed()
     assert is_open(recipe.licence)
-    found = trace_licences(recipe)
+    found = ingredients(recipe)
     assert [str(item) for item in found if not item.open] == []
     places = {item.place for item in found}
     assert ("init" in places) == (recipe.init is not None)
@@ -62,7 +62,7 @@ def test_one_research_ingredient_is_enough_to_refuse(setting: str, value: str, p
 def test_research_recipes_are_free_to_use_everything() -> None:
     recipe = read_recipe(RECIPES / "luvli-68.yaml")
     assert not is_open(recipe.licence)
-    assert any(not item.open for item in trace_licences(recipe))
+    assert any(not item.open for item in ingredients(recipe))
     check_licence(recipe)
 
 
