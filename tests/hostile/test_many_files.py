@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import SECONDS
 from prediction.conftest import DiscBackend, DiscDetector, disc_image, write_video
 from typer.testing import Result as CliResult
 
@@ -69,13 +70,13 @@ def run(predictor: Predictor, source: Any, out: Path, **settings: Any) -> Summar
     return job.run(InProcess(predictor))
 
 
-def in_time(work: Callable[[], Any], seconds: float = 60) -> Any:
+def in_time(work: Callable[[], Any]) -> Any:
     """The answer of something that might wait for ever."""
     answer: list[Any] = []
     thread = threading.Thread(target=lambda: answer.append(work()), daemon=True)
     thread.start()
-    thread.join(seconds)
-    assert answer, f"no answer after {seconds} seconds"
+    thread.join(SECONDS)
+    assert answer, f"no answer after {SECONDS} seconds"
     return answer[0]
 
 
@@ -124,7 +125,7 @@ def test_the_command_prints_every_name(named: Path, tiny: dict[str, Path], tmp_p
     command = [sys.executable, "-m", "luvli", "predict", str(named), "--boxes", str(boxes)]
     command += ["--model", str(tiny["onnx"]), "--out", str(tmp_path / "out")]
     environment = os.environ | {"PYTHONIOENCODING": "utf-8:strict"}
-    done = subprocess.run(command, capture_output=True, timeout=120, env=environment, check=False)
+    done = subprocess.run(command, capture_output=True, env=environment, check=False)
     assert done.returncode == 1 and b"Traceback" not in done.stderr
     assert b"\x1b[31m" not in done.stdout + done.stderr and b"[red]brackets[bold]" in done.stdout
 

@@ -6,10 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from patience import wait_until
 
 from luvli.data.formats import read_pts
 from luvli.image.read import read_image
@@ -33,10 +33,7 @@ def test_a_killed_worker_does_not_stop_the_drawing(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [*command, "--workers", "2", "--out", str(out)], stderr=subprocess.PIPE, text=True
     )
-    for _ in range(600):
-        if len(list(out.glob("*.pts"))) >= 2:
-            break
-        time.sleep(0.1)
+    wait_until(lambda: len(list(out.glob("*.pts"))) >= 2)
     killed = children(process.pid)[:1]
     assert killed
     for number in killed:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from patience import wait_until
 from typer.testing import Result as CliResult
 
 from luvli.data.formats import read_labels, read_pts
@@ -410,10 +411,9 @@ def test_a_signal_and_again(
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     work = tmp_path / "out" / WORK
-    while len(list(work.glob("part-*.npz"))) < 5 and process.poll() is None:
-        time.sleep(0.05)
+    wait_until(lambda: len(list(work.glob("part-*.npz"))) >= 5 or process.poll() is not None)
     process.send_signal(sign)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate()
     assert process.returncode == code, errors
     assert "give the same command again" in errors and "Traceback" not in errors
     assert names(tmp_path / "out") == [WORK]
@@ -510,15 +510,14 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     pid = int(done.stdout.split()[1])
-    for _ in range(600):
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return
-        if Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z":
-            return  # nobody waits for it
-        time.sleep(0.05)
-    raise AssertionError("the child is still there")
+
+    def gone() -> bool:
+        try:  # a zombie: nobody waits for it
+            return Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z"
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+
+    wait_until(gone)
 
 
 # -- inputs ------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from patience import SECONDS
 from typer.testing import CliRunner, Result
 
 from luvli.cli import app
@@ -105,7 +106,7 @@ def test_kills_lose_nothing_double_nothing_and_change_no_number(
     out = tmp_path / "out"
     driver, kills = _killed(cluster, many, out)
     for _ in range(3):  # whoever was hit by the last kills
-        text = driver.communicate(timeout=240)[0]
+        text = driver.communicate(timeout=SECONDS)[0]
         if driver.returncode == 1:
             break
         driver = _on(cluster, many, out)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from patience import SECONDS
 
 import luvli as library
 from luvli.errors import InputError
@@ -80,7 +81,7 @@ def test_a_node_dies_under_load_and_every_request_is_answered(cluster: Any) -> N
     threading.Thread(target=process.stderr.read, daemon=True).start()
     try:
         # retries enough for a machine that is slow to replace what died
-        client = Client(words[1], timeout=120, retries=60)
+        client = Client(words[1], timeout=SECONDS, retries=60)
         expected = library.predict(image)[0].points
 
         def ask(number: int) -> float:
@@ -94,7 +95,7 @@ def test_a_node_dies_under_load_and_every_request_is_answered(cluster: Any) -> N
         assert max(differences) < 1e-3  # JSON rounds
     finally:
         process.send_signal(signal.SIGTERM)
-        code = process.wait(120)
+        code = process.wait(SECONDS)
         if len(cluster.worker_nodes) == 0:
             cluster.add_node(**NODE)
     assert code == 0

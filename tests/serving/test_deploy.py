@@ -107,7 +107,7 @@ def nginx(server: Server, tmp_path: Path) -> Iterator[int]:
             time.sleep(0.05)
     yield port
     process.terminate()
-    process.wait(60)
+    process.wait()
 
 
 def test_nginx_does_tls_and_holds_back_what_is_slow_or_too_large(

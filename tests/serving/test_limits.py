@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from patience import SECONDS, wait_until
 from PIL import Image
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
@@ -38,7 +39,7 @@ def limited(start: Start, *limits: str) -> Server:
 
 def opened(server: Server) -> socket.socket:
     made = socket.create_connection(server.address)
-    made.settimeout(120)
+    made.settimeout(SECONDS)
     return made
 
 
@@ -46,12 +47,6 @@ def head(server: Server, *lines: str) -> bytes:
     host, port = server.address
     first = f"POST /v1/predict HTTP/1.1\r\nHost: {host}:{port}\r\n"
     return (first + "".join(f"{line}\r\n" for line in lines) + "\r\n").encode()
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    """As long as it takes; the test's own timeout is that of the whole run."""
-    while not condition():
-        time.sleep(0.02)
 
 
 def received(client: socket.socket) -> bytes:
@@ -194,7 +189,7 @@ def test_sigterm_answers_what_is_in_flight(start: Start, image: bytes) -> None:
         server.process.send_signal(signal.SIGTERM)
         client.sendall(image[-10:])
         assert received(client).startswith(b"HTTP/1.1 200 ")
-    assert server.process.wait(120) == 0
+    assert server.process.wait(SECONDS) == 0
 
 
 def test_the_exit_is_clean_while_the_network_still_runs(start: Start, image: bytes) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from patience import SECONDS
 from PIL import Image
 from web.conftest import CHROMIUM
 
@@ -56,7 +57,7 @@ def browser(camera_video: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
             viewport={"width": 1280, "height": 860},
             accept_downloads=True,
         )
-        context.set_default_timeout(120_000)  # the machine may be busy
+        context.set_default_timeout(1000 * SECONDS)  # the machine may be busy
         yield context
         context.close()
 

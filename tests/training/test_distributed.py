@@ -6,12 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+from patience import wait_until
 
 from luvli.errors import InputError
 from luvli.network import build, load_model
@@ -75,8 +75,7 @@ def test_two_processes_of_torchrun_stop_together(small_recipe: MakeRecipe, tmp_p
         text=True,
     )
     try:
-        while not list_checkpoints(out / "checkpoints") and job.poll() is None:
-            time.sleep(0.5)
+        wait_until(lambda: list_checkpoints(out / "checkpoints") or job.poll() is not None)
         job.send_signal(signal.SIGTERM)
         text, _ = job.communicate()
     finally:

@@ -211,8 +211,8 @@ def test_what_is_missing_is_named_before_a_face_is_read(
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--threads", 0), "0 is not in the range x>=1"),
-        (("--workers", -1), "-1 is not in the range x>=0"),
+        (("--threads", 0), "--threads.: Input should be greater than or equal to 1"),
+        (("--workers", -1), "--workers.: Input should be greater than or equal to 0"),
         (("--log", "print"), "'print' is not one of 'wandb', 'mlflow'"),
         (("--accelerator", "gpuu"), "'gpuu' is not one of 'auto', 'cpu', 'cuda', 'mps'"),
         (("--precision", "16"), "'16' is not one of '32-true', 'bf16-mixed', '16-mixed'"),
