@@ -306,19 +306,3 @@ def test_a_stage_ends_between_its_start_and_what_it_learnt(
         assert torch.allclose(weight, torch.lerp(learnt[name], start[name], 0.25), atol=1e-6), name
         moved += float((weight.detach() - learnt[name].detach()).abs().sum())
     assert moved > 0.1
-
-
-@pytest.mark.slow
-def test_a_stage_that_learns_from_the_labels_of_the_one_before(
-    small_recipe: MakeRecipe, tmp_path: Path
-) -> None:
-    last = {**small_recipe().stages["luvli"].model_dump(), "relabel": ["mine"]}
-    recipe = small_recipe(stages={"heatmaps": None, "luvli": {"epochs": 1}, "refine": last})
-    train(recipe, tmp_path / "whole")
-    # stopped in the middle, it labels the faces with the same weights again
-    halves = tmp_path / "halves"
-    shutil.copytree(tmp_path / "whole", halves)
-    (halves / "model.safetensors").unlink()
-    list_checkpoints(halves / "checkpoints")[-1].unlink()
-    train(recipe, halves, RunOptions(resume=True))
-    assert same(weights_of(tmp_path / "whole"), weights_of(halves))

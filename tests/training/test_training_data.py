@@ -22,17 +22,15 @@ from luvli.synthetic import SyntheticFaces
 from luvli.synthetic.photographs import photographed_faces
 from luvli.training.batch import (
     TrainingFaces,
-    has_hidden_landmarks,
     visibility_labels,
 )
 from luvli.training.ingredients import source_folder
 from luvli.training.recipe import Recipe
-from luvli.training.recipe_data import Data, Source, Synthetic
+from luvli.training.recipe_data import Data, Source
 from luvli.training.sources import (
     group_of,
     hold_out,
     load_source,
-    synthetic_faces,
 )
 
 MakeRecipe = Callable[..., Recipe]
@@ -126,17 +124,6 @@ def test_offset_limit_and_hold_out_of_a_source(small_recipe: MakeRecipe) -> None
         assert np.allclose(shift, (2.0, -1.0))
 
 
-def test_hidden_landmarks_are_noticed(crops: CropDataset) -> None:
-    assert has_hidden_landmarks(TrainingFaces([crops], [Source(set="folder")]))
-    assert not has_hidden_landmarks(
-        TrainingFaces([crops], [Source(set="folder", visibility="ignore")])
-    )
-    crops.records = [r for r in crops.records if r.visible.all()]
-    assert not has_hidden_landmarks(
-        TrainingFaces([crops], [Source(set="folder", visibility="paper")])
-    )
-
-
 @pytest.mark.parametrize("damaged", [False, True])
 def test_faces_that_the_detector_cannot_give_boxes_are_counted(
     damaged: bool, astronaut: np.ndarray, tmp_path: Path
@@ -198,19 +185,6 @@ def test_rendered_faces_wear_no_skin_of_held_out_photographs(
     listed = {face.image.name for face in photographed_faces(used[0])}
     assert listed == {r.image.name for r in mine.train if r.image is not None}
     assert not listed & {r.image.name for r in mine.held_out if r.image is not None}
-
-
-def test_rendered_faces_are_the_same_wherever_one_stands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The cache keeps where the head came from: a root that is spelt otherwise is the same root."""
-    settings = Synthetic(head="head.npz", faces=3)
-    (tmp_path / "data" / "below").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path)
-    one = synthetic_faces(settings, Path("data"))
-    monkeypatch.chdir(tmp_path / "data" / "below")
-    assert synthetic_faces(settings, Path("..")).head == one.head
-    assert Path(one.head) == (tmp_path / "data" / "head.npz").resolve()
 
 
 def test_parquet_is_learnt_from_like_the_folder_that_it_was_made_of(

@@ -88,29 +88,26 @@ def read_recipe(path: PathLike, overrides: Sequence[str] = (), skip_bad: bool = 
     source.
     """
     source = find_recipe(path)
-    plain = content = _read_layers(source)
+    content, place = _read_layers(source), str(source)
+    if overrides:  # is --set to blame, or is the recipe wrong without it?
+        with contextlib.suppress(InputError):
+            make_recipe(content, place)
+            place = "--set"
     for override in overrides:
         keys, value = parse_override(override)
-        missing = missing_part(keys, value, content)
-        if missing is not None:
+        if isinstance(content, dict) and (missing := missing_part(keys, value, content)):
             raise missing
         for key in reversed(keys):
             value = {key: value}
         content = merge(content, value)
-    place = str(source)
-    if overrides:  # is --set to blame, or is the recipe wrong without it?
-        with contextlib.suppress(InputError):
-            make_recipe(plain, place)
-            place = "--set"
     recipe = make_recipe(content, place)
     if not skip_bad:
         return recipe
-    kinds = {"sources": recipe.data.sources, "validation": recipe.data.validation}
-    lenient = {
-        kind: {name: one.model_copy(update={"skip_bad": True}) for name, one in sources.items()}
-        for kind, sources in kinds.items()
-    }
-    return recipe.model_copy(update={"data": recipe.data.model_copy(update=lenient)})
+    plain = recipe.model_dump(exclude_unset=True)
+    for part in ("sources", "validation"):
+        for settings in plain["data"][part].values():
+            settings["skip_bad"] = True
+    return make_recipe(plain, place)
 
 
 def parse_override(override: str) -> tuple[list[str], Any]:
