@@ -22,12 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.arrays import Floats
-from luvli.data.record import Visibility
 from luvli.errors import InputError, check_range
 from luvli.evaluation.bootstrap import PairedDifference, bootstrap, paired_bootstrap
-from luvli.evaluation.table import Table
-from luvli.evaluation.uncertainty import negative_log_likelihood, residuals
-from luvli.evaluation.visibility import is_called_visible
+from luvli.evaluation.metrics import Columns, metric_values
+from luvli.evaluation.table import Table, interval, number
 from luvli.files import folder_lock, whole_file
 from luvli.network import load_model
 from luvli.network.inference import CropPredictor
@@ -43,14 +41,17 @@ from luvli.training.validate import predict_dataset
 
 HELD_OUT = "held_out_faces.npz"
 
+MEASURED = {
+    "nme_box": "nme_box",
+    "nme_vis_box": "nme_vis_box",
+    "nll": "nll",
+    "hidden": "accuracy_by_class.self_occluded",
+    "visible": "accuracy_by_class.visible",
+}
+"""what is written down about each held-out face -> the metric of the registry"""
 HeldOutErrors = dict[str, NDArray[Any]]
-"""what a run gets on each of n held-out faces, NaN where there is nothing to measure: (n,) each
-
-- `face` (source and name), `source`
-- `nme_box`, `nme_vis_box`: eq. 15 and eq. 20, percent of the box
-- `nll`: mean nats of the visible landmarks, in units of the box
-- `hidden`, `visible`: shares of the self-occluded (visible) landmarks that were called so
-"""
+"""`MEASURED` of each of n held-out faces (n,), NaN where there is nothing to measure; `face` (its
+source and name) and `source`; `about`, of the recipe"""
 
 
 def read_experiments(
@@ -132,39 +133,29 @@ def _run_row(recipe: Recipe, place: Path, options: RunOptions) -> None:
 def held_out_errors(recipe: Recipe, model: Path) -> HeldOutErrors:
     """Run a model over the faces that the recipe's sources hold out."""
     predictor = CropPredictor.load(model)
-    config = predictor.info.config
     faces = {
         name: load_source(name, source, recipe.data, recipe.network)
         for name, source in recipe.data.sources.items()
     }
     parts: list[HeldOutErrors] = []
-    for name, crops in validation_crops(recipe, config.input_size, faces).items():
+    for name, crops in validation_crops(recipe, predictor.info.config.input_size, faces).items():
         labelled = predict_dataset(predictor, crops).labelled
-        predicted, visible = labelled.faces, labelled.visible
-        hidden = labelled.label_visibility == Visibility.SELF_OCCLUDED
-        called = is_called_visible(predicted.visibility)
-        gaps = residuals(predicted.points, predicted.covariance, labelled.labels, visible)
-        nll = negative_log_likelihood(*gaps, config.likelihood, scale=labelled.box_size)
+        known = metric_values(labelled, {path.split(".")[0] for path in MEASURED.values()})[0]
+        columns = {key: known.get(path) for key, path in MEASURED.items()}
+        unknown = np.full(len(labelled), np.nan)
         parts.append(
             {
                 "face": np.array([f"{name}/{record.face_id}" for record in crops.records]),
                 "source": np.full(len(labelled), name),
-                "nme_box": labelled.nme("box"),
-                "nme_vis_box": labelled.nme("box", "visible"),
-                "nll": _mean_where(nll, visible & config.covariance_trained),
-                "hidden": _mean_where(~called, hidden & config.visibility_trained),
-                "visible": _mean_where(called, visible & config.visibility_trained),
+                **{
+                    key: c.of_faces if isinstance(c, Columns) else unknown
+                    for key, c in columns.items()
+                },
             }
         )
     if not parts:
         raise InputError("no source holds out faces to compare rows on: set hold_out to 0.1.")
     return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
-
-
-def _mean_where(values: NDArray[Any], chosen: NDArray[np.bool_]) -> Floats:
-    """(n,) means of each face's chosen landmarks (n, k); NaN where there are none."""
-    means = np.ma.masked_array(values.astype(np.float64), ~chosen).mean(axis=1)
-    return np.asarray(np.ma.filled(means, np.nan))
 
 
 def finished_rows(out: Path) -> dict[str, list[HeldOutErrors]]:
@@ -174,6 +165,12 @@ def finished_rows(out: Path) -> dict[str, list[HeldOutErrors]]:
         with np.load(path) as arrays:
             rows.setdefault(path.relative_to(out).parts[0], []).append(dict(arrays))
     return rows
+
+
+def over_seeds(seeds: Sequence[HeldOutErrors]) -> HeldOutErrors:
+    """What each face gets on average over the seeds of a row."""
+    means = {key: np.mean([seed[key] for seed in seeds], axis=0) for key in MEASURED}
+    return seeds[0] | means
 
 
 def compare_rows(out: Path, reference: str = "luvli") -> Table:
@@ -186,51 +183,43 @@ def compare_rows(out: Path, reference: str = "luvli") -> Table:
     if reference not in rows:
         known = ", ".join(rows) or "none"
         raise InputError(f"{out} has no finished row {reference!r} to compare with, but {known}.")
-    errors = {name: over_seeds(seeds, "nme_box") for name, seeds in rows.items()}
-    names = sorted(rows, key=lambda name: (name != reference, np.nanmean(errors[name])))
-    sources = list(dict.fromkeys(str(s) for name in names for s in rows[name][0]["source"]))
+    means = {name: over_seeds(seeds) for name, seeds in rows.items()}
+    names = sorted(rows, key=lambda name: (name != reference, np.nanmean(means[name]["nme_box"])))
+    sources = list(dict.fromkeys(str(s) for name in names for s in means[name]["source"]))
     head = ["row", "NME_box, eq. 15 (%) [95 %]", "seeds: mean ± SD (n)", "difference [95 %]", "p"]
     head += [*sources, "NME_vis, eq. 20 (%)", "NLL", "hidden found", "visible kept"]
     head.append("the paper (300-W / Menpo)")
     cells = []
     for name in names:
-        seeds, of_face = rows[name], errors[name]
-        interval, means = bootstrap(of_face), [np.nanmean(seed["nme_box"]) for seed in seeds]
-        spread = f"{np.std(means, ddof=1):.2f}" if len(means) > 1 else "-"
-        change = None if name == reference else paired(rows, name, reference)
+        mean, each = means[name], [np.nanmean(seed["nme_box"]) for seed in rows[name]]
+        error = mean["nme_box"]
+        spread = f"{np.std(each, ddof=1):.2f}" if len(each) > 1 else "-"
+        change = None if name == reference else difference(name, mean, means[reference])
         cells.append(
             [
                 name,
-                f"{interval.value:.2f} [{interval.low:.2f}, {interval.high:.2f}]",
-                f"{np.mean(means):.2f} ± {spread} ({len(means)})",
+                interval(bootstrap(error)),
+                f"{np.mean(each):.2f} ± {spread} ({len(each)})",
                 f"{change[0]:+.2f} [{change[1]:+.2f}, {change[2]:+.2f}]" if change else "-",
                 f"{change.p_value:.3f}" if change else "-",
-                *(_mean(of_face[seeds[0]["source"] == source], 2) for source in sources),
-                _mean(over_seeds(seeds, "nme_vis_box"), 2),
-                *(_mean(over_seeds(seeds, key), 3) for key in ("nll", "hidden", "visible")),
-                str(seeds[0]["about"]),
+                *(_mean(error[mean["source"] == source], 2) for source in sources),
+                _mean(mean["nme_vis_box"], 2),
+                *(_mean(mean[key], 3) for key in ("nll", "hidden", "visible")),
+                str(mean["about"]),
             ]
         )
     return Table("", head, cells)
 
 
-def paired(
-    rows: dict[str, list[HeldOutErrors]], name: str, reference: str
-) -> PairedDifference | None:
-    """The difference of a row's NME_box from that of the reference; None for rows on other data."""
-    mine, theirs = rows[name][0]["face"], rows[reference][0]["face"]
-    if not np.isin(mine, theirs).any():
+def difference(name: str, row: HeldOutErrors, reference: HeldOutErrors) -> PairedDifference | None:
+    """Of a row's NME_box from that of the reference; None for rows on other data."""
+    if not np.isin(row["face"], reference["face"]).any():
         return None
-    if not np.array_equal(mine, theirs):
+    if not np.array_equal(row["face"], reference["face"]):
         raise InputError(f"{name} was measured on other faces than the reference: run it again.")
-    return paired_bootstrap(*(over_seeds(rows[row], "nme_box") for row in (name, reference)))
-
-
-def over_seeds(seeds: Sequence[HeldOutErrors], key: str) -> Floats:
-    """(n,) the mean over seeds of what each face gets."""
-    return np.asarray(np.mean([seed[key] for seed in seeds], axis=0))
+    return paired_bootstrap(row["nme_box"], reference["nme_box"])
 
 
 def _mean(values: Floats, digits: int) -> str:
     known = values[np.isfinite(values)]
-    return f"{known.mean():.{digits}f}" if len(known) else "-"
+    return number(known.mean() if len(known) else None, digits)
