@@ -36,19 +36,28 @@ from luvli.training.sources import (
 MakeRecipe = Callable[..., Recipe]
 
 
-def test_people_and_photographs_are_never_torn_apart() -> None:
-    people = [face_record(f"Ann_Lee_{i}{j}") for i in range(6) for j in range(2)]
-    people += [face_record(f"Bob {i}") for i in range(8)] + [
-        face_record(f"Cy-{i}") for i in range(5)
-    ]
-    kept, held = hold_out(people, 6, "person")
-    assert len(held) >= 6
-    assert {group_of(r, "person") for r in kept}.isdisjoint(group_of(r, "person") for r in held)
-    assert {group_of(r, "person") for r in people} == {"Ann_Lee", "Bob", "Cy"}
-    faces = [face_record(f"f{i}", image=Path(f"p{i // 2}.jpg")) for i in range(20)]
-    kept, held = hold_out(faces, 5, "photo")
-    assert len(held) == 6
-    assert {r.image for r in kept}.isdisjoint(r.image for r in held)
+PEOPLE = [f"Ann_Lee_{i}{j}" for i in range(6) for j in range(2)]
+PEOPLE += [f"Bob {i}" for i in range(8)] + [f"Cy-{i}" for i in range(5)]
+CUT_OUT = [f"image{i:05d}_{j}" for i in range(100) for j in range(1, 4)]
+
+
+@pytest.mark.parametrize(
+    ("names", "group", "amount", "groups", "fewest"),
+    [
+        (PEOPLE, "person", 6, {"Ann_Lee", "Bob", "Cy"}, 6),
+        (CUT_OUT, "photo", 0.3, {f"image{i:05d}.jpg" for i in range(100)}, 30),
+        (["image_0001", "image_0002"], "photo", 1, {"image_0001.jpg", "image_0002.jpg"}, 1),
+    ],
+)
+def test_people_and_photographs_are_never_torn_apart(
+    names: list[str], group: str, amount: float, groups: set[str], fewest: int
+) -> None:
+    """Two or fewer digits number a face of a photograph, four a photograph."""
+    faces = [face_record(name) for name in names]
+    assert {group_of(face, group) for face in faces} == groups
+    kept, held = hold_out(faces, amount, group)
+    sides = [{group_of(face, group) for face in side} for side in (kept, held)]
+    assert sides[0].isdisjoint(sides[1]) and len(held) >= fewest
 
 
 def test_what_is_held_out_depends_on_each_name_alone() -> None:
@@ -65,17 +74,6 @@ def test_what_is_held_out_depends_on_each_name_alone() -> None:
     assert names < {r.face_id for r in hold_out(faces, 0.2)[1]}
     hashes = {f"f{i}": hashlib.sha256(f"f{i}.jpg".encode()).hexdigest() for i in range(400)}
     assert names == {name for name, digest in hashes.items() if int(digest, 16) < 0.1 * 16**64}
-
-
-def test_faces_cut_out_of_one_photograph_stay_together() -> None:
-    faces = [face_record(f"image{i:05d}_{j}") for i in range(100) for j in range(1, 4)]
-    kept, held = hold_out(faces, 0.3)
-    assert held
-    photos = [{r.face_id.split("_")[0] for r in side} for side in (kept, held)]
-    assert photos[0].isdisjoint(photos[1])
-    assert (
-        group_of(face_record("image_0001"), "photo") == "image_0001.jpg"
-    )  # four digits: a photograph
 
 
 @pytest.mark.parametrize(

@@ -89,13 +89,15 @@ def read_recipe(path: PathLike, overrides: Sequence[str] = (), skip_bad: bool = 
     """
     source = find_recipe(path)
     content, place = _read_layers(source), str(source)
+    if not isinstance(content, dict):
+        make_recipe(content, place)  # says that it is none
     if overrides:  # is --set to blame, or is the recipe wrong without it?
         with contextlib.suppress(InputError):
             make_recipe(content, place)
             place = "--set"
     for override in overrides:
         keys, value = parse_override(override)
-        if isinstance(content, dict) and (missing := missing_part(keys, value, content)):
+        if missing := missing_part(keys, value, content):
             raise missing
         for key in reversed(keys):
             value = {key: value}
