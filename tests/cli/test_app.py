@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -96,6 +97,9 @@ def test_every_command_explains_itself(
 ) -> None:
     done = luvli(*words, "--help")
     assert done.exit_code == 0 and "Usage" in done.output
+    command = dict(commands())[words]
+    if not hasattr(command, "commands"):
+        assert re.search(rf"Examples?: `luvli {' '.join(words)}", command.help or "")
     assert "<bool>" not in done.output  # flags take no value
 
 

@@ -38,6 +38,8 @@ def list_sets() -> None:
     "self" and "ext." say which hidden landmarks a set can teach: hidden by the head itself,
     hidden by something else. F/P: frontal and profile faces have different points. T: labelled
     as if the head were transparent. Sets without a name are not read.
+
+    Example: `luvli data list`
     """
     from luvli.data.sets.check import HEADINGS, overview
 

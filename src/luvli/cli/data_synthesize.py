@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-import typer
 from typer import Option
 
 from luvli.cli.options import SET_FOLDER, SET_NAME
+from luvli.cli.output import say
 from luvli.files import folder_lock
 from luvli.progress import track
 
@@ -33,7 +33,7 @@ def synthesize(
     Writes `NNNNNN.jpg` and `NNNNNN.pts` (MERL-RAV's signs: both coordinates negative for
     externally occluded, -1 -1 for self-occluded). Run it again to continue or to add faces.
 
-        luvli data synthesize --faces 5000 --out faces
+    Example: `luvli data synthesize --faces 5000 --out faces`
     """
     from luvli.synthetic import SyntheticFaces
 
@@ -62,7 +62,7 @@ def profile(
     (MERL-RAV's signs). To train on them without those that a recipe holds out, name the
     sources in the recipe instead: `synthetic: {head: ..., turned: [SOURCE]}`.
 
-        luvli data profile w300 data/300w --head ict_facekit.npz --out turned
+    Example: `luvli data profile w300 data/300w --head ict_facekit.npz --out turned`
     """
     from luvli.data.sets import load_set
     from luvli.synthetic import TurnedFaces
@@ -82,4 +82,4 @@ def _write(out: Path, wanted: Any, workers: int) -> None:
         written = write(
             out, wanted, workers, track=lambda done, what, total: track(done, what, total, "faces")
         )
-    typer.echo(f"{written} faces written to {out} ({len(wanted) - written} were there).")
+    say(f"{written} faces written to {out} ({len(wanted) - written} were there).")

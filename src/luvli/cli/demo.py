@@ -13,7 +13,10 @@ PHOTOGRAPH = Path(__file__).with_name("astronaut.jpg")
 
 
 def demo(out: Path = Option("demo-output", help="Folder for the results.")) -> None:
-    """Landmarks, their 90 % ellipses, visibility and confidence on a public-domain photograph."""
+    """Landmarks, their 90 % ellipses, visibility and confidence on a public-domain photograph.
+
+    Example: `luvli demo`, then `luvli predict` with a photograph of your own
+    """
     from luvli.cli.predict_summary import trust_text
     from luvli.drawing.faces import draw
     from luvli.drawing.sheet import captioned

@@ -19,7 +19,10 @@ models = Verbs(
 
 @models.command("list")
 def list_models() -> None:
-    """Licence, accuracy, time and size of the shipped models, side by side."""
+    """Licence, accuracy, time and size of the shipped models, side by side.
+
+    Example: `luvli models list`
+    """
     from luvli.models import FOLDER, SUFFIXES, model_names, read_card
     from luvli.network.licence import is_open
 
@@ -47,7 +50,9 @@ def list_models() -> None:
 def show_model(name: str = Argument(help="A name from `luvli models list`.")) -> None:
     """The card of a model: data, licence, use, limits, accuracy, calibration, speed.
 
-    Where the output is not a terminal it is Markdown: `luvli models show luvli-68 > card.md`.
+    Where the output is not a terminal it is Markdown.
+
+    Example: `luvli models show luvli-68 > card.md`
     """
     from luvli.models import read_card
 

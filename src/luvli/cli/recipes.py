@@ -18,7 +18,10 @@ recipes = Verbs(name="recipes", help="List, show and compare recipes.")
 
 @recipes.command("list")
 def list_recipes() -> None:
-    """Names for `luvli train`, with a line about each."""
+    """Names for `luvli train`, with a line about each.
+
+    Example: `luvli recipes list`
+    """
     from luvli.training.recipe_files import recipe_folder, recipe_names, recipe_summary
 
     folder = recipe_folder()
@@ -30,7 +33,10 @@ def list_recipes() -> None:
 
 @recipes.command("show")
 def show_recipe(name: str = Argument(help="Name of a recipe, e.g. quick.")) -> None:
-    """Print a recipe, to copy and change: `luvli recipes show own-faces > mine.yaml`."""
+    """Print a recipe, to copy and change.
+
+    Example: `luvli recipes show own-faces > mine.yaml`
+    """
     from luvli.training.recipe_files import find_recipe
 
     typer.echo(find_recipe(name).read_text(encoding="utf-8"), nl=False)
