@@ -170,6 +170,8 @@ def test_score_compare_table_and_figure_in_a_row(luvli, tmp_path, faces, quick):
     assert again.exit_code == 0 and "mine (r)" in again.output
     made = sorted(p.name for p in (tmp_path / "c").iterdir())
     assert made == ["compare.html", "compare.json", "compare.md"]
+    as_json = luvli("compare", tmp_path / "r", tmp_path / "r", "--json").output
+    assert json.loads(as_json) == json.loads((tmp_path / "c/compare.json").read_text())
     drawn = luvli(
         "paper", "figure", "4", "--predictions", tmp_path / "r/predictions.parquet",
         "--out", tmp_path / "f.png",
