@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -20,8 +20,6 @@ from luvli.measures.head_pose import pose_classes
 from luvli.prefetch import prefetch
 from luvli.training.order import StageOrder
 from luvli.training.recipe_data import OcclusionUse, Source, VisibilityUse
-
-T = TypeVar("T")
 
 
 class Batch(NamedTuple):
@@ -67,7 +65,7 @@ class TrainingFaces:
         crops, use = self.crops[source], self.uses[source]
         sample: dict[str, Any] = crops[turn, index]
         record, affine = crops.records[int(sample["index"])], sample["affine"]
-        names: NDArray[np.intp] | slice = slice(None)  # which landmark each one of the crop is
+        names = np.arange(len(record.points))  # which landmark each one of the crop is
         if affines.is_mirrored(affine):
             names = np.asarray(get_markup(crops.markup).flip, dtype=np.intp)
 
@@ -76,23 +74,23 @@ class TrainingFaces:
             return np.nan_to_num(moved).astype(np.float32)
 
         before, after = record.visibility[names], sample["visibility"]
-        sample["occlusion_labelled"] = occlusion_labels(before, after, use.occlusion)
         visibility: VisibilityUse = use.visibility
         if visibility == "frontal":
             visibility = "labelled" if pose_classes(record.points) == "frontal" else "ignore"
         sample["visibility"], sample["visibility_labelled"] = visibility_labels(after, visibility)
+        sample["occlusion_labelled"] = occlusion_labels(before, after, use.occlusion)
         if self.weighted:
-            exact = np.zeros((len(record.points), 2, 2))
-            sample["covariance"] = in_crop(
-                exact if record.covariance is None else record.covariance
-            )
+            exact = np.zeros((len(names), 2, 2))
+            known = record.covariance
+            sample["covariance"] = in_crop(exact if known is None else known)
         back = _label_shift(affine, use)
         sample["points"] = sample["points"] + back
         if self.teachers is not None:
             label = self.teachers[source][record.face_id]
-            sample["teacher_points"] = affines.apply(affine, label.points)[names] + back
+            points = affines.apply(affine, label.points)[names] + back
+            sample["teacher_points"] = points.astype(np.float32)
             sample["teacher_covariance"] = in_crop(label.covariance)
-            sample["teacher_visibility"] = label.visibility[names]
+            sample["teacher_visibility"] = label.visibility[names].astype(np.float32)
         return sample
 
 
@@ -101,12 +99,9 @@ def _label_shift(affine: Floats, use: Source) -> NDArray[np.float32]:
 
     A shift of the labels stays on its side when the image is mirrored.
     """
-    if not use.restore_offset:
-        return np.zeros(2, np.float32)
-    back: Floats = -np.asarray(use.offset, np.float64)
-    if affines.is_mirrored(affine):
-        back = back * (-1, 1)
-    return (affine[:, :2] @ back).astype(np.float32)
+    shift = np.asarray(use.offset if use.restore_offset else (0.0, 0.0))
+    side = (1, -1) if affines.is_mirrored(affine) else (-1, -1)
+    return (affine[:, :2] @ (shift * side)).astype(np.float32)
 
 
 def visibility_labels(
@@ -136,11 +131,8 @@ def occlusion_labels(
 def make_batch(samples: Sequence[dict[str, Any]]) -> Batch:
     """Stack samples of `TrainingFaces`."""
     tensors = collate(samples)
-    names = ("visibility_labelled", "occlusion_labelled", "covariance", "teacher_points",
-             "teacher_covariance", "teacher_visibility")  # fmt: skip
-    more = {name: tensors[name] for name in names if name in tensors}
-    more = {name: t if t.dtype == torch.bool else t.float() for name, t in more.items()}
-    return Batch(tensors["image"], tensors["points"], tensors["visibility"], **more)
+    known = {name: tensors[name] for name in Batch._fields if name in tensors}
+    return Batch(images=tensors["image"], **known)
 
 
 def load_batches(faces: TrainingFaces, order: StageOrder, workers: int) -> Iterator[Batch]:
@@ -156,15 +148,14 @@ def load_batches(faces: TrainingFaces, order: StageOrder, workers: int) -> Itera
         # has just restored.
         generator=torch.Generator(),
     )
-    return iter(loader) if workers else prefetch(_without_helpers(loader))
 
+    def batches() -> Iterator[Batch]:
+        # PyTorch counts threads for the thread that asks: here they would take the cores from those
+        # of the network, and halve the speed of two threads on two cores.
+        torch.set_num_threads(1)
+        yield from loader
 
-def _without_helpers(batches: Iterable[T]) -> Iterator[T]:
-    """The batches, made without PyTorch's threads, which would take the cores from those of the
-    network: half the speed with two threads on two cores. PyTorch counts threads for the thread
-    that asks."""
-    torch.set_num_threads(1)
-    yield from batches
+    return iter(loader) if workers else prefetch(batches())
 
 
 _HIDDEN = {"labelled": (0,), "frontal": (0,), "paper": (0, -1), "ignore": ()}
@@ -181,11 +172,16 @@ def has_hidden_landmarks(faces: TrainingFaces) -> bool:
 
 def has_covered_landmarks(faces: TrainingFaces) -> bool:
     """Whether any label teaches that something can cover a landmark."""
-    for crops, use in zip(faces.crops, faces.uses, strict=True):
+
+    def pastes(crops: CropDataset) -> bool:
         changes = crops.augmentation
-        covers = changes.occluder > 0 or changes.mask > 0 or changes.rectangle is not None
-        if use.occlusion == "labelled":
-            covers |= bool((crops.label_classes() == Visibility.EXTERNALLY_OCCLUDED).any())
-        if covers and use.occlusion != "ignore":
-            return True
-    return False
+        return changes.occluder > 0 or changes.mask > 0 or changes.rectangle is not None
+
+    def labelled(crops: CropDataset) -> bool:
+        return bool((crops.label_classes() == Visibility.EXTERNALLY_OCCLUDED).any())
+
+    return any(
+        (use.occlusion == "labelled" and labelled(crops))
+        or (use.occlusion != "ignore" and pastes(crops))
+        for crops, use in zip(faces.crops, faces.uses, strict=True)
+    )
