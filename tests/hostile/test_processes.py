@@ -33,7 +33,7 @@ def test_a_killed_worker_does_not_stop_the_drawing(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [*command, "--workers", "2", "--out", str(out)], stderr=subprocess.PIPE, text=True
     )
-    wait_until(lambda: len(list(out.glob("*.pts"))) >= 2)
+    wait_until(lambda: len(list(out.glob("*.pts"))) >= 2 or process.poll() is not None)
     killed = children(process.pid)[:1]
     assert killed
     for number in killed:
