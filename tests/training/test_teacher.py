@@ -59,7 +59,8 @@ def test_labels_of_models_move_with_the_crop(crops: CropDataset, rng: np.random.
         mirrored = np.linalg.det(linear) < 0
         turned += mirrored
         names = crops.flip if mirrored else np.arange(68)
-        assert np.array_equal(sample["teacher_visibility"], known.visibility[names])
+        seen = known.visibility[names].astype(np.float32)
+        assert np.array_equal(sample["teacher_visibility"], seen)
         expected = linear @ known.covariance[names] @ linear.T
         assert np.allclose(sample["teacher_covariance"], expected, rtol=1e-5)
         assert np.allclose(make_batch([sample]).covariance[0], expected, rtol=1e-5)  # type: ignore
