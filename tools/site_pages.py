@@ -77,8 +77,7 @@ def data_sets_page() -> str:
         "| name | data set | train | test | points | licence |\n|---|---|---|---|---|---|",
     ]
     for info in SETS.values():
-        train, test = (f"{n:,}" if n else "-" for n in (info.train, info.test))
-        cells = (f"`{info.name}`", info.title, train, test, info.points, info.licence)
+        cells = (f"`{info.name}`", info.title, *info.table[:3], info.licence)
         parts[-1] += f"\n| {' | '.join(cells)} |"
     parts += ["## Layout and parts", "| name | its folder holds | parts |\n|---|---|---|"]
     for info in SETS.values():

@@ -14,7 +14,7 @@ from typer.testing import Result
 
 from luvli.data import FaceRecord
 from luvli.data.formats import read_labels, write_labels
-from luvli.data.sets import DataWarning, check_images, load_set, read_set
+from luvli.data.sets import DataWarning, load_set, read_set
 from luvli.data.sets.check import check_set
 from luvli.errors import InputError, LossWarning
 from luvli.markup import get_markup
@@ -141,9 +141,9 @@ def test_images_that_do_not_decode(tmp_path: Path) -> None:
         write_pair(tmp_path, name, face_points() + offset)
     image = tmp_path / "cut.jpg"
     image.write_bytes(image.read_bytes()[:200])
-    found = read_set("folder", tmp_path)
-    assert len(found) == 3  # looking up alone cannot tell
-    kinds = {Path(p.path).stem: p.kind for p in check_images(found)}
+    assert len(read_set("folder", tmp_path)) == 3  # looking up alone cannot tell
+    problems = check_set("folder", tmp_path, decode=True).problems
+    kinds = {Path(problem.path).stem: problem.kind for problem in problems}
     assert kinds == {"cut": "bad image", "outside": "far outside"}
 
 

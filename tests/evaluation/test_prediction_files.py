@@ -408,7 +408,7 @@ def broken(name, content):
         (broken("p.npz", {"names": np.array([f"x{i}" for i in range(40)])}), "name them alike"),
         (broken("p.npz", {"covariance": np.ones((40, 68, 3))}), "covariance must have shape"),
         (broken("p.csv", b"a,b\n1,2\n"), "no columns x_0"),
-        (broken("p.csv", b"x_0,y_0\n1,two\n"), "line 2: could not convert"),
+        (broken("p.csv", b"x_0,y_0\n1,two\n"), "line 2: at points.0.1, .* valid number"),
         (broken("p.json", b'{"faces": 3}'), "not a JSON of faces"),
         (broken("p.json", b"nonsense"), "not valid JSON"),
         (broken("p.txt", b"1 2 3 a"), "pairs of coordinates"),

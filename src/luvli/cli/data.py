@@ -129,8 +129,8 @@ def convert(
     to_format: str | None = Option(
         None,
         "--to",
-        help="pts, json, csv, coco, cvat, labelme, spiga, dlib, hrnet, star, wflw, cofw68, or "
-        "parquet (images inside).",
+        help="pts, json, csv, coco, cvat, labelme, spiga, dlib, hrnet, star, or parquet (images "
+        "inside).",
     ),
     markup: str | None = Option(None, help="Also change the point set: wflw98 to ibug68."),
 ) -> None:

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from luvli.arrays import Floats
 from luvli.data.formats import guess_format
-from luvli.data.formats.coco import coco_first_pixels
 from luvli.data.formats.mediapipe import CAVEAT, MESH_SIZES, mesh_to_ibug68
 from luvli.data.sets import get_set, load_set, parse_part
 from luvli.errors import InputError, brief, require
@@ -86,7 +85,7 @@ def read_faces(
     first = 1.0 if one_based and source.is_file() else 0.0
     if truth is not None and _is_coco(source, "coco-results") and _is_coco(Path(truth), "coco"):
         # results count pixels as the annotations do that they were made for
-        first += max(coco_first_pixels(truth), default=0.0)
+        first += max(record.attributes.get("first_pixel", 0.0) for record in labels.records)
     guess = _moved(guess, first)
     if truth_one_based and (truth is None or Path(truth).is_file()):
         labels = _moved(labels, 1.0)

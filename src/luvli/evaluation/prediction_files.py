@@ -12,7 +12,6 @@ pixels of the 256 x 256 crop: one file holds predictions and labels then.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,8 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luvli.arrays import Floats
-from luvli.data.formats import guess_format, read_csv, read_labels, read_menpo_mat, read_pts
-from luvli.data.formats.coco import coco_first_pixels
+from luvli.data.formats import (
+    guess_format,
+    read_coco,
+    read_csv,
+    read_labels,
+    read_menpo_mat,
+    read_pts,
+)
 from luvli.data.formats.common import face, image_name, load_arrays
 from luvli.data.formats.json import POINT_KEYS, parse_faces
 from luvli.data.formats.mediapipe import MESH_SIZES
@@ -32,7 +37,7 @@ from luvli.data.formats.tables import IMAGE_COLUMNS
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
 from luvli.evaluation.report_file import read_columns
-from luvli.files import read_text, unreadable
+from luvli.files import unreadable
 from luvli.image.read import IMAGE_SUFFIXES
 from luvli.likelihood import covariance as algebra
 
@@ -191,15 +196,7 @@ def _read_csv(path: Path) -> FaceFile:
 
 def _read_coco(path: Path) -> FaceFile:
     """COCO annotations: the location of every keypoint, whatever its flag."""
-    records = read_labels(path, "coco")
-    annotations = json.loads(read_text(path))["annotations"]
-    keypoints = [a["keypoints"] for a in annotations if a.get("keypoints") is not None]
-    located = []
-    for record, numbers, first in zip(records, keypoints, coco_first_pixels(path), strict=True):
-        rows = np.reshape(numbers, (-1, 3)).astype(float)
-        there = (rows != 0).any(axis=1)
-        located.append(record.with_changes(points=rows[:, :2] - first, visibility=there))
-    return FaceFile(str(path), located)
+    return FaceFile(str(path), read_coco(path, hidden_points=True))
 
 
 def _read_json(path: Path) -> FaceFile:

@@ -23,10 +23,8 @@ from luvli.data.formats.lists import (
     read_hrnet_csv,
     read_star_tsv,
     read_wflw_list,
-    write_cofw68_text,
     write_hrnet_csv,
     write_star_tsv,
-    write_wflw_list,
 )
 from luvli.data.formats.matlab import read_menpo_mat
 from luvli.data.formats.pts import read_pts, write_pts
@@ -89,12 +87,11 @@ LABEL_FORMATS = {
     "dlib": LabelFormat(".xml", read_dlib, write_dlib),
     "hrnet": LabelFormat(".csv", read_hrnet_csv, write_hrnet_csv),
     "star": LabelFormat(".tsv", read_star_tsv, write_star_tsv),
-    "wflw": LabelFormat(".txt", read_wflw_list, write_wflw_list),
-    "cofw68": LabelFormat(".txt", read_cofw68_text, write_cofw68_text),
+    "wflw": LabelFormat(".txt", read_wflw_list),
+    "cofw68": LabelFormat(".txt", read_cofw68_text),
     "menpo": LabelFormat(".mat", read_menpo_mat),
 }
-_BY_SUFFIX = {".pts": "pts", ".csv": "csv", ".xml": "cvat", ".json": "json", ".tsv": "star",
-              ".txt": "wflw"}  # fmt: skip
+_BY_SUFFIX = {".pts": "pts", ".csv": "csv", ".xml": "cvat", ".json": "json", ".tsv": "star"}
 """what is written where only the suffix is known"""
 
 
@@ -133,13 +130,14 @@ def write_labels(path: PathLike, records: Sequence[FaceRecord], format: str | No
 def guess_format(path: PathLike) -> str:
     """The format of a label file by its suffix and the first things in it."""
     suffix = Path(path).suffix.lower()
-    if suffix in (".pts", ".mat"):
-        return {".pts": "pts", ".mat": "menpo"}[suffix]
-    if suffix not in _BY_SUFFIX:
+    suffixes = {known.suffix for known in LABEL_FORMATS.values()}
+    if suffix not in suffixes:
         raise InputError(
-            f"{path} has no known label suffix ({', '.join(_BY_SUFFIX)}, .mat): name its format, "
+            f"{path} has no known label suffix ({', '.join(sorted(suffixes))}): name its format, "
             f"one of {', '.join(LABEL_FORMATS)}."
         )
+    if suffix in (".pts", ".mat"):
+        return "pts" if suffix == ".pts" else "menpo"
     text = read_text(path)
     first = text.partition("\n")[0]
     if suffix == ".csv":

@@ -31,10 +31,9 @@ from luvli.data.formats.common import (
     edges_of,
     face,
     image_name,
-    landmark_order,
     names_or_numbers,
-    naming,
     parse_json,
+    read_each,
     row_name,
     warn_losses,
     warn_lost,
@@ -44,7 +43,7 @@ from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
 from luvli.files import PathLike, is_there, write_text
 from luvli.image.source import image_size
-from luvli.markup import get_markup, is_markup
+from luvli.markup import get_markup, is_markup, markup_names
 
 _CLASSES = {2: Visibility.UNOCCLUDED, 1: Visibility.EXTERNALLY_OCCLUDED, 0: Visibility.UNLABELLED}
 _FLAGS = {kind: flag for flag, kind in _CLASSES.items()} | {Visibility.SELF_OCCLUDED: 0}
@@ -60,6 +59,12 @@ class _Image(BaseModel):
 class _Category(BaseModel):
     id: int
     keypoints: list[str] = []
+
+    @property
+    def markup(self) -> str | None:
+        """The point set with exactly these names."""
+        names = tuple(self.keypoints)
+        return next((name for name in markup_names() if get_markup(name).names == names), None)
 
 
 class _Annotation(BaseModel):
@@ -95,58 +100,46 @@ class _File(BaseModel):
     categories: list[_Category] = []
 
 
-def _labelled(path: PathLike) -> tuple[_File, list[_Annotation]]:
-    """The file, and those of its annotations that have keypoints: plain boxes are passed over."""
+def read_coco(path: PathLike, hidden_points: bool = False) -> list[FaceRecord]:
+    """Read every annotation that has keypoints; plain boxes are passed over.
+
+    `hidden_points` reads predictions: every keypoint that is not 0, 0, 0 counts as visible.
+    """
     data = parse_json(path, _File, "a COCO keypoint file")
-    return data, [one for one in data.annotations if one.keypoints is not None]
-
-
-def coco_first_pixels(path: PathLike) -> list[float]:
-    """What the coordinates of each annotation with keypoints count from: 0 or 1."""
-    return [annotation.first_pixel for annotation in _labelled(path)[1]]
-
-
-def read_coco(path: PathLike) -> list[FaceRecord]:
-    """Read every annotation that has keypoints."""
-    data, annotations = _labelled(path)
+    annotations = [(one.id, one) for one in data.annotations if one.keypoints is not None]
     images = {image.id: image.file_name for image in data.images}
-    names = {category.id: category.keypoints for category in data.categories}
-    flags = {flag for one in annotations for flag in (one.keypoints or ())[2::3]}
-    classes = _CLASSES if 2 in flags else {**_CLASSES, 1: Visibility.UNOCCLUDED}
-    records = []
-    for one in annotations:
-        with naming(path, f"annotation {one.id}"):
-            if one.image_id not in images:
-                raise InputError(f"there is no image with id {one.image_id}.")
-            labels = names.get(one.category_id, [])
-            records.append(_record(one, images[one.image_id], labels, classes))
-    return records
+    categories = {category.id: category for category in data.categories}
+    used = {flag for _, one in annotations for flag in (one.keypoints or ())[2::3]}
+    flags = _CLASSES if 2 in used else {**_CLASSES, 1: Visibility.UNOCCLUDED}
 
+    def read(one: _Annotation) -> FaceRecord:
+        if one.image_id not in images:
+            raise InputError(f"there is no image with id {one.image_id}.")
+        rows, first = _rows(one.keypoints or []), one.first_pixel
+        category = categories.get(one.category_id, _Category(id=0))
+        if category.keypoints and len(category.keypoints) != len(rows):
+            count = len(category.keypoints)
+            raise InputError(f"{len(rows)} keypoints, but the category has {count} names.")
+        if not np.isin(rows[:, 2], (0, 1, 2)).all():
+            raise InputError("a visibility flag is not 0, 1 or 2.")
+        classes = one.visibility_class or [flags[int(flag)] for flag in rows[:, 2]]
+        if hidden_points:
+            classes = (rows != 0).any(axis=1).astype(int).tolist()
+        if len(classes) != len(rows) or not set(classes) <= set(Visibility):
+            raise InputError("visibility_class does not fit the keypoints.")
+        about = {"image_id": one.image_id, "box_size": one.box_size, "first_pixel": first or None}
+        return face(
+            rows[:, :2] - first,
+            images[one.image_id],
+            np.array(classes, dtype=np.int8),
+            category.markup or default_markup(len(rows)),
+            box=None if one.bbox is None else edges_of(*one.bbox) - first,
+            face_id=one.face_id or "",
+            attributes=one.attributes | {k: v for k, v in about.items() if v is not None},
+            score=one.score,
+        )
 
-def _record(
-    annotation: _Annotation, image: str, names: Sequence[str], flags: dict[int, Visibility]
-) -> FaceRecord:
-    rows, first = _rows(annotation.keypoints or []), annotation.first_pixel
-    if names and len(names) != len(rows):
-        raise InputError(f"{len(rows)} keypoints, but the category has {len(names)} names.")
-    if not np.isin(rows[:, 2], (0, 1, 2)).all():
-        raise InputError("a visibility flag is not 0, 1 or 2.")
-    classes = annotation.visibility_class or [flags[int(flag)] for flag in rows[:, 2]]
-    if len(classes) != len(rows) or not set(classes) <= set(Visibility):
-        raise InputError("visibility_class does not fit the keypoints.")
-    markup, order = landmark_order(names)
-    about = {"image_id": annotation.image_id, "box_size": annotation.box_size}
-    about["first_pixel"] = first or None
-    return face(
-        rows[:, :2] - first,
-        image,
-        np.array(classes, dtype=np.int8),
-        markup if order == list(names) else default_markup(len(rows)),
-        box=None if annotation.bbox is None else edges_of(*annotation.bbox) - first,
-        face_id=annotation.face_id or "",
-        attributes=annotation.attributes | {k: v for k, v in about.items() if v is not None},
-        score=annotation.score,
-    )
+    return read_each(path, "annotation", annotations, read)
 
 
 def _rows(keypoints: Sequence[float]) -> Floats:
@@ -221,13 +214,14 @@ def annotation(record: FaceRecord, points: Floats) -> dict[str, Any]:
 
 def read_coco_results(path: PathLike) -> list[FaceRecord]:
     """Predictions in COCO's form of results; they name no images and no classes."""
-    records = []
-    for number, result in enumerate(parse_json(path, list[_Result], "a COCO result file")):
-        with naming(path, f"result {number}"):
-            about = {"image_id": result.image_id}
-            points = _rows(result.keypoints)[:, :2]
-            records.append(face(points, attributes=about, score=result.score))
-    return records
+
+    def read(result: _Result) -> FaceRecord:
+        points = _rows(result.keypoints)[:, :2]
+        return face(points, attributes={"image_id": result.image_id}, score=result.score)
+
+    return read_each(
+        path, "result", enumerate(parse_json(path, list[_Result], "a COCO result file")), read
+    )
 
 
 def write_coco_results(path: PathLike, records: Sequence[FaceRecord]) -> None:

@@ -1,4 +1,4 @@
-"""What the formats share: checked JSON, YAML, XML and arrays, faces, names of images, losses."""
+"""What the formats share: checked files, faces, names of landmarks and images, losses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import warnings
 import xml.etree.ElementTree as ET
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -20,31 +20,70 @@ from pydantic import TypeAdapter, ValidationError
 from luvli.arrays import Floats
 from luvli.data.record import IMAGE_NAME, FaceRecord, Visibility
 from luvli.errors import InputError, LossWarning, brief, require
-from luvli.files import PathLike, check_plain, is_there, read_text, write_text
+from luvli.files import PathLike, check_plain, is_there, read_text, unreadable, write_text
 from luvli.markup import get_markup, is_markup, markup_by_size, markup_names
 
 Parsed = TypeVar("Parsed")
+Row = TypeVar("Row")
+
+# --- checked files -------------------------------------------------------------------------
+
+
+@contextmanager
+def expecting(path: PathLike, what: str, advice: str = "export it again") -> Iterator[None]:
+    """Whatever goes wrong inside is one sentence: that the file is not `what`, why, and the
+    `advice`."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:  # each parser has a kind for each damage
+        if isinstance(error, OSError) and error.errno:
+            raise unreadable(path, error) from error
+        raise InputError(f"{path} is not {what} ({_reason(error)}): {advice}.") from error
+
+
+@contextmanager
+def naming(path: PathLike, place: str) -> Iterator[None]:
+    """What is wrong inside with a face is one sentence that names its file and its place there."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:  # InputError is a ValueError, so is pydantic's
+        why = str(error) if isinstance(error, InputError) else f"{_reason(error)}."
+        raise InputError(f"{path}, {place}: {why}") from error
+
+
+def _reason(error: Exception) -> str:
+    """What an error says; of pydantic's the first complaint, and where."""
+    if not isinstance(error, ValidationError):
+        return brief(error)
+    first = error.errors()[0]
+    return f"at {'.'.join(map(str, first['loc'])) or 'the top level'}, {first['msg'].lower()}"
+
+
+def read_each(
+    path: PathLike, what: str, rows: Iterable[tuple[object, Row]], read: Callable[[Row], FaceRecord]
+) -> list[FaceRecord]:
+    """The face of each row of a file; `what` a row is called, with its name, where it is bad."""
+    records = []
+    for name, row in rows:
+        with naming(path, f"{what} {name}"):
+            records.append(read(row))
+    return records
 
 
 def load_json(path: PathLike) -> Any:
-    """The content of a JSON file, or one sentence."""
+    """The content of a JSON file."""
     text = read_text(path)
-    try:
+    with expecting(path, "valid JSON"):
         return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not valid JSON ({error}): export it again.") from error
 
 
 def parse_json(path: PathLike, content: type[Parsed], what: str) -> Parsed:
     """Read a JSON file into a type with pydantic, or say which field is wrong."""
-    try:
-        return TypeAdapter(content).validate_python(load_json(path))
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "the top level"
-        raise InputError(
-            f"{path} is not {what}: at {place}, {first['msg'].lower()}; export it again."
-        ) from error
+    loaded = load_json(path)
+    with expecting(path, what):
+        return TypeAdapter(content).validate_python(loaded)
 
 
 def parse_yaml(text: str, where: str, what: str) -> Any:
@@ -61,11 +100,9 @@ def parse_yaml(text: str, where: str, what: str) -> Any:
     try:
         content = yaml.safe_load(text)
         size = _count(content, max_values)
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError) as error:  # impossible dates among them
         why = " ".join(str(error).split())[:300]
         raise InputError(f"{where} is not valid YAML: {why}.") from error
-    except ValueError as error:  # impossible dates, numbers of thousands of digits
-        raise InputError(f"{where} has a value that cannot be read: {brief(error)}.") from error
     if size > max_values:
         raise InputError(f"{where} holds more than {max_values:,} values: that is no {what}.")
     return content
@@ -85,7 +122,7 @@ def load_arrays(path: PathLike) -> dict[str, NDArray[Any]]:
     """The arrays of an npz by their names, or the one of an npy as `points`; nothing is run."""
     source = Path(path)
     check_plain(source)
-    try:
+    with expecting(source, "a readable numpy file", "save plain number arrays"):
         if zipfile.is_zipfile(source):
             with zipfile.ZipFile(source) as members:
                 check_unpacked(source, sum(member.file_size for member in members.infolist()))
@@ -94,12 +131,6 @@ def load_arrays(path: PathLike) -> dict[str, NDArray[Any]]:
             return {"points": content}
         with content:
             return {name: np.asarray(content[name]) for name in content.files}
-    except InputError:
-        raise
-    except Exception as error:  # numpy, zipfile and zlib have a kind for each damage
-        raise InputError(
-            f"{source} is not a readable numpy file ({brief(error)}): save plain number arrays."
-        ) from error
 
 
 def check_unpacked(path: Path, size: int) -> None:
@@ -117,10 +148,8 @@ def parse_xml(path: PathLike, tag: str, otherwise: str) -> ET.Element:
     text = read_text(path)
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise InputError(f"{path} has a document type, which is not read: export it again.")
-    try:
+    with expecting(path, "valid XML"):
         root = ET.fromstring(text)
-    except (ET.ParseError, ValueError) as error:
-        raise InputError(f"{path} is not valid XML ({error}): export it again.") from error
     if root.tag != tag:
         raise InputError(f"{path} is not {otherwise}")
     return root
@@ -130,16 +159,6 @@ def write_xml(path: PathLike, root: ET.Element) -> None:
     """Write an XML file, whole or not at all."""
     ET.indent(root)
     write_text(path, ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n")
-
-
-@contextmanager
-def naming(path: PathLike, place: str) -> Iterator[None]:
-    """What is wrong inside with a face is one sentence that names its file and its place there."""
-    try:
-        yield
-    except (ValueError, TypeError) as error:  # InputError is a ValueError, so is pydantic's
-        why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
-        raise InputError(f"{path}, {place}: {why}") from error
 
 
 # --- faces ---------------------------------------------------------------------------------
@@ -165,27 +184,33 @@ def face(
     return FaceRecord(places, np.asarray(classes), Path(image) if image else None, **fields)
 
 
-def default_markup(count: int) -> str:
-    """The built-in markup with this many points, or a name that says only the count."""
-    known = markup_by_size(count)
-    return known.name if known else f"points{count}"
+def face_of_parts(
+    parts: Iterable[tuple[str, ArrayLike, Visibility]], image: str, markup: str = "", **fields: Any
+) -> FaceRecord:
+    """A face of landmarks with a name, a place and a class each; the others of the `markup`, or of
+    the one that has them all, are unlabelled."""
+    listed = list(parts)
+    places = {name: (place, kind) for name, place, kind in listed}
+    if len(places) < len(listed):
+        raise InputError("two points of one face have the same label: give each face its group id.")
+    if is_markup(markup):
+        order: Sequence[str] = get_markup(markup).names
+    else:
+        markup, order = _markup_with(list(places))
+    if unknown := sorted(places.keys() - set(order)):
+        raise InputError(f"point {unknown[0][:60]!r} is not a landmark of {markup[:60]}.")
+    nowhere = (np.nan, np.nan), Visibility.UNLABELLED
+    points, classes = zip(*(places.get(name, nowhere) for name in order), strict=True)
+    return face(points, image, classes, markup, **fields)
 
 
-def names_or_numbers(markup: str, count: int) -> list[str]:
-    """Names of the landmarks, or their numbers where the markup is not known."""
-    if is_markup(markup) and get_markup(markup).size == count:
-        return list(get_markup(markup).names)
-    return [str(j) for j in range(count)]
-
-
-def landmark_order(labels: Sequence[str]) -> tuple[str, list[str]]:
-    """The markup that has all these landmarks, and the names of all its landmarks; for labels of
-    no known markup the default one for their count, and the labels, numbers in their order with
-    gaps filled."""
+def _markup_with(labels: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """The markup that has all these landmarks, and its names; for labels of no known markup the
+    default one for their count, and the labels, numbers in their order with gaps filled."""
     for markup in markup_names():
         if set(labels) <= set(get_markup(markup).names):
-            return markup, list(get_markup(markup).names)
-    order = list(labels)
+            return markup, get_markup(markup).names
+    order = labels
     if labels and all(label.isdecimal() for label in labels):
         longest = max(labels, key=len)
         if len(longest) > 4:
@@ -193,6 +218,19 @@ def landmark_order(labels: Sequence[str]) -> tuple[str, list[str]]:
         first = 0 if "0" in labels else 1
         order = [str(number) for number in range(first, max(map(int, labels)) + 1)]
     return default_markup(len(order)), order
+
+
+def default_markup(count: int) -> str:
+    """The built-in markup with this many points, or a name that says only the count."""
+    known = markup_by_size(count)
+    return known.name if known else f"points{count}"
+
+
+def names_or_numbers(markup: str, count: int) -> Sequence[str]:
+    """Names of the landmarks, or their numbers where the markup is not known."""
+    if is_markup(markup) and get_markup(markup).size == count:
+        return get_markup(markup).names
+    return [str(j) for j in range(count)]
 
 
 def edges_of(x: float, y: float, width: float, height: float) -> Floats:
@@ -204,6 +242,9 @@ def corner_and_size(record: FaceRecord) -> list[float]:
     """x, y, width and height of the box, or of the landmarks' own where there is none."""
     x0, y0, x1, y1 = (record.tight_box if record.box is None else record.box).tolist()
     return [x0, y0, x1 - x0, y1 - y0]
+
+
+# --- losses --------------------------------------------------------------------------------
 
 
 def is_predicted(record: FaceRecord) -> bool:

@@ -16,12 +16,10 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-import numpy as np
-
-from luvli.arrays import Floats
-from luvli.data.formats.common import face, image_name, is_predicted, naming
+from luvli.data.formats.common import image_name, is_predicted, read_each
+from luvli.data.formats.json import FaceFields, PredictedFields
 from luvli.data.formats.tables import (
     IMAGE_COLUMNS,
     image_cell,
@@ -31,18 +29,14 @@ from luvli.data.formats.tables import (
     word_cell,
     write_rows,
 )
-from luvli.data.record import BoxKind, FaceRecord, Visibility
+from luvli.data.record import FaceRecord
 from luvli.errors import InputError
 from luvli.files import PathLike, write_text
 
 _BOX = ("box_x0", "box_y0", "box_x1", "box_y1")
 LABEL_COLUMNS = ("image", "dataset", "face_id", "markup", *_BOX, "box_kind", "score")
-PREDICTED_COLUMNS: dict[str, Any] = {
-    "confidence": float, "expected_error": float, "eyes_closed": float,
-    "accepted": lambda cell: cell == "True", "likelihood": str, "frame": int, "time": float,
-    "track": int, "width": int, "height": int,
-}  # fmt: skip
-"""columns of predicted faces, which are attributes of a record, and what their cells hold"""
+PREDICTED_COLUMNS = tuple(name for name in PredictedFields.model_fields if name != "occlusion")
+"""columns of predicted faces, which are attributes of a record"""
 _AXES = ("x", "y", "class", "visibility", "occlusion", "xx", "xy", "yy")
 """what may stand in a column for each landmark, in this order"""
 
@@ -61,43 +55,36 @@ def csv_text(records: Sequence[FaceRecord], name: str = "the table") -> str:
     rows = [_cells(record) for record in records]
     used = {column for row in rows for column in row}
     predicted = PREDICTED_COLUMNS if any(map(is_predicted, records)) else ()
-    header = [*LABEL_COLUMNS, *predicted, "attributes"]
     numbered = (f"{axis}_{j}" for _, count in kinds for j in range(count) for axis in _AXES)
-    header += [column for column in numbered if column in used]
+    header = [*LABEL_COLUMNS, *predicted, "attributes", *(c for c in numbered if c in used)]
     text = io.StringIO()
-    write_rows(text, [header, *([row.get(column, "") for column in header] for row in rows)])
+    write_rows(text, [header, *([row.get(column) for column in header] for row in rows)])
     return text.getvalue()
 
 
-def _cells(record: FaceRecord) -> dict[str, object]:
-    """Column -> cell of a face."""
+def _cells(record: FaceRecord) -> dict[str, Any]:
+    """Column -> cell of a face; None for what is not known."""
     about = dict(record.attributes)
-    predicted = PREDICTED_COLUMNS if is_predicted(record) else ()
-    row: dict[str, object] = {name: about.pop(name) for name in predicted if name in about}
-    columns: dict[str, Any] = dict(zip("xy", record.points.T, strict=True))
-    columns["visibility"] = record.visibility_probability
-    columns["occlusion"] = about.pop("occlusion", None)
+    columns: dict[str, Any] = dict(zip("xy", record.points.T.tolist(), strict=True))
+    columns["class"] = record.visibility.tolist()
+    if record.visibility_probability is not None:
+        columns["visibility"] = record.visibility_probability.tolist()
+    columns["occlusion"] = about.pop("occlusion", ())
     if record.covariance is not None:
-        columns["xx"], columns["xy"], _, columns["yy"] = record.covariance.reshape(-1, 4).T
-    for axis, values in columns.items():
-        if values is not None:
-            row |= {f"{axis}_{j}": _cell(value) for j, value in enumerate(values)}
-    row |= {f"class_{j}": int(kind) for j, kind in enumerate(record.visibility)}
+        columns["xx"], columns["xy"], _, columns["yy"] = record.covariance.reshape(-1, 4).T.tolist()
+    row = {f"{axis}_{j}": v for axis, values in columns.items() for j, v in enumerate(values)}
     if record.box is not None:
-        row |= dict(zip(_BOX, map(_cell, record.box), strict=True))
+        row |= zip(_BOX, record.box.tolist(), strict=True)
+    row = {column: None if value != value else value for column, value in row.items()}  # NaN
+    if is_predicted(record):
+        row |= {name: about.pop(name) for name in PREDICTED_COLUMNS if name in about}
+    row |= {name: word_cell(getattr(record, name)) for name in ("dataset", "face_id", "markup")}
     return row | {
         "image": image_cell(image_name(record)),
-        "dataset": word_cell(record.dataset),
-        "face_id": word_cell(record.face_id),
-        "markup": word_cell(record.markup),
         "box_kind": record.box_kind,
-        "score": "" if record.score is None else repr(float(record.score)),
-        "attributes": json.dumps(about) if about else "",
+        "score": record.score,
+        "attributes": json.dumps(about) if about else None,
     }
-
-
-def _cell(value: float) -> str:
-    return "" if np.isnan(value) else repr(float(value))
 
 
 def read_csv(path: PathLike, hidden_points: bool = False) -> list[FaceRecord]:
@@ -121,64 +108,36 @@ def read_csv(path: PathLike, hidden_points: bool = False) -> list[FaceRecord]:
     image = next((lower[name] for name in IMAGE_COLUMNS if name in lower), "image")
     face_id = next((lower[name] for name in ("face_id", "name") if name in lower), "face_id")
     renamed = {image: "image", face_id: "face_id", lower.get("success", ""): "success"}
-    records = []
-    for line, values in rows:
-        row = {renamed.get(name, name): value for name, value in zip(header, values, strict=False)}
-        if not any(value for name, value in row.items() if name != "image"):
-            continue  # an image without a face, as `luvli predict` notes it
-        with naming(path, f"line {line}"):
-            records.append(_record(row, columns))
-    return records
 
+    def read(cells: Mapping[str, str]) -> FaceRecord:
+        fields = _fields(cells, columns) | {"visibility_trained": not hidden_points}
+        return FaceFields.model_validate(fields).record()
 
-def _record(row: Mapping[str, str], columns: Mapping[str, Sequence[str]]) -> FaceRecord:
-    count = len(columns["x"])
-
-    def column(axis: str) -> Floats:
-        names = columns.get(axis, ())
-        return _numbers(row, names) if len(names) == count else np.full(count, np.nan)
-
-    def text(name: str) -> str:
-        return read_word(row.get(name, "").strip())
-
-    points = np.stack([column("x"), column("y")], axis=1)
-    if text("success") == "0":
-        points[:] = np.nan
-    located = np.isfinite(points).all(axis=1)
-    default = np.where(located, Visibility.UNOCCLUDED, Visibility.SELF_OCCLUDED)
-    classes = np.where(np.isnan(column("class")), default, column("class"))
-    if not np.isin(classes, list(Visibility)).all():
-        raise InputError("a visibility class is not one of -1, 0, 1, 2.")
-    attributes = json.loads(text("attributes") or "{}")
-    if not isinstance(attributes, dict):
-        raise InputError("the attributes are not a JSON object.")
-    attributes |= {name: read(text(name)) for name, read in PREDICTED_COLUMNS.items() if text(name)}
-    if (occlusion := _known(column("occlusion"))) is not None:
-        attributes["occlusion"] = occlusion.tolist()
-    kind, kinds = text("box_kind") or "tight", get_args(BoxKind)
-    if kind not in kinds:
-        raise InputError(f"unknown box_kind {kind!r}; choose one of {', '.join(kinds)}.")
-    xx, xy, yy = column("xx"), column("xy"), column("yy")
-    return face(
-        points,
-        text("image"),
-        classes.astype(np.int8),
-        text("markup"),
-        box=_known(_numbers(row, _BOX)),
-        box_kind=kind,
-        dataset=text("dataset"),
-        face_id=text("face_id"),
-        attributes=attributes,
-        covariance=_known(np.stack([xx, xy, xy, yy], axis=1).reshape(-1, 2, 2)),
-        visibility_probability=_known(column("visibility")),
-        score=float(text("score")) if text("score") else None,
+    named = (
+        (n, {renamed.get(c, c): cell for c, cell in zip(header, row, strict=False) if cell.strip()})
+        for n, row in rows
     )
+    # an image without a face, as `luvli predict` notes it, has no other cell
+    return read_each(path, "line", ((n, cells) for n, cells in named if {*cells} - {"image"}), read)
 
 
-def _numbers(row: Mapping[str, str], names: Sequence[str]) -> Floats:
-    """NaN for empty cells."""
-    return np.array([float(row.get(name, "").strip() or "nan") for name in names])
-
-
-def _known(values: Floats) -> Floats | None:
-    return None if np.isnan(values).all() else values
+def _fields(cells: Mapping[str, str], columns: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """The fields of a face by their names in our JSON; cells are left as words."""
+    words = {name: read_word(cell.strip()) for name, cell in cells.items()}
+    lists = {
+        axis: [words.get(name) for name in names]
+        for axis, names in {**columns, "box": _BOX}.items()
+        if axis == "box" or len(names) == len(columns["x"])
+    }
+    known = {axis: values for axis, values in lists.items() if any(values)}
+    names = words.keys() & {"image", *LABEL_COLUMNS, *PREDICTED_COLUMNS}
+    fields: dict[str, Any] = {name: words[name] for name in names}
+    fields |= {name: known.get(name) for name in ("box", "visibility", "occlusion")}
+    located = words.get("success") != "0"
+    pairs = zip(lists["x"], lists["y"], strict=True)
+    fields["points"] = [pair if located else None for pair in pairs]
+    fields["visibility_class"] = known.get("class")
+    if "xx" in known:
+        entries = zip(known["xx"], known["xy"], known["yy"], strict=True)
+        fields["covariance"] = [((xx, xy), (xy, yy)) for xx, xy, yy in entries]
+    return fields | {"attributes": json.loads(words.get("attributes", "{}"))}

@@ -13,13 +13,14 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from luvli.arrays import Floats
 from luvli.data.formats.common import (
     by_image,
     face,
+    face_of_parts,
     is_predicted,
-    landmark_order,
     names_or_numbers,
     naming,
     parse_xml,
@@ -54,29 +55,20 @@ def _read_points(shape: ET.Element, image: str) -> FaceRecord:
 
 
 def _read_skeleton(skeleton: ET.Element, image: str) -> FaceRecord:
-    parts = {part.get("label", ""): part for part in skeleton.findall("points")}
-    if len(parts) < len(skeleton.findall("points")):
-        raise InputError("two points of one skeleton have the same label.")
-    markup = skeleton.get("label", "")
-    if is_markup(markup):
-        order = list(get_markup(markup).names)
-    else:
-        markup, order = landmark_order(list(parts))
-    if unknown := sorted(set(parts) - set(order)):
-        raise InputError(f"point {unknown[0][:60]!r} is not a landmark of {markup[:60]}.")
-    points = np.full((len(order), 2), np.nan)
-    classes = np.full(len(order), Visibility.UNLABELLED, np.int8)
-    for name, part in parts.items():
-        j = order.index(name)
-        if part.get("outside") == "1":
-            classes[j] = Visibility.SELF_OCCLUDED
-            continue
-        place = _places(part.get("points", ""))
-        if len(place) != 1:
-            raise InputError(f"{name!r} is not one point.")
-        points[j], classes[j] = place[0], _class(part)
     ids = [a.text or "" for a in skeleton.findall("attribute") if a.get("name") == "face_id"]
-    return face(points, image, classes, markup, face_id=ids[0] if ids else "")
+    parts = map(_part, skeleton.findall("points"))
+    return face_of_parts(parts, image, skeleton.get("label", ""), face_id="".join(ids[:1]))
+
+
+def _part(point: ET.Element) -> tuple[str, ArrayLike, Visibility]:
+    """Name, place and class of a landmark."""
+    name = point.get("label", "")
+    if point.get("outside") == "1":
+        return name, (np.nan, np.nan), Visibility.SELF_OCCLUDED
+    place = _places(point.get("points", ""))
+    if len(place) != 1:
+        raise InputError(f"{name!r} is not one point.")
+    return name, place[0], _class(point)
 
 
 def _class(shape: ET.Element) -> Visibility:

@@ -13,7 +13,7 @@ error", dlib 20.0). Decimals of another program are read.
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -22,8 +22,8 @@ from luvli.data.formats.common import (
     corner_and_size,
     edges_of,
     face,
-    naming,
     parse_xml,
+    read_each,
     warn_losses,
     warn_lost,
     write_xml,
@@ -47,19 +47,16 @@ def read_dlib(path: PathLike) -> list[FaceRecord]:
     if numbered and any(len(name) > 4 for name in names):
         raise InputError(f"{path}: the name of a part is not a landmark number: export it again.")
     order = {name: int(name) if numbered else j for j, name in enumerate(names)}
-    records = []
-    for image, box in boxes:
-        with naming(path, f"image {image!r}"):
-            records.append(_record(box, image, order))
-    return records
 
+    def read(row: tuple[str, ET.Element]) -> FaceRecord:
+        image, box = row
+        points = np.full((max(order.values()) + 1, 2), np.nan)
+        for part in box.findall("part"):
+            points[order[part.get("name", "")]] = [float(part.get(axis, "")) for axis in "xy"]
+        sides = [float(box.get(key, "nan")) for key in ("left", "top", "width", "height")]
+        return face(points, image, box=edges_of(*sides) if np.isfinite(sides).all() else None)
 
-def _record(box: ET.Element, image: str, order: Mapping[str, int]) -> FaceRecord:
-    points = np.full((max(order.values()) + 1, 2), np.nan)
-    for part in box.findall("part"):
-        points[order[part.get("name", "")]] = float(part.get("x", "")), float(part.get("y", ""))
-    edges = edges_of(*(float(box.get(key, "nan")) for key in ("left", "top", "width", "height")))
-    return face(points, image, box=edges if np.isfinite(edges).all() else None)
+    return read_each(path, "image", ((repr(row[0]), row) for row in boxes), read)
 
 
 def write_dlib(path: PathLike, records: Sequence[FaceRecord]) -> None:

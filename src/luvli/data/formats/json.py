@@ -20,13 +20,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
-from luvli.data.formats.common import face, image_name, load_json, naming
+from luvli.data.formats.common import face, image_name, load_json, naming, read_each
 from luvli.data.formats.pts import decode_pts
 from luvli.data.formats.tables import IMAGE_COLUMNS
 from luvli.data.record import BoxKind, FaceRecord, Visibility
@@ -43,24 +43,28 @@ _Number = float | None
 _Pair = tuple[_Number, _Number]
 
 
-class _About(BaseModel):
+class PredictedFields(BaseModel):
     """What a predicted face says besides, which becomes attributes."""
 
-    frame: int | None = None
-    time: float | None = None
-    track: int | None = None
     confidence: float | None = None
     expected_error: float | None = None
     eyes_closed: float | None = None
     accepted: bool | None = None
     likelihood: str | None = None
+    frame: int | None = None
+    time: float | None = None
+    track: int | None = None
+    width: int | None = None
+    height: int | None = None
     occlusion: list[_Number] | None = None
 
 
-class _Face(_About):
+class FaceFields(PredictedFields):
+    """A face as our JSON and CSV have it; numbers may be words."""
+
     image: str | None = None
     points: list[_Pair | None]
-    visibility_class: list[Literal[-1, 0, 1, 2]] | None = None
+    visibility_class: list[Annotated[int, Field(ge=-1, le=2)] | None] | None = None
     visibility: list[_Number] | None = None
     covariance: list[tuple[_Pair, _Pair]] | None = None
     box: tuple[_Number, _Number, _Number, _Number] | None = None
@@ -72,43 +76,44 @@ class _Face(_About):
     score: float | None = None
     visibility_trained: bool = True
 
+    def record(self) -> FaceRecord:
+        """The face; a landmark without a class is unoccluded where it is visible."""
+        points = _floats([pair or (None, None) for pair in self.points]).reshape(-1, 2)
+        for name in ("visibility", "visibility_class"):
+            values = getattr(self, name)
+            if values is not None and len(values) != len(points):
+                raise InputError(f"{len(points)} points but {len(values)} values of {name}.")
+        visible = np.isfinite(points).all(axis=1)
+        if self.visibility is not None and self.visibility_trained:
+            visible &= _floats(self.visibility) > 0.5
+        classes = np.where(visible, Visibility.UNOCCLUDED, Visibility.SELF_OCCLUDED)
+        if self.visibility_class is not None:
+            stated = _floats(self.visibility_class)
+            classes = np.where(np.isnan(stated), classes, stated)
+        about = self.model_dump(include=set(PredictedFields.model_fields), exclude_none=True)
+        return face(
+            points,
+            self.image or "",
+            classes,
+            self.markup,
+            box=None if self.box is None else _floats(self.box),
+            box_kind=self.box_kind,
+            dataset=self.dataset,
+            face_id=self.face_id,
+            attributes=self.attributes | about,
+            covariance=None if self.covariance is None else _floats(self.covariance),
+            visibility_probability=None if self.visibility is None else _floats(self.visibility),
+            score=self.score,
+        )
+
 
 def read_json(path: PathLike) -> list[FaceRecord]:
     """Read the faces of a file in our JSON, or of a plain list or object."""
-    records = []
-    for number, fields in enumerate(parse_faces(path)):
-        with naming(path, f"face {number}"):
-            records.append(_record(_Face.model_validate(fields)))
-    return records
 
+    def read(fields: dict[str, Any]) -> FaceRecord:
+        return FaceFields.model_validate(fields).record()
 
-def _record(fields: _Face) -> FaceRecord:
-    points = _floats([pair or (None, None) for pair in fields.points]).reshape(-1, 2)
-    probability = None if fields.visibility is None else _floats(fields.visibility)
-    if fields.visibility_class is not None:
-        classes = np.array(fields.visibility_class, dtype=np.int8)
-    else:
-        visible = np.isfinite(points).all(axis=1)
-        if probability is not None and fields.visibility_trained:
-            if probability.shape != visible.shape:
-                raise InputError(f"{len(points)} points but {len(probability)} visibilities.")
-            visible &= probability > 0.5
-        classes = np.where(visible, Visibility.UNOCCLUDED, Visibility.SELF_OCCLUDED)
-    return face(
-        points,
-        fields.image or "",
-        classes,
-        fields.markup,
-        box=None if fields.box is None else _floats(fields.box),
-        box_kind=fields.box_kind,
-        dataset=fields.dataset,
-        face_id=fields.face_id,
-        attributes=fields.attributes
-        | fields.model_dump(include=set(_About.model_fields), exclude_none=True),
-        covariance=None if fields.covariance is None else _floats(fields.covariance),
-        visibility_probability=probability,
-        score=fields.score,
-    )
+    return read_each(path, "face", enumerate(parse_faces(path)), read)
 
 
 def _floats(values: Any) -> NDArray[np.float64]:
@@ -148,22 +153,13 @@ def _plain(face: Any, path: PathLike) -> dict[str, Any]:
             f"{path} is not a JSON of faces: a face has none of the keys {', '.join(POINT_KEYS)}."
         )
     fields = {**face, "points": face[key]}
-    if key == "pts" and "pts_paths" in face:
-        fields = {**_of_pts(face[key], path), "dataset": str(face.get("dataset") or "")}
+    if key == "pts" and "pts_paths" in face:  # a list of the published code
+        with naming(path, "pts"):
+            points, visibility = decode_pts(_floats(face[key]), path)
+        fields = {"points": _listed(points), "visibility_class": visibility.tolist(),
+                  "dataset": str(face.get("dataset") or "")}  # fmt: skip
     image = next((str(face[name]) for name in IMAGE_COLUMNS if face.get(name)), None)
     return {**fields, "image": image} if image else fields
-
-
-def _of_pts(numbers: Any, path: PathLike) -> dict[str, Any]:
-    """Points and classes of a face in a list that holds the numbers of a .pts file."""
-    try:
-        raw = np.array(numbers, dtype=np.float64)
-        if raw.ndim != 2 or raw.shape[1] != 2 or not np.isfinite(raw).all():
-            raise ValueError("not pairs")
-    except (ValueError, TypeError) as error:
-        raise InputError(f"{path} has pts that are not pairs of numbers: mend it.") from error
-    points, visibility = decode_pts(raw, path)
-    return {"points": _listed(points), "visibility_class": visibility.tolist()}
 
 
 def write_json(path: PathLike, records: Sequence[FaceRecord]) -> None:

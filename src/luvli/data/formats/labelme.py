@@ -13,15 +13,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from pydantic import BaseModel, FiniteFloat
 
 from luvli.data.formats.common import (
-    face,
+    face_of_parts,
     image_name,
-    landmark_order,
     names_or_numbers,
-    naming,
     parse_json,
+    read_each,
     warn_losses,
 )
 from luvli.data.record import FaceRecord, Visibility
@@ -52,25 +52,18 @@ def read_labelme(path: PathLike) -> list[FaceRecord]:
     for shape in data.shapes:
         if shape.shape_type == "point" and len(shape.points) == 1:
             groups.setdefault(shape.group_id, []).append(shape)
-    with naming(path, "points"):
-        return [_record(shapes, data.imagePath) for shapes in groups.values()]
+
+    def read(shapes: list[_Shape]) -> FaceRecord:
+        return face_of_parts(map(_part, shapes), data.imagePath)
+
+    return read_each(path, "group", groups.items(), read)
 
 
-def _record(shapes: Sequence[_Shape], image: str) -> FaceRecord:
-    labels = [shape.label for shape in shapes]
-    if len(set(labels)) != len(labels):
-        raise InputError(
-            "two points have the same label: give each face of the image its own group id."
-        )
-    markup, order = landmark_order(labels)
-    points = np.full((len(order), 2), np.nan)
-    classes = np.full(len(order), Visibility.UNLABELLED, np.int8)
-    for shape in shapes:
-        j = order.index(shape.label)
-        points[j] = np.array(shape.points[0]) - _FIRST_PIXEL
-        occluded = (shape.flags or {}).get("occluded", False)
-        classes[j] = Visibility.EXTERNALLY_OCCLUDED if occluded else Visibility.UNOCCLUDED
-    return face(points, image, classes, markup)
+def _part(shape: _Shape) -> tuple[str, ArrayLike, Visibility]:
+    """Name, place and class of a landmark."""
+    occluded = (shape.flags or {}).get("occluded", False)
+    kind = Visibility.EXTERNALLY_OCCLUDED if occluded else Visibility.UNOCCLUDED
+    return shape.label, np.array(shape.points[0]) - _FIRST_PIXEL, kind
 
 
 def write_labelme(path: PathLike, records: Sequence[FaceRecord]) -> None:

@@ -12,19 +12,19 @@
 
 Boxes: the square of side 200 x scale around the centre. HRNet's lists of 300-W and AFLW hold the
 numbers of `.pts` and Matlab files, which count from 1 (`first_pixel`), and so do COFW68's; all
-others are taken as they stand.
+others are taken as they stand. Those of WFLW and of the COFW68 benchmark are read only.
 """
 
 from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from luvli.arrays import Floats
-from luvli.data.formats.common import corner_and_size, face, row_name, warn_losses, warn_lost
+from luvli.data.formats.common import corner_and_size, face, row_name, warn_losses
 from luvli.data.formats.tables import image_cell, read_rows, write_rows
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError, brief
@@ -67,8 +67,7 @@ def iterate_hrnet(path: PathLike) -> Iterator[ListItem]:
         if len(values) < 4 or len(values) % 2:
             raise ValueError("columns that are not pairs of x and y")
         places = np.array(values) - first_pixel(len(values) // 2 - 1)
-        box = _square(scale, places[:2])
-        return face(places[2:], row[0], box=box, attributes=attributes)
+        return face(places[2:], row[0], box=_square(scale, places[:2]), attributes=attributes)
 
     return _parsed(path, rows, parse)
 
@@ -78,8 +77,8 @@ def iterate_wflw(path: PathLike) -> Iterator[ListItem]:
 
     def parse(line: str) -> FaceRecord:
         words = line.split()
-        counts = [n for n in (206, 196) if len(words) > n and all(map(_is_number, words[:n]))]
-        count = counts[0] if counts else len(words) - 1
+        counts = (n for n in (206, 196) if len(words) > n and all(map(_is_number, words[:n])))
+        count = next(counts, len(words) - 1)
         name = line.split(maxsplit=count)[-1].strip()  # which may hold blanks
         values = _numbers(words[:count])
         plain = 196 if count == 206 else count
@@ -99,13 +98,13 @@ def read_hrnet_csv(path: PathLike) -> list[FaceRecord]:
 
 def read_wflw_list(path: PathLike) -> list[FaceRecord]:
     """WFLW's text files; the first bad line raises."""
-    return _all(iterate_wflw(path)) or _no_faces(path)
+    return _all(iterate_wflw(path))
 
 
 def read_star_tsv(path: PathLike) -> list[FaceRecord]:
     """ADNet's and STAR's tsv; tags, where there are six, are WFLW's subsets."""
     lines = _lines(path)
-    if not lines or lines[0][1].count("\t") < 5:
+    if lines[0][1].count("\t") < 5:
         raise InputError(f"{path} has no six columns: it is not a list of ADNet or STAR.")
 
     def parse(line: str) -> FaceRecord:
@@ -133,13 +132,16 @@ def read_cofw68_text(path: PathLike) -> list[FaceRecord]:
         return face(np.stack([x, y], axis=1) - 1, "", classes, dataset="cofw68", face_id=face_id)
 
     parts = ((lines[i][0], lines[i : i + 4]) for i in range(0, len(lines), 4))
-    return _all(_parsed(path, parts, parse)) or _no_faces(path)
+    return _all(_parsed(path, parts, parse))
 
 
 def _lines(path: PathLike) -> list[tuple[int, str]]:
-    """Lines of a text that hold something, with their numbers from 1."""
+    """Lines of a text that hold something, with their numbers from 1; never none."""
     lines = enumerate(read_text(path).splitlines(), start=1)
-    return [(number, line) for number, line in lines if line.strip()]
+    filled = [(number, line) for number, line in lines if line.strip()]
+    if not filled:
+        raise InputError(f"{path} has no faces: is it the right file?")
+    return filled
 
 
 def _parsed(
@@ -159,10 +161,6 @@ def _all(items: Iterator[ListItem]) -> list[FaceRecord]:
             raise item
         records.append(item)
     return records
-
-
-def _no_faces(path: PathLike) -> NoReturn:
-    raise InputError(f"{path} has no faces: is it the right file?")
 
 
 def _is_number(word: str) -> bool:
@@ -199,12 +197,12 @@ def write_hrnet_csv(path: PathLike, records: Sequence[FaceRecord]) -> None:
     sized = any("box_size" in record.attributes for record in records)
     head = ["image_name", "scale", *(["box_size"] if sized else []), "center_w", "center_h"]
     head += [f"original_{j}_{axis}" for j in range(points.shape[1]) for axis in "xy"]
-    rows: list[list[str]] = [head]
+    rows: list[list[object]] = [head]
     for record, place in zip(records, points, strict=True):
-        scale, centre = _scale_and_centre(record)
+        scale, *centre = _scale_and_centre(record)
         size = [record.attributes.get("box_size", scale * _BOX_UNIT)] if sized else []
-        numbers = [scale, *size, *(centre + first), *(place + first).ravel()]
-        rows.append([image_cell(row_name(record)), *(repr(float(value)) for value in numbers)])
+        numbers = (np.array([*centre, *place.ravel()]) + first).tolist()
+        rows.append([image_cell(row_name(record)), scale, *size, *numbers])
     text = io.StringIO()
     write_rows(text, rows)
     write_text(path, text.getvalue())
@@ -214,45 +212,14 @@ def write_star_tsv(path: PathLike, records: Sequence[FaceRecord]) -> None:
     """The five points are pupils (means of the eyes), nose tip and mouth corners."""
     lines = ["image_path\tlandmarks_5pts\tlandmarks\tscale\tcenter_w\tcenter_h"]
     for record, place in zip(records, _located(path, records), strict=True):
-        scale, centre = _scale_and_centre(record)
         joined = (",".join(map(repr, p.ravel().tolist())) for p in (_five(path, place), place))
-        lines.append("\t".join([row_name(record), *joined, *map(repr, [scale, *centre.tolist()])]))
+        lines.append("\t".join([row_name(record), *joined, *map(repr, _scale_and_centre(record))]))
     write_text(path, "\n".join(lines) + "\n")
 
 
-def write_wflw_list(path: PathLike, records: Sequence[FaceRecord]) -> None:
-    """`list_98pt_test.txt`: coordinates, then the image."""
-    names = [row_name(record) for record in records]
-    if any(len(name.split()) > 1 for name in names):
-        warn_lost(path, "this list cannot hold names with spaces; they are written without.")
-    lines = [
-        f"{' '.join(map(repr, place.ravel().tolist()))} {''.join(name.split())}"
-        for name, place in zip(names, _located(path, records), strict=True)
-    ]
-    write_text(path, "\n".join(lines) + "\n")
-
-
-def write_cofw68_text(path: PathLike, records: Sequence[FaceRecord]) -> None:
-    """Faces whose id is the number of an image of COFW's test set."""
-    warn_losses(path, records, "the COFW68 benchmark")
-    lines = []
-    for record in records:
-        if not record.face_id.isdecimal():
-            raise InputError(
-                f"{path} was not written: face {record.name!r} is not the number of a COFW image."
-            )
-        if not np.isfinite(record.points).all():
-            raise InputError(f"{path} was not written: {record.name} has no place for a landmark.")
-        hidden = record.visibility == Visibility.EXTERNALLY_OCCLUDED
-        lines.append(str(int(record.face_id)))
-        lines += [" ".join(f"{value:.3f}" for value in axis) for axis in (record.points + 1).T]
-        lines.append(" ".join(str(int(flag)) for flag in hidden))
-    write_text(path, "\n".join(lines) + "\n")
-
-
-def _scale_and_centre(record: FaceRecord) -> tuple[float, Floats]:
+def _scale_and_centre(record: FaceRecord) -> tuple[float, float, float]:
     x, y, width, height = corner_and_size(record)
-    return max(width, height) / _BOX_UNIT, np.array([x + width / 2, y + height / 2])
+    return max(width, height) / _BOX_UNIT, x + width / 2, y + height / 2
 
 
 def _located(path: PathLike, records: Sequence[FaceRecord]) -> Floats:

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from luvli.arrays import Floats
-from luvli.data.formats.common import face
+from luvli.data.formats.common import expecting, face
 from luvli.data.record import FaceRecord
-from luvli.errors import InputError, brief, require, unknown_choice
+from luvli.errors import InputError, require, unknown_choice
 from luvli.files import PathLike, check_plain
 
 _WIDTHS = {1: 1, 2: 1, 3: 2, 4: 2, 5: 4, 6: 4, 7: 4, 9: 8, 12: 8, 13: 8, 16: 1, 17: 2, 18: 4}
@@ -55,12 +55,8 @@ def _load(path: Path) -> dict[str, Any]:
     """The variables of a file that are numbers, words, cells or structs."""
     check_plain(path)
     reader = require("scipy.io", "evaluate")
-    try:
+    with expecting(path, "a readable Matlab file", "download it again"):
         content = reader.loadmat(path, variable_names=_check_file(path.read_bytes()))
-    except Exception as error:  # scipy raises many kinds on damaged files
-        raise InputError(
-            f"{path} is not a readable Matlab file ({brief(error)}): download it again."
-        ) from error
     return {name: value for name, value in content.items() if not name.startswith("__")}
 
 

@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from luvli.data.formats.common import check_unpacked
+from luvli.data.formats.common import check_unpacked, expecting
 from luvli.errors import InputError, require
 from luvli.files import PathLike, unreadable
 
@@ -74,34 +74,27 @@ def parquet_tables(
     """The row groups of a file as pyarrow tables of those of `columns` that it has; one sentence
     where it is damaged or has none of the columns that it `needs`."""
     parquet = require("pyarrow.parquet", "scale")
-    try:
-        with parquet.ParquetFile(path) as content:
-            names = content.schema_arrow.names
-            for column in needs:
-                if column not in names:
-                    raise InputError(
-                        f"{path} has no column {column!r} (it has {', '.join(names)}): write it "
-                        "with luvli, or name its columns so."
-                    )
-            groups = [content.metadata.row_group(i) for i in range(content.num_row_groups)]
-            # repeated values take no space: what numbers there are counts, and not the bytes alone
-            values = sum(g.column(i).num_values for g in groups for i in range(g.num_columns))
-            check_unpacked(path, max(8 * values, sum(group.total_byte_size for group in groups)))
-            wanted = names if columns is None else [c for c in columns if c in names]
-            if not groups:
-                yield content.schema_arrow.empty_table().select(wanted)
-            for i in range(len(groups)):
-                table = content.read_row_group(i, columns=wanted)
-                table.validate(full=True)  # words that are none, lists that end too late
-                yield table
-    except InputError:
-        raise
-    except OSError as error:
-        raise unreadable(path, error) from error
-    except Exception as error:  # pyarrow raises many kinds on damaged files
-        raise InputError(
-            f"{path} is not a readable Parquet file ({type(error).__name__}): write it again."
-        ) from error
+    with (
+        expecting(path, "a readable Parquet file", "write it again"),
+        parquet.ParquetFile(path) as content,
+    ):
+        names = content.schema_arrow.names
+        if lacking := [column for column in needs if column not in names]:
+            raise InputError(
+                f"{path} has no column {lacking[0]!r} (it has {', '.join(names)}): write it "
+                "with luvli, or name its columns so."
+            )
+        groups = [content.metadata.row_group(i) for i in range(content.num_row_groups)]
+        # repeated values take no space: what numbers there are counts, and not the bytes alone
+        values = sum(g.column(i).num_values for g in groups for i in range(g.num_columns))
+        check_unpacked(path, max(8 * values, sum(group.total_byte_size for group in groups)))
+        wanted = names if columns is None else [c for c in columns if c in names]
+        if not groups:
+            yield content.schema_arrow.empty_table().select(wanted)
+        for i in range(len(groups)):
+            table = content.read_row_group(i, columns=wanted)
+            table.validate(full=True)  # words that are none, lists that end too late
+            yield table
 
 
 def read_face_table(path: PathLike) -> Any:

@@ -24,8 +24,8 @@ from luvli.data.formats.common import (
     corner_and_size,
     edges_of,
     face,
-    naming,
     parse_json,
+    read_each,
     row_name,
     warn_losses,
 )
@@ -52,11 +52,9 @@ def _first_pixel(image: str) -> float:
 
 def read_spiga(path: PathLike) -> list[FaceRecord]:
     """Read annotations or results."""
-    records = []
-    for number, row in enumerate(parse_json(path, list[_Face], "a SPIGA file")):
-        with naming(path, f"face {number}"):
-            records.append(_record(row))
-    return records
+    return read_each(
+        path, "face", enumerate(parse_json(path, list[_Face], "a SPIGA file")), _record
+    )
 
 
 def _record(row: _Face) -> FaceRecord:

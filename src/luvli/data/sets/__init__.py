@@ -9,7 +9,7 @@ Wherever a data set is named, parts of it can be named with it (`parse_part`).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
@@ -45,7 +45,6 @@ from luvli.data.sets.definition import (
 )
 from luvli.errors import InputError, unknown_choice
 from luvli.files import PathLike
-from luvli.progress import Track
 
 __all__ = [
     "SETS",
@@ -54,7 +53,6 @@ __all__ = [
     "Problem",
     "SetInfo",
     "check_folder",
-    "check_images",
     "get_set",
     "load_set",
     "parse_part",
@@ -80,9 +78,13 @@ cropped by with noise of 5 % (`luvli.data.boxes`)"""
 
 def get_set(name: str) -> SetInfo:
     """The data set called `name`; the error for an unknown one lists the choices."""
-    name = name.partition("/")[0]
-    _check_choice("data set", name, SETS)
-    return SETS[name]
+    return SETS[_choice("data set", name.partition("/")[0], SETS)]
+
+
+def _choice(what: str, choice: str, choices: Iterable[str]) -> str:
+    if choice not in choices:
+        raise unknown_choice(what, choice, choices)
+    return choice
 
 
 class SetPart(NamedTuple):
@@ -138,8 +140,8 @@ def load_set(
     `skip_bad=True` those faces are left out, a `DataWarning` says how many, and the result's
     `problems` lists them.
     """
-    _check_choice("treatment of landmarks off the image", off_image, get_args(OffImage))
-    _check_choice("kind of boxes", boxes, get_args(_Boxes))
+    _choice("treatment of landmarks off the image", off_image, get_args(OffImage))
+    _choice("kind of boxes", boxes, get_args(_Boxes))
     faces = read_set(name, root, split, subset=subset, protocol=protocol, images=images)
     part = f"{faces.name} {faces.split}"
     check_folder(faces.name, root, len(faces), faces.problems)
@@ -150,22 +152,17 @@ def load_set(
         faces[:] = [_hide_off_image(record, first_pixel) for record in faces]
     if boxes == "tight":
         faces[:] = [record.with_changes(box=None) for record in faces]
-    sentences = list(faces.notes)
+    for note in faces.notes:
+        warnings.warn(note, DataWarning, stacklevel=2)
     if faces.problems:
-        sentences.append(
+        sentence = (
             f"{part}: {len(faces.problems):,} problems skipped, {len(faces):,} faces are left; the "
             f"first: {faces.problems[0]}"
         )
-    for sentence in sentences:
         warnings.warn(sentence, DataWarning, stacklevel=2)
     if not faces:
         raise InputError(f"{root} has no faces of {part}: check the folder.")
     return faces
-
-
-def _check_choice(what: str, choice: str | None, choices: Iterable[str]) -> None:
-    if choice is not None and choice not in choices:
-        raise unknown_choice(what, choice, choices)
 
 
 def _hide_off_image(record: FaceRecord, first_pixel: int) -> FaceRecord:
@@ -189,23 +186,20 @@ def read_set(
     info, part, path = get_set(name), parse_part(name), Path(root)
     if not path.is_dir():
         raise InputError(f"{path} is not a folder: give the folder that holds {info.layout}.")
-    split = split or part.split or info.splits[0]
     on_disk = info.detect(path) if info.detect else info.protocols[0]
-    protocol, subset = protocol or part.protocol or on_disk, subset or part.subset
-    _check_choice(f"protocol of {info.name}", protocol, info.protocols)
-    _check_choice(f"split of {info.name}", split, info.splits)
-    _check_choice(f"subset of {info.name}", subset, info.subsets)
+    split = _choice(f"split of {info.name}", split or part.split or info.splits[0], info.splits)
+    protocol = protocol or part.protocol or on_disk
+    _choice(f"protocol of {info.name}", protocol, info.protocols)
+    if subset := subset or part.subset:
+        _choice(f"subset of {info.name}", subset, info.subsets)
     request = Request(path, split, protocol, subset, images)
     faces: list[FaceRecord] = []
     problems: list[Problem] = []
     notes: list[str] = []
-    boxless: dict[str, list[bool]] = {}
     try:
         for item in info.read(request):
             face = item.load(request, info.name) if isinstance(item, Entry) else item
             if isinstance(face, FaceRecord):
-                if isinstance(item, Entry) and item.box_file and images:
-                    boxless.setdefault(item.box_file, []).append(face.box is None)
                 face = implausible(face) or face
             if isinstance(face, FaceRecord):
                 faces.append(face)
@@ -215,12 +209,6 @@ def read_set(
                 notes.append(face)
     except InputError as error:  # a file that cannot be read at all ends its reader
         problems.append(Problem(str(path), "bad label", str(error)))
-    notes += [
-        f"{sum(missing):,} of {len(missing):,} faces have no box in {file}: they are cropped by "
-        "the tight box of their landmarks, with noise of 5 %."
-        for file, missing in boxless.items()
-        if any(missing)
-    ]
     return FaceSet(faces, info.name, split, problems, notes)
 
 
@@ -239,16 +227,3 @@ def refuse(problems: Iterable[Problem], where: str) -> InputError:
         f"{where} has {len(sentences):,} problems; mend them, or skip them with --skip-bad "
         f"(skip_bad=True): {' '.join(sentences[:shown])}{more}"
     )
-
-
-def check_images(records: Iterable[FaceRecord], track: Track = iter) -> Iterator[Problem]:
-    """Decode every image: those that do not, and landmarks far outside those that do.
-
-    `track` may wrap the records in a progress bar.
-    """
-    from luvli.data.patches import usable_image
-
-    for record in track(records):
-        problem = None if record.image is None else usable_image(record)[1]
-        if problem is not None:
-            yield problem

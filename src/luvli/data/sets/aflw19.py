@@ -91,24 +91,20 @@ def _face(points: Any, box: Any, mask: Any) -> FaceRecord:
     )
 
 
-_EXPECTED = {"train": 20_000, "test": 4386, "test/frontal": 1314}
 INFO = SetInfo(
     name="aflw19",
     title="AFLW-19",
     read=read_aflw19,
-    markup="aflw19",
-    points="19",
-    train=20_000,
-    test=4386,
-    profile="yes",
-    protocols=("official", "hrnet"),
-    expected={"official": _EXPECTED, "hrnet": _EXPECTED},
-    subsets=("frontal",),
-    enlarge=1.25,
-    licence="research only, no redistribution (ask TU Graz for the images)",
     layout="flickr/{0,2,3}/*.jpg with AFLWinfo_release.mat or face_landmarks_aflw_*.csv",
-    detect=detect_aflw19,
+    licence="research only, no redistribution (ask TU Graz for the images)",
     confirmed="the columns of HRNet's list, that box_size is 200 x scale, and where points lie, "
     "on two faces that mmpose publishes with their images; counts are from the paper, "
     "AFLWinfo_release.mat was not seen.",
+    table=("20,000", "4,386", "19", "yes", "no", "no"),
+    markup="aflw19",
+    protocols=("official", "hrnet"),
+    subsets=("frontal",),
+    expected={"train": 20_000, "test": 4386, "test/frontal": 1314},
+    enlarge=1.25,
+    detect=detect_aflw19,
 )

@@ -94,13 +94,11 @@ def _face(label: Path) -> FaceRecord:
 INFO = SetInfo(
     name="cfp",
     title="CFP profiles",
-    points="68/30",
-    train=2000,
-    profile="yes",
     read=read_cfp,
+    layout="Data/Images/ID/profile/*.jpg and Data/Fiducials/ID/profile/*.txt",
+    licence="research only",
+    confirmed="1,800 profiles of 450 people",
+    table=("2,000", "-", "68/30", "yes", "no", "no"),
     splits=("train",),
     subsets=("profile",),
-    licence="research only",
-    layout="Data/Images/ID/profile/*.jpg and Data/Fiducials/ID/profile/*.txt",
-    confirmed="1,800 profiles of 450 people",
 )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from luvli.data.patches import usable_image
 from luvli.data.record import FaceRecord
-from luvli.data.sets import SETS, check_folder, check_images, get_set, parse_part, read_set
+from luvli.data.sets import SETS, check_folder, get_set, parse_part, read_set
 from luvli.data.sets.definition import ONLY_PROTOCOL, FaceSet, Problem, SetInfo
 from luvli.files import PathLike
 from luvli.progress import Track
@@ -46,7 +48,8 @@ class CheckRow(NamedTuple):
 
     def cells(self) -> list[str]:
         """For a table."""
-        return [self.title, *map(_count, (self.labels, self.images, self.paper)), self.verdict]
+        paper = "-" if self.paper is None else f"{self.paper:,}"
+        return [self.title, f"{self.labels:,}", f"{self.images:,}", paper, self.verdict]
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ class SetCheck:
     rows: tuple[CheckRow, ...]
     problems: tuple[Problem, ...]
     notes: tuple[str, ...]
-    confirmed: str = ""
+    confirmed: str
     """which numbers of the reader were seen on real files"""
 
     @property
@@ -98,24 +101,28 @@ def check_set(name: str, root: PathLike, decode: bool = False, track: Track = it
             rows += _rows(info, path, protocol, faces)
     check_folder(info.name, root, len(records), problems)
     if decode:
-        problems |= dict.fromkeys(check_images(list(records.values()), track))
+        bad = (usable_image(record)[1] for record in track(records.values()))
+        problems |= dict.fromkeys(problem for problem in bad if problem)
     about = info.name, str(path), tuple(rows), tuple(problems), tuple(notes)
     return SetCheck(*about, info.confirmed)
 
 
-def _rows(info: SetInfo, root: Path, protocol: str, faces: FaceSet) -> list[CheckRow]:
+def _rows(info: SetInfo, root: Path, protocol: str, faces: FaceSet) -> Iterator[CheckRow]:
     labelled = faces
     if any(problem.kind == "missing image" for problem in faces.problems):
         labelled = read_set(info.name, root, faces.split, protocol=protocol, images=False)
     labels, images = labelled.subset_counts(), faces.subset_counts()
-    paper = info.expected.get(protocol, {})
-    about = protocol, faces.split
-    rows = [CheckRow(*about, "", len(labelled), len(faces), paper.get(faces.split))]
+
+    def row(subset: str, *counts: int) -> CheckRow:
+        part = f"{faces.split}/{subset}".rstrip("/")
+        paper = info.expected.get(f"{protocol}/{part}", info.expected.get(part))
+        return CheckRow(protocol, faces.split, subset, *counts, paper)
+
+    yield row("", len(labelled), len(faces))
     for subset in info.subsets:
-        size = paper.get(f"{faces.split}/{subset}")
-        if size is not None or (not paper and labels[subset]):
-            rows.append(CheckRow(*about, subset, labels[subset], images[subset], size))
-    return rows
+        counted = row(subset, labels[subset], images[subset])
+        if counted.paper is not None or (not info.expected and labels[subset]):
+            yield counted
 
 
 HEADINGS = ("name", "data set", "train", "test", "points", "profile", "self", "ext.")
@@ -124,18 +131,9 @@ HEADINGS = ("name", "data set", "train", "test", "points", "profile", "self", "e
 def overview() -> list[list[str]]:
     """Rows under `HEADINGS`: the sets this project reads, and the others of the paper's Table 1,
     which have no name here."""
-    rows = [
-        [s.name, s.title, _count(s.train), _count(s.test), s.points, s.profile, s.self_occlusion,
-         s.external_occlusion]
-        for s in SETS.values()
-    ]  # fmt: skip
     return [
-        *rows,
+        *([info.name, info.title, *info.table] for info in SETS.values()),
         ["-", "COFW", "1,345", "507", "29", "no", "no", "yes"],
         ["-", "AFLW", "20,000", "4,386", "21", "yes", "yes", "no"],
         ["-", "AFLW-68", "20,000", "4,386", "68", "yes", "no", "no"],
     ]
-
-
-def _count(value: int | None) -> str:
-    return "-" if value is None else f"{value:,}"

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from luvli.arrays import Floats
 from luvli.data.cache import unpacked_folder
-from luvli.data.formats.common import face
+from luvli.data.formats.common import expecting, face
 from luvli.data.formats.matlab import read_matlab, read_matlab_floats
 from luvli.data.record import FaceRecord, Visibility
 from luvli.data.sets.definition import (
@@ -33,6 +33,7 @@ from luvli.data.sets.definition import (
     bad_label,
     missing_file,
     missing_folder,
+    without_boxes,
 )
 from luvli.data.sets.source_files import Folder, natural_key
 from luvli.errors import InputError, require
@@ -66,7 +67,10 @@ def read_cofw68(request: Request) -> Iterator[ReadItem]:
         number = int(label.name.split("_")[0])
         face_id, name = f"{number:04d}", f"image {number} of {_IMAGE_FILES[0]}"
         read = partial(_face, label, boxes.get(number))
-        yield Entry(label, face_id, read, images.image(face_id), name, box_file=_BOX_FILE)
+        yield Entry(label, face_id, read, images.image(face_id), name)
+    if request.images:
+        numbers = (int(label.name.split("_")[0]) for label in labels)
+        yield from without_boxes([boxes.get(number) for number in numbers], _BOX_FILE)
 
 
 def _write_images(source: Path, folder: Path) -> None:
@@ -84,16 +88,16 @@ def _images(source: Path) -> Iterator[NDArray[np.uint8]]:
             yield np.asarray(cell, dtype=np.uint8)
         return
     h5py = require("h5py", "evaluate")
-    try:
-        with h5py.File(source, "r") as file:
-            if "IsT" not in file:
-                raise InputError(f"{source} has no variable 'IsT': is it the right file?")
-            for reference in np.ravel(file["IsT"][()]):
-                stored: Any = file[reference][()]
-                # Matlab keeps columns first: (3, width, height), or (width, height) for grey.
-                yield np.ascontiguousarray(np.asarray(stored, dtype=np.uint8).T)
-    except OSError as error:
-        raise InputError(f"{source} is damaged ({error}): download it again.") from error
+    with (
+        expecting(source, "a readable Matlab file", "download it again"),
+        h5py.File(source) as file,
+    ):
+        if "IsT" not in file:
+            raise InputError(f"{source} has no variable 'IsT': is it the right file?")
+        for reference in np.ravel(file["IsT"][()]):
+            stored: Any = file[reference][()]
+            # Matlab keeps columns first: (3, width, height), or (width, height) for grey.
+            yield np.ascontiguousarray(np.asarray(stored, dtype=np.uint8).T)
 
 
 def _read_boxes(path: Path) -> dict[int, Floats]:
@@ -113,13 +117,12 @@ INFO = SetInfo(
     name="cofw68",
     title="COFW-68",
     read=read_cofw68,
-    test=507,
-    external_occlusion="yes",
-    splits=("test",),
-    expected={"published": {"test": 507}},
-    licence="research only",
     layout="COFW_test_color.mat and COFW68_Data/test_annotations/*_points.mat, "
     "cofw68_test_bboxes.mat",
+    licence="research only",
     confirmed="labels, occlusion flags and boxes of all 507 faces on the benchmark's own files; "
     "the images (COFW_test_color.mat) were not seen.",
+    table=("-", "507", "68", "no", "no", "yes"),
+    splits=("test",),
+    expected={"test": 507},
 )

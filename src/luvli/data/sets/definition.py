@@ -73,8 +73,6 @@ class Entry(NamedTuple):
     image_name: str
     """what the image is called in messages"""
     subsets: Sequence[str] = ()
-    box_file: str = ""
-    """what should hold a box of this face; faces without one are counted in a note"""
     names_image: bool = False
     """whether the label itself calls its image `image_name`"""
 
@@ -113,31 +111,26 @@ class SetInfo:
     name: str
     title: str
     read: Callable[[Request], Iterator[ReadItem]]
+    layout: str
+    """one line: what the folder must hold"""
+    licence: str
+    confirmed: str
+    """which of this reader's numbers and layouts were seen on real files, and which are from
+    papers and descriptions alone"""
+    table: tuple[str, str, str, str, str, str]
+    """its row of the paper's Table 1: faces to train and to test, points (68/39: 68 or 39),
+    profiles, self-occlusion, external occlusion: yes, no, F/P (frontal and profile set apart) or
+    T (labelled as if transparent)"""
     markup: str = "ibug68"
-    points: str = "68"
-    """as in the paper's Table 1, for instance 68/39"""
-    train: int | None = None
-    test: int | None = None
-    """sizes as in the paper's Table 1; None where the paper gives none"""
-    profile: str = "no"
-    self_occlusion: str = "no"
-    external_occlusion: str = "no"
-    """yes, no, F/P (frontal and profile set apart) or T (labelled as if transparent)"""
     splits: tuple[str, ...] = ("train", "test")
     protocols: tuple[str, ...] = (ONLY_PROTOCOL,)
-    expected: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """protocol -> "split" or "split/subset" -> number of faces in the paper"""
     subsets: tuple[str, ...] = ()
+    expected: Mapping[str, int] = field(default_factory=dict)
+    """"split", "split/subset" or "protocol/split/subset" -> number of faces in the paper"""
     enlarge: float = 1.1
     """how much the published code enlarges this set's boxes before it crops"""
     first_pixel: int = 1
     """what the set's files call the centre of the first pixel"""
-    licence: str = ""
-    layout: str = ""
-    """one line: what the folder must hold"""
-    confirmed: str = ""
-    """which of this reader's numbers and layouts were seen on real files, and which are from
-    papers and descriptions alone"""
     checked: tuple[str, ...] | None = None
     """the splits that `check_set` counts; None for all"""
     detect: Callable[[Path], str] | None = None
@@ -201,6 +194,15 @@ def missing_folder(folder: Path, holds: str) -> Problem:
 
 def missing_file(path: Path, remedy: str = "download it") -> Problem:
     return Problem(str(path), "missing file", f"{path} is missing: {remedy}.")
+
+
+def without_boxes(boxes: Sequence[object], file: str) -> Iterator[str]:
+    """A note that some of the `boxes`, None each, are not in the `file` that should hold them."""
+    if missing := sum(box is None for box in boxes):
+        yield (
+            f"{missing:,} of {len(boxes):,} faces have no box in {file}: they are cropped by the "
+            "tight box of their landmarks, with noise of 5 %."
+        )
 
 
 def implausible(record: FaceRecord, size: tuple[int, int] | None = None) -> Problem | None:

@@ -16,10 +16,10 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, model_validator
 
-from luvli.data.formats import read_labels, read_pts
-from luvli.data.formats.common import face, parse_yaml
+from luvli.data.formats import read_labels
+from luvli.data.formats.common import expecting, naming, parse_yaml
 from luvli.data.formats.tables import numbered_columns
 from luvli.data.record import IMAGE_NAME, FaceRecord
 from luvli.data.sets.definition import (
@@ -30,10 +30,23 @@ from luvli.data.sets.definition import (
     bad_label,
     missing_folder,
 )
-from luvli.data.sets.source_files import first_existing, natural_key, read_pairs, walk
+from luvli.data.sets.source_files import (
+    first_existing,
+    natural_key,
+    read_labelled,
+    read_pairs,
+    walk,
+)
 from luvli.errors import InputError
 from luvli.files import is_there, read_text
-from luvli.markup import Markup, get_markup, is_markup, markup_by_size, register_markup
+from luvli.markup import (
+    Markup,
+    get_markup,
+    is_markup,
+    markup_by_size,
+    mirrored,
+    register_markup,
+)
 
 _MARKUP_FILE = "markup.yaml"
 _RENDERED_SETTINGS = "synthetic.json"
@@ -85,23 +98,28 @@ def _read_files(request: Request) -> Iterator[ReadItem]:
     if request.split != "all":
         part = first_existing(request.root, [request.split, f"{request.split}set"])
         start, word = (part, "") if part else (request.root, request.split)
-
-    def pair(label: Path, image: Path | None) -> Entry:
-        face_id = str(label.relative_to(request.root).with_suffix(""))
-        read = partial(_face, label, markup)
-        return Entry(label, face_id, read, image, f"{label.stem}.jpg or .png")
-
     is_empty = True
     for folder, names in walk(start):
         if any(name.endswith(".pts") for name in names) and not word:
             is_empty = False
-            yield from read_pairs(folder, request, pair)
+            for item in read_pairs(folder, request):
+                yield _own_pair(item, request.root, markup) if isinstance(item, Entry) else item
         for name in sorted(names, key=natural_key):
             if word in name and is_label_file(folder / name):
                 is_empty = False
                 yield from _read_labels(folder / name, markup)
     if word and is_empty:
         yield missing_folder(request.root / request.split, "the faces of this split")
+
+
+def _own_pair(pair: Entry, root: Path, markup: Markup | None) -> Entry:
+    """The face goes by its place under the folder, and has the folder's points."""
+    label, size = Path(pair.label), markup.size if markup else None
+
+    def read() -> FaceRecord:
+        return _with_markup(label, read_labelled(label, points=size), markup)
+
+    return pair._replace(face_id=str(label.relative_to(root).with_suffix("")), read=read)
 
 
 def is_label_file(path: Path) -> bool:
@@ -114,11 +132,6 @@ def is_label_file(path: Path) -> bool:
     with path.open(encoding="utf-8", errors="replace") as stream:
         header = next(stream, "").rstrip("\r\n").split("," if suffix == ".csv" else "\t")
     return bool(numbered_columns(header)) or "center_w" in header
-
-
-def _face(label: Path, markup: Markup | None) -> FaceRecord:
-    points, visibility = read_pts(label, points=markup.size if markup else None)
-    return _with_markup(label, face(points, "", visibility), markup)
 
 
 def _with_markup(path: Path, record: FaceRecord, declared: Markup | None) -> FaceRecord:
@@ -170,6 +183,11 @@ class _MarkupFile(BaseModel):
         for number in (n for numbers in (*lists, *(self.eyes or ())) for n in numbers):
             if not 0 <= number < count:
                 raise ValueError(f"there is no point {number}: they count from 0 to {count - 1}")
+        for name in {mirrored(name) for name in self.points} - {*self.points}:
+            raise ValueError(
+                f"no point is called {name!r}, which a name on the other side asks for: names must "
+                "pair up by the words right and left"
+            )
         if self.schematic is not None and len(self.schematic) != count:
             raise ValueError(f"schematic has {len(self.schematic)} points instead of {count}")
         return self
@@ -191,12 +209,9 @@ def read_markup(path: Path) -> Markup:
     Names must pair up by the words right and left, because flips are made from them. Without a
     `schematic` the points are drawn around a circle.
     """
-    try:
-        file = _MarkupFile.model_validate(parse_yaml(read_text(path), str(path), "markup"))
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise InputError(f"{path}: {place} {first['msg'].lower()}: mend it.") from error
+    content = parse_yaml(read_text(path), str(path), "markup")
+    with expecting(path, "a point set", "mend it"):
+        file = _MarkupFile.model_validate(content)
     right, left = file.outer_eye_corners
     angle = np.linspace(0, 2 * np.pi, len(file.points), endpoint=False)
     markup = Markup(
@@ -209,16 +224,9 @@ def read_markup(path: Path) -> Markup:
         eyes=file.eyes or ((right,), (left,)),
         schematic=np.array(file.schematic or 0.8 * np.stack([np.sin(angle), -np.cos(angle)], 1)),
     )
-    try:
-        if not (is_markup(markup.name) and get_markup(markup.name).names == markup.names):
+    if not (is_markup(markup.name) and get_markup(markup.name).names == markup.names):
+        with naming(path, "name"):
             register_markup(markup)
-    except KeyError as error:
-        raise InputError(
-            f"{path}: no point is called {error.args[0]!r}, which a name on the other side "
-            "asks for: names must pair up by the words right and left."
-        ) from error
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
     return markup
 
 
@@ -226,14 +234,12 @@ INFO = SetInfo(
     name="folder",
     title="your own",
     read=read_folder,
-    markup="(any)",
-    points="any",
-    profile="?",
-    self_occlusion="yes",
-    external_occlusion="yes",
-    splits=("all", "train", "test"),
-    checked=("all",),
-    licence="yours",
     layout="images with .pts files beside them, or a label file (COCO, SPIGA, dlib, CVAT, csv); "
     "markup.yaml for other points",
+    licence="yours",
+    confirmed="",
+    table=("-", "-", "any", "?", "yes", "yes"),
+    markup="(any)",
+    splits=("all", "train", "test"),
+    checked=("all",),
 )

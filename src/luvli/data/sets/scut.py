@@ -83,12 +83,11 @@ def _face(label: Path) -> FaceRecord:
 INFO = SetInfo(
     name="scut",
     title="SCUT-FBP5500",
-    points="68/24",
-    train=5500,
     read=read_scut,
+    layout="Images/*.jpg and 'facial landmark'/*.pts",
+    licence="research only, non-commercial",
+    confirmed="1,500 faces with their labels",
+    table=("5,500", "-", "68/24", "no", "no", "no"),
     splits=("train",),
     subsets=tuple(_GROUPS.values()),
-    licence="research only, non-commercial",
-    layout="Images/*.jpg and 'facial landmark'/*.pts",
-    confirmed="1,500 faces with their labels",
 )

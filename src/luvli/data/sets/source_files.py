@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
+from luvli.data.formats import read_pts
+from luvli.data.formats.common import face
 from luvli.data.formats.lists import ListItem, iterate_hrnet
 from luvli.data.record import FaceRecord
 from luvli.data.sets.definition import (
@@ -85,11 +88,9 @@ def image_finder(root: Path, places: Iterable[str]) -> Callable[[str], Path | No
     return find
 
 
-def read_pairs(
-    folder: Path, request: Request, entry: Callable[[Path, Path | None], Entry]
-) -> Iterator[ReadItem]:
-    """A folder of `.pts` files with an image of the same name beside each: `entry` of label and
-    image.
+def read_pairs(folder: Path, request: Request) -> Iterator[ReadItem]:
+    """A folder of `.pts` files with an image of the same name beside each, as entries that read the
+    label as it is and go by the file's name.
 
     Mirror copies (`*_mirror`), which some archives of 300-W contain, are left out with a note.
     """
@@ -97,7 +98,9 @@ def read_pairs(
     labels = files.ending(".pts")
     originals = [label for label in labels if not label.stem.endswith("_mirror")]
     for label in originals:
-        yield entry(label, files.image(label.stem))
+        stem = label.stem
+        read = partial(read_labelled, label)
+        yield Entry(label, stem, read, files.image(stem), f"{stem}.jpg or .png")
     labelled = {label.stem for label in labels}
     for image in files.images if request.images else ():
         if image.stem not in labelled and not image.stem.endswith("_mirror"):
@@ -105,6 +108,12 @@ def read_pairs(
             yield Problem(str(image), "missing label", f"{image} has no label: {why}.")
     if mirrors := len(labels) - len(originals):
         yield f"{folder}: {mirrors} mirror copies (*_mirror.pts) are left out."
+
+
+def read_labelled(label: Path, **options: Any) -> FaceRecord:
+    """The face of a `.pts` file, with the `options` of `read_pts`."""
+    points, visibility = read_pts(label, **options)
+    return face(points, "", visibility)
 
 
 def read_hrnet_lists(
@@ -144,24 +153,23 @@ def listed_faces(
     counted from 0."""
     find = image_finder(request.root, folders)
     count = get_markup(info.markup).size
-    for line, face in lines:
-        if isinstance(face, InputError):
-            yield Problem(str(path), "bad label", str(face))
-        elif len(face.points) != count:
-            name = f"{path}, face {line} ({face.image})"
-            sentence = f"{name} has {len(face.points)} points, not {count}: mend it."
-            yield Problem(str(path), "bad label", sentence)
-        else:
-            name, image = f"{face.image}#{line - 1}", str(face.image)
-            yield Entry(
-                f"{info.title} face {name}",
-                name,
-                face.with_changes,
-                find(image) if request.images else None,
-                image,
-                subsets_of(face),
-                names_image=True,
-            )
+    for line, item in lines:
+        if isinstance(item, FaceRecord) and len(item.points) != count:
+            name = f"{path}, face {line} ({item.image})"
+            item = InputError(f"{name} has {len(item.points)} points, not {count}: mend it.")
+        if isinstance(item, InputError):
+            yield Problem(str(path), "bad label", str(item))
+            continue
+        name, image = f"{item.image}#{line - 1}", str(item.image)
+        yield Entry(
+            f"{info.title} face {name}",
+            name,
+            item.with_changes,
+            find(image) if request.images else None,
+            image,
+            subsets_of(item),
+            names_image=True,
+        )
 
 
 def _key(face: FaceRecord) -> tuple[str, bytes]:

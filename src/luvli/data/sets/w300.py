@@ -15,12 +15,18 @@ from pathlib import Path
 import numpy as np
 
 from luvli.arrays import Floats
-from luvli.data.formats import read_pts
-from luvli.data.formats.common import face
 from luvli.data.formats.matlab import read_matlab
 from luvli.data.record import FaceRecord
-from luvli.data.sets.definition import Entry, ReadItem, Request, SetInfo, bad_label, missing_folder
-from luvli.data.sets.source_files import first_existing, read_pairs
+from luvli.data.sets.definition import (
+    Entry,
+    ReadItem,
+    Request,
+    SetInfo,
+    bad_label,
+    missing_folder,
+    without_boxes,
+)
+from luvli.data.sets.source_files import first_existing, read_labelled, read_pairs
 from luvli.errors import InputError
 
 _Folders = Mapping[str, tuple[str, ...]]
@@ -43,6 +49,7 @@ _BOX_FOLDERS = ("Bounding Boxes", "Bounding_Boxes", "bounding_boxes", ".")
 
 def read_w300(request: Request) -> Iterator[ReadItem]:
     """The faces of one split; a face belongs to the subsets of its folder."""
+    boxes_of_faces: list[Floats | None] = []
     for folder, subsets in _PARTS[request.protocol, request.split].items():
         if not request.wants(*subsets):
             continue
@@ -53,39 +60,29 @@ def read_w300(request: Request) -> Iterator[ReadItem]:
         if place is None:
             yield missing_folder(request.root / folder, "images and .pts files")
             continue
-        boxes: Mapping[str, Floats] | None = None
-        if folder not in _COMPETITION:  # whose 600 have no boxes
-            name, boxes = f"bounding_boxes_{folder.replace('/', '_')}.mat", {}
-            file = first_existing(request.root, [f"{parent}/{name}" for parent in _BOX_FOLDERS])
-            try:
-                boxes = read_detector_boxes(file) if file else {}
-            except InputError as error:
-                yield bad_label(file or name, error)
+        name, boxes = f"bounding_boxes_{folder.replace('/', '_')}.mat", {}
+        file = first_existing(request.root, [f"{parent}/{name}" for parent in _BOX_FOLDERS])
+        try:
+            boxes = read_detector_boxes(file) if file else {}
+        except InputError as error:
+            yield bad_label(file or name, error)
         part = subsets[0] if folder in _COMPETITION else folder
-        yield from read_pairs(place, request, partial(_entry, part, subsets, boxes))
-
-
-def _entry(
-    part: str,
-    subsets: tuple[str, ...],
-    boxes: Mapping[str, Floats] | None,
-    label: Path,
-    image: Path | None,
-) -> Entry:
-    return Entry(
-        label,
-        f"{part}/{label.stem}",
-        partial(_face, label, boxes.get(_key(label.stem)) if boxes else None),
-        image,
-        f"{label.stem}.jpg or .png",
-        subsets,
-        box_file="" if boxes is None else "Bounding Boxes/",
-    )
+        for item in read_pairs(place, request):
+            if isinstance(item, Entry):
+                label = Path(item.label)
+                box = boxes.get(_key(label.stem))
+                read, face_id = partial(_face, label, box), f"{part}/{label.stem}"
+                item = item._replace(read=read, face_id=face_id, subsets=subsets)
+                if folder not in _COMPETITION:  # whose 600 have no boxes
+                    boxes_of_faces.append(box)
+            yield item
+    if request.images:
+        yield from without_boxes(boxes_of_faces, "Bounding Boxes/")
 
 
 def _face(label: Path, box: Floats | None) -> FaceRecord:
-    points, visibility = read_pts(label, points=68, signed=False)
-    return face(points, "", visibility, box=box, box_kind="detector")
+    record = read_labelled(label, points=68, signed=False)
+    return record.with_changes(box=box, box_kind="detector")
 
 
 def read_detector_boxes(path: Path) -> dict[str, Floats]:
@@ -111,26 +108,19 @@ INFO = SetInfo(
     name="w300",
     title="300-W",
     read=read_w300,
-    train=3837,
-    test=600,
-    protocols=("split1", "split2"),
-    expected={
-        "split1": {
-            "train": 3148,
-            "train/lfpw": 811,
-            "train/helen": 2000,
-            "train/afw": 337,
-            "test": 689,
-            "test/common": 554,
-            "test/challenge": 135,
-        },
-        "split2": {"train": 3837, "test": 600, "test/indoor": 300, "test/outdoor": 300},
-    },
-    subsets=("common", "challenge", "indoor", "outdoor", "lfpw", "helen", "afw", "ibug"),
-    licence="research only, no redistribution",
     layout="lfpw/, helen/ (each with trainset/ and testset/), afw/, ibug/, 300W/01_Indoor, "
     "300W/02_Outdoor and, if you have it, Bounding Boxes/",
+    licence="research only, no redistribution",
     confirmed="labels of LFPW, HELEN and _AFW (train) on the real files; the 689 faces of split 1 "
     "and the 600 of split 2 on lists made from the real labels; the test images and the "
     "boxes' files were not seen.",
-)
+    table=("3,837", "600", "68", "no", "no", "no"),
+    protocols=("split1", "split2"),
+    subsets=("common", "challenge", "indoor", "outdoor", "lfpw", "helen", "afw", "ibug"),
+    expected={
+        "split1/train": 3148, "split1/train/lfpw": 811, "split1/train/helen": 2000,
+        "split1/train/afw": 337, "split1/test": 689, "split1/test/common": 554,
+        "split1/test/challenge": 135, "split2/train": 3837, "split2/test": 600,
+        "split2/test/indoor": 300, "split2/test/outdoor": 300,
+    },
+)  # fmt: skip

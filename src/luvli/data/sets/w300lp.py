@@ -45,15 +45,11 @@ INFO = SetInfo(
     name="w300lp",
     title="300W-LP-2D",
     read=read_w300lp,
-    train=61225,
-    profile="yes",
-    self_occlusion="T",
-    splits=("train",),
-    expected={
-        "published": {"train": 61225, **{f"train/{part}": size for part, size in _SIZES.items()}}
-    },
-    subsets=tuple(_SIZES),
-    licence="research only, no redistribution",
     layout="AFW/, HELEN/, IBUG/, LFPW/ with images and landmarks/<the same>/*_pts.mat",
+    licence="research only, no redistribution",
     confirmed="nothing: layout and counts are from its description and the paper.",
+    table=("61,225", "-", "68", "yes", "T", "no"),
+    splits=("train",),
+    subsets=tuple(_SIZES),
+    expected={"train": 61225, **{f"train/{part}": size for part, size in _SIZES.items()}},
 )

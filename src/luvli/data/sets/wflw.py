@@ -49,26 +49,22 @@ def read_wflw(request: Request) -> Iterator[ReadItem]:
     yield from listed_faces(request, iterate_wflw(path), path, INFO, _IMAGE_FOLDERS)
 
 
-_EXPECTED = {"train": 7500, "test": 2500, **{f"test/{flag}": n for flag, n in _SIZES.items()}}
 INFO = SetInfo(
     name="wflw",
     title="WFLW",
     read=read_wflw,
-    markup="wflw98",
-    points="98",
-    train=7500,
-    test=2500,
-    profile="yes",
-    protocols=("hrnet", "official"),
-    expected={"hrnet": _EXPECTED, "official": _EXPECTED},
-    subsets=WFLW_FLAGS,
-    enlarge=1.25,
-    first_pixel=0,
-    licence="research only, no redistribution",
     layout="WFLW_images/ with face_landmarks_wflw_*.csv or "
     "WFLW_annotations/list_98pt_rect_attr_train_test/*.txt",
-    detect=detect_wflw,
+    licence="research only, no redistribution",
     confirmed="the columns of list_98pt_rect_attr_test.txt on its first line, and where the points "
     "lie on four faces that mmpose publishes with their images; counts are from its authors' "
     "description.",
+    table=("7,500", "2,500", "98", "yes", "no", "no"),
+    markup="wflw98",
+    protocols=("hrnet", "official"),
+    subsets=WFLW_FLAGS,
+    expected={"train": 7500, "test": 2500, **{f"test/{flag}": n for flag, n in _SIZES.items()}},
+    enlarge=1.25,
+    first_pixel=0,
+    detect=detect_wflw,
 )
