@@ -102,30 +102,9 @@ def cofw68(root: Path) -> Tree:
     return Tree({"cofw68": ["0001", "0002"]}, {"0001": points}, {"0001": [2, 4, 42, 54]})
 
 
-def aflw19_official(root: Path) -> Tree:
-    numbers = {"0/image00002": 1, "2/image00004": 2, "3/image00032": 1, "0/image00099": 1}
-    names = [f"{name}.jpg" for name, count in numbers.items() for _ in range(count)]
-    for name in names:
-        write_image(root / "flickr" / name)
-    cells = np.empty((5, 1), dtype=object)
-    cells[:, 0] = names
-    faces = [face_points("aflw19", seed) for seed in range(5)]
-    data = np.stack([np.concatenate([(f + 1)[:, 0], (f + 1)[:, 1]]) for f in faces])
-    data[4, [0, 19]] = 0  # the first landmark of the last face has no label
-    mask = np.ones((5, 19))
-    mask[3, 2] = 0
-    box = np.tile([11.0, 91.0, 21.0, 81.0], (5, 1))  # left, right, top, bottom
-    mat = {"nameList": cells, "data": data, "mask_new": mask, "bbox": box,
-           "ra": np.array([[2, 1, 5, 3, 4]])}  # fmt: skip
-    io.savemat(root / "AFLWinfo_release.mat", mat)
-    ids = [f"{name}#{row}" for row, name in enumerate(names)]
-    parts = {"aflw19": [ids[1], ids[0], ids[4]], "aflw19/test": [ids[2], ids[3]],
-             "aflw19/test/frontal": [ids[2]]}  # fmt: skip
-    return Tree(parts, {ids[0]: faces[0]}, {ids[0]: [10, 20, 90, 80]})
-
-
-def aflw19_hrnet(root: Path) -> Tree:
+def aflw19(root: Path) -> Tree:
     faces = [face_points("aflw19", seed) for seed in range(3)]
+    faces[1][0] = -1  # 0, 0 in the file: no label
     names = [f"0/image0000{i}.jpg" for i in range(3)]
     rows = [
         (n, 0.4, 75.5, np.array([51.0, 61.0]), f + 1) for n, f in zip(names, faces, strict=True)
@@ -289,6 +268,6 @@ def unlabelled(name: str) -> Callable[[Path], Tree]:
 
 TREES: dict[str, Callable[[Path], Tree]] = {
     write.__name__: write
-    for write in (w300, w300lp, menpo, cofw68, aflw19_official, aflw19_hrnet, wflw_official,
+    for write in (w300, w300lp, menpo, cofw68, aflw19, wflw_official,
                   wflw_hrnet, merl_rav, merl_rav_organised, multipie, scut, london, canada)
 } | {name: unlabelled(name) for name in ("portraits", "closed_eyes")}  # fmt: skip

@@ -15,11 +15,10 @@ from luvli.data.augment import Rectangle, stream
 from luvli.data.augment.geometry import (
     Geometry,
     draw_geometry,
-    keep_inside,
     place_crop,
     turned_box_error,
 )
-from luvli.data.augment.occluders import add_mask, add_rectangle, mark_covered
+from luvli.data.augment.occluders import add_mask, add_rectangle
 from luvli.data.augment.photometric import scale_channels, stretch_contrast
 from luvli.errors import InputError
 from luvli.image import Box
@@ -174,16 +173,6 @@ def test_no_crop_reaches_beyond_the_cached_square(config: Augmentation) -> None:
     assert furthest > 0.8 * half  # and it is not wastefully large
 
 
-def test_keep_inside_fits_exactly() -> None:
-    affine = place_crop(Box(20, 20, 60, 60), 65, 1.0, Geometry(rotation=20))
-    points = np.array([(10.0, 30), (40, 40), (50, 75)])
-    enlarged = keep_inside(affine, points, 65)
-    assert np.abs(affines.apply(enlarged, points) - 32).max() == pytest.approx(32)
-    np.testing.assert_array_equal(keep_inside(affine, points[1:2], 65), affine)
-    middle = affines.apply(affines.invert(affine), np.array([[32.0, 32]]))
-    np.testing.assert_allclose(affines.apply(enlarged, middle), [[32, 32]], atol=1e-9)
-
-
 @pytest.mark.parametrize("degrees", [30, 90, 150])
 def test_boxes_of_turned_faces_move_as_the_detectors_do(degrees: float) -> None:
     """The detector puts the box lower in the image than the landmarks of a face that lies."""
@@ -213,15 +202,6 @@ def test_colour_factors_and_stretch(rng: np.random.Generator) -> None:
 
 
 # --- occlusion -------------------------------------------------------------------------
-
-
-def test_covered_landmarks_become_externally_occluded_and_stay_visible() -> None:
-    cover = np.zeros((10, 10), np.float32)
-    cover[:, :5] = 1
-    points = np.array([(2.0, 2), (7, 2), (np.nan, np.nan), (2, 3), (np.nan, np.nan), (-3, 4)])
-    before = np.array([1, 1, 0, 2, -1, 1], np.int8)
-    assert mark_covered(before, points, cover).tolist() == [2, 1, 0, 2, -1, 1]
-    assert before.tolist() == [1, 1, 0, 2, -1, 1]
 
 
 def test_rectangle_of_the_published_code_belongs_to_the_whole_picture(
@@ -256,12 +236,15 @@ def test_rectangle_on_the_crop_covers_what_it_says() -> None:
     image, ones = np.zeros((64, 64, 3), np.uint8), np.ones(4096, np.int8)
     y, x = np.mgrid[:64, :64]
     grid = np.stack([x.ravel(), y.ravel()], axis=1).astype(np.float64)
+    outside = np.array([[-3.0, 4], [np.nan, np.nan]])  # of the image, and without a location
     for seed in range(200):
+        places, before = np.concatenate([grid, outside]), np.append(ones, [1, 0]).astype(np.int8)
         result, classes = add_rectangle(
-            image, grid, ones, Rectangle(), np.eye(2, 3), (64, 64), stream(seed, 0, 0)
+            image, places, before, Rectangle(), np.eye(2, 3), (64, 64), stream(seed, 0, 0)
         )
         painted = (result != 0).any(axis=2)
-        np.testing.assert_array_equal(painted.ravel(), classes == 2)
+        np.testing.assert_array_equal(painted.ravel(), classes[:-2] == 2)
+        assert classes[-2:].tolist() == [1, 0]
         assert 0 < painted.any(axis=0).sum() <= 0.5 * 64 + 2
 
 

@@ -183,7 +183,7 @@ def test_check_counts_labels_without_images(tmp_path: Path) -> None:
 
 FILES = {
     "json": "faces.json", "csv": "faces.csv", "coco": "faces.json", "spiga": "faces.json",
-    "dlib": "faces.xml", "hrnet": "faces.csv", "star": "faces.tsv", "labelme": "labels",
+    "dlib": "faces.xml", "hrnet": "faces.csv", "labelme": "labels",
 }  # fmt: skip
 
 

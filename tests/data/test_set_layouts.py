@@ -10,8 +10,7 @@ import pytest
 from data_trees import face_points, write_hrnet, write_image, write_pair, write_raw_pts
 from set_trees import (
     TREES,
-    aflw19_hrnet,
-    aflw19_official,
+    aflw19,
     cofw68,
     london,
     menpo,
@@ -32,7 +31,6 @@ from luvli.markup import get_markup
 @pytest.fixture(autouse=True)
 def _small_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LUVLI_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("luvli.data.sets.aflw19.TRAIN", 3)
 
 
 @pytest.mark.parametrize("name", TREES)
@@ -113,18 +111,11 @@ def test_cofw68_flags_and_images(tmp_path: Path) -> None:
     assert {problem.kind for problem in problems} == {"missing file", "missing image"}
 
 
-def test_aflw19_masks_missing_labels_and_normaliser(tmp_path: Path) -> None:
-    aflw19_official(tmp_path)
-    train, test = load_set("aflw19", tmp_path), load_set("aflw19/test", tmp_path)
-    assert train[2].visibility.tolist() == [Visibility.UNLABELLED] + [Visibility.UNOCCLUDED] * 18
-    assert test[1].attributes["mask"][2] == 0 and test[1].visible.all()  # located, so visible
-    assert test[1].attributes["box_size"] == 80.0  # the longer side
-    other = tmp_path / "hrnet"
-    aflw19_hrnet(other)
-    assert load_set("aflw19", other)[0].attributes["box_size"] == 75.5
-    (tmp_path / "AFLWinfo_release.mat").write_bytes(b"not a Matlab file")
-    (problem,) = read_set("aflw19", tmp_path).problems
-    assert "AFLWinfo_release.mat" in str(problem)
+def test_aflw19_missing_labels_and_normaliser(tmp_path: Path) -> None:
+    aflw19(tmp_path)
+    missing, whole = load_set("aflw19/test", tmp_path)
+    assert missing.visibility.tolist() == [Visibility.UNLABELLED] + [Visibility.UNOCCLUDED] * 18
+    assert whole.visible.all() and whole.attributes["box_size"] == 75.5
 
 
 def test_wflw_without_its_subset_files(tmp_path: Path) -> None:

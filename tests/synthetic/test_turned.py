@@ -16,9 +16,9 @@ from luvli.data.formats import read_pts, write_pts
 from luvli.data.record import Visibility
 from luvli.errors import InputError
 from luvli.synthetic import Sample, TurnedFaces, label_face, load_head, render_face
+from luvli.synthetic.fit import FittedHead, fit_photograph
 from luvli.synthetic.heads.head import Head
 from luvli.synthetic.turned.drape import turn_face
-from luvli.synthetic.turned.fit import FittedHead, fit_photograph
 
 NOTHING = np.zeros(68, bool)
 

@@ -94,8 +94,10 @@ def show(
 
     Example: `luvli data show merl_rav/test/profile data/merl_rav`
     """
+    import numpy as np
+
     from luvli.data.augment import Augmentation
-    from luvli.data.contact_sheet import choose, draw_statistics, label_sheet, sample_sheet
+    from luvli.data.contact_sheet import draw_statistics, label_sheet, sample_sheet
     from luvli.data.dataset import CropDataset
     from luvli.data.sets import get_set, load_set
     from luvli.image.write import write_image
@@ -105,7 +107,8 @@ def show(
         write_image(out, draw_statistics(records, f"{records.name} {records.split}"))
         say(f"statistics of {len(records):,} faces drawn in {out}")
         return
-    chosen = choose(len(records), faces, 0)
+    random = np.random.default_rng(0).permutation(len(records))
+    chosen = sorted(random[:faces].tolist())
     if augment is None:
         sheet = label_sheet([records[i] for i in chosen], COLUMNS, SIZE)
     else:
@@ -129,8 +132,7 @@ def convert(
     to_format: str | None = Option(
         None,
         "--to",
-        help="pts, json, csv, coco, cvat, labelme, spiga, dlib, hrnet, star, or parquet (images "
-        "inside).",
+        help="pts, json, csv, coco, cvat, labelme, spiga, dlib, hrnet, or parquet (images inside).",
     ),
     markup: str | None = Option(None, help="Also change the point set: wflw98 to ibug68."),
 ) -> None:

@@ -38,25 +38,19 @@ _CLASSES = {
 """names and colours in the statistics"""
 
 
-def choose(count: int, wanted: int, seed: int) -> list[int]:
-    """Which of `count` faces to show: a random choice, in their order."""
-    rng = np.random.default_rng(seed)
-    return sorted(rng.permutation(count)[: min(wanted, count)].tolist())
-
-
 def label_sheet(records: Sequence[FaceRecord], columns: int = 4, size: int = 220) -> ImageArray:
     """Faces as labelled, each cut out 1.35 times its tight box, `size` pixels high.
 
     A record without image shows its landmarks on grey.
     """
-    cells = []
+    samples = []
     for record in records:
         box = crop_box(record.with_changes(box=None), noise="none")
         crop = Crop.from_box(box, size, 1.35)
         grey = np.full((size, size, 3), 190, np.uint8)
         image = grey if record.image is None else crop.warp(read_image(record.image))
-        cells.append(draw_landmarks(image, crop.to_crop(record.points), record.visibility))
-    return _arrange(cells, [record.visibility for record in records], records, columns)
+        samples.append((image, crop.to_crop(record.points), record.visibility))
+    return _sheet(samples, records, columns)
 
 
 def sample_sheet(
@@ -64,9 +58,8 @@ def sample_sheet(
 ) -> ImageArray:
     """Faces as a network in training sees them, with their landmarks."""
     samples = [dataset[epoch, index] for index in indices]
-    cells = [draw_landmarks(s["image"], s["points"], s["visibility"]) for s in samples]
-    records = [dataset.records[index] for index in indices]
-    return _arrange(cells, [sample["visibility"] for sample in samples], records, columns)
+    drawn = [(sample["image"], sample["points"], sample["visibility"]) for sample in samples]
+    return _sheet(drawn, [dataset.records[index] for index in indices], columns)
 
 
 def draw_landmarks(
@@ -85,22 +78,23 @@ def draw_landmarks(
     return drawn
 
 
-def _arrange(
-    cells: Sequence[ImageArray],
-    classes: Sequence[NDArray[np.int8]],
+def _sheet(
+    samples: Sequence[tuple[ImageArray, NDArray[np.floating], NDArray[np.int8]]],
     records: Sequence[FaceRecord],
     columns: int,
 ) -> ImageArray:
-    """Rows of cells; with schematics if any landmark of the sheet is self-occluded."""
-    hidden = [np.flatnonzero(kinds == Visibility.SELF_OCCLUDED).tolist() for kinds in classes]
-    markup = records[0].markup if records else ""
-    drawn = []
-    for cell, numbers, record in zip(cells, hidden, records, strict=True):
-        if any(hidden) and is_markup(markup):
-            beside = draw_schematic(get_markup(markup), len(cell), numbers=False, hidden=numbers)
+    """Rows of faces; with schematics if any landmark of the sheet is self-occluded."""
+    hidden = any((classes == Visibility.SELF_OCCLUDED).any() for _, _, classes in samples)
+    cells = []
+    for (image, points, classes), record in zip(samples, records, strict=True):
+        cell = draw_landmarks(image, points, classes)
+        if hidden and is_markup(record.markup):
+            numbers = np.flatnonzero(classes == Visibility.SELF_OCCLUDED).tolist()
+            markup = get_markup(record.markup)
+            beside = draw_schematic(markup, len(cell), numbers=False, hidden=numbers)
             cell = np.concatenate([cell, beside], axis=1)
-        drawn.append(captioned(cell, record.face_id))
-    return contact_sheet(drawn, columns, gap=6)
+        cells.append(captioned(cell, record.face_id))
+    return contact_sheet(cells, columns, gap=6)
 
 
 def mean_shape(records: Sequence[FaceRecord]) -> Floats:

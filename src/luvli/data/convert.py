@@ -87,6 +87,24 @@ def write_label_tree(
     if format is None:
         choices = ", ".join(single)
         raise InputError(f"{place} has no suffix: name the format with --to, one of {choices}.")
+    files = {
+        place / f"{name}{get_format(format).suffix}": faces
+        for name, faces in _by_file(records, format).items()
+    }
+    losses = Counter[str]()
+    for path, faces in files.items():
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", LossWarning)
+            write_labels(path, faces, format)
+        sentences = (str(loss.message).removeprefix(f"{path}: ") for loss in caught)
+        losses.update(re.sub(r"\b\d+ are\b", "some are", sentence) for sentence in sentences)
+    for sentence, count in losses.items():
+        warnings.warn(f"{place} ({count:,} files): {sentence}", LossWarning, stacklevel=2)
+    return list(files)
+
+
+def _by_file(records: Sequence[FaceRecord], format: str) -> dict[str, list[FaceRecord]]:
+    """Faces by the names of their files: one for each face (pts) or image (LabelMe)."""
     groups: dict[str, list[FaceRecord]] = {}
     for number, record in enumerate(records):
         stem = Path(record.image).stem if record.image else f"face{number}"
@@ -96,15 +114,4 @@ def write_label_tree(
         while format == "pts" and name in groups:
             name = f"{name}-2"
         groups.setdefault(name, []).append(record)
-    written, losses = [], Counter[str]()
-    for name, faces in groups.items():
-        path = place / f"{name}{get_format(format).suffix}"
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", LossWarning)
-            write_labels(path, faces, format)
-        sentences = (str(loss.message).removeprefix(f"{path}: ") for loss in caught)
-        losses.update(re.sub(r"\b\d+ are\b", "some are", sentence) for sentence in sentences)
-        written.append(path)
-    for sentence, files in losses.items():
-        warnings.warn(f"{place} ({files:,} files): {sentence}", LossWarning, stacklevel=2)
-    return written
+    return groups

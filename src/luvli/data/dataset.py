@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import cv2
@@ -96,16 +96,18 @@ class CropDataset:
         self.boxes = [crop_box(record, box_noise, seed) for record in self.records]
         self.patches: Patches | None = None
         self._rows = np.arange(len(self.records))
+        problems: dict[int, Problem] = {}
         if cache is not False and convention == "pixel-centre":
             side = self.augmentation.reach(self.enlarge)
             pixels = round(size * _DENSITY * side / self.enlarge)
             folder = None if cache is True else cache
             self.patches = load_patches(self.records, self.boxes, side, pixels, folder, track)
-            self._leave_out(self.patches.good, self.patches.problems, skip_bad)
+            problems = self.patches.problems
         elif skip_bad:
-            problems = [usable_image(record)[1] for record in track(self.records)]
-            good = np.array([problem is None for problem in problems])
-            self._leave_out(good, [problem for problem in problems if problem], skip_bad)
+            found = (usable_image(record)[1] for record in track(self.records))
+            problems = {row: problem for row, problem in enumerate(found) if problem}
+        if problems:
+            self._leave_out(problems, skip_bad)
 
     def _label_noise(self) -> Floats | None:
         """(k, 1) standard deviation of each landmark's label in crop pixels; None: no noise."""
@@ -119,20 +121,17 @@ class CropDataset:
             spread[list(markup.groups[group])] = deviation * self.size / self.enlarge
         return spread
 
-    def _leave_out(
-        self, good: NDArray[np.bool_], problems: Sequence[Problem], skip_bad: bool
-    ) -> None:
-        if problems and not skip_bad:
-            raise refuse(problems, "the training images")
-        if not good.any():
-            raise InputError(f"no image could be used; the first: {problems[0]}")
-        if problems:
-            sentence = (
-                f"{len(problems):,} faces are left out, their images cannot be used; the first: "
-                f"{problems[0]}"
-            )
-            warnings.warn(sentence, DataWarning, stacklevel=3)
-        self._rows = np.flatnonzero(good)
+    def _leave_out(self, problems: Mapping[int, Problem], skip_bad: bool) -> None:
+        if not skip_bad:
+            raise refuse(problems.values(), "the training images")
+        first = next(iter(problems.values()))
+        if len(problems) == len(self.records):
+            raise InputError(f"no image could be used; the first: {first}")
+        sentence = (
+            f"{len(problems):,} faces are left out, their images cannot be used; the first: {first}"
+        )
+        warnings.warn(sentence, DataWarning, stacklevel=3)
+        self._rows = np.setdiff1d(self._rows, list(problems))
         self.records = [self.records[i] for i in self._rows]
         self.boxes = [self.boxes[i] for i in self._rows]
 
@@ -182,7 +181,7 @@ class CropDataset:
             width, height = self.patches.image_size[row].tolist()
             from_patch = affines.compose(affine, affines.invert(self.patches.affine[row]))
             # plain bilinear: a patch is hardly finer than a crop, so nothing can alias much
-            crop = cv2.warpAffine(self.patches[row], from_patch, (self.size, self.size))
+            crop = cv2.warpAffine(self.patches.pixels[row], from_patch, (self.size, self.size))
             return np.asarray(crop, dtype=np.uint8), (width, height)
         record = self.records[index]
         if record.image is None:

@@ -35,29 +35,30 @@ def with_detector_boxes(
         raise InputError(f"{problems[0]} Or leave it out with --skip-bad.")
     if problems:
         _warn(f"{len(problems):,} images cannot be read and are left out; the first: {problems[0]}")
-    detected, missing = [], 0
-    for record in records:
-        rows = searched.get(str(record.image), "")
-        if isinstance(rows, str):
-            continue
+    readable = [
+        (record, rows)
+        for record in records
+        if not isinstance(rows := searched.get(str(record.image), ""), str)
+    ]
+    detected = []
+    for record, rows in readable:
         boxes = [Box(*map(float, edges)) for edges in rows]
         if record.visible.any():
             box = best_match(Box(*record.tight_box), boxes)
         else:
             whole = [] if record.labelled.any() else boxes
             box = max(whole, key=lambda box: box.width * box.height, default=None)
-        if box is None:
-            missing += 1
-        else:
+        if box is not None:
             fields = {"box": box.array, "box_kind": "detector", "score": box.score}
             detected.append(record.with_changes(**fields))
     if not detected:
         raise InputError(
             "the detector finds none of the training faces: set boxes: labels for this source."
         )
-    if missing:
-        found_of = len(detected) + missing
-        _warn(f"the detector does not find {missing:,} of {found_of:,} faces: they are left out.")
+    if missing := len(readable) - len(detected):
+        _warn(
+            f"the detector does not find {missing:,} of {len(readable):,} faces: they are left out."
+        )
     return detected
 
 

@@ -31,7 +31,7 @@ from luvli.image import Box, Crop, read_image
 from luvli.image.read import ImageArray
 from luvli.progress import Track
 
-_VERSION = 1
+_VERSION = 2
 
 
 class Patches:
@@ -44,17 +44,17 @@ class Patches:
             """(n, 2, 3) image pixels -> patch pixels"""
             self.image_size: NDArray[np.int64] = index["image_size"]
             """(n, 2) width and height of the image, in pixels"""
-            self.good: NDArray[np.bool_] = index["good"]
-            """(n,) False where the image could not be used"""
-        problems = json.loads((folder / "problems.json").read_text(encoding="utf-8"))
-        self.problems = tuple(Problem(**fields) for fields in problems)
+        rows = json.loads((folder / "problems.json").read_text(encoding="utf-8"))
+        self.problems = {int(row): Problem(**fields) for row, fields in rows.items()}
+        """what is wrong with the images that could not be used, by the number of the face"""
         self._pixels: NDArray[np.uint8] | None = None
 
-    def __getitem__(self, index: int) -> ImageArray:
-        """(P, P, 3) uint8, a view of the file."""
+    @property
+    def pixels(self) -> NDArray[np.uint8]:
+        """(n, P, P, 3), a view of the file."""
         if self._pixels is None:
             self._pixels = np.load(self.folder / "pixels.npy", mmap_mode="r")
-        return np.asarray(self._pixels[index])
+        return self._pixels
 
     def __getstate__(self) -> dict[str, Any]:
         # A memory map would be pickled as gigabytes; another process opens its own.
@@ -77,20 +77,16 @@ def load_patches(
     in the result's `problems`; their patches are black.
     """
     target = Path(folder or cache_root()) / f"patches-{_key(records, boxes, side, pixels)}"
-    if target.is_dir() and not _is_whole(target, (len(records), pixels, pixels, 3)):
-        shutil.rmtree(target, ignore_errors=True)  # damaged: it costs time, not results
-    if not target.is_dir():
-        with whole_folder(target) as temporary:
-            _build(temporary, records, boxes, side, pixels, track)
-    return Patches(target)
-
-
-def _is_whole(folder: Path, shape: tuple[int, ...]) -> bool:
     try:
-        pixels = np.load(folder / "pixels.npy", mmap_mode="r")
-        return len(Patches(folder).good) == shape[0] and pixels.shape == shape
-    except Exception:  # every way to be damaged has an exception of its own
-        return False
+        patches = Patches(target)
+        if patches.pixels.shape == (len(records), pixels, pixels, 3):
+            return patches
+    except Exception:  # not there yet, or damaged, of which every way has an exception of its own
+        pass
+    shutil.rmtree(target, ignore_errors=True)  # it costs time, not results
+    with whole_folder(target) as temporary:
+        _build(temporary, records, boxes, side, pixels, track)
+    return Patches(target)
 
 
 def _build(
@@ -121,12 +117,10 @@ def _build(
             for start in range(0, count, 64):
                 yield from pool.map(cut, range(start, min(count, start + 64)))
 
-    problems = list(track(work()))
+    problems = {i: vars(problem) for i, problem in enumerate(track(work())) if problem}
     stack.flush()
-    good = np.array([problem is None for problem in problems])
-    np.savez(folder / "index.npz", affine=affine, image_size=image_size, good=good)
-    text = json.dumps([vars(problem) for problem in problems if problem])
-    (folder / "problems.json").write_text(text, encoding="utf-8")
+    np.savez(folder / "index.npz", affine=affine, image_size=image_size)
+    (folder / "problems.json").write_text(json.dumps(problems), encoding="utf-8")
 
 
 def usable_image(record: FaceRecord) -> tuple[ImageArray | None, Problem | None]:

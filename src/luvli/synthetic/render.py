@@ -206,14 +206,6 @@ def _stand(
     return Scene(head, person, turned, body, posed, lights, camera, Worn([], []))
 
 
-_HELD = (
-    (0.025, objects.microphone),
-    (0.02, objects.telephone),
-    (0.015, objects.block),
-)
-"""how often a thing comes before the face, and what makes it"""
-
-
 def _dress(scene: Scene, occluders: bool, rng: np.random.Generator) -> Worn:
     """Clothes, and with `occluders` what hides parts of some faces."""
     head, posed = scene.head, scene.posed
@@ -238,9 +230,8 @@ def _dress(scene: Scene, occluders: bool, rng: np.random.Generator) -> Worn:
         on_head.append(objects.mask(posed.own, head.skin_vertices, points, rng))
     if rng.random() < 0.045:
         on_head.append(objects.hand(points, scene.person.skin.palette[TONE], rng))
-    for chance, make in _HELD:
-        if rng.random() < chance:
-            on_head.append(make(points, rng))
+    if rng.random() < 0.06:
+        on_head.append(objects.microphone(points, rng))
     return Worn(on_head, on_body, lenses, opacity, tint, hat)
 
 

@@ -52,7 +52,6 @@ FORMATS = {
     "spiga": Holds((1, 2), box=True),
     "dlib": Holds((-1, 1), box=True, whole_pixels=True),
     "hrnet": Holds((1,), box=True),
-    "star": Holds((1,), box=True),
 }
 
 
@@ -87,7 +86,7 @@ def test_labels_make_the_round_trip(name: str, tmp_path: Path, rng: np.random.Ge
 
 
 def test_lists_that_are_read_only(tmp_path: Path, rng: np.random.Generator) -> None:
-    """WFLW's lists as they stand; the COFW68 benchmark counts from 1 and flags what is covered."""
+    """WFLW's and STAR's as they stand; the COFW68 benchmark counts from 1 and flags occlusion."""
     points = rng.uniform(1, 900, (2, 98, 2)).round(3)
     lines = (" ".join(map(str, face.ravel())) for face in points)
     text = "".join(f"{line} {i}--Parade/a b.jpg\n" for i, line in enumerate(lines))
@@ -95,6 +94,12 @@ def test_lists_that_are_read_only(tmp_path: Path, rng: np.random.Generator) -> N
     first, second = read_labels(tmp_path / "a.txt")
     np.testing.assert_array_equal([first.points, second.points], points)
     assert (first.markup, str(second.image)) == ("wflw98", "1--Parade/a b.jpg")
+    row = ["b\\c.jpg", "1,2", ",".join(map(str, points[0].ravel())), "0.5", "60", "70"]
+    for head in ("", "image_path\tlandmarks_5pts\tlandmarks\tscale\tcenter_w\tcenter_h\n"):
+        (tmp_path / "a.tsv").write_text(head + "\t".join(row))
+        (face,) = read_labels(tmp_path / "a.tsv")
+        np.testing.assert_array_equal(face.points, points[0])
+        assert (str(face.image), face.box.tolist()) == ("b/c.jpg", [10, 20, 110, 120])
     rows = [[7], *(points[0, :68].T + 1), [1, *[0] * 67]]
     (tmp_path / "b.txt").write_text("\n".join(" ".join(map(str, row)) for row in rows))
     (face,) = read_labels(tmp_path / "b.txt")
@@ -136,7 +141,7 @@ def test_our_formats_lose_nothing(name: str, tmp_path: Path, rng: np.random.Gene
     [
         *((name, True, "cannot hold covariances") for name in ("coco", "cvat", "spiga", "hrnet")),
         ("labelme", False, "self-occluded landmarks"), ("dlib", False, "self-occluded landmarks"),
-        ("spiga", False, "at 0, 0"), ("star", False, "at 0, 0"),
+        ("spiga", False, "at 0, 0"), ("hrnet", False, "at 0, 0"),
     ],
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore:.*whole pixels")

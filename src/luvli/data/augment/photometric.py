@@ -18,7 +18,7 @@ def change_colours(image: ImageArray, config: Augmentation, rng: np.random.Gener
     if rng.random() < config.grey:
         image = _uint8(cv2.cvtColor(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), cv2.COLOR_GRAY2RGB))
     if rng.random() < config.blur:
-        image = blur(image, rng)
+        image = blur(image, rng.uniform(0.004, 0.02), rng)
     if rng.random() < config.low_resolution:
         image = lower_resolution(image, rng.uniform(1.5, 5.0))
     if rng.random() < config.jpeg:
@@ -34,9 +34,9 @@ def scale_channels(image: ImageArray, factors: NDArray[np.float64]) -> ImageArra
     return _uint8(cv2.LUT(image, levels[None]))
 
 
-def blur(image: ImageArray, rng: np.random.Generator) -> ImageArray:
-    """Out of focus (a Gaussian) or moved (a line), by up to 2 percent of the side."""
-    spread = float(rng.uniform(0.004, 0.02)) * image.shape[0]
+def blur(image: ImageArray, spread: float, rng: np.random.Generator) -> ImageArray:
+    """Out of focus (a Gaussian) or moved (a line, three times as long), by `spread` sides."""
+    spread *= image.shape[0]
     if rng.random() < 0.5:
         return _uint8(cv2.GaussianBlur(image, (0, 0), spread))
     return _uint8(cv2.filter2D(image, -1, motion_kernel(3 * spread, rng.uniform(0, np.pi))))

@@ -24,7 +24,6 @@ from luvli.data.formats.lists import (
     read_star_tsv,
     read_wflw_list,
     write_hrnet_csv,
-    write_star_tsv,
 )
 from luvli.data.formats.matlab import read_menpo_mat
 from luvli.data.formats.pts import read_pts, write_pts
@@ -86,12 +85,12 @@ LABEL_FORMATS = {
     "spiga": LabelFormat(".json", read_spiga, write_spiga),
     "dlib": LabelFormat(".xml", read_dlib, write_dlib),
     "hrnet": LabelFormat(".csv", read_hrnet_csv, write_hrnet_csv),
-    "star": LabelFormat(".tsv", read_star_tsv, write_star_tsv),
+    "star": LabelFormat(".tsv", read_star_tsv),
     "wflw": LabelFormat(".txt", read_wflw_list),
     "cofw68": LabelFormat(".txt", read_cofw68_text),
     "menpo": LabelFormat(".mat", read_menpo_mat),
 }
-_BY_SUFFIX = {".pts": "pts", ".csv": "csv", ".xml": "cvat", ".json": "json", ".tsv": "star"}
+_BY_SUFFIX = {".pts": "pts", ".csv": "csv", ".xml": "cvat", ".json": "json"}
 """what is written where only the suffix is known"""
 
 

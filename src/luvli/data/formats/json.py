@@ -164,9 +164,14 @@ def _plain(face: Any, path: PathLike) -> dict[str, Any]:
 
 def write_json(path: PathLike, records: Sequence[FaceRecord]) -> None:
     """Write faces to our JSON, whole or not at all; nothing is lost."""
+    write_text(path, faces_text(records))
+
+
+def faces_text(records: Sequence[FaceRecord]) -> str:
+    """Faces as the text of a file."""
     faces = [_fields(record) for record in records]
     body = ",\n ".join(json.dumps(face, separators=(",", ":"), allow_nan=False) for face in faces)
-    write_text(path, f'{{"format":"luvli-faces","version":1,"faces":[\n {body}\n]}}\n')
+    return f'{{"format":"luvli-faces","version":1,"faces":[\n {body}\n]}}\n'
 
 
 def _fields(record: FaceRecord) -> dict[str, Any]:

@@ -12,7 +12,7 @@
 
 Boxes: the square of side 200 x scale around the centre. HRNet's lists of 300-W and AFLW hold the
 numbers of `.pts` and Matlab files, which count from 1 (`first_pixel`), and so do COFW68's; all
-others are taken as they stand. Those of WFLW and of the COFW68 benchmark are read only.
+others are taken as they stand. Only HRNet's lists are written.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from luvli.data.formats.tables import image_cell, read_rows, write_rows
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError, brief
 from luvli.files import PathLike, read_text, write_text
-from luvli.markup import markup_by_size
 
 WFLW_FLAGS = ("largepose", "expression", "illumination", "makeup", "occlusion", "blur")
 """WFLW's subsets, in the order of the flags in its files"""
@@ -191,54 +190,26 @@ def _square(scale: float | Floats, centre: Floats) -> Floats:
 
 
 def write_hrnet_csv(path: PathLike, records: Sequence[FaceRecord]) -> None:
-    """One markup, every landmark with a location."""
-    points = _located(path, records)
-    first = first_pixel(points.shape[1])
-    sized = any("box_size" in record.attributes for record in records)
-    head = ["image_name", "scale", *(["box_size"] if sized else []), "center_w", "center_h"]
-    head += [f"original_{j}_{axis}" for j in range(points.shape[1]) for axis in "xy"]
-    rows: list[list[object]] = [head]
-    for record, place in zip(records, points, strict=True):
-        scale, *centre = _scale_and_centre(record)
-        size = [record.attributes.get("box_size", scale * _BOX_UNIT)] if sized else []
-        numbers = (np.array([*centre, *place.ravel()]) + first).tolist()
-        rows.append([image_cell(row_name(record)), scale, *size, *numbers])
-    text = io.StringIO()
-    write_rows(text, rows)
-    write_text(path, text.getvalue())
-
-
-def write_star_tsv(path: PathLike, records: Sequence[FaceRecord]) -> None:
-    """The five points are pupils (means of the eyes), nose tip and mouth corners."""
-    lines = ["image_path\tlandmarks_5pts\tlandmarks\tscale\tcenter_w\tcenter_h"]
-    for record, place in zip(records, _located(path, records), strict=True):
-        joined = (",".join(map(repr, p.ravel().tolist())) for p in (_five(path, place), place))
-        lines.append("\t".join([row_name(record), *joined, *map(repr, _scale_and_centre(record))]))
-    write_text(path, "\n".join(lines) + "\n")
-
-
-def _scale_and_centre(record: FaceRecord) -> tuple[float, float, float]:
-    x, y, width, height = corner_and_size(record)
-    return max(width, height) / _BOX_UNIT, x + width / 2, y + height / 2
-
-
-def _located(path: PathLike, records: Sequence[FaceRecord]) -> Floats:
-    """(n, k, 2) landmarks of faces of one markup, 0 where there is no location."""
-    sizes = {len(record.points) for record in records}
-    if len(sizes) > 1:
+    """One markup, every landmark with a location: 0, 0 stands for one without."""
+    kinds = {len(record.points) for record in records}
+    if len(kinds) > 1:
         raise InputError(
-            f"{path} was not written: it holds one markup, these have {sorted(sizes)}."
+            f"{path} was not written: it holds one markup, these have {sorted(kinds)}."
         )
     nowhere = dict.fromkeys(("self_occluded", "unlabelled"), "written at 0, 0")
     warn_losses(path, records, "this list", **nowhere, externally_occluded="written as any other")
-    points = [np.nan_to_num(record.points) for record in records]
-    return np.array(points, dtype=np.float64).reshape(len(records), sizes.pop() if sizes else 0, 2)
-
-
-def _five(path: PathLike, points: Floats) -> Floats:
-    markup = markup_by_size(len(points))
-    if markup is None:
-        raise InputError(f"{path} was not written: {len(points)} points have no known eyes.")
-    eyes = [points[list(eye)].mean(axis=0) for eye in markup.eyes]
-    others = ("nose tip", "right mouth corner", "left mouth corner")
-    return np.array([*eyes, *(points[markup.names.index(name)] for name in others)])
+    count = max(kinds, default=0)
+    first = first_pixel(count)
+    sized = any("box_size" in record.attributes for record in records)
+    head = ["image_name", "scale", *(["box_size"] if sized else []), "center_w", "center_h"]
+    rows: list[list[object]] = [[*head, *(f"original_{j}_{a}" for j in range(count) for a in "xy")]]
+    for record in records:
+        x, y, width, height = corner_and_size(record)
+        side = max(width, height)
+        size = [record.attributes.get("box_size", side)] if sized else []
+        places = np.array([x + width / 2, y + height / 2, *np.nan_to_num(record.points).ravel()])
+        row = [side / _BOX_UNIT, *size, *(places + first).tolist()]
+        rows.append([image_cell(row_name(record)), *row])
+    text = io.StringIO()
+    write_rows(text, rows)
+    write_text(path, text.getvalue())

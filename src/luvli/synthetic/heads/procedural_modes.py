@@ -125,8 +125,6 @@ def _jaw(p: Doubles, lip_side: Doubles) -> list[_Move]:
     back = np.sin(angle) * dy + np.cos(angle) * dz - dz
     return [
         ("jawOpen", 0.0, down, back),
-        ("jawLeft", 0.8 * swing, 0.0, 0.0),
-        ("jawRight", -0.8 * swing, 0.0, 0.0),
     ]
 
 
@@ -152,8 +150,6 @@ def _mouth(p: Doubles, lip_side: Doubles) -> list[_Move]:
         ("mouthRollUpper", 0.0, -0.1 * upper, -0.3 * upper),
         ("mouthRollLower", 0.0, 0.1 * lower, -0.3 * lower),
         ("mouthShrugLower", 0.0, 0.35 * lower, 0.15 * lower),
-        ("mouthLeft", 0.8 * mouth, 0.0, 0.0),
-        ("mouthRight", -0.8 * mouth, 0.0, 0.0),
     ]
 
 

@@ -14,15 +14,15 @@ the rule.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
 
 import cv2
 import numpy as np
 
-from luvli.errors import InputError, require
+from luvli.errors import InputError
 from luvli.image.polyline import points_along
 from luvli.image.read import ImageArray, read_image
-from luvli.synthetic.arrays import Bytes, Doubles, Index, Real, Singles
+from luvli.synthetic.arrays import Bytes, Doubles, Index, Singles
+from luvli.synthetic.fit import FittedHead, fit_pose, residual_warp, to_camera
 from luvli.synthetic.heads.head import Head
 from luvli.synthetic.heads.regions import HEIGHT, WIDTH
 from luvli.synthetic.people.texture_finish import (
@@ -31,11 +31,15 @@ from luvli.synthetic.people.texture_finish import (
     features_window,
     finish_texture,
 )
-from luvli.synthetic.photographs import photographed_faces
+from luvli.synthetic.photographs import is_by_hand, photographed_faces, skin_points
 
 _LINEAR: Singles = ((np.arange(256) / 255) ** 2.2).astype(np.float32)
 _COARSE = 8
 """texels between the points at which the way to the photograph is computed"""
+_MIN_WIDTH = 60
+"""pixels of a face that can lend its skin"""
+_MAX_ERROR, _MAX_TURN = 0.08, 25.0
+"""of the pose: mean distance of the inner landmarks in sides of their box, and degrees"""
 
 
 def random_texture(head: Head, source: str, rng: np.random.Generator) -> Texture:
@@ -74,10 +78,10 @@ def _with_features(head: Head, skin: Texture, features: Texture) -> Texture:
 def _labelled(source: str) -> tuple[Index, Index]:
     """Which of the photographs have points by people, and which by a model."""
     faces = photographed_faces(source)
-    known = np.array([face.points is not None for face in faces])
+    known = np.array([skin_points(face) is not None for face in faces])
     if not known.any():
         raise InputError(f"{source} holds no photograph with 68 points (.pts files beside them).")
-    by_hand = np.array([face.by_hand for face in faces])
+    by_hand = np.array([is_by_hand(face) for face in faces])
     return np.flatnonzero(known & by_hand), np.flatnonzero(known & ~by_hand)
 
 
@@ -85,36 +89,44 @@ def _labelled(source: str) -> tuple[Index, Index]:
 def _texture(head: Head, source: str, number: int) -> Texture | None:
     """The skin of one photograph, or None if it is no good."""
     face = photographed_faces(source)[number]
-    labelled, image = face.points, read_image(face.image)
-    if labelled is None or np.nanmax(labelled[:, 0]) - np.nanmin(labelled[:, 0]) < 60:
+    labelled = skin_points(face)
+    if labelled is None or np.ptp(labelled[np.isfinite(labelled[:, 0]), 0]) < _MIN_WIDTH:
         return None
-    fit = fit_head(head, labelled, max(image.shape[:2]))
-    if fit is None:
+    fit = fit_pose(head, labelled)
+    if fit is None or fit.error > _MAX_ERROR:
         return None
-    colours, weight = _unrolled_photograph(head, fit, labelled, image)
+    if np.abs(fit.rotation[:2, 2]).max() > np.sin(np.radians(_MAX_TURN)):
+        return None
+    colours, weight = _unrolled_photograph(head, fit, labelled, read_image(face.image or ""))
     return finish_texture(head, _LINEAR[colours], weight)
 
 
-def _landmarks_of(head: Head, fit: Fit) -> Doubles:
+def _projected(head: Head, fit: FittedHead, places: Singles) -> Doubles:
+    """(n, 2) where `places` (n, 3) of the neutral head are in the photograph."""
+    pixels = fit.camera.project(to_camera(head, places, fit.rotation))[:, :2]
+    return pixels.astype(np.float64)
+
+
+def _landmarks_of(head: Head, fit: FittedHead) -> Doubles:
     """(68, 2) where the landmarks of a head seen from the front lie in a photograph.
 
     As people label them: the jaw on its outline, shared out evenly.
     """
-    places = head.neutral[head.landmarks].astype(np.float64)
+    places = head.neutral[head.landmarks].copy()
     places[:17] = head.jaw_paths.edge(head.neutral)[:, 1]
-    pixels = fit.project(places)
+    pixels = _projected(head, fit, places)
     for half in (slice(0, 9), slice(8, 17)):
         pixels[half] = points_along(pixels[half], np.linspace(0, 1, 9).tolist())
     return pixels
 
 
 def _unrolled_photograph(
-    head: Head, fit: Fit, labelled: Doubles, image: ImageArray
+    head: Head, fit: FittedHead, labelled: Doubles, image: ImageArray
 ) -> tuple[Bytes, Singles]:
     """(HEIGHT, WIDTH, 3) colours of the skin and (HEIGHT, WIDTH) how far they can be trusted."""
     places, normals, seen = head.unrolled
     columns, rows = np.meshgrid(np.arange(0, WIDTH, _COARSE), np.arange(0, HEIGHT, _COARSE))
-    target = fit.project(places[rows, columns].reshape(-1, 3))
+    target = _projected(head, fit, places[rows, columns].reshape(-1, 3))
     anchor = _landmarks_of(head, fit)
     located = np.isfinite(labelled).all(axis=1)
     residual = residual_warp(anchor[located], (labelled - anchor)[located], target)
@@ -123,75 +135,8 @@ def _unrolled_photograph(
     way = cv2.warpAffine(fine, grown, (WIDTH, HEIGHT), borderMode=cv2.BORDER_REPLICATE)
     x, y = np.asarray(way[..., 0]), np.asarray(way[..., 1])
     colours = cv2.remap(image, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-    facing = np.clip((normals @ fit.rotation[2] * -1 - 0.45) / 0.25, 0, 1) * seen
+    facing = np.clip((normals @ fit.rotation[2] - 0.45) / 0.25, 0, 1) * seen
     height, width = image.shape[:2]
     inside = (x >= 2) & (y >= 2) & (x < width - 3) & (y < height - 3)
     weight = facing * inside * face_window(head)
     return np.asarray(colours, np.uint8), weight.astype(np.float32)
-
-
-_INNER = np.arange(17, 68)
-_FOCAL = 3.0
-"""focal length assumed for photographs, in units of their longer side"""
-
-
-class Fit(NamedTuple):
-    """Where a head stands before the camera of a photograph."""
-
-    rotation: Doubles
-    """(3, 3) head to OpenCV's camera coordinates (x right, y down, z away)"""
-    shift: Doubles
-    """(3,)"""
-    focal: float
-    centre: Doubles
-    """(2,) image pixels"""
-
-    def project(self, places: Real) -> Doubles:
-        """(n, 3) head coordinates to (n, 2) image pixels."""
-        here = places @ self.rotation.T + self.shift
-        return np.asarray(self.focal * here[:, :2] / here[:, 2:] + self.centre, np.float64)
-
-
-def fit_head(head: Head, points: Doubles, extent: int) -> Fit | None:
-    """The pose that lays the neutral head on 68 points, or None if it is no frontal face.
-
-    Points without a location (NaN) do not count. `extent` is the longer side of the photograph
-    in pixels.
-    """
-    model = head.neutral[head.landmarks].astype(np.float64)
-    focal = _FOCAL * extent
-    middle = np.nanmean(points, axis=0)
-    inner = _INNER[np.isfinite(points[_INNER]).all(axis=1)]
-    camera = np.array([[focal, 0, middle[0]], [0, focal, middle[1]], [0, 0, 1]], np.float64)
-    # OpenCV looks along z with y down: turn the head's axes first
-    turned, seen = (model * (1, -1, -1))[inner], points[inner].astype(np.float64)
-    lens = np.zeros(4)
-    ok, turn, shift = cv2.solvePnP(turned, seen, camera, lens, flags=cv2.SOLVEPNP_EPNP)
-    if ok:
-        ok, turn, shift = cv2.solvePnP(
-            turned, seen, camera, lens, turn, shift, True, cv2.SOLVEPNP_ITERATIVE
-        )
-    if not ok:
-        return None
-    rotation = np.asarray(cv2.Rodrigues(turn)[0] @ np.diag([1.0, -1.0, -1.0]), np.float64)
-    fit = Fit(rotation, np.asarray(shift, np.float64).ravel(), focal, middle)
-    yaw = np.degrees(np.arcsin(np.clip(rotation[0, 2], -1, 1)))
-    pitch = np.degrees(np.arcsin(np.clip(rotation[1, 2], -1, 1)))
-    off = np.linalg.norm(fit.project(model)[inner] - points[inner], axis=1).mean()
-    width = np.nanmax(points[:, 0]) - np.nanmin(points[:, 0])
-    if abs(yaw) > 25 or abs(pitch) > 25 or off > 0.06 * width or fit.shift[2] < 0:
-        return None
-    return fit
-
-
-def residual_warp(anchor: Doubles, values: Doubles, at: Doubles) -> Doubles:
-    """Thin-plate spline through `values` (k, 2) at `anchor` (k, 2), evaluated at (m, 2).
-
-    Far from all anchors a spline runs away: there it fades to 0.
-    """
-    scale = np.ptp(anchor, axis=0).max()
-    spline = require("scipy.interpolate", "train").RBFInterpolator(
-        anchor / scale, values, kernel="thin_plate_spline", smoothing=5e-5
-    )
-    far, _ = require("scipy.spatial", "train").cKDTree(anchor).query(at)
-    return np.asarray(spline(at / scale) * np.exp(-((far / scale / 0.35) ** 4))[:, None])

@@ -45,15 +45,10 @@ def garment(neck: Singles, rng: np.random.Generator) -> Mesh:
     points = np.stack([x, y, z], axis=-1) + np.asarray(neck)
     main, second = random_colour(rng), random_colour(rng)
     colour = np.broadcast_to(main, points.shape).copy()
-    kind = rng.choice(["plain", "open", "stripes", "print"], p=[0.45, 0.3, 0.1, 0.15])
-    if kind == "open":  # a jacket over a shirt
+    if rng.random() < 0.4:  # a jacket over a shirt
         open_width = rng.uniform(0.35, 0.6) * (height[0] - height)[:, None] + 1.0
         shirt = (np.abs(x) < np.maximum(8 - open_width, 1.0)) & (np.cos(angle) > 0)
         colour[shirt] = second
-    elif kind == "stripes":
-        colour[np.floor(points[..., 1] / rng.uniform(1.0, 2.5)) % 2 == 0] = second
-    elif kind == "print":
-        colour[rng.random(points.shape[:2]) < 0.25] = second
     place = np.stack([angle / (2 * np.pi) * 700 + 0 * y, (height[:, None] - y[0]) * 9], axis=-1)
     texture = place.reshape(-1, 2).astype(np.float32)
     return replace(sheet(points, colour, closed=True), part=Material.CLOTH, texture=texture)
@@ -205,22 +200,3 @@ def microphone(points: Doubles, rng: np.random.Generator) -> Mesh:
     stick = np.stack([head + away * size * 0.8, head + away * 22])
     handle = tube(stick, 0.55 * size, 0.5 * colour, 12)
     return join_meshes([ball(head, (size, size, size), colour), handle])
-
-
-def telephone(points: Doubles, rng: np.random.Generator) -> Mesh:
-    """A telephone held to one ear, or before the face."""
-    colour = random_colour(rng) * 0.4
-    side = rng.choice([-1, 1])
-    centre = np.array([side * (abs(points[0][0]) + 1.2), points[2][1] + rng.normal(0, 1), 1.5])
-    ends = centre + np.array([(0, 4.5, -1.5), (0, -6.0, 3.5)])
-    return tube(ends, rng.uniform(1.4, 2.0), colour, 6)
-
-
-def block(points: Doubles, rng: np.random.Generator) -> Mesh:
-    """A plain thing (cup, book, somebody's shoulder) that stands before a part of the face."""
-    target = points[rng.integers(0, 68)] + np.array([0, rng.uniform(-5, 1), rng.uniform(4, 10)])
-    axes = rng.uniform(1.5, 5.5, 3)
-    colour = random_colour(rng)
-    if rng.random() < 0.5:
-        return ball(target, axes, colour)
-    return tube(np.stack([target, target - (rng.normal(0, 4), 10, 0)]), axes[0] * 0.8, colour, 14)

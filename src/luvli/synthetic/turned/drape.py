@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from luvli.errors import require
 from luvli.image.read import ImageArray
 from luvli.synthetic.arrays import Bools, Doubles, Index, Ints, Singles
+from luvli.synthetic.fit import FittedHead, residual_warp, to_camera
 from luvli.synthetic.heads.head import Head
 from luvli.synthetic.heads.regions import smoothstep
-from luvli.synthetic.people.textures import residual_warp
 from luvli.synthetic.raster.triangles import (
     NOTHING,
     SAMPLES,
@@ -31,7 +31,6 @@ from luvli.synthetic.raster.triangles import (
 )
 from luvli.synthetic.scene.labels import place_landmarks, visibility
 from luvli.synthetic.scene.pose import Camera
-from luvli.synthetic.turned.fit import FittedHead, to_camera
 
 _HAIR = 1.2
 """centimetres that the head's crown and back are thicker than the bald model"""

@@ -11,11 +11,11 @@ import numpy as np
 from luvli.data.record import FaceRecord, Visibility
 from luvli.errors import InputError
 from luvli.image.read import ImageArray, read_image
-from luvli.synthetic.arrays import Doubles
-from luvli.synthetic.photographs import PhotographedFace, photographed_faces
+from luvli.synthetic.arrays import Bools, Doubles
+from luvli.synthetic.fit import FittedHead, fit_photograph
+from luvli.synthetic.photographs import photographed_faces, skin_points
 from luvli.synthetic.render import load_head
 from luvli.synthetic.turned.drape import turn_face
-from luvli.synthetic.turned.fit import FittedHead, fit_photograph
 
 MAX_ERROR, MAX_YAW = 0.035, 45.0
 """of a fit: mean distance to the labels in sides of the face, and degrees"""
@@ -62,11 +62,10 @@ class TurnedFaces:
         rng = np.random.default_rng([self.seed, index, 1])
         choice = int(order[index % len(faces)])
         for _ in range(_TRIES):
-            face = faces[choice]
-            if face.points is not None:
-                turned = self._turned(face, face.points, rng)
-                if turned is not None:
-                    return turned
+            points = skin_points(faces[choice])
+            turned = None if points is None else self._turned(faces[choice], points, rng)
+            if turned is not None:
+                return turned
             choice = int(rng.integers(len(faces)))
         raise InputError(
             f"{self.photographs} has hardly any face that the head can be fitted to: give "
@@ -74,7 +73,7 @@ class TurnedFaces:
         )
 
     def _turned(
-        self, photograph: PhotographedFace, points: Doubles, rng: np.random.Generator
+        self, photograph: FaceRecord, points: Doubles, rng: np.random.Generator
     ) -> TurnedSample | None:
         """One photograph at a random pose; None where it is no good."""
         head = load_head(self.head)
@@ -83,11 +82,11 @@ class TurnedFaces:
         fit = fit_photograph(head, points)
         if fit is None or fit.error > MAX_ERROR or abs(fit.yaw) > MAX_YAW:
             return None
-        image = read_image(photograph.image)
+        image = read_image(photograph.image or "")
         if scale < 1:
             small = cv2.resize(image, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
             image = np.asarray(small, np.uint8)
-        externally = np.isin(np.arange(68), photograph.covered)
+        externally: Bools = photograph.visibility == Visibility.EXTERNALLY_OCCLUDED
         yaw = target_yaw(fit, rng) - fit.yaw
         face = turn_face(head, fit, image, points, externally, yaw, float(rng.normal(0, PITCH)))
         shown = face.points[face.visibility > Visibility.SELF_OCCLUDED]
@@ -97,7 +96,7 @@ class TurnedFaces:
             points=face.points,
             visibility=face.visibility,
             dataset="turned",
-            face_id=photograph.image.name,
+            face_id=photograph.name,
             attributes={"yaw": round(face.yaw, 1)},
         )
         return TurnedSample(face.image, record)

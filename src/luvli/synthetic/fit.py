@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from luvli.errors import require
 from luvli.measures.rotation import rotation_of_vector
 from luvli.synthetic.arrays import Bools, Doubles, Ints, Singles
 from luvli.synthetic.heads.head import Head
@@ -60,21 +61,20 @@ def fit_photograph(head: Head, points: Doubles) -> FittedHead | None:
     None where the labels do not fix a head: fewer than 30 of them, or a fit that ends far away.
     """
     located: Bools = np.asarray(np.isfinite(points).all(axis=1))
-    if located.sum() < 30:
-        return None
-    face = float(np.ptp(points[located], axis=0).max())
-    fit = _start(head, points, located)
+    fit = fit_pose(head, points) if located.sum() >= 30 else None
     if fit is None:
         return None
+    face = float(np.ptp(points[located], axis=0).max())
     for _ in range(ITERATIONS):
         fit = _improved(head, fit, points, located, face)
     off = np.linalg.norm(fit.labels.points - points, axis=1)[located].mean() / face
     return replace(fit, error=float(off)) if np.isfinite(off) else None
 
 
-def _start(head: Head, points: Doubles, located: Bools) -> FittedHead | None:
-    """The pose of the neutral head under weak perspective, by linear least squares."""
-    inner = located.copy()
+def fit_pose(head: Head, points: Doubles) -> FittedHead | None:
+    """The pose of the neutral head under weak perspective, by linear least squares; `error` is
+    that of the inner landmarks. None where the labels (68, 2) show no face from the front."""
+    inner = np.isfinite(points).all(axis=1)
     inner[:17] = False  # the outline wanders over the head as it turns
     if inner.sum() < 20:
         return None
@@ -93,7 +93,9 @@ def _start(head: Head, points: Doubles, located: Bools) -> FittedHead | None:
     camera = Camera(DISTANCE, scale * DISTANCE, float(solution[3, 0]), -float(solution[3, 1]))
     identity = np.zeros(len(head.identity), np.float32)
     expression = np.zeros(len(head.expression), np.float32)
-    return _placed(head, rotation, camera, identity, expression)
+    fit = _placed(head, rotation, camera, identity, expression)
+    off = np.linalg.norm(fit.labels.points - points, axis=1)[inner].mean()
+    return replace(fit, error=float(off / np.nanmax(np.ptp(points[inner], axis=0))))
 
 
 def _placed(
@@ -163,3 +165,16 @@ def _slopes(head: Head, fit: FittedHead, place: Doubles, index: Ints) -> Doubles
     slopes[:, :, 3] = fit.labels.points - middle
     slopes[:, 0, 4] = slopes[:, 1, 5] = 1
     return np.asarray(slopes, np.float64)
+
+
+def residual_warp(anchor: Doubles, values: Doubles, at: Doubles) -> Doubles:
+    """Thin-plate spline through `values` (k, 2) at `anchor` (k, 2), evaluated at (m, 2).
+
+    Far from all anchors a spline runs away: there it fades to 0.
+    """
+    scale = np.ptp(anchor, axis=0).max()
+    spline = require("scipy.interpolate", "train").RBFInterpolator(
+        anchor / scale, values, kernel="thin_plate_spline", smoothing=5e-5
+    )
+    far, _ = require("scipy.spatial", "train").cKDTree(anchor).query(at)
+    return np.asarray(spline(at / scale) * np.exp(-((far / scale / 0.35) ** 4))[:, None])
